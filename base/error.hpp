@@ -1,0 +1,34 @@
+// What is wrong with an input, where, and what was probably meant. Thrown by every reader; only
+// `main` catches it (exit code 3).
+//
+//   experiments/a.json: /mesh: unknown axis "modle", did you mean "model"?
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardsim {
+
+struct Place {
+  std::string file;     // as the user named it; "--set" or "command line" for flags
+  std::string pointer;  // JSON pointer inside the file, or "line 3"; may be empty
+};
+
+class InputError : public std::runtime_error {
+ public:
+  InputError(const Place& place, std::string_view message, std::string_view suggestion = {});
+};
+
+// This machine or build cannot do what was asked (no GPU, no peer): exit code 4.
+class CannotRunError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The candidate nearest to `word` in edit distance, or "" when none is near enough to be meant.
+// Ties go to the candidate listed first.
+[[nodiscard]] std::string closest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace shardsim

@@ -1,0 +1,29 @@
+# shardsim_room(NAME SOURCES a.cpp b.cpp ROOMS base plan LIBRARIES fmt::fmt)
+#
+# One room of the architecture: the static library shardsim_NAME, alias shardsim::NAME. ROOMS are
+# the rooms below that it may see.
+function(shardsim_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
+  add_library(shardsim_${name} STATIC ${ARG_SOURCES})
+  add_library(shardsim::${name} ALIAS shardsim_${name})
+  set_target_properties(shardsim_${name} PROPERTIES EXPORT_NAME ${name})
+  list(TRANSFORM ARG_ROOMS PREPEND shardsim::)
+  target_link_libraries(shardsim_${name} PUBLIC ${ARG_ROOMS} ${ARG_LIBRARIES})
+  target_include_directories(shardsim_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/shardsim>)
+  shardsim_flags(shardsim_${name})
+  set_property(GLOBAL APPEND PROPERTY SHARDSIM_ROOMS ${name})
+endfunction()
+
+# Warnings and sanitizers, for everything that we compile.
+function(shardsim_flags target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+    $<$<BOOL:${SHARDSIM_WERROR}>:-Werror>)
+  if(SHARDSIM_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${SHARDSIM_SANITIZE} -fno-omit-frame-pointer
+      -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${SHARDSIM_SANITIZE})
+  endif()
+endfunction()

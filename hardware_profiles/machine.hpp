@@ -1,0 +1,124 @@
+// A machine: a hardware profile at a size. Every number knows where it comes from.
+//
+// A profile is a JSON file (hardware_profiles/profiles/NAME.json, built into the library; a path to
+// a user's own file works the same). It describes one device and one of two networks:
+//
+//   cluster  nodes of `devices_per_node` devices behind switches (NVLink), every device with a NIC
+//            of its own on its own rail (rail-optimized InfiniBand): a device sends to any device
+//            of its node at scale_up bandwidth, to its counterpart of any other node at its NIC's
+//   torus    devices in a 2-D or 3-D grid with links in both directions of every dimension, closed
+//            to a ring (wraparound) where the slice's shape allows it
+//
+//   Machine m = make_machine(load_profile("dgx-h100", place), 16, std::nullopt);   // two nodes
+//   Machine t = make_machine(load_profile("tpu-v5p", place), 64, std::nullopt);    // 4x4x4
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/error.hpp"
+#include "base/json_reader.hpp"
+#include "base/units.hpp"
+
+namespace shardsim {
+
+// Where a number comes from. `kind`: vendor, code, measured, derived, estimate.
+struct Source {
+  std::string kind;
+  std::string reference;  // document, file, table
+  std::string date;       // of the source or of its reading, YYYY-MM or YYYY-MM-DD
+  std::string note;
+};
+
+template <class T>
+struct Sourced {
+  T value{};
+  Source source;
+};
+
+struct DeviceProfile {
+  std::string name;                          // "H100 SXM5 80 GB"
+  Sourced<Bytes> memory_capacity;            // what a program can use
+  Sourced<Bandwidth> memory_bandwidth;       // peak
+  std::map<DType, Sourced<FlopRate>> peak;   // dense, by dtype of the operands
+  // Achieved over peak, measured: for KernelClass matmul, attention and memory.
+  Sourced<double> matmul_efficiency;
+  Sourced<double> attention_efficiency;
+  Sourced<double> memory_efficiency;
+  Sourced<Seconds> kernel_launch;            // from the end of one kernel to the start of the next
+};
+
+// One level of links as a collective sees it.
+struct LinkProfile {
+  Sourced<Bandwidth> bandwidth;   // one device, one direction
+  Sourced<double> efficiency;     // achieved by large ring collectives over `bandwidth`
+  Sourced<Seconds> latency;       // of one ring step
+};
+
+struct ClusterProfile {
+  Sourced<std::int64_t> devices_per_node;
+  LinkProfile scale_up;   // within a node
+  LinkProfile scale_out;  // one NIC per device
+};
+
+struct TorusProfile {
+  int dimensions = 2;
+  LinkProfile link;       // one link, one direction
+  std::vector<std::int64_t> largest_slice;            // e.g. {16, 20, 28}
+  // The rule for wraparound: "axis_of_16" (v5e, v6e: a dimension wraps iff its length is 16) or
+  // "multiples_of_4" (v4, v5p: all wrap iff every dimension is a multiple of 4).
+  std::string wraparound;
+  Source wraparound_source;
+};
+
+struct Profile {
+  std::string name;   // "dgx-h100"
+  std::string title;  // "NVIDIA DGX H100, 8 x H100 SXM5 80 GB, rail-optimized NDR InfiniBand"
+  std::string path;   // where it was read from; "built in" for shipped ones
+  DeviceProfile device;
+  Sourced<Seconds> collective_launch;  // fixed cost of one collective call
+  std::variant<ClusterProfile, TorusProfile> network;
+};
+
+// A slice of a torus.
+struct TorusShape {
+  std::vector<std::int64_t> sizes;  // x, y(, z)
+  std::vector<bool> wraps;
+};
+
+struct Machine {
+  Profile profile;
+  std::int64_t devices = 1;
+  std::int64_t nodes = 1;            // cluster: ceil(devices / devices_per_node)
+  std::optional<TorusShape> torus;   // set iff the network is a torus
+};
+
+[[nodiscard]] std::vector<std::string> shipped_profiles();  // sorted names
+// `name` is a shipped profile or a path ending in .json. Throws InputError with a suggestion.
+[[nodiscard]] Profile load_profile(const std::string& name, const Place& place);
+// `topology`: "4x4x4"; without it the smallest legal slice of exactly that many devices. Throws
+// InputError for a device count or shape that the machine cannot have, naming legal ones near it.
+[[nodiscard]] Machine make_machine(const Profile& profile, std::int64_t devices,
+                                   const std::optional<std::string>& topology, const Place& place);
+
+// How one axis of a mesh lies on a torus: the physical dimensions (with how much of each) that it
+// walks through, major to minor.
+struct TorusSpan {
+  int dimension = 0;
+  std::int64_t size = 1;    // extent along the dimension
+  std::int64_t stride = 1;  // distance between neighbours of the axis along the dimension
+};
+// jax's mesh_utils.create_device_mesh: the whole-axis pass, then, where that fails, splitting of
+// physical axes (jax/_src/mesh_utils.py). `logical` are mesh axis sizes, the last most intensive.
+// Throws InputError when no assignment exists. Result: for every logical axis its spans.
+[[nodiscard]] std::vector<std::vector<TorusSpan>> assign_mesh(const TorusShape& torus,
+                                                              const std::vector<std::int64_t>& logical,
+                                                              const Place& place);
+
+}  // namespace shardsim

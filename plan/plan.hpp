@@ -1,0 +1,216 @@
+// The plan: what every device does in one step, as tasks, collectives and buffers. The waist of the
+// program: strategies and importers make plans; the simulator, validation and reports read them.
+//
+// Shape
+//   Plan
+//     mesh                      the devices and their named axes
+//     kernels, collectives,     distinct pieces of work, each stored once; tasks point at them
+//     transfers
+//     programs                  one per device class (devices that no symmetry tells apart): SPMD
+//                               plans have one, pipelines one per stage
+//       streams                 "compute" and one or more for communication
+//       tasks                   in issue order; layers and microbatches unrolled
+//       buffers                 with a category and a lifetime
+//
+// Execution model (that of CUDA streams and of XLA's schedules)
+//   - A stream runs its tasks one after the other in issue order.
+//   - A task starts when its stream is free and all its dependencies have ended. Dependencies point
+//     to earlier tasks of the same program only.
+//   - A buffer comes to life when the task that allocates it starts (or before the step), and dies
+//     when the last of `freed_after` has ended (or never: it is there for the next step).
+//   - Tasks of a collective start together on all devices of its group; with one program all
+//     devices agree by symmetry.
+//
+// What the format can say, with the system that needs it
+//   units gathered whole       Collective::parts: the tensors that share one call (FSDP2)
+//   prefetch order and depth   the position in the communication stream, and the dependency on the
+//                              compute task that opens the window
+//   what stays gathered        the lifetime of the gathered buffer
+//   casts hoisted out of loops a kernel before the loop and a buffer that lives through it (XLA)
+//   pipeline actions           one program per stage; Transfer tasks name the peer program; Phase
+//                              splits the backward into input and weight part
+//   recomputation              Task::recompute
+//   host offload               TaskKind::host_copy
+//
+// Example: one FSDP unit in the forward pass, as the text form prints it
+//   #12 all-gather  fsdp  416.0 MiB  model.layers.0    after #3
+//   #13 matmul      model.layers.0.self_attn.q_proj    after #12 #9
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/units.hpp"
+#include "plan/mesh.hpp"
+
+namespace shardsim {
+
+using TaskId = std::int32_t;
+using BufferId = std::int32_t;
+inline constexpr TaskId before_the_step = -1;
+
+enum class TaskKind : std::uint8_t { kernel, collective, transfer, host_copy };
+enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, optimizer };
+
+// What bounds a kernel: the simulator applies the profile's efficiency for the class.
+enum class KernelClass : std::uint8_t { matmul, attention, memory };
+
+// One kernel's work on one device, padding included.
+struct Kernel {
+  std::string op;  // "einsum", "rms_norm", "attention", "adamw", ...
+  KernelClass kernel_class = KernelClass::memory;
+  DType dtype = DType::bf16;
+  Flops flops{0};
+  Bytes bytes{0};  // read and written
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+enum class CollectiveKind : std::uint8_t {
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  all_to_all,
+  collective_permute
+};
+
+struct CollectivePart {
+  std::string tensor;  // name with "{}" for the layer
+  Bytes payload{0};
+  friend bool operator==(const CollectivePart&, const CollectivePart&) = default;
+};
+
+// `payload` is the full array: the result of an all-gather, the operand of a reduce-scatter or
+// all-reduce, the per-device buffer of an all-to-all, the message of a permute (nccl-tests' size).
+// Padding is included.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::vector<AxisRef> axes;  // the group, major to minor; empty when `groups` says it
+  std::vector<std::vector<std::int64_t>> groups;                       // for groups no axes describe
+  std::vector<std::pair<std::int64_t, std::int64_t>> source_targets;   // collective_permute only
+  DType dtype = DType::bf16;
+  Bytes payload{0};
+  std::vector<CollectivePart> parts;  // what was combined into this call; payloads add up
+  std::string reason;                 // which tensor of which op needed it
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+// A message to or from a program of the same plan (pipeline stages).
+struct Transfer {
+  int peer_program = 0;
+  bool sends = true;
+  DType dtype = DType::bf16;
+  Bytes payload{0};
+  std::string reason;
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+struct Task {
+  TaskKind kind = TaskKind::kernel;
+  Phase phase = Phase::forward;
+  bool recompute = false;
+  std::uint8_t stream = 0;          // index into Program::streams
+  std::int32_t work = 0;            // index into Plan::kernels, collectives or transfers, by kind
+  std::int32_t name = 0;            // index into Plan::names; may hold "{}" for the layer
+  std::int32_t layer = -1;          // instance of a repeated block, -1 outside
+  std::int32_t microbatch = 0;
+  std::uint32_t first_dependency = 0;  // range of Program::dependencies
+  std::uint32_t dependency_count = 0;
+};
+static_assert(sizeof(Task) == 32, "plans of large models hold hundreds of thousands");
+
+enum class BufferCategory : std::uint8_t {
+  parameters,           // as stored between steps: the shard
+  gathered_parameters,  // whole (or less sharded) copies that live for a while
+  gradients,
+  optimizer,
+  activations,          // forward values that the backward pass reads
+  temporaries,
+  communication,        // staging of collectives
+  inputs
+};
+inline constexpr int buffer_categories = 8;
+
+struct Buffer {
+  std::int32_t name = 0;   // index into Plan::names
+  std::int32_t layer = -1;
+  BufferCategory category = BufferCategory::temporaries;
+  Bytes bytes{0};
+  TaskId allocated_by = before_the_step;
+  std::uint32_t first_free = 0;  // range of Program::frees: tasks after all of which it dies;
+  std::uint32_t free_count = 0;  // empty: lives beyond the step
+};
+
+struct Program {
+  std::string name;                    // device class
+  std::vector<std::int64_t> devices;   // mesh positions; empty: all of the mesh
+  std::vector<std::string> streams;    // [0] is "compute"
+  std::vector<Task> tasks;
+  std::vector<TaskId> dependencies;
+  std::vector<Buffer> buffers;
+  std::vector<TaskId> frees;
+
+  [[nodiscard]] TaskId add_task(Task task, const std::vector<TaskId>& after);
+  BufferId add_buffer(Buffer buffer, const std::vector<TaskId>& freed_after);
+};
+
+// A dimension that its axes do not divide: what padding costs.
+struct Padding {
+  std::string tensor;  // with "{}" for the layer
+  int dimension = 0;
+  std::int64_t size = 0;
+  std::int64_t shards = 1;
+  std::int64_t padded_size = 0;       // shards * ceil(size / shards)
+  std::int64_t instances = 1;         // layers
+  Bytes wasted_per_device{0};         // padding in the stored shards, all instances
+};
+
+// What the reports need to know about the model; nothing here is simulated.
+struct PlanSubject {
+  std::string model;
+  std::string strategy;
+  std::int64_t parameters = 0;
+  std::int64_t tokens_per_step = 0;  // 0 where the notion has no meaning
+  Flops model_flops{0};  // of one step on all devices: matmuls and full (not causal) attention,
+                         // forward and backward, without recomputation
+};
+
+struct Plan {
+  PlanSubject subject;
+  Mesh mesh;
+  std::vector<std::string> names;
+  std::vector<Kernel> kernels;
+  std::vector<Collective> collectives;
+  std::vector<Transfer> transfers;
+  std::vector<Program> programs;
+  std::vector<Padding> padding;
+  std::vector<std::string> notes;  // approximations and choices that a reader must know
+
+  [[nodiscard]] std::string task_name(const Task& task) const;
+  [[nodiscard]] std::string buffer_name(const Buffer& buffer) const;
+};
+
+[[nodiscard]] std::string_view name_of(CollectiveKind kind);    // "all-gather"
+[[nodiscard]] std::string_view name_of(Phase phase);
+[[nodiscard]] std::string_view name_of(BufferCategory category);
+[[nodiscard]] std::string_view name_of(KernelClass kernel_class);
+[[nodiscard]] std::string_view name_of(TaskKind kind);
+
+// Devices in one group of the collective.
+[[nodiscard]] std::int64_t group_size(const Plan& plan, const Collective& collective);
+// What one device sends in a ring (or, for all-to-all and permute, directly); n = group size, P = payload:
+//   all-gather, reduce-scatter  (n-1)/n P      all-reduce  2 (n-1)/n P
+//   all-to-all                  (n-1)/n P      permute     P
+[[nodiscard]] Bytes wire_bytes_per_device(CollectiveKind kind, std::int64_t group_size, Bytes payload);
+
+// Executions per step of every entry of plan.collectives, by index.
+[[nodiscard]] std::vector<std::int64_t> executions(const Plan& plan);
+
+// Throws std::logic_error naming the first violation: dependencies must point back, indices must be
+// in range, parts must add up, lifetimes must end after they begin. A bug in who made the plan.
+void verify(const Plan& plan);
+
+}  // namespace shardsim

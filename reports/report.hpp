@@ -1,0 +1,25 @@
+// One prediction, or several side by side, as text, JSON, CSV, Markdown or one HTML file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/experiment.hpp"
+
+namespace shardsim {
+
+enum class Format { text, json, csv, html, markdown };
+
+// `run`. JSON is "shardsim/result/1".
+[[nodiscard]] std::string report_run(const Prediction& prediction, Format format);
+// `compare`. JSON is "shardsim/comparison/1": {"results": [result...], "best": name, "why": text}.
+// Best: the shortest step among those that fit.
+[[nodiscard]] std::string report_comparison(const std::vector<Prediction>& predictions, Format format);
+
+struct Choice {
+  int best = -1;    // -1: nothing fits
+  std::string why;  // in a sentence, with the figures
+};
+[[nodiscard]] Choice choose(const std::vector<Prediction>& predictions);
+
+}  // namespace shardsim

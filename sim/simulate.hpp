@@ -1,0 +1,100 @@
+// simulate(plan, machine, options) -> Result: a function, no state besides.
+//
+// Each device class runs its program: streams in issue order, tasks when their dependencies have
+// ended (plan.hpp). Time is integer picoseconds; events are ordered by (time, named phase,
+// sequence), so that the same input gives the same bytes out.
+//
+//   kernel      launch + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency))
+//   collective  launch + steps * latency + wire bytes / bandwidth of its links (collective_cost.hpp);
+//               collectives that are on the same links at the same time share them fairly
+//
+// Cost: O((tasks + dependencies) log tasks) time, O(tasks + buffers) memory, whatever the size of
+// the machine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "hardware_profiles/machine.hpp"
+#include "plan/plan.hpp"
+
+namespace shardsim {
+
+struct SimulationOptions {
+  bool keep_timeline = false;  // fill Result::timeline and memory curves with every change
+};
+
+// When a task ran. One entry per task of every program, in program and issue order.
+struct TaskTimes {
+  SimTime start{0};
+  SimTime end{0};
+};
+
+struct MemorySample {
+  SimTime time{0};
+  std::array<Bytes, buffer_categories> by_category{};
+};
+
+// A buffer (all its layers together) alive at the peak.
+struct PeakBuffer {
+  std::string name;  // with "{}" for the layer
+  BufferCategory category = BufferCategory::temporaries;
+  std::int64_t count = 1;
+  Bytes bytes{0};  // together
+};
+
+struct ProgramResult {
+  std::string name;
+  std::int64_t devices = 1;
+  SimTime compute_time{0};        // kernels on the compute stream
+  SimTime communication_time{0};  // time with at least one collective or transfer in flight
+  SimTime exposed_time{0};        // of that, time with no kernel running
+  SimTime idle_time{0};           // neither: waiting on nothing that costs, launch gaps
+  Bytes peak{0};
+  SimTime peak_time{0};
+  std::string peak_task;                                     // what ran on compute at the peak
+  std::array<Bytes, buffer_categories> peak_by_category{};   // at the peak
+  std::vector<PeakBuffer> peak_buffers;                      // largest first
+  std::vector<TaskTimes> tasks;
+  std::vector<MemorySample> memory_curve;  // keep_timeline: every change; else empty
+};
+
+// The collectives of one kind over one set of axes.
+struct CommunicationRow {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::vector<std::string> axes;
+  std::int64_t group_size = 1;
+  std::int64_t count = 0;
+  Bytes payload{0};                // sum over executions
+  Bytes wire_bytes_per_device{0};  // sum over executions
+  SimTime time{0};                 // sum over executions
+  SimTime exposed{0};              // part of it during which no kernel ran, shared evenly among
+                                   // the collectives then in flight
+  std::string what;                // "parameters of model.layers.{} for the forward pass, ..."
+};
+
+struct Result {
+  SimTime step_time{0};
+  Bytes capacity{0};
+  std::vector<ProgramResult> programs;
+  std::vector<CommunicationRow> communication;  // ordered by exposed, then time, descending
+  // mean over maximum across devices; 1 is perfect
+  double memory_balance = 1;
+  double compute_balance = 1;
+  double link_balance = 1;
+  double tokens_per_second_per_device = 0;  // 0 where tokens have no meaning
+  double mfu = 0;                           // model flops over peak of all devices times step time
+  std::vector<std::string> notes;           // approximations of this simulation
+
+  [[nodiscard]] Bytes peak() const;         // largest over programs
+  [[nodiscard]] bool fits() const { return peak() <= capacity; }
+  [[nodiscard]] const ProgramResult& critical() const;  // the program with the largest peak
+};
+
+// Throws InputError when machine and plan do not match in devices.
+[[nodiscard]] Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options);
+
+}  // namespace shardsim

@@ -1,0 +1,63 @@
+// From a model's description to its op graph.
+//
+//   WorkloadOptions options{.batch = 64, .sequence = 8192};
+//   Workload w = build_workload(load_model_config("llama-3.1-8b"), options);   // forward
+//   add_backward(w, {});                                                       // by rule
+//   add_optimizer(w, {});                                                      // AdamW
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/json_reader.hpp"
+#include "workloads/op_graph.hpp"
+
+namespace shardsim {
+
+struct WorkloadOptions {
+  std::int64_t batch = 1;                 // global, in sequences or images per step
+  std::optional<std::int64_t> sequence;   // tokens per sequence; decoders need it, vision models
+                                          // derive it from the image and refuse it
+  DType compute_dtype = DType::bf16;
+};
+
+// A model's description: a Hugging Face config.json, or our own for big_vision's ViT. `name` is a
+// shipped model ("llama-3.1-8b", see shipped_models()) or a path, tried relative to `directory`.
+struct ModelConfig {
+  std::string name;  // file name without directory and .json
+  std::string path;
+  Json json;
+};
+[[nodiscard]] std::vector<std::string> shipped_models();
+[[nodiscard]] ModelConfig load_model_config(const std::string& name, const std::string& directory,
+                                            const Place& place);
+
+// Throws InputError: unsupported architecture (lists the supported), unknown or missing keys of
+// consequence, impossible sizes, sequence longer than the model's positions where it has a table.
+[[nodiscard]] Workload build_workload(const ModelConfig& config, const WorkloadOptions& options);
+
+// Which forward activations the backward pass keeps; the others are computed again from what is
+// kept, at the start of the block's backward pass.
+struct Rematerialization {
+  enum class Policy { none, full, selective, named };
+  Policy policy = Policy::none;       // full: only what enters a repeated block is kept
+                                      // selective: also the results of matmuls and attention
+  std::vector<std::string> save;      // named: regular expressions (search) on activation names
+};
+// Fills Block::backward for every block. Throws InputError when a name pattern matches nothing.
+void add_backward(Workload& workload, const Rematerialization& rematerialization);
+
+struct OptimizerOptions {
+  std::string kind = "adamw";              // or "sgd" (momentum)
+  DType parameters = DType::bf16;          // as stored between steps
+  DType gradients = DType::bf16;           // as accumulated and reduced
+  std::optional<DType> master = DType::f32;  // nothing: the parameters are their own master
+  DType moments = DType::f32;
+};
+// Fills Block::optimizer: one op per parameter, in place, with its state tensors.
+void add_optimizer(Workload& workload, const OptimizerOptions& options);
+
+}  // namespace shardsim

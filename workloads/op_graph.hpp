@@ -1,0 +1,139 @@
+// The op graph: the tensors and operations of one step over labelled dimensions, unsharded.
+//
+// A label is a named dimension of the model with a size: batch, sequence, hidden, kv_heads, ... A
+// tensor's dimension is a label or, where a framework stores several as one, a product of labels
+// (major to minor): q_proj.weight of Llama is [kv_heads*group*head_dim, hidden] = [4096, 4096].
+//
+// An op says how its dimensions relate by using labels, which makes its labels its *factors* in the
+// sense of Shardy (docs of openxla/shardy, sharding_representation.md):
+//
+//   einsum   x[batch, sequence, hidden]  w[kv_heads*group*head_dim, hidden]
+//            -> q[batch, sequence, kv_heads, group, head_dim]
+//
+//   a factor in a result is parallel: sharding it shards the work;
+//   a factor in operands only is summed: sharding it makes the result a partial sum;
+//   a factor in `whole` must not be sharded (the op is not a sum over it);
+//   a factor in a Statistic may be sharded at the price of reducing that small tensor.
+//
+// Nothing else about an op matters to the partitioner: no op-by-op table of special cases.
+//
+// A repeated block (decoder layers) is stored once with a count; "{}" in its names stands for the
+// index. Between blocks, and between instances of one, values are carried: `carries_out` of one
+// become `carries_in` of the next.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/units.hpp"
+
+namespace shardsim {
+
+using LabelId = std::int32_t;
+using TensorId = std::int32_t;
+inline constexpr TensorId no_tensor = -1;
+
+struct Label {
+  std::string name;  // "batch", "hidden", ...
+  std::int64_t size = 1;
+};
+
+// A dimension as the product of labels, major to minor. Never empty.
+using Dim = std::vector<LabelId>;
+
+enum class TensorRole : std::uint8_t {
+  input,               // given each step: token ids, images, labels
+  constant,            // rotary tables and the like, on every device
+  parameter,
+  activation,
+  activation_gradient,
+  parameter_gradient,
+  optimizer_state
+};
+
+struct Tensor {
+  std::string name;  // parameters: the framework's, with "{}" for the layer
+  TensorRole role = TensorRole::activation;
+  DType dtype = DType::bf16;  // parameters: the dtype that ops compute with
+  std::vector<Dim> dims;      // empty: a scalar
+  int block = 0;              // where it is made, or for inputs and parameters first used
+  TensorId primal = no_tensor;  // gradients and optimizer state: of which tensor; recomputed
+                                // activations: the forward tensor they repeat
+};
+
+// How an op sees a tensor: the labels of each dimension, normally those of the tensor. Attention
+// reads keys' sequence under another label than queries'.
+struct Operand {
+  TensorId tensor = no_tensor;
+  std::vector<Dim> dims;
+};
+
+enum class OpKind : std::uint8_t { einsum, elementwise, norm, attention, lookup, softmax_loss, optimizer };
+
+// A small tensor that must be reduced over the devices when one of `over` is sharded.
+struct Statistic {
+  std::string name;           // "sum of squares", "maximum", ...
+  std::vector<LabelId> over;
+  std::vector<LabelId> dims;  // its own dimensions
+  DType dtype = DType::f32;
+};
+
+struct Op {
+  OpKind kind = OpKind::elementwise;
+  std::string function;  // "matmul", "add", "silu", "rms_norm", "attention_backward", "adamw", ...
+  std::string name;      // "model.layers.{}.self_attn.q_proj"; backward and recomputed ops keep the
+                         // name of the forward op they belong to
+  std::vector<Operand> operands;
+  std::vector<Operand> results;
+  std::vector<LabelId> whole;
+  std::vector<Statistic> statistics;
+  bool linear = false;    // sums pass through: partial operands may give a partial result
+  bool in_place = false;  // results[i] takes the storage of operands[i]
+  bool recompute = false; // repeats a forward op in the backward pass
+  double flops_per_point = 0;  // operations per point of the space that all its factors span
+  double work_fraction = 1;    // part of that space really computed: 0.5 under a causal mask
+};
+
+struct Block {
+  std::string name;  // "model.layers.{}"; the unit that FSDP wraps
+  std::int64_t count = 1;
+  std::vector<TensorId> carries_in;   // empty in the first block
+  std::vector<TensorId> carries_out;
+  std::vector<Op> forward;
+  std::vector<Op> backward;   // filled by add_backward, in execution order
+  std::vector<Op> optimizer;  // filled by add_optimizer: one op per parameter owned by the block
+};
+
+struct Workload {
+  std::string model;  // "llama-3.1-8b"
+  std::vector<Label> labels;
+  std::vector<Tensor> tensors;
+  std::vector<Block> blocks;
+  TensorId loss = no_tensor;
+  std::int64_t tokens = 0;  // per step; 0 where the notion has no meaning (images)
+  std::int64_t examples = 0;  // sequences or images per step
+
+  [[nodiscard]] std::vector<std::int64_t> shape(const std::vector<Dim>& dims) const;
+  [[nodiscard]] std::int64_t elements(const std::vector<Dim>& dims) const;
+  [[nodiscard]] Bytes bytes(TensorId tensor) const;
+  [[nodiscard]] LabelId label(std::string_view name) const;  // asserts that it exists
+};
+
+// All parameters, in order of first use. A parameter of a repeated block counts `instances` times.
+struct ParameterView {
+  TensorId tensor = no_tensor;
+  std::vector<std::int64_t> shape;  // as the framework stores it
+  std::int64_t instances = 1;
+};
+[[nodiscard]] std::vector<ParameterView> parameters(const Workload& workload);
+[[nodiscard]] std::int64_t parameter_count(const Workload& workload);
+// Labels of an op, in order of first appearance in operands, then results.
+[[nodiscard]] std::vector<LabelId> factors(const Op& op);
+// Operations of one step on all devices, forward and backward, recomputation left out, attention
+// counted without its causal mask: the numerator of MFU as PaLM (arXiv:2204.02311, appendix B)
+// defines it. Needs add_backward; optimizer not counted.
+[[nodiscard]] Flops model_flops(const Workload& workload);
+
+}  // namespace shardsim
