@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fmt/format.h>
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -20,28 +20,36 @@ std::string read_file(const std::string& path) {
     throw InputError({path, ""}, "is a directory, expected a file");
   }
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InputError({path, ""}, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!stream)
+    throw InputError({path, ""}, fmt::format("cannot be read: {}", std::strerror(errno)));
   std::ostringstream content;
   content << stream.rdbuf();
   return std::move(content).str();
 }
 
 void write_file(const std::string& path, std::string_view content) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  namespace fs = std::filesystem;
+  std::error_code status;
+  // A link stays a link, to a new file; pipes and devices are written to, never replaced.
+  const fs::path target =
+      fs::is_symlink(path, status) ? fs::canonical(path, status) : fs::path(path);
+  const bool in_place = fs::is_other(target, status);
+  const fs::path written_to =
+      in_place ? target : fs::path(fmt::format("{}.{}.tmp", target.string(), ::getpid()));
   bool written = false;
   {
-    std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-    written = stream.write(content.data(), static_cast<std::streamsize>(content.size())).flush().good();
+    std::ofstream stream(written_to, std::ios::binary | std::ios::trunc);
+    const auto size = static_cast<std::streamsize>(content.size());
+    written = stream.write(content.data(), size).flush().good();
   }
+  if (written && in_place) return;
   int failure = errno;
   if (written) {
-    std::error_code status;
-    std::filesystem::rename(temporary, path, status);
+    fs::rename(written_to, target, status);
     if (!status) return;
     failure = status.value();
   }
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
+  if (!in_place) fs::remove(written_to, status);
   throw InputError({path, ""}, fmt::format("cannot be written: {}", std::strerror(failure)));
 }
 

@@ -9,8 +9,9 @@ namespace shardsim {
 // Throws InputError when the file cannot be read.
 [[nodiscard]] std::string read_file(const std::string& path);
 
-// Writes beside the target and renames over it, so that a reader never sees half a file. Throws
-// InputError, leaving the old file as it was, when the place is not writable.
+// Writes beside the target and renames over it, so that a reader never sees half a file; pipes and
+// devices are written to directly. Throws InputError, leaving the old file as it was, when the
+// place is not writable.
 void write_file(const std::string& path, std::string_view content);
 
 }  // namespace shardsim

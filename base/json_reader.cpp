@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/file.hpp"
 
@@ -41,6 +42,33 @@ std::pair<std::size_t, std::size_t> line_and_column(std::string_view text, std::
   const std::size_t newline = before.rfind('\n');
   return {line, newline == std::string_view::npos ? before.size() + 1 : before.size() - newline};
 }
+
+// Refuses what a document of ours never needs: keys given twice, of which the parser would silently
+// keep the last, and nesting so deep that walking it recursively could exhaust the stack.
+class StrictParse {
+ public:
+  explicit StrictParse(const std::string& file) : file_(file) {}
+
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    constexpr int deepest = 100;
+    if (depth > deepest) {
+      throw InputError({file_, ""}, fmt::format("nested deeper than {} levels", deepest));
+    }
+    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys_.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto key = parsed.get<std::string>();
+      if (!keys_.back().insert(key).second) {
+        throw InputError({file_, ""}, fmt::format("key \"{}\" is given twice", key));
+      }
+    }
+    return true;
+  }
+
+ private:
+  const std::string& file_;
+  std::vector<std::set<std::string>> keys_;  // of every object that is open
+};
 
 }  // namespace
 
@@ -97,7 +125,8 @@ std::string JsonReader::string() const {
 }
 
 bool JsonReader::boolean() const {
-  if (!value_->is_boolean()) fail(fmt::format("expected true or false, found {}", kind_of(*value_)));
+  if (!value_->is_boolean())
+    fail(fmt::format("expected true or false, found {}", kind_of(*value_)));
   return value_->get<bool>();
 }
 
@@ -133,12 +162,15 @@ std::string JsonReader::choice(const std::vector<std::string>& choices) const {
 
 Json parse_json(std::string_view text, const std::string& file) {
   try {
-    return Json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+    return Json::parse(text, StrictParse(file), /*allow_exceptions=*/true,
+                       /*ignore_comments=*/true);
   } catch (const Json::parse_error& error) {
     const auto [line, column] = line_and_column(text, error.byte == 0 ? 0 : error.byte - 1);
     const std::string where = fmt::format("line {}, column {}", line, column);
     const bool truncated = error.byte > text.size();
     throw InputError({file, where}, truncated ? "JSON ends too early" : "not valid JSON");
+  } catch (const Json::out_of_range&) {
+    throw InputError({file, ""}, "not valid JSON: a number is out of range");
   }
 }
 

@@ -60,7 +60,8 @@ class JsonReader {
   Place place_;
 };
 
-// Parses text; a syntax error is an InputError with line and column.
+// Parses text; a syntax error is an InputError with line and column. So is a key given twice in an
+// object, and nesting of more than 100 levels.
 [[nodiscard]] Json parse_json(std::string_view text, const std::string& file);
 // Reads and parses a file; an unreadable file is an InputError.
 [[nodiscard]] Json load_json(const std::string& path);

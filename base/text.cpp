@@ -17,15 +17,21 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array byte_units{
-    Unit{"B", 1},      Unit{"kB", 1e3},   Unit{"KB", 1e3},     Unit{"MB", 1e6},
-    Unit{"GB", 1e9},   Unit{"TB", 1e12},  Unit{"KiB", 1024.0}, Unit{"MiB", 1048576.0},
-    Unit{"GiB", 1073741824.0}, Unit{"TiB", 1099511627776.0}};
+constexpr std::array byte_units{Unit{"B", 1},
+                                Unit{"kB", 1e3},
+                                Unit{"KB", 1e3},
+                                Unit{"MB", 1e6},
+                                Unit{"GB", 1e9},
+                                Unit{"TB", 1e12},
+                                Unit{"KiB", 1024.0},
+                                Unit{"MiB", 1048576.0},
+                                Unit{"GiB", 1073741824.0},
+                                Unit{"TiB", 1099511627776.0}};
 constexpr std::array rate_units{
-    Unit{"B/s", 1},     Unit{"kB/s", 1e3},  Unit{"MB/s", 1e6},  Unit{"GB/s", 1e9},
-    Unit{"TB/s", 1e12}, Unit{"KiB/s", 1024.0}, Unit{"MiB/s", 1048576.0},
-    Unit{"GiB/s", 1073741824.0}, Unit{"TiB/s", 1099511627776.0},
-    Unit{"Gb/s", 1e9 / 8}, Unit{"Tb/s", 1e12 / 8}};
+    Unit{"B/s", 1},           Unit{"kB/s", 1e3},           Unit{"MB/s", 1e6},
+    Unit{"GB/s", 1e9},        Unit{"TB/s", 1e12},          Unit{"KiB/s", 1024.0},
+    Unit{"MiB/s", 1048576.0}, Unit{"GiB/s", 1073741824.0}, Unit{"TiB/s", 1099511627776.0},
+    Unit{"Gb/s", 1e9 / 8},    Unit{"Tb/s", 1e12 / 8}};
 constexpr std::array flop_units{Unit{"FLOP/s", 1}, Unit{"GFLOP/s", 1e9}, Unit{"TFLOP/s", 1e12},
                                 Unit{"PFLOP/s", 1e15}};
 constexpr std::array time_units{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9},
@@ -37,23 +43,27 @@ double parse_with_unit(std::string_view text, std::span<const Unit> units, std::
   char* end = nullptr;
   const double number = std::strtod(copy.c_str(), &end);
   if (end == copy.c_str()) {
-    throw InputError(place, fmt::format("\"{}\" is not {}, expected for example \"{}\"", text, what, example));
+    throw InputError(
+        place, fmt::format("\"{}\" is not {}, expected for example \"{}\"", text, what, example));
   }
   std::string_view unit(end);
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   while (!unit.empty() && unit.back() == ' ') unit.remove_suffix(1);
   if (unit.empty()) {
-    throw InputError(place, fmt::format("\"{}\" has no unit, expected for example \"{}\"", text, example));
+    throw InputError(place,
+                     fmt::format("\"{}\" has no unit, expected for example \"{}\"", text, example));
   }
   if (!std::isfinite(number) || number < 0) {
-    throw InputError(place, fmt::format("\"{}\" is not a possible {}", text, what.substr(what.find(' ') + 1)));
+    throw InputError(
+        place, fmt::format("\"{}\" is not a possible {}", text, what.substr(what.find(' ') + 1)));
   }
   for (const Unit& known : units) {
     if (known.name == unit) return number * known.factor;
   }
   std::vector<std::string> names;
   for (const Unit& known : units) names.emplace_back(known.name);
-  throw InputError(place, fmt::format("unknown unit \"{}\" of {}", unit, what), closest(unit, names));
+  throw InputError(place, fmt::format("unknown unit \"{}\" of {}", unit, what),
+                   closest(unit, names));
 }
 
 // The largest of `steps` that leaves at least one before the point.
@@ -115,7 +125,7 @@ std::string format_flop_rate(FlopRate rate) {
 
 std::string format_flops(Flops flops) {
   static constexpr std::array steps{Unit{"EFLOP", 1e18}, Unit{"PFLOP", 1e15}, Unit{"TFLOP", 1e12},
-                                    Unit{"GFLOP", 1e9}, Unit{"MFLOP", 1e6}, Unit{"FLOP", 1}};
+                                    Unit{"GFLOP", 1e9},  Unit{"MFLOP", 1e6},  Unit{"FLOP", 1}};
   return scaled(flops.count(), steps, 2);
 }
 

@@ -21,13 +21,13 @@ namespace shardsim {
 [[nodiscard]] FlopRate parse_flop_rate(std::string_view text, const Place& place);
 [[nodiscard]] Seconds parse_seconds(std::string_view text, const Place& place);
 
-[[nodiscard]] std::string format_bytes(Bytes bytes);          // "416.0 MiB", "512 B"
-[[nodiscard]] std::string format_seconds(Seconds duration);   // "1.234 s", "56.70 ms", "8.900 us"
-[[nodiscard]] std::string format_bandwidth(Bandwidth rate);   // "450.0 GB/s"
-[[nodiscard]] std::string format_flop_rate(FlopRate rate);    // "989.4 TFLOP/s"
-[[nodiscard]] std::string format_count(std::int64_t count);   // "8,030,261,248"
-[[nodiscard]] std::string format_percent(double fraction);    // "41.3 %"
-[[nodiscard]] std::string format_flops(Flops flops);          // "1.234 PFLOP"
+[[nodiscard]] std::string format_bytes(Bytes bytes);         // "416.0 MiB", "512 B"
+[[nodiscard]] std::string format_seconds(Seconds duration);  // "1.234 s", "56.70 ms", "8.900 us"
+[[nodiscard]] std::string format_bandwidth(Bandwidth rate);  // "450.0 GB/s"
+[[nodiscard]] std::string format_flop_rate(FlopRate rate);   // "989.4 TFLOP/s"
+[[nodiscard]] std::string format_count(std::int64_t count);  // "8,030,261,248"
+[[nodiscard]] std::string format_percent(double fraction);   // "41.3 %"
+[[nodiscard]] std::string format_flops(Flops flops);         // "1.234 PFLOP"
 
 // Rows of cells, printed with aligned columns; numbers (as told by the column) to the right.
 class TextTable {

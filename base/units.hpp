@@ -23,13 +23,27 @@ class Quantity {
   [[nodiscard]] constexpr Rep count() const { return count_; }
 
   friend constexpr auto operator<=>(Quantity, Quantity) = default;
-  constexpr Quantity& operator+=(Quantity other) { count_ += other.count_; return *this; }
-  constexpr Quantity& operator-=(Quantity other) { count_ -= other.count_; return *this; }
-  friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity(a.count_ + b.count_); }
-  friend constexpr Quantity operator-(Quantity a, Quantity b) { return Quantity(a.count_ - b.count_); }
-  friend constexpr Quantity operator*(Quantity a, Rep factor) { return Quantity(a.count_ * factor); }
+  constexpr Quantity& operator+=(Quantity other) {
+    count_ += other.count_;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity other) {
+    count_ -= other.count_;
+    return *this;
+  }
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity(a.count_ + b.count_);
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity(a.count_ - b.count_);
+  }
+  friend constexpr Quantity operator*(Quantity a, Rep factor) {
+    return Quantity(a.count_ * factor);
+  }
   friend constexpr Quantity operator*(Rep factor, Quantity a) { return a * factor; }
-  friend constexpr Quantity operator/(Quantity a, Rep divisor) { return Quantity(a.count_ / divisor); }
+  friend constexpr Quantity operator/(Quantity a, Rep divisor) {
+    return Quantity(a.count_ / divisor);
+  }
 
  private:
   Rep count_{};
@@ -60,6 +74,8 @@ inline constexpr double picoseconds_per_second = 1e12;
 [[nodiscard]] inline SimTime round_up(Seconds duration) {
   return SimTime(static_cast<std::int64_t>(std::ceil(duration.count() * picoseconds_per_second)));
 }
-[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 }  // namespace shardsim

@@ -5,7 +5,7 @@
 //   Prediction p = predict(e, {});
 //
 // A file may hold several: "variants" is a list of objects laid over the rest of the file
-// (RFC 7396 merge patch), each with a "name".
+// (RFC 7396 merge patch: objects merge, null removes), each with a "name".
 //
 //   { "workload": {"model": "llama-3.1-8b", "step": "train", "batch": 64, "sequence": 8192,
 //                  "precision": {"compute": "bf16", "parameters": "bf16", "gradients": "bf16",
@@ -14,6 +14,19 @@
 //     "machine": "dgx-h100",
 //     "variants": [ {"name": "dp", "mesh": {"data": 8}, "strategy": "dp"},
 //                   {"name": "fsdp", "mesh": {"fsdp": 8}, "strategy": "fsdp"} ] }
+//
+// What may be left out, and what it means then:
+//   name                      the file's stem
+//   workload.step             "train", the only one of this version
+//   workload.sequence         models that need none
+//   workload.precision.*      bf16 for compute, parameters and gradients, fp32 for master and
+//   moments;
+//                             master "none": the parameters are their own master
+//   workload.optimizer        "adamw"; or "sgd"
+//   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
+//   devices                   not checked; else the mesh must have that many
+//   machine, topology         needed by `predict` only; the smallest legal topology
+// A mesh may also be written as on the command line: "data=2,fsdp=4".
 #pragma once
 
 #include <optional>
@@ -41,13 +54,18 @@ struct Experiment {
   StrategyOptions strategy;
   std::string machine;
   std::optional<std::string> topology;
+  Place model_place;  // where errors about them point to
+  Place machine_place;
   Json resolved;  // the experiment with every default filled in; itself a valid experiment
 };
 
-// `document` has overrides applied already. Throws InputError.
-[[nodiscard]] std::vector<Experiment> read_experiments(const Json& document, const std::string& file);
+// `document` has overrides applied already. Throws InputError. At most 2^31 devices and sequences
+// of 2^31 tokens, at most 2^40 tokens per step.
+[[nodiscard]] std::vector<Experiment> read_experiments(const Json& document,
+                                                       const std::string& file);
 // `--set path=value`: path is dotted ("workload.batch"), value JSON or a bare string. Missing
-// objects on the way are made.
+// objects on the way are made, numbers step into lists ("strategy.rules.0.spec"). What is set holds
+// for every variant, whatever it says itself.
 void apply_override(Json& document, const std::string& path, const std::string& value);
 
 struct Prediction {

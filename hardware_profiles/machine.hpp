@@ -43,22 +43,22 @@ struct Sourced {
 };
 
 struct DeviceProfile {
-  std::string name;                          // "H100 SXM5 80 GB"
-  Sourced<Bytes> memory_capacity;            // what a program can use
-  Sourced<Bandwidth> memory_bandwidth;       // peak
-  std::map<DType, Sourced<FlopRate>> peak;   // dense, by dtype of the operands
+  std::string name;                         // "H100 SXM5 80 GB"
+  Sourced<Bytes> memory_capacity;           // what a program can use
+  Sourced<Bandwidth> memory_bandwidth;      // peak
+  std::map<DType, Sourced<FlopRate>> peak;  // dense, by dtype of the operands
   // Achieved over peak, measured: for KernelClass matmul, attention and memory.
   Sourced<double> matmul_efficiency;
   Sourced<double> attention_efficiency;
   Sourced<double> memory_efficiency;
-  Sourced<Seconds> kernel_launch;            // from the end of one kernel to the start of the next
+  Sourced<Seconds> kernel_launch;  // from the end of one kernel to the start of the next
 };
 
 // One level of links as a collective sees it.
 struct LinkProfile {
-  Sourced<Bandwidth> bandwidth;   // one device, one direction
-  Sourced<double> efficiency;     // achieved by large ring collectives over `bandwidth`
-  Sourced<Seconds> latency;       // of one ring step
+  Sourced<Bandwidth> bandwidth;  // one device, one direction
+  Sourced<double> efficiency;    // achieved by large ring collectives over `bandwidth`
+  Sourced<Seconds> latency;      // of one ring step
 };
 
 struct ClusterProfile {
@@ -67,20 +67,31 @@ struct ClusterProfile {
   LinkProfile scale_out;  // one NIC per device
 };
 
+// The shapes that can be had: those listed, and, where `multiple` is set, every shape with all
+// sizes multiples of it, in ascending order, none beyond `largest`. Example, tpu-v5p:
+//   listed 2x2x1 2x2x2 2x2x4 2x4x4, multiple 4, largest 16x20x28: also 4x4x4, 4x4x8, ... 16x20x28
+struct SliceRule {
+  std::vector<std::vector<std::int64_t>> listed;
+  std::int64_t multiple = 0;          // 0: only what is listed
+  std::vector<std::int64_t> largest;  // empty unless `multiple` is set
+};
+
+enum class WrapRule : std::uint8_t {
+  axis_of_16,      // v5e, v6e: a dimension wraps iff its length is 16
+  multiples_of_4,  // v4, v5p: all wrap iff every dimension is a multiple of 4, else none
+};
+
 struct TorusProfile {
   int dimensions = 2;
-  LinkProfile link;       // one link, one direction
-  std::vector<std::int64_t> largest_slice;            // e.g. {16, 20, 28}
-  // The rule for wraparound: "axis_of_16" (v5e, v6e: a dimension wraps iff its length is 16) or
-  // "multiples_of_4" (v4, v5p: all wrap iff every dimension is a multiple of 4).
-  std::string wraparound;
-  Source wraparound_source;
+  LinkProfile link;  // one link, one direction
+  Sourced<SliceRule> slices;
+  Sourced<WrapRule> wraparound;
 };
 
 struct Profile {
   std::string name;   // "dgx-h100"
   std::string title;  // "NVIDIA DGX H100, 8 x H100 SXM5 80 GB, rail-optimized NDR InfiniBand"
-  std::string path;   // where it was read from; "built in" for shipped ones
+  std::string path;   // the file it was read from; "built in" for shipped ones
   DeviceProfile device;
   Sourced<Seconds> collective_launch;  // fixed cost of one collective call
   std::variant<ClusterProfile, TorusProfile> network;
@@ -95,30 +106,36 @@ struct TorusShape {
 struct Machine {
   Profile profile;
   std::int64_t devices = 1;
-  std::int64_t nodes = 1;            // cluster: ceil(devices / devices_per_node)
-  std::optional<TorusShape> torus;   // set iff the network is a torus
+  std::int64_t nodes = 1;           // cluster: ceil(devices / devices_per_node)
+  std::optional<TorusShape> torus;  // set iff the network is a torus
 };
 
 [[nodiscard]] std::vector<std::string> shipped_profiles();  // sorted names
 // `name` is a shipped profile or a path ending in .json. Throws InputError with a suggestion.
 [[nodiscard]] Profile load_profile(const std::string& name, const Place& place);
-// `topology`: "4x4x4"; without it the smallest legal slice of exactly that many devices. Throws
-// InputError for a device count or shape that the machine cannot have, naming legal ones near it.
+
+// Devices fill the nodes of a cluster, except that one node may be used in part: 1 to 8 devices, or
+// 16, 24, ... with 8 per node. On a torus, `topology` ("4x4x4") says which slice; without it, it is
+// the most cubic one of exactly that many devices: shortest longest side first, then longest
+// shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Throws InputError for a device
+// count or shape that the machine cannot have, naming legal ones near it.
 [[nodiscard]] Machine make_machine(const Profile& profile, std::int64_t devices,
                                    const std::optional<std::string>& topology, const Place& place);
 
 // How one axis of a mesh lies on a torus: the physical dimensions (with how much of each) that it
-// walks through, major to minor.
+// walks through, major to minor. An axis of size 1 walks through none.
 struct TorusSpan {
   int dimension = 0;
-  std::int64_t size = 1;    // extent along the dimension
+  std::int64_t size = 1;    // extent along the dimension, at least 2
   std::int64_t stride = 1;  // distance between neighbours of the axis along the dimension
+  friend bool operator==(const TorusSpan&, const TorusSpan&) = default;
 };
-// jax's mesh_utils.create_device_mesh: the whole-axis pass, then, where that fails, splitting of
-// physical axes (jax/_src/mesh_utils.py). `logical` are mesh axis sizes, the last most intensive.
-// Throws InputError when no assignment exists. Result: for every logical axis its spans.
-[[nodiscard]] std::vector<std::vector<TorusSpan>> assign_mesh(const TorusShape& torus,
-                                                              const std::vector<std::int64_t>& logical,
-                                                              const Place& place);
+// Where jax's mesh_utils.create_device_mesh puts the axes of a mesh (mesh_assignment.hpp has the
+// rules). `logical` are mesh axis sizes, the last most intensive. Result: for every logical axis
+// its spans. Throws InputError when the sizes do not multiply to the devices of the torus.
+//
+// Example: 4x4x8 with data=8, fsdp=4, tensor=4: tensor along x, fsdp along y, data along z.
+[[nodiscard]] std::vector<std::vector<TorusSpan>> assign_mesh(
+    const TorusShape& torus, const std::vector<std::int64_t>& logical, const Place& place);
 
 }  // namespace shardsim

@@ -45,14 +45,22 @@ class Mesh {
 
   // "model", or "model:(1)2" for a part.
   [[nodiscard]] std::string name_of(const AxisRef& part) const;
+  // The inverse of name_of; nothing for an unknown axis and for a part that does not divide it.
+  [[nodiscard]] std::optional<AxisRef> parse(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names_of(const std::vector<AxisRef>& parts) const;
   [[nodiscard]] static std::int64_t size_of(const std::vector<AxisRef>& parts);
 
   // The groups that one collective over `parts` runs in: each lists its devices with the first of
   // `parts` most major; groups are ordered by their first device. Cost: O(devices).
-  [[nodiscard]] std::vector<std::vector<std::int64_t>> groups(const std::vector<AxisRef>& parts) const;
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> groups(
+      const std::vector<AxisRef>& parts) const;
   // Only the group of device 0; by symmetry of the mesh every other is a translation of it.
   [[nodiscard]] std::vector<std::int64_t> first_group(const std::vector<AxisRef>& parts) const;
+
+  // The same groups in HLO's iota form, [groups,group_size]<=[reshape]T(transpose): the device
+  // numbers reshaped, transposed, and read off in rows. Cost: O(axes).
+  //   groups of "model" above: "[2,4]<=[8]"     of "data": "[4,2]<=[2,4]T(1,0)"
+  [[nodiscard]] std::string iota_groups(const std::vector<AxisRef>& parts) const;
 
   friend bool operator==(const Mesh&, const Mesh&) = default;
 

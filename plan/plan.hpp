@@ -38,6 +38,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,8 +90,8 @@ struct CollectivePart {
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::vector<AxisRef> axes;  // the group, major to minor; empty when `groups` says it
-  std::vector<std::vector<std::int64_t>> groups;                       // for groups no axes describe
-  std::vector<std::pair<std::int64_t, std::int64_t>> source_targets;   // collective_permute only
+  std::vector<std::vector<std::int64_t>> groups;                      // for groups no axes describe
+  std::vector<std::pair<std::int64_t, std::int64_t>> source_targets;  // collective_permute only
   DType dtype = DType::bf16;
   Bytes payload{0};
   std::vector<CollectivePart> parts;  // what was combined into this call; payloads add up
@@ -108,17 +109,19 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-struct Task {
+struct alignas(8) Task {
   TaskKind kind = TaskKind::kernel;
   Phase phase = Phase::forward;
   bool recompute = false;
-  std::uint8_t stream = 0;          // index into Program::streams
-  std::int32_t work = 0;            // index into Plan::kernels, collectives or transfers, by kind
-  std::int32_t name = 0;            // index into Plan::names; may hold "{}" for the layer
-  std::int32_t layer = -1;          // instance of a repeated block, -1 outside
+  std::uint8_t stream = 0;  // index into Program::streams
+  std::int32_t work = 0;    // index into Plan::kernels, collectives or transfers, by kind;
+                            // of a host_copy: a kernel, whose bytes cross the host link
+  std::int32_t name = 0;    // index into Plan::names; may hold "{}" for the layer
+  std::int32_t layer = -1;  // instance of a repeated block, -1 outside
   std::int32_t microbatch = 0;
   std::uint32_t first_dependency = 0;  // range of Program::dependencies
   std::uint32_t dependency_count = 0;
+  friend bool operator==(const Task&, const Task&) = default;
 };
 static_assert(sizeof(Task) == 32, "plans of large models hold hundreds of thousands");
 
@@ -127,27 +130,28 @@ enum class BufferCategory : std::uint8_t {
   gathered_parameters,  // whole (or less sharded) copies that live for a while
   gradients,
   optimizer,
-  activations,          // forward values that the backward pass reads
+  activations,  // forward values that the backward pass reads
   temporaries,
-  communication,        // staging of collectives
+  communication,  // staging of collectives
   inputs
 };
 inline constexpr int buffer_categories = 8;
 
 struct Buffer {
-  std::int32_t name = 0;   // index into Plan::names
+  std::int32_t name = 0;  // index into Plan::names
   std::int32_t layer = -1;
   BufferCategory category = BufferCategory::temporaries;
   Bytes bytes{0};
   TaskId allocated_by = before_the_step;
   std::uint32_t first_free = 0;  // range of Program::frees: tasks after all of which it dies;
   std::uint32_t free_count = 0;  // empty: lives beyond the step
+  friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
 struct Program {
-  std::string name;                    // device class
-  std::vector<std::int64_t> devices;   // mesh positions; empty: all of the mesh
-  std::vector<std::string> streams;    // [0] is "compute"
+  std::string name;                   // device class
+  std::vector<std::int64_t> devices;  // mesh positions; empty: all of the mesh
+  std::vector<std::string> streams;   // [0] is "compute"
   std::vector<Task> tasks;
   std::vector<TaskId> dependencies;
   std::vector<Buffer> buffers;
@@ -155,6 +159,10 @@ struct Program {
 
   [[nodiscard]] TaskId add_task(Task task, const std::vector<TaskId>& after);
   BufferId add_buffer(Buffer buffer, const std::vector<TaskId>& freed_after);
+  // What add_task and add_buffer were told.
+  [[nodiscard]] std::span<const TaskId> after(const Task& task) const;
+  [[nodiscard]] std::span<const TaskId> freed_after(const Buffer& buffer) const;
+  friend bool operator==(const Program&, const Program&) = default;
 };
 
 // A dimension that its axes do not divide: what padding costs.
@@ -163,9 +171,10 @@ struct Padding {
   int dimension = 0;
   std::int64_t size = 0;
   std::int64_t shards = 1;
-  std::int64_t padded_size = 0;       // shards * ceil(size / shards)
-  std::int64_t instances = 1;         // layers
-  Bytes wasted_per_device{0};         // padding in the stored shards, all instances
+  std::int64_t padded_size = 0;  // shards * ceil(size / shards)
+  std::int64_t instances = 1;    // layers
+  Bytes wasted_per_device{0};    // padding in the stored shards, all instances
+  friend bool operator==(const Padding&, const Padding&) = default;
 };
 
 // What the reports need to know about the model; nothing here is simulated.
@@ -176,12 +185,13 @@ struct PlanSubject {
   std::int64_t tokens_per_step = 0;  // 0 where the notion has no meaning
   Flops model_flops{0};  // of one step on all devices: matmuls and full (not causal) attention,
                          // forward and backward, without recomputation
+  friend bool operator==(const PlanSubject&, const PlanSubject&) = default;
 };
 
 struct Plan {
   PlanSubject subject;
   Mesh mesh;
-  std::vector<std::string> names;
+  std::vector<std::string> names;  // distinct
   std::vector<Kernel> kernels;
   std::vector<Collective> collectives;
   std::vector<Transfer> transfers;
@@ -191,26 +201,31 @@ struct Plan {
 
   [[nodiscard]] std::string task_name(const Task& task) const;
   [[nodiscard]] std::string buffer_name(const Buffer& buffer) const;
+  friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-[[nodiscard]] std::string_view name_of(CollectiveKind kind);    // "all-gather"
+[[nodiscard]] std::string_view name_of(CollectiveKind kind);  // "all-gather"
 [[nodiscard]] std::string_view name_of(Phase phase);
 [[nodiscard]] std::string_view name_of(BufferCategory category);
 [[nodiscard]] std::string_view name_of(KernelClass kernel_class);
 [[nodiscard]] std::string_view name_of(TaskKind kind);
 
-// Devices in one group of the collective.
+// Devices in one group of the collective; of a permute that names only pairs: all of the mesh.
 [[nodiscard]] std::int64_t group_size(const Plan& plan, const Collective& collective);
-// What one device sends in a ring (or, for all-to-all and permute, directly); n = group size, P = payload:
+// What one device sends in a ring (or, for all-to-all and permute, directly); n = group size, P =
+// payload:
 //   all-gather, reduce-scatter  (n-1)/n P      all-reduce  2 (n-1)/n P
 //   all-to-all                  (n-1)/n P      permute     P
-[[nodiscard]] Bytes wire_bytes_per_device(CollectiveKind kind, std::int64_t group_size, Bytes payload);
+// Rounded up to a byte.
+[[nodiscard]] Bytes wire_bytes_per_device(CollectiveKind kind, std::int64_t group_size,
+                                          Bytes payload);
 
-// Executions per step of every entry of plan.collectives, by index.
+// Executions per step of every entry of plan.collectives, by index; summed over programs.
 [[nodiscard]] std::vector<std::int64_t> executions(const Plan& plan);
 
 // Throws std::logic_error naming the first violation: dependencies must point back, indices must be
-// in range, parts must add up, lifetimes must end after they begin. A bug in who made the plan.
+// in range, names distinct, parts must add up, lifetimes must not end before they begin. A bug in
+// who made the plan.
 void verify(const Plan& plan);
 
 }  // namespace shardsim

@@ -14,7 +14,8 @@ enum class Format { text, json, csv, html, markdown };
 [[nodiscard]] std::string report_run(const Prediction& prediction, Format format);
 // `compare`. JSON is "shardsim/comparison/1": {"results": [result...], "best": name, "why": text}.
 // Best: the shortest step among those that fit.
-[[nodiscard]] std::string report_comparison(const std::vector<Prediction>& predictions, Format format);
+[[nodiscard]] std::string report_comparison(const std::vector<Prediction>& predictions,
+                                            Format format);
 
 struct Choice {
   int best = -1;    // -1: nothing fits

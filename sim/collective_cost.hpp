@@ -22,10 +22,11 @@ namespace shardsim {
 
 // Which links a collective loads; collectives with a level in common share it.
 enum class LinkLevel : std::uint8_t { scale_up, scale_out, torus_x, torus_y, torus_z };
+inline constexpr int link_levels = 5;
 
 // A time together with its reasons: reports print the terms, tests compare them.
 struct CostBreakdown {
-  std::string algorithm;  // "ring", "ring within nodes + ring across nodes", "ring on y", ...
+  std::string algorithm;  // "ring in the node", "ring over 4 nodes, 8 NICs each", "ring on y", ...
   Seconds launch{0};
   Seconds latency{0};   // steps * latency of a step
   Seconds transfer{0};  // wire bytes over bandwidth
@@ -35,10 +36,14 @@ struct CostBreakdown {
 };
 
 // Where the axes of a plan's mesh lie on a machine. Build once per simulation.
+//   cluster  device = position in the mesh, row-major; node = device / devices per node
+//   torus    every mesh axis walks through spans of physical dimensions (assign_mesh)
 class Placement {
  public:
   // Throws InputError when the mesh does not fit the machine.
   Placement(const Mesh& mesh, const Machine& machine);
+  // On a torus with an assignment of one's own: the spans of every mesh axis.
+  Placement(const Mesh& mesh, const Machine& machine, std::vector<std::vector<TorusSpan>> spans);
 
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
@@ -51,7 +56,14 @@ class Placement {
   std::vector<std::vector<TorusSpan>> spans_;
 };
 
-[[nodiscard]] CostBreakdown collective_cost(const Placement& placement, const Collective& collective);
-[[nodiscard]] Seconds kernel_cost(const DeviceProfile& device, const Kernel& kernel);
+// The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
+// InputError for a part of an axis that cuts a physical dimension where it cannot be cut.
+[[nodiscard]] CostBreakdown collective_cost(const Placement& placement,
+                                            const Collective& collective);
+
+// Every device with the next of its group, for a permute that names axes or groups but no pairs;
+// else its pairs.
+[[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(
+    const Mesh& mesh, const Collective& collective);
 
 }  // namespace shardsim

@@ -1,16 +1,23 @@
 // A strategy: what gives every parameter, gradient, optimizer state, input and chosen activation
 // its sharding. Named strategies are recipes over the mesh's axes:
 //
-//   replicate, dp   parameters whole everywhere; batch over the data axes
+//   replicate, dp   parameters whole everywhere; the batch over the data axes
 //   fsdp            ZeRO-3: parameters, gradients and optimizer state sharded over the shard axis,
 //                   gathered unit by unit in forward and again in backward
-//   hsdp            fsdp over the shard axis, replicas over the replica axis
+//   hsdp            fsdp over the shard axis within replicas over the other data axes
 //   tp              Megatron: column and row splits over the model axis
 //   fsdp+tp         both
-//   rules           regular expression -> PartitionSpec, first match wins
+//   rules           only what "rules" says; parameters that no rule matches are replicated
+//
+// "rules" may stand beside any recipe and goes before it. In an experiment:
+//
+//   "strategy": "fsdp"
+//   "strategy": {"name": "fsdp", "prefetch": 2, "reshard_after_forward": false}
+//   "strategy": {"name": "rules", "batch_axes": ["data"],
+//                "rules": [{"pattern": "(gate|up)_proj", "spec": ["model", null]},
+//                          {"pattern": "down_proj",      "spec": [null, "model"]}]}
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,35 +26,47 @@
 
 namespace shardsim {
 
-// A PartitionSpec entry per dimension: the axes it is split over, major to minor.
+// A PartitionSpec entry: the axes that a dimension is split over, major to minor; empty is whole.
 using SpecEntry = std::vector<std::string>;
+
 struct Rule {
-  std::string pattern;           // regular expression (search), as match_partition_rules
-  std::vector<SpecEntry> spec;   // shorter than the rank: the rest is whole
+  std::string pattern;          // regular expression, searched in the name as match_partition_rules does
+  std::vector<SpecEntry> spec;  // shorter than the rank: the remaining dimensions are whole
   Place place;
+};
+
+enum class ShardDimension {
+  first,   // dimension 0, padded when it does not divide (FSDP2)
+  largest  // the largest that divides, the later of equals; replicated when none does (JAX practice)
 };
 
 struct StrategyOptions {
   std::string name = "replicate";
-  int zero_stage = 0;             // of dp and tp: 1 shards optimizer state over the data axes, 2
-                                  // gradients too; fsdp and hsdp are stage 3
-  std::vector<std::string> batch_axes;     // defaults by the strategy
-  std::vector<std::string> sequence_axes;  // inputs' sequence dimension; default none
-  std::string shard_axis;         // fsdp; default "fsdp" if the mesh has it, else the only data axis
-  std::string model_axis;         // tp; default "model"
-  bool sequence_parallel = false;  // tp: residual stream split along the sequence over model_axis
-  bool reshard_after_forward = true;       // fsdp: repeated blocks are gathered again in backward
-  bool reshard_root_after_forward = true;  // the same for what is outside repeated blocks; FSDP2's
-                                           // own default is false
-  bool gather_units = true;        // one call per unit (FSDP2); false: one per tensor (XLA)
-  int prefetch = 1;                // units whose gather may be in flight before they are needed
-  std::vector<Rule> rules;         // parameters
-  std::vector<Rule> activations;   // activations by name
+  int zero_stage = 0;  // of replicate, dp, tp and rules: 1 shards the optimizer state over the batch
+                       // axes, 2 the gradients too; fsdp and hsdp are stage 3 by themselves
+  std::vector<std::string> batch_axes;     // default: every axis but the model and sequence axes
+  std::vector<std::string> sequence_axes;  // of the inputs' sequence dimension; default: none
+  std::string shard_axis;  // fsdp: default "fsdp" where the mesh has it, else the only batch axis
+  std::string model_axis;  // tp: default the mesh's "model", "tensor" or "tp"
+  ShardDimension shard_dimension = ShardDimension::first;
+  bool sequence_parallel = false;          // tp: residual stream split along the sequence
+  bool reshard_after_forward = true;       // repeated blocks are gathered again in backward
+  bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
+  bool gather_units = true;  // one call per unit (FSDP2); false: one per tensor (XLA)
+  int prefetch = 1;          // units whose gather may be in flight ahead of the one that computes
+  std::vector<Rule> rules;        // for parameters
+  std::vector<Rule> activations;  // for activations, by the names that `plan` prints
+
+  [[nodiscard]] bool shards_parameters() const;  // fsdp, hsdp, fsdp+tp
+  [[nodiscard]] bool splits_model() const;       // tp, fsdp+tp
 };
 
-// Reads "fsdp" or {"name": "fsdp", ...}. Throws InputError: unknown strategy, key, axis.
-[[nodiscard]] StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh);
-[[nodiscard]] Json strategy_to_json(const StrategyOptions& options);
 [[nodiscard]] std::vector<std::string> strategy_names();
+
+// Reads a name or an object and fills in the defaults that depend on the mesh. Throws InputError:
+// unknown strategy, key or axis; an axis used twice; a recipe whose axis the mesh lacks.
+[[nodiscard]] StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh);
+// Every field; `read_strategy` of it gives the same options.
+[[nodiscard]] Json strategy_to_json(const StrategyOptions& options);
 
 }  // namespace shardsim

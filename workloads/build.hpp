@@ -57,7 +57,11 @@ struct OptimizerOptions {
   std::optional<DType> master = DType::f32;  // nothing: the parameters are their own master
   DType moments = DType::f32;
 };
-// Fills Block::optimizer: one op per parameter, in place, with its state tensors.
+// Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are the
+// parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; sgd:
+// NAME.momentum_buffer), updated in place; its operands are these, then the gradient. The gradient
+// tensor has the compute dtype, as the matmul leaves it; who reduces it casts it to `gradients`.
+// Throws InputError when the kind is unknown.
 void add_optimizer(Workload& workload, const OptimizerOptions& options);
 
 }  // namespace shardsim

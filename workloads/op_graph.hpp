@@ -15,6 +15,10 @@
 //   a factor in `whole` must not be sharded (the op is not a sum over it);
 //   a factor in a Statistic may be sharded at the price of reducing that small tensor.
 //
+// The sum is per result: attention's backward pass sums over `sequence` in dk and dv, not in dq. A
+// factor that a Statistic runs over is not summed in results that lack it (a norm's rstd has no
+// `hidden`).
+//
 // Nothing else about an op matters to the partitioner: no op-by-op table of special cases.
 //
 // A repeated block (decoder layers) is stored once with a count; "{}" in its names stands for the
@@ -89,8 +93,9 @@ struct Op {
   std::vector<Operand> results;
   std::vector<LabelId> whole;
   std::vector<Statistic> statistics;
-  bool linear = false;    // sums pass through: partial operands may give a partial result
+  bool linear = false;    // in its activations and gradients: partial sums of them may pass through
   bool in_place = false;  // results[i] takes the storage of operands[i]
+  bool view = false;      // results lie within the storage of operands[0]: no work, no memory
   bool recompute = false; // repeats a forward op in the backward pass
   double flops_per_point = 0;  // operations per point of the space that all its factors span
   double work_fraction = 1;    // part of that space really computed: 0.5 under a causal mask
@@ -114,6 +119,7 @@ struct Workload {
   TensorId loss = no_tensor;
   std::int64_t tokens = 0;  // per step; 0 where the notion has no meaning (images)
   std::int64_t examples = 0;  // sequences or images per step
+  std::vector<std::string> notes;  // what of the model's description is left out, for the reader
 
   [[nodiscard]] std::vector<std::int64_t> shape(const std::vector<Dim>& dims) const;
   [[nodiscard]] std::int64_t elements(const std::vector<Dim>& dims) const;

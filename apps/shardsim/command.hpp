@@ -1,0 +1,61 @@
+// What every verb of the program is made of.
+//
+// A verb is one file with one function, `int run_command(const Words& words)`, and one row in the
+// table of main.cpp. It prints its result to standard output and returns an exit code; what goes
+// wrong it throws: UsageError (exit code 2), InputError (3), CannotRunError (4), any other
+// exception is a bug (70).
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace shardsim {
+
+using Words = std::vector<std::string>;  // the command line after the verb
+
+inline constexpr int exit_done = 0;
+inline constexpr int exit_verdict_is_no = 1;  // the verdict that was asked for
+inline constexpr int exit_wrong_usage = 2;
+inline constexpr int exit_invalid_input = 3;
+inline constexpr int exit_cannot_run = 4;
+inline constexpr int exit_bug = 70;
+
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What `shardsim VERB --help` prints around the options.
+struct Manual {
+  std::string synopsis;               // "run EXPERIMENT [OPTION...]"
+  std::string text;                   // what the verb does, in a few lines
+  std::vector<std::string> examples;  // that work in a checkout
+};
+
+// Options and operands of a verb as given, in order; operands are called "operand".
+struct Given {
+  boost::program_options::parsed_options parsed;
+  [[nodiscard]] Words all(const std::string& option) const;
+  [[nodiscard]] bool has(const std::string& option) const { return !all(option).empty(); }
+};
+
+// Reads the words. Throws UsageError.
+[[nodiscard]] Given parse(const Words& words,
+                          const boost::program_options::options_description& options);
+// Whether --help is among the words; it wins over whatever else is wrong with them.
+[[nodiscard]] bool asks_for_help(const Words& words);
+[[nodiscard]] std::string help_text(const Manual& manual,
+                                    const boost::program_options::options_description& options);
+
+// The whole of standard output. Throws InputError when it cannot be written.
+void print(const std::string& text);
+
+int run_command(const Words& words);
+int compare_command(const Words& words);
+int plan_command(const Words& words);
+int specs_command(const Words& words);
+int profiles_command(const Words& words);
+
+}  // namespace shardsim

@@ -1,0 +1,78 @@
+#include "output.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+namespace shardsim {
+namespace {
+
+namespace po = boost::program_options;
+
+const std::map<std::string, std::string> format_of_extension = {
+    {".csv", "csv"},   {".dot", "dot"},   {".gv", "dot"},      {".htm", "html"},
+    {".html", "html"}, {".json", "json"}, {".md", "markdown"}, {".txt", "text"}};
+
+void require_known(const std::string& format, const std::vector<std::string>& formats,
+                   const std::string& where) {
+  if (std::find(formats.begin(), formats.end(), format) != formats.end()) return;
+  throw UsageError(
+      fmt::format("{}: no format \"{}\"; there are {}", where, format, fmt::join(formats, ", ")));
+}
+
+std::string format_of(const std::string& path) {
+  const auto found = format_of_extension.find(std::filesystem::path(path).extension().string());
+  if (found != format_of_extension.end()) return found->second;
+  throw UsageError(fmt::format("-o {}: the extension does not say the format, add --format", path));
+}
+
+}  // namespace
+
+void add_output_options(po::options_description& options, const std::vector<std::string>& formats) {
+  const std::string list = fmt::format("{}", fmt::join(formats, ", "));
+  options.add_options()("format", po::value<std::string>()->value_name("FORMAT"), list.c_str())(
+      "output,o", po::value<Words>()->value_name("FILE"),
+      "write to FILE, whole or not at all; the format by its extension; may be repeated");
+}
+
+std::vector<Output> read_outputs(const Given& given, const std::vector<std::string>& formats,
+                                 bool text_beside_files) {
+  const Words asked = given.all("format");
+  if (asked.size() > 1) throw UsageError("--format is given twice");
+  if (!asked.empty()) require_known(asked[0], formats, "--format");
+  std::vector<Output> outputs;
+  for (const std::string& path : given.all("output")) {
+    const std::string format = asked.empty() ? format_of(path) : asked[0];
+    require_known(format, formats, "-o " + path);
+    outputs.push_back({path, format});
+  }
+  const bool prints = outputs.empty() || (text_beside_files && asked.empty());
+  if (prints) outputs.push_back({"", asked.empty() ? "text" : asked[0]});
+  return outputs;
+}
+
+bool wants(const std::vector<Output>& outputs, const std::string& format) {
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const Output& output) { return output.format == format; });
+}
+
+void write(const std::vector<Output>& outputs,
+           const std::function<std::string(const std::string& format)>& render) {
+  std::vector<std::string> contents;
+  for (const Output& output : outputs) contents.push_back(render(output.format));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].path.empty()) {
+      print(contents[i]);
+    } else {
+      write_file(outputs[i].path, contents[i]);
+    }
+  }
+}
+
+}  // namespace shardsim

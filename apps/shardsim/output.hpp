@@ -1,0 +1,35 @@
+// Where a result goes: --format and -o, the same for all verbs.
+//
+//   (nothing)                   text on standard output
+//   --format json               JSON on standard output
+//   -o a.html -o a.csv          both files, the format by the extension
+//   --format json -o result     the file, as JSON
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+
+namespace shardsim {
+
+struct Output {
+  std::string path;  // empty: standard output
+  std::string format;
+};
+
+// Adds --format, naming what the verb has, and -o.
+void add_output_options(boost::program_options::options_description& options,
+                        const std::vector<std::string>& formats);
+// Throws UsageError for a format that the verb does not have. With `text_beside_files`, text is
+// printed as well when everything else goes to files and no format was asked for.
+[[nodiscard]] std::vector<Output> read_outputs(const Given& given,
+                                               const std::vector<std::string>& formats,
+                                               bool text_beside_files);
+[[nodiscard]] bool wants(const std::vector<Output>& outputs, const std::string& format);
+// All are rendered before the first is written.
+void write(const std::vector<Output>& outputs,
+           const std::function<std::string(const std::string& format)>& render);
+
+}  // namespace shardsim

@@ -1,0 +1,43 @@
+#include "command.hpp"
+#include "experiment_options.hpp"
+#include "output.hpp"
+#include "report_format.hpp"
+
+namespace shardsim {
+namespace {
+
+const Manual manual = {
+    "run EXPERIMENT [OPTION...]",
+    "Simulates one training step: how long it takes and why, what memory it needs and for what,\n"
+    "which collectives it runs and how much of them computation hides.\n"
+    "An EXPERIMENT is a JSON file; flags change its fields, or replace it when they say it all.",
+    {"shardsim run examples/qwen3-1.7b-fsdp4.json",
+     "shardsim run examples/qwen3-1.7b-fsdp4.json --batch 32 --set strategy.prefetch=2",
+     "shardsim run examples/llama-3.1-8b-8xh100.json --name fsdp -o fsdp.html",
+     "shardsim run --model llama-3.1-8b --step train --batch 64 --sequence 8192 \\\n"
+     "               --machine dgx-h100 --mesh data=2,fsdp=4 --strategy fsdp --format json"}};
+
+}  // namespace
+
+int run_command(const Words& words) {
+  boost::program_options::options_description options("Options");
+  add_experiment_options(options);
+  add_output_options(options, report_formats());
+  options.add_options()("require-fit", "exit with 1 when the memory does not suffice")(
+      "help,h", "print this help");
+  if (asks_for_help(words)) {
+    print(help_text(manual, options));
+    return exit_done;
+  }
+  const Given given = parse(words, options);
+  const auto outputs = read_outputs(given, report_formats(), /*text_beside_files=*/true);
+  const Experiment experiment = read_given_experiment(given);
+  SimulationOptions simulation;
+  simulation.keep_timeline = wants(outputs, "html");
+  const Prediction prediction = predict(experiment, simulation);
+  write(outputs,
+        [&](const std::string& format) { return report_run(prediction, report_format(format)); });
+  return given.has("require-fit") && !prediction.result.fits() ? exit_verdict_is_no : exit_done;
+}
+
+}  // namespace shardsim

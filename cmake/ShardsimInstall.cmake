@@ -1,0 +1,39 @@
+# Installs the program, the library and the package: find_package(shardsim) gives shardsim::shardsim
+# with every room, and each room alone as shardsim::plan, shardsim::sim, ...
+get_property(rooms GLOBAL PROPERTY SHARDSIM_ROOMS)
+
+# The program has the name shardsim, so the umbrella's own target has another.
+add_library(shardsim_umbrella INTERFACE)
+add_library(shardsim::shardsim ALIAS shardsim_umbrella)
+set_target_properties(shardsim_umbrella PROPERTIES EXPORT_NAME shardsim)
+list(TRANSFORM rooms PREPEND shardsim:: OUTPUT_VARIABLE room_targets)
+target_link_libraries(shardsim_umbrella INTERFACE ${room_targets})
+
+list(TRANSFORM rooms PREPEND shardsim_ OUTPUT_VARIABLE room_libraries)
+install(TARGETS shardsim_umbrella ${room_libraries} EXPORT shardsim COMPONENT development)
+install(TARGETS shardsim COMPONENT program)
+
+# Sources say #include "plan/plan.hpp"; so do users, with include/shardsim as the include directory.
+foreach(room ${rooms})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room}
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardsim COMPONENT development
+          FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/base
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardsim COMPONENT development
+        FILES_MATCHING PATTERN "*.hpp")
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardsim)
+install(EXPORT shardsim NAMESPACE shardsim:: DESTINATION ${package_dir}
+        FILE shardsimTargets.cmake COMPONENT development)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/shardsimConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/shardsimConfig.cmake INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a minor version may change anything.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/shardsimConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/shardsimConfig.cmake
+              ${PROJECT_BINARY_DIR}/shardsimConfigVersion.cmake
+        DESTINATION ${package_dir} COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+              ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)

@@ -1,0 +1,229 @@
+#include "experiments/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "experiments/read_mesh.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
+constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
+constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
+
+const std::vector<std::string> section_names = {"name",     "workload", "mesh",    "devices",
+                                                "strategy", "machine",  "topology"};
+
+// One experiment: the file's sections with a variant's laid over them, each read at the place that
+// it was written at.
+class Sections {
+ public:
+  Sections(const Json& base, const Json* variant, const Place& base_place,
+           const Place& variant_place)
+      : merged_(base) {
+    for (const std::string& section : section_names) {
+      places_[section] = base_place;
+      if (variant != nullptr && variant->contains(section)) places_[section] = variant_place;
+      places_[section].pointer += "/" + section;
+    }
+    if (variant != nullptr) merged_.merge_patch(*variant);
+    JsonReader(merged_, variant != nullptr ? variant_place : base_place).only_keys(section_names);
+    root_ = base_place;
+  }
+
+  [[nodiscard]] std::optional<JsonReader> find(const std::string& section) const {
+    const auto found = merged_.find(section);
+    if (found == merged_.end() || found->is_null()) return std::nullopt;
+    return JsonReader(*found, places_.at(section));
+  }
+  [[nodiscard]] JsonReader at(const std::string& section) const {
+    const auto found = find(section);
+    if (!found) throw InputError(root_, fmt::format("missing key \"{}\"", section));
+    return *found;
+  }
+
+ private:
+  Json merged_;
+  Place root_;
+  std::map<std::string, Place> places_;
+};
+
+DType read_float_type(const JsonReader& json) {
+  const auto dtype = parse_dtype(json.string());
+  const std::vector<DType> floats = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8};
+  if (dtype && std::find(floats.begin(), floats.end(), *dtype) != floats.end()) return *dtype;
+  json.fail(fmt::format("\"{}\" is no floating-point type; known are fp64, fp32, bf16, fp16, fp8",
+                        json.string()));
+}
+
+void read_precision(const JsonReader& json, Experiment& experiment) {
+  json.only_keys({"compute", "parameters", "gradients", "master", "moments"});
+  const auto read = [&](const char* key, DType& dtype) {
+    if (const auto found = json.find(key)) dtype = read_float_type(*found);
+  };
+  read("compute", experiment.workload.compute_dtype);
+  read("parameters", experiment.optimizer.parameters);
+  read("gradients", experiment.optimizer.gradients);
+  read("moments", experiment.optimizer.moments);
+  if (!json.json().contains("master")) return;
+  const JsonReader master = json.at("master");
+  if (master.is_null() || (master.is_string() && master.string() == "none")) {
+    experiment.optimizer.master.reset();
+  } else {
+    experiment.optimizer.master = read_float_type(master);
+  }
+}
+
+Rematerialization read_rematerialization(const JsonReader& json) {
+  using Policy = Rematerialization::Policy;
+  if (json.is_string()) {
+    const std::string policy = json.choice({"none", "full", "selective"});
+    if (policy == "full") return {Policy::full, {}};
+    return {policy == "selective" ? Policy::selective : Policy::none, {}};
+  }
+  json.only_keys({"save"});
+  Rematerialization result{Policy::named, {}};
+  for (const JsonReader& pattern : json.at("save").elements()) {
+    result.save.push_back(pattern.string());
+  }
+  return result;
+}
+
+void read_step(const JsonReader& json, Experiment& experiment) {
+  experiment.step = json.choice({"train", "prefill", "decode"});
+  if (experiment.step != "train") {
+    json.fail(
+        fmt::format("\"{}\" is not supported by this version, only \"train\" is", experiment.step));
+  }
+}
+
+void read_workload(const JsonReader& json, Experiment& experiment) {
+  json.only_keys(
+      {"model", "step", "batch", "sequence", "precision", "optimizer", "rematerialization"});
+  experiment.model = json.at("model").string();
+  experiment.model_place = json.at("model").place();
+  if (const auto step = json.find("step")) read_step(*step, experiment);
+  experiment.workload.batch = json.at("batch").integer(1, most_sequences);
+  if (const auto sequence = json.find("sequence")) {
+    experiment.workload.sequence = sequence->integer(1, longest_sequence);
+    if (*experiment.workload.sequence > most_tokens / experiment.workload.batch) {
+      json.fail(fmt::format("{} sequences of {} tokens are more than {} tokens",
+                            experiment.workload.batch, *experiment.workload.sequence, most_tokens));
+    }
+  }
+  if (const auto precision = json.find("precision")) read_precision(*precision, experiment);
+  if (const auto optimizer = json.find("optimizer")) {
+    experiment.optimizer.kind = optimizer->choice({"adamw", "sgd"});
+  }
+  if (const auto policy = json.find("rematerialization")) {
+    experiment.rematerialization = read_rematerialization(*policy);
+  }
+}
+
+Json rematerialization_to_json(const Rematerialization& rematerialization) {
+  using Policy = Rematerialization::Policy;
+  switch (rematerialization.policy) {
+    case Policy::none:
+      return "none";
+    case Policy::full:
+      return "full";
+    case Policy::selective:
+      return "selective";
+    case Policy::named:
+      break;
+  }
+  return {{"save", rematerialization.save}};
+}
+
+Json resolve(const Experiment& experiment) {
+  const OptimizerOptions& optimizer = experiment.optimizer;
+  Json workload;
+  workload["model"] = experiment.model;
+  workload["step"] = experiment.step;
+  workload["batch"] = experiment.workload.batch;
+  if (experiment.workload.sequence) workload["sequence"] = *experiment.workload.sequence;
+  workload["precision"] = {{"compute", name_of(experiment.workload.compute_dtype)},
+                           {"parameters", name_of(optimizer.parameters)},
+                           {"gradients", name_of(optimizer.gradients)},
+                           {"master", optimizer.master ? name_of(*optimizer.master) : "none"},
+                           {"moments", name_of(optimizer.moments)}};
+  workload["optimizer"] = optimizer.kind;
+  workload["rematerialization"] = rematerialization_to_json(experiment.rematerialization);
+
+  Json resolved;
+  resolved["name"] = experiment.name;
+  resolved["workload"] = std::move(workload);
+  resolved["mesh"] = mesh_to_json(experiment.mesh);
+  resolved["strategy"] = strategy_to_json(experiment.strategy);
+  if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
+  if (experiment.topology) resolved["topology"] = *experiment.topology;
+  return resolved;
+}
+
+// A file may have any name, a document only UTF-8.
+std::string stem_of(const std::filesystem::path& path) {
+  const Json stem = path.stem().string();
+  return Json::parse(stem.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+Experiment read_one(const Sections& sections, const std::string& file) {
+  Experiment experiment;
+  const std::filesystem::path path(file);
+  experiment.file = file;
+  experiment.directory = path.parent_path().string();
+  const auto name = sections.find("name");
+  experiment.name = name ? name->string() : stem_of(path);
+  read_workload(sections.at("workload"), experiment);
+  experiment.mesh = read_mesh(sections.at("mesh"));
+  if (const auto devices = sections.find("devices")) {
+    const std::int64_t expected = devices->integer(1, most_devices);
+    if (expected != experiment.mesh.devices()) {
+      devices->fail(fmt::format("mesh {} has {} devices, not {}", describe(experiment.mesh),
+                                experiment.mesh.devices(), expected));
+    }
+  }
+  experiment.strategy = read_strategy(sections.at("strategy"), experiment.mesh);
+  experiment.machine_place = {file, "/machine"};
+  if (const auto machine = sections.find("machine")) {
+    experiment.machine = machine->string();
+    experiment.machine_place = machine->place();
+  }
+  if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
+  experiment.resolved = resolve(experiment);
+  return experiment;
+}
+
+}  // namespace
+
+std::vector<Experiment> read_experiments(const Json& document, const std::string& file) {
+  const Place root{file, ""};
+  const JsonReader reader(document, root);
+  std::vector<std::string> known = section_names;
+  known.emplace_back("variants");
+  reader.only_keys(known);
+
+  Json base = document;
+  base.erase("variants");
+  const auto variants = reader.find("variants");
+  if (!variants) return {read_one(Sections(base, nullptr, root, root), file)};
+
+  std::vector<Experiment> experiments;
+  std::set<std::string> names;
+  for (const JsonReader& variant : variants->elements()) {
+    variant.only_keys(section_names);
+    const JsonReader name = variant.at("name");
+    if (!names.insert(name.string()).second) {
+      name.fail(fmt::format("another variant is called \"{}\"", name.string()));
+    }
+    experiments.push_back(read_one(Sections(base, &variant.json(), root, variant.place()), file));
+  }
+  if (experiments.empty()) variants->fail("there are no variants in the list");
+  return experiments;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,41 @@
+#include <filesystem>
+
+#include "experiments/experiment.hpp"
+
+namespace shardsim {
+namespace {
+
+// A profile's name as it is, a path relative to the experiment.
+std::string machine_of(const Experiment& experiment) {
+  const std::filesystem::path path(experiment.machine);
+  if (path.extension() != ".json" || path.is_absolute()) return experiment.machine;
+  return (std::filesystem::path(experiment.directory) / path).string();
+}
+
+}  // namespace
+
+CompiledStep compile_experiment(const Experiment& experiment) {
+  const ModelConfig config =
+      load_model_config(experiment.model, experiment.directory, experiment.model_place);
+  Workload workload = build_workload(config, experiment.workload);
+  add_backward(workload, experiment.rematerialization);
+  add_optimizer(workload, experiment.optimizer);
+  CompiledStep step = compile(workload, experiment.optimizer, experiment.mesh, experiment.strategy);
+  verify(step.plan);
+  return step;
+}
+
+Prediction predict(const Experiment& experiment, const SimulationOptions& options) {
+  if (experiment.machine.empty()) {
+    throw InputError({experiment.file, ""}, "missing key \"machine\"");
+  }
+  // The machine first: reading it takes less than making the plan.
+  const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
+  Machine machine = make_machine(profile, experiment.mesh.devices(), experiment.topology,
+                                 experiment.machine_place);
+  CompiledStep step = compile_experiment(experiment);
+  Result result = simulate(step.plan, machine, options);
+  return {experiment, std::move(machine), std::move(step), std::move(result)};
+}
+
+}  // namespace shardsim

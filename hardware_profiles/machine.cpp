@@ -1,0 +1,169 @@
+#include "hardware_profiles/machine.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "hardware_profiles/profile_io.hpp"
+
+namespace shardsim {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+// A shape beyond what 64 bits count holds more devices than any slice.
+std::int64_t devices_of(const Shape& shape) {
+  std::int64_t devices = 1;
+  for (const std::int64_t size : shape) {
+    if (devices > std::numeric_limits<std::int64_t>::max() / size) {
+      return std::numeric_limits<std::int64_t>::max();
+    }
+    devices *= size;
+  }
+  return devices;
+}
+
+// Appends every shape that continues `prefix` in ascending order with multiples up to the limits.
+void add_multiples(const SliceRule& rule, Shape& prefix, std::vector<Shape>& shapes) {
+  if (prefix.size() == rule.largest.size()) {
+    shapes.push_back(prefix);
+    return;
+  }
+  const std::int64_t first = prefix.empty() ? rule.multiple : prefix.back();
+  for (std::int64_t size = first; size <= rule.largest[prefix.size()]; size += rule.multiple) {
+    prefix.push_back(size);
+    add_multiples(rule, prefix, shapes);
+    prefix.pop_back();
+  }
+}
+
+// By devices, then most cubic first: shortest longest side, then longest shortest side.
+bool comes_before(const Shape& a, const Shape& b) {
+  const auto key = [](const Shape& shape) {
+    const auto [shortest, longest] = std::minmax_element(shape.begin(), shape.end());
+    return std::tuple(devices_of(shape), *longest, -*shortest, shape);
+  };
+  return key(a) < key(b);
+}
+
+std::vector<Shape> legal_slices(const SliceRule& rule) {
+  std::vector<Shape> shapes = rule.listed;
+  if (rule.multiple > 0) {
+    Shape prefix;
+    add_multiples(rule, prefix, shapes);
+  }
+  std::sort(shapes.begin(), shapes.end(), comes_before);
+  return shapes;
+}
+
+std::vector<bool> wraps_of(const Shape& shape, WrapRule rule) {
+  if (rule == WrapRule::multiples_of_4) {
+    const bool all =
+        std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size % 4 == 0; });
+    return std::vector<bool>(shape.size(), all);
+  }
+  std::vector<bool> wraps;
+  for (const std::int64_t size : shape) wraps.push_back(size == 16);
+  return wraps;
+}
+
+// "64 (4x4x4) and 128 (4x4x8)": the legal slices next to `devices`, of which there is none.
+std::string nearest_slices(const std::vector<Shape>& legal, std::int64_t devices) {
+  const auto above = std::find_if(legal.begin(), legal.end(),
+                                  [&](const Shape& shape) { return devices_of(shape) > devices; });
+  std::vector<std::string> near;
+  const auto add = [&](const Shape& shape) {
+    near.push_back(fmt::format("{} ({})", devices_of(shape), shape_text(shape)));
+  };
+  if (above != legal.begin()) {
+    const std::int64_t below = devices_of(*(above - 1));
+    add(*std::find_if(legal.begin(), above,
+                      [&](const Shape& s) { return devices_of(s) == below; }));
+  }
+  if (above != legal.end()) add(*above);
+  return fmt::format("{}", fmt::join(near, " and "));
+}
+
+// `shape` was asked for by name and is not legal: the same sides in legal order, else the slices of
+// as many devices, else those next to it.
+[[noreturn]] void fail_shape(const Profile& profile, const std::vector<Shape>& legal,
+                             const Shape& shape, const Place& place) {
+  const std::string message = fmt::format("{} has no slice {}", profile.name, shape_text(shape));
+  std::vector<std::string> same_count;
+  for (const Shape& candidate : legal) {
+    if (std::is_permutation(candidate.begin(), candidate.end(), shape.begin(), shape.end())) {
+      throw InputError(place, message, shape_text(candidate));
+    }
+    if (devices_of(candidate) == devices_of(shape)) same_count.push_back(shape_text(candidate));
+  }
+  if (!same_count.empty()) {
+    throw InputError(place, fmt::format("{}; of {} devices it has {}", message, devices_of(shape),
+                                        fmt::join(same_count, ", ")));
+  }
+  throw InputError(place, fmt::format("{}; the nearest are of {} devices", message,
+                                      nearest_slices(legal, devices_of(shape))));
+}
+
+TorusShape choose_slice(const Profile& profile, const TorusProfile& torus, std::int64_t devices,
+                        const std::optional<std::string>& topology, const Place& place) {
+  const std::vector<Shape> legal = legal_slices(torus.slices.value);
+  Shape shape;
+  if (topology) {
+    shape = parse_shape(*topology, place);
+    if (std::find(legal.begin(), legal.end(), shape) == legal.end()) {
+      fail_shape(profile, legal, shape, place);
+    }
+    if (devices_of(shape) != devices) {
+      throw InputError(place, fmt::format("topology {} has {} devices, but the mesh has {}",
+                                          *topology, devices_of(shape), devices));
+    }
+  } else {
+    const auto found = std::find_if(legal.begin(), legal.end(),
+                                    [&](const Shape& s) { return devices_of(s) == devices; });
+    if (found == legal.end()) {
+      throw InputError(place, fmt::format("{} has no slice of {} devices; the nearest are of {}",
+                                          profile.name, devices, nearest_slices(legal, devices)));
+    }
+    shape = *found;
+  }
+  return {shape, wraps_of(shape, torus.wraparound.value)};
+}
+
+std::int64_t count_nodes(const Profile& profile, const ClusterProfile& cluster,
+                         std::int64_t devices, const Place& place) {
+  const std::int64_t per_node = cluster.devices_per_node.value;
+  const std::int64_t full = devices / per_node;
+  if (devices > per_node && devices % per_node != 0) {
+    throw InputError(
+        place,
+        fmt::format("{} devices do not fill nodes of {} of {}; the nearest that do "
+                    "are {} and {}",
+                    devices, per_node, profile.name, full * per_node, (full + 1) * per_node));
+  }
+  return std::max<std::int64_t>(full, 1);
+}
+
+}  // namespace
+
+Machine make_machine(const Profile& profile, std::int64_t devices,
+                     const std::optional<std::string>& topology, const Place& place) {
+  if (devices < 1)
+    throw InputError(place, fmt::format("{} devices: at least 1 is needed", devices));
+  Machine machine{profile, devices, /*nodes=*/1, /*torus=*/std::nullopt};
+  if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
+    if (topology) {
+      throw InputError(place, fmt::format("topology {} is given, but {} is a cluster and has none",
+                                          *topology, profile.name));
+    }
+    machine.nodes = count_nodes(profile, *cluster, devices, place);
+  } else {
+    machine.torus =
+        choose_slice(profile, std::get<TorusProfile>(profile.network), devices, topology, place);
+  }
+  return machine;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,205 @@
+#include "hardware_profiles/profile_io.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <span>
+
+#include "base/text.hpp"
+#include "base/version.hpp"
+
+namespace shardsim {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr std::array byte_units{
+    Unit{"GB", 1e9},          Unit{"GiB", double{GiB}}, Unit{"TB", 1e12},         Unit{"MB", 1e6},
+    Unit{"MiB", double{MiB}}, Unit{"kB", 1e3},          Unit{"KiB", double{KiB}}, Unit{"B", 1}};
+constexpr std::array rate_units{Unit{"TB/s", 1e12}, Unit{"GB/s", 1e9}, Unit{"MB/s", 1e6},
+                                Unit{"kB/s", 1e3}, Unit{"B/s", 1}};
+constexpr std::array flop_units{Unit{"TFLOP/s", 1e12}, Unit{"GFLOP/s", 1e9}, Unit{"FLOP/s", 1}};
+constexpr std::array time_units{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9},
+                                Unit{"ps", 1e-12}};
+
+// The shortest text with a unit that parses back to exactly `value`; among equals the unit listed
+// first. `parse` is the parser of this kind of quantity.
+template <class Quantity>
+std::string exact_text(Quantity value, std::span<const Unit> units,
+                       Quantity (*parse)(std::string_view, const Place&)) {
+  if (value == Quantity{}) return fmt::format("0 {}", units.front().name);
+  std::string best;
+  for (const Unit& unit : units) {
+    const double scaled = static_cast<double>(value.count()) / unit.factor;
+    if (scaled < 1 && &unit != &units.back()) continue;
+    // Few digits first: dividing and multiplying by the unit may differ in the last bit.
+    for (int digits = 1; digits <= 17; ++digits) {
+      const std::string short_text = fmt::format("{:.{}g}", scaled, digits);
+      double rounded = 0;
+      std::from_chars(short_text.data(), short_text.data() + short_text.size(), rounded);
+      const std::string text = fmt::format("{} {}", rounded, unit.name);
+      if (parse(text, {}) != value) continue;
+      if (best.empty() || text.size() < best.size()) best = text;
+      break;
+    }
+  }
+  return best;
+}
+
+Json value_json(Bytes value) { return exact_text(value, byte_units, parse_bytes); }
+Json value_json(Bandwidth value) { return exact_text(value, rate_units, parse_bandwidth); }
+Json value_json(FlopRate value) { return exact_text(value, flop_units, parse_flop_rate); }
+Json value_json(Seconds value) { return exact_text(value, time_units, parse_seconds); }
+Json value_json(double value) { return value; }
+Json value_json(std::int64_t value) { return value; }
+Json value_json(WrapRule value) { return name_of(value); }
+Json value_json(const SliceRule& rule) {
+  Json json{{"listed", Json::array()}};
+  for (const auto& shape : rule.listed) json["listed"].push_back(shape_text(shape));
+  if (rule.multiple > 0) {
+    json["multiples_of"] = rule.multiple;
+    json["largest"] = shape_text(rule.largest);
+  }
+  return json;
+}
+
+template <class T>
+Json number_json(const Sourced<T>& number) {
+  Json json{{"value", value_json(number.value)},
+            {"kind", number.source.kind},
+            {"date", number.source.date},
+            {"source", number.source.reference}};
+  if (!number.source.note.empty()) json["note"] = number.source.note;
+  return json;
+}
+
+Json link_json(const LinkProfile& link) {
+  return {{"bandwidth", number_json(link.bandwidth)},
+          {"efficiency", number_json(link.efficiency)},
+          {"latency", number_json(link.latency)}};
+}
+
+Json device_json(const DeviceProfile& device) {
+  Json peak = Json::object();
+  for (const auto& [dtype, rate] : device.peak)
+    peak[std::string(name_of(dtype))] = number_json(rate);
+  return {{"name", device.name},
+          {"memory_capacity", number_json(device.memory_capacity)},
+          {"memory_bandwidth", number_json(device.memory_bandwidth)},
+          {"peak", std::move(peak)},
+          {"matmul_efficiency", number_json(device.matmul_efficiency)},
+          {"attention_efficiency", number_json(device.attention_efficiency)},
+          {"memory_efficiency", number_json(device.memory_efficiency)},
+          {"kernel_launch", number_json(device.kernel_launch)}};
+}
+
+std::string slices_text(const Json& slices) {
+  const auto listed = slices.at("listed").get<std::vector<std::string>>();
+  std::string text = fmt::format("{}", fmt::join(listed, " "));
+  if (slices.contains("multiples_of")) {
+    text += fmt::format(", multiples of {} up to {}", slices.at("multiples_of").get<std::int64_t>(),
+                        slices.at("largest").get<std::string>());
+  }
+  return text;
+}
+
+// The numbers of a profile as a table, their sources and notes as a list below it that the table
+// points into: they are sentences, too long for columns.
+class ProfileText {
+ public:
+  // One row for every number below `json`, named by the way to it: "torus.link.latency".
+  void add(const std::string& path, const Json& json) {
+    if (!json.is_object()) return;
+    if (json.contains("value")) {
+      const Json& value = json.at("value");
+      std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      if (value.is_object()) text = slices_text(value);
+      table_.add_row({path, text, json.at("kind"), json.at("date"), reference_to(json)});
+      return;
+    }
+    for (const auto& [key, member] : json.items()) {
+      add(path.empty() ? key : fmt::format("{}.{}", path, key), member);
+    }
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::string text = table_.text() + "\n";
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      text += fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), sources_[i]);
+    }
+    return text;
+  }
+
+ private:
+  // "[3]", the same for numbers with the same source and note.
+  std::string reference_to(const Json& number) {
+    std::string source = number.at("source");
+    if (number.contains("note")) source += "\n     Note: " + number.at("note").get<std::string>();
+    auto found = std::find(sources_.begin(), sources_.end(), source);
+    if (found == sources_.end()) found = sources_.insert(sources_.end(), source);
+    return fmt::format("[{}]", found - sources_.begin() + 1);
+  }
+
+  TextTable table_{{{"quantity"}, {"value"}, {"kind"}, {"date"}, {"source"}}};
+  std::vector<std::string> sources_;
+};
+
+}  // namespace
+
+std::string_view name_of(WrapRule rule) {
+  return rule == WrapRule::axis_of_16 ? "axis_of_16" : "multiples_of_4";
+}
+
+std::string shape_text(const std::vector<std::int64_t>& sizes) {
+  return fmt::format("{}", fmt::join(sizes, "x"));
+}
+
+Json profile_to_json(const Profile& profile) {
+  Json json{{"schema", "shardsim/profile/1"},
+            {"shardsim", program_version},
+            {"name", profile.name},
+            {"title", profile.title},
+            {"device", device_json(profile.device)},
+            {"collective_launch", number_json(profile.collective_launch)}};
+  if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
+    json["cluster"] = {{"devices_per_node", number_json(cluster->devices_per_node)},
+                       {"scale_up", link_json(cluster->scale_up)},
+                       {"scale_out", link_json(cluster->scale_out)}};
+  } else {
+    const auto& torus = std::get<TorusProfile>(profile.network);
+    json["torus"] = {{"link", link_json(torus.link)},
+                     {"slices", number_json(torus.slices)},
+                     {"wraparound", number_json(torus.wraparound)}};
+  }
+  return json;
+}
+
+std::string profile_to_text(const Profile& profile) {
+  ProfileText text;
+  text.add("", profile_to_json(profile));
+  return fmt::format("{}: {} ({})\n\n{}", profile.name, profile.title, profile.path, text.text());
+}
+
+std::string profile_list_text(const std::vector<Profile>& profiles) {
+  TextTable table({{"machine"}, {"what"}});
+  for (const Profile& profile : profiles) table.add_row({profile.name, profile.title});
+  return table.text();
+}
+
+Json profile_list_json(const std::vector<Profile>& profiles) {
+  Json list = Json::array();
+  for (const Profile& profile : profiles) {
+    list.push_back({{"name", profile.name}, {"title", profile.title}});
+  }
+  return {{"schema", "shardsim/profiles/1"},
+          {"shardsim", program_version},
+          {"profiles", std::move(list)}};
+}
+
+}  // namespace shardsim

@@ -1,0 +1,38 @@
+// Profiles as text and JSON, in and out.
+//
+// The JSON ("shardsim/profile/1") is what the files in profiles/ hold. Every number is an object:
+//
+//   "bandwidth": {"value": "450 GB/s", "kind": "vendor", "date": "2026-08",
+//                 "source": "NVIDIA NVLink 4, 18 links of 25 GB/s each way", "note": "one way"}
+//
+// The unit is in the text and required; efficiencies (above 0, at most 1) and counts are plain
+// numbers. `kind` is one of vendor, code, measured, derived, estimate; `date` is YYYY-MM or
+// YYYY-MM-DD; `note` may be left out, everything else may not. Unknown keys are errors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "hardware_profiles/machine.hpp"
+
+namespace shardsim {
+
+// Throws InputError with the place in `file`.
+[[nodiscard]] Profile read_profile(const Json& document, const std::string& file);
+// Reads back to the same profile. Values are written in the shortest unit that is exact.
+[[nodiscard]] Json profile_to_json(const Profile& profile);
+// A table of quantity, value, kind, date and the number of its source; below it the sources and
+// notes.
+[[nodiscard]] std::string profile_to_text(const Profile& profile);
+
+// One line per profile. The JSON is "shardsim/profiles/1": {"profiles": [{"name", "title"}...]}.
+[[nodiscard]] std::string profile_list_text(const std::vector<Profile>& profiles);
+[[nodiscard]] Json profile_list_json(const std::vector<Profile>& profiles);
+
+[[nodiscard]] std::string_view name_of(WrapRule rule);  // "axis_of_16"
+// "4x4x8" and back. Throws InputError for text that is not sizes with an x between them.
+[[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& sizes);
+[[nodiscard]] std::vector<std::int64_t> parse_shape(const std::string& text, const Place& place);
+
+}  // namespace shardsim

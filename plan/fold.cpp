@@ -1,0 +1,108 @@
+#include "plan/fold.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace shardsim {
+namespace {
+
+auto what_it_does(const Task& task) {
+  return std::tuple(task.kind, task.phase, task.recompute, task.stream, task.work, task.name,
+                    task.dependency_count, task.layer < 0);
+}
+
+// How far layer and microbatch move from one repetition to the next.
+struct Step {
+  std::int32_t layer = 0;
+  std::int32_t microbatch = 0;
+};
+
+class Folder {
+ public:
+  explicit Folder(const Program& program) : program_(program), next_(program.tasks.size(), -1) {
+    std::map<decltype(what_it_does(Task{})), TaskId> last;
+    for (auto i = static_cast<TaskId>(next_.size()) - 1; i >= 0; --i) {
+      const auto [place, is_new] = last.try_emplace(what_it_does(task(i)), i);
+      if (!is_new) next_[static_cast<std::size_t>(i)] = std::exchange(place->second, i);
+    }
+  }
+
+  // The longest repetition that begins at `first`, by the nearest possible period.
+  [[nodiscard]] Section section_at(TaskId first) const {
+    const TaskId second = next_[static_cast<std::size_t>(first)];
+    if (second < 0) return {first};
+    const Step step{task(second).layer - task(first).layer,
+                    task(second).microbatch - task(first).microbatch};
+    const bool moves = (std::abs(step.layer) == 1 && step.microbatch == 0) ||
+                       (step.layer == 0 && step.microbatch == 1);
+    if (!moves) return {first};
+    const TaskId period = second - first;
+    TaskId same = 0;
+    while (second + same < size() && corresponds(first + same, second + same, period, step)) ++same;
+    const std::int64_t repeats = same / period + 1;
+    return repeats < 2 ? Section{first} : Section{first, period, repeats};
+  }
+
+ private:
+  [[nodiscard]] const Task& task(TaskId id) const {
+    return program_.tasks[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] TaskId size() const { return static_cast<TaskId>(program_.tasks.size()); }
+
+  // `b` does for the next repetition what `a` does for this one.
+  [[nodiscard]] bool one_step_on(TaskId a, TaskId b, Step step) const {
+    if (what_it_does(task(a)) != what_it_does(task(b))) return false;
+    const std::int32_t layers = task(a).layer < 0 ? 0 : step.layer;
+    return task(b).layer - task(a).layer == layers &&
+           task(b).microbatch - task(a).microbatch == step.microbatch;
+  }
+
+  [[nodiscard]] bool corresponds(TaskId a, TaskId b, TaskId period, Step step) const {
+    if (!one_step_on(a, b, step)) return false;
+    const auto before_a = program_.after(task(a));
+    const auto before_b = program_.after(task(b));
+    for (std::size_t i = 0; i < before_a.size(); ++i) {
+      if (before_b[i] != before_a[i] && before_b[i] != before_a[i] + period &&
+          !one_step_on(before_a[i], before_b[i], step)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Program& program_;
+  std::vector<TaskId> next_;  // the next task that does the same for some layer; -1: none
+};
+
+}  // namespace
+
+std::vector<Section> fold(const Program& program) {
+  const Folder folder(program);
+  std::vector<Section> sections;
+  const auto size = static_cast<TaskId>(program.tasks.size());
+  for (TaskId first = 0; first < size;) {
+    const Section section = folder.section_at(first);
+    const bool joins = section.repeats == 1 && !sections.empty() && sections.back().repeats == 1;
+    if (joins) {
+      sections.back().length += section.length;
+    } else {
+      sections.push_back(section);
+    }
+    first += static_cast<TaskId>(section.length * section.repeats);
+  }
+  return sections;
+}
+
+std::vector<TaskId> representatives(const Program& program, const std::vector<Section>& sections) {
+  std::vector<TaskId> result(program.tasks.size());
+  for (const Section& section : sections) {
+    const auto tasks = static_cast<TaskId>(section.length * section.repeats);
+    for (TaskId i = 0; i < tasks; ++i) {
+      result[static_cast<std::size_t>(section.first + i)] = section.first + i % section.length;
+    }
+  }
+  return result;
+}
+
+}  // namespace shardsim

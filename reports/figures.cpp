@@ -1,0 +1,154 @@
+#include "reports/figures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "base/text.hpp"
+
+namespace shardsim {
+namespace {
+
+std::string mesh_text(const Mesh& mesh) {
+  std::string text;
+  for (const MeshAxis& axis : mesh.axes()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+  }
+  return text;
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string extent_of(const Machine& machine) {
+  std::string text = counted(machine.devices, "device");
+  if (!machine.torus) return text + ", " + counted(machine.nodes, "node");
+  return fmt::format("{}, {}", text, fmt::join(machine.torus->sizes, "x"));
+}
+
+ClassFigures class_of(const ProgramResult& program) {
+  return {.name = program.name,
+          .devices = program.devices,
+          .peak = program.peak,
+          .by_category = program.peak_by_category,
+          .compute = program.compute_time,
+          .communication = program.communication_time,
+          .exposed = program.exposed_time,
+          .idle = program.idle_time};
+}
+
+void add_times(Figures& figures, const Result& result) {
+  figures.step = result.step_time;
+  const auto busiest = std::max_element(
+      result.programs.begin(), result.programs.end(),
+      [](const auto& a, const auto& b) { return a.compute_time < b.compute_time; });
+  if (busiest == result.programs.end()) return;
+  figures.compute = busiest->compute_time;
+  figures.communication = busiest->communication_time;
+  figures.exposed = busiest->exposed_time;
+  figures.idle = busiest->idle_time;
+}
+
+void add_memory(Figures& figures, const Result& result) {
+  figures.capacity = result.capacity;
+  const auto fullest =
+      std::max_element(result.programs.begin(), result.programs.end(),
+                       [](const auto& a, const auto& b) { return a.peak < b.peak; });
+  if (fullest != result.programs.end()) {
+    figures.peak = fullest->peak;
+    figures.by_category = fullest->peak_by_category;
+    figures.peak_time = fullest->peak_time;
+    figures.peak_task = fullest->peak_task;
+    figures.peak_buffers = fullest->peak_buffers;
+  }
+  figures.fits = figures.peak <= figures.capacity;
+}
+
+}  // namespace
+
+double Figures::share(SimTime time) const {
+  if (step.count() == 0) return 0;
+  return static_cast<double>(time.count()) / static_cast<double>(step.count());
+}
+
+Figures figures_of(const Prediction& prediction) {
+  const auto& [experiment, machine, compiled, result] = prediction;
+  const PlanSubject& subject = compiled.plan.subject;
+  Figures figures;
+  figures.name = experiment.name;
+  figures.model = subject.model;
+  figures.step_kind = experiment.step;
+  figures.strategy = subject.strategy;
+  figures.mesh = mesh_text(compiled.plan.mesh);
+  figures.machine = machine.profile.name;
+  figures.device = machine.profile.device.name;
+  figures.extent = extent_of(machine);
+  figures.devices = machine.devices;
+  figures.parameters = subject.parameters;
+  figures.tokens_per_step = subject.tokens_per_step;
+  add_times(figures, result);
+  add_memory(figures, result);
+  if (result.tokens_per_second_per_device > 0) {
+    figures.tokens_per_second_per_device = result.tokens_per_second_per_device;
+  }
+  if (result.mfu > 0) figures.mfu = result.mfu;
+  figures.memory_balance = result.memory_balance;
+  figures.compute_balance = result.compute_balance;
+  figures.link_balance = result.link_balance;
+  figures.communication_rows = result.communication;
+  for (const CommunicationRow& row : result.communication) {
+    figures.wire_bytes_per_device += row.wire_bytes_per_device;
+  }
+  for (const ProgramResult& program : result.programs) {
+    figures.classes.push_back(class_of(program));
+  }
+  figures.padding = compiled.plan.padding;
+  for (const Padding& padding : figures.padding) {
+    figures.padding_per_device += padding.wasted_per_device;
+  }
+  figures.warnings = compiled.warnings;
+  figures.notes = compiled.plan.notes;
+  figures.notes.insert(figures.notes.end(), result.notes.begin(), result.notes.end());
+  figures.experiment = experiment.resolved;
+  return figures;
+}
+
+std::vector<Figures> figures_of(const std::vector<Prediction>& predictions) {
+  std::vector<Figures> all;
+  all.reserve(predictions.size());
+  for (const Prediction& prediction : predictions) all.push_back(figures_of(prediction));
+  return all;
+}
+
+std::string category_key(BufferCategory category) {
+  std::string key(name_of(category));
+  std::replace_if(
+      key.begin(), key.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+  return key;
+}
+
+std::string category_label(BufferCategory category) {
+  std::string label = category_key(category);
+  std::replace(label.begin(), label.end(), '_', ' ');
+  return label;
+}
+
+std::string largest_categories(const Figures& figures) {
+  auto order = categories_in_reports;
+  std::stable_sort(order.begin(), order.end(), [&](BufferCategory a, BufferCategory b) {
+    return figures.of(a) > figures.of(b);
+  });
+  std::string text;
+  for (BufferCategory category : order) {
+    if (figures.of(category).count() == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", format_bytes(figures.of(category)),
+                        category_label(category));
+  }
+  return text;
+}
+
+std::string plain_number(double value) { return fmt::format("{}", value); }
+
+}  // namespace shardsim

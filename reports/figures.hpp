@@ -1,0 +1,106 @@
+// The figures of a prediction: every number that any format reports is derived here, once, so that
+// all formats agree.
+//
+//   Figures f = figures_of(prediction);
+//   f.peak - f.capacity       what is missing where it does not fit
+//   f.compute + f.exposed + f.idle == f.step
+//
+// A plan with several device classes (pipeline stages) is summed up by two of them: memory is that
+// of the class with the largest peak, times are those of the class that computes longest. The other
+// classes are in `classes`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "base/units.hpp"
+#include "experiments/experiment.hpp"
+#include "plan/plan.hpp"
+#include "sim/simulate.hpp"
+
+namespace shardsim {
+
+using CategoryBytes = std::array<Bytes, buffer_categories>;
+
+// The order in which reports list categories: what lives between steps first.
+inline constexpr std::array<BufferCategory, buffer_categories> categories_in_reports{
+    BufferCategory::parameters,          BufferCategory::gradients,   BufferCategory::optimizer,
+    BufferCategory::activations,         BufferCategory::temporaries, BufferCategory::communication,
+    BufferCategory::gathered_parameters, BufferCategory::inputs};
+
+struct ClassFigures {
+  std::string name;
+  std::int64_t devices = 1;
+  Bytes peak{0};
+  CategoryBytes by_category{};
+  SimTime compute{0};
+  SimTime communication{0};
+  SimTime exposed{0};
+  SimTime idle{0};
+};
+
+struct Figures {
+  std::string name;
+  std::string model;
+  std::string step_kind;  // "train"
+  std::string strategy;
+  std::string mesh;     // "data=2,fsdp=4"
+  std::string machine;  // "dgx-h100"
+  std::string device;   // "H100 SXM5 80 GB"
+  std::string extent;   // "8 devices, 1 node", "64 devices, 4x4x4"
+  std::int64_t devices = 1;
+  std::int64_t parameters = 0;
+  std::int64_t tokens_per_step = 0;  // 0 where tokens have no meaning
+
+  SimTime step{0};
+  SimTime compute{0};
+  SimTime communication{0};
+  SimTime exposed{0};
+  SimTime idle{0};
+  std::optional<double> tokens_per_second_per_device;
+  std::optional<double> mfu;
+
+  Bytes capacity{0};
+  Bytes peak{0};
+  bool fits = false;
+  CategoryBytes by_category{};  // at the peak
+  SimTime peak_time{0};
+  std::string peak_task;
+  std::vector<PeakBuffer> peak_buffers;  // largest first
+
+  double memory_balance = 1;
+  double compute_balance = 1;
+  double link_balance = 1;
+  Bytes wire_bytes_per_device{0};  // sum over `communication_rows`
+  std::vector<CommunicationRow> communication_rows;
+  std::vector<ClassFigures> classes;
+  std::vector<Padding> padding;
+  Bytes padding_per_device{0};  // sum over `padding`
+  std::vector<std::string> warnings;
+  std::vector<std::string> notes;
+  Json experiment;  // as resolved
+
+  [[nodiscard]] Bytes of(BufferCategory category) const {
+    return by_category[static_cast<std::size_t>(category)];
+  }
+  // Part of the step, 0 for an empty one.
+  [[nodiscard]] double share(SimTime time) const;
+};
+
+[[nodiscard]] Figures figures_of(const Prediction& prediction);
+[[nodiscard]] std::vector<Figures> figures_of(const std::vector<Prediction>& predictions);
+
+// "gathered_parameters", as keys and columns; "gathered parameters", for people.
+[[nodiscard]] std::string category_key(BufferCategory category);
+[[nodiscard]] std::string category_label(BufferCategory category);
+// The categories that are not empty, largest first: "89.8 GiB optimizer, 15.0 GiB parameters".
+[[nodiscard]] std::string largest_categories(const Figures& figures);
+
+// A plain number with all its digits: the same text in CSV and in the attributes of the HTML page.
+[[nodiscard]] std::string plain_number(double value);
+
+}  // namespace shardsim

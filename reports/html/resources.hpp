@@ -1,0 +1,15 @@
+// The files of this folder, and Chart.js, as the build embedded them (embed.cmake).
+#pragma once
+
+#include <string_view>
+
+namespace shardsim::resources {
+
+extern const std::string_view page_html;
+extern const std::string_view configuration_html;
+extern const std::string_view report_css;
+extern const std::string_view charts_js;
+extern const std::string_view step_view_js;
+extern const std::string_view chart_library_js;  // Chart.js, its licence banner first
+
+}  // namespace shardsim::resources

@@ -1,0 +1,127 @@
+#include "reports/json_report.hpp"
+
+#include "base/version.hpp"
+
+namespace shardsim {
+namespace {
+
+double seconds(SimTime time) { return to_seconds(time).count(); }
+
+Json categories(const CategoryBytes& sizes) {
+  Json json = Json::object();
+  for (BufferCategory category : categories_in_reports) {
+    json[category_key(category)] = sizes[static_cast<std::size_t>(category)].count();
+  }
+  return json;
+}
+
+Json device_classes(const Figures& figures) {
+  Json list = Json::array();
+  for (const ClassFigures& one : figures.classes) {
+    list.push_back({{"name", one.name},
+                    {"devices", one.devices},
+                    {"peak_bytes", one.peak.count()},
+                    {"by_category", categories(one.by_category)},
+                    {"compute_time_s", seconds(one.compute)},
+                    {"communication_time_s", seconds(one.communication)},
+                    {"exposed_communication_s", seconds(one.exposed)},
+                    {"idle_time_s", seconds(one.idle)}});
+  }
+  return list;
+}
+
+Json memory(const Figures& figures) {
+  return {{"capacity_bytes", figures.capacity.count()},
+          {"peak_bytes", figures.peak.count()},
+          {"fits", figures.fits},
+          {"by_category", categories(figures.by_category)},
+          {"per_device_class", device_classes(figures)},
+          {"peak_at_s", seconds(figures.peak_time)},
+          {"peak_task", figures.peak_task}};
+}
+
+Json communication(const Figures& figures) {
+  Json list = Json::array();
+  for (const CommunicationRow& row : figures.communication_rows) {
+    list.push_back({{"kind", name_of(row.kind)},
+                    {"axes", row.axes},
+                    {"group_size", row.group_size},
+                    {"count", row.count},
+                    {"payload_bytes", row.payload.count()},
+                    {"wire_bytes_per_device", row.wire_bytes_per_device.count()},
+                    {"time_s", seconds(row.time)},
+                    {"exposed_s", seconds(row.exposed)},
+                    {"what", row.what}});
+  }
+  return list;
+}
+
+Json padding(const Figures& figures) {
+  Json list = Json::array();
+  for (const Padding& one : figures.padding) {
+    list.push_back({{"tensor", one.tensor},
+                    {"dimension", one.dimension},
+                    {"size", one.size},
+                    {"shards", one.shards},
+                    {"padded_size", one.padded_size},
+                    {"instances", one.instances},
+                    {"wasted_bytes_per_device", one.wasted_per_device.count()}});
+  }
+  return list;
+}
+
+Json peak_buffers(const Figures& figures) {
+  Json list = Json::array();
+  for (const PeakBuffer& buffer : figures.peak_buffers) {
+    list.push_back({{"name", buffer.name},
+                    {"category", category_key(buffer.category)},
+                    {"count", buffer.count},
+                    {"bytes", buffer.bytes.count()}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json result_to_json(const Figures& figures) {
+  Json json = {{"schema", "shardsim/result/1"},
+               {"shardsim", program_version},
+               {"name", figures.name},
+               {"experiment", figures.experiment},
+               {"step_time_s", seconds(figures.step)},
+               {"compute_time_s", seconds(figures.compute)},
+               {"communication_time_s", seconds(figures.communication)},
+               {"exposed_communication_s", seconds(figures.exposed)},
+               {"idle_time_s", seconds(figures.idle)}};
+  if (figures.tokens_per_second_per_device) {
+    json["tokens_per_s_per_device"] = *figures.tokens_per_second_per_device;
+  }
+  if (figures.mfu) json["mfu"] = *figures.mfu;
+  json["memory"] = memory(figures);
+  json["balance"] = {{"memory", figures.memory_balance},
+                     {"compute", figures.compute_balance},
+                     {"links", figures.link_balance}};
+  json["communication"] = communication(figures);
+  json["padding"] = padding(figures);
+  json["peak_buffers"] = peak_buffers(figures);
+  json["warnings"] = figures.warnings;
+  json["notes"] = figures.notes;
+  return json;
+}
+
+Json comparison_to_json(const std::vector<Figures>& all, const Choice& choice) {
+  Json results = Json::array();
+  for (const Figures& figures : all) results.push_back(result_to_json(figures));
+  Json json = {{"schema", "shardsim/comparison/1"}, {"shardsim", program_version}};
+  json["results"] = std::move(results);
+  json["best"] = nullptr;
+  if (choice.best >= 0) json["best"] = all[static_cast<std::size_t>(choice.best)].name;
+  json["why"] = choice.why;
+  return json;
+}
+
+std::string json_text(const Json& document) {
+  return document.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardsim

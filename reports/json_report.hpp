@@ -1,0 +1,19 @@
+// "shardsim/result/1" and "shardsim/comparison/1". Times in seconds, sizes in bytes, the unit as
+// suffix of the key. `tokens_per_s_per_device` and `mfu` are there only where they mean something.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "reports/figures.hpp"
+#include "reports/report.hpp"
+
+namespace shardsim {
+
+[[nodiscard]] Json result_to_json(const Figures& figures);
+[[nodiscard]] Json comparison_to_json(const std::vector<Figures>& all, const Choice& choice);
+// Indented text with a newline at its end. What is not UTF-8 in user text becomes U+FFFD.
+[[nodiscard]] std::string json_text(const Json& document);
+
+}  // namespace shardsim

@@ -1,0 +1,50 @@
+#include "reports/markdown_report.hpp"
+
+#include <fmt/format.h>
+
+#include "reports/tables.hpp"
+#include "reports/verdict.hpp"
+
+namespace shardsim {
+namespace {
+
+std::string remarks(std::string_view heading, const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  std::string text = fmt::format("\n### {}\n\n", heading);
+  for (const std::string& line : lines) text += fmt::format("- {}\n", markdown_escape(line));
+  return text;
+}
+
+std::string table_section(const Table& table) {
+  return fmt::format("\n### {}\n\n{}", markdown_escape(table.caption), to_markdown(table));
+}
+
+}  // namespace
+
+std::string markdown_run(const Figures& figures) {
+  std::string text = fmt::format("## {}: {}\n\n", markdown_escape(figures.name),
+                                 markdown_escape(title_of(figures)));
+  for (const auto& [label, value] : summary(figures)) {
+    text += fmt::format("- **{}**: {}\n", markdown_escape(label), markdown_escape(value));
+  }
+  for (const Table& table : run_tables(figures)) text += table_section(table);
+  text += remarks("Warnings", figures.warnings);
+  text += remarks("Notes", figures.notes);
+  return text;
+}
+
+std::string markdown_comparison(const std::vector<Figures>& all, const Choice& choice) {
+  std::string text = "## Comparison\n\n" + to_markdown(comparison_table(all));
+  text += fmt::format("\n**{}**: {}\n", choice.best >= 0 ? "Best" : "No choice",
+                      markdown_escape(choice.why));
+  for (const Figures& figures : all) {
+    if (figures.fits) continue;
+    text += fmt::format("\n{} {}\n", markdown_escape(figures.name),
+                        markdown_escape(memory_verdict(figures)));
+  }
+  text += remarks("Warnings", remarks_of(all, &Figures::warnings));
+  text += remarks("Notes", remarks_of(all, &Figures::notes));
+  return text;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,52 @@
+#include "reports/report.hpp"
+
+#include <cassert>
+
+#include "reports/csv_report.hpp"
+#include "reports/figures.hpp"
+#include "reports/html_report.hpp"
+#include "reports/json_report.hpp"
+#include "reports/markdown_report.hpp"
+#include "reports/text_report.hpp"
+#include "reports/verdict.hpp"
+
+namespace shardsim {
+
+std::string report_run(const Prediction& prediction, Format format) {
+  const Figures figures = figures_of(prediction);
+  switch (format) {
+    case Format::text:
+      return text_run(figures);
+    case Format::json:
+      return json_text(result_to_json(figures));
+    case Format::csv:
+      return csv_report({figures});
+    case Format::html:
+      return html_run(figures, timeline_of(prediction, {}));
+    case Format::markdown:
+      return markdown_run(figures);
+  }
+  assert(false);
+  return {};
+}
+
+std::string report_comparison(const std::vector<Prediction>& predictions, Format format) {
+  const std::vector<Figures> all = figures_of(predictions);
+  const Choice choice = choose(all);
+  switch (format) {
+    case Format::text:
+      return text_comparison(all, choice);
+    case Format::json:
+      return json_text(comparison_to_json(all, choice));
+    case Format::csv:
+      return csv_report(all);
+    case Format::html:
+      return html_comparison(all, choice, timelines_of(predictions));
+    case Format::markdown:
+      return markdown_comparison(all, choice);
+  }
+  assert(false);
+  return {};
+}
+
+}  // namespace shardsim

@@ -1,0 +1,15 @@
+// For the terminal: aligned tables, sentences for the verdicts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/figures.hpp"
+#include "reports/report.hpp"
+
+namespace shardsim {
+
+[[nodiscard]] std::string text_run(const Figures& figures);
+[[nodiscard]] std::string text_comparison(const std::vector<Figures>& all, const Choice& choice);
+
+}  // namespace shardsim

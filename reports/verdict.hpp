@@ -1,0 +1,20 @@
+// The two verdicts of a report, in a sentence with its figures: does it fit, and which is best.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/figures.hpp"
+#include "reports/report.hpp"
+
+namespace shardsim {
+
+// "fits: 61.2 GiB of 79.9 GiB", or
+// "does not fit: needs 149.5 GiB, 69.6 GiB more than the 79.9 GiB of one H100 SXM5 80 GB:
+//  89.8 GiB optimizer, 15.0 GiB parameters" (the categories at the peak, largest first).
+[[nodiscard]] std::string memory_verdict(const Figures& figures);
+
+// Of those that fit the shortest step; among equals the smaller peak, then the first listed.
+[[nodiscard]] Choice choose(const std::vector<Figures>& all);
+
+}  // namespace shardsim

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Configures (once) and builds a preset of CMakePresets.json: scripts/build.sh PRESET [ARGUMENT...]
+# Further arguments go to `cmake --build`. A build for one target needs no test packages.
+set -eu
+cd "$(dirname "$0")/.."
+
+preset=${1:?"usage: $0 PRESET [ARGUMENT...]"}
+shift
+
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
+fi
+
+case "$*" in
+  *--target*)
+    [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" -DSHARDSIM_TESTS=OFF
+    ;;
+  *)
+    # The preset turns the tests on, also where an earlier build for one target left them out.
+    cmake --preset "$preset"
+    ;;
+esac
+exec cmake --build --preset "$preset" "$@"

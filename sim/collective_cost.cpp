@@ -1,0 +1,61 @@
+#include "sim/collective_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "sim/cluster_cost.hpp"
+#include "sim/torus_cost.hpp"
+
+namespace shardsim {
+namespace {
+
+void check_devices(const Mesh& mesh, const Machine& machine) {
+  if (mesh.devices() == machine.devices) return;
+  throw InputError({"", "/mesh"}, fmt::format("{} devices on a machine of {}", mesh.devices(),
+                                              machine.devices));
+}
+
+std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machine& machine) {
+  check_devices(mesh, machine);
+  if (!machine.torus) return {};
+  std::vector<std::int64_t> sizes;
+  for (const MeshAxis& axis : mesh.axes()) sizes.push_back(axis.size);
+  return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
+}
+
+}  // namespace
+
+Placement::Placement(const Mesh& mesh, const Machine& machine)
+    : Placement(mesh, machine, assigned_spans(mesh, machine)) {}
+
+Placement::Placement(const Mesh& mesh, const Machine& machine,
+                     std::vector<std::vector<TorusSpan>> spans)
+    : mesh_(mesh), machine_(machine), spans_(std::move(spans)) {
+  check_devices(mesh_, machine_);
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mesh,
+                                                                 const Collective& collective) {
+  if (!collective.source_targets.empty()) return collective.source_targets;
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  const auto& groups =
+      collective.groups.empty() ? mesh.groups(collective.axes) : collective.groups;
+  for (const auto& group : groups) {
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      pairs.emplace_back(group[i], group[(i + 1) % group.size()]);
+    }
+  }
+  return pairs;
+}
+
+CostBreakdown collective_cost(const Placement& placement, const Collective& collective) {
+  CostBreakdown cost = placement.machine().torus ? torus_cost(placement, collective)
+                                                 : cluster_cost(placement, collective);
+  if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
+  cost.launch = placement.machine().profile.collective_launch.value;
+  return cost;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,34 @@
+// Roofline cost of one kernel on one device.
+//
+//   time = launch + max(flops / (peak * efficiency), bytes / (bandwidth * memory efficiency))
+//
+// The efficiency of the operations is that of the kernel's class (matmul, attention). A kernel of
+// class memory is bound by its bytes; its operations run at the fp32 peak where the profile has one.
+//
+// Example: 8192 x 8192 x 8192 matmul in bf16, peak 989 TFLOP/s, efficiency 0.8, 384 MiB at
+// 3.35 TB/s * 0.9: max(1.10e12 / 791e12, 403e6 / 3.02e12) = max(1390 us, 134 us) = 1390 us.
+#pragma once
+
+#include "base/units.hpp"
+#include "hardware_profiles/machine.hpp"
+#include "plan/plan.hpp"
+
+namespace shardsim {
+
+// The peak that operands of a type run at, and the type whose peak it is.
+struct OperandPeak {
+  DType dtype = DType::bf16;
+  FlopRate rate{0};
+};
+
+// A type that the profile lacks runs as another:
+//   fp16, bf16  as each other: the same units at the same rate on every machine we know
+//   fp32        as bf16, on machines without fp32 units for matmuls: jax.lax.Precision.DEFAULT on
+//               TPUs multiplies in one bf16 pass and adds in fp32
+//   fp8         as bf16, on machines without fp8 units: operands are converted first
+// Any other throws InputError.
+[[nodiscard]] OperandPeak operand_peak(const DeviceProfile& device, DType dtype);
+
+[[nodiscard]] Seconds kernel_cost(const DeviceProfile& device, const Kernel& kernel);
+
+}  // namespace shardsim

@@ -1,0 +1,192 @@
+#include "sim/torus_cost.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.hpp"
+#include "sim/torus_routes.hpp"
+
+namespace shardsim {
+namespace {
+
+// The digits of the spans (major to minor) that a part of their axis selects.
+std::vector<TorusSpan> cut(const Placement& placement, const AxisRef& part) {
+  std::int64_t skip = part.pre_size;
+  std::int64_t take = part.size;
+  std::vector<TorusSpan> digits;
+  for (TorusSpan span : placement.spans().at(static_cast<std::size_t>(part.axis))) {
+    if (skip % span.size == 0) {
+      skip /= span.size;
+      continue;
+    }
+    const bool cuts = span.size % skip == 0;
+    if (cuts) span.size /= std::exchange(skip, 1);
+    if (!cuts || std::gcd(take, span.size) != std::min(take, span.size)) {
+      throw InputError({"", "/mesh"}, placement.mesh().name_of(part) +
+                                          " cuts a torus dimension where it cannot be cut");
+    }
+    const std::int64_t size = std::min(take, span.size);
+    if (size > 1) digits.push_back({span.dimension, size, span.stride * (span.size / size)});
+    take /= size;
+  }
+  return digits;
+}
+
+Lane lane_of(const TorusShape& torus, int dimension, const std::vector<TorusSpan>& digits) {
+  Lane lane{dimension, 1, 1, false, 0};
+  std::int64_t extent = 1;  // with the gaps, up to where the next member would be
+  for (const TorusSpan& digit : digits) {
+    if (digit.dimension != dimension) continue;
+    lane.members *= digit.size;
+    lane.hops += (digit.size - 1) * digit.stride;
+    extent = std::max(extent, digit.size * digit.stride);
+  }
+  const auto index = static_cast<std::size_t>(dimension);
+  lane.sharing = extent / lane.members;
+  lane.ring = torus.wraps[index] && extent == torus.sizes[index];
+  if (lane.ring) lane.hops = extent / 2;
+  return lane;
+}
+
+// Bytes per second that a member can take in along the lane.
+double rate_of(const Lane& lane, double link) {
+  return (lane.ring ? 2 : 1) * link / static_cast<double>(lane.sharing);
+}
+
+// Seconds of an all-gather per byte of a member's share: for every set of lanes, a corner of the
+// box that they span takes all shares but its own in through these lanes alone.
+double gather_time(const std::vector<Lane>& lanes, double link) {
+  double slowest = 0;
+  for (unsigned set = 1; set < (1U << lanes.size()); ++set) {
+    double members = 1;
+    double rate = 0;
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      if ((set >> i & 1U) == 0) continue;
+      members *= static_cast<double>(lanes[i].members);
+      rate += rate_of(lanes[i], link);
+    }
+    slowest = std::max(slowest, (members - 1) / rate);
+  }
+  return slowest;
+}
+
+// Seconds of an all-to-all per byte of payload: half of the members send to the other half through
+// the middle of each lane.
+double exchange_time(const std::vector<Lane>& lanes, double link) {
+  double slowest = 0;
+  for (const Lane& lane : lanes) {
+    const auto crossing = static_cast<double>(lane.members * lane.members / 4);
+    slowest =
+        std::max(slowest, crossing / static_cast<double>(lane.members) / rate_of(lane, link));
+  }
+  return slowest;
+}
+
+std::string algorithm_name(const std::vector<Lane>& lanes) {
+  std::string name;
+  for (const bool ring : {true, false}) {
+    std::string dimensions;
+    for (const Lane& lane : lanes) {
+      if (lane.ring != ring) continue;
+      dimensions += (dimensions.empty() ? "" : "+") + std::string(1, "xyz"[lane.dimension]);
+    }
+    if (dimensions.empty()) continue;
+    name += (name.empty() ? "" : ", ") + std::string(ring ? "ring on " : "line on ") + dimensions;
+  }
+  return name;
+}
+
+LinkLevel level_of(int dimension) {
+  return static_cast<LinkLevel>(static_cast<int>(LinkLevel::torus_x) + dimension);
+}
+
+double link_rate(const Placement& placement) {
+  const LinkProfile& link = std::get<TorusProfile>(placement.machine().profile.network).link;
+  return link.bandwidth.value.count() * link.efficiency.value;
+}
+
+Seconds hop_latency(const Placement& placement) {
+  return std::get<TorusProfile>(placement.machine().profile.network).link.latency.value;
+}
+
+CostBreakdown lanes_cost(const Placement& placement, const Collective& collective) {
+  const std::vector<Lane> lanes = lanes_of(placement, collective.axes);
+  const auto payload = static_cast<double>(collective.payload.count());
+  const auto members = static_cast<double>(Mesh::size_of(collective.axes));
+  const double link = link_rate(placement);
+  CostBreakdown cost;
+  cost.algorithm = algorithm_name(lanes);
+  std::int64_t hops = 0;
+  for (const Lane& lane : lanes) {
+    hops += lane.hops;
+    cost.links.push_back(level_of(lane.dimension));
+  }
+  const double rounds = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
+  cost.latency = hop_latency(placement) * (rounds * static_cast<double>(hops));
+  cost.transfer = Seconds(collective.kind == CollectiveKind::all_to_all
+                              ? payload * exchange_time(lanes, link)
+                              : rounds * payload / members * gather_time(lanes, link));
+  return cost;
+}
+
+// Permutes, and groups that no axes describe: a ring both ways in the order listed, or all pairs.
+CostBreakdown routed_cost(const Placement& placement, const Collective& collective) {
+  const bool exchange = collective.kind == CollectiveKind::all_to_all;
+  const bool permute = collective.kind == CollectiveKind::collective_permute;
+  TorusRoutes routes(placement);
+  double steps = 1;
+  auto message = static_cast<double>(collective.payload.count());
+  if (exchange) {
+    for (const auto& group : collective.groups) {
+      for (std::int64_t source : group) {
+        for (std::int64_t target : group) routes.add(source, target);
+      }
+    }
+    message /= static_cast<double>(collective.groups[0].size());
+  } else {
+    for (const auto& [source, target] : permute_pairs(placement.mesh(), collective)) {
+      routes.add(source, target);
+      if (!permute) routes.add(target, source);
+    }
+  }
+  if (!exchange && !permute) {
+    const auto members = static_cast<std::int64_t>(collective.groups[0].size());
+    const double rounds = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
+    steps = rounds * static_cast<double>(members / 2);
+    message = static_cast<double>(
+                  wire_bytes_per_device(collective.kind, members, collective.payload).count()) /
+              2;  // each way
+  }
+  CostBreakdown cost;
+  cost.algorithm = permute ? "permute" : exchange ? "pairwise" : "ring as listed";
+  cost.latency = hop_latency(placement) * (steps * static_cast<double>(routes.longest()));
+  cost.transfer = Seconds(message * static_cast<double>(routes.busiest()) / link_rate(placement));
+  for (int dimension : routes.dimensions()) cost.links.push_back(level_of(dimension));
+  return cost;
+}
+
+}  // namespace
+
+std::vector<Lane> lanes_of(const Placement& placement, const std::vector<AxisRef>& axes) {
+  std::vector<TorusSpan> digits;
+  for (const AxisRef& part : axes) {
+    const std::vector<TorusSpan> more = cut(placement, part);
+    digits.insert(digits.end(), more.begin(), more.end());
+  }
+  const TorusShape& torus = *placement.machine().torus;
+  std::vector<Lane> lanes;
+  for (int dimension = 0; dimension < static_cast<int>(torus.sizes.size()); ++dimension) {
+    const Lane lane = lane_of(torus, dimension, digits);
+    if (lane.members > 1) lanes.push_back(lane);
+  }
+  return lanes;
+}
+
+CostBreakdown torus_cost(const Placement& placement, const Collective& collective) {
+  const bool routed = collective.kind == CollectiveKind::collective_permute ||
+                      !collective.groups.empty();
+  return routed ? routed_cost(placement, collective) : lanes_cost(placement, collective);
+}
+
+}  // namespace shardsim

@@ -1,0 +1,47 @@
+// Collectives on a torus: rings and lines along its dimensions, several at once.
+//
+// The axes of a collective select digits of the physical coordinates. All digits in one dimension
+// together are a lane. Of a lane with n members, w = bandwidth of one link in one direction:
+//
+//   ring     the members span the whole dimension and it wraps
+//   sharing  groups that lie interleaved on the same links: extent with the gaps / n
+//   rate     what a member can take in along the lane: ring 2 w / sharing, line w / sharing (its
+//            end has one neighbour)
+//   hops     from a member to the farthest: ring length / 2, line length
+//
+// With N members in all, payload P and lanes i:
+//
+//   all-gather, reduce-scatter  P / N * max over sets S of lanes (prod_S n_i - 1) / sum_S rate_i
+//                               one ring: P (n-1) / (n 2 w);  k equal rings: P (N-1) / (N k 2 w)
+//   all-reduce                  twice that
+//   all-to-all                  P * max over lanes floor(n^2 / 4) / n * sharing / (ring 2 w, line w)
+//   permute, listed groups      routed link by link (torus_routes.hpp)
+//   latency                     sum of hops * latency, twice for an all-reduce
+//
+// Example: all-gather of 256 MB over a wrapped dimension of 8 chips, links of 90 GB/s:
+//   256e6 * 7/8 / (2 * 90e9) = 1.24 ms, and 4 hops of latency.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/collective_cost.hpp"
+
+namespace shardsim {
+
+struct Lane {
+  int dimension = 0;
+  std::int64_t members = 1;
+  std::int64_t sharing = 1;
+  bool ring = false;
+  std::int64_t hops = 0;
+  friend bool operator==(const Lane&, const Lane&) = default;
+};
+
+// By dimension; dimensions in which the group does not extend are left out.
+[[nodiscard]] std::vector<Lane> lanes_of(const Placement& placement,
+                                         const std::vector<AxisRef>& axes);
+
+[[nodiscard]] CostBreakdown torus_cost(const Placement& placement, const Collective& collective);
+
+}  // namespace shardsim

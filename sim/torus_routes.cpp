@@ -1,0 +1,74 @@
+#include "sim/torus_routes.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace shardsim {
+
+TorusRoutes::TorusRoutes(const Placement& placement)
+    : mesh_(placement.mesh()), spans_(placement.spans()), torus_(*placement.machine().torus) {
+  std::int64_t chips = 1;
+  for (std::int64_t size : torus_.sizes) {
+    strides_.push_back(chips);
+    chips *= size;
+  }
+  messages_.assign(static_cast<std::size_t>(chips) * torus_.sizes.size() * 2, 0);
+}
+
+// The mesh position's coordinate on every axis, written in the digits of the axis' spans.
+std::vector<std::int64_t> TorusRoutes::coordinates(std::int64_t device) const {
+  std::vector<std::int64_t> result(torus_.sizes.size(), 0);
+  for (std::size_t axis = mesh_.axes().size(); axis-- > 0;) {
+    std::int64_t rest = device % mesh_.axes()[axis].size;
+    device /= mesh_.axes()[axis].size;
+    for (std::size_t i = spans_[axis].size(); i-- > 0;) {
+      const TorusSpan& span = spans_[axis][i];
+      result[static_cast<std::size_t>(span.dimension)] += rest % span.size * span.stride;
+      rest /= span.size;
+    }
+  }
+  return result;
+}
+
+void TorusRoutes::add(std::int64_t source, std::int64_t target) {
+  const std::vector<std::int64_t> from = coordinates(source);
+  const std::vector<std::int64_t> to = coordinates(target);
+  std::int64_t chip = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) chip += from[i] * strides_[i];
+  std::int64_t hops = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const std::int64_t size = torus_.sizes[i];
+    std::int64_t distance = to[i] - from[i];
+    if (torus_.wraps[i] && 2 * std::abs(distance) > size) distance += distance > 0 ? -size : size;
+    if (torus_.wraps[i] && 2 * distance == -size) distance = -distance;
+    hops += std::abs(distance);
+    const std::int64_t step = distance > 0 ? 1 : -1;
+    std::int64_t at = from[i];
+    for (std::int64_t hop = 0; hop < std::abs(distance); ++hop) {
+      const std::size_t link = (static_cast<std::size_t>(chip) * from.size() + i) * 2;
+      ++messages_[link + (step > 0 ? 0 : 1)];
+      const std::int64_t next = (at + step + size) % size;
+      chip += (next - at) * strides_[i];
+      at = next;
+    }
+  }
+  longest_ = std::max(longest_, hops);
+}
+
+std::int64_t TorusRoutes::busiest() const {
+  return messages_.empty() ? 0 : *std::max_element(messages_.begin(), messages_.end());
+}
+
+std::vector<int> TorusRoutes::dimensions() const {
+  std::vector<int> used;
+  for (std::size_t i = 0; i < torus_.sizes.size(); ++i) {
+    for (std::size_t link = 2 * i; link < messages_.size(); link += 2 * torus_.sizes.size()) {
+      if (messages_[link] == 0 && messages_[link + 1] == 0) continue;
+      used.push_back(static_cast<int>(i));
+      break;
+    }
+  }
+  return used;
+}
+
+}  // namespace shardsim

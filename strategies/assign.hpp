@@ -1,0 +1,48 @@
+// What the strategy says before anything is propagated: the shardings of parameters, of their
+// gradients and optimizer state, of inputs, and of the activations that it pins.
+//
+// A parameter has up to four shardings over its stored dimensions:
+//   stored     between steps
+//   compute    as ops read it: stored without the axes that split the batch or the sequence (those
+//              carry different data, so the parameter is gathered over them before use: ZeRO-3)
+//   gradient   as its gradient is kept
+//   optimizer  as master copy and moments are kept
+//
+// Example: q_proj.weight [4096, 4096] under fsdp+tp on fsdp=4, model=2
+//   stored [model+fsdp, -]   compute [model, -]   gradient and optimizer [model+fsdp, -]
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "strategies/sharding.hpp"
+#include "strategies/strategy.hpp"
+#include "workloads/op_graph.hpp"
+
+namespace shardsim {
+
+struct ParameterAssignment {
+  TensorId tensor = no_tensor;
+  std::vector<std::int64_t> shape;  // stored
+  std::int64_t instances = 1;
+  Sharding stored;
+  Sharding compute;
+  Sharding gradient;
+  Sharding optimizer;
+  std::string assigned_by;  // "rule 2: .*kernel", "fsdp: dimension 0 over fsdp", ...
+};
+
+struct Assignment {
+  std::vector<ParameterAssignment> parameters;  // in the order of parameters(workload)
+  std::map<TensorId, Sharding> pinned;          // inputs, constants, activations; tensor dims
+  AxisList data_axes;                           // split the batch or the sequence
+  std::vector<std::string> warnings;
+};
+
+// Throws InputError: a rule that matches nothing, a spec longer than the rank, a rule that tells
+// instances of a repeated block apart.
+[[nodiscard]] Assignment assign(const Workload& workload, const Mesh& mesh,
+                                const StrategyOptions& strategy);
+
+}  // namespace shardsim

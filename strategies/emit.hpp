@@ -1,0 +1,18 @@
+// From blocks to a plan: layers are unrolled, dependencies and lifetimes written down.
+//
+// A pass over one instance of one block is a segment; segments follow each other in execution
+// order. Parameters of segment k may be gathered once segment k - 1 - prefetch has computed, so
+// that `prefetch` units wait ready beside the one at work; the unit that opens the backward pass is
+// gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a
+// gathered unit, where it is given back whole, with its segment.
+#pragma once
+
+#include "plan/plan.hpp"
+#include "strategies/spmd.hpp"
+
+namespace shardsim {
+
+// Fills mesh, names, kernels, collectives and one program of the plan.
+[[nodiscard]] Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh, int prefetch);
+
+}  // namespace shardsim

@@ -1,0 +1,213 @@
+#include "strategies/parameter_passes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardsim {
+
+std::vector<ValueId> bring_together(SpmdBuilder& builder, const std::vector<ValueId>& from,
+                                    const std::vector<Sharding>& to, Stream stream, std::string_view name,
+                                    std::string_view reason, std::vector<Item>& items) {
+  std::vector<ValueId> arrived;
+  std::vector<std::vector<Item>> rounds;  // the k-th step of every value
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::vector<Item> own;
+    arrived.push_back(builder.bring(from[i], to[i], stream, reason, own));
+    if (rounds.size() < own.size()) rounds.resize(own.size());
+    for (std::size_t k = 0; k < own.size(); ++k) rounds[k].push_back(std::move(own[k]));
+  }
+  for (std::vector<Item>& round : rounds) {
+    std::vector<Item> calls;
+    for (Item& item : round) {
+      const auto same = std::find_if(calls.begin(), calls.end(), [&](const Item& call) {
+        return call.collective.kind == item.collective.kind && call.collective.axes == item.collective.axes &&
+               call.collective.dtype == item.collective.dtype;
+      });
+      if (same == calls.end()) {
+        calls.push_back(std::move(item));
+        calls.back().name = name;
+        continue;
+      }
+      same->collective.payload += item.collective.payload;
+      same->collective.parts.push_back(item.collective.parts.front());
+      same->operands.push_back(item.operands.front());
+      same->results.push_back(item.results.front());
+    }
+    std::move(calls.begin(), calls.end(), std::back_inserter(items));
+  }
+  return arrived;
+}
+
+ParameterPasses::ParameterPasses(SpmdBuilder& builder, const Assignment& assignment,
+                                 const StrategyOptions& strategy, const OptimizerOptions& optimizer)
+    : builder_(builder), strategy_(strategy), gradient_dtype_(optimizer.gradients) {
+  for (const ParameterAssignment& a : assignment.parameters) {
+    by_tensor_[a.tensor] = &a;
+    const ValueId stored = builder.add_value(a.tensor, a.stored, optimizer.parameters, BufferCategory::parameters);
+    builder.value(stored).persistent = true;
+    stored_[a.tensor] = stored;
+    const DType compute_dtype = builder.tensor(a.tensor).dtype;
+    if (a.stored != a.compute || optimizer.parameters != compute_dtype) {
+      gathered_[a.tensor] = builder.add_value(a.tensor, a.compute, compute_dtype, BufferCategory::gathered_parameters);
+    }
+  }
+}
+
+bool ParameterPasses::is_root(std::size_t block) const { return builder_.workload().blocks[block].count == 1; }
+
+std::string ParameterPasses::unit_name(std::size_t block) const {
+  return is_root(block) ? "root" : builder_.workload().blocks[block].name;
+}
+
+ValueId ParameterPasses::readable(TensorId parameter) const {
+  const auto gathered = gathered_.find(parameter);
+  return gathered != gathered_.end() ? gathered->second : stored_.at(parameter);
+}
+
+// Parameters that differ from their stored form and that ops of this pass read, in order.
+std::vector<TensorId> ParameterPasses::read_in(std::size_t block, Phase phase) const {
+  const Block& b = builder_.workload().blocks[block];
+  std::vector<TensorId> read;
+  for (const Op& op : phase == Phase::forward ? b.forward : b.backward) {
+    for (const Operand& operand : op.operands) {
+      const bool known = std::count(read.begin(), read.end(), operand.tensor) > 0;
+      if (!known && gathered_.contains(operand.tensor)) read.push_back(operand.tensor);
+    }
+  }
+  return read;
+}
+
+// All parameters of the block's unit that differ from their stored form.
+std::vector<TensorId> ParameterPasses::unit_parameters(std::size_t block) const {
+  std::vector<TensorId> unit;
+  for (const auto& [parameter, gathered] : gathered_) {
+    const auto owner = static_cast<std::size_t>(builder_.tensor(parameter).block);
+    if (owner == block || (is_root(owner) && is_root(block))) unit.push_back(parameter);
+  }
+  return unit;
+}
+
+bool ParameterPasses::keeps_gathered(std::size_t block) const {
+  return !(is_root(block) ? strategy_.reshard_root_after_forward : strategy_.reshard_after_forward);
+}
+
+void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
+  const std::size_t last = builder_.workload().blocks.size() - 1;
+  const bool forward = phase == Phase::forward;
+  if (!strategy_.gather_units) {
+    if (!forward && keeps_gathered(block)) return;
+    for (const TensorId parameter : read_in(block, phase)) {
+      gather_together({parameter}, builder_.tensor(parameter).name, phase, pass.gathers);
+    }
+    return;
+  }
+  const std::vector<TensorId> unit = unit_parameters(block);
+  // The root is gathered by the block that runs first and given back by the one that runs last.
+  const bool takes = !is_root(block) || block == (forward ? 0 : last);
+  const bool gives_back = !is_root(block) || block == (forward ? last : 0);
+  if (takes && (forward || !keeps_gathered(block))) gather_together(unit, unit_name(block), phase, pass.gathers);
+  if (gives_back && !(forward && keeps_gathered(block))) {
+    for (const TensorId parameter : unit) pass.held.push_back(gathered_.at(parameter));
+  }
+}
+
+void ParameterPasses::gather_together(const std::vector<TensorId>& parameters, std::string_view unit,
+                                      Phase phase, std::vector<Item>& items) {
+  // Shards are converted first, so that the compute dtype travels.
+  std::vector<ValueId> cast_from, cast_to, sources, targets;
+  std::vector<Sharding> shardings;
+  AxisList axes;
+  for (const TensorId parameter : parameters) {
+    const ParameterAssignment& a = assignment(parameter);
+    ValueId source = stored_.at(parameter);
+    const ValueId gathered = gathered_.at(parameter);
+    const DType dtype = builder_.value(gathered).dtype;
+    const bool moves = a.stored != a.compute;
+    if (builder_.value(source).dtype != dtype) {
+      const ValueId converted =
+          moves ? builder_.add_value(parameter, a.stored, dtype, BufferCategory::communication) : gathered;
+      cast_from.push_back(source);
+      cast_to.push_back(converted);
+      source = converted;
+    }
+    if (!moves) continue;
+    sources.push_back(source);
+    targets.push_back(gathered);
+    shardings.push_back(a.compute);
+    for (const AxisRef& axis : split_axes(a.stored)) {
+      if (!contains(split_axes(a.compute), axis) && !contains(axes, axis)) axes.push_back(axis);
+    }
+  }
+  if (!cast_from.empty()) {
+    items.push_back(builder_.cast(fmt::format("{} cast", unit), cast_from, cast_to, Stream::gathers));
+  }
+  const std::string reason =
+      fmt::format("parameters of {} are stored over {} and read whole in the {} pass", unit, builder_.names(axes),
+                  phase == Phase::forward ? "forward" : "backward");
+  const std::vector<ValueId> arrived =
+      bring_together(builder_, sources, shardings, Stream::gathers, unit, reason, items);
+  // The values that ops read have been promised already: let the last step make them.
+  for (Item& item : items) {
+    for (ValueId& result : item.results) {
+      const auto made = std::find(arrived.begin(), arrived.end(), result);
+      if (made != arrived.end()) result = targets[static_cast<std::size_t>(made - arrived.begin())];
+    }
+  }
+}
+
+void ParameterPasses::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {
+  if (!strategy_.gather_units) {
+    reduce_together({{parameter, gradient}}, builder_.tensor(parameter).name, pass.body);
+    return;
+  }
+  const auto block = static_cast<std::size_t>(builder_.tensor(parameter).block);
+  (is_root(block) ? pending_root_ : pending_block_).push_back({parameter, gradient});
+}
+
+void ParameterPasses::reduce_unit(std::size_t block, BlockPass& pass) {
+  if (is_root(block) && block != 0) return;  // the root's last gradients come from the first block
+  std::vector<Pending>& pending = is_root(block) ? pending_root_ : pending_block_;
+  reduce_together(pending, unit_name(block), pass.reductions);
+  pending.clear();
+}
+
+void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::string_view unit,
+                                      std::vector<Item>& items) {
+  std::vector<ValueId> cast_from, cast_to, sources;
+  std::vector<Sharding> shardings;
+  AxisList axes;
+  bool scattered = false;
+  for (const auto& [parameter, gradient] : pending) {
+    const Sharding target = assignment(parameter).gradient;
+    ValueId source = gradient;
+    const Value from = builder_.value(gradient);
+    if (from.dtype != gradient_dtype_) {
+      const bool travels = from.sharding != target;
+      source = builder_.add_value(from.tensor, from.sharding, gradient_dtype_,
+                                  travels ? BufferCategory::communication : BufferCategory::gradients);
+      cast_from.push_back(gradient);
+      cast_to.push_back(source);
+    }
+    sources.push_back(source);
+    shardings.push_back(target);
+    for (const AxisRef& axis : from.sharding.partial) {
+      if (!contains(axes, axis)) axes.push_back(axis);
+      scattered |= overlaps_any(axis, split_axes(target));
+    }
+  }
+  if (!cast_from.empty()) {
+    items.push_back(builder_.cast(fmt::format("{} gradient cast", unit), cast_from, cast_to, Stream::reductions));
+  }
+  const std::string reason =
+      fmt::format("gradients of {} are partial sums over {} and kept {}", unit, builder_.names(axes),
+                  scattered ? "in shards" : "whole");
+  const std::vector<ValueId> arrived =
+      bring_together(builder_, sources, shardings, Stream::reductions, unit, reason, items);
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    builder_.value(arrived[i]).category = BufferCategory::gradients;
+    gradients_[pending[i].parameter] = arrived[i];
+  }
+}
+
+}  // namespace shardsim

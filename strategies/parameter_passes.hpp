@@ -1,0 +1,75 @@
+// Parameters on their way to the ops and gradients on their way home, unit by unit.
+//
+// A unit is what FSDP2 wraps: every repeated block is one, everything outside them is the root.
+//   gather unit, forward    all-gather of the unit's shards, in the compute dtype, in one call
+//   gather unit, backward   again, unless the strategy keeps what it gathered
+//   reduce unit             gradients in one call per kind and axes, in the gradient dtype
+// With gather_units off there is one call per tensor, at its own first use (XLA's way).
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "strategies/assign.hpp"
+#include "strategies/spmd_builder.hpp"
+#include "workloads/build.hpp"
+
+namespace shardsim {
+
+class ParameterPasses {
+ public:
+  ParameterPasses(SpmdBuilder& builder, const Assignment& assignment, const StrategyOptions& strategy,
+                  const OptimizerOptions& optimizer);
+
+  [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
+    return *by_tensor_.at(parameter);
+  }
+  [[nodiscard]] ValueId stored(TensorId parameter) const { return stored_.at(parameter); }
+
+  // Fills pass.gathers (and pass.held) for the parameters that `block` needs in this pass.
+  void gather(std::size_t block, Phase phase, BlockPass& pass);
+  // The value that ops of `block` read: gathered, or stored where the two are the same.
+  [[nodiscard]] ValueId readable(TensorId parameter) const;
+
+  // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with its
+  // unit, or at once where gradients travel one by one.
+  void reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass);
+  // To be called at the end of a block's backward pass.
+  void reduce_unit(std::size_t block, BlockPass& pass);
+  // The reduced gradient.
+  [[nodiscard]] ValueId gradient(TensorId parameter) const { return gradients_.at(parameter); }
+
+ private:
+  struct Pending {
+    TensorId parameter;
+    ValueId gradient;
+  };
+
+  [[nodiscard]] bool is_root(std::size_t block) const;
+  [[nodiscard]] std::string unit_name(std::size_t block) const;
+  [[nodiscard]] std::vector<TensorId> read_in(std::size_t block, Phase phase) const;
+  [[nodiscard]] std::vector<TensorId> unit_parameters(std::size_t block) const;
+  [[nodiscard]] bool keeps_gathered(std::size_t block) const;
+  void gather_together(const std::vector<TensorId>& parameters, std::string_view unit, Phase phase,
+                       std::vector<Item>& items);
+  void reduce_together(const std::vector<Pending>& pending, std::string_view unit, std::vector<Item>& items);
+
+  SpmdBuilder& builder_;
+  const StrategyOptions& strategy_;
+  DType gradient_dtype_;
+  std::map<TensorId, const ParameterAssignment*> by_tensor_;
+  std::map<TensorId, ValueId> stored_;
+  std::map<TensorId, ValueId> gathered_;  // only those that differ from stored
+  std::map<TensorId, ValueId> gradients_;
+  std::vector<Pending> pending_root_;
+  std::vector<Pending> pending_block_;
+};
+
+// One step of a reshard, taken by many values together: items with the same kind and axes become
+// one call. `bring_together` answers the values that have arrived, in order.
+[[nodiscard]] std::vector<ValueId> bring_together(SpmdBuilder& builder, const std::vector<ValueId>& from,
+                                                  const std::vector<Sharding>& to, Stream stream,
+                                                  std::string_view name, std::string_view reason,
+                                                  std::vector<Item>& items);
+
+}  // namespace shardsim

@@ -1,0 +1,82 @@
+#include "strategies/partial_sums.hpp"
+
+#include <algorithm>
+
+namespace shardsim {
+namespace {
+
+std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
+
+}  // namespace
+
+TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal) {
+  for (auto op = block.backward.rbegin(); op != block.backward.rend(); ++op) {
+    for (const Operand& result : op->results) {
+      const Tensor& tensor = workload.tensors[index(result.tensor)];
+      const bool is_gradient = tensor.role == TensorRole::activation_gradient ||
+                               tensor.role == TensorRole::parameter_gradient;
+      if (is_gradient && tensor.primal == primal) return result.tensor;
+    }
+  }
+  return no_tensor;
+}
+
+PartialSums::PartialSums(const Workload& workload, const std::vector<Sharding>& shardings)
+    : workload_(workload), shardings_(shardings), maker_(workload.tensors.size()), use_(workload.tensors.size()) {
+  for (const Block& block : workload.blocks) {
+    for (const std::vector<Op>* ops : {&block.forward, &block.backward, &block.optimizer}) {
+      for (const Op& op : *ops) {
+        for (const Operand& operand : op.operands) {
+          use_[index(operand.tensor)].op = &op;
+          ++use_[index(operand.tensor)].readers;
+        }
+        for (const Operand& result : op.results) maker_[index(result.tensor)] = &op;
+      }
+    }
+    for (const TensorId carry : block.carries_out) ++use_[index(carry)].readers;
+    // The last gradient of a carry that a block makes leaves it: its reader is in the block before.
+    for (const TensorId carry : block.carries_in) {
+      const TensorId leaving = last_gradient(workload, block, carry);
+      if (leaving != no_tensor) ++use_[index(leaving)].readers;
+    }
+  }
+}
+
+AxisList PartialSums::made(TensorId tensor) const {
+  const Op* op = maker_[index(tensor)];
+  if (op == nullptr) return {};
+  const auto result = std::find_if(op->results.begin(), op->results.end(),
+                                   [&](const Operand& r) { return r.tensor == tensor; });
+  AxisList axes = summed_axes(*op, result->dims, choose_factors(workload_, *op, shardings_));
+  if (!op->linear) return axes;
+  for (const AxisRef& axis : passed_on(*op)) {
+    if (!overlaps_any(axis, axes)) axes.push_back(axis);
+  }
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+AxisList PartialSums::passed_on(const Op& op) const {
+  AxisList common;
+  bool first = true;
+  for (const Operand& operand : op.operands) {
+    const TensorRole role = workload_.tensors[index(operand.tensor)].role;
+    if (role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter) continue;
+    const AxisList other = made(operand.tensor);
+    if (first) common = other;
+    std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
+    first = false;
+  }
+  return common;
+}
+
+AxisList PartialSums::kept(TensorId tensor) const {
+  const Use& use = use_[index(tensor)];
+  if (use.readers != 1 || use.op == nullptr || !use.op->linear) return {};
+  AxisList common = made(tensor);
+  const AxisList carried = passed_on(*use.op);
+  std::erase_if(common, [&](const AxisRef& axis) { return !contains(carried, axis); });
+  return common;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,42 @@
+// Which values may stay partial sums: those whose only reader is a linear op all of whose operands
+// are partial over the same axes. Summing first and reducing once is what Megatron does with the
+// input gradients of q, k and v: one all-reduce, not three.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "strategies/factors.hpp"
+#include "strategies/sharding.hpp"
+#include "workloads/op_graph.hpp"
+
+namespace shardsim {
+
+// The gradient of `primal` that the backward pass of `block` ends with, or no_tensor.
+[[nodiscard]] TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal);
+
+class PartialSums {
+ public:
+  PartialSums(const Workload& workload, const std::vector<Sharding>& shardings);
+
+  // Axes over which the op that makes `tensor` gives partial sums; empty when no op makes it.
+  [[nodiscard]] AxisList made(TensorId tensor) const;
+  // Of those, the axes that are left for the reader to carry on.
+  [[nodiscard]] AxisList kept(TensorId tensor) const;
+
+ private:
+  // Of a linear op: the axes over which all its activations and gradients are partial.
+  [[nodiscard]] AxisList passed_on(const Op& op) const;
+
+  struct Use {
+    const Op* op = nullptr;
+    int readers = 0;  // a carry counts as one
+  };
+
+  const Workload& workload_;
+  const std::vector<Sharding>& shardings_;
+  std::vector<const Op*> maker_;
+  std::vector<Use> use_;
+};
+
+}  // namespace shardsim

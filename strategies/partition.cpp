@@ -1,0 +1,355 @@
+#include "strategies/partition.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "strategies/factors.hpp"
+#include "strategies/parameter_passes.hpp"
+#include "strategies/partial_sums.hpp"
+#include "strategies/propagate.hpp"
+#include "strategies/spmd_builder.hpp"
+
+namespace shardsim {
+namespace {
+
+std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
+
+KernelClass class_of(const Op& op) {
+  if (op.kind == OpKind::einsum) return KernelClass::matmul;
+  if (op.kind == OpKind::attention) return KernelClass::attention;
+  return KernelClass::memory;
+}
+
+class Partitioner {
+ public:
+  Partitioner(const Workload& workload, const Mesh& mesh, const Assignment& assignment,
+              const StrategyOptions& strategy, const OptimizerOptions& optimizer)
+      : workload_(workload),
+        shardings_(propagate(workload, assignment)),
+        builder_(workload, mesh),
+        parameters_(builder_, assignment, strategy, optimizer),
+        partial_sums_(workload, shardings_),
+        home_(workload.tensors.size(), no_value) {
+    for (const Block& block : workload.blocks) {
+      for (const Op& op : block.backward) {
+        for (const Operand& operand : op.operands) kept_for_backward_.insert(operand.tensor);
+      }
+      kept_for_backward_.insert(block.carries_out.begin(), block.carries_out.end());
+      // What is kept in part is kept whole.
+      for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) {
+        if (!op->view && !op->in_place) continue;
+        const bool kept = std::any_of(op->results.begin(), op->results.end(), [&](const Operand& result) {
+          return kept_for_backward_.contains(result.tensor);
+        });
+        if (kept) kept_for_backward_.insert(op->operands.front().tensor);
+      }
+    }
+  }
+
+  SpmdStep run() {
+    const std::size_t count = workload_.blocks.size();
+    builder_.step.blocks.resize(count);
+    add_inputs();
+    for (std::size_t b = 0; b < count; ++b) forward(b);
+    for (std::size_t b = count; b-- > 0;) backward(b);
+    for (std::size_t b = 0; b < count; ++b) optimize(b);
+    return std::move(builder_.step);
+  }
+
+ private:
+  void add_inputs() {
+    for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+      const Tensor& tensor = workload_.tensors[t];
+      if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
+      home_[t] = builder_.add_value(static_cast<TensorId>(t), shardings_[t], tensor.dtype, BufferCategory::inputs);
+      builder_.value(home_[t]).persistent = true;
+    }
+  }
+
+  void forward(std::size_t b) {
+    const Block& block = workload_.blocks[b];
+    BlockProgram& program = builder_.step.blocks[b];
+    brought_.clear();
+    for (const TensorId carry : block.carries_in) program.carries_in.push_back(home_of(carry));
+    parameters_.gather(b, Phase::forward, program.forward);
+    for (const Op& op : block.forward) visit(op, program.forward);
+    for (const TensorId carry : block.carries_out) program.carries_out.push_back(home_of(carry));
+  }
+
+  void backward(std::size_t b) {
+    const Block& block = workload_.blocks[b];
+    BlockProgram& program = builder_.step.blocks[b];
+    brought_.clear();
+    for (const TensorId carry : block.carries_out) {
+      const TensorId entering = entering_gradient(block, carry);
+      program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value : home_of(entering));
+    }
+    parameters_.gather(b, Phase::backward, program.backward);
+    for (const Op& op : block.backward) visit(op, program.backward);
+    parameters_.reduce_unit(b, program.backward);
+    for (const TensorId carry : block.carries_in) {
+      // A gradient that only passes through enters and leaves as the same tensor.
+      TensorId leaving = last_gradient(workload_, block, carry);
+      if (leaving == no_tensor) leaving = entering_gradient(block, carry);
+      program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
+    }
+  }
+
+  // The gradient of `carry` that ops of the backward pass read without any of them making it.
+  [[nodiscard]] TensorId entering_gradient(const Block& block, TensorId carry) const {
+    for (const Op& op : block.backward) {
+      for (const Operand& operand : op.operands) {
+        const Tensor& tensor = workload_.tensors[index(operand.tensor)];
+        if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry) return operand.tensor;
+      }
+    }
+    return no_tensor;
+  }
+
+  // The value that stands for a tensor, under the sharding that propagation gave it.
+  ValueId home_of(TensorId tensor) {
+    ValueId& home = home_[index(tensor)];
+    if (home == no_value) {
+      home = builder_.add_value(tensor, shardings_[index(tensor)], builder_.tensor(tensor).dtype, category_of(tensor));
+    }
+    return home;
+  }
+
+  [[nodiscard]] BufferCategory category_of(TensorId tensor) const {
+    const Tensor& t = workload_.tensors[index(tensor)];
+    if (t.role == TensorRole::parameter_gradient) return BufferCategory::gradients;
+    if (t.role == TensorRole::activation && t.primal == no_tensor && kept_for_backward_.contains(tensor)) {
+      return BufferCategory::activations;
+    }
+    return BufferCategory::temporaries;
+  }
+
+  void visit(const Op& op, BlockPass& pass) {
+    const FactorAxes factors = choose_factors(workload_, op, shardings_);
+    if (op.view) {
+      visit_view(op, factors, pass);
+      return;
+    }
+    Item item;
+    item.name = op.name;
+    item.recompute = op.recompute;
+    for (const Operand& operand : op.operands) item.operands.push_back(read(op, operand, factors, pass));
+    for (const Statistic& statistic : op.statistics) reduce_statistic(op, statistic, factors, item, pass);
+    std::vector<ValueId> made;
+    for (std::size_t r = 0; r < op.results.size(); ++r) {
+      made.push_back(make(op.results[r], factors));
+      if (op.in_place) builder_.value(made[r]).storage = item.operands[r];
+    }
+    item.results = made;
+    item.kernel = kernel_of(op, factors, item);
+    pass.body.push_back(std::move(item));
+    for (std::size_t r = 0; r < op.results.size(); ++r) settle(op, op.results[r], factors, made[r], pass);
+  }
+
+  // Results that are parts of an operand: no work, no memory of their own.
+  void visit_view(const Op& op, const FactorAxes& factors, BlockPass& pass) {
+    const ValueId whole = read(op, op.operands.front(), factors, pass);
+    for (const Operand& result : op.results) {
+      const ValueId part = make(result, factors);
+      builder_.value(part).storage = whole;
+      settle(op, result, factors, part, pass);
+    }
+  }
+
+  ValueId read(const Op& op, const Operand& operand, const FactorAxes& factors, BlockPass& pass) {
+    const TensorId tensor = operand.tensor;
+    const bool parameter = builder_.tensor(tensor).role == TensorRole::parameter;
+    const ValueId home = parameter ? parameters_.readable(tensor) : home_of(tensor);
+    Sharding needed = sharding_of(operand.dims, factors, workload_.labels);
+    needed.partial = builder_.value(home).sharding.partial;
+    if (builder_.value(home).sharding == needed) return home;
+    for (const ValueId known : brought_[tensor]) {
+      if (builder_.value(known).sharding == needed) return known;
+    }
+    const std::string reason = fmt::format("{} ({}) reads {} as {}, which is there as {}", op.name, op.function,
+                                           builder_.tensor(tensor).name, to_string(needed, builder_.mesh()),
+                                           to_string(builder_.value(home).sharding, builder_.mesh()));
+    const ValueId brought = builder_.bring(home, needed, Stream::activations, reason, pass.body);
+    brought_[tensor].push_back(brought);
+    return brought;
+  }
+
+  void reduce_statistic(const Op& op, const Statistic& statistic, const FactorAxes& factors, Item& item, BlockPass& pass) {
+    AxisList axes;
+    for (const LabelId factor : statistic.over) {
+      const auto found = factors.find(factor);
+      if (found != factors.end()) axes.insert(axes.end(), found->second.begin(), found->second.end());
+    }
+    if (axes.empty()) return;
+    const Bytes payload = points(statistic.dims, factors) * size_of(statistic.dtype);
+    Item reduction;
+    reduction.kind = TaskKind::collective;
+    reduction.stream = Stream::activations;
+    reduction.name = op.name;
+    reduction.operands = item.operands;
+    reduction.collective = {CollectiveKind::all_reduce, merged(axes), {}, {}, statistic.dtype, payload,
+                            {{op.name + " " + statistic.name, payload}},
+                            fmt::format("{} ({}) needs the {} over all shards", op.name, op.function, statistic.name)};
+    // The op waits for it through a value of its own.
+    const ValueId value = builder_.add_value(op.results.front().tensor, replicated(builder_.tensor(op.results.front().tensor).dims.size()),
+                                             statistic.dtype, BufferCategory::communication);
+    builder_.value(value).name = op.name + " " + statistic.name;
+    builder_.value(value).bytes = payload;
+    reduction.results = {value};
+    item.operands.push_back(value);
+    pass.body.push_back(std::move(reduction));
+  }
+
+  // The result as the op leaves it.
+  ValueId make(const Operand& result, const FactorAxes& factors) {
+    Sharding sharding = sharding_of(result.dims, factors, workload_.labels);
+    sharding.partial = partial_sums_.made(result.tensor);
+    return builder_.add_value(result.tensor, sharding, builder_.tensor(result.tensor).dtype, category_of(result.tensor));
+  }
+
+  // Brings a result home.
+  void settle(const Op& op, const Operand& result, const FactorAxes& factors, ValueId made, BlockPass& pass) {
+    const Tensor& tensor = builder_.tensor(result.tensor);
+    const AxisList kept = partial_sums_.kept(result.tensor);
+    const AxisList partial = builder_.value(made).sharding.partial;
+    if (tensor.role == TensorRole::parameter_gradient && kept.empty() && !feeds_a_sum(result.tensor)) {
+      parameters_.reduce_later(tensor.primal, made, pass);
+      return;
+    }
+    // The loss is for the eye of one device; nobody waits for its sum.
+    Sharding target = result.tensor == workload_.loss ? builder_.value(made).sharding : shardings_[index(result.tensor)];
+    if (result.tensor != workload_.loss) target.partial = kept;
+    std::vector<std::string> summed;
+    for (const auto& [factor, axes] : factors) {
+      for (const AxisRef& axis : axes) {
+        const std::string& name = workload_.labels[static_cast<std::size_t>(factor)].name;
+        if (contains(partial, axis) && std::count(summed.begin(), summed.end(), name) == 0) summed.push_back(name);
+      }
+    }
+    const std::string reason =
+        partial.empty()
+            ? fmt::format("{} ({}) gives {} as {}, wanted as {}", op.name, op.function, tensor.name,
+                          to_string(builder_.value(made).sharding, builder_.mesh()), to_string(target, builder_.mesh()))
+            : fmt::format("{} ({}) sums {}over {}, whose shards lie on {}", op.name, op.function,
+                          tensor.role == TensorRole::activation_gradient ? "the gradient of its input " : "",
+                          summed.empty() ? "what its operands left partial" : fmt::format("{}", fmt::join(summed, " and ")),
+                          builder_.names(partial));
+    home_[index(result.tensor)] = builder_.bring(made, target, Stream::activations, reason, pass.body);
+  }
+
+  // A contribution that a later op adds to others.
+  [[nodiscard]] bool feeds_a_sum(TensorId tensor) const {
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.backward) {
+        for (const Operand& operand : op.operands) {
+          if (operand.tensor == tensor && op.linear) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Points of the space of `dims`, or of all factors of an op, on one device.
+  [[nodiscard]] std::int64_t points(const std::vector<LabelId>& labels, const FactorAxes& factors) const {
+    std::int64_t count = 1;
+    for (const LabelId label : labels) {
+      const auto found = factors.find(label);
+      const std::int64_t shards = found == factors.end() ? 1 : Mesh::size_of(found->second);
+      count *= ceil_div(workload_.labels[static_cast<std::size_t>(label)].size, shards);
+    }
+    return count;
+  }
+
+  Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
+    const auto work = static_cast<double>(points(shardsim::factors(op), factors));
+    Bytes bytes{0};
+    for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
+    for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
+    const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
+    return {op.function, class_of(op), dtype, Flops(work * op.flops_per_point * op.work_fraction), bytes};
+  }
+
+  // One fused kernel per block updates all its parameters; each device updates the shards whose
+  // state it holds, and what others need is gathered.
+  void optimize(std::size_t b) {
+    const Block& block = workload_.blocks[b];
+    if (block.optimizer.empty()) return;
+    BlockPass& pass = builder_.step.blocks[b].optimizer;
+    Item update;
+    update.name = fmt::format("{} optimizer", block.name);
+    update.kernel = {block.optimizer.front().function, KernelClass::memory, DType::f32, Flops(0), Bytes(0)};
+    std::vector<ValueId> updated;
+    std::vector<Sharding> stored;
+    std::vector<ValueId> homes;
+    for (const Op& op : block.optimizer) {
+      const TensorId parameter = parameter_of(op);
+      const ParameterAssignment& a = parameters_.assignment(parameter);
+      const std::int64_t elements = shard_elements(a.shape, a.optimizer);
+      for (const Operand& operand : op.operands) update.operands.push_back(optimizer_operand(operand.tensor, a, pass));
+      update.kernel.flops += Flops(static_cast<double>(elements) * op.flops_per_point);
+      const ValueId shard = builder_.add_view(parameters_.stored(parameter), a.optimizer);
+      update.results.push_back(shard);
+      if (a.optimizer == a.stored) continue;
+      updated.push_back(shard);
+      stored.push_back(a.stored);
+      homes.push_back(parameters_.stored(parameter));
+    }
+    // Read: everything; written: all but the gradients, in place.
+    for (const ValueId v : update.operands) {
+      const bool gradient = builder_.tensor(builder_.value(v).tensor).role == TensorRole::parameter_gradient;
+      update.kernel.bytes += (gradient ? 1 : 2) * builder_.value(v).bytes;
+    }
+    pass.body.push_back(std::move(update));
+    gather_updated(block, updated, stored, homes, pass);
+  }
+
+  [[nodiscard]] TensorId parameter_of(const Op& op) const {
+    const auto found = std::find_if(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+      return workload_.tensors[index(operand.tensor)].role == TensorRole::parameter;
+    });
+    return found->tensor;
+  }
+
+  ValueId optimizer_operand(TensorId tensor, const ParameterAssignment& a, BlockPass& pass) {
+    const TensorRole role = builder_.tensor(tensor).role;
+    if (role == TensorRole::optimizer_state) {
+      const ValueId state = builder_.add_value(tensor, a.optimizer, builder_.tensor(tensor).dtype, BufferCategory::optimizer);
+      builder_.value(state).persistent = true;
+      return state;
+    }
+    const ValueId whole = role == TensorRole::parameter ? parameters_.stored(tensor) : parameters_.gradient(a.tensor);
+    return builder_.bring(whole, a.optimizer, Stream::reductions, "the optimizer's shards", pass.body);
+  }
+
+  void gather_updated(const Block& block, const std::vector<ValueId>& updated, const std::vector<Sharding>& stored,
+                      const std::vector<ValueId>& homes, BlockPass& pass) {
+    if (updated.empty()) return;
+    const std::string unit = block.count == 1 ? "root" : block.name;
+    const std::string reason = fmt::format("updated parameters of {}: the optimizer works on shards, the parameters are stored whole", unit);
+    const std::vector<ValueId> arrived =
+        bring_together(builder_, updated, stored, Stream::gathers, unit, reason, pass.reductions);
+    for (std::size_t i = 0; i < arrived.size(); ++i) builder_.value(arrived[i]).storage = homes[i];
+  }
+
+  const Workload& workload_;
+  std::vector<Sharding> shardings_;
+  SpmdBuilder builder_;
+  ParameterPasses parameters_;
+  PartialSums partial_sums_;
+  std::vector<ValueId> home_;
+  std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand in this pass
+  std::set<TensorId> kept_for_backward_;
+};
+
+}  // namespace
+
+SpmdStep partition(const Workload& workload, const Mesh& mesh, const Assignment& assignment,
+                   const StrategyOptions& strategy, const OptimizerOptions& optimizer) {
+  return Partitioner(workload, mesh, assignment, strategy, optimizer).run();
+}
+
+}  // namespace shardsim

@@ -1,0 +1,137 @@
+#include "strategies/propagate.hpp"
+
+#include <algorithm>
+
+namespace shardsim {
+namespace {
+
+class Propagation {
+ public:
+  Propagation(const Workload& workload, const Assignment& assignment) : workload_(workload) {
+    for (const Tensor& tensor : workload.tensors) shardings_.push_back(replicated(tensor.dims.size()));
+    open_.assign(workload.tensors.size(), true);
+    speaks_.assign(workload.tensors.size(), true);
+    for (const auto& [tensor, sharding] : assignment.pinned) pin(tensor, sharding);
+    for (const ParameterAssignment& a : assignment.parameters) {
+      pin(a.tensor, a.compute);
+      speaks_[index(a.tensor)] = false;
+    }
+  }
+
+  std::vector<Sharding> run() {
+    settle();
+    speaks_.assign(speaks_.size(), true);
+    settle();
+    follow_primals();
+    return std::move(shardings_);
+  }
+
+ private:
+  static std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
+
+  void pin(TensorId tensor, const Sharding& sharding) {
+    shardings_[index(tensor)] = sharding;
+    open_[index(tensor)] = false;
+  }
+
+  void settle() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
+        const Block& block = workload_.blocks[b];
+        for (const Op& op : block.forward) changed |= visit(op);
+        for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) changed |= visit(*op);
+        changed |= tie_carries(b);
+      }
+    }
+  }
+
+  // What leaves a block is what enters the next, or the next instance of itself.
+  bool tie_carries(std::size_t b) {
+    bool changed = false;
+    const Block& block = workload_.blocks[b];
+    if (b + 1 < workload_.blocks.size()) {
+      changed |= tie(block.carries_out, workload_.blocks[b + 1].carries_in);
+    }
+    if (block.count > 1) changed |= tie(block.carries_out, block.carries_in);
+    return changed;
+  }
+
+  bool tie(const std::vector<TensorId>& out, const std::vector<TensorId>& in) {
+    bool changed = false;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      for (std::size_t d = 0; d < shardings_[index(out[i])].dims.size(); ++d) {
+        changed |= extend(out[i], d, shardings_[index(in[i])].dims[d]);
+        changed |= extend(in[i], d, shardings_[index(out[i])].dims[d]);
+      }
+    }
+    return changed;
+  }
+
+  bool visit(const Op& op) {
+    FactorAxes merged_axes;
+    AxisList used;
+    const auto hear = [&](const Operand& operand) {
+      if (!speaks_[index(operand.tensor)]) return;
+      for (auto& [factor, axes] : project(shardings_[index(operand.tensor)], operand.dims, workload_.labels)) {
+        hear_factor(merged_axes[factor], axes, used);
+      }
+    };
+    for (const Operand& operand : op.operands) hear(operand);
+    for (const Operand& result : op.results) hear(result);
+    for (const LabelId factor : op.whole) merged_axes.erase(factor);
+
+    bool changed = false;
+    const auto tell = [&](const Operand& operand) {
+      if (!open_[index(operand.tensor)]) return;
+      const Sharding target = sharding_of(operand.dims, merged_axes, workload_.labels);
+      for (std::size_t d = 0; d < target.dims.size(); ++d) changed |= extend(operand.tensor, d, target.dims[d]);
+    };
+    for (const Operand& operand : op.operands) tell(operand);
+    for (const Operand& result : op.results) tell(result);
+    return changed;
+  }
+
+  static void hear_factor(AxisList& have, const AxisList& said, AxisList& used) {
+    if (said.size() <= have.size() || !is_prefix(have, said)) return;
+    for (std::size_t i = have.size(); i < said.size(); ++i) {
+      if (overlaps_any(said[i], used)) return;
+      have.push_back(said[i]);
+      used.push_back(said[i]);
+    }
+  }
+
+  bool extend(TensorId tensor, std::size_t d, const DimSharding& target) {
+    Sharding& sharding = shardings_[index(tensor)];
+    DimSharding& dim = sharding.dims[d];
+    if (!open_[index(tensor)] || target.axes.size() <= dim.axes.size()) return false;
+    if (!is_prefix(dim.axes, target.axes)) return false;
+    const AxisList taken = split_axes(sharding);
+    for (std::size_t i = dim.axes.size(); i < target.axes.size(); ++i) {
+      if (overlaps_any(target.axes[i], taken)) return false;
+    }
+    dim = target;
+    return true;
+  }
+
+  void follow_primals() {
+    for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+      const TensorId primal = workload_.tensors[t].primal;
+      if (primal != no_tensor) shardings_[t] = shardings_[index(primal)];
+    }
+  }
+
+  const Workload& workload_;
+  std::vector<Sharding> shardings_;
+  std::vector<bool> open_;
+  std::vector<bool> speaks_;  // false: its sharding is not heard in this round
+};
+
+}  // namespace
+
+std::vector<Sharding> propagate(const Workload& workload, const Assignment& assignment) {
+  return Propagation(workload, assignment).run();
+}
+
+}  // namespace shardsim

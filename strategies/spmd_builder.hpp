@@ -1,0 +1,47 @@
+// Makes values and items of an SpmdStep; shared by the parts of the partitioner.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/reshard.hpp"
+#include "strategies/spmd.hpp"
+
+namespace shardsim {
+
+class SpmdBuilder {
+ public:
+  SpmdBuilder(const Workload& workload, const Mesh& mesh) : workload_(workload), mesh_(mesh) {}
+
+  [[nodiscard]] const Workload& workload() const { return workload_; }
+  [[nodiscard]] const Mesh& mesh() const { return mesh_; }
+  [[nodiscard]] const Tensor& tensor(TensorId id) const {
+    return workload_.tensors[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] Value& value(ValueId id) { return step.values[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] std::vector<std::int64_t> shape(TensorId id) const { return workload_.shape(tensor(id).dims); }
+
+  // A new value of `id` under `sharding`, its bytes filled in.
+  ValueId add_value(TensorId id, const Sharding& sharding, DType dtype, BufferCategory category);
+  // The same memory seen under a finer sharding.
+  ValueId add_view(ValueId of, const Sharding& sharding);
+
+  // Brings a value to another sharding, adding items; answers the value that has it.
+  ValueId bring(ValueId from, const Sharding& to, Stream stream, std::string_view reason, std::vector<Item>& items);
+
+  // A kernel that converts element types; memory bound.
+  [[nodiscard]] Item cast(std::string name, const std::vector<ValueId>& from, const std::vector<ValueId>& to,
+                          Stream stream);
+
+  // "fsdp", "data and model".
+  [[nodiscard]] std::string names(const AxisList& axes) const;
+
+  SpmdStep step;
+
+ private:
+  const Workload& workload_;
+  const Mesh& mesh_;
+};
+
+}  // namespace shardsim

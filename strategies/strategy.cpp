@@ -1,0 +1,216 @@
+#include "strategies/strategy.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace shardsim {
+namespace {
+
+const std::vector<std::string> model_axis_names = {"model", "tensor", "tp"};
+constexpr int max_prefetch = 1024;
+
+bool has(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+std::vector<std::string> axis_names(const Mesh& mesh) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : mesh.axes()) names.push_back(axis.name);
+  return names;
+}
+
+std::string read_axis(const JsonReader& json, const Mesh& mesh) {
+  std::string name = json.string();
+  if (mesh.find(name)) return name;
+  const std::vector<std::string> known = axis_names(mesh);
+  const std::string suggestion = closest(name, known);
+  if (!suggestion.empty()) json.fail(fmt::format("unknown axis \"{}\"", name), suggestion);
+  json.fail(fmt::format("unknown axis \"{}\"; the mesh has {}", name, fmt::join(known, ", ")));
+}
+
+// null, "axis" or ["axis", "axis"].
+SpecEntry read_entry(const JsonReader& json, const Mesh& mesh) {
+  if (json.is_null()) return {};
+  if (json.is_string()) return {read_axis(json, mesh)};
+  SpecEntry entry;
+  for (const JsonReader& axis : json.elements()) entry.push_back(read_axis(axis, mesh));
+  return entry;
+}
+
+std::vector<SpecEntry> read_spec(const JsonReader& json, const Mesh& mesh) {
+  std::vector<SpecEntry> spec;
+  std::vector<std::string> used;
+  for (const JsonReader& element : json.elements()) {
+    spec.push_back(read_entry(element, mesh));
+    for (const std::string& axis : spec.back()) {
+      if (has(used, axis)) json.fail(fmt::format("axis \"{}\" is used twice", axis));
+      used.push_back(axis);
+    }
+  }
+  return spec;
+}
+
+std::vector<Rule> read_rules(const std::optional<JsonReader>& json, const Mesh& mesh) {
+  std::vector<Rule> rules;
+  if (!json) return rules;
+  for (const JsonReader& element : json->elements()) {
+    element.only_keys({"pattern", "spec"});
+    rules.push_back({element.at("pattern").string(), read_spec(element.at("spec"), mesh), element.place()});
+  }
+  return rules;
+}
+
+std::vector<std::string> read_axes(const std::optional<JsonReader>& json, const Mesh& mesh,
+                                   std::vector<std::string> otherwise) {
+  if (!json) return otherwise;
+  SpecEntry axes = read_entry(*json, mesh);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (std::count(axes.begin(), axes.end(), axes[i]) > 1) {
+      json->fail(fmt::format("axis \"{}\" is used twice", axes[i]));
+    }
+  }
+  return axes;
+}
+
+std::string default_model_axis(const Mesh& mesh) {
+  for (const std::string& name : model_axis_names) {
+    if (mesh.find(name)) return name;
+  }
+  return "";
+}
+
+std::string default_shard_axis(const StrategyOptions& options, const JsonReader& json) {
+  if (has(options.batch_axes, "fsdp")) return "fsdp";
+  if (options.batch_axes.size() == 1) return options.batch_axes.front();
+  json.fail(fmt::format("strategy \"{}\" needs \"shard_axis\": the batch is over {}", options.name,
+                        options.batch_axes.empty() ? "no axis" : fmt::format("{}", fmt::join(options.batch_axes, ", "))));
+}
+
+void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
+  json.only_keys({"name", "zero_stage", "batch_axes", "sequence_axes", "shard_axis", "model_axis",
+                  "shard_dimension", "sequence_parallel", "reshard_after_forward",
+                  "reshard_root_after_forward", "gather", "prefetch", "rules", "activations"});
+  const auto flag = [&](std::string_view key, bool& value) {
+    if (const auto field = json.find(key)) value = field->boolean();
+  };
+  flag("sequence_parallel", options.sequence_parallel);
+  flag("reshard_after_forward", options.reshard_after_forward);
+  flag("reshard_root_after_forward", options.reshard_root_after_forward);
+  if (const auto gather = json.find("gather")) {
+    options.gather_units = gather->choice({"unit", "tensor"}) == "unit";
+  }
+  if (const auto dimension = json.find("shard_dimension")) {
+    options.shard_dimension = dimension->choice({"first", "largest"}) == "first"
+                                  ? ShardDimension::first
+                                  : ShardDimension::largest;
+  }
+  if (const auto prefetch = json.find("prefetch")) {
+    options.prefetch = static_cast<int>(prefetch->integer(0, max_prefetch));
+  }
+  if (const auto stage = json.find("zero_stage")) {
+    options.zero_stage = static_cast<int>(stage->integer(0, 2));
+    if (options.zero_stage > 0 && options.shards_parameters()) {
+      stage->fail(fmt::format("strategy \"{}\" is ZeRO stage 3 by itself", options.name));
+    }
+  }
+  options.rules = read_rules(json.find("rules"), mesh);
+  options.activations = read_rules(json.find("activations"), mesh);
+}
+
+// Axes: what is said, else what the mesh suggests; then what the recipe cannot do without.
+void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
+  const auto field = [&](std::string_view key) {
+    return json.is_object() ? json.find(key) : std::nullopt;
+  };
+  const auto model = field("model_axis");
+  options.model_axis = model && !(model->is_string() && model->json() == "")
+                           ? read_axis(*model, mesh)
+                           : default_model_axis(mesh);
+  options.sequence_axes = read_axes(field("sequence_axes"), mesh, {});
+  std::vector<std::string> data;
+  for (const std::string& name : axis_names(mesh)) {
+    if (name != options.model_axis && !has(options.sequence_axes, name)) data.push_back(name);
+  }
+  options.batch_axes = read_axes(field("batch_axes"), mesh, data);
+  for (const std::string& axis : options.sequence_axes) {
+    if (has(options.batch_axes, axis)) {
+      json.fail(fmt::format("axis \"{}\" splits both the batch and the sequence", axis));
+    }
+  }
+  if (options.splits_model() && options.model_axis.empty()) {
+    json.fail(fmt::format("strategy \"{}\" needs a model axis: the mesh has {}", options.name,
+                          fmt::join(axis_names(mesh), ", ")));
+  }
+  if (options.splits_model() && has(options.batch_axes, options.model_axis)) {
+    json.fail(fmt::format("axis \"{}\" splits both the batch and the model", options.model_axis));
+  }
+  if (!options.shards_parameters()) return;
+  const auto shard = field("shard_axis");
+  options.shard_axis = shard ? read_axis(*shard, mesh) : default_shard_axis(options, json);
+  if (!has(options.batch_axes, options.shard_axis) && !has(options.sequence_axes, options.shard_axis)) {
+    json.fail(fmt::format("\"shard_axis\" is \"{}\", which splits neither the batch nor the sequence",
+                          options.shard_axis));
+  }
+  if (options.name == "hsdp" && options.batch_axes.size() < 2) {
+    json.fail("strategy \"hsdp\" needs two batch axes: one of shards, one of replicas");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> strategy_names() {
+  return {"replicate", "dp", "fsdp", "hsdp", "tp", "fsdp+tp", "rules"};
+}
+
+bool StrategyOptions::shards_parameters() const {
+  return name == "fsdp" || name == "hsdp" || name == "fsdp+tp";
+}
+
+bool StrategyOptions::splits_model() const { return name == "tp" || name == "fsdp+tp"; }
+
+StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh) {
+  StrategyOptions options;
+  const JsonReader name = json.is_object() ? json.at("name") : json;
+  options.name = name.string();
+  if (!has(strategy_names(), options.name)) {
+    const std::string suggestion = closest(options.name, strategy_names());
+    if (!suggestion.empty()) name.fail(fmt::format("unknown strategy \"{}\"", options.name), suggestion);
+    name.fail(fmt::format("unknown strategy \"{}\"; known are {}", options.name, fmt::join(strategy_names(), ", ")));
+  }
+  if (json.is_object()) read_fields(json, mesh, options);
+  read_axis_fields(json, mesh, options);
+  return options;
+}
+
+Json strategy_to_json(const StrategyOptions& options) {
+  const auto rules_to_json = [](const std::vector<Rule>& rules) {
+    Json list = Json::array();
+    for (const Rule& rule : rules) {
+      Json spec = Json::array();
+      for (const SpecEntry& entry : rule.spec) {
+        spec.push_back(entry.empty() ? Json(nullptr) : entry.size() == 1 ? Json(entry[0]) : Json(entry));
+      }
+      list.push_back({{"pattern", rule.pattern}, {"spec", spec}});
+    }
+    return list;
+  };
+  Json json = {{"name", options.name}};
+  if (!options.shards_parameters()) json["zero_stage"] = options.zero_stage;
+  json["batch_axes"] = options.batch_axes;
+  json["sequence_axes"] = options.sequence_axes;
+  if (options.shards_parameters()) json["shard_axis"] = options.shard_axis;
+  json["model_axis"] = options.model_axis;
+  json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
+  json["sequence_parallel"] = options.sequence_parallel;
+  json["reshard_after_forward"] = options.reshard_after_forward;
+  json["reshard_root_after_forward"] = options.reshard_root_after_forward;
+  json["gather"] = options.gather_units ? "unit" : "tensor";
+  json["prefetch"] = options.prefetch;
+  json["rules"] = rules_to_json(options.rules);
+  json["activations"] = rules_to_json(options.activations);
+  return json;
+}
+
+}  // namespace shardsim

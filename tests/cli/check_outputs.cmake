@@ -1,0 +1,49 @@
+# Where results go: standard output, or files whose extension says the format.
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
+set(example examples/qwen3-1.7b-fsdp4.json)
+
+# Text is printed beside the files, and nothing is left behind but them.
+expect(0 text compare ${example} -o ${SCRATCH}/report.html -o ${SCRATCH}/report.csv)
+require_match("${text}" "qwen3-1.7b")
+file(GLOB written RELATIVE ${SCRATCH} ${SCRATCH}/*)
+list(SORT written)
+if(NOT written STREQUAL "report.csv;report.html")
+  message(FATAL_ERROR "written: ${written}")
+endif()
+file(READ ${SCRATCH}/report.html html)
+require_match("${html}" "^<!DOCTYPE html>|^<!doctype html>")
+
+# With a format that was asked for, the file is all there is.
+expect(0 nothing run ${example} --format json -o ${SCRATCH}/result)
+if(NOT nothing STREQUAL "")
+  message(FATAL_ERROR "printed: ${nothing}")
+endif()
+file(READ ${SCRATCH}/result json)
+string(JSON schema GET "${json}" schema)
+if(NOT schema STREQUAL "shardsim/result/1")
+  message(FATAL_ERROR "schema: ${schema}")
+endif()
+
+# The experiment in a result is an experiment, with the same result.
+string(JSON experiment GET "${json}" experiment)
+file(WRITE ${SCRATCH}/resolved.json "${experiment}")
+expect(0 again run ${SCRATCH}/resolved.json --format json)
+if(NOT again STREQUAL json)
+  message(FATAL_ERROR "the resolved experiment has another result")
+endif()
+
+foreach(case "plan;json;shardsim/plan/1" "specs;json;shardsim/specs/1")
+  list(GET case 0 verb)
+  list(GET case 2 expected)
+  expect(0 json ${verb} ${example} --format json)
+  string(JSON schema GET "${json}" schema)
+  if(NOT schema STREQUAL expected)
+    message(FATAL_ERROR "${verb}: schema ${schema}")
+  endif()
+endforeach()
+
+expect(0 dot plan ${example} --format dot)
+require_match("${dot}" "^digraph")
+expect(0 csv specs ${example} --format csv)
+require_match("${csv}" "^name,")
+expect(0 markdown run ${example} --format markdown)

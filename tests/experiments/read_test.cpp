@@ -1,0 +1,167 @@
+#include <catch2/catch.hpp>
+
+#include "experiments/experiment.hpp"
+#include "experiments/read_mesh.hpp"
+
+namespace shardsim {
+namespace {
+
+const char* const minimal = R"({"workload": {"model": "llama-3.1-8b", "batch": 8, "sequence": 64},
+                                "mesh": {"data": 2, "fsdp": 4}, "strategy": "fsdp"})";
+
+std::vector<Experiment> read(const Json& json) { return read_experiments(json, "dir/a.json"); }
+
+// The minimal experiment with one value changed, read.
+std::vector<Experiment> with(const char* path, const char* value) {
+  Json json = Json::parse(minimal);
+  apply_override(json, path, value);
+  return read(json);
+}
+
+TEST_CASE("what is left out gets the documented default") {
+  const Experiment e = read(Json::parse(minimal)).at(0);
+  CHECK(e.name == "a");
+  CHECK(e.directory == "dir");
+  CHECK(e.step == "train");
+  CHECK(e.mesh == Mesh({{"data", 2}, {"fsdp", 4}}));
+  CHECK(e.workload.compute_dtype == DType::bf16);
+  CHECK(e.optimizer.kind == "adamw");
+  CHECK(e.optimizer.parameters == DType::bf16);
+  CHECK(e.optimizer.gradients == DType::bf16);
+  CHECK(e.optimizer.master == DType::f32);
+  CHECK(e.optimizer.moments == DType::f32);
+  CHECK(e.rematerialization.policy == Rematerialization::Policy::none);
+  CHECK(e.machine.empty());
+  CHECK_FALSE(e.topology.has_value());
+}
+
+TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
+  Json json = Json::parse(minimal);
+  json["machine"] = "dgx-h100";
+  json["topology"] = "4x4";
+  json["workload"]["precision"] = {{"master", nullptr}, {"parameters", "float32"}};
+  json["workload"]["rematerialization"] = {{"save", {"q_proj", "mlp"}}};
+  json["strategy"] = {{"name", "fsdp"}, {"prefetch", 3}};
+  json["mesh"] = "data=2,fsdp=4";
+  const Json resolved = read(json).at(0).resolved;
+  CHECK(resolved["workload"]["precision"]["master"] == "none");
+  CHECK(resolved["workload"]["precision"]["parameters"] == "fp32");
+  CHECK(resolved["mesh"] == Json::parse(R"({"data": 2, "fsdp": 4})"));
+  CHECK(read(resolved).at(0).resolved.dump() == resolved.dump());
+  const Json defaults = read(Json::parse(minimal)).at(0).resolved;
+  CHECK(read(defaults).at(0).resolved.dump() == defaults.dump());
+}
+
+TEST_CASE("variants are laid over the rest of the file") {
+  Json json = Json::parse(minimal);
+  json["variants"] = Json::parse(R"([{"name": "one"},
+      {"name": "two", "workload": {"batch": 16}, "mesh": {"data": null}, "strategy": "fsdp"}])");
+  const auto experiments = read(json);
+  REQUIRE(experiments.size() == 2);
+  CHECK(experiments[0].name == "one");
+  CHECK(experiments[0].workload.batch == 8);
+  CHECK(experiments[1].workload.batch == 16);
+  CHECK(experiments[1].workload.sequence == 64);
+  CHECK(experiments[1].mesh == Mesh({{"fsdp", 4}}));  // null removes, RFC 7396
+}
+
+TEST_CASE("errors of a variant are placed in the variant") {
+  Json json = Json::parse(minimal);
+  json["variants"] = Json::parse(R"([{"name": "one"}, {"name": "two", "mesh": {"data": 0}}])");
+  CHECK_THROWS_WITH(read(json),
+                    "dir/a.json: /variants/1/mesh/data: 0 is out of range, must be from 1 to "
+                    "2147483648");
+  json["variants"][1] = {{"name", "one"}};
+  CHECK_THROWS_WITH(read(json), "dir/a.json: /variants/1/name: another variant is called \"one\"");
+  json["variants"][1] = {{"mesh", {{"data", 1}}}};
+  CHECK_THROWS_WITH(read(json), "dir/a.json: /variants/1: missing key \"name\"");
+  json["variants"] = Json::array();
+  CHECK_THROWS_WITH(read(json), "dir/a.json: /variants: there are no variants in the list");
+}
+
+TEST_CASE("sizes of a mesh") {
+  CHECK_THROWS_WITH(with("mesh.data", "0"),
+                    "dir/a.json: /mesh/data: 0 is out of range, must be from 1 to 2147483648");
+  CHECK_THROWS_WITH(with("mesh.data", "-2"),
+                    "dir/a.json: /mesh/data: -2 is out of range, must be from 1 to 2147483648");
+  CHECK_THROWS_WITH(
+      with("mesh.data", "9223372036854775808"),
+      "dir/a.json: /mesh/data: 9223372036854775808 is out of range, must be from 1 to "
+      "2147483648");
+  CHECK_THROWS_WITH(with("mesh.data", "2.5"),
+                    "dir/a.json: /mesh/data: expected an integer, found 2.5");
+  CHECK_THROWS_WITH(with("mesh.data", "\"2\""),
+                    "dir/a.json: /mesh/data: expected an integer, found a string");
+  // 65536 x 65536 = 2^32 devices.
+  CHECK_THROWS_WITH(with("mesh", "a=65536,b=65536"),
+                    "dir/a.json: /mesh: a=65536 x b=65536 has more than 2147483648 devices");
+  CHECK(with("mesh", "fsdp=2147483648").at(0).mesh.devices() == std::int64_t{1} << 31);
+}
+
+TEST_CASE("a mesh as on the command line") {
+  CHECK(with("mesh", "fsdp=4,model=2").at(0).mesh == Mesh({{"fsdp", 4}, {"model", 2}}));
+  CHECK_THROWS_WITH(with("mesh", "fsdp"),
+                    "dir/a.json: /mesh: \"fsdp\" is not AXIS=SIZE, expected for example "
+                    "\"data=2,fsdp=4\"");
+  CHECK_THROWS_WITH(with("mesh", "fsdp=4,"),
+                    "dir/a.json: /mesh: \"\" is not AXIS=SIZE, expected for example "
+                    "\"data=2,fsdp=4\"");
+  CHECK_THROWS_WITH(with("mesh", "fsdp=four"),
+                    "dir/a.json: /mesh: \"four\" is no size for axis \"fsdp\"");
+  CHECK_THROWS_WITH(with("mesh", "fsdp=4,fsdp=2"),
+                    "dir/a.json: /mesh: axis \"fsdp\" is given twice");
+  CHECK_THROWS_WITH(
+      with("mesh", "4=4"),
+      "dir/a.json: /mesh: axis name \"4\" must be letters, digits and _, no digit first");
+  CHECK_THROWS_WITH(
+      with("mesh", "fsdp=9223372036854775808"),
+      "dir/a.json: /mesh/fsdp: 9223372036854775808 is out of range, must be from 1 to "
+      "2147483648");
+}
+
+TEST_CASE("the number of devices, where it is given, is that of the mesh") {
+  CHECK_NOTHROW(with("devices", "8"));
+  CHECK_THROWS_WITH(with("devices", "16"),
+                    "dir/a.json: /devices: mesh data=2 x fsdp=4 has 8 devices, not 16");
+}
+
+TEST_CASE("the workload") {
+  CHECK_THROWS_WITH(with("workload.batch", "0"),
+                    "dir/a.json: /workload/batch: 0 is out of range, must be from 1 to 2147483648");
+  CHECK_THROWS_WITH(with("workload.sequnce", "1"),
+                    "dir/a.json: /workload: unknown key \"sequnce\", did you mean \"sequence\"?");
+  CHECK_THROWS_WITH(with("workload.step", "decode"),
+                    "dir/a.json: /workload/step: \"decode\" is not supported by this version, only "
+                    "\"train\" is");
+  CHECK_THROWS_WITH(with("workload.precision.moments", "int32"),
+                    "dir/a.json: /workload/precision/moments: \"int32\" is no floating-point type; "
+                    "known are fp64, fp32, bf16, fp16, fp8");
+  CHECK_THROWS_WITH(with("workload.rematerialization", "ful"),
+                    "dir/a.json: /workload/rematerialization: unknown value \"ful\", did you mean "
+                    "\"full\"?");
+  CHECK_THROWS_WITH(with("stratgy", "dp"),
+                    "dir/a.json: unknown key \"stratgy\", did you mean \"strategy\"?");
+}
+
+TEST_CASE("a step has at most 2^40 tokens") {
+  Json json = Json::parse(minimal);
+  json["workload"]["batch"] = std::int64_t{1} << 20;
+  json["workload"]["sequence"] = std::int64_t{1} << 20;
+  CHECK_NOTHROW(read(json));
+  json["workload"]["sequence"] = (std::int64_t{1} << 20) + 1;
+  CHECK_THROWS_WITH(read(json),
+                    "dir/a.json: /workload: 1048576 sequences of 1048577 tokens are more than "
+                    "1099511627776 tokens");
+}
+
+TEST_CASE("sections that must be there") {
+  for (const char* section : {"workload", "mesh", "strategy"}) {
+    Json json = Json::parse(minimal);
+    json.erase(section);
+    CHECK_THROWS_WITH(read(json), "dir/a.json: missing key \"" + std::string(section) + "\"");
+  }
+  CHECK_THROWS_WITH(read(Json::array()), "dir/a.json: expected an object, found an array");
+}
+
+}  // namespace
+}  // namespace shardsim

@@ -1,0 +1,86 @@
+// The shipped numbers against the publications that their sources name.
+#include <catch2/catch.hpp>
+
+#include "base/text.hpp"
+#include "hardware_profiles/machine.hpp"
+
+using namespace shardsim;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+Profile shipped(const std::string& name) { return load_profile(name, {}); }
+
+}  // namespace
+
+// NVIDIA H100 SXM: 1979 TFLOP/s bf16 with sparsity, half of it dense; 3.35 TB/s; NVLink 900 GB/s in
+// both directions over 18 links; 8 x 400 Gb/s.
+TEST_CASE("dgx-h100 has NVIDIA's figures") {
+  const Profile profile = shipped("dgx-h100");
+  CHECK(profile.device.peak.at(DType::bf16).value.count() == Approx(1979e12 / 2).epsilon(1e-3));
+  CHECK(profile.device.peak.at(DType::f16).value == profile.device.peak.at(DType::bf16).value);
+  CHECK(profile.device.peak.at(DType::f8).value.count() == Approx(2 * 989.4e12).epsilon(1e-3));
+  CHECK(profile.device.peak.at(DType::f32).value == FlopRate(67e12));
+  CHECK(profile.device.memory_bandwidth.value == Bandwidth(3.35e12));
+  const auto& cluster = std::get<ClusterProfile>(profile.network);
+  CHECK(cluster.devices_per_node.value == 8);
+  CHECK(cluster.scale_up.bandwidth.value == Bandwidth(900e9 / 2));
+  CHECK(cluster.scale_out.bandwidth.value == parse_bandwidth("400 Gb/s", {}));
+  // NCCL assumes 18 links of 20.6 GB/s: 370.8 GB/s.
+  CHECK(cluster.scale_up.bandwidth.value.count() * cluster.scale_up.efficiency.value ==
+        Approx(18 * 20.6e9).epsilon(1e-3));
+}
+
+// NVIDIA A100 80 GB SXM: 312 TFLOP/s bf16, 19.5 fp32, 2039 GB/s, NVLink 600 GB/s in both
+// directions, 8 x 200 Gb/s.
+TEST_CASE("dgx-a100 has NVIDIA's figures") {
+  const Profile profile = shipped("dgx-a100");
+  CHECK(profile.device.peak.at(DType::bf16).value == FlopRate(312e12));
+  CHECK(profile.device.peak.at(DType::f32).value == FlopRate(19.5e12));
+  CHECK(profile.device.memory_bandwidth.value == Bandwidth(2039e9));
+  const auto& cluster = std::get<ClusterProfile>(profile.network);
+  CHECK(cluster.scale_up.bandwidth.value == Bandwidth(600e9 / 2));
+  CHECK(cluster.scale_out.bandwidth.value == parse_bandwidth("200 Gb/s", {}));
+}
+
+// docs.cloud.google.com/tpu/docs/v5e: 197 TFLOP/s bf16, 393 int8, 16 GiB at 819 GB/s, ICI 400 GB/s
+// bidirectional over 4 links; jax-ml/scaling-book: 45 GB/s a link effective, 0.9 of nominal.
+TEST_CASE("tpu-v5e has Google's figures") {
+  const Profile profile = shipped("tpu-v5e");
+  CHECK(profile.device.peak.at(DType::bf16).value == FlopRate(197e12));
+  CHECK(profile.device.peak.at(DType::i8).value == FlopRate(393e12));
+  CHECK(profile.device.memory_bandwidth.value == Bandwidth(819e9));
+  CHECK(profile.device.memory_capacity.value == Bytes(16 * GiB - 256 * MiB));
+  const auto& torus = std::get<TorusProfile>(profile.network);
+  CHECK(torus.dimensions == 2);
+  CHECK(torus.link.bandwidth.value.count() == Approx(0.9 * 400e9 / 4 / 2));
+}
+
+// docs.cloud.google.com/tpu/docs/v5p: 459 TFLOP/s bf16, 2765 GB/s, ICI 1200 GB/s bidirectional over
+// 6 links.
+TEST_CASE("tpu-v5p has Google's figures") {
+  const Profile profile = shipped("tpu-v5p");
+  CHECK(profile.device.peak.at(DType::bf16).value == FlopRate(459e12));
+  CHECK(profile.device.memory_bandwidth.value == Bandwidth(2765e9));
+  CHECK(profile.device.memory_capacity.value == parse_bytes("95.74 GiB", {}));
+  const auto& torus = std::get<TorusProfile>(profile.network);
+  CHECK(torus.dimensions == 3);
+  CHECK(torus.link.bandwidth.value.count() == Approx(0.9 * 1200e9 / 6 / 2));
+}
+
+// What CUDA shows of 80 GB parts is more than 80e9 bytes and less than 80 GiB.
+TEST_CASE("GPU capacity is what CUDA shows") {
+  for (const char* name : {"dgx-h100", "dgx-a100"}) {
+    const Bytes capacity = shipped(name).device.memory_capacity.value;
+    CHECK(capacity > Bytes(80'000'000'000));
+    CHECK(capacity < Bytes(80 * GiB));
+  }
+}
+
+// cuDNN's rows: 3.5 times the causal half of 4 x heads x sequence^2 x head_dim, in forward and
+// backward time, over H100's peak.
+TEST_CASE("H100's attention efficiency follows from its source") {
+  const double operations = 3.5 * 4 * 64 * 8192.0 * 8192.0 * 128 / 2;
+  const double achieved = operations / (1.708e-3 + 5.083e-3);
+  CHECK(shipped("dgx-h100").device.attention_efficiency.value ==
+        Approx(achieved / 989.4e12).margin(5e-4));
+}

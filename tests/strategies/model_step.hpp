@@ -1,0 +1,64 @@
+// Compiles one training step of a shipped model: what most tests of this room begin with.
+#pragma once
+
+#include <string>
+
+#include "strategies/compile.hpp"
+#include "workloads/build.hpp"
+
+namespace shardsim::test {
+
+struct StepOptions {
+  std::int64_t batch = 8;
+  std::optional<std::int64_t> sequence = 8192;
+  OptimizerOptions optimizer{};
+  Rematerialization rematerialization{};
+};
+
+inline Workload training_workload(const std::string& model, const StepOptions& options) {
+  Workload workload = build_workload(load_model_config(model, "", {}),
+                                     {options.batch, options.sequence, DType::bf16});
+  add_backward(workload, options.rematerialization);
+  add_optimizer(workload, options.optimizer);
+  return workload;
+}
+
+inline CompiledStep compile_step(const std::string& model, const Mesh& mesh, const std::string& strategy,
+                                 const StepOptions& options = {}) {
+  const Json json = parse_json(strategy, "strategy");
+  const Workload workload = training_workload(model, options);
+  return compile(workload, options.optimizer, mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+}
+
+// Payload of all executions of the collectives that `selects` chooses.
+template <class Predicate>
+std::int64_t payload(const Plan& plan, const Predicate& selects) {
+  const std::vector<std::int64_t> counts = executions(plan);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (selects(plan.collectives[i])) bytes += counts[i] * plan.collectives[i].payload.count();
+  }
+  return bytes;
+}
+
+template <class Predicate>
+std::int64_t count(const Plan& plan, const Predicate& selects) {
+  const std::vector<std::int64_t> counts = executions(plan);
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (selects(plan.collectives[i])) total += counts[i];
+  }
+  return total;
+}
+
+inline std::int64_t wire_bytes(const Plan& plan) {
+  const std::vector<std::int64_t> counts = executions(plan);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const Collective& c = plan.collectives[i];
+    bytes += counts[i] * wire_bytes_per_device(c.kind, group_size(plan, c), c.payload).count();
+  }
+  return bytes;
+}
+
+}  // namespace shardsim::test

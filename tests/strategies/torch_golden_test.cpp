@@ -1,0 +1,160 @@
+// Against real PyTorch: the collectives of FSDP2 and HSDP steps, byte for byte, and what a rank
+// holds between steps. Cases: tests/golden/torch/README.md.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+#include "model_step.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+struct Totals {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+  friend bool operator==(const Totals&, const Totals&) = default;
+};
+using TotalsByKind = std::map<std::string, Totals>;  // "all-gather dp_shard"
+
+// Why a record is beyond what is compared here; empty when it is not.
+std::string skip_reason(const Json& record) {
+  const Json& settings = record["strategy"]["settings"];
+  const std::string type = record["model"]["model_type"];
+  const std::string name = record["model"]["name"];
+  if (name != "Llama-3.1-8B" && name != "Llama-3.1-70B" && name != "GPT-2") return "model is not shipped";
+  if (settings.value("wrap", "blocks") != "blocks") return "other units than blocks";
+  if (settings.value("cp", 1) != 1) return "context parallelism";
+  if (settings.value("tp", 1) != 1) return "tensor parallelism: PyTorch's plan differs from Megatron's";
+  if (settings.value("microbatches", 1) != 1) return "gradient accumulation";
+  if (settings.value("optimizer", "fused") != "fused") return "optimizer";
+  if (!settings["reshard_after_forward"].is_boolean()) return "reshard_after_forward in part";
+  const std::string ac = settings.value("ac", "none");
+  if (ac != "none" && ac != "full") return "activation checkpointing policy";
+  if (settings.value("param_dtype", "bf16") != "bf16") return "compute dtype";
+  return "";
+}
+
+CompiledStep compile_record(const Json& record) {
+  const std::map<std::string, std::string> models = {
+      {"Llama-3.1-8B", "llama-3.1-8b"}, {"Llama-3.1-70B", "llama-3.1-70b"}, {"GPT-2", "gpt2"}};
+  const Json& settings = record["strategy"]["settings"];
+  std::vector<MeshAxis> axes;
+  for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
+  std::int64_t ranks = 1;
+  for (const MeshAxis& axis : axes) ranks *= axis.size;
+  const bool reshard = settings["reshard_after_forward"];
+  const Json strategy = {{"name", axes.size() > 1 ? "hsdp" : "fsdp"},
+                         {"shard_axis", "dp_shard"},
+                         {"reshard_after_forward", reshard},
+                         {"reshard_root_after_forward", settings.value("root_reshard", false)}};
+  StepOptions options;
+  options.batch = ranks * record["batch"]["per_rank"].get<std::int64_t>();
+  options.sequence = record["batch"]["sequence"].get<std::int64_t>();
+  options.optimizer.parameters = DType::f32;
+  options.optimizer.master.reset();
+  options.optimizer.gradients = settings.value("reduce_dtype", "fp32") == "fp32" ? DType::f32 : DType::bf16;
+  if (settings.value("ac", "none") == "full") options.rematerialization.policy = Rematerialization::Policy::full;
+  return compile_step(models.at(record["model"]["name"]), Mesh(axes), strategy.dump(), options);
+}
+
+// Payload as nccl-tests counts it: the whole array on one rank's side of the call.
+TotalsByKind recorded(const Json& record) {
+  TotalsByKind totals;
+  for (const Json& call : record["collectives"]) {
+    if (call["phase"] == "clip") continue;  // the norm's all-reduce; not part of our step
+    std::string kind = call["kind"];
+    std::replace(kind.begin(), kind.end(), '_', '-');
+    const std::int64_t count = call["count"];
+    const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
+    Totals& t = totals[kind + " " + call["axis"].get<std::string>()];
+    t.count += count;
+    t.bytes += count * bytes;
+  }
+  return totals;
+}
+
+TotalsByKind planned(const Plan& plan) {
+  TotalsByKind totals;
+  const std::vector<std::int64_t> counts = executions(plan);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const Collective& c = plan.collectives[i];
+    Totals& t = totals[std::string(name_of(c.kind)) + " " + plan.mesh.names_of(c.axes).at(0)];
+    t.count += counts[i];
+    t.bytes += counts[i] * c.payload.count();
+  }
+  return totals;
+}
+
+std::int64_t held(const Plan& plan, BufferCategory category) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : plan.programs[0].buffers) {
+    if (buffer.category == category && buffer.free_count == 0) bytes += buffer.bytes.count();
+  }
+  return bytes;
+}
+
+// AdamW's state beside the two moments: one fp32 step count per parameter tensor.
+std::int64_t moments(const Json& record) {
+  std::int64_t tensors = 0;
+  for (const Json& p : record["params_local"]) tensors += p["count"].get<std::int64_t>();
+  return record["optimizer_state_bytes"].get<std::int64_t>() - 4 * tensors;
+}
+
+bool agrees(const Json& record) {
+  const CompiledStep step = compile_record(record);
+  const TotalsByKind ours = planned(step.plan), theirs = recorded(record);
+  bool same = ours == theirs;
+  for (const auto& [kind, totals] : theirs) {
+    const auto found = ours.find(kind);
+    const Totals mine = found == ours.end() ? Totals{} : found->second;
+    if (mine == totals) continue;
+    std::cout << "  " << record["id"] << ": " << kind << ": " << mine.count << " calls of " << mine.bytes
+              << " bytes, PyTorch " << totals.count << " of " << totals.bytes << "\n";
+  }
+  const std::int64_t shard = record["memory"]["steps"][1]["peak"]["sharded_param"];
+  const std::int64_t ours_shard = held(step.plan, BufferCategory::parameters);
+  if (ours_shard != shard) std::cout << "  " << record["id"] << ": parameters " << ours_shard << ", PyTorch " << shard << "\n";
+  const std::int64_t state = held(step.plan, BufferCategory::optimizer);
+  // PyTorch keeps state for the rows that a rank owns, we for the padded shard.
+  const bool padded = !record["padding"].empty();
+  const bool same_state = padded ? state >= moments(record) : state == moments(record);
+  if (!same_state) std::cout << "  " << record["id"] << ": optimizer " << state << ", PyTorch " << moments(record) << "\n";
+  return same && ours_shard == shard && same_state;
+}
+
+}  // namespace
+
+TEST_CASE("Collectives and state of FSDP2 and HSDP steps are PyTorch's", "[golden]") {
+  const char* set = std::getenv("SHARDSIM_GOLDEN_DIR");
+  const std::filesystem::path folder =
+      std::filesystem::path(set != nullptr ? set : SHARDSIM_SOURCE_DIR "/tests/golden") / "torch" / "fsdp";
+  if (!std::filesystem::exists(folder)) {
+    std::cout << folder.string() << ": not there, skipped\n";
+    return;
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  int compared = 0;
+  for (const std::filesystem::path& file : files) {
+    const Json record = load_json(file.string());
+    const std::string reason = skip_reason(record);
+    if (!reason.empty()) {
+      std::cout << file.filename().string() << ": skipped (" << reason << ")\n";
+      continue;
+    }
+    const bool passed = agrees(record);
+    std::cout << file.filename().string() << ": " << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
+    CHECK(passed);
+    ++compared;
+  }
+  CHECK(compared > 0);
+}

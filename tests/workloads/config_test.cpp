@@ -1,0 +1,192 @@
+// Finding and reading model descriptions, and every mistake in one.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "graph_helpers.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Json shipped(const std::string& name) { return load_model_config(name, "", {}).json; }
+
+// The message of the error that building `json` ends in; "" when there is none.
+std::string error_of(const Json& json, std::optional<std::int64_t> sequence = 128) {
+  try {
+    static_cast<void>(build_workload({"m", "m.json", json}, {1, sequence, DType::bf16}));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Json with(Json json, const char* key, const Json& value) {
+  json[key] = value;
+  return json;
+}
+
+// A directory that is gone afterwards.
+struct TemporaryDirectory {
+  fs::path path = fs::path(SHARDSIM_BINARY_DIR) / "config_test_files";
+  TemporaryDirectory() { fs::create_directories(path / "my-llama"); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() { fs::remove_all(path); }
+  void write(const std::string& name) const { std::ofstream(path / name) << shipped("gpt2").dump(); }
+};
+
+}  // namespace
+
+TEST_CASE("Shipped models go by their name alone, with or without .json") {
+  CHECK(shipped_models() == std::vector<std::string>{"llama-3.1-8b", "llama-3.1-70b",
+                                                     "llama-3.1-405b", "qwen3-1.7b", "gpt2", "vit-b16"});
+  for (const char* name : {"gpt2", "gpt2.json", "configs/gpt2.json"}) {
+    const ModelConfig config = load_model_config(name, "/nowhere", {});
+    CHECK(config.name == "gpt2");
+    CHECK(config.json["n_layer"] == 12);
+  }
+}
+
+TEST_CASE("Shipped descriptions equal the files they come from") {
+  for (const std::string& name : shipped_models()) {
+    CHECK(shipped(name) == load_json(SHARDSIM_SOURCE_DIR "/workloads/configs/" + name + ".json"));
+  }
+}
+
+TEST_CASE("A path is tried as given, then from the directory, with .json and as a folder") {
+  const TemporaryDirectory directory;
+  directory.write("tiny.json");
+  directory.write("my-llama/config.json");
+  const std::string here = directory.path.string();
+  CHECK(load_model_config(here + "/tiny.json", "", {}).name == "tiny");
+  CHECK(load_model_config("tiny.json", here, {}).path == here + "/tiny.json");
+  CHECK(load_model_config("tiny", here, {}).name == "tiny");
+  CHECK(load_model_config("my-llama", here, {}).name == "my-llama");
+  CHECK(load_model_config("my-llama/config.json", here, {}).name == "my-llama");
+}
+
+TEST_CASE("A model that is not there is an error with a suggestion") {
+  CHECK_THROWS_WITH(load_model_config("llama-3.1-8", "", {"a.json", "/workload/model"}),
+                    "a.json: /workload/model: no model or file \"llama-3.1-8\", did you mean "
+                    "\"llama-3.1-8b\"?");
+  CHECK_THROWS_WITH(load_model_config("bert", "", {}),
+                    "no model or file \"bert\"; shipped are llama-3.1-8b, llama-3.1-70b, "
+                    "llama-3.1-405b, qwen3-1.7b, gpt2, vit-b16");
+  CHECK_THROWS_AS(load_model_config("", "", {}), InputError);
+}
+
+TEST_CASE("An unsupported architecture is an error that lists the supported") {
+  const std::string supported =
+      "; supported are LlamaForCausalLM, Qwen3ForCausalLM, GPT2LMHeadModel, big_vision_vit";
+  CHECK(error_of(with(shipped("gpt2"), "architectures", {"BertModel"})) ==
+        "m.json: /architectures/0: unsupported architecture \"BertModel\"" + supported);
+  CHECK(error_of({{"model_type", "bert"}}) ==
+        "m.json: /model_type: unsupported architecture \"bert\"" + supported);
+  CHECK(error_of(Json::object()) ==
+        "m.json: says neither \"architectures\" nor \"model_type\": not a model's description");
+  CHECK(error_of(Json::array()) == "m.json: expected an object, found an array");
+}
+
+TEST_CASE("Sizes are needed and must be sizes") {
+  Json missing = shipped("llama-3.1-8b");
+  missing.erase("intermediate_size");
+  CHECK(error_of(missing) == "m.json: missing key \"intermediate_size\"");
+  const auto hidden = [](const Json& size) {
+    return error_of(with(shipped("llama-3.1-8b"), "hidden_size", size));
+  };
+  const std::string range = " is out of range, must be from 1 to 2147483647";
+  CHECK(hidden(0) == "m.json: /hidden_size: 0" + range);
+  CHECK(hidden(-1) == "m.json: /hidden_size: -1" + range);
+  CHECK(hidden(9223372036854775808ULL) == "m.json: /hidden_size: 9223372036854775808" + range);
+  CHECK(hidden("4096") == "m.json: /hidden_size: expected a number, found a string");
+}
+
+TEST_CASE("A key that is nearly one that matters is a typo, others are passed over") {
+  Json typo = shipped("qwen3-1.7b");
+  typo.erase("head_dim");
+  CHECK(error_of(with(typo, "head_dims", 128)) ==
+        "m.json: unknown key \"head_dims\", did you mean \"head_dim\"?");
+  Json real = shipped("llama-3.1-8b");
+  real.update(parse_json(R"({"bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009],
+    "initializer_range": 0.02, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
+    "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}, "torch_dtype": "bfloat16",
+    "attention_dropout": 0.0, "transformers_version": "4.43.0", "use_cache": true})", "real"));
+  CHECK(error_of(real).empty());
+  CHECK(error_of(with(shipped("gpt2"), "n_ctx", 1024)).empty());
+}
+
+TEST_CASE("What would change the graph and is not built is refused") {
+  const auto llama = [](const char* key, const Json& value) {
+    return error_of(with(shipped("llama-3.1-8b"), key, value));
+  };
+  CHECK(llama("attention_bias", true) == "m.json: /attention_bias: true is not supported");
+  CHECK(llama("mlp_bias", true) == "m.json: /mlp_bias: true is not supported");
+  CHECK(llama("hidden_act", "gelu") ==
+        "m.json: /hidden_act: \"gelu\" is not supported; supported are silu");
+  CHECK(llama("sliding_window", 4096) == "m.json: /sliding_window: is not supported");
+  CHECK(llama("num_local_experts", 8) == "m.json: /num_local_experts: is not supported");
+  CHECK(llama("layer_types", {"sliding_attention"}) ==
+        "m.json: /layer_types/0: \"sliding_attention\" is not supported; supported is full_attention");
+  CHECK(llama("num_key_value_heads", 7) ==
+        "m.json: num_attention_heads 32 is not a multiple of num_key_value_heads 7");
+  CHECK(llama("head_dim", 127) == "m.json: head_dim 127 is odd: rotary embedding turns pairs");
+  CHECK(error_of(with(shipped("gpt2"), "activation_function", "relu")) ==
+        "m.json: /activation_function: \"relu\" is not supported; supported are gelu, gelu_new, "
+        "gelu_fast, gelu_pytorch_tanh");
+  // Qwen3's files name a window that they do not use.
+  CHECK(error_of(with(shipped("qwen3-1.7b"), "sliding_window", 4096)).empty());
+}
+
+TEST_CASE("Without head_dim it is hidden_size / heads, without kv heads there are as many as heads") {
+  Json json = shipped("llama-3.1-8b");
+  json.erase("num_key_value_heads");
+  const Workload w = build_workload({"m", "m.json", json}, {1, 16, DType::bf16});
+  CHECK(w.labels[static_cast<std::size_t>(w.label("kv_heads"))].size == 32);
+  CHECK(w.labels[static_cast<std::size_t>(w.label("group"))].size == 1);
+  CHECK(w.labels[static_cast<std::size_t>(w.label("head_dim"))].size == 128);
+}
+
+TEST_CASE("Decoders need a sequence, GPT-2 no longer than its positions; images have none") {
+  CHECK(error_of(shipped("gpt2"), std::nullopt) ==
+        "m.json: a sequence length is needed: this model reads tokens");
+  CHECK(error_of(shipped("gpt2"), 1025) ==
+        "m.json: /n_positions: the model has 1024 positions, fewer than the sequence's 1025 tokens");
+  CHECK(error_of(shipped("vit-b16"), 196) ==
+        "m.json: a sequence length was given: this model derives it from the image");
+  CHECK(forward_graph("llama-3.1-8b", 3, 128).tokens == 3 * 128);
+  CHECK(forward_graph("vit-b16", 3, std::nullopt).tokens == 0);
+  CHECK(forward_graph("vit-b16", 3, std::nullopt).examples == 3);
+}
+
+TEST_CASE("A ViT's patches tile its image, and it pools by the mean") {
+  const Json vit = shipped("vit-b16");
+  CHECK(error_of(with(vit, "image_size", {224, 225}), std::nullopt) ==
+        "m.json: image width 225 is not a multiple of patch width 16");
+  CHECK(error_of(with(vit, "patch_size", {16}), std::nullopt) ==
+        "m.json: /patch_size: expected two sizes, found 1");
+  CHECK(error_of(with(vit, "pool_type", "map"), std::nullopt) ==
+        "m.json: /pool_type: \"map\" is not supported; supported is gap");
+  CHECK(error_of(with(vit, "dropout", 0.1), std::nullopt).starts_with("m.json: unknown key \"dropout\""));
+}
+
+TEST_CASE("Dropout is left out and a note says so") {
+  CHECK(forward_graph("gpt2", 1, 16).notes.empty());
+  const Json json = with(shipped("gpt2"), "resid_pdrop", 0.1);
+  const Workload w = build_workload({"m", "m.json", json}, {1, 16, DType::bf16});
+  CHECK(w.notes == std::vector<std::string>{"dropout is left out (resid_pdrop)"});
+}
+
+TEST_CASE("A step too large to count is an error") {
+  const std::int64_t huge = 2147483647;
+  std::string message;
+  try {
+    static_cast<void>(forward_graph("llama-3.1-405b", huge, huge));
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  CHECK(message.starts_with("llama-3.1-405b.json: the step's tensors take "));
+}

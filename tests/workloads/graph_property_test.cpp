@@ -1,0 +1,210 @@
+// Laws that hold for the training graph of every model, whatever its sizes.
+#include <catch2/catch.hpp>
+#include <rapidcheck.h>
+
+#include <functional>
+
+#include "graph_helpers.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+Json random_llama() {
+  const auto kv_heads = *rc::gen::inRange<std::int64_t>(1, 5);
+  return {{"model_type", *rc::gen::element<std::string>("llama", "qwen3")},
+          {"hidden_size", *rc::gen::inRange<std::int64_t>(1, 50)},
+          {"num_hidden_layers", *rc::gen::inRange<std::int64_t>(1, 5)},
+          {"num_attention_heads", kv_heads * *rc::gen::inRange<std::int64_t>(1, 5)},
+          {"num_key_value_heads", kv_heads},
+          {"head_dim", 2 * *rc::gen::inRange<std::int64_t>(1, 9)},
+          {"intermediate_size", *rc::gen::inRange<std::int64_t>(1, 90)},
+          {"vocab_size", *rc::gen::inRange<std::int64_t>(1, 300)},
+          {"tie_word_embeddings", *rc::gen::arbitrary<bool>()}};
+}
+
+Json random_gpt2() {
+  const auto heads = *rc::gen::inRange<std::int64_t>(1, 5);
+  return {{"model_type", "gpt2"},
+          {"n_embd", heads * *rc::gen::inRange<std::int64_t>(1, 9)},
+          {"n_layer", *rc::gen::inRange<std::int64_t>(1, 5)},
+          {"n_head", heads},
+          {"n_positions", 64},
+          {"vocab_size", *rc::gen::inRange<std::int64_t>(1, 300)},
+          {"tie_word_embeddings", *rc::gen::arbitrary<bool>()}};
+}
+
+Json random_vit() {
+  const auto heads = *rc::gen::inRange<std::int64_t>(1, 5);
+  const auto patch = *rc::gen::inRange<std::int64_t>(1, 5);
+  return {{"model_type", "big_vision_vit"},
+          {"width", heads * *rc::gen::inRange<std::int64_t>(1, 9)},
+          {"depth", *rc::gen::inRange<std::int64_t>(1, 5)},
+          {"num_heads", heads},
+          {"patch_size", {patch, 2}},
+          {"image_size", {patch * *rc::gen::inRange<std::int64_t>(1, 5), 6}},
+          {"num_classes", *rc::gen::inRange<std::int64_t>(1, 50)},
+          {"pool_type", "gap"}};
+}
+
+Workload random_training_graph() {
+  const int family = *rc::gen::inRange(0, 3);
+  const Json json = family == 0 ? random_llama() : family == 1 ? random_gpt2() : random_vit();
+  WorkloadOptions options;
+  options.batch = *rc::gen::inRange<std::int64_t>(1, 9);
+  if (family != 2) options.sequence = *rc::gen::inRange<std::int64_t>(1, 65);
+  options.compute_dtype = *rc::gen::element(DType::bf16, DType::f32);
+  Workload w = build_workload({"random", "random.json", json}, options);
+  using Policy = Rematerialization::Policy;
+  add_backward(w, {*rc::gen::element(Policy::none, Policy::full, Policy::selective), {}});
+  add_optimizer(w, {});
+  return w;
+}
+
+void for_random_graphs(const char* law, const std::function<void(const Workload&)>& check) {
+  CHECK(rc::check(law, [&] { check(random_training_graph()); }));
+}
+
+}  // namespace
+
+TEST_CASE("Values are made once, and before they are read") {
+  for_random_graphs("made before read", [](const Workload& w) {
+    std::vector<bool> there(w.tensors.size());
+    for (std::size_t t = 0; t < w.tensors.size(); ++t) {
+      const TensorRole role = w.tensors[t].role;
+      there[t] = role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter;
+    }
+    const auto arrive = [&](TensorId tensor) {
+      RC_ASSERT(!there[static_cast<std::size_t>(tensor)]);
+      there[static_cast<std::size_t>(tensor)] = true;
+    };
+    const auto walk = [&](const std::vector<Op>& ops) {
+      for (const Op& op : ops) {
+        for (const Operand& operand : op.operands) RC_ASSERT(there[static_cast<std::size_t>(operand.tensor)]);
+        for (const Operand& result : op.results) arrive(result.tensor);
+      }
+    };
+    for (const Block& block : w.blocks) {
+      for (const TensorId carry : block.carries_in) arrive(carry);
+      walk(block.forward);
+    }
+    for (auto block = w.blocks.rbegin(); block != w.blocks.rend(); ++block) {
+      for (std::size_t t = 0; t < w.tensors.size(); ++t) {
+        // The gradient of what the block carries out comes from the block after it; nothing in the
+        // block makes it.
+        const bool entering = w.tensors[t].role == TensorRole::activation_gradient &&
+                              std::count(block->carries_out.begin(), block->carries_out.end(), w.tensors[t].primal) > 0;
+        if (entering) arrive(static_cast<TensorId>(t));
+      }
+      walk(block->backward);
+    }
+  });
+}
+
+TEST_CASE("Storage that is taken over is not read again") {
+  for_random_graphs("in place", [](const Workload& w) {
+    for (const Block& block : w.blocks) {
+      std::set<TensorId> overwritten;
+      for (const Op& op : block.backward) {
+        for (const Operand& operand : op.operands) RC_ASSERT(!overwritten.contains(operand.tensor));
+        if (op.in_place) overwritten.insert(op.operands[0].tensor);
+      }
+    }
+  });
+}
+
+TEST_CASE("A gradient looks like what it is the gradient of") {
+  for_random_graphs("same dims and dtype", [](const Workload& w) {
+    for (const Tensor& tensor : w.tensors) {
+      if (tensor.primal == no_tensor) continue;
+      RC_ASSERT(tensor.dims == at(w, tensor.primal).dims);
+      if (tensor.role != TensorRole::optimizer_state) RC_ASSERT(tensor.dtype == at(w, tensor.primal).dtype);
+    }
+  });
+}
+
+TEST_CASE("Ops see tensors at their shape") {
+  for_random_graphs("operand shapes", [](const Workload& w) {
+    for (const Block& block : w.blocks) {
+      for (const auto* ops : {&block.forward, &block.backward, &block.optimizer}) {
+        for (const Op& op : *ops) {
+          for (const auto* operands : {&op.operands, &op.results}) {
+            for (const Operand& operand : *operands) {
+              RC_ASSERT(w.shape(operand.dims) == w.shape(at(w, operand.tensor).dims));
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("Every parameter is updated with a gradient that its last backward op made") {
+  for_random_graphs("complete gradients", [](const Workload& w) {
+    std::size_t updates = 0;
+    for (const Block& block : w.blocks) {
+      for (const Op& update : block.optimizer) {
+        ++updates;
+        const TensorId gradient = update.operands.back().tensor;
+        TensorId last = no_tensor;
+        for (auto b = w.blocks.rbegin(); b != w.blocks.rend(); ++b) {
+          for (const Op& op : b->backward) {
+            for (const Operand& result : op.results) {
+              const Tensor& tensor = at(w, result.tensor);
+              const bool is_gradient = tensor.role == TensorRole::parameter_gradient;
+              if (is_gradient && tensor.primal == update.operands[0].tensor) last = result.tensor;
+            }
+          }
+        }
+        RC_ASSERT(gradient == last);
+      }
+    }
+    RC_ASSERT(updates == parameters(w).size());
+  });
+}
+
+TEST_CASE("A contraction's gradients span the space of the contraction") {
+  // dx = dy w and dw = dy x run over the same factors as y = x w.
+  for_random_graphs("same factors", [](const Workload& w) {
+    for (const Block& block : w.blocks) {
+      for (const Op& forward : block.forward) {
+        if (forward.kind != OpKind::einsum) continue;
+        const std::vector<LabelId> made_of = factors(forward);
+        const std::set<LabelId> space(made_of.begin(), made_of.end());
+        for (const Op& op : block.backward) {
+          if (op.kind != OpKind::einsum || op.name != forward.name || op.recompute) continue;
+          const std::vector<LabelId> labels = factors(op);
+          RC_ASSERT(std::set<LabelId>(labels.begin(), labels.end()) == space);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("Rematerialization changes neither gradients nor the model's operations") {
+  CHECK(rc::check("same gradients", [] {
+    const Json json = random_llama();
+    const auto graph = [&](Rematerialization::Policy policy) {
+      Workload w = build_workload({"random", "random.json", json}, {2, 8, DType::bf16});
+      add_backward(w, {policy, {}});
+      return w;
+    };
+    const auto own_ops = [](const Workload& w) {
+      std::vector<std::string> ops;
+      for (const Block& block : w.blocks) {
+        for (const Op& op : block.backward) {
+          if (!op.recompute) ops.push_back(op.name + " " + op.function);
+        }
+      }
+      return ops;
+    };
+    const Workload none = graph(Rematerialization::Policy::none);
+    for (const auto policy : {Rematerialization::Policy::full, Rematerialization::Policy::selective}) {
+      const Workload w = graph(policy);
+      RC_ASSERT(own_ops(w) == own_ops(none));
+      RC_ASSERT(model_flops(w) == model_flops(none));
+      RC_ASSERT(kept_bytes(w) <= kept_bytes(none));
+    }
+  }));
+}

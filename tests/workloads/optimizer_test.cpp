@@ -1,0 +1,78 @@
+#include <catch2/catch.hpp>
+
+#include "graph_helpers.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+std::int64_t state_bytes(const Workload& w) {
+  std::int64_t bytes = 0;
+  for (const Block& block : w.blocks) {
+    for (const Op& op : block.optimizer) {
+      for (const Operand& result : op.results) {
+        if (at(w, result.tensor).role != TensorRole::optimizer_state) continue;
+        bytes += block.count * w.bytes(result.tensor).count();
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("AdamW with fp32 master and moments holds 12 bytes per parameter") {
+  Workload w = training_graph("llama-3.1-8b", 1, 128);
+  add_optimizer(w, {});
+  CHECK(state_bytes(w) == 12 * 8'030'261'248);
+}
+
+TEST_CASE("Without a master, and with bf16 moments, it holds 4; SGD holds its momentum") {
+  Workload lean = training_graph("gpt2", 1, 128);
+  add_optimizer(lean, {"adamw", DType::bf16, DType::bf16, std::nullopt, DType::bf16});
+  CHECK(state_bytes(lean) == 4 * 124'439'808);
+  Workload sgd = training_graph("gpt2", 1, 128);
+  add_optimizer(sgd, {"sgd", DType::bf16, DType::bf16, std::nullopt, DType::f32});
+  CHECK(state_bytes(sgd) == 4 * 124'439'808);
+}
+
+TEST_CASE("Every parameter is updated once, in place, in the block that uses it first") {
+  Workload w = training_graph("qwen3-1.7b", 1, 128);
+  add_optimizer(w, {});
+  std::set<TensorId> updated;
+  for (std::size_t b = 0; b < w.blocks.size(); ++b) {
+    for (const Op& op : w.blocks[b].optimizer) {
+      const TensorId parameter = op.operands[0].tensor;
+      CHECK(updated.insert(parameter).second);
+      CHECK(at(w, parameter).block == static_cast<int>(b));
+      CHECK(op.in_place);
+      REQUIRE(op.results.size() + 1 == op.operands.size());
+      for (std::size_t i = 0; i < op.results.size(); ++i) {
+        CHECK(op.results[i].tensor == op.operands[i].tensor);
+      }
+      const Tensor& gradient = at(w, op.operands.back().tensor);
+      CHECK(gradient.role == TensorRole::parameter_gradient);
+      CHECK(gradient.primal == parameter);
+    }
+  }
+  CHECK(updated.size() == parameters(w).size());
+}
+
+TEST_CASE("State is named as PyTorch names it") {
+  Workload w = training_graph("gpt2", 1, 128);
+  add_optimizer(w, {});
+  const Op& op = block_of(w, "transformer.h.{}").optimizer[0];
+  CHECK(at(w, op.results[0].tensor).name == "transformer.h.{}.ln_1.weight");
+  CHECK(at(w, op.results[1].tensor).name == "transformer.h.{}.ln_1.weight.master");
+  CHECK(at(w, op.results[2].tensor).name == "transformer.h.{}.ln_1.weight.exp_avg");
+  CHECK(at(w, op.results[3].tensor).name == "transformer.h.{}.ln_1.weight.exp_avg_sq");
+}
+
+TEST_CASE("An unknown optimizer is an error") {
+  Workload w = training_graph("gpt2", 1, 128);
+  OptimizerOptions options;
+  options.kind = "lion";
+  CHECK_THROWS_WITH(add_optimizer(w, options),
+                    "/workload/optimizer: unknown optimizer \"lion\"; known are adamw, sgd");
+}

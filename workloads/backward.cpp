@@ -1,0 +1,18 @@
+#include "workloads/build.hpp"
+#include "workloads/gradient_tape.hpp"
+#include "workloads/rematerialization.hpp"
+
+namespace shardsim {
+
+void add_backward(Workload& workload, const Rematerialization& rematerialization) {
+  GradientTape tape(workload);
+  for (std::size_t b = workload.blocks.size(); b-- > 0;) {
+    tape.begin_block(b);
+    const std::vector<Op>& forward = workload.blocks[b].forward;
+    for (auto op = forward.rbegin(); op != forward.rend(); ++op) tape.differentiate(*op);
+    tape.end_block();
+  }
+  rematerialize(workload, rematerialization);
+}
+
+}  // namespace shardsim

@@ -1,0 +1,45 @@
+// What the readers of model descriptions share: sizes within bounds, and a refusal of every setting
+// that would change the op graph in a way that is not built.
+//
+// A config.json holds many keys that say nothing about the graph (dtype, token ids, initializer);
+// they are passed over. A key that is nearly one of those that matter is taken for a typo.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_reader.hpp"
+
+namespace shardsim {
+
+class ConfigReader {
+ public:
+  // `known`: every key that the model's reader looks at.
+  ConfigReader(const JsonReader& json, std::vector<std::string> known);
+
+  [[nodiscard]] const JsonReader& json() const { return json_; }
+
+  // From 1 to 2^31 - 1.
+  [[nodiscard]] std::int64_t size(std::string_view key) const;
+  [[nodiscard]] std::int64_t size_or(std::string_view key, std::int64_t otherwise) const;
+  [[nodiscard]] bool flag_or(std::string_view key, bool otherwise) const;
+  [[nodiscard]] double rate_or_zero(std::string_view key) const;  // 0 <= rate < 1
+  // A list of two sizes.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> size_pair(std::string_view key) const;
+
+  // Throws when the key is present and true; likewise when it is present and not null.
+  void refuse_true(std::string_view key) const;
+  void refuse_set(std::string_view key) const;
+  void refuse_nonzero(std::string_view key) const;
+  // Throws when the key is present and not one of `supported`.
+  void require(std::string_view key, const std::vector<std::string>& supported) const;
+  void require_divides(std::string_view dividend_key, std::int64_t dividend,
+                       std::string_view divisor_key, std::int64_t divisor) const;
+
+ private:
+  JsonReader json_;
+};
+
+}  // namespace shardsim

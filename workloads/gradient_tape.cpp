@@ -1,0 +1,123 @@
+#include "workloads/gradient_tape.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "workloads/gradient_rules.hpp"
+#include "workloads/op_costs.hpp"
+
+namespace shardsim {
+namespace {
+
+std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
+
+}  // namespace
+
+GradientTape::GradientTape(Workload& workload)
+    : workload_(workload),
+      differentiable_(workload.tensors.size()),
+      gradients_(workload.tensors.size(), no_tensor) {
+  find_differentiable();
+}
+
+void GradientTape::find_differentiable() {
+  for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+    differentiable_[t] = workload_.tensors[t].role == TensorRole::parameter;
+  }
+  for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
+    const Block& block = workload_.blocks[b];
+    for (std::size_t i = 0; i < block.carries_in.size(); ++i) {
+      differentiable_[index(block.carries_in[i])] =
+          differentiable_[index(workload_.blocks[b - 1].carries_out[i])];
+    }
+    for (const Op& op : block.forward) {
+      const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
+        return static_cast<bool>(differentiable_[index(o.tensor)]);
+      });
+      for (const Operand& result : op.results) differentiable_[index(result.tensor)] = any;
+    }
+  }
+}
+
+void GradientTape::begin_block(std::size_t block) {
+  block_ = block;
+  for (const TensorId carry : workload_.blocks[block].carries_out) {
+    if (!needs_gradient(carry)) continue;
+    gradients_[index(carry)] = new_gradient(operand(carry)).tensor;
+  }
+}
+
+void GradientTape::differentiate(const Op& op) {
+  const bool reached =
+      std::any_of(op.results.begin(), op.results.end(), [&](const Operand& result) {
+        return gradient_of(result.tensor) != no_tensor || result.tensor == workload_.loss;
+      });
+  if (!reached) return;
+  op_name_ = op.name;
+  gradient_rule(op.function)(op, *this);
+  for (const Operand& result : op.results) gradients_[index(result.tensor)] = no_tensor;
+}
+
+void GradientTape::end_block() {
+  for (const TensorId carry : workload_.blocks[block_].carries_in) {
+    TensorId& gradient = gradients_[index(carry)];
+    // The neighbour finds it by its primal.
+    assert(gradient == no_tensor || at(gradient).primal == carry);
+    gradient = no_tensor;
+  }
+}
+
+bool GradientTape::needs_gradient(TensorId tensor) const { return differentiable_[index(tensor)]; }
+
+TensorId GradientTape::gradient_of(TensorId tensor) const { return gradients_[index(tensor)]; }
+
+Operand GradientTape::operand(TensorId tensor) const { return {tensor, at(tensor).dims}; }
+
+Operand GradientTape::new_gradient(const Operand& primal) {
+  Tensor gradient = at(primal.tensor);
+  gradient.name += ".grad";
+  gradient.role = gradient.role == TensorRole::parameter ? TensorRole::parameter_gradient
+                                                         : TensorRole::activation_gradient;
+  gradient.block = static_cast<int>(block_);
+  gradient.primal = primal.tensor;
+  workload_.tensors.push_back(std::move(gradient));
+  return {static_cast<TensorId>(workload_.tensors.size() - 1), primal.dims};
+}
+
+void GradientTape::emit(Op op) {
+  op.name = op_name_;
+  workload_.blocks[block_].backward.push_back(std::move(op));
+}
+
+void GradientTape::contribute(TensorId primal, TensorId gradient) {
+  TensorId& arrived = gradients_[index(primal)];
+  if (arrived == no_tensor) {
+    arrived = gradient;
+    return;
+  }
+  TensorId target = arrived;
+  if (is_shared(target, primal)) std::swap(target, gradient);
+  Op add;
+  add.function = "add";
+  add.linear = true;
+  add.in_place = !is_shared(target, primal);
+  add.flops_per_point = add_flops;
+  add.operands = {{target, at(primal).dims}, {gradient, at(primal).dims}};
+  add.results = {new_gradient(operand(primal))};
+  arrived = add.results[0].tensor;
+  emit(std::move(add));
+}
+
+bool GradientTape::is_shared(TensorId gradient, TensorId primal) const {
+  for (std::size_t t = 0; t < gradients_.size(); ++t) {
+    if (gradients_[t] == gradient && t != index(primal)) return true;
+  }
+  return false;
+}
+
+Tensor& GradientTape::at(TensorId tensor) { return workload_.tensors[index(tensor)]; }
+
+const Tensor& GradientTape::at(TensorId tensor) const { return workload_.tensors[index(tensor)]; }
+
+}  // namespace shardsim
