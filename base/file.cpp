@@ -30,6 +30,9 @@ std::string read_file(const std::string& path) {
 void write_file(const std::string& path, std::string_view content) {
   namespace fs = std::filesystem;
   std::error_code status;
+  if (fs::is_directory(path, status)) {
+    throw InputError({path, ""}, "is a directory, expected a file");
+  }
   // A link stays a link, to a new file; pipes and devices are written to, never replaced.
   const fs::path target =
       fs::is_symlink(path, status) ? fs::canonical(path, status) : fs::path(path);

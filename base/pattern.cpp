@@ -23,18 +23,20 @@ struct Pattern::Code {
   }
 };
 
-Pattern::Pattern(std::string_view expression, const Place& place) : code_(std::make_unique<Code>()) {
+Pattern::Pattern(std::string_view expression, const Place& place)
+    : code_(std::make_unique<Code>()) {
   int error = 0;
   PCRE2_SIZE offset = 0;
   code_->place = place;
-  code_->compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
-                                  PCRE2_UTF | PCRE2_UCP, &error, &offset,
-                                  nullptr);
+  code_->compiled =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
+                    PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
   if (code_->compiled == nullptr) {
     std::array<PCRE2_UCHAR, 256> text{};
     pcre2_get_error_message(error, text.data(), text.size());
-    throw InputError(place, fmt::format("pattern \"{}\" is not a regular expression: {} at position {}",
-                                        expression, reinterpret_cast<const char*>(text.data()), offset));
+    throw InputError(place,
+                     fmt::format("pattern \"{}\" is not a regular expression: {} at position {}",
+                                 expression, reinterpret_cast<const char*>(text.data()), offset));
   }
   code_->match = pcre2_match_data_create_from_pattern(code_->compiled, nullptr);
 }

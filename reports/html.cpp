@@ -100,8 +100,7 @@ std::string to_html(const Table& table, int emphasized, const std::vector<std::s
     out += static_cast<int>(row) == emphasized ? "<tr class=\"best\">" : "<tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const bool heads_row = c == 0;
-      const std::string_view link =
-          heads_row && row < links.size() ? std::string_view(links[row]) : std::string_view();
+      const std::string link = heads_row && row < links.size() ? links[row] : std::string();
       out += cell_html(table.rows[row][c], table.columns[c], heads_row, link);
     }
     out += "</tr>\n";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "reports/verdict.hpp"
 
@@ -26,8 +27,8 @@ Cell percent(double fraction) { return {format_percent(fraction), plain_number(f
 Cell throughput(const Figures& figures) {
   if (!figures.tokens_per_second_per_device) return words(no_value);
   const double rate = *figures.tokens_per_second_per_device;
-  const std::string text = rate < 100 ? fmt::format("{:.2f}", rate)
-                                      : format_count(static_cast<std::int64_t>(rate + 0.5));
+  const std::string text =
+      rate < 100 ? fmt::format("{:.2f}", rate) : format_count(std::llround(rate));
   return {text, plain_number(rate)};
 }
 

@@ -9,6 +9,7 @@ shift
 
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
+  export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}"  # one checkout's results serve the next
 fi
 
 case "$*" in

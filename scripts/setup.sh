@@ -10,8 +10,8 @@
 set -eu
 
 build_packages='cmake ninja-build g++ pkg-config
-  libboost-program-options-dev nlohmann-json3-dev libfmt-dev libpcre2-dev'
-test_packages='catch2 librapidcheck-dev clang-format-14 clang-tidy-14 chromium'
+  libboost-program-options-dev nlohmann-json3-dev libfmt-dev libpcre2-dev libjs-chart.js'
+test_packages='ccache catch2 librapidcheck-dev clang-format-14 clang-tidy-14 chromium'
 fuzz_packages='clang-14 libclang-rt-14-dev'
 
 case "${1:-}" in

@@ -92,8 +92,8 @@ CostBreakdown all_to_all_cost(const ClusterProfile& cluster, const NodeSpread& s
 
   CostBreakdown cost;
   cost.algorithm = "pairwise";
-  cost.latency = cluster.scale_out.latency.value * across +
-                 cluster.scale_up.latency.value * (peers - across);
+  cost.latency =
+      cluster.scale_out.latency.value * across + cluster.scale_up.latency.value * (peers - across);
   cost.transfer = std::max(time_of(piece * inside, cluster.scale_up),
                            time_of(piece * across, cluster.scale_out));
   if (inside > 0) cost.links.push_back(LinkLevel::scale_up);
@@ -111,8 +111,7 @@ CostBreakdown permute_cost(const ClusterProfile& cluster, const Mesh& mesh,
     if (source == target) continue;
     const std::int64_t per_node = cluster.devices_per_node.value;
     const int level = source / per_node == target / per_node ? 0 : 1;
-    busiest[level] =
-        std::max({busiest[level], ++sent[level][source], ++received[level][target]});
+    busiest[level] = std::max({busiest[level], ++sent[level][source], ++received[level][target]});
   }
   const auto payload = static_cast<double>(collective.payload.count());
   CostBreakdown cost;
@@ -137,8 +136,7 @@ std::vector<NodeSpread> node_spreads(const Mesh& mesh, const Collective& collect
     if (all_alike) return {*all_alike};
   }
   std::vector<NodeSpread> spreads;
-  const auto& groups =
-      collective.groups.empty() ? mesh.groups(collective.axes) : collective.groups;
+  const auto& groups = collective.groups.empty() ? mesh.groups(collective.axes) : collective.groups;
   for (const auto& group : groups) spreads.push_back(spread_of(group, devices_per_node));
   std::sort(spreads.begin(), spreads.end());
   spreads.erase(std::unique(spreads.begin(), spreads.end()), spreads.end());

@@ -13,8 +13,8 @@ namespace {
 
 void check_devices(const Mesh& mesh, const Machine& machine) {
   if (mesh.devices() == machine.devices) return;
-  throw InputError({"", "/mesh"}, fmt::format("{} devices on a machine of {}", mesh.devices(),
-                                              machine.devices));
+  throw InputError({"", "/mesh"},
+                   fmt::format("{} devices on a machine of {}", mesh.devices(), machine.devices));
 }
 
 std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machine& machine) {
@@ -40,8 +40,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
                                                                  const Collective& collective) {
   if (!collective.source_targets.empty()) return collective.source_targets;
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
-  const auto& groups =
-      collective.groups.empty() ? mesh.groups(collective.axes) : collective.groups;
+  const auto& groups = collective.groups.empty() ? mesh.groups(collective.axes) : collective.groups;
   for (const auto& group : groups) {
     for (std::size_t i = 0; i < group.size(); ++i) {
       pairs.emplace_back(group[i], group[(i + 1) % group.size()]);

@@ -47,7 +47,7 @@ struct Change {
 };
 
 struct Trace {
-  std::vector<SimTime> start;   // by task
+  std::vector<SimTime> start;  // by task
   std::vector<SimTime> end;
   std::vector<Change> changes;  // in order of time; at one moment in the order of events
   std::int32_t stuck = -1;      // the first task that never ended: they wait for each other

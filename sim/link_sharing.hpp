@@ -7,7 +7,8 @@
 // is held back elsewhere.
 //
 // Example: A needs 100 ps of a link, B as well; A begins at 0, B at 50.
-//   0 .. 50 A alone, 50 ps left; then both at half speed; A ends at 150, B has 50 left, ends at 200.
+//   0 .. 50 A alone, 50 ps left; then both at half speed; A ends at 150, B has 50 left, ends at
+//   200.
 //
 // Time is kept as the end that a flow would reach at its present speed. Only when its share
 // changes is the rest recomputed, rounded up to a picosecond; a flow that never shares ends exactly
@@ -31,9 +32,9 @@ using LinkSet = std::uint16_t;
 struct Flow {
   std::int32_t task = 0;
   std::int32_t program = 0;
-  std::int32_t peer = 0;    // program at the other end; the same for a collective
-  LinkSet links = 0;        // at `program`
-  LinkSet peer_links = 0;   // at `peer`
+  std::int32_t peer = 0;   // program at the other end; the same for a collective
+  LinkSet links = 0;       // at `program`
+  LinkSet peer_links = 0;  // at `peer`
   std::int64_t sharing = 1;
   SimTime end{0};
 };

@@ -5,7 +5,8 @@
 // sequence), so that the same input gives the same bytes out.
 //
 //   kernel      launch + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency))
-//   collective  launch + steps * latency + wire bytes / bandwidth of its links (collective_cost.hpp);
+//   collective  launch + steps * latency + wire bytes / bandwidth of its links
+//   (collective_cost.hpp);
 //               collectives that are on the same links at the same time share them fairly
 //
 // Cost: O((tasks + dependencies) log tasks) time, O(tasks + buffers) memory, whatever the size of
@@ -24,7 +25,7 @@
 namespace shardsim {
 
 struct SimulationOptions {
-  bool keep_timeline = false;  // fill Result::timeline and memory curves with every change
+  bool keep_timeline = false;  // fill the memory curves with every change
 };
 
 // When a task ran. One entry per task of every program, in program and issue order.
@@ -49,20 +50,21 @@ struct PeakBuffer {
 struct ProgramResult {
   std::string name;
   std::int64_t devices = 1;
-  SimTime compute_time{0};        // kernels on the compute stream
+  SimTime compute_time{0};        // time with a kernel running
   SimTime communication_time{0};  // time with at least one collective or transfer in flight
   SimTime exposed_time{0};        // of that, time with no kernel running
-  SimTime idle_time{0};           // neither: waiting on nothing that costs, launch gaps
+  SimTime idle_time{0};           // neither; step = compute + exposed + idle
   Bytes peak{0};
   SimTime peak_time{0};
-  std::string peak_task;                                     // what ran on compute at the peak
-  std::array<Bytes, buffer_categories> peak_by_category{};   // at the peak
-  std::vector<PeakBuffer> peak_buffers;                      // largest first
+  std::string peak_task;  // the kernel that ran at the peak, else the task that started then
+  std::array<Bytes, buffer_categories> peak_by_category{};  // at the peak
+  std::vector<PeakBuffer> peak_buffers;                     // largest first
   std::vector<TaskTimes> tasks;
   std::vector<MemorySample> memory_curve;  // keep_timeline: every change; else empty
 };
 
-// The collectives of one kind over one set of axes.
+// The collectives of one kind over one set of axes, added up over the programs. Messages between
+// programs are a row of kind collective-permute without axes.
 struct CommunicationRow {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::vector<std::string> axes;
@@ -86,15 +88,20 @@ struct Result {
   double compute_balance = 1;
   double link_balance = 1;
   double tokens_per_second_per_device = 0;  // 0 where tokens have no meaning
-  double mfu = 0;                           // model flops over peak of all devices times step time
-  std::vector<std::string> notes;           // approximations of this simulation
+  double mfu = 0;  // model flops over (peak of all devices * step time); the peak is that of the
+                   // operand type with most matmul operations in the plan
+  std::vector<std::string> notes;  // approximations of this simulation
 
-  [[nodiscard]] Bytes peak() const;         // largest over programs
+  [[nodiscard]] Bytes peak() const;  // largest over programs
   [[nodiscard]] bool fits() const { return peak() <= capacity; }
   [[nodiscard]] const ProgramResult& critical() const;  // the program with the largest peak
 };
 
-// Throws InputError when machine and plan do not match in devices.
-[[nodiscard]] Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options);
+// The plan has passed verify(). Throws InputError when machine and plan do not match in devices and
+// for what is not simulated: host copies, collectives across programs, messages between programs of
+// different size. Throws std::logic_error when messages have no partner or programs wait for each
+// other for ever.
+[[nodiscard]] Result simulate(const Plan& plan, const Machine& machine,
+                              const SimulationOptions& options);
 
 }  // namespace shardsim

@@ -77,8 +77,7 @@ double exchange_time(const std::vector<Lane>& lanes, double link) {
   double slowest = 0;
   for (const Lane& lane : lanes) {
     const auto crossing = static_cast<double>(lane.members * lane.members / 4);
-    slowest =
-        std::max(slowest, crossing / static_cast<double>(lane.members) / rate_of(lane, link));
+    slowest = std::max(slowest, crossing / static_cast<double>(lane.members) / rate_of(lane, link));
   }
   return slowest;
 }
@@ -153,7 +152,8 @@ CostBreakdown routed_cost(const Placement& placement, const Collective& collecti
   if (!exchange && !permute) {
     const auto members = static_cast<std::int64_t>(collective.groups[0].size());
     const double rounds = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
-    steps = rounds * static_cast<double>(members / 2);
+    const std::int64_t halfway = members / 2;
+    steps = rounds * static_cast<double>(halfway);
     message = static_cast<double>(
                   wire_bytes_per_device(collective.kind, members, collective.payload).count()) /
               2;  // each way
@@ -184,8 +184,8 @@ std::vector<Lane> lanes_of(const Placement& placement, const std::vector<AxisRef
 }
 
 CostBreakdown torus_cost(const Placement& placement, const Collective& collective) {
-  const bool routed = collective.kind == CollectiveKind::collective_permute ||
-                      !collective.groups.empty();
+  const bool routed =
+      collective.kind == CollectiveKind::collective_permute || !collective.groups.empty();
   return routed ? routed_cost(placement, collective) : lanes_cost(placement, collective);
 }
 

@@ -14,9 +14,9 @@
 //   all-gather, reduce-scatter  P / N * max over sets S of lanes (prod_S n_i - 1) / sum_S rate_i
 //                               one ring: P (n-1) / (n 2 w);  k equal rings: P (N-1) / (N k 2 w)
 //   all-reduce                  twice that
-//   all-to-all                  P * max over lanes floor(n^2 / 4) / n * sharing / (ring 2 w, line w)
-//   permute, listed groups      routed link by link (torus_routes.hpp)
-//   latency                     sum of hops * latency, twice for an all-reduce
+//   all-to-all                  P * max over lanes floor(n^2 / 4) / n * sharing / (ring 2 w, line
+//   w) permute, listed groups      routed link by link (torus_routes.hpp) latency sum of hops *
+//   latency, twice for an all-reduce
 //
 // Example: all-gather of 256 MB over a wrapped dimension of 8 chips, links of 90 GB/s:
 //   256e6 * 7/8 / (2 * 90e9) = 1.24 ms, and 4 hops of latency.

@@ -40,7 +40,9 @@ void TorusRoutes::add(std::int64_t source, std::int64_t target) {
     const std::int64_t size = torus_.sizes[i];
     std::int64_t distance = to[i] - from[i];
     if (torus_.wraps[i] && 2 * std::abs(distance) > size) distance += distance > 0 ? -size : size;
-    if (torus_.wraps[i] && 2 * distance == -size) distance = -distance;
+    if (torus_.wraps[i] && 2 * std::abs(distance) == size) {
+      distance = from[i] % 2 == 0 ? size / 2 : -size / 2;
+    }
     hops += std::abs(distance);
     const std::int64_t step = distance > 0 ? 1 : -1;
     std::int64_t at = from[i];

@@ -1,5 +1,6 @@
 // Messages routed over a torus one link at a time: x first, then y, then z, each the shorter way
-// round (upward when both ways are alike). Exact loads for patterns that no axis describes.
+// round (when both ways are alike, up from even and down from odd coordinates). Exact loads for
+// patterns that no axis describes.
 //
 // Example: a ring of 4 chips without wraparound, each sending to the next and the last to the
 // first: the longest route has 3 hops, and every link carries one message.
@@ -21,9 +22,9 @@ class TorusRoutes {
   // One message between two positions of the mesh; none when they are the same.
   void add(std::int64_t source, std::int64_t target);
 
-  [[nodiscard]] std::int64_t busiest() const;                  // messages on the most loaded link
+  [[nodiscard]] std::int64_t busiest() const;  // messages on the most loaded link
   [[nodiscard]] std::int64_t longest() const { return longest_; }  // hops
-  [[nodiscard]] std::vector<int> dimensions() const;           // that carry any message
+  [[nodiscard]] std::vector<int> dimensions() const;               // that carry any message
 
  private:
   [[nodiscard]] std::vector<std::int64_t> coordinates(std::int64_t device) const;

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "strategies/reshard.hpp"
 
 namespace shardsim {
 namespace {
+
+// Bytes that one device sends for parameters and their gradients, then for everything else.
+using Price = std::pair<std::int64_t, std::int64_t>;
 
 // One axis on one factor, as some tensor has it.
 struct Proposal {
@@ -44,14 +48,14 @@ class FactorChoice {
 
   FactorAxes cheapest() {
     FactorAxes best;
-    auto best_price = std::numeric_limits<std::int64_t>::max();
+    Price best_price{std::numeric_limits<std::int64_t>::max(), 0};
     std::vector<std::size_t> choice(conflicts_.size(), 0);
     do {
       FactorAxes factors = take(choice);
       if (conflicts_.empty()) return factors;
-      const std::int64_t bytes = price(factors);
-      if (bytes < best_price) {
-        best_price = bytes;
+      const Price asked = price(factors);
+      if (asked < best_price) {
+        best_price = asked;
         best = std::move(factors);
       }
     } while (next(choice));
@@ -127,18 +131,20 @@ class FactorChoice {
     return false;
   }
 
-  [[nodiscard]] std::int64_t price(const FactorAxes& factors) const {
-    std::int64_t bytes = 0;
+  [[nodiscard]] Price price(const FactorAxes& factors) const {
+    Price asked{0, 0};
     for (const Operand& operand : op_.operands) {
       const Sharding needed = sharding_of(operand.dims, factors, workload_.labels);
-      bytes += wire_bytes(operand, sharding(operand), needed);
+      const bool parameter = tensor(operand).role == TensorRole::parameter;
+      (parameter ? asked.first : asked.second) += wire_bytes(operand, sharding(operand), needed);
     }
     for (const Operand& result : op_.results) {
       Sharding made = sharding_of(result.dims, factors, workload_.labels);
       made.partial = summed_axes(op_, result.dims, factors);
-      bytes += wire_bytes(result, made, sharding(result));
+      const bool parameter = tensor(result).role == TensorRole::parameter_gradient;
+      (parameter ? asked.first : asked.second) += wire_bytes(result, made, sharding(result));
     }
-    return bytes;
+    return asked;
   }
 
   [[nodiscard]] std::int64_t wire_bytes(const Operand& operand, const Sharding& from, const Sharding& to) const {

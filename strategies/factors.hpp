@@ -3,6 +3,8 @@
 // The tensors of an op say what they are split over. Where they agree, that is it. Where two say
 // that one axis splits different factors, every choice is priced by the bytes a device has to send
 // to get the operands there and the results back, and the cheapest is taken (the first of equals).
+// Parameters and their gradients stay where the strategy put them if any choice allows it: their
+// bytes weigh first.
 // A factor in Op::whole is never split.
 //
 // Example, Megatron with sequence parallelism, down_proj in backward: the output's gradient is

@@ -42,17 +42,27 @@ PartialSums::PartialSums(const Workload& workload, const std::vector<Sharding>& 
   }
 }
 
+FactorAxes PartialSums::factors_of(const Op& op) const {
+  FactorAxes factors = choose_factors(workload_, op, shardings_);
+  if (!op.linear) return factors;
+  const AxisList passed = passed_on(op);
+  for (auto& [factor, axes] : factors) {
+    std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, passed); });
+  }
+  return factors;
+}
+
 AxisList PartialSums::made(TensorId tensor) const {
   const Op* op = maker_[index(tensor)];
   if (op == nullptr) return {};
   const auto result = std::find_if(op->results.begin(), op->results.end(),
                                    [&](const Operand& r) { return r.tensor == tensor; });
-  AxisList axes = summed_axes(*op, result->dims, choose_factors(workload_, *op, shardings_));
-  if (!op->linear) return axes;
-  for (const AxisRef& axis : passed_on(*op)) {
-    if (!overlaps_any(axis, axes)) axes.push_back(axis);
+  AxisList axes = summed_axes(*op, result->dims, factors_of(*op));
+  if (op->linear) {
+    const AxisList passed = passed_on(*op);
+    axes.insert(axes.end(), passed.begin(), passed.end());
+    std::sort(axes.begin(), axes.end());
   }
-  std::sort(axes.begin(), axes.end());
   return axes;
 }
 
@@ -62,7 +72,8 @@ AxisList PartialSums::passed_on(const Op& op) const {
   for (const Operand& operand : op.operands) {
     const TensorRole role = workload_.tensors[index(operand.tensor)].role;
     if (role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter) continue;
-    const AxisList other = made(operand.tensor);
+    const bool read_here_only = use_[index(operand.tensor)].readers == 1;
+    const AxisList other = read_here_only ? made(operand.tensor) : AxisList{};
     if (first) common = other;
     std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
     first = false;

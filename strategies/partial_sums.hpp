@@ -19,6 +19,8 @@ class PartialSums {
  public:
   PartialSums(const Workload& workload, const std::vector<Sharding>& shardings);
 
+  // choose_factors, without the axes that a linear op passes on as partial sums.
+  [[nodiscard]] FactorAxes factors_of(const Op& op) const;
   // Axes over which the op that makes `tensor` gives partial sums; empty when no op makes it.
   [[nodiscard]] AxisList made(TensorId tensor) const;
   // Of those, the axes that are left for the reader to carry on.

@@ -129,7 +129,7 @@ class Partitioner {
   }
 
   void visit(const Op& op, BlockPass& pass) {
-    const FactorAxes factors = choose_factors(workload_, op, shardings_);
+    const FactorAxes factors = partial_sums_.factors_of(op);
     if (op.view) {
       visit_view(op, factors, pass);
       return;
@@ -222,7 +222,10 @@ class Partitioner {
     }
     // The loss is for the eye of one device; nobody waits for its sum.
     Sharding target = result.tensor == workload_.loss ? builder_.value(made).sharding : shardings_[index(result.tensor)];
-    if (result.tensor != workload_.loss) target.partial = kept;
+    if (result.tensor != workload_.loss) {
+      target = without(target, kept);
+      target.partial = kept;
+    }
     std::vector<std::string> summed;
     for (const auto& [factor, axes] : factors) {
       for (const AxisRef& axis : axes) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strategies/factors.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -19,9 +21,10 @@ class Propagation {
   }
 
   std::vector<Sharding> run() {
-    settle();
+    settle(/*backwards=*/false);
     speaks_.assign(speaks_.size(), true);
-    settle();
+    settle(/*backwards=*/false);
+    settle(/*backwards=*/true);
     follow_primals();
     return std::move(shardings_);
   }
@@ -34,14 +37,16 @@ class Propagation {
     open_[index(tensor)] = false;
   }
 
-  void settle() {
+  void settle(bool backwards) {
     bool changed = true;
     while (changed) {
       changed = false;
       for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
         const Block& block = workload_.blocks[b];
-        for (const Op& op : block.forward) changed |= visit(op);
-        for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) changed |= visit(*op);
+        for (const Op& op : block.forward) changed |= visit(op, backwards);
+        for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) {
+          changed |= visit(*op, backwards);
+        }
         changed |= tie_carries(b);
       }
     }
@@ -69,7 +74,8 @@ class Propagation {
     return changed;
   }
 
-  bool visit(const Op& op) {
+  bool visit(const Op& op, bool backwards) {
+    const bool both_ways = backwards || op.kind == OpKind::elementwise;
     FactorAxes merged_axes;
     AxisList used;
     const auto hear = [&](const Operand& operand) {
@@ -79,7 +85,9 @@ class Propagation {
       }
     };
     for (const Operand& operand : op.operands) hear(operand);
-    for (const Operand& result : op.results) hear(result);
+    if (both_ways) {
+      for (const Operand& result : op.results) hear(result);
+    }
     for (const LabelId factor : op.whole) merged_axes.erase(factor);
 
     bool changed = false;
@@ -88,7 +96,9 @@ class Propagation {
       const Sharding target = sharding_of(operand.dims, merged_axes, workload_.labels);
       for (std::size_t d = 0; d < target.dims.size(); ++d) changed |= extend(operand.tensor, d, target.dims[d]);
     };
-    for (const Operand& operand : op.operands) tell(operand);
+    if (both_ways) {
+      for (const Operand& operand : op.operands) tell(operand);
+    }
     for (const Operand& result : op.results) tell(result);
     return changed;
   }
@@ -116,10 +126,30 @@ class Propagation {
   }
 
   void follow_primals() {
+    const std::vector<Sharding> made = as_made();
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
-      const TensorId primal = workload_.tensors[t].primal;
-      if (primal != no_tensor) shardings_[t] = shardings_[index(primal)];
+      const Tensor& tensor = workload_.tensors[t];
+      if (tensor.primal == no_tensor) continue;
+      const bool gradient = tensor.role == TensorRole::activation_gradient;
+      shardings_[t] = (gradient ? made : shardings_)[index(tensor.primal)];
     }
+  }
+
+  // How the op that makes a value leaves it, before it is brought to where it is pinned. Partial
+  // sums have to be reduced anyway: they count as brought.
+  [[nodiscard]] std::vector<Sharding> as_made() const {
+    std::vector<Sharding> made = shardings_;
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        const FactorAxes factors = choose_factors(workload_, op, shardings_);
+        for (const Operand& result : op.results) {
+          if (!open_[index(result.tensor)] && summed_axes(op, result.dims, factors).empty()) {
+            made[index(result.tensor)] = sharding_of(result.dims, factors, workload_.labels);
+          }
+        }
+      }
+    }
+    return made;
   }
 
   const Workload& workload_;

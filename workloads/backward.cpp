@@ -1,3 +1,5 @@
+#include <ranges>
+
 #include "workloads/build.hpp"
 #include "workloads/gradient_tape.hpp"
 #include "workloads/rematerialization.hpp"
@@ -8,8 +10,7 @@ void add_backward(Workload& workload, const Rematerialization& rematerialization
   GradientTape tape(workload);
   for (std::size_t b = workload.blocks.size(); b-- > 0;) {
     tape.begin_block(b);
-    const std::vector<Op>& forward = workload.blocks[b].forward;
-    for (auto op = forward.rbegin(); op != forward.rend(); ++op) tape.differentiate(*op);
+    for (const Op& op : std::views::reverse(workload.blocks[b].forward)) tape.differentiate(op);
     tape.end_block();
   }
   rematerialize(workload, rematerialization);

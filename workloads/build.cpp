@@ -29,7 +29,8 @@ const std::vector<Architecture> architectures = {
 
 [[noreturn]] void fail_unsupported(const JsonReader& value) {
   std::vector<std::string> names;
-  for (const Architecture& a : architectures) names.push_back(a.name.empty() ? a.model_type : a.name);
+  for (const Architecture& a : architectures)
+    names.push_back(a.name.empty() ? a.model_type : a.name);
   value.fail(fmt::format("unsupported architecture \"{}\"; supported are {}", value.string(),
                          fmt::join(names, ", ")));
 }
@@ -65,11 +66,13 @@ void check_countable(const Workload& workload, const Place& place) {
         bytes *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
       }
     }
-    total += bytes * static_cast<double>(workload.blocks[static_cast<std::size_t>(tensor.block)].count);
+    total +=
+        bytes * static_cast<double>(workload.blocks[static_cast<std::size_t>(tensor.block)].count);
   }
   if (total > limit) {
-    throw InputError(place, fmt::format("the step's tensors take {:.3g} bytes, more than can be counted",
-                                        total));
+    throw InputError(
+        place,
+        fmt::format("the step's tensors take {:.3g} bytes, more than can be counted", total));
   }
 }
 

@@ -18,9 +18,9 @@
 namespace shardsim {
 
 struct WorkloadOptions {
-  std::int64_t batch = 1;                 // global, in sequences or images per step
-  std::optional<std::int64_t> sequence;   // tokens per sequence; decoders need it, vision models
-                                          // derive it from the image and refuse it
+  std::int64_t batch = 1;                // global, in sequences or images per step
+  std::optional<std::int64_t> sequence;  // tokens per sequence; decoders need it, vision models
+                                         // derive it from the image and refuse it
   DType compute_dtype = DType::bf16;
 };
 
@@ -43,22 +43,22 @@ struct ModelConfig {
 // kept, at the start of the block's backward pass.
 struct Rematerialization {
   enum class Policy { none, full, selective, named };
-  Policy policy = Policy::none;       // full: only what enters a repeated block is kept
-                                      // selective: also the results of matmuls and attention
-  std::vector<std::string> save;      // named: regular expressions (search) on activation names
+  Policy policy = Policy::none;   // full: only what enters a repeated block is kept
+                                  // selective: also the results of matmuls and attention
+  std::vector<std::string> save;  // named: regular expressions (search) on activation names
 };
 // Fills Block::backward for every block. Throws InputError when a name pattern matches nothing.
 void add_backward(Workload& workload, const Rematerialization& rematerialization);
 
 struct OptimizerOptions {
-  std::string kind = "adamw";              // or "sgd" (momentum)
-  DType parameters = DType::bf16;          // as stored between steps
-  DType gradients = DType::bf16;           // as accumulated and reduced
+  std::string kind = "adamw";                // or "sgd" (momentum)
+  DType parameters = DType::bf16;            // as stored between steps
+  DType gradients = DType::bf16;             // as accumulated and reduced
   std::optional<DType> master = DType::f32;  // nothing: the parameters are their own master
   DType moments = DType::f32;
 };
-// Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are the
-// parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; sgd:
+// Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are
+// the parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; sgd:
 // NAME.momentum_buffer), updated in place; its operands are these, then the gradient. The gradient
 // tensor has the compute dtype, as the matmul leaves it; who reduces it casts it to `gradients`.
 // Throws InputError when the kind is unknown.

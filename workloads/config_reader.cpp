@@ -13,12 +13,14 @@ constexpr std::int64_t max_size = std::numeric_limits<std::int32_t>::max();
 
 // Keys of Hugging Face configurations that say nothing about the op graph and come near to some
 // that do.
-const std::vector<std::string> harmless_keys = {
-    "bos_token_id", "eos_token_id", "pad_token_id", "n_ctx", "rope_theta", "rope_scaling", "use_cache"};
+const std::vector<std::string> harmless_keys = {"bos_token_id", "eos_token_id", "pad_token_id",
+                                                "n_ctx",        "rope_theta",   "rope_scaling",
+                                                "use_cache"};
 
 }  // namespace
 
-ConfigReader::ConfigReader(const JsonReader& json, std::vector<std::string> known) : json_(json) {
+ConfigReader::ConfigReader(const JsonReader& json, const std::vector<std::string>& known)
+    : json_(json) {
   for (const auto& [key, value] : json.members()) {
     const auto is_in = [&key = key](const std::vector<std::string>& keys) {
       return std::find(keys.begin(), keys.end(), key) != keys.end();

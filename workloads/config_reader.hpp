@@ -17,7 +17,7 @@ namespace shardsim {
 class ConfigReader {
  public:
   // `known`: every key that the model's reader looks at.
-  ConfigReader(const JsonReader& json, std::vector<std::string> known);
+  ConfigReader(const JsonReader& json, const std::vector<std::string>& known);
 
   [[nodiscard]] const JsonReader& json() const { return json_; }
 

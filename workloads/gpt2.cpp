@@ -18,10 +18,22 @@ struct Gpt2Sizes {
   bool tied = true;
 };
 
-const std::vector<std::string> known_keys = {
-    "architectures", "model_type", "n_embd", "n_layer", "n_head", "n_inner", "n_positions",
-    "vocab_size", "activation_function", "tie_word_embeddings", "reorder_and_upcast_attn",
-    "add_cross_attention", "quantization_config", "resid_pdrop", "embd_pdrop", "attn_pdrop"};
+const std::vector<std::string> known_keys = {"architectures",
+                                             "model_type",
+                                             "n_embd",
+                                             "n_layer",
+                                             "n_head",
+                                             "n_inner",
+                                             "n_positions",
+                                             "vocab_size",
+                                             "activation_function",
+                                             "tie_word_embeddings",
+                                             "reorder_and_upcast_attn",
+                                             "add_cross_attention",
+                                             "quantization_config",
+                                             "resid_pdrop",
+                                             "embd_pdrop",
+                                             "attn_pdrop"};
 
 Gpt2Sizes read_sizes(const ConfigReader& config, std::int64_t sequence) {
   config.require("activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"});
@@ -38,8 +50,10 @@ Gpt2Sizes read_sizes(const ConfigReader& config, std::int64_t sequence) {
   m.tied = config.flag_or("tie_word_embeddings", true);
   config.require_divides("n_embd", m.hidden, "n_head", m.heads);
   if (sequence > m.positions) {
-    config.json().at("n_positions").fail(fmt::format(
-        "the model has {} positions, fewer than the sequence's {} tokens", m.positions, sequence));
+    config.json()
+        .at("n_positions")
+        .fail(fmt::format("the model has {} positions, fewer than the sequence's {} tokens",
+                          m.positions, sequence));
   }
   return m;
 }
@@ -117,9 +131,8 @@ class Gpt2Builder {
                                   {{batch_}, {sequence_}, {qkv_}, {heads_}, {head_dim_}});
     const std::vector<TensorId> parts =
         g_.split({at + "query", at + "key", at + "value"}, fused, qkv_);
-    const TensorId out =
-        g_.attention(at + "attention", parts[0], parts[1], parts[2], head_dim_,
-                     {{sequence_, key_sequence_}}, /*causal=*/true);
+    const TensorId out = g_.attention(at + "attention", parts[0], parts[1], parts[2], head_dim_,
+                                      {{sequence_, key_sequence_}}, /*causal=*/true);
     return conv1d(at + "c_proj", out, {heads_, head_dim_}, {hidden_}, stream());
   }
 

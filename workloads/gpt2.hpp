@@ -1,6 +1,6 @@
-// GPT-2 (Radford et al. 2019): learned positions, LayerNorm with bias, one fused projection for q, k
-// and v, GELU, output weights tied to the embedding. Parameters are named and shaped as in Hugging
-// Face transformers, whose Conv1D stores weights as [in, out]:
+// GPT-2 (Radford et al. 2019): learned positions, LayerNorm with bias, one fused projection for q,
+// k and v, GELU, output weights tied to the embedding. Parameters are named and shaped as in
+// Hugging Face transformers, whose Conv1D stores weights as [in, out]:
 //
 //   transformer.h.{}.attn.c_attn.weight [768, 2304] = [hidden, qkv*heads*head_dim]
 //

@@ -84,19 +84,19 @@ void gelu_rule(const Op& op, GradientTape& tape) {
 }
 
 void cast_rule(const Op& op, GradientTape& tape) {
-  contribute_result(elementwise_op("cast", {arrived(tape, op.results[0])}, 0), op.operands[0], tape);
+  contribute_result(elementwise_op("cast", {arrived(tape, op.results[0])}, 0), op.operands[0],
+                    tape);
 }
 
 void mean_rule(const Op& op, GradientTape& tape) {
-  contribute_result(
-      elementwise_op("mean_backward", {arrived(tape, op.results[0])}, multiply_flops),
-      op.operands[0], tape);
+  contribute_result(elementwise_op("mean_backward", {arrived(tape, op.results[0])}, multiply_flops),
+                    op.operands[0], tape);
 }
 
 // The rotation the other way round: only the tables are read.
 void rope_rule(const Op& op, GradientTape& tape) {
-  Op back = elementwise_op("rope_backward",
-                           {arrived(tape, op.results[0]), op.operands[1], op.operands[2]}, rope_flops);
+  Op back = elementwise_op(
+      "rope_backward", {arrived(tape, op.results[0]), op.operands[1], op.operands[2]}, rope_flops);
   back.whole = op.whole;
   contribute_result(std::move(back), op.operands[0], tape);
 }

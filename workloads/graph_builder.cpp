@@ -31,7 +31,6 @@ GraphBuilder::Dims renamed(GraphBuilder::Dims dims,
   return dims;
 }
 
-
 }  // namespace
 
 GraphBuilder::GraphBuilder(std::string model, DType compute_dtype) : compute_dtype_(compute_dtype) {
@@ -210,9 +209,8 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
   op.kind = OpKind::attention;
   op.function = "attention";
   op.name = name;
-  op.operands = {whole_of(q),
-                 {k, renamed(at(k).dims, key_labels)},
-                 {v, renamed(at(v).dims, key_labels)}};
+  op.operands = {
+      whole_of(q), {k, renamed(at(k).dims, key_labels)}, {v, renamed(at(v).dims, key_labels)}};
   for (const auto& [from, to] : key_labels) op.whole.push_back(to);
   op.whole.push_back(head_dim);
   op.flops_per_point = attention_flops;

@@ -22,13 +22,30 @@ struct LlamaSizes {
   bool head_norms = false;  // Qwen3's q_norm and k_norm
 };
 
-const std::vector<std::string> known_keys = {
-    "architectures", "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads",
-    "num_key_value_heads", "head_dim", "intermediate_size", "vocab_size", "tie_word_embeddings",
-    "hidden_act", "attention_bias", "mlp_bias", "attention_dropout", "sliding_window",
-    "use_sliding_window", "layer_types", "partial_rotary_factor", "quantization_config",
-    "num_local_experts", "num_experts", "max_position_embeddings", "max_window_layers",
-    "num_experts_per_tok"};
+const std::vector<std::string> known_keys = {"architectures",
+                                             "model_type",
+                                             "hidden_size",
+                                             "num_hidden_layers",
+                                             "num_attention_heads",
+                                             "num_key_value_heads",
+                                             "head_dim",
+                                             "intermediate_size",
+                                             "vocab_size",
+                                             "tie_word_embeddings",
+                                             "hidden_act",
+                                             "attention_bias",
+                                             "mlp_bias",
+                                             "attention_dropout",
+                                             "sliding_window",
+                                             "use_sliding_window",
+                                             "layer_types",
+                                             "partial_rotary_factor",
+                                             "quantization_config",
+                                             "num_local_experts",
+                                             "num_experts",
+                                             "max_position_embeddings",
+                                             "max_window_layers",
+                                             "num_experts_per_tok"};
 
 void refuse_what_is_not_built(const ConfigReader& config) {
   config.require("hidden_act", {"silu"});
@@ -41,7 +58,8 @@ void refuse_what_is_not_built(const ConfigReader& config) {
   if (const auto layers = config.json().find("layer_types")) {
     for (const JsonReader& layer : layers->elements()) {
       if (layer.string() != "full_attention") {
-        layer.fail(fmt::format("\"{}\" is not supported; supported is full_attention", layer.string()));
+        layer.fail(
+            fmt::format("\"{}\" is not supported; supported is full_attention", layer.string()));
       }
     }
   }
@@ -132,7 +150,8 @@ class LlamaBuilder {
     const Dim key_rows{kv_heads_, head_dim_};
     const GraphBuilder::Dims query{{batch_}, {sequence_}, {kv_heads_}, {group_}, {head_dim_}};
     const GraphBuilder::Dims key{{batch_}, {sequence_}, {kv_heads_}, {head_dim_}};
-    const auto project = [&](const std::string& name, const Dim& rows, const GraphBuilder::Dims& to) {
+    const auto project = [&](const std::string& name, const Dim& rows,
+                             const GraphBuilder::Dims& to) {
       return g_.linear(at + name, x, g_.parameter(at + name + ".weight", {rows, {hidden_}}), to);
     };
     TensorId q = project("q_proj", query_rows, query);
@@ -157,11 +176,11 @@ class LlamaBuilder {
   TensorId mlp(TensorId x) {
     const std::string at = "model.layers.{}.mlp.";
     const GraphBuilder::Dims wide{{batch_}, {sequence_}, {ffn_}};
-    const TensorId gate =
-        g_.linear(at + "gate_proj", x, g_.parameter(at + "gate_proj.weight", {{ffn_}, {hidden_}}), wide);
+    const TensorId gate = g_.linear(
+        at + "gate_proj", x, g_.parameter(at + "gate_proj.weight", {{ffn_}, {hidden_}}), wide);
     const TensorId activated = g_.elementwise("silu", at + "act_fn", {gate});
-    const TensorId up =
-        g_.linear(at + "up_proj", x, g_.parameter(at + "up_proj.weight", {{ffn_}, {hidden_}}), wide);
+    const TensorId up = g_.linear(at + "up_proj", x,
+                                  g_.parameter(at + "up_proj.weight", {{ffn_}, {hidden_}}), wide);
     const TensorId product = g_.elementwise("multiply", at + "product", {activated, up});
     return g_.linear(at + "down_proj", product,
                      g_.parameter(at + "down_proj.weight", {{hidden_}, {ffn_}}), stream());

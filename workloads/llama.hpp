@@ -1,6 +1,6 @@
-// Llama and its kin: LlamaForCausalLM (Touvron et al. 2023, arXiv:2302.13971; 3.1: arXiv:2407.21783)
-// and Qwen3ForCausalLM, which normalizes every head of q and k. Parameters are named and shaped as
-// in Hugging Face transformers.
+// Llama and its kin: LlamaForCausalLM (Touvron et al. 2023, arXiv:2302.13971; 3.1:
+// arXiv:2407.21783) and Qwen3ForCausalLM, which normalizes every head of q and k. Parameters are
+// named and shaped as in Hugging Face transformers.
 //
 // One layer, with the labels of what it makes (b batch, s sequence, k kv_heads, g group):
 //

@@ -22,7 +22,8 @@ std::string model_name(const fs::path& path) {
 // The file that `name` means from `directory`: itself, with .json, or its config.json.
 std::optional<fs::path> find_file(const std::string& name, const fs::path& directory) {
   const fs::path path = directory / name;
-  for (const fs::path& candidate : {path, fs::path(path.string() + ".json"), path / "config.json"}) {
+  for (const fs::path& candidate :
+       {path, fs::path(path.string() + ".json"), path / "config.json"}) {
     std::error_code unreadable;
     if (fs::is_regular_file(candidate, unreadable)) return candidate;
   }

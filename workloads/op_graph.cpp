@@ -82,7 +82,8 @@ std::vector<LabelId> factors(const Op& op) {
     for (const Operand& operand : operands) {
       for (const Dim& dim : operand.dims) {
         for (const LabelId label : dim) {
-          if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+          if (std::find(labels.begin(), labels.end(), label) == labels.end())
+            labels.push_back(label);
         }
       }
     }

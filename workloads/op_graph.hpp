@@ -48,8 +48,8 @@ struct Label {
 using Dim = std::vector<LabelId>;
 
 enum class TensorRole : std::uint8_t {
-  input,               // given each step: token ids, images, labels
-  constant,            // rotary tables and the like, on every device
+  input,     // given each step: token ids, images, labels
+  constant,  // rotary tables and the like, on every device
   parameter,
   activation,
   activation_gradient,
@@ -60,9 +60,9 @@ enum class TensorRole : std::uint8_t {
 struct Tensor {
   std::string name;  // parameters: the framework's, with "{}" for the layer
   TensorRole role = TensorRole::activation;
-  DType dtype = DType::bf16;  // parameters: the dtype that ops compute with
-  std::vector<Dim> dims;      // empty: a scalar
-  int block = 0;              // where it is made, or for inputs and parameters first used
+  DType dtype = DType::bf16;    // parameters: the dtype that ops compute with
+  std::vector<Dim> dims;        // empty: a scalar
+  int block = 0;                // where it is made, or for inputs and parameters first used
   TensorId primal = no_tensor;  // gradients and optimizer state: of which tensor; recomputed
                                 // activations: the forward tensor they repeat
 };
@@ -74,11 +74,19 @@ struct Operand {
   std::vector<Dim> dims;
 };
 
-enum class OpKind : std::uint8_t { einsum, elementwise, norm, attention, lookup, softmax_loss, optimizer };
+enum class OpKind : std::uint8_t {
+  einsum,
+  elementwise,
+  norm,
+  attention,
+  lookup,
+  softmax_loss,
+  optimizer
+};
 
 // A small tensor that must be reduced over the devices when one of `over` is sharded.
 struct Statistic {
-  std::string name;           // "sum of squares", "maximum", ...
+  std::string name;  // "sum of squares", "maximum", ...
   std::vector<LabelId> over;
   std::vector<LabelId> dims;  // its own dimensions
   DType dtype = DType::f32;
@@ -96,7 +104,7 @@ struct Op {
   bool linear = false;    // in its activations and gradients: partial sums of them may pass through
   bool in_place = false;  // results[i] takes the storage of operands[i]
   bool view = false;      // results lie within the storage of operands[0]: no work, no memory
-  bool recompute = false; // repeats a forward op in the backward pass
+  bool recompute = false;      // repeats a forward op in the backward pass
   double flops_per_point = 0;  // operations per point of the space that all its factors span
   double work_fraction = 1;    // part of that space really computed: 0.5 under a causal mask
 };
@@ -104,7 +112,7 @@ struct Op {
 struct Block {
   std::string name;  // "model.layers.{}"; the unit that FSDP wraps
   std::int64_t count = 1;
-  std::vector<TensorId> carries_in;   // empty in the first block
+  std::vector<TensorId> carries_in;  // empty in the first block
   std::vector<TensorId> carries_out;
   std::vector<Op> forward;
   std::vector<Op> backward;   // filled by add_backward, in execution order
@@ -117,8 +125,8 @@ struct Workload {
   std::vector<Tensor> tensors;
   std::vector<Block> blocks;
   TensorId loss = no_tensor;
-  std::int64_t tokens = 0;  // per step; 0 where the notion has no meaning (images)
-  std::int64_t examples = 0;  // sequences or images per step
+  std::int64_t tokens = 0;         // per step; 0 where the notion has no meaning (images)
+  std::int64_t examples = 0;       // sequences or images per step
   std::vector<std::string> notes;  // what of the model's description is left out, for the reader
 
   [[nodiscard]] std::vector<std::int64_t> shape(const std::vector<Dim>& dims) const;

@@ -27,8 +27,9 @@ const OptimizerKind& kind_of(const std::string& name) {
     if (kind.name == name) return kind;
     names.push_back(kind.name);
   }
-  throw InputError({"", "/workload/optimizer"}, fmt::format("unknown optimizer \"{}\"; known are {}", name,
-                                                  fmt::join(names, ", ")));
+  throw InputError(
+      {"", "/workload/optimizer"},
+      fmt::format("unknown optimizer \"{}\"; known are {}", name, fmt::join(names, ", ")));
 }
 
 // The gradient that is complete: the last one made for the parameter.
@@ -45,7 +46,8 @@ TensorId gradient_of(const Workload& workload, TensorId parameter) {
 
 Operand add_state(Workload& workload, TensorId parameter, const std::string& name, DType dtype) {
   const Tensor& of = workload.tensors[static_cast<std::size_t>(parameter)];
-  Tensor state{of.name + "." + name, TensorRole::optimizer_state, dtype, of.dims, of.block, parameter};
+  Tensor state{
+      of.name + "." + name, TensorRole::optimizer_state, dtype, of.dims, of.block, parameter};
   workload.tensors.push_back(std::move(state));
   const auto id = static_cast<TensorId>(workload.tensors.size() - 1);
   return {id, workload.tensors.back().dims};

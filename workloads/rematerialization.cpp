@@ -64,8 +64,9 @@ class Rematerializer {
         }
       }
       if (!matched) {
-        throw InputError(place, fmt::format("pattern \"{}\" matches no activation of a repeated block",
-                                            expressions[i]));
+        throw InputError(place,
+                         fmt::format("pattern \"{}\" matches no activation of a repeated block",
+                                     expressions[i]));
       }
     }
   }
@@ -76,8 +77,9 @@ class Rematerializer {
     const bool first = pattern.search(instance_name(name, 0));
     for (std::int64_t i = 1; i < instances; ++i) {
       if (pattern.search(instance_name(name, i)) == first) continue;
-      throw InputError(place, fmt::format("the pattern tells {} and {} apart, which is not supported",
-                                          instance_name(name, 0), instance_name(name, i)));
+      throw InputError(place,
+                       fmt::format("the pattern tells {} and {} apart, which is not supported",
+                                   instance_name(name, 0), instance_name(name, i)));
     }
     return first;
   }
@@ -135,7 +137,8 @@ class Rematerializer {
       fresh.primal = result.tensor;
       workload_.tensors.push_back(std::move(fresh));
       const auto id = static_cast<TensorId>(workload_.tensors.size() - 1);
-      if (const auto known = repeated.find(result.tensor); known != repeated.end()) known->second = id;
+      if (const auto known = repeated.find(result.tensor); known != repeated.end())
+        known->second = id;
       result.tensor = id;
     }
     return op;

@@ -78,15 +78,14 @@ class VitBuilder {
 
   void embed() {
     g_.begin_block("embedding");
-    const TensorId image = g_.input(
-        "image", g_.compute_dtype(),
-        {{batch_}, {rows_, patch_height_}, {cols_, patch_width_}, {channels_}});
-    const TensorId kernel = g_.parameter(
-        "params/embedding/kernel", {{patch_height_}, {patch_width_}, {channels_}, {hidden_}});
+    const TensorId image =
+        g_.input("image", g_.compute_dtype(),
+                 {{batch_}, {rows_, patch_height_}, {cols_, patch_width_}, {channels_}});
+    const TensorId kernel = g_.parameter("params/embedding/kernel",
+                                         {{patch_height_}, {patch_width_}, {channels_}, {hidden_}});
     const TensorId bias = g_.parameter("params/embedding/bias", {{hidden_}});
     const TensorId patches = g_.linear("embedding", image, kernel, stream(), bias);
-    const TensorId positions =
-        g_.parameter("params/pos_embedding", {{one_}, tokens(), {hidden_}});
+    const TensorId positions = g_.parameter("params/pos_embedding", {{one_}, tokens(), {hidden_}});
     g_.carry_out(g_.elementwise("add", "positions", {patches, positions}));
   }
 
@@ -125,9 +124,8 @@ class VitBuilder {
     const TensorId query = project("query");
     const TensorId key = project("key");
     const TensorId value = project("value");
-    const TensorId out =
-        g_.attention(at + "attention", query, key, value, head_dim_,
-                     {{rows_, key_rows_}, {cols_, key_cols_}}, /*causal=*/false);
+    const TensorId out = g_.attention(at + "attention", query, key, value, head_dim_,
+                                      {{rows_, key_rows_}, {cols_, key_cols_}}, /*causal=*/false);
     return dense(at + "out", out, {{heads_}, {head_dim_}}, {{hidden_}}, stream());
   }
 
@@ -141,9 +139,11 @@ class VitBuilder {
 
   TensorId head() {
     g_.begin_block("head");
-    const TensorId x = norm("Transformer/encoder_norm", g_.carry_in("Transformer/encoder_norm/input"));
+    const TensorId x =
+        norm("Transformer/encoder_norm", g_.carry_in("Transformer/encoder_norm/input"));
     const TensorId pooled = g_.mean("pool", x, {{batch_}, {hidden_}});
-    const TensorId logits = dense("head", pooled, {{hidden_}}, {{classes_}}, {{batch_}, {classes_}});
+    const TensorId logits =
+        dense("head", pooled, {{hidden_}}, {{classes_}}, {{batch_}, {classes_}});
     const TensorId labels = g_.input("labels", DType::i64, {{batch_}});
     return g_.cross_entropy(g_.cast("loss.logits", logits, DType::f32), labels, classes_);
   }

@@ -184,7 +184,7 @@ const shardsim = (() => {
         })),
       },
       // Room for the text at the end of the longest bar.
-      options: options(unit, format, largest * (extra.texts ? 1.6 : 1.15), plugins),
+      options: options(unit, format, largest * (extra.texts ? 1.9 : 1.15), plugins),
       plugins: extra.capacities ? [totals, capacityMarks] : [totals],
     });
   }

@@ -5,7 +5,7 @@
 
 (() => {
   const { data, timeUnits, color, formatBytes, formatSeconds, axisUnit, onAppearance } = shardsim;
-  const gutter = 112;  // left of the lanes, for their names
+  const gutter = 136;  // left of the lanes, for their names
   const edge = 12;     // right of them
   const axisHeight = 22;
   const laneHeight = 24;
@@ -45,7 +45,10 @@
       this.height = axisHeight;
       for (const one of this.timeline.classes) {
         one.lanes = this.height;
-        this.height += laneHeight * one.streams.length + gap;
+        // A stream without work needs no lane.
+        const used = new Set(one.segments.map((segment) => segment[2]));
+        one.shown = one.streams.map((_, index) => index).filter((index) => used.has(index));
+        this.height += laneHeight * one.shown.length + gap;
         one.graph = this.height;
         if (one.memory.length > 0) this.height += memoryHeight + gap;
       }
@@ -199,16 +202,17 @@
     drawLanes(ctx, one) {
       const colors = data.kinds.map((_, index) => color(this.kindVariable(index)));
       const several = this.timeline.classes.length > 1;
-      one.streams.forEach((stream, index) => {
-        const y = one.lanes + laneHeight * index;
+      one.shown.forEach((stream, lane) => {
+        const y = one.lanes + laneHeight * lane;
         ctx.fillStyle = color("ink");
         ctx.textAlign = "left";
-        const text = several ? `${one.name}: ${stream}` : stream;
+        const name = one.streams[stream];
+        const text = several ? `${one.name}: ${name}` : name;
         ctx.fillText(text, 0, y + laneHeight / 2, gutter - 8);
         ctx.fillStyle = color("grid");
         ctx.fillRect(gutter, y + laneHeight - 2, this.plot, 1);
       });
-      this.clip(ctx, one.lanes, laneHeight * one.streams.length, () => {
+      this.clip(ctx, one.lanes, laneHeight * one.shown.length, () => {
         for (const segment of one.segments) this.drawSegment(ctx, one, segment, colors);
       });
     }
@@ -218,7 +222,7 @@
       if (start > this.to || start + length < this.from) return;
       const x = this.x(start);
       const width = Math.max(0.6, this.x(start + length) - x);
-      const y = one.lanes + laneHeight * stream + 2;
+      const y = one.lanes + laneHeight * one.shown.indexOf(stream) + 2;
       ctx.fillStyle = colors[kind];
       // A hairline between neighbours, where there is room for one.
       ctx.fillRect(x, y, width > 3 ? width - 1 : width, laneHeight - 5);
@@ -344,17 +348,19 @@
     textAt(time, y) {
       for (const one of this.timeline.classes) {
         const lane = Math.floor((y - one.lanes) / laneHeight);
-        if (lane >= 0 && lane < one.streams.length) return this.segmentText(one, lane, time);
-        const in_graph = y >= one.graph && y < one.graph + memoryHeight;
-        if (in_graph && one.memory.length > 0) return this.memoryText(one, time);
+        if (lane >= 0 && lane < one.shown.length) {
+          return this.segmentText(one, one.shown[lane], time);
+        }
+        const inGraph = y >= one.graph && y < one.graph + memoryHeight;
+        if (inGraph && one.memory.length > 0) return this.memoryText(one, time);
       }
       return "";
     }
 
-    segmentText(one, lane, time) {
+    segmentText(one, wanted, time) {
       const pixel = (this.to - this.from) / this.plot;
       const found = one.segments.find(([start, length, stream]) =>
-        stream === lane && time >= start - pixel && time <= start + length + pixel);
+        stream === wanted && time >= start - pixel && time <= start + length + pixel);
       if (!found) return "";
       const [start, length, , kind, , , tasks, busy] = found;
       const lines = [nameOf(this.timeline, found), data.kinds[kind],

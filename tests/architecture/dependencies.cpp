@@ -24,12 +24,14 @@ struct Checker {
                     " (level " + std::to_string(to_level) + ")");
   }
 
-  void includes(const std::string& room, const std::string& line, const std::string& where) {
+  void includes(const std::string& room, const fs::path& folder, const std::string& line,
+                const std::string& where) {
     static const std::regex include_line(R"re(^\s*#\s*include\s+"([^"]+)".*)re");
     std::smatch match;
     if (!std::regex_match(line, match, include_line)) return;
     const std::string path = match[1];
     const std::size_t slash = path.find('/');
+    if (slash == std::string::npos && fs::exists(folder / path)) return;  // beside it
     if (slash == std::string::npos) {
       found.push_back(where + ": \"" + path + "\" does not say its room");
     } else if (!levels.contains(path.substr(0, slash))) {
@@ -93,7 +95,7 @@ std::vector<std::string> violations(const fs::path& root, const Levels& levels) 
       std::istringstream lines(text_of(path));
       int number = 0;
       for (std::string line; std::getline(lines, line);) {
-        checker.includes(room, line, file + ":" + std::to_string(++number));
+        checker.includes(room, path.parent_path(), line, file + ":" + std::to_string(++number));
       }
     }
   }

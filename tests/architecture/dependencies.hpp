@@ -1,5 +1,6 @@
 // Which room depends on which, read from the sources: a line `#include "room/..."` in any .cpp or
-// .hpp file, and in any CMakeLists.txt the names after ROOMS and the targets shardsim::room.
+// .hpp file, and in any CMakeLists.txt the names after ROOMS and the targets shardsim::room. A
+// header beside the file that includes it needs no room.
 #pragma once
 
 #include <filesystem>

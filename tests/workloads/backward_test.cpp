@@ -46,8 +46,9 @@ TEST_CASE("GPT-2 keeps 32 h + 4 a + 16 bytes per token and layer") {
   const Workload w = training_graph("gpt2", 8, 1024);
   CHECK(kept_bytes(w, block_of(w, "transformer.h.{}")) == 8 * 1024 * expected);
   // tests/golden/torch/fsdp/gpt2-w8.json, "activation" after_forward: 4,093,452,584. There mean and
-  // rstd of the 25 norms are bf16, as PyTorch makes them on a CPU (4 bytes less per token each); on a
-  // GPU they are fp32. And position ids count there (8192), 24 per layer of random state, 8 of loss.
+  // rstd of the 25 norms are bf16, as PyTorch makes them on a CPU (4 bytes less per token each); on
+  // a GPU they are fp32. And position ids count there (8192), 24 per layer of random state, 8 of
+  // loss.
   CHECK(kept_bytes(w) == 4'093'452'584 + 25 * 4 * 8192 - 1024 * 8 - 12 * 24 - 8);
 }
 
@@ -107,7 +108,8 @@ TEST_CASE("Tied embeddings get one gradient per block, added where the second ap
 }
 
 TEST_CASE("The loss is reduced over shards of the vocabulary three times, in forward only") {
-  // PyTorch's loss_parallel: all-reduces of the maximum, the sum and the picked logit, fp32 per token.
+  // PyTorch's loss_parallel: all-reduces of the maximum, the sum and the picked logit, fp32 per
+  // token.
   const Workload w = training_graph("llama-3.1-8b", 2, 128);
   const Block& head = block_of(w, "head");
   std::vector<std::string> reduced;

@@ -36,14 +36,17 @@ struct TemporaryDirectory {
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
   ~TemporaryDirectory() { fs::remove_all(path); }
-  void write(const std::string& name) const { std::ofstream(path / name) << shipped("gpt2").dump(); }
+  void write(const std::string& name) const {
+    std::ofstream(path / name) << shipped("gpt2").dump();
+  }
 };
 
 }  // namespace
 
 TEST_CASE("Shipped models go by their name alone, with or without .json") {
   CHECK(shipped_models() == std::vector<std::string>{"llama-3.1-8b", "llama-3.1-70b",
-                                                     "llama-3.1-405b", "qwen3-1.7b", "gpt2", "vit-b16"});
+                                                     "llama-3.1-405b", "qwen3-1.7b", "gpt2",
+                                                     "vit-b16"});
   for (const char* name : {"gpt2", "gpt2.json", "configs/gpt2.json"}) {
     const ModelConfig config = load_model_config(name, "/nowhere", {});
     CHECK(config.name == "gpt2");
@@ -102,7 +105,7 @@ TEST_CASE("Sizes are needed and must be sizes") {
   CHECK(hidden(0) == "m.json: /hidden_size: 0" + range);
   CHECK(hidden(-1) == "m.json: /hidden_size: -1" + range);
   CHECK(hidden(9223372036854775808ULL) == "m.json: /hidden_size: 9223372036854775808" + range);
-  CHECK(hidden("4096") == "m.json: /hidden_size: expected a number, found a string");
+  CHECK(hidden("4096") == "m.json: /hidden_size: expected an integer, found a string");
 }
 
 TEST_CASE("A key that is nearly one that matters is a typo, others are passed over") {
@@ -114,7 +117,8 @@ TEST_CASE("A key that is nearly one that matters is a typo, others are passed ov
   real.update(parse_json(R"({"bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009],
     "initializer_range": 0.02, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
     "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}, "torch_dtype": "bfloat16",
-    "attention_dropout": 0.0, "transformers_version": "4.43.0", "use_cache": true})", "real"));
+    "attention_dropout": 0.0, "transformers_version": "4.43.0", "use_cache": true})",
+                         "real"));
   CHECK(error_of(real).empty());
   CHECK(error_of(with(shipped("gpt2"), "n_ctx", 1024)).empty());
 }
@@ -130,7 +134,8 @@ TEST_CASE("What would change the graph and is not built is refused") {
   CHECK(llama("sliding_window", 4096) == "m.json: /sliding_window: is not supported");
   CHECK(llama("num_local_experts", 8) == "m.json: /num_local_experts: is not supported");
   CHECK(llama("layer_types", {"sliding_attention"}) ==
-        "m.json: /layer_types/0: \"sliding_attention\" is not supported; supported is full_attention");
+        "m.json: /layer_types/0: \"sliding_attention\" is not supported; supported is "
+        "full_attention");
   CHECK(llama("num_key_value_heads", 7) ==
         "m.json: num_attention_heads 32 is not a multiple of num_key_value_heads 7");
   CHECK(llama("head_dim", 127) == "m.json: head_dim 127 is odd: rotary embedding turns pairs");
@@ -141,7 +146,8 @@ TEST_CASE("What would change the graph and is not built is refused") {
   CHECK(error_of(with(shipped("qwen3-1.7b"), "sliding_window", 4096)).empty());
 }
 
-TEST_CASE("Without head_dim it is hidden_size / heads, without kv heads there are as many as heads") {
+TEST_CASE(
+    "Without head_dim it is hidden_size / heads, without kv heads there are as many as heads") {
   Json json = shipped("llama-3.1-8b");
   json.erase("num_key_value_heads");
   const Workload w = build_workload({"m", "m.json", json}, {1, 16, DType::bf16});
@@ -153,8 +159,9 @@ TEST_CASE("Without head_dim it is hidden_size / heads, without kv heads there ar
 TEST_CASE("Decoders need a sequence, GPT-2 no longer than its positions; images have none") {
   CHECK(error_of(shipped("gpt2"), std::nullopt) ==
         "m.json: a sequence length is needed: this model reads tokens");
-  CHECK(error_of(shipped("gpt2"), 1025) ==
-        "m.json: /n_positions: the model has 1024 positions, fewer than the sequence's 1025 tokens");
+  CHECK(
+      error_of(shipped("gpt2"), 1025) ==
+      "m.json: /n_positions: the model has 1024 positions, fewer than the sequence's 1025 tokens");
   CHECK(error_of(shipped("vit-b16"), 196) ==
         "m.json: a sequence length was given: this model derives it from the image");
   CHECK(forward_graph("llama-3.1-8b", 3, 128).tokens == 3 * 128);
@@ -170,7 +177,8 @@ TEST_CASE("A ViT's patches tile its image, and it pools by the mean") {
         "m.json: /patch_size: expected two sizes, found 1");
   CHECK(error_of(with(vit, "pool_type", "map"), std::nullopt) ==
         "m.json: /pool_type: \"map\" is not supported; supported is gap");
-  CHECK(error_of(with(vit, "dropout", 0.1), std::nullopt).starts_with("m.json: unknown key \"dropout\""));
+  CHECK(error_of(with(vit, "dropout", 0.1), std::nullopt)
+            .starts_with("m.json: unknown key \"dropout\""));
 }
 
 TEST_CASE("Dropout is left out and a note says so") {

@@ -66,7 +66,8 @@ inline std::set<std::string> names(const Workload& w, const std::set<TensorId>& 
 }
 
 // Ops of a list with the given function.
-inline std::vector<const Op*> with_function(const std::vector<Op>& ops, const std::string& function) {
+inline std::vector<const Op*> with_function(const std::vector<Op>& ops,
+                                            const std::string& function) {
   std::vector<const Op*> found;
   for (const Op& op : ops) {
     if (op.function == function) found.push_back(&op);

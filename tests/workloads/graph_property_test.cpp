@@ -1,6 +1,6 @@
 // Laws that hold for the training graph of every model, whatever its sizes.
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include <functional>
 
@@ -73,7 +73,8 @@ TEST_CASE("Values are made once, and before they are read") {
     std::vector<bool> there(w.tensors.size());
     for (std::size_t t = 0; t < w.tensors.size(); ++t) {
       const TensorRole role = w.tensors[t].role;
-      there[t] = role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter;
+      there[t] = role == TensorRole::input || role == TensorRole::constant ||
+                 role == TensorRole::parameter;
     }
     const auto arrive = [&](TensorId tensor) {
       RC_ASSERT(!there[static_cast<std::size_t>(tensor)]);
@@ -81,7 +82,8 @@ TEST_CASE("Values are made once, and before they are read") {
     };
     const auto walk = [&](const std::vector<Op>& ops) {
       for (const Op& op : ops) {
-        for (const Operand& operand : op.operands) RC_ASSERT(there[static_cast<std::size_t>(operand.tensor)]);
+        for (const Operand& operand : op.operands)
+          RC_ASSERT(there[static_cast<std::size_t>(operand.tensor)]);
         for (const Operand& result : op.results) arrive(result.tensor);
       }
     };
@@ -94,7 +96,8 @@ TEST_CASE("Values are made once, and before they are read") {
         // The gradient of what the block carries out comes from the block after it; nothing in the
         // block makes it.
         const bool entering = w.tensors[t].role == TensorRole::activation_gradient &&
-                              std::count(block->carries_out.begin(), block->carries_out.end(), w.tensors[t].primal) > 0;
+                              std::count(block->carries_out.begin(), block->carries_out.end(),
+                                         w.tensors[t].primal) > 0;
         if (entering) arrive(static_cast<TensorId>(t));
       }
       walk(block->backward);
@@ -119,7 +122,8 @@ TEST_CASE("A gradient looks like what it is the gradient of") {
     for (const Tensor& tensor : w.tensors) {
       if (tensor.primal == no_tensor) continue;
       RC_ASSERT(tensor.dims == at(w, tensor.primal).dims);
-      if (tensor.role != TensorRole::optimizer_state) RC_ASSERT(tensor.dtype == at(w, tensor.primal).dtype);
+      if (tensor.role != TensorRole::optimizer_state)
+        RC_ASSERT(tensor.dtype == at(w, tensor.primal).dtype);
     }
   });
 }
@@ -200,7 +204,8 @@ TEST_CASE("Rematerialization changes neither gradients nor the model's operation
       return ops;
     };
     const Workload none = graph(Rematerialization::Policy::none);
-    for (const auto policy : {Rematerialization::Policy::full, Rematerialization::Policy::selective}) {
+    for (const auto policy :
+         {Rematerialization::Policy::full, Rematerialization::Policy::selective}) {
       const Workload w = graph(policy);
       RC_ASSERT(own_ops(w) == own_ops(none));
       RC_ASSERT(model_flops(w) == model_flops(none));

@@ -19,7 +19,8 @@ using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 
 fs::path golden_directory() {
   const char* elsewhere = std::getenv("SHARDSIM_GOLDEN_DIR");
-  return elsewhere != nullptr ? fs::path(elsewhere) : fs::path(SHARDSIM_SOURCE_DIR) / "tests/golden";
+  return elsewhere != nullptr ? fs::path(elsewhere)
+                              : fs::path(SHARDSIM_SOURCE_DIR) / "tests/golden";
 }
 
 // Every instance of every parameter.
@@ -82,8 +83,8 @@ void compare_folder(const char* folder, const Expected& expected, const Graph& g
       const auto found = made.find(name);
       passed += found != made.end() && found->second == shape ? 1 : 0;
     }
-    std::cout << file.filename().string() << ": " << passed << " passed, "
-              << wanted.size() - passed << " failed\n";
+    std::cout << file.filename().string() << ": " << passed << " passed, " << wanted.size() - passed
+              << " failed\n";
     CHECK(made == wanted);
   }
 }

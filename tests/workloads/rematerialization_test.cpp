@@ -43,8 +43,8 @@ TEST_CASE("selective repeats no matmul and no attention") {
   // logsumexp 4 a. The down projection's result is in nobody's way: the next layer's input.
   const Workload w = training_graph("llama-3.1-8b", 1, 1024, {Policy::selective, {}});
   const Block& layer = block_of(w, "model.layers.{}");
-  CHECK(recomputed_functions(layer) ==
-        std::vector<std::string>{"rms_norm", "rope", "rope", "add", "rms_norm", "silu", "multiply"});
+  CHECK(recomputed_functions(layer) == std::vector<std::string>{"rms_norm", "rope", "rope", "add",
+                                                                "rms_norm", "silu", "multiply"});
   CHECK(kept_bytes(w, layer) == 1024 * (4 * 2 * 4096 + 4 * 1024 + 4 * 14336 + 4 * 32));
 }
 
@@ -81,17 +81,19 @@ TEST_CASE("Repeated values say what they repeat and come before the first gradie
 TEST_CASE("Expressions that cannot be meant are errors") {
   Workload w = forward_graph("gpt2", 1, 128);
   const auto add = [&](const char* expression) { add_backward(w, {Policy::named, {expression}}); };
-  CHECK_THROWS_WITH(add("q_proj"),
-                    "/workload/rematerialization/save/0: pattern \"q_proj\" matches no activation of "
-                    "a repeated block");
+  CHECK_THROWS_WITH(
+      add("q_proj"),
+      "/workload/rematerialization/save/0: pattern \"q_proj\" matches no activation of "
+      "a repeated block");
   w = forward_graph("gpt2", 1, 128);
   CHECK_THROWS_WITH(add("lm_head"),
                     "/workload/rematerialization/save/0: pattern \"lm_head\" matches no activation "
                     "of a repeated block");
   w = forward_graph("gpt2", 1, 128);
-  CHECK_THROWS_WITH(add(R"(h\.3\.attn\.c_attn)"),
-                    "/workload/rematerialization/save/0: the pattern tells transformer.h.0.attn.c_attn "
-                    "and transformer.h.3.attn.c_attn apart, which is not supported");
+  CHECK_THROWS_WITH(
+      add(R"(h\.3\.attn\.c_attn)"),
+      "/workload/rematerialization/save/0: the pattern tells transformer.h.0.attn.c_attn "
+      "and transformer.h.3.attn.c_attn apart, which is not supported");
   w = forward_graph("gpt2", 1, 128);
   CHECK_THROWS_AS(add("("), InputError);
 }

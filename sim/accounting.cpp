@@ -1,0 +1,230 @@
+#include "sim/accounting.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace shardsim {
+namespace {
+
+// One row per kind, axes and group size; where the work of collectives and transfers is counted.
+struct Rows {
+  std::vector<CommunicationRow> rows;
+  std::vector<std::vector<std::string>> reasons;  // by row, as they come
+  std::vector<std::size_t> of_collective;         // row by index into Plan::collectives
+  std::size_t of_transfers = 0;
+};
+
+Rows make_rows(const Plan& plan) {
+  Rows result;
+  std::map<std::tuple<CollectiveKind, std::vector<AxisRef>, std::int64_t>, std::size_t> known;
+  const auto row_of = [&](CollectiveKind kind, const std::vector<AxisRef>& axes,
+                          std::int64_t size) {
+    const auto [found, is_new] = known.try_emplace({kind, axes, size}, result.rows.size());
+    if (is_new) {
+      CommunicationRow row;
+      row.kind = kind;
+      row.axes = plan.mesh.names_of(axes);
+      row.group_size = size;
+      result.rows.push_back(std::move(row));
+    }
+    return found->second;
+  };
+  for (const Collective& collective : plan.collectives) {
+    result.of_collective.push_back(
+        row_of(collective.kind, collective.axes, group_size(plan, collective)));
+  }
+  if (!plan.transfers.empty()) {
+    result.of_transfers = row_of(CollectiveKind::collective_permute, {}, 2);
+  }
+  result.reasons.resize(result.rows.size());
+  return result;
+}
+
+// The first reasons that are not alike, and how many more.
+std::string summary_of(const std::vector<std::string>& reasons) {
+  constexpr std::size_t shown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shown, reasons.size()); ++i) {
+    text += (text.empty() ? "" : ", ") + reasons[i];
+  }
+  if (reasons.size() > shown) text += ", " + std::to_string(reasons.size() - shown) + " more";
+  return text;
+}
+
+// Walks a program's changes in order of time.
+class Sweep {
+ public:
+  void advance(SimTime now, Rows& rows, ProgramResult& result) {
+    const SimTime passed = now - last_;
+    last_ = now;
+    if (passed == SimTime(0)) return;
+    if (!flying_.empty()) result.communication_time += passed;
+    if (kernels_ > 0) {
+      result.compute_time += passed;
+    } else if (flying_.empty()) {
+      result.idle_time += passed;
+    } else {
+      result.exposed_time += passed;
+      const auto sharers = static_cast<std::int64_t>(flying_.size());
+      std::int64_t remainder = passed.count() % sharers;
+      for (const Flight& flight : flying_) {
+        rows.rows[flight.row].exposed += passed / sharers + SimTime(remainder-- > 0 ? 1 : 0);
+      }
+    }
+  }
+
+  void begin_kernel() { ++kernels_; }
+  void end_kernel() { --kernels_; }
+  void take_off(std::int32_t task, std::size_t row) { flying_.push_back({task, row}); }
+  void land(std::int32_t task) {
+    flying_.erase(std::find_if(flying_.begin(), flying_.end(),
+                               [&](const Flight& flight) { return flight.task == task; }));
+  }
+
+ private:
+  struct Flight {
+    std::int32_t task = 0;
+    std::size_t row = 0;
+  };
+
+  SimTime last_{0};
+  int kernels_ = 0;             // running
+  std::vector<Flight> flying_;  // collectives and messages, the first started first
+};
+
+class Accountant {
+ public:
+  Accountant(const Plan& plan, const Lowered& lowered, const Trace& trace, Result& result)
+      : plan_(plan),
+        lowered_(lowered),
+        trace_(trace),
+        result_(result),
+        rows_(make_rows(plan)),
+        collective_seen_(plan.collectives.size()),
+        transfer_seen_(plan.transfers.size()),
+        wire_bytes_(plan.programs.size(), 0) {}
+
+  void account() {
+    for (const SimTime end : trace_.end) result_.step_time = std::max(result_.step_time, end);
+    sweep();
+    for (std::size_t p = 0; p < plan_.programs.size(); ++p) count(p);
+    publish_rows();
+    std::vector<double> compute;
+    std::vector<std::int64_t> devices;
+    for (const ProgramResult& program : result_.programs) {
+      compute.push_back(static_cast<double>(program.compute_time.count()));
+      devices.push_back(program.devices);
+    }
+    result_.compute_balance = balance(compute, devices);
+    result_.link_balance = balance(wire_bytes_, devices);
+  }
+
+ private:
+  void sweep() {
+    std::vector<Sweep> sweeps(plan_.programs.size());
+    for (const Change& change : trace_.changes) {
+      const auto id = static_cast<std::size_t>(change.task);
+      const auto p = static_cast<std::size_t>(lowered_.graph.tasks[id].program);
+      const Task& task =
+          plan_.programs[p].tasks[id - static_cast<std::size_t>(lowered_.first_task[p])];
+      Sweep& at = sweeps[p];
+      at.advance(change.starts ? trace_.start[id] : trace_.end[id], rows_, result_.programs[p]);
+      const bool kernel = task.kind == TaskKind::kernel;
+      if (kernel && change.starts) at.begin_kernel();
+      if (kernel && !change.starts) at.end_kernel();
+      if (!kernel && change.starts) at.take_off(change.task, row_of(task));
+      if (!kernel && !change.starts) at.land(change.task);
+    }
+    for (std::size_t p = 0; p < sweeps.size(); ++p) {
+      sweeps[p].advance(result_.step_time, rows_, result_.programs[p]);
+    }
+  }
+
+  // What each task adds to its row.
+  void count(std::size_t p) {
+    for (std::size_t i = 0; i < plan_.programs[p].tasks.size(); ++i) {
+      const Task& task = plan_.programs[p].tasks[i];
+      if (task.kind == TaskKind::kernel) continue;
+      const std::size_t at = row_of(task);
+      CommunicationRow& row = rows_.rows[at];
+      const TaskTimes& times = result_.programs[p].tasks[i];
+      row.time += times.end - times.start;
+      const auto work = static_cast<std::size_t>(task.work);
+      if (task.kind == TaskKind::transfer) {
+        const Transfer& transfer = plan_.transfers[work];
+        if (first_use(transfer_seen_[work])) note_reason(at, transfer.reason);
+        if (transfer.sends) add(p, row, transfer.payload, transfer.payload);
+      } else {
+        const Collective& collective = plan_.collectives[work];
+        if (first_use(collective_seen_[work])) note_reason(at, collective.reason);
+        add(p, row, collective.payload,
+            wire_bytes_per_device(collective.kind, row.group_size, collective.payload));
+      }
+    }
+  }
+
+  void add(std::size_t p, CommunicationRow& row, Bytes payload, Bytes wire) {
+    ++row.count;
+    row.payload += payload;
+    row.wire_bytes_per_device += wire;
+    wire_bytes_[p] += static_cast<double>(wire.count());
+  }
+
+  static bool first_use(char& seen) { return std::exchange(seen, 1) == 0; }
+
+  void note_reason(std::size_t row, const std::string& reason) {
+    std::vector<std::string>& reasons = rows_.reasons[row];
+    if (!reason.empty() && std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+      reasons.push_back(reason);
+    }
+  }
+
+  void publish_rows() {
+    for (std::size_t i = 0; i < rows_.rows.size(); ++i) {
+      rows_.rows[i].what = summary_of(rows_.reasons[i]);
+    }
+    std::erase_if(rows_.rows, [](const CommunicationRow& row) { return row.count == 0; });
+    std::stable_sort(rows_.rows.begin(), rows_.rows.end(),
+                     [](const CommunicationRow& a, const CommunicationRow& b) {
+                       return std::tie(a.exposed, a.time) > std::tie(b.exposed, b.time);
+                     });
+    result_.communication = std::move(rows_.rows);
+  }
+
+  std::size_t row_of(const Task& task) const {
+    return task.kind == TaskKind::transfer
+               ? rows_.of_transfers
+               : rows_.of_collective[static_cast<std::size_t>(task.work)];
+  }
+
+  const Plan& plan_;
+  const Lowered& lowered_;
+  const Trace& trace_;
+  Result& result_;
+  Rows rows_;
+  std::vector<char> collective_seen_;  // its reason is noted
+  std::vector<char> transfer_seen_;
+  std::vector<double> wire_bytes_;  // by program
+};
+
+}  // namespace
+
+double balance(const std::vector<double>& values, const std::vector<std::int64_t>& devices) {
+  double sum = 0;
+  double weight = 0;
+  double most = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sum += values[i] * static_cast<double>(devices[i]);
+    weight += static_cast<double>(devices[i]);
+    most = std::max(most, values[i]);
+  }
+  return most > 0 ? sum / weight / most : 1;
+}
+
+void account(const Plan& plan, const Lowered& lowered, const Trace& trace, Result& result) {
+  Accountant(plan, lowered, trace, result).account();
+}
+
+}  // namespace shardsim

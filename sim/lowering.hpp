@@ -1,0 +1,29 @@
+// From a plan on a machine to the engine's task graph: every task gets a number, a price and the
+// tasks that it waits for; messages find their partners.
+//
+// The k-th send of program A to B, in issue order, meets the k-th receive of B from A.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/collective_cost.hpp"
+#include "sim/engine.hpp"
+
+namespace shardsim {
+
+struct Lowered {
+  TaskGraph graph;
+  std::vector<std::int32_t> first_task;    // of each program, and one past the last
+  std::vector<CostBreakdown> collectives;  // by index into Plan::collectives
+};
+
+// Throws InputError for what the simulator cannot run (host copies, collectives that leave the
+// devices of their program, messages between programs of different size), std::logic_error for
+// sends and receives that do not match.
+[[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement);
+
+// A whole task in simulated time: fixed + transfer is the total, rounded up once.
+[[nodiscard]] Work work_of(const CostBreakdown& cost);
+
+}  // namespace shardsim

@@ -1,0 +1,156 @@
+#include "sim/cluster_cost.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "machines.hpp"
+
+namespace shardsim {
+namespace {
+
+using testing::cluster;
+using testing::link;
+
+Collective over(std::vector<AxisRef> axes, CollectiveKind kind, std::int64_t payload) {
+  Collective collective;
+  collective.kind = kind;
+  collective.axes = std::move(axes);
+  collective.payload = Bytes(payload);
+  return collective;
+}
+
+double microseconds(Seconds duration) { return duration.count() * 1e6; }
+
+// jax-ml/scaling-book, chapter on GPUs: all-gather of bf16[1024, 16384] over 8 x H100 takes 65 us
+// at NVLink's 450 GB/s and 79 us at the 370 GB/s that a ring reaches.
+TEST_CASE("all-gather in a node: the scaling book's worked example") {
+  const Mesh mesh({{"x", 8}});
+  const Collective gather = over({mesh.whole(0)}, CollectiveKind::all_gather, 1024 * 16384 * 2);
+  const auto cost = [&](double bandwidth) {
+    const Machine machine = cluster(8, 8, link(bandwidth, 0), link(50e9, 0));
+    return collective_cost(Placement(mesh, machine), gather);
+  };
+  CHECK(microseconds(cost(450e9).total()) == Approx(65).margin(0.5));
+  CHECK(microseconds(cost(370e9).total()) == Approx(79).margin(0.5));
+  CHECK(cost(450e9).links == std::vector{LinkLevel::scale_up});
+}
+
+// The terms of sim/collective_cost.hpp's example: 14 steps of 2 us, 112 MiB at 370 GB/s.
+TEST_CASE("all-reduce in a node: launch, steps and wire bytes add up") {
+  const Mesh mesh({{"x", 8}});
+  Machine machine = cluster(8, 8, link(370e9, 2e-6), link(50e9, 0));
+  machine.profile.collective_launch.value = Seconds(5e-6);
+  const CostBreakdown cost = collective_cost(
+      Placement(mesh, machine), over({mesh.whole(0)}, CollectiveKind::all_reduce, 64 * MiB));
+  CHECK(microseconds(cost.launch) == Approx(5));
+  CHECK(microseconds(cost.latency) == Approx(14 * 2));
+  CHECK(microseconds(cost.transfer) == Approx(112.0 * MiB / 370e9 * 1e6));
+  CHECK(microseconds(cost.total()) == Approx(5 + 28 + 317.4).margin(0.1));
+}
+
+TEST_CASE("a ring over nodes leaves every node through as many NICs as it has members there") {
+  const Machine machine = cluster(32, 8, link(450e9, 1e-6), link(50e9, 10e-6));
+  const Mesh mesh({{"nodes", 4}, {"pairs", 4}, {"two", 2}});
+  const Placement placement(mesh, machine);
+  const auto cost = [&](std::vector<AxisRef> axes) {
+    return collective_cost(placement, over(std::move(axes), CollectiveKind::all_gather, 32 * MiB));
+  };
+  const double payload = 32.0 * MiB;
+
+  // One member per node: 3/4 of the payload through one NIC, 3 steps.
+  const CostBreakdown alone = cost({mesh.whole(0)});
+  CHECK(alone.transfer.count() == Approx(0.75 * payload / 50e9));
+  CHECK(microseconds(alone.latency) == Approx(3 * 10));
+  CHECK(alone.links == std::vector{LinkLevel::scale_out});
+
+  // Two per node: 7/8 through two NICs; the longest way makes all 4 hops across and 3 of 4 inside.
+  const CostBreakdown two = cost({mesh.whole(0), mesh.whole(2)});
+  CHECK(two.transfer.count() == Approx(7.0 / 8 * payload / (2 * 50e9)));
+  CHECK(microseconds(two.latency) == Approx(4 * 10 + 3 * 1));
+  CHECK(two.links == std::vector{LinkLevel::scale_up, LinkLevel::scale_out});
+
+  // All: 31/32 at 8 x 50 GB/s, less than NVLink's 450.
+  const CostBreakdown all = cost({mesh.whole(0), mesh.whole(1), mesh.whole(2)});
+  CHECK(all.transfer.count() == Approx(31.0 / 32 * payload / (8 * 50e9)));
+  CHECK(all.algorithm == "ring over 4 nodes, 8 NICs each");
+}
+
+TEST_CASE("NVLink bounds a ring whose NICs together are faster") {
+  const Machine machine = cluster(16, 8, link(100e9, 0), link(50e9, 0));
+  const Mesh mesh({{"x", 16}});
+  const CostBreakdown cost = collective_cost(
+      Placement(mesh, machine), over({mesh.whole(0)}, CollectiveKind::reduce_scatter, 16 * MiB));
+  CHECK(cost.transfer.count() == Approx(15.0 * MiB / 100e9));
+}
+
+// Group of 16 on 2 nodes, 16 MiB each: 8 peers across, 7 inside, 1 MiB to each.
+TEST_CASE("all-to-all sends each peer its piece, inside and across at once") {
+  const Machine machine = cluster(16, 8, link(450e9, 1e-6), link(50e9, 10e-6));
+  const Mesh mesh({{"x", 16}});
+  const CostBreakdown cost = collective_cost(
+      Placement(mesh, machine), over({mesh.whole(0)}, CollectiveKind::all_to_all, 16 * MiB));
+  CHECK(cost.transfer.count() == Approx(8.0 * MiB / 50e9));
+  CHECK(microseconds(cost.latency) == Approx(8 * 10 + 7 * 1));
+}
+
+TEST_CASE("a permute takes as long as its farthest message") {
+  const Machine machine = cluster(8, 4, link(450e9, 1e-6), link(50e9, 10e-6));
+  const Mesh mesh({{"x", 2}, {"y", 4}});
+  const Placement placement(mesh, machine);
+  Collective permute = over({}, CollectiveKind::collective_permute, 1000);
+  permute.source_targets = {{0, 1}, {1, 0}};
+  CHECK(collective_cost(placement, permute).transfer.count() == Approx(1000 / 450e9));
+  permute.source_targets = {{0, 1}, {1, 4}};
+  CHECK(collective_cost(placement, permute).transfer.count() == Approx(1000 / 50e9));
+  permute.source_targets = {{3, 3}};
+  CHECK(collective_cost(placement, permute).total() == Seconds(0));
+  // Shifted along an axis: y stays inside nodes, x crosses.
+  CHECK(collective_cost(placement, over({mesh.whole(1)}, CollectiveKind::collective_permute, 1000))
+            .links == std::vector{LinkLevel::scale_up});
+  CHECK(collective_cost(placement, over({mesh.whole(0)}, CollectiveKind::collective_permute, 1000))
+            .links == std::vector{LinkLevel::scale_out});
+}
+
+TEST_CASE("a group of one costs nothing, not even a launch") {
+  Machine machine = cluster(8, 8, link(450e9, 1e-6), link(50e9, 1e-6));
+  machine.profile.collective_launch.value = Seconds(1);
+  const Mesh mesh({{"one", 1}, {"x", 8}});
+  const CostBreakdown cost = collective_cost(
+      Placement(mesh, machine), over({mesh.whole(0)}, CollectiveKind::all_reduce, 1000));
+  CHECK(cost.total() == Seconds(0));
+  CHECK(cost.links.empty());
+}
+
+// 18 devices on nodes of 8: rows of 6 are {0..5} on one node, {6..11} as 2 + 4, {12..17} as 4 + 2.
+TEST_CASE("axes that nodes cut unevenly: the worst group counts") {
+  const Mesh mesh({{"a", 3}, {"b", 6}});
+  const Collective gather = over({mesh.whole(1)}, CollectiveKind::all_gather, 6000);
+  CHECK(node_spreads(mesh, gather, 8) == std::vector<NodeSpread>{{6, 1, 6, 6}, {6, 2, 2, 4}});
+  const Machine machine = cluster(18, 8, link(450e9, 0), link(50e9, 0));
+  CHECK(collective_cost(Placement(mesh, machine), gather).transfer.count() ==
+        Approx(5000 / (2 * 50e9)));
+}
+
+// The closed form for nested digits must say what counting the groups says.
+TEST_CASE("spreads read off the axes equal spreads counted from the groups") {
+  for (const std::int64_t per_node : {1, 2, 4, 6, 8, 12, 24, 48}) {
+    const Mesh mesh({{"a", 2}, {"b", 12}, {"c", 2}});
+    const std::vector<std::vector<AxisRef>> choices{
+        {mesh.whole(0)}, {mesh.whole(1)}, {mesh.whole(2)},        {mesh.whole(0), mesh.whole(2)},
+        {{1, 1, 3}},     {{1, 3, 4}},     {{1, 1, 2}, {1, 4, 3}}, {mesh.whole(1), mesh.whole(2)}};
+    for (const std::vector<AxisRef>& axes : choices) {
+      const Collective by_axes = over(axes, CollectiveKind::all_gather, 1);
+      Collective listed = over({}, CollectiveKind::all_gather, 1);
+      listed.groups = mesh.groups(axes);
+      CAPTURE(per_node, mesh.names_of(axes));
+      CHECK(node_spreads(mesh, by_axes, per_node) == node_spreads(mesh, listed, per_node));
+    }
+  }
+}
+
+TEST_CASE("a mesh of another size than the machine is an error") {
+  const Machine machine = cluster(8, 8, link(1, 0), link(1, 0));
+  CHECK_THROWS_WITH(Placement(Mesh({{"x", 4}}), machine), "/mesh: 4 devices on a machine of 8");
+}
+
+}  // namespace
+}  // namespace shardsim

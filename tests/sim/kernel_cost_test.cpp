@@ -1,0 +1,51 @@
+#include "sim/kernel_cost.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "machines.hpp"
+
+namespace shardsim {
+namespace {
+
+DeviceProfile device() {
+  DeviceProfile profile = testing::round_device();  // 1e12 flop/s, 1e12 B/s
+  profile.matmul_efficiency.value = 0.5;
+  profile.attention_efficiency.value = 0.25;
+  profile.memory_efficiency.value = 0.8;
+  profile.kernel_launch.value = Seconds(3e-6);
+  return profile;
+}
+
+Seconds cost(KernelClass kernel_class, double flops, std::int64_t bytes) {
+  return kernel_cost(device(), {"op", kernel_class, DType::bf16, Flops(flops), Bytes(bytes)});
+}
+
+// launch + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency)), by hand.
+TEST_CASE("roofline: the larger of operations and bytes, after the launch") {
+  CHECK(cost(KernelClass::matmul, 1e9, 1000).count() == Approx(3e-6 + 2e-3));
+  CHECK(cost(KernelClass::attention, 1e9, 1000).count() == Approx(3e-6 + 4e-3));
+  CHECK(cost(KernelClass::matmul, 1e3, 800'000'000).count() == Approx(3e-6 + 1e-3));
+  CHECK(cost(KernelClass::memory, 1e9, 800'000'000).count() == Approx(3e-6 + 1e-3));
+  CHECK(cost(KernelClass::memory, 0, 0).count() == Approx(3e-6));
+}
+
+TEST_CASE("operations of memory kernels run at the fp32 peak where there is one") {
+  DeviceProfile profile = device();
+  profile.peak[DType::f32].value = FlopRate(1e11);
+  const Kernel kernel{"adamw", KernelClass::memory, DType::f32, Flops(1e9), Bytes(800)};
+  CHECK(kernel_cost(profile, kernel).count() == Approx(3e-6 + 1e-2));
+}
+
+TEST_CASE("types that the profile lacks run as another, or are an error") {
+  DeviceProfile profile = device();
+  CHECK(operand_peak(profile, DType::f16).dtype == DType::bf16);
+  CHECK(operand_peak(profile, DType::f32).dtype == DType::bf16);
+  CHECK(operand_peak(profile, DType::f8).dtype == DType::bf16);
+  profile.peak[DType::f32].value = FlopRate(1e11);
+  CHECK(operand_peak(profile, DType::f32).rate == FlopRate(1e11));
+  CHECK_THROWS_AS(operand_peak(profile, DType::i8), InputError);
+}
+
+}  // namespace
+}  // namespace shardsim
