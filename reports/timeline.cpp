@@ -105,18 +105,18 @@ Bytes total(const MemorySample& sample) {
 
 std::vector<MemorySample> envelope(const std::vector<MemorySample>& curve, std::size_t limit,
                                    SimTime step) {
-  if (curve.size() <= limit) return curve;
-  const std::int64_t width =
-      std::max<std::int64_t>(1, ceil_div(step.count() + 1, static_cast<std::int64_t>(limit)));
-  std::vector<MemorySample> result;
+  if (curve.size() <= limit || curve.empty()) return curve;
+  const auto intervals = std::max<std::int64_t>(1, static_cast<std::int64_t>(limit) - 1);
+  const std::int64_t width = ceil_div(step.count() + 1, intervals);
+  std::vector<MemorySample> result = {curve.front()};
   std::optional<std::int64_t> interval;
-  for (const MemorySample& sample : curve) {
-    const std::int64_t its = sample.time.count() / width;
+  for (std::size_t i = 1; i < curve.size(); ++i) {
+    const std::int64_t its = curve[i].time.count() / width;
     if (interval != its) {
-      result.push_back(sample);
+      result.push_back(curve[i]);
       interval = its;
-    } else if (total(sample) > total(result.back())) {
-      result.back() = sample;
+    } else if (total(curve[i]) > total(result.back())) {
+      result.back() = curve[i];
     }
   }
   return result;

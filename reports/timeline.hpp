@@ -6,8 +6,8 @@
 // and doubles until the limit holds. Layers, too, merge once r has doubled. A segment says how many
 // tasks it stands for and how long they ran, so that nothing is drawn that is not said.
 //
-// Memory is cut into as many intervals of equal length as there may be samples, and the largest
-// sample of each is kept: an upper envelope that has the peak exactly.
+// Memory keeps its first sample and the largest of every interval, of which there are one fewer
+// than there may be samples, all of one length: an upper envelope that has the peak exactly.
 //
 // Cost: O(tasks * log(tasks)) in the worst case, O(tasks) for plans of usual size.
 #pragma once

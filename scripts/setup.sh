@@ -4,7 +4,7 @@
 #
 #   scripts/setup.sh build    to build the program and the library
 #   scripts/setup.sh test     also to build and run every test, the linters included
-#   scripts/setup.sh fuzz     also to build the fuzzers
+#   scripts/setup.sh develop  also for the fuzzers and the benchmarks
 #
 # SHARDSIM_NO_SETUP=1 skips it, for systems whose packages have other names.
 set -eu
@@ -12,14 +12,14 @@ set -eu
 build_packages='cmake ninja-build g++ pkg-config
   libboost-program-options-dev nlohmann-json3-dev libfmt-dev libpcre2-dev libjs-chart.js'
 test_packages='ccache catch2 librapidcheck-dev clang-format-14 clang-tidy-14 chromium'
-fuzz_packages='clang-14 libclang-rt-14-dev'
+develop_packages='clang-14 libclang-rt-14-dev libbenchmark-dev'
 
 case "${1:-}" in
   build) wanted=$build_packages ;;
   test) wanted="$build_packages $test_packages" ;;
-  fuzz) wanted="$build_packages $test_packages $fuzz_packages" ;;
+  develop) wanted="$build_packages $test_packages $develop_packages" ;;
   *)
-    echo "usage: $0 build|test|fuzz" >&2
+    echo "usage: $0 build|test|develop" >&2
     exit 2
     ;;
 esac

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 for preset in "$@"; do
   case $preset in
-    fuzz) scripts/setup.sh fuzz ;;
+    fuzz) scripts/setup.sh develop ;;
     *) scripts/setup.sh test ;;
   esac
   scripts/build.sh "$preset"

@@ -48,17 +48,20 @@ class RuleSet {
     for (std::int64_t i = 1; i < instances; ++i) {
       const std::optional<std::size_t> match = first_match(instance_name(name, i));
       if (match == first) continue;
-      const Rule& rule = rules_[std::min(first.value_or(rules_.size()), match.value_or(rules_.size()))];
-      throw InputError(rule.place,
-                       fmt::format("pattern \"{}\" tells layers of one repeated block apart ({} and {}), "
-                                   "which is not supported",
-                                   rule.pattern, instance_name(name, 0), instance_name(name, i)));
+      const Rule& rule =
+          rules_[std::min(first.value_or(rules_.size()), match.value_or(rules_.size()))];
+      throw InputError(
+          rule.place,
+          fmt::format("pattern \"{}\" tells layers of one repeated block apart ({} and {}), "
+                      "which is not supported",
+                      rule.pattern, instance_name(name, 0), instance_name(name, i)));
     }
     if (first) used_[*first] = true;
     return first;
   }
 
-  [[nodiscard]] Sharding sharding(std::size_t rule_index, const std::string& name, std::size_t rank) const {
+  [[nodiscard]] Sharding sharding(std::size_t rule_index, const std::string& name,
+                                  std::size_t rank) const {
     const Rule& rule = rules_[rule_index];
     if (rule.spec.size() > rank) {
       throw InputError(rule.place, fmt::format("spec has {} entries, but {} has {} dimensions",
@@ -83,8 +86,9 @@ class RuleSet {
                          fmt::format("pattern \"{}\" matches no {}", rules_[r].pattern, what));
       }
       if (!used_[r]) {
-        warnings.push_back(fmt::format("rule {} \"{}\" is shadowed: an earlier rule matches every {} it matches",
-                                       r, rules_[r].pattern, what));
+        warnings.push_back(
+            fmt::format("rule {} \"{}\" is shadowed: an earlier rule matches every {} it matches",
+                        r, rules_[r].pattern, what));
       }
     }
   }
@@ -122,7 +126,8 @@ std::optional<std::size_t> shard(Sharding& sharding, const std::vector<std::int6
   } else {
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const bool is_free = sharding.dims[d].axes.empty();
-      if (is_free && shape[d] % Mesh::size_of(axes) == 0 && (!chosen || shape[d] >= shape[*chosen])) chosen = d;
+      if (is_free && shape[d] % Mesh::size_of(axes) == 0 && (!chosen || shape[d] >= shape[*chosen]))
+        chosen = d;
     }
   }
   if (chosen) {
@@ -171,7 +176,8 @@ class Assigner {
       }
       a.compute = without(a.stored, result_.data_axes);
       a.gradient = a.optimizer = a.stored;
-      if (strategy_.zero_stage >= 1) shard(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
+      if (strategy_.zero_stage >= 1)
+        shard(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
       if (strategy_.zero_stage >= 2) a.gradient = a.optimizer;
       result_.parameters.push_back(std::move(a));
     }
@@ -191,16 +197,20 @@ class Assigner {
       if (const auto d = shard(a.stored, a.shape, axes, strategy_.shard_dimension)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.shard_axis));
       } else if (element_count(a.shape) >= large_parameter) {
-        result_.warnings.push_back(fmt::format("{} ({} parameters) is replicated over {}: no dimension divides",
-                                               parameter.name, element_count(a.shape), strategy_.shard_axis));
+        result_.warnings.push_back(
+            fmt::format("{} ({} parameters) is replicated over {}: no dimension divides",
+                        parameter.name, element_count(a.shape), strategy_.shard_axis));
       }
     }
-    a.assigned_by = fmt::format("{}: {}", strategy_.name, why.empty() ? "replicated" : fmt::format("{}", fmt::join(why, ", ")));
+    a.assigned_by =
+        fmt::format("{}: {}", strategy_.name,
+                    why.empty() ? "replicated" : fmt::format("{}", fmt::join(why, ", ")));
   }
 
   // The first dimension with one of Megatron's labels; labels more major in the same dimension
   // (the q, k, v of a fused projection) become blocks that are split each.
-  std::optional<std::size_t> split_model_dimension(const Tensor& parameter, Sharding& sharding) const {
+  std::optional<std::size_t> split_model_dimension(const Tensor& parameter,
+                                                   Sharding& sharding) const {
     for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
       std::int64_t blocks = 1;
       for (const LabelId label : parameter.dims[d]) {
@@ -240,7 +250,8 @@ class Assigner {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& activation = workload_.tensors[t];
       if (activation.role != TensorRole::activation || activation.primal != no_tensor) continue;
-      const std::int64_t instances = workload_.blocks[static_cast<std::size_t>(activation.block)].count;
+      const std::int64_t instances =
+          workload_.blocks[static_cast<std::size_t>(activation.block)].count;
       if (const auto rule = rules.find(activation.name, instances)) {
         result_.pinned[static_cast<TensorId>(t)] =
             rules.sharding(*rule, activation.name, activation.dims.size());
@@ -254,7 +265,8 @@ class Assigner {
   void pin_residual_stream() {
     const auto is_stream = [&](const Tensor& t) {
       return t.dims.size() == 3 && label_name(t.dims[0].front()) == "batch" &&
-             label_name(t.dims[1].front()) == "sequence" && label_name(t.dims[2].front()) == "hidden";
+             label_name(t.dims[1].front()) == "sequence" &&
+             label_name(t.dims[2].front()) == "hidden";
     };
     Sharding split = replicated(3);
     split.dims[0].axes = axes_of(strategy_.batch_axes, mesh_);
@@ -291,8 +303,8 @@ class Assigner {
     for (std::size_t i = 0; i < mesh_.axes().size(); ++i) {
       const MeshAxis& axis = mesh_.axes()[i];
       if (axis.size == 1 || overlaps_any(mesh_.whole(static_cast<int>(i)), used)) continue;
-      result_.warnings.push_back(
-          fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same", axis.name, axis.size));
+      result_.warnings.push_back(fmt::format(
+          "axis \"{}\" is used by nothing: its {} devices all do the same", axis.name, axis.size));
     }
   }
 

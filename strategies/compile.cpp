@@ -24,20 +24,23 @@ double padding_fraction(std::int64_t size, const DimSharding& dim) {
 }
 
 // One entry per dimension that its axes do not divide.
-void add_padding(const std::string& name, const std::vector<std::int64_t>& shape, const Sharding& sharding,
-                 std::int64_t instances, DType dtype, std::vector<Padding>& out) {
+void add_padding(const std::string& name, const std::vector<std::int64_t>& shape,
+                 const Sharding& sharding, std::int64_t instances, DType dtype,
+                 std::vector<Padding>& out) {
   const Bytes shard = shard_elements(shape, sharding) * size_of(dtype);
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const std::int64_t shards = Mesh::size_of(sharding.dims[d].axes);
     const std::int64_t padded = shard_size(shape[d], sharding.dims[d]) * shards;
     if (padded == shape[d]) continue;
-    const double wasted = static_cast<double>(shard.count()) * padding_fraction(shape[d], sharding.dims[d]);
+    const double wasted =
+        static_cast<double>(shard.count()) * padding_fraction(shape[d], sharding.dims[d]);
     out.push_back({name, static_cast<int>(d), shape[d], shards, padded, instances,
                    Bytes(std::llround(wasted)) * instances});
   }
 }
 
-ParameterSharding describe(const ParameterAssignment& a, const Workload& workload, const Mesh& mesh, DType stored) {
+ParameterSharding describe(const ParameterAssignment& a, const Workload& workload, const Mesh& mesh,
+                           DType stored) {
   ParameterSharding p;
   p.name = workload.tensors[static_cast<std::size_t>(a.tensor)].name;
   p.shape = a.shape;
@@ -53,23 +56,28 @@ ParameterSharding describe(const ParameterAssignment& a, const Workload& workloa
     used *= 1 - padding_fraction(a.shape[d], a.stored.dims[d]);
   }
   p.bytes_per_device = shard_elements(a.shape, a.stored) * size_of(stored);
-  p.padding_per_device = Bytes(std::llround(static_cast<double>(p.bytes_per_device.count()) * (1 - used)));
+  p.padding_per_device =
+      Bytes(std::llround(static_cast<double>(p.bytes_per_device.count()) * (1 - used)));
   return p;
 }
 
 PlanSubject subject_of(const Workload& workload, const StrategyOptions& strategy) {
-  return {workload.model, strategy.name, parameter_count(workload), workload.tokens, model_flops(workload)};
+  return {workload.model, strategy.name, parameter_count(workload), workload.tokens,
+          model_flops(workload)};
 }
 
 // Work that padding of the inputs adds: every device computes on its padded shard.
-void note_padded_inputs(const Plan& plan, const Workload& workload, std::vector<std::string>& notes) {
+void note_padded_inputs(const Plan& plan, const Workload& workload,
+                        std::vector<std::string>& notes) {
   for (const Tensor& tensor : workload.tensors) {
     if (tensor.role != TensorRole::input) continue;
     for (const Padding& padding : plan.padding) {
       if (padding.tensor != tensor.name) continue;
-      notes.push_back(fmt::format("{} dimension {}: {} over {} shards is padded to {}, {:.1f} % more work",
-                                  padding.tensor, padding.dimension, padding.size, padding.shards, padding.padded_size,
-                                  100.0 * (static_cast<double>(padding.padded_size) / static_cast<double>(padding.size) - 1)));
+      notes.push_back(fmt::format(
+          "{} dimension {}: {} over {} shards is padded to {}, {:.1f} % more work", padding.tensor,
+          padding.dimension, padding.size, padding.shards, padding.padded_size,
+          100.0 *
+              (static_cast<double>(padding.padded_size) / static_cast<double>(padding.size) - 1)));
     }
   }
 }
@@ -87,12 +95,14 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   plan.subject = subject_of(workload, strategy);
   for (const ParameterAssignment& a : assignment.parameters) {
     compiled.parameters.push_back(describe(a, workload, mesh, optimizer.parameters));
-    add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances, optimizer.parameters, plan.padding);
+    add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances,
+                optimizer.parameters, plan.padding);
   }
   for (const auto& [id, sharding] : assignment.pinned) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
     if (tensor.role == TensorRole::input) {
-      add_padding(tensor.name, workload.shape(tensor.dims), sharding, 1, tensor.dtype, plan.padding);
+      add_padding(tensor.name, workload.shape(tensor.dims), sharding, 1, tensor.dtype,
+                  plan.padding);
     }
   }
   plan.notes.emplace_back(

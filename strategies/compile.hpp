@@ -14,12 +14,12 @@ namespace shardsim {
 
 // How one parameter lies on the mesh: what `shardsim specs` prints.
 struct ParameterSharding {
-  std::string name;                       // with "{}" for the layer
+  std::string name;  // with "{}" for the layer
   std::vector<std::int64_t> shape;
   std::int64_t instances = 1;
-  std::string assigned_by;                // "rule 2: .*kernel", "fsdp: dimension 0", ...
-  std::vector<SpecEntry> spec;            // as stored, between steps
-  std::vector<SpecEntry> compute_spec;    // as ops read it
+  std::string assigned_by;              // "rule 2: .*kernel", "fsdp: dimension 0", ...
+  std::vector<SpecEntry> spec;          // as stored, between steps
+  std::vector<SpecEntry> compute_spec;  // as ops read it
   std::vector<SpecEntry> gradient_spec;
   std::vector<SpecEntry> optimizer_spec;
   std::vector<std::int64_t> shard_shape;  // padded
@@ -30,7 +30,7 @@ struct ParameterSharding {
 struct CompiledStep {
   Plan plan;
   std::vector<ParameterSharding> parameters;
-  std::vector<std::string> warnings;      // e.g. "rule 3 is shadowed", "large tensor replicated"
+  std::vector<std::string> warnings;  // e.g. "rule 3 is shadowed", "large tensor replicated"
 };
 
 // `workload` has its backward pass and optimizer. Throws InputError: a rule that matches nothing,

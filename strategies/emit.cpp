@@ -10,8 +10,8 @@ namespace shardsim {
 namespace {
 
 constexpr std::size_t stream_count = 4;
-const std::array<std::string, stream_count> stream_names = {"compute", "parameter gathers",
-                                                            "gradient reductions", "activation collectives"};
+const std::array<std::string, stream_count> stream_names = {
+    "compute", "parameter gathers", "gradient reductions", "activation collectives"};
 using BufferIndex = std::int32_t;
 constexpr BufferIndex no_buffer = -1;
 constexpr TaskId no_task = -1;
@@ -76,7 +76,9 @@ class Emitter {
   };
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  [[nodiscard]] std::int64_t instances(int block) const { return workload_.blocks[at(block)].count; }
+  [[nodiscard]] std::int64_t instances(int block) const {
+    return workload_.blocks[at(block)].count;
+  }
   [[nodiscard]] const Value& value(ValueId id) const { return step_.values[at(id)]; }
 
   void make_frames() {
@@ -121,7 +123,8 @@ class Emitter {
   }
 
   std::int32_t intern_name(const std::string& name) {
-    const auto [found, added] = name_ids_.try_emplace(name, static_cast<std::int32_t>(plan_.names.size()));
+    const auto [found, added] =
+        name_ids_.try_emplace(name, static_cast<std::int32_t>(plan_.names.size()));
     if (added) plan_.names.push_back(name);
     return found->second;
   }
@@ -137,8 +140,9 @@ class Emitter {
   void resolve(const BlockPass& pass) {
     const auto resolve_all = [&](const std::vector<Item>& items, std::vector<ResolvedItem>& out) {
       for (const Item& item : items) {
-        const std::int32_t work = item.kind == TaskKind::kernel ? intern(plan_.kernels, item.kernel)
-                                                                : intern(plan_.collectives, item.collective);
+        const std::int32_t work = item.kind == TaskKind::kernel
+                                      ? intern(plan_.kernels, item.kernel)
+                                      : intern(plan_.collectives, item.collective);
         out.push_back({&item, work, intern_name(item.name)});
       }
     };
@@ -172,7 +176,8 @@ class Emitter {
 
   void hand_over(const std::vector<ValueId>& values, std::int64_t i) {
     previous_.carries.clear();
-    for (const ValueId v : values) previous_.carries.push_back(v == no_value ? no_buffer : buffer_of(v, i));
+    for (const ValueId v : values)
+      previous_.carries.push_back(v == no_value ? no_buffer : buffer_of(v, i));
   }
 
   void emit_segment(int pass_index, int b, std::int64_t i) {
@@ -198,7 +203,8 @@ class Emitter {
     }
     if (!gathered) emit_gathers(pass, i, last_kernel_);
     for (const ResolvedItem& item : pass.reductions) emit_item(item, i, no_task);
-    for (const ValueId held : pass.pass->held) use(buffer_of(held, i), last_kernel_, Stream::compute);
+    for (const ValueId held : pass.pass->held)
+      use(buffer_of(held, i), last_kernel_, Stream::compute);
     segment_ends_.push_back(last_kernel_);
   }
 
@@ -233,7 +239,8 @@ class Emitter {
     for (const ValueId result : item.results) {
       if (value(result).storage == no_value) continue;
       // Written in place: whoever still reads the old content goes first.
-      for (const TaskId reader : buffers_[at(buffer_of(result, i))].last_use) after.push_back(reader);
+      for (const TaskId reader : buffers_[at(buffer_of(result, i))].last_use)
+        after.push_back(reader);
     }
     std::sort(after.begin(), after.end());
     after.erase(std::unique(after.begin(), after.end()), after.end());

@@ -13,6 +13,7 @@
 namespace shardsim {
 
 // Fills mesh, names, kernels, collectives and one program of the plan.
-[[nodiscard]] Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh, int prefetch);
+[[nodiscard]] Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh,
+                        int prefetch);
 
 }  // namespace shardsim

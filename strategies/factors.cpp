@@ -96,7 +96,8 @@ class FactorChoice {
   void note_conflict(const AxisRef& axis, LabelId first, LabelId second) {
     const auto known = std::find_if(conflicts_.begin(), conflicts_.end(),
                                     [&](const Conflict& c) { return c.axis == axis; });
-    Conflict& conflict = known != conflicts_.end() ? *known : conflicts_.emplace_back(Conflict{axis, {}});
+    Conflict& conflict =
+        known != conflicts_.end() ? *known : conflicts_.emplace_back(Conflict{axis, {}});
     for (const LabelId factor : {first, second}) {
       if (std::count(conflict.factors.begin(), conflict.factors.end(), factor) == 0) {
         conflict.factors.push_back(factor);
@@ -147,8 +148,10 @@ class FactorChoice {
     return asked;
   }
 
-  [[nodiscard]] std::int64_t wire_bytes(const Operand& operand, const Sharding& from, const Sharding& to) const {
-    return wire_elements(reshard(workload_.shape(operand.dims), from, to)) * size_of(tensor(operand).dtype).count();
+  [[nodiscard]] std::int64_t wire_bytes(const Operand& operand, const Sharding& from,
+                                        const Sharding& to) const {
+    return wire_elements(reshard(workload_.shape(operand.dims), from, to)) *
+           size_of(tensor(operand).dtype).count();
   }
 
   const Workload& workload_;
@@ -160,7 +163,8 @@ class FactorChoice {
 
 }  // namespace
 
-FactorAxes choose_factors(const Workload& workload, const Op& op, const std::vector<Sharding>& shardings) {
+FactorAxes choose_factors(const Workload& workload, const Op& op,
+                          const std::vector<Sharding>& shardings) {
   return FactorChoice(workload, op, shardings).cheapest();
 }
 

@@ -27,6 +27,7 @@ namespace shardsim {
 // Axes over which a result with `dims` is a partial sum: those on factors that it does not have and
 // that no Statistic takes care of.
 // A linear op passes on what all its operands have in common instead; see partial_sums.hpp.
-[[nodiscard]] AxisList summed_axes(const Op& op, const std::vector<Dim>& dims, const FactorAxes& factors);
+[[nodiscard]] AxisList summed_axes(const Op& op, const std::vector<Dim>& dims,
+                                   const FactorAxes& factors);
 
 }  // namespace shardsim

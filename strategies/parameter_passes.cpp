@@ -7,8 +7,9 @@
 namespace shardsim {
 
 std::vector<ValueId> bring_together(SpmdBuilder& builder, const std::vector<ValueId>& from,
-                                    const std::vector<Sharding>& to, Stream stream, std::string_view name,
-                                    std::string_view reason, std::vector<Item>& items) {
+                                    const std::vector<Sharding>& to, Stream stream,
+                                    std::string_view name, std::string_view reason,
+                                    std::vector<Item>& items) {
   std::vector<ValueId> arrived;
   std::vector<std::vector<Item>> rounds;  // the k-th step of every value
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -21,7 +22,8 @@ std::vector<ValueId> bring_together(SpmdBuilder& builder, const std::vector<Valu
     std::vector<Item> calls;
     for (Item& item : round) {
       const auto same = std::find_if(calls.begin(), calls.end(), [&](const Item& call) {
-        return call.collective.kind == item.collective.kind && call.collective.axes == item.collective.axes &&
+        return call.collective.kind == item.collective.kind &&
+               call.collective.axes == item.collective.axes &&
                call.collective.dtype == item.collective.dtype;
       });
       if (same == calls.end()) {
@@ -44,17 +46,21 @@ ParameterPasses::ParameterPasses(SpmdBuilder& builder, const Assignment& assignm
     : builder_(builder), strategy_(strategy), gradient_dtype_(optimizer.gradients) {
   for (const ParameterAssignment& a : assignment.parameters) {
     by_tensor_[a.tensor] = &a;
-    const ValueId stored = builder.add_value(a.tensor, a.stored, optimizer.parameters, BufferCategory::parameters);
+    const ValueId stored =
+        builder.add_value(a.tensor, a.stored, optimizer.parameters, BufferCategory::parameters);
     builder.value(stored).persistent = true;
     stored_[a.tensor] = stored;
     const DType compute_dtype = builder.tensor(a.tensor).dtype;
     if (a.stored != a.compute || optimizer.parameters != compute_dtype) {
-      gathered_[a.tensor] = builder.add_value(a.tensor, a.compute, compute_dtype, BufferCategory::gathered_parameters);
+      gathered_[a.tensor] = builder.add_value(a.tensor, a.compute, compute_dtype,
+                                              BufferCategory::gathered_parameters);
     }
   }
 }
 
-bool ParameterPasses::is_root(std::size_t block) const { return builder_.workload().blocks[block].count == 1; }
+bool ParameterPasses::is_root(std::size_t block) const {
+  return builder_.workload().blocks[block].count == 1;
+}
 
 std::string ParameterPasses::unit_name(std::size_t block) const {
   return is_root(block) ? "root" : builder_.workload().blocks[block].name;
@@ -106,14 +112,16 @@ void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
   // The root is gathered by the block that runs first and given back by the one that runs last.
   const bool takes = !is_root(block) || block == (forward ? 0 : last);
   const bool gives_back = !is_root(block) || block == (forward ? last : 0);
-  if (takes && (forward || !keeps_gathered(block))) gather_together(unit, unit_name(block), phase, pass.gathers);
+  if (takes && (forward || !keeps_gathered(block)))
+    gather_together(unit, unit_name(block), phase, pass.gathers);
   if (gives_back && !(forward && keeps_gathered(block))) {
     for (const TensorId parameter : unit) pass.held.push_back(gathered_.at(parameter));
   }
 }
 
-void ParameterPasses::gather_together(const std::vector<TensorId>& parameters, std::string_view unit,
-                                      Phase phase, std::vector<Item>& items) {
+void ParameterPasses::gather_together(const std::vector<TensorId>& parameters,
+                                      std::string_view unit, Phase phase,
+                                      std::vector<Item>& items) {
   // Shards are converted first, so that the compute dtype travels.
   std::vector<ValueId> cast_from, cast_to, sources, targets;
   std::vector<Sharding> shardings;
@@ -126,7 +134,8 @@ void ParameterPasses::gather_together(const std::vector<TensorId>& parameters, s
     const bool moves = a.stored != a.compute;
     if (builder_.value(source).dtype != dtype) {
       const ValueId converted =
-          moves ? builder_.add_value(parameter, a.stored, dtype, BufferCategory::communication) : gathered;
+          moves ? builder_.add_value(parameter, a.stored, dtype, BufferCategory::communication)
+                : gathered;
       cast_from.push_back(source);
       cast_to.push_back(converted);
       source = converted;
@@ -140,11 +149,12 @@ void ParameterPasses::gather_together(const std::vector<TensorId>& parameters, s
     }
   }
   if (!cast_from.empty()) {
-    items.push_back(builder_.cast(fmt::format("{} cast", unit), cast_from, cast_to, Stream::gathers));
+    items.push_back(
+        builder_.cast(fmt::format("{} cast", unit), cast_from, cast_to, Stream::gathers));
   }
   const std::string reason =
-      fmt::format("parameters of {} are stored over {} and read whole in the {} pass", unit, builder_.names(axes),
-                  phase == Phase::forward ? "forward" : "backward");
+      fmt::format("parameters of {} are stored over {} and read whole in the {} pass", unit,
+                  builder_.names(axes), phase == Phase::forward ? "forward" : "backward");
   const std::vector<ValueId> arrived =
       bring_together(builder_, sources, shardings, Stream::gathers, unit, reason, items);
   // The values that ops read have been promised already: let the last step make them.
@@ -184,8 +194,9 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::
     const Value from = builder_.value(gradient);
     if (from.dtype != gradient_dtype_) {
       const bool travels = from.sharding != target;
-      source = builder_.add_value(from.tensor, from.sharding, gradient_dtype_,
-                                  travels ? BufferCategory::communication : BufferCategory::gradients);
+      source =
+          builder_.add_value(from.tensor, from.sharding, gradient_dtype_,
+                             travels ? BufferCategory::communication : BufferCategory::gradients);
       cast_from.push_back(gradient);
       cast_to.push_back(source);
     }
@@ -197,11 +208,12 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::
     }
   }
   if (!cast_from.empty()) {
-    items.push_back(builder_.cast(fmt::format("{} gradient cast", unit), cast_from, cast_to, Stream::reductions));
+    items.push_back(builder_.cast(fmt::format("{} gradient cast", unit), cast_from, cast_to,
+                                  Stream::reductions));
   }
   const std::string reason =
-      fmt::format("gradients of {} are partial sums over {} and kept {}", unit, builder_.names(axes),
-                  scattered ? "in shards" : "whole");
+      fmt::format("gradients of {} are partial sums over {} and kept {}", unit,
+                  builder_.names(axes), scattered ? "in shards" : "whole");
   const std::vector<ValueId> arrived =
       bring_together(builder_, sources, shardings, Stream::reductions, unit, reason, items);
   for (std::size_t i = 0; i < pending.size(); ++i) {

@@ -18,8 +18,8 @@ namespace shardsim {
 
 class ParameterPasses {
  public:
-  ParameterPasses(SpmdBuilder& builder, const Assignment& assignment, const StrategyOptions& strategy,
-                  const OptimizerOptions& optimizer);
+  ParameterPasses(SpmdBuilder& builder, const Assignment& assignment,
+                  const StrategyOptions& strategy, const OptimizerOptions& optimizer);
 
   [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
     return *by_tensor_.at(parameter);
@@ -31,8 +31,8 @@ class ParameterPasses {
   // The value that ops of `block` read: gathered, or stored where the two are the same.
   [[nodiscard]] ValueId readable(TensorId parameter) const;
 
-  // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with its
-  // unit, or at once where gradients travel one by one.
+  // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with
+  // its unit, or at once where gradients travel one by one.
   void reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass);
   // To be called at the end of a block's backward pass.
   void reduce_unit(std::size_t block, BlockPass& pass);
@@ -52,7 +52,8 @@ class ParameterPasses {
   [[nodiscard]] bool keeps_gathered(std::size_t block) const;
   void gather_together(const std::vector<TensorId>& parameters, std::string_view unit, Phase phase,
                        std::vector<Item>& items);
-  void reduce_together(const std::vector<Pending>& pending, std::string_view unit, std::vector<Item>& items);
+  void reduce_together(const std::vector<Pending>& pending, std::string_view unit,
+                       std::vector<Item>& items);
 
   SpmdBuilder& builder_;
   const StrategyOptions& strategy_;
@@ -67,7 +68,8 @@ class ParameterPasses {
 
 // One step of a reshard, taken by many values together: items with the same kind and axes become
 // one call. `bring_together` answers the values that have arrived, in order.
-[[nodiscard]] std::vector<ValueId> bring_together(SpmdBuilder& builder, const std::vector<ValueId>& from,
+[[nodiscard]] std::vector<ValueId> bring_together(SpmdBuilder& builder,
+                                                  const std::vector<ValueId>& from,
                                                   const std::vector<Sharding>& to, Stream stream,
                                                   std::string_view name, std::string_view reason,
                                                   std::vector<Item>& items);

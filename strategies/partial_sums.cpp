@@ -22,7 +22,10 @@ TensorId last_gradient(const Workload& workload, const Block& block, TensorId pr
 }
 
 PartialSums::PartialSums(const Workload& workload, const std::vector<Sharding>& shardings)
-    : workload_(workload), shardings_(shardings), maker_(workload.tensors.size()), use_(workload.tensors.size()) {
+    : workload_(workload),
+      shardings_(shardings),
+      maker_(workload.tensors.size()),
+      use_(workload.tensors.size()) {
   for (const Block& block : workload.blocks) {
     for (const std::vector<Op>* ops : {&block.forward, &block.backward, &block.optimizer}) {
       for (const Op& op : *ops) {
@@ -71,7 +74,8 @@ AxisList PartialSums::passed_on(const Op& op) const {
   bool first = true;
   for (const Operand& operand : op.operands) {
     const TensorRole role = workload_.tensors[index(operand.tensor)].role;
-    if (role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter) continue;
+    if (role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter)
+      continue;
     const bool read_here_only = use_[index(operand.tensor)].readers == 1;
     const AxisList other = read_here_only ? made(operand.tensor) : AxisList{};
     if (first) common = other;

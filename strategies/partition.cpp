@@ -42,9 +42,9 @@ class Partitioner {
       // What is kept in part is kept whole.
       for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) {
         if (!op->view && !op->in_place) continue;
-        const bool kept = std::any_of(op->results.begin(), op->results.end(), [&](const Operand& result) {
-          return kept_for_backward_.contains(result.tensor);
-        });
+        const bool kept = std::any_of(
+            op->results.begin(), op->results.end(),
+            [&](const Operand& result) { return kept_for_backward_.contains(result.tensor); });
         if (kept) kept_for_backward_.insert(op->operands.front().tensor);
       }
     }
@@ -65,7 +65,8 @@ class Partitioner {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& tensor = workload_.tensors[t];
       if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
-      home_[t] = builder_.add_value(static_cast<TensorId>(t), shardings_[t], tensor.dtype, BufferCategory::inputs);
+      home_[t] = builder_.add_value(static_cast<TensorId>(t), shardings_[t], tensor.dtype,
+                                    BufferCategory::inputs);
       builder_.value(home_[t]).persistent = true;
     }
   }
@@ -86,7 +87,8 @@ class Partitioner {
     brought_.clear();
     for (const TensorId carry : block.carries_out) {
       const TensorId entering = entering_gradient(block, carry);
-      program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value : home_of(entering));
+      program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value
+                                                                       : home_of(entering));
     }
     parameters_.gather(b, Phase::backward, program.backward);
     for (const Op& op : block.backward) visit(op, program.backward);
@@ -104,7 +106,8 @@ class Partitioner {
     for (const Op& op : block.backward) {
       for (const Operand& operand : op.operands) {
         const Tensor& tensor = workload_.tensors[index(operand.tensor)];
-        if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry) return operand.tensor;
+        if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry)
+          return operand.tensor;
       }
     }
     return no_tensor;
@@ -114,7 +117,8 @@ class Partitioner {
   ValueId home_of(TensorId tensor) {
     ValueId& home = home_[index(tensor)];
     if (home == no_value) {
-      home = builder_.add_value(tensor, shardings_[index(tensor)], builder_.tensor(tensor).dtype, category_of(tensor));
+      home = builder_.add_value(tensor, shardings_[index(tensor)], builder_.tensor(tensor).dtype,
+                                category_of(tensor));
     }
     return home;
   }
@@ -122,7 +126,8 @@ class Partitioner {
   [[nodiscard]] BufferCategory category_of(TensorId tensor) const {
     const Tensor& t = workload_.tensors[index(tensor)];
     if (t.role == TensorRole::parameter_gradient) return BufferCategory::gradients;
-    if (t.role == TensorRole::activation && t.primal == no_tensor && kept_for_backward_.contains(tensor)) {
+    if (t.role == TensorRole::activation && t.primal == no_tensor &&
+        kept_for_backward_.contains(tensor)) {
       return BufferCategory::activations;
     }
     return BufferCategory::temporaries;
@@ -137,8 +142,10 @@ class Partitioner {
     Item item;
     item.name = op.name;
     item.recompute = op.recompute;
-    for (const Operand& operand : op.operands) item.operands.push_back(read(op, operand, factors, pass));
-    for (const Statistic& statistic : op.statistics) reduce_statistic(op, statistic, factors, item, pass);
+    for (const Operand& operand : op.operands)
+      item.operands.push_back(read(op, operand, factors, pass));
+    for (const Statistic& statistic : op.statistics)
+      reduce_statistic(op, statistic, factors, item, pass);
     std::vector<ValueId> made;
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       made.push_back(make(op.results[r], factors));
@@ -147,7 +154,8 @@ class Partitioner {
     item.results = made;
     item.kernel = kernel_of(op, factors, item);
     pass.body.push_back(std::move(item));
-    for (std::size_t r = 0; r < op.results.size(); ++r) settle(op, op.results[r], factors, made[r], pass);
+    for (std::size_t r = 0; r < op.results.size(); ++r)
+      settle(op, op.results[r], factors, made[r], pass);
   }
 
   // Results that are parts of an operand: no work, no memory of their own.
@@ -170,19 +178,22 @@ class Partitioner {
     for (const ValueId known : brought_[tensor]) {
       if (builder_.value(known).sharding == needed) return known;
     }
-    const std::string reason = fmt::format("{} ({}) reads {} as {}, which is there as {}", op.name, op.function,
-                                           builder_.tensor(tensor).name, to_string(needed, builder_.mesh()),
-                                           to_string(builder_.value(home).sharding, builder_.mesh()));
+    const std::string reason =
+        fmt::format("{} ({}) reads {} as {}, which is there as {}", op.name, op.function,
+                    builder_.tensor(tensor).name, to_string(needed, builder_.mesh()),
+                    to_string(builder_.value(home).sharding, builder_.mesh()));
     const ValueId brought = builder_.bring(home, needed, Stream::activations, reason, pass.body);
     brought_[tensor].push_back(brought);
     return brought;
   }
 
-  void reduce_statistic(const Op& op, const Statistic& statistic, const FactorAxes& factors, Item& item, BlockPass& pass) {
+  void reduce_statistic(const Op& op, const Statistic& statistic, const FactorAxes& factors,
+                        Item& item, BlockPass& pass) {
     AxisList axes;
     for (const LabelId factor : statistic.over) {
       const auto found = factors.find(factor);
-      if (found != factors.end()) axes.insert(axes.end(), found->second.begin(), found->second.end());
+      if (found != factors.end())
+        axes.insert(axes.end(), found->second.begin(), found->second.end());
     }
     if (axes.empty()) return;
     const Bytes payload = points(statistic.dims, factors) * size_of(statistic.dtype);
@@ -191,12 +202,20 @@ class Partitioner {
     reduction.stream = Stream::activations;
     reduction.name = op.name;
     reduction.operands = item.operands;
-    reduction.collective = {CollectiveKind::all_reduce, merged(axes), {}, {}, statistic.dtype, payload,
-                            {{op.name + " " + statistic.name, payload}},
-                            fmt::format("{} ({}) needs the {} over all shards", op.name, op.function, statistic.name)};
+    reduction.collective = {
+        CollectiveKind::all_reduce,
+        merged(axes),
+        {},
+        {},
+        statistic.dtype,
+        payload,
+        {{op.name + " " + statistic.name, payload}},
+        fmt::format("{} ({}) needs the {} over all shards", op.name, op.function, statistic.name)};
     // The op waits for it through a value of its own.
-    const ValueId value = builder_.add_value(op.results.front().tensor, replicated(builder_.tensor(op.results.front().tensor).dims.size()),
-                                             statistic.dtype, BufferCategory::communication);
+    const ValueId value =
+        builder_.add_value(op.results.front().tensor,
+                           replicated(builder_.tensor(op.results.front().tensor).dims.size()),
+                           statistic.dtype, BufferCategory::communication);
     builder_.value(value).name = op.name + " " + statistic.name;
     builder_.value(value).bytes = payload;
     reduction.results = {value};
@@ -208,20 +227,24 @@ class Partitioner {
   ValueId make(const Operand& result, const FactorAxes& factors) {
     Sharding sharding = sharding_of(result.dims, factors, workload_.labels);
     sharding.partial = partial_sums_.made(result.tensor);
-    return builder_.add_value(result.tensor, sharding, builder_.tensor(result.tensor).dtype, category_of(result.tensor));
+    return builder_.add_value(result.tensor, sharding, builder_.tensor(result.tensor).dtype,
+                              category_of(result.tensor));
   }
 
   // Brings a result home.
-  void settle(const Op& op, const Operand& result, const FactorAxes& factors, ValueId made, BlockPass& pass) {
+  void settle(const Op& op, const Operand& result, const FactorAxes& factors, ValueId made,
+              BlockPass& pass) {
     const Tensor& tensor = builder_.tensor(result.tensor);
     const AxisList kept = partial_sums_.kept(result.tensor);
     const AxisList partial = builder_.value(made).sharding.partial;
-    if (tensor.role == TensorRole::parameter_gradient && kept.empty() && !feeds_a_sum(result.tensor)) {
+    if (tensor.role == TensorRole::parameter_gradient && kept.empty() &&
+        !feeds_a_sum(result.tensor)) {
       parameters_.reduce_later(tensor.primal, made, pass);
       return;
     }
     // The loss is for the eye of one device; nobody waits for its sum.
-    Sharding target = result.tensor == workload_.loss ? builder_.value(made).sharding : shardings_[index(result.tensor)];
+    Sharding target = result.tensor == workload_.loss ? builder_.value(made).sharding
+                                                      : shardings_[index(result.tensor)];
     if (result.tensor != workload_.loss) {
       target = without(target, kept);
       target.partial = kept;
@@ -230,18 +253,24 @@ class Partitioner {
     for (const auto& [factor, axes] : factors) {
       for (const AxisRef& axis : axes) {
         const std::string& name = workload_.labels[static_cast<std::size_t>(factor)].name;
-        if (contains(partial, axis) && std::count(summed.begin(), summed.end(), name) == 0) summed.push_back(name);
+        if (contains(partial, axis) && std::count(summed.begin(), summed.end(), name) == 0)
+          summed.push_back(name);
       }
     }
     const std::string reason =
         partial.empty()
             ? fmt::format("{} ({}) gives {} as {}, wanted as {}", op.name, op.function, tensor.name,
-                          to_string(builder_.value(made).sharding, builder_.mesh()), to_string(target, builder_.mesh()))
+                          to_string(builder_.value(made).sharding, builder_.mesh()),
+                          to_string(target, builder_.mesh()))
             : fmt::format("{} ({}) sums {}over {}, whose shards lie on {}", op.name, op.function,
-                          tensor.role == TensorRole::activation_gradient ? "the gradient of its input " : "",
-                          summed.empty() ? "what its operands left partial" : fmt::format("{}", fmt::join(summed, " and ")),
+                          tensor.role == TensorRole::activation_gradient
+                              ? "the gradient of its input "
+                              : "",
+                          summed.empty() ? "what its operands left partial"
+                                         : fmt::format("{}", fmt::join(summed, " and ")),
                           builder_.names(partial));
-    home_[index(result.tensor)] = builder_.bring(made, target, Stream::activations, reason, pass.body);
+    home_[index(result.tensor)] =
+        builder_.bring(made, target, Stream::activations, reason, pass.body);
   }
 
   // A contribution that a later op adds to others.
@@ -257,7 +286,8 @@ class Partitioner {
   }
 
   // Points of the space of `dims`, or of all factors of an op, on one device.
-  [[nodiscard]] std::int64_t points(const std::vector<LabelId>& labels, const FactorAxes& factors) const {
+  [[nodiscard]] std::int64_t points(const std::vector<LabelId>& labels,
+                                    const FactorAxes& factors) const {
     std::int64_t count = 1;
     for (const LabelId label : labels) {
       const auto found = factors.find(label);
@@ -273,7 +303,8 @@ class Partitioner {
     for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
     const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
-    return {op.function, class_of(op), dtype, Flops(work * op.flops_per_point * op.work_fraction), bytes};
+    return {op.function, class_of(op), dtype, Flops(work * op.flops_per_point * op.work_fraction),
+            bytes};
   }
 
   // One fused kernel per block updates all its parameters; each device updates the shards whose
@@ -284,7 +315,8 @@ class Partitioner {
     BlockPass& pass = builder_.step.blocks[b].optimizer;
     Item update;
     update.name = fmt::format("{} optimizer", block.name);
-    update.kernel = {block.optimizer.front().function, KernelClass::memory, DType::f32, Flops(0), Bytes(0)};
+    update.kernel = {block.optimizer.front().function, KernelClass::memory, DType::f32, Flops(0),
+                     Bytes(0)};
     std::vector<ValueId> updated;
     std::vector<Sharding> stored;
     std::vector<ValueId> homes;
@@ -292,7 +324,8 @@ class Partitioner {
       const TensorId parameter = parameter_of(op);
       const ParameterAssignment& a = parameters_.assignment(parameter);
       const std::int64_t elements = shard_elements(a.shape, a.optimizer);
-      for (const Operand& operand : op.operands) update.operands.push_back(optimizer_operand(operand.tensor, a, pass));
+      for (const Operand& operand : op.operands)
+        update.operands.push_back(optimizer_operand(operand.tensor, a, pass));
       update.kernel.flops += Flops(static_cast<double>(elements) * op.flops_per_point);
       const ValueId shard = builder_.add_view(parameters_.stored(parameter), a.optimizer);
       update.results.push_back(shard);
@@ -303,7 +336,8 @@ class Partitioner {
     }
     // Read: everything; written: all but the gradients, in place.
     for (const ValueId v : update.operands) {
-      const bool gradient = builder_.tensor(builder_.value(v).tensor).role == TensorRole::parameter_gradient;
+      const bool gradient =
+          builder_.tensor(builder_.value(v).tensor).role == TensorRole::parameter_gradient;
       update.kernel.bytes += (gradient ? 1 : 2) * builder_.value(v).bytes;
     }
     pass.body.push_back(std::move(update));
@@ -311,28 +345,35 @@ class Partitioner {
   }
 
   [[nodiscard]] TensorId parameter_of(const Op& op) const {
-    const auto found = std::find_if(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
-      return workload_.tensors[index(operand.tensor)].role == TensorRole::parameter;
-    });
+    const auto found =
+        std::find_if(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+          return workload_.tensors[index(operand.tensor)].role == TensorRole::parameter;
+        });
     return found->tensor;
   }
 
   ValueId optimizer_operand(TensorId tensor, const ParameterAssignment& a, BlockPass& pass) {
     const TensorRole role = builder_.tensor(tensor).role;
     if (role == TensorRole::optimizer_state) {
-      const ValueId state = builder_.add_value(tensor, a.optimizer, builder_.tensor(tensor).dtype, BufferCategory::optimizer);
+      const ValueId state = builder_.add_value(tensor, a.optimizer, builder_.tensor(tensor).dtype,
+                                               BufferCategory::optimizer);
       builder_.value(state).persistent = true;
       return state;
     }
-    const ValueId whole = role == TensorRole::parameter ? parameters_.stored(tensor) : parameters_.gradient(a.tensor);
-    return builder_.bring(whole, a.optimizer, Stream::reductions, "the optimizer's shards", pass.body);
+    const ValueId whole =
+        role == TensorRole::parameter ? parameters_.stored(tensor) : parameters_.gradient(a.tensor);
+    return builder_.bring(whole, a.optimizer, Stream::reductions, "the optimizer's shards",
+                          pass.body);
   }
 
-  void gather_updated(const Block& block, const std::vector<ValueId>& updated, const std::vector<Sharding>& stored,
-                      const std::vector<ValueId>& homes, BlockPass& pass) {
+  void gather_updated(const Block& block, const std::vector<ValueId>& updated,
+                      const std::vector<Sharding>& stored, const std::vector<ValueId>& homes,
+                      BlockPass& pass) {
     if (updated.empty()) return;
     const std::string unit = block.count == 1 ? "root" : block.name;
-    const std::string reason = fmt::format("updated parameters of {}: the optimizer works on shards, the parameters are stored whole", unit);
+    const std::string reason = fmt::format(
+        "updated parameters of {}: the optimizer works on shards, the parameters are stored whole",
+        unit);
     const std::vector<ValueId> arrived =
         bring_together(builder_, updated, stored, Stream::gathers, unit, reason, pass.reductions);
     for (std::size_t i = 0; i < arrived.size(); ++i) builder_.value(arrived[i]).storage = homes[i];

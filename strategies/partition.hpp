@@ -16,7 +16,8 @@
 
 namespace shardsim {
 
-[[nodiscard]] SpmdStep partition(const Workload& workload, const Mesh& mesh, const Assignment& assignment,
-                                 const StrategyOptions& strategy, const OptimizerOptions& optimizer);
+[[nodiscard]] SpmdStep partition(const Workload& workload, const Mesh& mesh,
+                                 const Assignment& assignment, const StrategyOptions& strategy,
+                                 const OptimizerOptions& optimizer);
 
 }  // namespace shardsim

@@ -73,8 +73,8 @@ Sharding sharding_of(const std::vector<Dim>& dims, const FactorAxes& factors,
   Sharding sharding = replicated(dims.size());
   for (std::size_t d = 0; d < dims.size(); ++d) {
     DimSharding& dim = sharding.dims[d];
-    std::int64_t whole_before = 1;   // major factors that are not split at all
-    bool contiguous = true;          // the next factor's split continues the one before
+    std::int64_t whole_before = 1;  // major factors that are not split at all
+    bool contiguous = true;         // the next factor's split continues the one before
     for (const LabelId factor : dims[d]) {
       const std::int64_t size = labels[static_cast<std::size_t>(factor)].size;
       const auto found = factors.find(factor);

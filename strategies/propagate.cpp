@@ -10,7 +10,8 @@ namespace {
 class Propagation {
  public:
   Propagation(const Workload& workload, const Assignment& assignment) : workload_(workload) {
-    for (const Tensor& tensor : workload.tensors) shardings_.push_back(replicated(tensor.dims.size()));
+    for (const Tensor& tensor : workload.tensors)
+      shardings_.push_back(replicated(tensor.dims.size()));
     open_.assign(workload.tensors.size(), true);
     speaks_.assign(workload.tensors.size(), true);
     for (const auto& [tensor, sharding] : assignment.pinned) pin(tensor, sharding);
@@ -80,7 +81,8 @@ class Propagation {
     AxisList used;
     const auto hear = [&](const Operand& operand) {
       if (!speaks_[index(operand.tensor)]) return;
-      for (auto& [factor, axes] : project(shardings_[index(operand.tensor)], operand.dims, workload_.labels)) {
+      for (auto& [factor, axes] :
+           project(shardings_[index(operand.tensor)], operand.dims, workload_.labels)) {
         hear_factor(merged_axes[factor], axes, used);
       }
     };
@@ -94,7 +96,8 @@ class Propagation {
     const auto tell = [&](const Operand& operand) {
       if (!open_[index(operand.tensor)]) return;
       const Sharding target = sharding_of(operand.dims, merged_axes, workload_.labels);
-      for (std::size_t d = 0; d < target.dims.size(); ++d) changed |= extend(operand.tensor, d, target.dims[d]);
+      for (std::size_t d = 0; d < target.dims.size(); ++d)
+        changed |= extend(operand.tensor, d, target.dims[d]);
     };
     if (both_ways) {
       for (const Operand& operand : op.operands) tell(operand);

@@ -3,8 +3,8 @@
 // Workflow: for each op, the shardings of its tensors are projected on its factors; factors merge
 // what the tensors say; values that are still open take what their factors have got. Pinned values
 // and parameters never change. An axis that is already on one factor of an op or one dimension of a
-// value does not move to another: first come, first served, ops in program order. Three rounds, each
-// until nothing changes:
+// value does not move to another: first come, first served, ops in program order. Three rounds,
+// each until nothing changes:
 //   1. inputs and pinned activations speak, from operands to results; element-wise ops pass both
 //      ways (as Shardy, which propagates through them first)
 //   2. parameters speak too (data before weights)
@@ -30,6 +30,7 @@ namespace shardsim {
 
 // One sharding per tensor of the workload, over its dimensions (parameters: as computed with). No
 // entry is partial.
-[[nodiscard]] std::vector<Sharding> propagate(const Workload& workload, const Assignment& assignment);
+[[nodiscard]] std::vector<Sharding> propagate(const Workload& workload,
+                                              const Assignment& assignment);
 
 }  // namespace shardsim

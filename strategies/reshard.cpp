@@ -113,8 +113,8 @@ class Resharding {
       DimSharding before = dim;
       before.axes.insert(before.axes.end(), gathered.begin(), gathered.end());
       const std::int64_t padded = shard_size(shape_[d], before) * Mesh::size_of(gathered);
-      const std::int64_t payload = elements() / shard_size(shape_[d], dim) *
-                                   std::max(padded, shard_size(shape_[d], dim));
+      const std::int64_t payload =
+          elements() / shard_size(shape_[d], dim) * std::max(padded, shard_size(shape_[d], dim));
       record(CollectiveKind::all_gather, gathered, payload);
     }
   }
@@ -136,7 +136,8 @@ std::vector<ReshardStep> reshard(const std::vector<std::int64_t>& shape, const S
 std::int64_t wire_elements(const std::vector<ReshardStep>& steps) {
   std::int64_t total = 0;
   for (const ReshardStep& step : steps) {
-    total += wire_bytes_per_device(step.kind, Mesh::size_of(step.axes), Bytes(step.elements)).count();
+    total +=
+        wire_bytes_per_device(step.kind, Mesh::size_of(step.axes), Bytes(step.elements)).count();
   }
   return total;
 }

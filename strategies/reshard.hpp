@@ -21,9 +21,9 @@ namespace shardsim {
 
 struct ReshardStep {
   CollectiveKind kind = CollectiveKind::all_gather;
-  AxisList axes;               // the group
-  std::int64_t elements = 0;   // of the payload, as plan.hpp defines it for the kind
-  Sharding after;              // of the tensor once the step is done
+  AxisList axes;              // the group
+  std::int64_t elements = 0;  // of the payload, as plan.hpp defines it for the kind
+  Sharding after;             // of the tensor once the step is done
 };
 
 // Partial axes of `to` must be partial in `from`.

@@ -76,7 +76,8 @@ std::int64_t shard_elements(const std::vector<std::int64_t>& shape, const Shardi
 std::string to_string(const Sharding& sharding, const Mesh& mesh) {
   std::vector<std::string> dims;
   for (const DimSharding& dim : sharding.dims) {
-    std::string text = dim.axes.empty() ? "-" : fmt::format("{}", fmt::join(mesh.names_of(dim.axes), "+"));
+    std::string text =
+        dim.axes.empty() ? "-" : fmt::format("{}", fmt::join(mesh.names_of(dim.axes), "+"));
     if (dim.blocks > 1) text += fmt::format(" in each of {}", dim.blocks);
     dims.push_back(text);
   }

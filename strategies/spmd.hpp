@@ -24,8 +24,8 @@ struct Value {
   Bytes bytes{0};  // on one device, padding included
   BufferCategory category = BufferCategory::temporaries;
   int block = 0;
-  bool shared = false;      // one for the whole step, not one per instance of the block
-  bool persistent = false;  // there before the step and after it
+  bool shared = false;         // one for the whole step, not one per instance of the block
+  bool persistent = false;     // there before the step and after it
   ValueId storage = no_value;  // lives in the storage of this value (slices, in-place results)
 };
 
@@ -58,8 +58,9 @@ struct BlockProgram {
   BlockPass backward;
   BlockPass optimizer;
   // Values that are the same in neighbouring blocks and instances.
-  std::vector<ValueId> carries_in, carries_out;                  // forward
-  std::vector<ValueId> gradients_of_carries_in, gradients_of_carries_out;  // backward; no_value: none
+  std::vector<ValueId> carries_in, carries_out;  // forward
+  std::vector<ValueId> gradients_of_carries_in,
+      gradients_of_carries_out;  // backward; no_value: none
 };
 
 struct SpmdStep {

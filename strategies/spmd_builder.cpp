@@ -5,12 +5,14 @@
 
 namespace shardsim {
 
-ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtype, BufferCategory category) {
+ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtype,
+                               BufferCategory category) {
   const Tensor& t = tensor(id);
   const std::int64_t elements = shard_elements(shape(id), sharding);
   const bool of_the_step = t.role == TensorRole::input || t.role == TensorRole::constant;
   const bool shared = of_the_step || workload_.blocks[static_cast<std::size_t>(t.block)].count == 1;
-  step.values.push_back({id, t.name, sharding, dtype, elements * size_of(dtype), category, t.block, shared,
+  step.values.push_back({id, t.name, sharding, dtype, elements * size_of(dtype), category, t.block,
+                         shared,
                          /*persistent=*/false, no_value});
   return static_cast<ValueId>(step.values.size()) - 1;
 }
@@ -40,7 +42,9 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, std:
     item.kind = TaskKind::collective;
     item.stream = stream;
     item.name = source.name;
-    item.collective = {hop.kind, hop.axes, {}, {}, source.dtype, payload, {{source.name, payload}}, std::string(reason)};
+    item.collective = {
+        hop.kind,           hop.axes, {}, {}, source.dtype, payload, {{source.name, payload}},
+        std::string(reason)};
     item.operands = {now};
     item.results = {next};
     items.push_back(std::move(item));
@@ -49,7 +53,8 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, std:
   return value(now).sharding == to ? now : add_view(now, to);
 }
 
-Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from, const std::vector<ValueId>& to, Stream stream) {
+Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,
+                       const std::vector<ValueId>& to, Stream stream) {
   Item item;
   item.stream = stream;
   item.name = std::move(name);

@@ -20,7 +20,9 @@ class SpmdBuilder {
     return workload_.tensors[static_cast<std::size_t>(id)];
   }
   [[nodiscard]] Value& value(ValueId id) { return step.values[static_cast<std::size_t>(id)]; }
-  [[nodiscard]] std::vector<std::int64_t> shape(TensorId id) const { return workload_.shape(tensor(id).dims); }
+  [[nodiscard]] std::vector<std::int64_t> shape(TensorId id) const {
+    return workload_.shape(tensor(id).dims);
+  }
 
   // A new value of `id` under `sharding`, its bytes filled in.
   ValueId add_value(TensorId id, const Sharding& sharding, DType dtype, BufferCategory category);
@@ -28,11 +30,12 @@ class SpmdBuilder {
   ValueId add_view(ValueId of, const Sharding& sharding);
 
   // Brings a value to another sharding, adding items; answers the value that has it.
-  ValueId bring(ValueId from, const Sharding& to, Stream stream, std::string_view reason, std::vector<Item>& items);
+  ValueId bring(ValueId from, const Sharding& to, Stream stream, std::string_view reason,
+                std::vector<Item>& items);
 
   // A kernel that converts element types; memory bound.
-  [[nodiscard]] Item cast(std::string name, const std::vector<ValueId>& from, const std::vector<ValueId>& to,
-                          Stream stream);
+  [[nodiscard]] Item cast(std::string name, const std::vector<ValueId>& from,
+                          const std::vector<ValueId>& to, Stream stream);
 
   // "fsdp", "data and model".
   [[nodiscard]] std::string names(const AxisList& axes) const;

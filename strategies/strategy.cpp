@@ -57,7 +57,8 @@ std::vector<Rule> read_rules(const std::optional<JsonReader>& json, const Mesh& 
   if (!json) return rules;
   for (const JsonReader& element : json->elements()) {
     element.only_keys({"pattern", "spec"});
-    rules.push_back({element.at("pattern").string(), read_spec(element.at("spec"), mesh), element.place()});
+    rules.push_back(
+        {element.at("pattern").string(), read_spec(element.at("spec"), mesh), element.place()});
   }
   return rules;
 }
@@ -85,7 +86,9 @@ std::string default_shard_axis(const StrategyOptions& options, const JsonReader&
   if (has(options.batch_axes, "fsdp")) return "fsdp";
   if (options.batch_axes.size() == 1) return options.batch_axes.front();
   json.fail(fmt::format("strategy \"{}\" needs \"shard_axis\": the batch is over {}", options.name,
-                        options.batch_axes.empty() ? "no axis" : fmt::format("{}", fmt::join(options.batch_axes, ", "))));
+                        options.batch_axes.empty()
+                            ? "no axis"
+                            : fmt::format("{}", fmt::join(options.batch_axes, ", "))));
 }
 
 void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
@@ -149,9 +152,11 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions&
   if (!options.shards_parameters()) return;
   const auto shard = field("shard_axis");
   options.shard_axis = shard ? read_axis(*shard, mesh) : default_shard_axis(options, json);
-  if (!has(options.batch_axes, options.shard_axis) && !has(options.sequence_axes, options.shard_axis)) {
-    json.fail(fmt::format("\"shard_axis\" is \"{}\", which splits neither the batch nor the sequence",
-                          options.shard_axis));
+  if (!has(options.batch_axes, options.shard_axis) &&
+      !has(options.sequence_axes, options.shard_axis)) {
+    json.fail(
+        fmt::format("\"shard_axis\" is \"{}\", which splits neither the batch nor the sequence",
+                    options.shard_axis));
   }
   if (options.name == "hsdp" && options.batch_axes.size() < 2) {
     json.fail("strategy \"hsdp\" needs two batch axes: one of shards, one of replicas");
@@ -176,8 +181,10 @@ StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh) {
   options.name = name.string();
   if (!has(strategy_names(), options.name)) {
     const std::string suggestion = closest(options.name, strategy_names());
-    if (!suggestion.empty()) name.fail(fmt::format("unknown strategy \"{}\"", options.name), suggestion);
-    name.fail(fmt::format("unknown strategy \"{}\"; known are {}", options.name, fmt::join(strategy_names(), ", ")));
+    if (!suggestion.empty())
+      name.fail(fmt::format("unknown strategy \"{}\"", options.name), suggestion);
+    name.fail(fmt::format("unknown strategy \"{}\"; known are {}", options.name,
+                          fmt::join(strategy_names(), ", ")));
   }
   if (json.is_object()) read_fields(json, mesh, options);
   read_axis_fields(json, mesh, options);
@@ -190,7 +197,9 @@ Json strategy_to_json(const StrategyOptions& options) {
     for (const Rule& rule : rules) {
       Json spec = Json::array();
       for (const SpecEntry& entry : rule.spec) {
-        spec.push_back(entry.empty() ? Json(nullptr) : entry.size() == 1 ? Json(entry[0]) : Json(entry));
+        spec.push_back(entry.empty()       ? Json(nullptr)
+                       : entry.size() == 1 ? Json(entry[0])
+                                           : Json(entry));
       }
       list.push_back({{"pattern", rule.pattern}, {"spec", spec}});
     }

@@ -30,20 +30,21 @@ namespace shardsim {
 using SpecEntry = std::vector<std::string>;
 
 struct Rule {
-  std::string pattern;          // regular expression, searched in the name as match_partition_rules does
+  std::string pattern;  // regular expression, searched in the name as match_partition_rules does
   std::vector<SpecEntry> spec;  // shorter than the rank: the remaining dimensions are whole
   Place place;
 };
 
 enum class ShardDimension {
   first,   // dimension 0, padded when it does not divide (FSDP2)
-  largest  // the largest that divides, the later of equals; replicated when none does (JAX practice)
+  largest  // the largest that divides, the later of equals; replicated when none does (JAX
+           // practice)
 };
 
 struct StrategyOptions {
   std::string name = "replicate";
-  int zero_stage = 0;  // of replicate, dp, tp and rules: 1 shards the optimizer state over the batch
-                       // axes, 2 the gradients too; fsdp and hsdp are stage 3 by themselves
+  int zero_stage = 0;  // of replicate, dp, tp and rules: 1 shards the optimizer state over the
+                       // batch axes, 2 the gradients too; fsdp and hsdp are stage 3 by themselves
   std::vector<std::string> batch_axes;     // default: every axis but the model and sequence axes
   std::vector<std::string> sequence_axes;  // of the inputs' sequence dimension; default: none
   std::string shard_axis;  // fsdp: default "fsdp" where the mesh has it, else the only batch axis
@@ -52,9 +53,9 @@ struct StrategyOptions {
   bool sequence_parallel = false;          // tp: residual stream split along the sequence
   bool reshard_after_forward = true;       // repeated blocks are gathered again in backward
   bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
-  bool gather_units = true;  // one call per unit (FSDP2); false: one per tensor (XLA)
-  int prefetch = 1;          // units whose gather may be in flight ahead of the one that computes
-  std::vector<Rule> rules;        // for parameters
+  bool gather_units = true;                // one call per unit (FSDP2); false: one per tensor (XLA)
+  int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
+  std::vector<Rule> rules;  // for parameters
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
 
   [[nodiscard]] bool shards_parameters() const;  // fsdp, hsdp, fsdp+tp

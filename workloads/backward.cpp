@@ -1,4 +1,4 @@
-#include <ranges>
+#include <algorithm>
 
 #include "workloads/build.hpp"
 #include "workloads/gradient_tape.hpp"
@@ -10,7 +10,8 @@ void add_backward(Workload& workload, const Rematerialization& rematerialization
   GradientTape tape(workload);
   for (std::size_t b = workload.blocks.size(); b-- > 0;) {
     tape.begin_block(b);
-    for (const Op& op : std::views::reverse(workload.blocks[b].forward)) tape.differentiate(op);
+    const std::vector<Op>& forward = workload.blocks[b].forward;
+    std::for_each(forward.rbegin(), forward.rend(), [&](const Op& op) { tape.differentiate(op); });
     tape.end_block();
   }
   rematerialize(workload, rematerialization);

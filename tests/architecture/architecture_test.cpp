@@ -22,7 +22,7 @@ TEST_CASE("every room of the build has a level, and a folder") {
   for (const auto& entry : std::filesystem::directory_iterator(repository)) {
     if (!std::filesystem::exists(entry.path() / "CMakeLists.txt")) continue;
     const std::string room = entry.path().filename();
-    if (room == "tests" || room == "build") continue;
+    if (room == "tests" || room == "bench") continue;  // they see everything, nothing sees them
     INFO(room);
     CHECK(levels.contains(room));
   }

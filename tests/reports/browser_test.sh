@@ -2,8 +2,9 @@
 # Loads report pages in headless Chromium: no console error, every chart drawn, and every figure of
 # the CSV found in the page.
 #
-#   browser_test.sh PROGRAM             PROGRAM writes pages into the directory it is given
-#   browser_test.sh PAGE.html FILE.csv  one page and its CSV
+#   browser_test.sh PROGRAM                     PROGRAM writes pages into the directory it is given
+#   browser_test.sh PAGE.html FILE.csv          one page and its CSV
+#   browser_test.sh SHARDSIM compare EXPERIMENT the page and the CSV that this command writes
 set -eu
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
@@ -52,7 +53,10 @@ check_page() {
   echo "$name: $figures figures found, $(grep -c '<canvas' "$work/dom.html") charts drawn"
 }
 
-if [ $# -eq 2 ]; then
+if [ $# -eq 3 ]; then
+  "$1" "$2" "$3" -o "$work/report.html" -o "$work/report.csv" >"$work/text"
+  check_page "$work/report.html" "$work/report.csv"
+elif [ $# -eq 2 ]; then
   check_page "$1" "$2"
 else
   "$1" "$work"

@@ -108,6 +108,7 @@ TEST_CASE("A thinned memory curve keeps the peak and stays in order") {
   const Timeline timeline = timeline_of(long_plan(100), {.segments = 100, .samples = 50});
   const std::vector<MemorySample>& memory = timeline.classes[0].memory;
   CHECK(memory.size() <= 50);
+  CHECK(memory.front().time == ms(0));
   bool peak_kept = false;
   for (std::size_t i = 0; i < memory.size(); ++i) {
     peak_kept |= memory[i].by_category[0] == Bytes(1'000'000) && memory[i].time == ms(777);

@@ -46,8 +46,8 @@ TEST_CASE("fsdp+tp: Megatron's columns and rows over model, dimension 0 over fsd
 }
 
 TEST_CASE("shard_dimension largest takes what divides, the later of equals") {
-  const CompiledStep step =
-      compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}), R"({"name": "fsdp", "shard_dimension": "largest"})");
+  const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}),
+                                         R"({"name": "fsdp", "shard_dimension": "largest"})");
   CHECK(find(step, "model.layers.{}.self_attn.q_proj.weight").spec == Spec{{}, {"fsdp"}});
   CHECK(find(step, "model.layers.{}.mlp.down_proj.weight").spec == Spec{{}, {"fsdp"}});
   CHECK(find(step, "model.layers.{}.mlp.up_proj.weight").spec == Spec{{"fsdp"}, {}});
@@ -65,7 +65,8 @@ TEST_CASE("Rules go before the recipe; the first match wins") {
 TEST_CASE("ZeRO stages shard what they say") {
   const Mesh data({{"data", 8}});
   const auto q = [&](const char* strategy) {
-    return find(compile_step("llama-3.1-8b", data, strategy), "model.layers.{}.self_attn.q_proj.weight");
+    return find(compile_step("llama-3.1-8b", data, strategy),
+                "model.layers.{}.self_attn.q_proj.weight");
   };
   const ParameterSharding one = q(R"({"name": "dp", "zero_stage": 1})");
   CHECK(one.spec == Spec{{}, {}});
@@ -78,10 +79,12 @@ TEST_CASE("Rules that cannot be meant are errors with their place") {
   CHECK(error_of(R"({"name": "rules", "rules": [{"pattern": "encoder", "spec": ["fsdp"]}]})") ==
         "strategy: /rules/0: pattern \"encoder\" matches no parameter");
   CHECK(error_of(R"({"name": "rules", "rules": [{"pattern": "norm", "spec": [null, "fsdp"]}]})") ==
-        "strategy: /rules/0: spec has 2 entries, but model.layers.{}.input_layernorm.weight has 1 dimensions");
+        "strategy: /rules/0: spec has 2 entries, but model.layers.{}.input_layernorm.weight has 1 "
+        "dimensions");
   CHECK(error_of(R"({"name": "rules", "rules": [{"pattern": "layers\\.0\\.", "spec": []}]})") ==
         "strategy: /rules/0: pattern \"layers\\.0\\.\" tells layers of one repeated block apart "
-        "(model.layers.0.input_layernorm.weight and model.layers.1.input_layernorm.weight), which is not supported");
+        "(model.layers.0.input_layernorm.weight and model.layers.1.input_layernorm.weight), which "
+        "is not supported");
   CHECK(error_of(R"({"name": "dp", "activations": [{"pattern": "no such value", "spec": []}]})") ==
         "strategy: /activations/0: pattern \"no such value\" matches no activation");
 }
@@ -93,5 +96,6 @@ TEST_CASE("What the strategy leaves unused is worth a word") {
   const CompiledStep shadowed = compile_step("llama-3.1-8b", mesh, R"({"name": "fsdp+tp", "rules": [
       {"pattern": ".", "spec": []}, {"pattern": "norm", "spec": ["fsdp"]}]})");
   REQUIRE_FALSE(shadowed.warnings.empty());
-  CHECK(shadowed.warnings[0] == "rule 1 \"norm\" is shadowed: an earlier rule matches every parameter it matches");
+  CHECK(shadowed.warnings[0] ==
+        "rule 1 \"norm\" is shadowed: an earlier rule matches every parameter it matches");
 }

@@ -42,8 +42,8 @@ std::vector<std::string> collectives(const Plan& plan) {
     const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
     std::string axes;
     for (const std::string& name : plan.mesh.names_of(c.axes)) axes += " " + name;
-    list.push_back(std::string(name_of(task.phase)) + " " + std::string(name_of(c.kind)) + axes + " " +
-                   std::to_string(c.payload.count()));
+    list.push_back(std::string(name_of(task.phase)) + " " + std::string(name_of(c.kind)) + axes +
+                   " " + std::to_string(c.payload.count()));
   }
   return list;
 }
@@ -72,21 +72,24 @@ TEST_CASE("dp: the gradients of the unit in one call") {
 TEST_CASE("fsdp: gathered, gathered again, reduce-scattered") {
   const std::string all = bytes(2 * hidden * ffn);
   CHECK(collectives(plan_of(Mesh({{"data", 4}}), R"("fsdp")")) ==
-        Lines{"forward all-gather data " + all, "backward all-gather data " + all, "backward reduce-scatter data " + all});
+        Lines{"forward all-gather data " + all, "backward all-gather data " + all,
+              "backward reduce-scatter data " + all});
 }
 
 TEST_CASE("One call per tensor where units are off") {
   const std::string one = bytes(hidden * ffn);
   // In backward only down.weight is read: up's input needs no gradient.
   CHECK(collectives(plan_of(Mesh({{"data", 4}}), R"({"name": "fsdp", "gather": "tensor"})")) ==
-        Lines{"forward all-gather data " + one, "forward all-gather data " + one, "backward all-gather data " + one,
-              "backward reduce-scatter data " + one, "backward reduce-scatter data " + one});
+        Lines{"forward all-gather data " + one, "forward all-gather data " + one,
+              "backward all-gather data " + one, "backward reduce-scatter data " + one,
+              "backward reduce-scatter data " + one});
 }
 
 TEST_CASE("fsdp+tp: shards of the model axis are gathered over fsdp, gradients reduced over it") {
   const std::string half = bytes(2 * hidden * ffn / 2);
   CHECK(collectives(plan_of(Mesh({{"fsdp", 4}, {"model", 2}}), R"("fsdp+tp")")) ==
-        Lines{"forward all-gather fsdp " + half, "forward all-reduce model " + bytes(batch / 4 * hidden),
+        Lines{"forward all-gather fsdp " + half,
+              "forward all-reduce model " + bytes(batch / 4 * hidden),
               "backward all-gather fsdp " + half, "backward reduce-scatter fsdp " + half});
 }
 
@@ -94,7 +97,8 @@ TEST_CASE("Rules alone: a row-parallel weight slices its input for nothing and s
   // up works on the slice that down asks for, so its gradient comes in slices; it is stored whole.
   CHECK(collectives(plan_of(Mesh({{"model", 4}}), R"({"name": "rules", "batch_axes": [],
             "rules": [{"pattern": "down", "spec": [null, "model"]}]})")) ==
-        Lines{"forward all-reduce model " + bytes(batch * hidden), "backward all-gather model " + bytes(hidden * ffn)});
+        Lines{"forward all-reduce model " + bytes(batch * hidden),
+              "backward all-gather model " + bytes(hidden * ffn)});
 }
 
 TEST_CASE("A pinned activation is met with the collective it needs") {
@@ -116,13 +120,15 @@ TEST_CASE("The same input gives the same plan") {
 
 TEST_CASE("Gathers wait for their window: prefetch 0 overlaps nothing") {
   const auto first_gather_of_layer_two = [](int prefetch) {
-    const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}),
-                                           R"({"name": "fsdp", "prefetch": )" + std::to_string(prefetch) + "}");
+    const CompiledStep step =
+        compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}),
+                     R"({"name": "fsdp", "prefetch": )" + std::to_string(prefetch) + "}");
     const Program& program = step.plan.programs[0];
     for (const Task& task : program.tasks) {
       if (task.kind == TaskKind::collective && step.plan.task_name(task) == "model.layers.2") {
         REQUIRE(task.dependency_count == 1);
-        return program.tasks[static_cast<std::size_t>(program.dependencies[task.first_dependency])].layer;
+        return program.tasks[static_cast<std::size_t>(program.dependencies[task.first_dependency])]
+            .layer;
       }
     }
     return -2;

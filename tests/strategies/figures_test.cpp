@@ -14,7 +14,9 @@ constexpr std::int64_t bf16 = 2;
 std::int64_t gathered_matrices(const Plan& plan, const std::string& layer) {
   std::int64_t bytes = 0;
   for (const Task& task : plan.programs[0].tasks) {
-    if (task.kind != TaskKind::collective || task.phase != Phase::forward || plan.task_name(task) != layer) continue;
+    if (task.kind != TaskKind::collective || task.phase != Phase::forward ||
+        plan.task_name(task) != layer)
+      continue;
     const Collective& collective = plan.collectives[static_cast<std::size_t>(task.work)];
     REQUIRE(collective.kind == CollectiveKind::all_gather);
     for (const CollectivePart& part : collective.parts) {
@@ -29,16 +31,19 @@ bool is_gradient(const Collective& c) { return c.reason.starts_with("gradients o
 
 }  // namespace
 
-TEST_CASE("fsdp: one layer's forward all-gather of Llama-3.1-8B over 4 devices is 436,207,616 bytes") {
+TEST_CASE(
+    "fsdp: one layer's forward all-gather of Llama-3.1-8B over 4 devices is 436,207,616 bytes") {
   // q and o 4096 x 4096, k and v 1024 x 4096, gate, up and down 14336 x 4096, in bf16. The TPU
   // compiler's output for MaxText shows the same bytes for the same layer.
   const std::int64_t h = 4096;
   static_assert(bf16 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 14336 * 4096) == 436'207'616);
   const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"fsdp", 4}}), R"("fsdp")");
-  CHECK(gathered_matrices(step.plan, "model.layers.7") == bf16 * (2 * h * h + 2 * 1024 * h + 3 * 14336 * h));
+  CHECK(gathered_matrices(step.plan, "model.layers.7") ==
+        bf16 * (2 * h * h + 2 * 1024 * h + 3 * 14336 * h));
 }
 
-TEST_CASE("fsdp: one layer's forward all-gather of Qwen3-1.7B over 4 devices is 100,663,296 bytes") {
+TEST_CASE(
+    "fsdp: one layer's forward all-gather of Qwen3-1.7B over 4 devices is 100,663,296 bytes") {
   // Hidden 2048; 16 query and 8 key/value heads of 128; feed-forward 6144.
   static_assert(bf16 * 2048 * (2 * 16 * 128 + 2 * 8 * 128 + 3 * 6144) == 100'663'296);
   const CompiledStep step = compile_step("qwen3-1.7b", Mesh({{"fsdp", 4}}), R"("fsdp")");
@@ -55,8 +60,8 @@ TEST_CASE("tp=8: two all-reduces of batch x sequence x hidden per layer and dire
   // Megatron-LM (arXiv:1909.08053, figure 4): after attention's and the MLP's row-parallel matmul
   // in forward, after their column-parallel matmuls in backward.
   const std::int64_t batch = 4, sequence = 8192, layers = 32, hidden = 4096;
-  const CompiledStep step =
-      compile_step("llama-3.1-8b", Mesh({{"model", 8}}), R"("tp")", {.batch = batch, .sequence = sequence});
+  const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"model", 8}}), R"("tp")",
+                                         {.batch = batch, .sequence = sequence});
   for (const Phase phase : {Phase::forward, Phase::backward}) {
     std::int64_t in_layers = 0;
     for (const Task& task : step.plan.programs[0].tasks) {
@@ -74,8 +79,10 @@ TEST_CASE("fsdp moves 1.5 times the bytes of dp") {
   // dp: all-reduce, 2 (n-1)/n P. fsdp: gather, gather, reduce-scatter, 3 (n-1)/n P.
   // (ZeRO, arXiv:1910.02054, section 7.)
   for (const std::int64_t n : {2, 8, 64}) {
-    const std::int64_t dp = wire_bytes(compile_step("llama-3.1-8b", Mesh({{"data", n}}), R"("dp")").plan);
-    const std::int64_t fsdp = wire_bytes(compile_step("llama-3.1-8b", Mesh({{"fsdp", n}}), R"("fsdp")").plan);
+    const std::int64_t dp =
+        wire_bytes(compile_step("llama-3.1-8b", Mesh({{"data", n}}), R"("dp")").plan);
+    const std::int64_t fsdp =
+        wire_bytes(compile_step("llama-3.1-8b", Mesh({{"fsdp", n}}), R"("fsdp")").plan);
     CHECK(2 * fsdp == 3 * dp);
   }
 }
@@ -96,19 +103,26 @@ TEST_CASE("ZeRO-1 and ZeRO-2 move what their definitions say") {
 TEST_CASE("Keeping what was gathered saves the second gather") {
   const auto gathers = [](const char* strategy) {
     const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}), strategy);
-    return count(step.plan, [](const Collective& c) { return c.kind == CollectiveKind::all_gather; });
+    return count(step.plan,
+                 [](const Collective& c) { return c.kind == CollectiveKind::all_gather; });
   };
   // 32 layers and the root; FSDP2 itself keeps the root: 33 gathers in forward, 32 in backward.
   CHECK(gathers(R"("fsdp")") == 33 + 33);
   CHECK(gathers(R"({"name": "fsdp", "reshard_root_after_forward": false})") == 33 + 32);
-  CHECK(gathers(R"({"name": "fsdp", "reshard_after_forward": false, "reshard_root_after_forward": false})") == 33);
+  CHECK(
+      gathers(
+          R"({"name": "fsdp", "reshard_after_forward": false, "reshard_root_after_forward": false})") ==
+      33);
 }
 
 TEST_CASE("hsdp: shards are reduce-scattered inside, all-reduced between the replicas") {
   // 8 replicas of 4 shards: the all-reduce carries a quarter of the gradients.
-  const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"data", 8}, {"fsdp", 4}}), R"("hsdp")", {.batch = 32});
+  const CompiledStep step =
+      compile_step("llama-3.1-8b", Mesh({{"data", 8}, {"fsdp", 4}}), R"("hsdp")", {.batch = 32});
   const std::int64_t gradients = bf16 * 8'030'261'248;
-  CHECK(payload(step.plan, [](const Collective& c) { return c.kind == CollectiveKind::reduce_scatter; }) == gradients);
+  CHECK(payload(step.plan, [](const Collective& c) {
+          return c.kind == CollectiveKind::reduce_scatter;
+        }) == gradients);
   CHECK(payload(step.plan, is_all_reduce) == gradients / 4);
   CHECK(count(step.plan, is_gradient) == 2 * 33);
 }

@@ -23,11 +23,12 @@ inline Workload training_workload(const std::string& model, const StepOptions& o
   return workload;
 }
 
-inline CompiledStep compile_step(const std::string& model, const Mesh& mesh, const std::string& strategy,
-                                 const StepOptions& options = {}) {
+inline CompiledStep compile_step(const std::string& model, const Mesh& mesh,
+                                 const std::string& strategy, const StepOptions& options = {}) {
   const Json json = parse_json(strategy, "strategy");
   const Workload workload = training_workload(model, options);
-  return compile(workload, options.optimizer, mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+  return compile(workload, options.optimizer, mesh,
+                 read_strategy(JsonReader(json, {"strategy", ""}), mesh));
 }
 
 // Payload of all executions of the collectives that `selects` chooses.

@@ -7,11 +7,14 @@ using namespace shardsim;
 namespace {
 
 // Llama-3.1-8B's attention: 8 key/value heads, 4 query heads each, 128 wide.
-const std::vector<Label> labels = {{"kv_heads", 8}, {"group", 4}, {"head_dim", 128}, {"vocab", 50257}, {"qkv", 3}, {"heads", 12}};
+const std::vector<Label> labels = {{"kv_heads", 8},  {"group", 4}, {"head_dim", 128},
+                                   {"vocab", 50257}, {"qkv", 3},   {"heads", 12}};
 constexpr LabelId kv_heads = 0, group = 1, head_dim = 2, vocab = 3, qkv = 4, heads = 5;
 const Dim q_rows = {kv_heads, group, head_dim};
 
-Sharding on(std::vector<AxisRef> axes, std::int64_t blocks = 1) { return {{{std::move(axes), blocks}}, {}}; }
+Sharding on(std::vector<AxisRef> axes, std::int64_t blocks = 1) {
+  return {{{std::move(axes), blocks}}, {}};
+}
 AxisRef axis(std::int64_t size) { return {0, 1, size}; }
 
 }  // namespace
@@ -44,5 +47,6 @@ TEST_CASE("sharding_of is the inverse where a dimension can express the factors"
   }
   CHECK(sharding_of({{qkv, heads}}, {{heads, {axis(4)}}}, labels) == on({axis(4)}, 3));
   // A minor factor behind a half-split major one has no contiguous or blocked form: left out.
-  CHECK(sharding_of({q_rows}, {{kv_heads, {{0, 1, 4}}}, {group, {{1, 1, 2}}}}, labels) == on({{0, 1, 4}}));
+  CHECK(sharding_of({q_rows}, {{kv_heads, {{0, 1, 4}}}, {group, {{1, 1, 2}}}}, labels) ==
+        on({{0, 1, 4}}));
 }

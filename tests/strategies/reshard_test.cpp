@@ -46,16 +46,19 @@ TEST_CASE("One collective per kind of change") {
 
 TEST_CASE("FSDP with tensor parallelism: the minor axis goes, the major stays") {
   // Every device ends with an eighth: that is the payload of its gather.
-  check(split({model, fsdp}, {}), split({model}, {}), {{CollectiveKind::all_gather, {fsdp}, elements / 8}});
+  check(split({model, fsdp}, {}), split({model}, {}),
+        {{CollectiveKind::all_gather, {fsdp}, elements / 8}});
 }
 
 TEST_CASE("HSDP: scatter over the shards first, then all-reduce what is left between replicas") {
   check(split({}, {}, {data, fsdp}), split({fsdp}, {}),
-        {{CollectiveKind::reduce_scatter, {fsdp}, elements}, {CollectiveKind::all_reduce, {data}, elements / 4}});
+        {{CollectiveKind::reduce_scatter, {fsdp}, elements},
+         {CollectiveKind::all_reduce, {data}, elements / 4}});
 }
 
 TEST_CASE("Partial sums over several axes are reduced in one call") {
-  check(split({}, {}, {data, fsdp}), split({}, {}), {{CollectiveKind::all_reduce, {data, fsdp}, elements}});
+  check(split({}, {}, {data, fsdp}), split({}, {}),
+        {{CollectiveKind::all_reduce, {data, fsdp}, elements}});
 }
 
 TEST_CASE("A gather carries the padding of every shard") {
@@ -72,11 +75,13 @@ TEST_CASE("A reduce-scatter takes in the padding of every shard") {
 }
 
 TEST_CASE("Partial sums that the target keeps stay") {
-  check(split({}, {}, {data, model}), split({}, {}, {model}), {{CollectiveKind::all_reduce, {data}, elements}});
+  check(split({}, {}, {data, model}), split({}, {}, {model}),
+        {{CollectiveKind::all_reduce, {data}, elements}});
 }
 
 TEST_CASE("Axes out of order are gathered and sliced again") {
-  check(split({fsdp, model}, {}), split({model}, {}), {{CollectiveKind::all_gather, {fsdp, model}, elements}});
+  check(split({fsdp, model}, {}), split({model}, {}),
+        {{CollectiveKind::all_gather, {fsdp, model}, elements}});
 }
 
 TEST_CASE("The last step always arrives") {

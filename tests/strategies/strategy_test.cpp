@@ -21,7 +21,8 @@ TEST_CASE("Defaults come from the mesh") {
   CHECK(both.shard_axis == "fsdp");
   CHECK(both.model_axis == "model");
   CHECK(read(R"("fsdp")", Mesh({{"data", 8}})).shard_axis == "data");
-  CHECK(read(R"("dp")", Mesh({{"x", 4}, {"y", 2}})).batch_axes == std::vector<std::string>{"x", "y"});
+  CHECK(read(R"("dp")", Mesh({{"x", 4}, {"y", 2}})).batch_axes ==
+        std::vector<std::string>{"x", "y"});
 }
 
 TEST_CASE("What is written out reads back the same") {
@@ -31,7 +32,8 @@ TEST_CASE("What is written out reads back the same") {
     CHECK(strategy_to_json(read_strategy(JsonReader(json, {}), three)) == json);
   }
   const Json json = strategy_to_json(read(R"({"name": "rules", "batch_axes": "data",
-      "rules": [{"pattern": "x", "spec": [null, ["model", "fsdp"]]}]})", three));
+      "rules": [{"pattern": "x", "spec": [null, ["model", "fsdp"]]}]})",
+                                          three));
   CHECK(json["rules"][0]["spec"].dump() == R"([null,["model","fsdp"]])");
   CHECK(strategy_to_json(read_strategy(JsonReader(json, {}), three)) == json);
 }
@@ -45,25 +47,29 @@ TEST_CASE("Every mistake has its message") {
     }
     return "accepted";
   };
-  CHECK(message(R"("fsp")", three) == R"(a.json: /strategy: unknown strategy "fsp", did you mean "fsdp"?)");
+  CHECK(message(R"("fsp")", three) ==
+        R"(a.json: /strategy: unknown strategy "fsp", did you mean "fsdp"?)");
   CHECK(message(R"({"name": "fsdp", "prefech": 1})", three) ==
         R"(a.json: /strategy: unknown key "prefech", did you mean "prefetch"?)");
-  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["data", "modle"]}]})", three) ==
+  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["data", "modle"]}]})",
+                three) ==
         R"(a.json: /strategy/rules/0/spec/1: unknown axis "modle", did you mean "model"?)");
-  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["model", "model"]}]})", three) ==
-        R"(a.json: /strategy/rules/0/spec: axis "model" is used twice)");
-  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": [["data", "data"]]}]})", three) ==
-        R"(a.json: /strategy/rules/0/spec: axis "data" is used twice)");
+  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["model", "model"]}]})",
+                three) == R"(a.json: /strategy/rules/0/spec: axis "model" is used twice)");
+  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": [["data", "data"]]}]})",
+                three) == R"(a.json: /strategy/rules/0/spec: axis "data" is used twice)");
   CHECK(message(R"("tp")", Mesh({{"data", 8}})) ==
         R"(a.json: /strategy: strategy "tp" needs a model axis: the mesh has data)");
   CHECK(message(R"("fsdp")", Mesh({{"x", 2}, {"y", 2}})) ==
         R"(a.json: /strategy: strategy "fsdp" needs "shard_axis": the batch is over x, y)");
-  CHECK(message(R"("hsdp")", Mesh({{"fsdp", 8}})) ==
-        R"(a.json: /strategy: strategy "hsdp" needs two batch axes: one of shards, one of replicas)");
+  CHECK(
+      message(R"("hsdp")", Mesh({{"fsdp", 8}})) ==
+      R"(a.json: /strategy: strategy "hsdp" needs two batch axes: one of shards, one of replicas)");
   CHECK(message(R"({"name": "fsdp", "zero_stage": 1})", three) ==
         R"(a.json: /strategy/zero_stage: strategy "fsdp" is ZeRO stage 3 by itself)");
   CHECK(message(R"({"name": "dp", "zero_stage": 3})", three) ==
         R"(a.json: /strategy/zero_stage: 3 is out of range, must be from 0 to 2)");
-  CHECK(message(R"({"name": "fsdp", "batch_axes": ["data"], "shard_axis": "model"})", three) ==
-        R"(a.json: /strategy: "shard_axis" is "model", which splits neither the batch nor the sequence)");
+  CHECK(
+      message(R"({"name": "fsdp", "batch_axes": ["data"], "shard_axis": "model"})", three) ==
+      R"(a.json: /strategy: "shard_axis" is "model", which splits neither the batch nor the sequence)");
 }

@@ -27,11 +27,13 @@ std::string skip_reason(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
   const std::string type = record["model"]["model_type"];
   const std::string name = record["model"]["name"];
-  if (name != "Llama-3.1-8B" && name != "Llama-3.1-70B" && name != "GPT-2") return "model is not shipped";
+  if (name != "Llama-3.1-8B" && name != "Llama-3.1-70B" && name != "GPT-2")
+    return "model is not shipped";
   if (settings.value("wrap", "blocks") != "blocks") return "other units than blocks";
   if (settings.value("cp", 1) != 1) return "context parallelism";
   const bool whole_tp = settings.value("sp", true) && settings.value("loss_parallel", true);
-  if (settings.value("tp", 1) != 1 && !whole_tp) return "tensor parallelism without sequence and loss parallelism";
+  if (settings.value("tp", 1) != 1 && !whole_tp)
+    return "tensor parallelism without sequence and loss parallelism";
   if (settings.value("microbatches", 1) != 1) return "gradient accumulation";
   if (settings.value("optimizer", "fused") != "fused") return "optimizer";
   if (!settings["reshard_after_forward"].is_boolean()) return "reshard_after_forward in part";
@@ -64,14 +66,16 @@ CompiledStep compile_record(const Json& record) {
   options.optimizer.parameters = DType::f32;
   options.optimizer.master.reset();
   options.optimizer.gradients = settings["reduce_dtype"] == "bf16" ? DType::bf16 : DType::f32;
-  if (settings.value("ac", "none") == "full") options.rematerialization.policy = Rematerialization::Policy::full;
+  if (settings.value("ac", "none") == "full")
+    options.rematerialization.policy = Rematerialization::Policy::full;
   return compile_step(models.at(record["model"]["name"]), Mesh(axes), strategy.dump(), options);
 }
 
 // Gradients of norm weights under sequence parallelism: PyTorch reduces each over tp before the
 // reduce-scatter, whole; we the shards of a unit together after it. Bytes differ, sums do not.
 bool is_norm_reduction(const Json& call) {
-  return call["kind"] == "all_reduce" && call["axis"] == "tp" && call.contains("why") && call["why"] == "post_backward";
+  return call["kind"] == "all_reduce" && call["axis"] == "tp" && call.contains("why") &&
+         call["why"] == "post_backward";
 }
 
 // Payload as nccl-tests counts it: the whole array on one rank's side of the call.
@@ -131,17 +135,21 @@ bool agrees(const Json& record) {
     const auto found = ours.find(kind);
     const Totals mine = found == ours.end() ? Totals{} : found->second;
     if (mine == totals) continue;
-    std::cout << "  " << record["id"] << ": " << kind << ": " << mine.count << " calls of " << mine.bytes
-              << " bytes, PyTorch " << totals.count << " of " << totals.bytes << "\n";
+    std::cout << "  " << record["id"] << ": " << kind << ": " << mine.count << " calls of "
+              << mine.bytes << " bytes, PyTorch " << totals.count << " of " << totals.bytes << "\n";
   }
   const std::int64_t shard = record["memory"]["steps"][1]["peak"]["sharded_param"];
   const std::int64_t ours_shard = held(step.plan, BufferCategory::parameters);
-  if (ours_shard != shard) std::cout << "  " << record["id"] << ": parameters " << ours_shard << ", PyTorch " << shard << "\n";
+  if (ours_shard != shard)
+    std::cout << "  " << record["id"] << ": parameters " << ours_shard << ", PyTorch " << shard
+              << "\n";
   const std::int64_t state = held(step.plan, BufferCategory::optimizer);
   // PyTorch keeps state for the rows that a rank owns, we for the padded shard.
   const bool padded = !record["padding"].empty();
   const bool same_state = padded ? state >= moments(record) : state == moments(record);
-  if (!same_state) std::cout << "  " << record["id"] << ": optimizer " << state << ", PyTorch " << moments(record) << "\n";
+  if (!same_state)
+    std::cout << "  " << record["id"] << ": optimizer " << state << ", PyTorch " << moments(record)
+              << "\n";
   return same && ours_shard == shard && same_state;
 }
 
@@ -150,7 +158,8 @@ bool agrees(const Json& record) {
 TEST_CASE("Collectives and state of FSDP2 and HSDP steps are PyTorch's", "[golden]") {
   const char* set = std::getenv("SHARDSIM_GOLDEN_DIR");
   const std::filesystem::path folder =
-      std::filesystem::path(set != nullptr ? set : SHARDSIM_SOURCE_DIR "/tests/golden") / "torch" / "fsdp";
+      std::filesystem::path(set != nullptr ? set : SHARDSIM_SOURCE_DIR "/tests/golden") / "torch" /
+      "fsdp";
   if (!std::filesystem::exists(folder)) {
     std::cout << folder.string() << ": not there, skipped\n";
     return;
@@ -169,7 +178,8 @@ TEST_CASE("Collectives and state of FSDP2 and HSDP steps are PyTorch's", "[golde
       continue;
     }
     const bool passed = agrees(record);
-    std::cout << file.filename().string() << ": " << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
+    std::cout << file.filename().string() << ": "
+              << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
     CHECK(passed);
     ++compared;
   }
