@@ -8,11 +8,16 @@
 namespace shardsim {
 namespace {
 
+struct Reason {
+  std::string text;
+  Bytes payload{0};  // over all executions
+};
+
 // One row per kind, axes and group size; where the work of collectives and transfers is counted.
 struct Rows {
   std::vector<CommunicationRow> rows;
-  std::vector<std::vector<std::string>> reasons;  // by row, as they come
-  std::vector<std::size_t> of_collective;         // row by index into Plan::collectives
+  std::vector<std::vector<Reason>> reasons;  // by row, as they come
+  std::vector<std::size_t> of_collective;    // row by index into Plan::collectives
   std::size_t of_transfers = 0;
 };
 
@@ -42,15 +47,14 @@ Rows make_rows(const Plan& plan) {
   return result;
 }
 
-// The first reasons that are not alike, and how many more.
-std::string summary_of(const std::vector<std::string>& reasons) {
-  constexpr std::size_t shown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(shown, reasons.size()); ++i) {
-    text += (text.empty() ? "" : ", ") + reasons[i];
-  }
-  if (reasons.size() > shown) text += ", " + std::to_string(reasons.size() - shown) + " more";
-  return text;
+// The reason that moves most bytes, and how many more there are.
+std::string summary_of(const std::vector<Reason>& reasons) {
+  if (reasons.empty()) return "";
+  const auto heaviest =
+      std::max_element(reasons.begin(), reasons.end(),
+                       [](const Reason& a, const Reason& b) { return a.payload < b.payload; });
+  const std::size_t more = reasons.size() - 1;
+  return more == 0 ? heaviest->text : heaviest->text + "; " + std::to_string(more) + " more";
 }
 
 // Walks a program's changes in order of time.
@@ -102,8 +106,6 @@ class Accountant {
         trace_(trace),
         result_(result),
         rows_(make_rows(plan)),
-        collective_seen_(plan.collectives.size()),
-        transfer_seen_(plan.transfers.size()),
         wire_bytes_(plan.programs.size(), 0) {}
 
   void account() {
@@ -154,11 +156,11 @@ class Accountant {
       const auto work = static_cast<std::size_t>(task.work);
       if (task.kind == TaskKind::transfer) {
         const Transfer& transfer = plan_.transfers[work];
-        if (first_use(transfer_seen_[work])) note_reason(at, transfer.reason);
+        note_reason(at, transfer.reason, transfer.payload);
         if (transfer.sends) add(p, row, transfer.payload, transfer.payload);
       } else {
         const Collective& collective = plan_.collectives[work];
-        if (first_use(collective_seen_[work])) note_reason(at, collective.reason);
+        note_reason(at, collective.reason, collective.payload);
         add(p, row, collective.payload,
             wire_bytes_per_device(collective.kind, row.group_size, collective.payload));
       }
@@ -172,13 +174,13 @@ class Accountant {
     wire_bytes_[p] += static_cast<double>(wire.count());
   }
 
-  static bool first_use(char& seen) { return std::exchange(seen, 1) == 0; }
-
-  void note_reason(std::size_t row, const std::string& reason) {
-    std::vector<std::string>& reasons = rows_.reasons[row];
-    if (!reason.empty() && std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
-      reasons.push_back(reason);
-    }
+  void note_reason(std::size_t row, const std::string& text, Bytes payload) {
+    if (text.empty()) return;
+    std::vector<Reason>& reasons = rows_.reasons[row];
+    auto known = std::find_if(reasons.begin(), reasons.end(),
+                              [&](const Reason& reason) { return reason.text == text; });
+    if (known == reasons.end()) known = reasons.insert(known, {text, Bytes(0)});
+    known->payload += payload;
   }
 
   void publish_rows() {
@@ -204,8 +206,6 @@ class Accountant {
   const Trace& trace_;
   Result& result_;
   Rows rows_;
-  std::vector<char> collective_seen_;  // its reason is noted
-  std::vector<char> transfer_seen_;
   std::vector<double> wire_bytes_;  // by program
 };
 

@@ -75,7 +75,7 @@ struct CommunicationRow {
   SimTime time{0};                 // sum over executions
   SimTime exposed{0};              // part of it during which no kernel ran, shared evenly among
                                    // the collectives then in flight
-  std::string what;                // "parameters of model.layers.{} for the forward pass, ..."
+  std::string what;                // the reason that moves most bytes, and how many more
 };
 
 struct Result {

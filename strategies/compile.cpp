@@ -107,6 +107,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   }
   plan.notes.emplace_back(
       "every op writes its result to memory of its own, as eager PyTorch does; no fusion");
+  plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = assignment.warnings;
   verify(plan);

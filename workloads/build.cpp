@@ -29,8 +29,9 @@ const std::vector<Architecture> architectures = {
 
 [[noreturn]] void fail_unsupported(const JsonReader& value) {
   std::vector<std::string> names;
-  for (const Architecture& a : architectures)
+  for (const Architecture& a : architectures) {
     names.push_back(a.name.empty() ? a.model_type : a.name);
+  }
   value.fail(fmt::format("unsupported architecture \"{}\"; supported are {}", value.string(),
                          fmt::join(names, ", ")));
 }

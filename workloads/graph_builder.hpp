@@ -41,7 +41,8 @@ class GraphBuilder {
   TensorId input(std::string name, DType dtype, Dims dims);
   TensorId constant(std::string name, DType dtype, Dims dims);
 
-  // result = x . weight (+ bias), summed over every label that the result lacks.
+  // result = x . weight (+ bias), summed over every label that the result lacks; the bias is added
+  // once, to the complete sum.
   TensorId linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                   TensorId bias = no_tensor);
   // The result has the dims and dtype of the first operand.

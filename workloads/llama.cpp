@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cassert>
-
 #include "workloads/config_reader.hpp"
 #include "workloads/graph_builder.hpp"
 
