@@ -22,7 +22,8 @@ class Quantity {
 
   [[nodiscard]] constexpr Rep count() const { return count_; }
 
-  friend constexpr auto operator<=>(Quantity, Quantity) = default;
+  // clang-tidy 14 takes the 0 of the generated comparison for a null pointer.
+  friend constexpr auto operator<=>(Quantity, Quantity) = default;  // NOLINT(modernize-use-nullptr)
   constexpr Quantity& operator+=(Quantity other) {
     count_ += other.count_;
     return *this;

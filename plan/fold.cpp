@@ -95,11 +95,11 @@ std::vector<Section> fold(const Program& program) {
 }
 
 std::vector<TaskId> representatives(const Program& program, const std::vector<Section>& sections) {
-  std::vector<TaskId> result(program.tasks.size());
+  std::vector<TaskId> result;
+  result.reserve(program.tasks.size());
   for (const Section& section : sections) {
-    const auto tasks = static_cast<TaskId>(section.length * section.repeats);
-    for (TaskId i = 0; i < tasks; ++i) {
-      result[static_cast<std::size_t>(section.first + i)] = section.first + i % section.length;
+    for (std::int64_t repeat = 0; repeat < section.repeats; ++repeat) {
+      for (TaskId i = 0; i < section.length; ++i) result.push_back(section.first + i);
     }
   }
   return result;

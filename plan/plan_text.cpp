@@ -87,13 +87,14 @@ void add_task_row(const Plan& plan, const Program& program, TaskId id, TextTable
 }
 
 std::string repetition_text(const Program& program, const Section& section) {
-  const auto last_id = section.first + static_cast<TaskId>(section.length * section.repeats) - 1;
+  const auto last_repeat = section.first + section.length * (section.repeats - 1);
   const Task& first = program.tasks[static_cast<std::size_t>(section.first)];
-  const Task& last = program.tasks[static_cast<std::size_t>(last_id - section.length + 1)];
+  const Task& last = program.tasks[static_cast<std::size_t>(last_repeat)];
   std::string steps = first.layer == last.layer
                           ? fmt::format("microbatch {} to {}", first.microbatch, last.microbatch)
                           : fmt::format("layer {} to {}", first.layer, last.layer);
-  return fmt::format("x{}: #{} to #{}, {}", section.repeats, section.first, last_id, steps);
+  return fmt::format("x{}: #{} to #{}, {}", section.repeats, section.first,
+                     last_repeat + section.length - 1, steps);
 }
 
 std::string schedule_text(const Plan& plan, const Program& program) {

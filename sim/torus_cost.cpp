@@ -76,8 +76,10 @@ double gather_time(const std::vector<Lane>& lanes, double link) {
 double exchange_time(const std::vector<Lane>& lanes, double link) {
   double slowest = 0;
   for (const Lane& lane : lanes) {
-    const auto crossing = static_cast<double>(lane.members * lane.members / 4);
-    slowest = std::max(slowest, crossing / static_cast<double>(lane.members) / rate_of(lane, link));
+    const std::int64_t half = lane.members / 2;
+    const std::int64_t crossing = half * (lane.members - half);
+    const double share = static_cast<double>(crossing) / static_cast<double>(lane.members);
+    slowest = std::max(slowest, share / rate_of(lane, link));
   }
   return slowest;
 }

@@ -16,8 +16,8 @@ constexpr std::int64_t h = 4096, kv = 1024, f = 14336, heads = 32, V = 128256, L
                        sequence = 8192;
 constexpr std::int64_t matrices_of_layer = 2 * h * h + 2 * kv * h + 3 * f * h;
 constexpr std::int64_t norms = (2 * L + 1) * h;
-constexpr std::int64_t parameters = 2 * V * h + L * matrices_of_layer + norms;
-static_assert(parameters == 8'030'261'248);
+constexpr std::int64_t all_parameters = 2 * V * h + L * matrices_of_layer + norms;
+static_assert(all_parameters == 8'030'261'248);
 
 // Token ids and labels in int64; rotary cos and sin in bf16, whole on every device.
 constexpr std::int64_t inputs(std::int64_t tokens) {
@@ -48,18 +48,18 @@ std::int64_t peak(const std::string& name) { return prediction(name).result.peak
 }  // namespace
 
 TEST_CASE("fsdp over 8: an eighth of the state; one sequence at the loss") {
-  CHECK(peak("fsdp") == 14 * parameters / 8 + inputs(sequence) + at_the_loss(sequence, V));
+  CHECK(peak("fsdp") == 14 * all_parameters / 8 + inputs(sequence) + at_the_loss(sequence, V));
 }
 
 TEST_CASE(
     "tp over 8: an eighth of the matrices, whole norms; eight sequences, an eighth of the "
     "vocabulary") {
-  const std::int64_t state = 14 * ((parameters - norms) / 8 + norms);
+  const std::int64_t state = 14 * ((all_parameters - norms) / 8 + norms);
   CHECK(peak("tp") == state + inputs(8 * sequence) + at_the_loss(8 * sequence, V / 8));
 }
 
 TEST_CASE("fsdp over 4 with tp over 2: norms are split over fsdp only") {
-  const std::int64_t state = 14 * ((parameters - norms) / 8 + norms / 4);
+  const std::int64_t state = 14 * ((all_parameters - norms) / 8 + norms / 4);
   CHECK(peak("fsdp+tp") == state + inputs(2 * sequence) + at_the_loss(2 * sequence, V / 2));
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("dp: everything on every device; the peak is in the first layer's back
   // the gradients of the layer's result and of down_proj's input.
   const std::int64_t again = 5 * 2 * h + 2 * 2 * kv + 4 * 2 * f + 4 * heads + 2 * 4;
   const std::int64_t tokens = sequence * (2 * h + again + 2 * h + 2 * f);
-  CHECK(peak("dp") == 14 * parameters + inputs(sequence) + gradients + tokens);
+  CHECK(peak("dp") == 14 * all_parameters + inputs(sequence) + gradients + tokens);
 }
 
 TEST_CASE("dp does not fit; the others do") {

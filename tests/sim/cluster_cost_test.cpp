@@ -128,6 +128,10 @@ TEST_CASE("axes that nodes cut unevenly: the worst group counts") {
   const Machine machine = cluster(18, 8, link(450e9, 0), link(50e9, 0));
   CHECK(collective_cost(Placement(mesh, machine), gather).transfer.count() ==
         Approx(5000 / (2 * 50e9)));
+  // The two that are alone on a node send to four across.
+  const Collective exchange = over({mesh.whole(1)}, CollectiveKind::all_to_all, 6000);
+  CHECK(collective_cost(Placement(mesh, machine), exchange).transfer.count() ==
+        Approx(4 * 1000 / 50e9));
 }
 
 // The closed form for nested digits must say what counting the groups says.

@@ -27,6 +27,7 @@ TEST_CASE("roofline: the larger of operations and bytes, after the launch") {
   CHECK(cost(KernelClass::attention, 1e9, 1000).count() == Approx(3e-6 + 4e-3));
   CHECK(cost(KernelClass::matmul, 1e3, 800'000'000).count() == Approx(3e-6 + 1e-3));
   CHECK(cost(KernelClass::memory, 1e9, 800'000'000).count() == Approx(3e-6 + 1e-3));
+  CHECK(cost(KernelClass::matmul, 1e9, 800'000'000).count() == Approx(3e-6 + 2e-3));
   CHECK(cost(KernelClass::memory, 0, 0).count() == Approx(3e-6));
 }
 

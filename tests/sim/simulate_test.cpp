@@ -71,18 +71,21 @@ TEST_CASE("prefetch hides the gathers exactly when computing takes as long") {
   CHECK(step(100, 101).programs[0].exposed_time == SimTime(101 + 4));
 }
 
+// Terms with fractions of a picosecond: rounded up once, not one by one.
 TEST_CASE("a collective alone takes its closed form, to the picosecond") {
   Machine machine =
-      testing::cluster(6, 3, testing::link(450e9, 1.7e-6), testing::link(47e9, 13e-6));
-  machine.profile.collective_launch.value = Seconds(4.9e-6);
+      testing::cluster(6, 3, testing::link(0.7e12, 1.3e-12), testing::link(0.3e12, 13.1e-12));
+  machine.profile.collective_launch.value = Seconds(4.4e-12);
   for (const CollectiveKind kind :
        {CollectiveKind::all_gather, CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
-    PlanBuilder b({{"x", 6}});
-    b.gather(123'456'789);
-    b.plan.collectives[0].kind = kind;
-    const CostBreakdown cost =
-        collective_cost(Placement(b.plan.mesh, machine), b.plan.collectives[0]);
-    CHECK(simulate(b.plan, machine, {}).step_time == round_up(cost.total()));
+    for (std::int64_t size = 1; size < 50; ++size) {
+      PlanBuilder b({{"x", 6}});
+      b.gather(size);
+      b.plan.collectives[0].kind = kind;
+      const CostBreakdown cost =
+          collective_cost(Placement(b.plan.mesh, machine), b.plan.collectives[0]);
+      CHECK(simulate(b.plan, machine, {}).step_time == round_up(cost.total()));
+    }
   }
 }
 
