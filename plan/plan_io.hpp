@@ -9,16 +9,29 @@
 
 namespace shardsim {
 
-// "shardsim/plan/1". Everything in the plan, with names spelled out, plus the flat list
-// "collectives": kind, axes, groups, dtype, payload_bytes, group_size, count, parts, reason.
-// Groups of more than 1,024 devices in total are given in the iota form of HLO, e.g.
-// "[4096,4]<=[16384]" or "[4,2]<=[2,4]T(1,0)"; smaller ones as lists.
+// "shardsim/plan/1". Everything in the plan, names spelled out:
+//
+//   subject, mesh {axis: size}, devices
+//   collectives   plan.collectives in order, each with what follows from it: kind, axes ("model",
+//                 "model:(1)2"), groups, source_target_pairs (of a permute only), dtype,
+//                 payload_bytes, group_size, count (executions per step), parts, reason
+//   kernels, transfers, names
+//   programs      tasks: kind, work (index into kernels, collectives or transfers), name, layer,
+//                 microbatch, phase, recompute, stream, after; buffers: name, layer, category,
+//                 bytes, allocated_by (null: before the step), freed_after (empty: never)
+//   padding, notes
+//
+// On meshes of more than 1,024 devices, groups that follow from axes are given in the iota form of
+// HLO, e.g. "[4096,4]<=[16384]" or "[4,2]<=[2,4]T(1,0)"; else as lists.
 [[nodiscard]] Json plan_to_json(const Plan& plan);
-// The inverse for everything but the derived list; throws InputError with file and place.
+// The inverse. What the document says twice (groups of axes, group_size, count, devices) must
+// agree. Throws InputError with file and place.
 [[nodiscard]] Plan plan_from_json(const JsonReader& document);
 
-// Folded for people: consecutive layers that do the same are printed once with their count.
+// For people: consecutive layers that do the same (plan/fold.hpp) are printed once, with their
+// count.
 [[nodiscard]] std::string plan_to_text(const Plan& plan);
+// The same tasks as a graph: a node per task of the text, an edge per dependency.
 [[nodiscard]] std::string plan_to_dot(const Plan& plan);
 
 }  // namespace shardsim

@@ -12,7 +12,8 @@ TEST_CASE("Patterns are searched, as re.search") {
 }
 
 TEST_CASE("An invalid pattern says what and where") {
-  REQUIRE_THROWS_WITH(Pattern("(gate", {"a.json", "/strategy/rules/0"}),
-                      "a.json: /strategy/rules/0: pattern \"(gate\" is not a regular expression: missing closing "
-                      "parenthesis at position 5");
+  REQUIRE_THROWS_WITH(
+      Pattern("(gate", {"a.json", "/strategy/rules/0"}),
+      "a.json: /strategy/rules/0: pattern \"(gate\" is not a regular expression: missing closing "
+      "parenthesis at position 5");
 }
