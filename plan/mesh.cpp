@@ -91,10 +91,10 @@ std::optional<std::int64_t> positive(std::string_view digits) {
 }  // namespace
 
 Mesh::Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
-  for (std::size_t i = 0; i < axes_.size(); ++i) {
-    assert(axes_[i].size >= 1);
-    assert(find(axes_[i].name) == static_cast<int>(i));
-    devices_ *= axes_[i].size;
+  for (const MeshAxis& axis : axes_) {
+    assert(axis.size >= 1);
+    assert(find(axis.name) == &axis - axes_.data());  // no name twice
+    devices_ *= axis.size;
   }
 }
 

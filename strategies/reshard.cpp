@@ -25,7 +25,7 @@ class Resharding {
  private:
   [[nodiscard]] std::int64_t elements() const { return shard_elements(shape_, now_); }
 
-  void record(CollectiveKind kind, AxisList axes, std::int64_t payload) {
+  void record(CollectiveKind kind, const AxisList& axes, std::int64_t payload) {
     steps_.push_back({kind, merged(axes), payload, now_});
   }
 

@@ -128,7 +128,7 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions&
     return json.is_object() ? json.find(key) : std::nullopt;
   };
   const auto model = field("model_axis");
-  options.model_axis = model && !(model->is_string() && model->json() == "")
+  options.model_axis = model && !(model->is_string() && model->string().empty())
                            ? read_axis(*model, mesh)
                            : default_model_axis(mesh);
   options.sequence_axes = read_axes(field("sequence_axes"), mesh, {});
