@@ -69,7 +69,9 @@ std::vector<Experiment> read_flags_alone(const Given& given) {
   if (!names.empty()) {
     document["name"] = names.back();
   } else if (given.has("model")) {
-    document["name"] = std::filesystem::path(given.all("model").back()).stem().string();
+    // A model's name may have dots: only the ending of a file comes off.
+    const std::filesystem::path model(given.all("model").back());
+    document["name"] = (model.extension() == ".json" ? model.stem() : model.filename()).string();
   }
   return read_experiments(document, "command line");
 }

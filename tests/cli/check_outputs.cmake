@@ -47,3 +47,11 @@ require_match("${dot}" "^digraph")
 expect(0 csv specs ${example} --format csv)
 require_match("${csv}" "^name,")
 expect(0 markdown run ${example} --format markdown)
+
+# Without a file the model gives the name, dots and all.
+expect(0 json run --model llama-3.1-8b --batch 8 --sequence 128 --mesh data=8 --strategy dp
+       --machine dgx-h100 --format json)
+string(JSON name GET "${json}" experiment name)
+if(NOT name STREQUAL "llama-3.1-8b")
+  message(FATAL_ERROR "named ${name}")
+endif()
