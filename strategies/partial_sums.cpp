@@ -85,11 +85,15 @@ AxisList PartialSums::passed_on(const Op& op) const {
   return common;
 }
 
-AxisList PartialSums::kept(TensorId tensor) const {
+bool PartialSums::is_summand(TensorId tensor) const {
   const Use& use = use_[index(tensor)];
-  if (use.readers != 1 || use.op == nullptr || !use.op->linear) return {};
+  return use.readers == 1 && use.op != nullptr && use.op->linear;
+}
+
+AxisList PartialSums::kept(TensorId tensor) const {
+  if (!is_summand(tensor)) return {};
   AxisList common = made(tensor);
-  const AxisList carried = passed_on(*use.op);
+  const AxisList carried = passed_on(*use_[index(tensor)].op);
   std::erase_if(common, [&](const AxisRef& axis) { return !contains(carried, axis); });
   return common;
 }

@@ -23,7 +23,9 @@ class PartialSums {
   [[nodiscard]] FactorAxes factors_of(const Op& op) const;
   // Axes over which the op that makes `tensor` gives partial sums; empty when no op makes it.
   [[nodiscard]] AxisList made(TensorId tensor) const;
-  // Of those, the axes that are left for the reader to carry on.
+  // Is its only reader a linear op, which adds it to others?
+  [[nodiscard]] bool is_summand(TensorId tensor) const;
+  // Of the axes it is made partial over, those that are left for that reader to carry on.
   [[nodiscard]] AxisList kept(TensorId tensor) const;
 
  private:

@@ -234,55 +234,45 @@ class Partitioner {
   // Brings a result home.
   void settle(const Op& op, const Operand& result, const FactorAxes& factors, ValueId made,
               BlockPass& pass) {
-    const Tensor& tensor = builder_.tensor(result.tensor);
-    const AxisList kept = partial_sums_.kept(result.tensor);
-    const AxisList partial = builder_.value(made).sharding.partial;
-    if (tensor.role == TensorRole::parameter_gradient && kept.empty() &&
-        !feeds_a_sum(result.tensor)) {
+    const TensorId id = result.tensor;
+    const Tensor& tensor = builder_.tensor(id);
+    if (tensor.role == TensorRole::parameter_gradient && !partial_sums_.is_summand(id)) {
       parameters_.reduce_later(tensor.primal, made, pass);
       return;
     }
-    // The loss is for the eye of one device; nobody waits for its sum.
-    Sharding target = result.tensor == workload_.loss ? builder_.value(made).sharding
-                                                      : shardings_[index(result.tensor)];
-    if (result.tensor != workload_.loss) {
-      target = without(target, kept);
-      target.partial = kept;
+    if (id == workload_.loss) {  // for the eye of one device: nobody waits for its sum
+      home_[index(id)] = made;
+      return;
+    }
+    const AxisList kept = partial_sums_.kept(id);
+    Sharding target = without(shardings_[index(id)], kept);
+    target.partial = kept;
+    home_[index(id)] = builder_.bring(made, target, Stream::activations,
+                                      why(op, factors, builder_.value(made), target), pass.body);
+  }
+
+  // Why a result does not stay as its op made it.
+  [[nodiscard]] std::string why(const Op& op, const FactorAxes& factors, const Value& made,
+                                const Sharding& target) const {
+    const AxisList& partial = made.sharding.partial;
+    const std::string who = fmt::format("{} ({})", op.name, op.function);
+    if (partial.empty()) {
+      return fmt::format("{} gives {} as {}, wanted as {}", who, made.name,
+                         to_string(made.sharding, builder_.mesh()),
+                         to_string(target, builder_.mesh()));
     }
     std::vector<std::string> summed;
     for (const auto& [factor, axes] : factors) {
-      for (const AxisRef& axis : axes) {
-        const std::string& name = workload_.labels[static_cast<std::size_t>(factor)].name;
-        if (contains(partial, axis) && std::count(summed.begin(), summed.end(), name) == 0)
-          summed.push_back(name);
-      }
+      const bool is_summed = std::any_of(
+          axes.begin(), axes.end(), [&](const AxisRef& axis) { return contains(partial, axis); });
+      if (is_summed) summed.push_back(workload_.labels[static_cast<std::size_t>(factor)].name);
     }
-    const std::string reason =
-        partial.empty()
-            ? fmt::format("{} ({}) gives {} as {}, wanted as {}", op.name, op.function, tensor.name,
-                          to_string(builder_.value(made).sharding, builder_.mesh()),
-                          to_string(target, builder_.mesh()))
-            : fmt::format("{} ({}) sums {}over {}, whose shards lie on {}", op.name, op.function,
-                          tensor.role == TensorRole::activation_gradient
-                              ? "the gradient of its input "
-                              : "",
-                          summed.empty() ? "what its operands left partial"
-                                         : fmt::format("{}", fmt::join(summed, " and ")),
-                          builder_.names(partial));
-    home_[index(result.tensor)] =
-        builder_.bring(made, target, Stream::activations, reason, pass.body);
-  }
-
-  // A contribution that a later op adds to others.
-  [[nodiscard]] bool feeds_a_sum(TensorId tensor) const {
-    for (const Block& block : workload_.blocks) {
-      for (const Op& op : block.backward) {
-        for (const Operand& operand : op.operands) {
-          if (operand.tensor == tensor && op.linear) return true;
-        }
-      }
-    }
-    return false;
+    const bool gradient = builder_.tensor(made.tensor).role == TensorRole::activation_gradient;
+    return fmt::format("{} sums {}over {}, whose shards lie on {}", who,
+                       gradient ? "the gradient of its input " : "",
+                       summed.empty() ? "what its operands left partial"
+                                      : fmt::format("{}", fmt::join(summed, " and ")),
+                       builder_.names(partial));
   }
 
   // Points of the space of `dims`, or of all factors of an op, on one device.
