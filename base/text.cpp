@@ -17,21 +17,18 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array byte_units{Unit{"B", 1},
-                                Unit{"kB", 1e3},
-                                Unit{"KB", 1e3},
-                                Unit{"MB", 1e6},
-                                Unit{"GB", 1e9},
-                                Unit{"TB", 1e12},
-                                Unit{"KiB", 1024.0},
-                                Unit{"MiB", 1048576.0},
-                                Unit{"GiB", 1073741824.0},
-                                Unit{"TiB", 1099511627776.0}};
-constexpr std::array rate_units{
-    Unit{"B/s", 1},           Unit{"kB/s", 1e3},           Unit{"MB/s", 1e6},
-    Unit{"GB/s", 1e9},        Unit{"TB/s", 1e12},          Unit{"KiB/s", 1024.0},
-    Unit{"MiB/s", 1048576.0}, Unit{"GiB/s", 1073741824.0}, Unit{"TiB/s", 1099511627776.0},
-    Unit{"Gb/s", 1e9 / 8},    Unit{"Tb/s", 1e12 / 8}};
+constexpr auto kibi = static_cast<double>(KiB);
+constexpr auto mebi = static_cast<double>(MiB);
+constexpr auto gibi = static_cast<double>(GiB);
+constexpr double tebi = 1024 * gibi;
+
+constexpr std::array byte_units{
+    Unit{"B", 1},     Unit{"kB", 1e3},   Unit{"KB", 1e3},   Unit{"MB", 1e6},   Unit{"GB", 1e9},
+    Unit{"TB", 1e12}, Unit{"KiB", kibi}, Unit{"MiB", mebi}, Unit{"GiB", gibi}, Unit{"TiB", tebi}};
+constexpr std::array rate_units{Unit{"B/s", 1},        Unit{"kB/s", 1e3},     Unit{"MB/s", 1e6},
+                                Unit{"GB/s", 1e9},     Unit{"TB/s", 1e12},    Unit{"KiB/s", kibi},
+                                Unit{"MiB/s", mebi},   Unit{"GiB/s", gibi},   Unit{"TiB/s", tebi},
+                                Unit{"Gb/s", 1e9 / 8}, Unit{"Tb/s", 1e12 / 8}};
 constexpr std::array flop_units{Unit{"FLOP/s", 1}, Unit{"GFLOP/s", 1e9}, Unit{"TFLOP/s", 1e12},
                                 Unit{"PFLOP/s", 1e15}};
 constexpr std::array time_units{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9},
@@ -99,8 +96,8 @@ Seconds parse_seconds(std::string_view text, const Place& place) {
 
 std::string format_bytes(Bytes bytes) {
   if (std::abs(bytes.count()) < KiB) return fmt::format("{} B", bytes.count());
-  static constexpr std::array steps{Unit{"TiB", 1099511627776.0}, Unit{"GiB", 1073741824.0},
-                                    Unit{"MiB", 1048576.0}, Unit{"KiB", 1024.0}};
+  static constexpr std::array steps{Unit{"TiB", tebi}, Unit{"GiB", gibi}, Unit{"MiB", mebi},
+                                    Unit{"KiB", kibi}};
   return scaled(static_cast<double>(bytes.count()), steps, 1);
 }
 

@@ -12,15 +12,7 @@ namespace shardsim {
 
 namespace po = boost::program_options;
 
-Words Given::all(const std::string& option) const {
-  Words values;
-  for (const auto& given : parsed.options) {
-    // A switch has no value: its name stands for it.
-    if (given.string_key != option) continue;
-    values.push_back(given.value.empty() ? option : given.value[0]);
-  }
-  return values;
-}
+namespace {
 
 Given parse(const Words& words, const po::options_description& options) {
   po::options_description all;
@@ -52,6 +44,26 @@ std::string help_text(const Manual& manual, const po::options_description& optio
   out += "\nExamples:\n";
   for (const std::string& example : manual.examples) out += "  " + example + "\n";
   return out;
+}
+
+}  // namespace
+
+Words Given::all(const std::string& option) const {
+  Words values;
+  for (const auto& given : parsed.options) {
+    // A switch has no value: its name stands for it.
+    if (given.string_key != option) continue;
+    values.push_back(given.value.empty() ? option : given.value[0]);
+  }
+  return values;
+}
+
+std::optional<Given> parse_or_help(const Words& words, po::options_description& options,
+                                   const Manual& manual) {
+  options.add_options()("help,h", "print this help");
+  if (!asks_for_help(words)) return parse(words, options);
+  print(help_text(manual, options));
+  return std::nullopt;
 }
 
 void print(const std::string& text) {

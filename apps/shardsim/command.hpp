@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -41,13 +42,10 @@ struct Given {
   [[nodiscard]] bool has(const std::string& option) const { return !all(option).empty(); }
 };
 
-// Reads the words. Throws UsageError.
-[[nodiscard]] Given parse(const Words& words,
-                          const boost::program_options::options_description& options);
-// Whether --help is among the words; it wins over whatever else is wrong with them.
-[[nodiscard]] bool asks_for_help(const Words& words);
-[[nodiscard]] std::string help_text(const Manual& manual,
-                                    const boost::program_options::options_description& options);
+// Reads the words, or prints the verb's help and answers nothing: --help, which is added to the
+// options, wins over whatever else is wrong with the words. Throws UsageError.
+[[nodiscard]] std::optional<Given> parse_or_help(
+    const Words& words, boost::program_options::options_description& options, const Manual& manual);
 
 // The whole of standard output. Throws InputError when it cannot be written.
 void print(const std::string& text);

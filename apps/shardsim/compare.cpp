@@ -23,13 +23,10 @@ int compare_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_experiment_options(options);
   add_output_options(options, report_formats());
-  options.add_options()("require-fit", "exit with 1 when none fits into memory")("help,h",
-                                                                                 "print this help");
-  if (asks_for_help(words)) {
-    print(help_text(manual, options));
-    return exit_done;
-  }
-  const Given given = parse(words, options);
+  options.add_options()("require-fit", "exit with 1 when none fits into memory");
+  const std::optional<Given> answered = parse_or_help(words, options, manual);
+  if (!answered) return exit_done;
+  const Given& given = *answered;
   const auto outputs = read_outputs(given, report_formats(), /*text_beside_files=*/true);
   const std::vector<Experiment> experiments = read_given_experiments(given);
   SimulationOptions simulation;

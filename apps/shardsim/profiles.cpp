@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+
 #include "command.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "output.hpp"
@@ -49,12 +50,9 @@ int profiles_command(const Words& words) {
   const std::vector<std::string> formats = {"text", "json"};
   boost::program_options::options_description options("Options");
   add_output_options(options, formats);
-  options.add_options()("help,h", "print this help");
-  if (asks_for_help(words)) {
-    print(help_text(manual, options));
-    return exit_done;
-  }
-  const Given given = parse(words, options);
+  const std::optional<Given> answered = parse_or_help(words, options, manual);
+  if (!answered) return exit_done;
+  const Given& given = *answered;
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
   const Words operands = given.all("operand");
   const std::string action = operands.empty() ? "list" : operands[0];

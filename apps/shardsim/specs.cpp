@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
+
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"
@@ -135,12 +136,9 @@ int specs_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_experiment_options(options);
   add_output_options(options, formats);
-  options.add_options()("help,h", "print this help");
-  if (asks_for_help(words)) {
-    print(help_text(manual, options));
-    return exit_done;
-  }
-  const Given given = parse(words, options);
+  const std::optional<Given> answered = parse_or_help(words, options, manual);
+  if (!answered) return exit_done;
+  const Given& given = *answered;
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
   const Experiment experiment = read_given_experiment(given);
   const CompiledStep step = compile_experiment(experiment);
