@@ -69,7 +69,7 @@ class RuleSet {
     }
     Sharding sharding = replicated(rank);
     for (std::size_t d = 0; d < rule.spec.size(); ++d) {
-      sharding.dims[d].axes = axes_of(rule.spec[d], mesh_);
+      sharding.dims[d].axes = axes_of(rule.spec[d].axes, mesh_);
     }
     return sharding;
   }

@@ -12,12 +12,6 @@
 namespace shardsim {
 namespace {
 
-std::vector<SpecEntry> spec_of(const Sharding& sharding, const Mesh& mesh) {
-  std::vector<SpecEntry> spec;
-  for (const DimSharding& dim : sharding.dims) spec.push_back(mesh.names_of(dim.axes));
-  return spec;
-}
-
 double padding_fraction(std::int64_t size, const DimSharding& dim) {
   const std::int64_t padded = shard_size(size, dim) * Mesh::size_of(dim.axes);
   return 1.0 - static_cast<double>(size) / static_cast<double>(padded);

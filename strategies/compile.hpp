@@ -17,11 +17,11 @@ struct ParameterSharding {
   std::string name;  // with "{}" for the layer
   std::vector<std::int64_t> shape;
   std::int64_t instances = 1;
-  std::string assigned_by;              // "rule 2: .*kernel", "fsdp: dimension 0", ...
-  std::vector<SpecEntry> spec;          // as stored, between steps
-  std::vector<SpecEntry> compute_spec;  // as ops read it
-  std::vector<SpecEntry> gradient_spec;
-  std::vector<SpecEntry> optimizer_spec;
+  std::string assigned_by;     // "rule 2: .*kernel", "fsdp: dimension 0", ...
+  PartitionSpec spec;          // as stored, between steps
+  PartitionSpec compute_spec;  // as ops read it
+  PartitionSpec gradient_spec;
+  PartitionSpec optimizer_spec;
   std::vector<std::int64_t> shard_shape;  // padded
   Bytes bytes_per_device{0};              // of the stored shard, one instance
   Bytes padding_per_device{0};            // of that, padding

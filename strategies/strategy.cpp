@@ -30,25 +30,17 @@ std::string read_axis(const JsonReader& json, const Mesh& mesh) {
   json.fail(fmt::format("unknown axis \"{}\"; the mesh has {}", name, fmt::join(known, ", ")));
 }
 
-// null, "axis" or ["axis", "axis"].
-SpecEntry read_entry(const JsonReader& json, const Mesh& mesh) {
-  if (json.is_null()) return {};
+// Axis names, one or several.
+std::vector<std::string> read_axis_list(const JsonReader& json, const Mesh& mesh) {
   if (json.is_string()) return {read_axis(json, mesh)};
-  SpecEntry entry;
-  for (const JsonReader& axis : json.elements()) entry.push_back(read_axis(axis, mesh));
-  return entry;
+  std::vector<std::string> axes;
+  for (const JsonReader& axis : json.elements()) axes.push_back(read_axis(axis, mesh));
+  return axes;
 }
 
-std::vector<SpecEntry> read_spec(const JsonReader& json, const Mesh& mesh) {
-  std::vector<SpecEntry> spec;
-  std::vector<std::string> used;
-  for (const JsonReader& element : json.elements()) {
-    spec.push_back(read_entry(element, mesh));
-    for (const std::string& axis : spec.back()) {
-      if (has(used, axis)) json.fail(fmt::format("axis \"{}\" is used twice", axis));
-      used.push_back(axis);
-    }
-  }
+PartitionSpec read_spec(const JsonReader& json, const Mesh& mesh) {
+  PartitionSpec spec = read_partition_spec(json);
+  check_axes(spec, mesh, json.place());
   return spec;
 }
 
@@ -66,7 +58,7 @@ std::vector<Rule> read_rules(const std::optional<JsonReader>& json, const Mesh& 
 std::vector<std::string> read_axes(const std::optional<JsonReader>& json, const Mesh& mesh,
                                    std::vector<std::string> otherwise) {
   if (!json) return otherwise;
-  SpecEntry axes = read_entry(*json, mesh);
+  std::vector<std::string> axes = read_axis_list(*json, mesh);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (std::count(axes.begin(), axes.end(), axes[i]) > 1) {
       json->fail(fmt::format("axis \"{}\" is used twice", axes[i]));
@@ -195,13 +187,7 @@ Json strategy_to_json(const StrategyOptions& options) {
   const auto rules_to_json = [](const std::vector<Rule>& rules) {
     Json list = Json::array();
     for (const Rule& rule : rules) {
-      Json spec = Json::array();
-      for (const SpecEntry& entry : rule.spec) {
-        spec.push_back(entry.empty()       ? Json(nullptr)
-                       : entry.size() == 1 ? Json(entry[0])
-                                           : Json(entry));
-      }
-      list.push_back({{"pattern", rule.pattern}, {"spec", spec}});
+      list.push_back({{"pattern", rule.pattern}, {"spec", to_json(rule.spec)}});
     }
     return list;
   };

@@ -23,15 +23,13 @@
 
 #include "base/json_reader.hpp"
 #include "plan/mesh.hpp"
+#include "strategies/partition_spec.hpp"
 
 namespace shardsim {
 
-// A PartitionSpec entry: the axes that a dimension is split over, major to minor; empty is whole.
-using SpecEntry = std::vector<std::string>;
-
 struct Rule {
   std::string pattern;  // regular expression, searched in the name as match_partition_rules does
-  std::vector<SpecEntry> spec;  // shorter than the rank: the remaining dimensions are whole
+  PartitionSpec spec;   // shorter than the rank: the remaining dimensions are whole
   Place place;
 };
 

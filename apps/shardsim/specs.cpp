@@ -19,32 +19,6 @@ const Manual manual = {
      "shardsim specs examples/llama-3.1-8b-8xh100.json --name fsdp+tp --format csv",
      "shardsim specs --model gpt2 --batch 8 --sequence 1024 --mesh fsdp=4 --strategy fsdp"}};
 
-// As JAX prints a PartitionSpec: P(fsdp, None), P((data, fsdp), None).
-std::string spec_text(const std::vector<SpecEntry>& spec) {
-  std::vector<std::string> entries;
-  for (const SpecEntry& entry : spec) {
-    if (entry.empty()) {
-      entries.emplace_back("None");
-    } else if (entry.size() == 1) {
-      entries.push_back(entry[0]);
-    } else {
-      entries.push_back(fmt::format("({})", fmt::join(entry, ", ")));
-    }
-  }
-  return fmt::format("P({})", fmt::join(entries, ", "));
-}
-
-// null, "axis" or ["axis", "axis"] for each dimension, as in rules.
-Json spec_json(const std::vector<SpecEntry>& spec) {
-  Json json = Json::array();
-  for (const SpecEntry& entry : spec) {
-    json.push_back(entry.empty()       ? Json(nullptr)
-                   : entry.size() == 1 ? Json(entry[0])
-                                       : Json(entry));
-  }
-  return json;
-}
-
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
@@ -68,7 +42,7 @@ std::string specs_text(const CompiledStep& step) {
                    {"assigned by"}});
   for (const ParameterSharding& row : step.parameters) {
     table.add_row({row.name, format_count(row.instances), shape_text(row.shape),
-                   spec_text(row.spec), spec_text(row.compute_spec), shape_text(row.shard_shape),
+                   to_string(row.spec), to_string(row.compute_spec), shape_text(row.shard_shape),
                    format_count(row.bytes_per_device.count()),
                    format_count(row.padding_per_device.count()), row.assigned_by});
   }
@@ -90,10 +64,10 @@ std::string specs_json(const Experiment& experiment, const CompiledStep& step) {
     json["parameters"].push_back({{"name", row.name},
                                   {"instances", row.instances},
                                   {"shape", row.shape},
-                                  {"spec", spec_json(row.spec)},
-                                  {"compute_spec", spec_json(row.compute_spec)},
-                                  {"gradient_spec", spec_json(row.gradient_spec)},
-                                  {"optimizer_spec", spec_json(row.optimizer_spec)},
+                                  {"spec", to_json(row.spec)},
+                                  {"compute_spec", to_json(row.compute_spec)},
+                                  {"gradient_spec", to_json(row.gradient_spec)},
+                                  {"optimizer_spec", to_json(row.optimizer_spec)},
                                   {"shard_shape", row.shard_shape},
                                   {"bytes_per_device", row.bytes_per_device.count()},
                                   {"padding_bytes_per_device", row.padding_per_device.count()},
@@ -113,10 +87,10 @@ std::string specs_csv(const CompiledStep& step) {
     const std::vector<std::string> fields = {row.name,
                                              std::to_string(row.instances),
                                              shape_text(row.shape),
-                                             spec_text(row.spec),
-                                             spec_text(row.compute_spec),
-                                             spec_text(row.gradient_spec),
-                                             spec_text(row.optimizer_spec),
+                                             to_string(row.spec),
+                                             to_string(row.compute_spec),
+                                             to_string(row.gradient_spec),
+                                             to_string(row.optimizer_spec),
                                              shape_text(row.shard_shape),
                                              std::to_string(row.bytes_per_device.count()),
                                              std::to_string(row.padding_per_device.count()),

@@ -28,7 +28,7 @@ const ParameterSharding& find(const CompiledStep& step, const std::string& name)
   return step.parameters.front();
 }
 
-using Spec = std::vector<SpecEntry>;
+using Spec = PartitionSpec;
 
 }  // namespace
 

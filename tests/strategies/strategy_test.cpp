@@ -51,13 +51,18 @@ TEST_CASE("Every mistake has its message") {
         R"(a.json: /strategy: unknown strategy "fsp", did you mean "fsdp"?)");
   CHECK(message(R"({"name": "fsdp", "prefech": 1})", three) ==
         R"(a.json: /strategy: unknown key "prefech", did you mean "prefetch"?)");
-  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["data", "modle"]}]})",
-                three) ==
-        R"(a.json: /strategy/rules/0/spec/1: unknown axis "modle", did you mean "model"?)");
-  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["model", "model"]}]})",
-                three) == R"(a.json: /strategy/rules/0/spec: axis "model" is used twice)");
-  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": [["data", "data"]]}]})",
-                three) == R"(a.json: /strategy/rules/0/spec: axis "data" is used twice)");
+  CHECK(
+      message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["data", "modle"]}]})",
+              three) ==
+      R"(a.json: /strategy/rules/0/spec: ValueError: axis "modle" of P(data, modle) is not in the mesh (data, fsdp, model), did you mean "model"?)");
+  CHECK(
+      message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": ["model", "model"]}]})",
+              three) ==
+      R"(a.json: /strategy/rules/0/spec: DuplicateSpecError: axis "model" is used twice in P(model, model))");
+  CHECK(
+      message(R"({"name": "rules", "rules": [{"pattern": "x", "spec": [["data", "data"]]}]})",
+              three) ==
+      R"(a.json: /strategy/rules/0/spec: DuplicateSpecError: axis "data" is used twice in P((data, data)))");
   CHECK(message(R"("tp")", Mesh({{"data", 8}})) ==
         R"(a.json: /strategy: strategy "tp" needs a model axis: the mesh has data)");
   CHECK(message(R"("fsdp")", Mesh({{"x", 2}, {"y", 2}})) ==

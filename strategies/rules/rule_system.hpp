@@ -1,0 +1,54 @@
+// Rule systems: what gives every leaf of a parameter tree its PartitionSpec, read as the system it
+// comes from reads it. One file pair per system, one row each in the table.
+//
+//   "strategy": {"name": "big_vision", "rules": [[".*", "fsdp(axis=\"data\")"]]}
+//
+// is row "big_vision", whose `assign` is given this object, the tree and the mesh. It answers a
+// spec for every leaf and says which rule decided; what the original refuses is a RuleError.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "plan/mesh.hpp"
+#include "strategies/partition_spec.hpp"
+#include "workloads/parameter_tree.hpp"
+
+namespace shardsim {
+
+struct LeafSpec {
+  PartitionSpec spec;               // as the original returns it: may be shorter than the rank
+  std::optional<std::size_t> rule;  // index into SpecAssignment::rules: what decided
+  // Why the leaf is less sharded than the rule asked for, in a few words: "4.0 MiB is not more than
+  // min_size_to_shard_mb=4", "no dimension divides by 256". Empty when it is not.
+  std::string reason;
+};
+
+struct RuleUse {
+  std::string text;  // as the user wrote it, "encoder/.* -> fsdp(axis=\"data\")"
+  Place place;
+  std::int64_t matches = 0;  // leaves that it would match if it stood alone
+  std::int64_t decides =
+      0;  // leaves that it decided; 0 with matches > 0: shadowed by earlier rules
+};
+
+struct SpecAssignment {
+  std::vector<LeafSpec> leaves;  // as ParameterTree::leaves
+  std::vector<RuleUse> rules;    // in the order of the file; empty for systems without rules
+};
+
+struct RuleSystem {
+  std::string_view name;     // "big_vision"
+  std::string_view summary;  // one line for --help
+  // `strategy` is the object that names the system. Throws RuleError and InputError.
+  SpecAssignment (*assign)(const ParameterTree& tree, const Mesh& mesh, const JsonReader& strategy);
+};
+
+[[nodiscard]] const std::vector<RuleSystem>& rule_systems();
+[[nodiscard]] const RuleSystem* find_rule_system(std::string_view name);  // nullptr: none
+
+}  // namespace shardsim
