@@ -103,8 +103,8 @@ void read_step(const JsonReader& json, Experiment& experiment) {
 }
 
 void read_workload(const JsonReader& json, Experiment& experiment) {
-  json.only_keys(
-      {"model", "step", "batch", "sequence", "precision", "optimizer", "rematerialization"});
+  json.only_keys({"model", "step", "batch", "microbatches", "sequence", "metrics", "precision",
+                  "optimizer", "rematerialization"});
   experiment.model = json.at("model").string();
   experiment.model_place = json.at("model").place();
   if (const auto step = json.find("step")) read_step(*step, experiment);
@@ -114,6 +114,14 @@ void read_workload(const JsonReader& json, Experiment& experiment) {
     if (*experiment.workload.sequence > most_tokens / experiment.workload.batch) {
       json.fail(fmt::format("{} sequences of {} tokens are more than {} tokens",
                             experiment.workload.batch, *experiment.workload.sequence, most_tokens));
+    }
+  }
+  if (const auto microbatches = json.find("microbatches")) {
+    experiment.workload.microbatches = microbatches->integer(1, experiment.workload.batch);
+  }
+  if (const auto metrics = json.find("metrics")) {
+    for (const JsonReader& metric : metrics->elements()) {
+      experiment.workload.metrics.push_back(metric.string());
     }
   }
   if (const auto precision = json.find("precision")) read_precision(*precision, experiment);
@@ -146,6 +154,8 @@ Json resolve(const Experiment& experiment) {
   workload["model"] = experiment.model;
   workload["step"] = experiment.step;
   workload["batch"] = experiment.workload.batch;
+  workload["microbatches"] = experiment.workload.microbatches;
+  if (!experiment.workload.metrics.empty()) workload["metrics"] = experiment.workload.metrics;
   if (experiment.workload.sequence) workload["sequence"] = *experiment.workload.sequence;
   workload["precision"] = {{"compute", name_of(experiment.workload.compute_dtype)},
                            {"parameters", name_of(optimizer.parameters)},

@@ -19,6 +19,9 @@
 //   name                      the file's stem
 //   workload.step             "train", the only one of this version
 //   workload.sequence         models that need none
+//   workload.microbatches     1: no gradient accumulation; "batch" holds all of them
+//   workload.metrics          []: names of what is averaged over the devices once a step, each as a
+//                             sum and a count
 //   workload.precision.*      bf16 for compute, parameters and gradients, fp32 for master and
 //   moments;
 //                             master "none": the parameters are their own master

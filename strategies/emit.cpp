@@ -23,7 +23,7 @@ struct ResolvedItem {
   std::int32_t name = 0;
 };
 struct ResolvedPass {
-  std::vector<ResolvedItem> gathers, body, reductions;
+  std::vector<ResolvedItem> gathers, body, reductions, additions, last_reductions;
   const BlockPass* pass = nullptr;
 };
 
@@ -54,13 +54,17 @@ class Emitter {
       resolve(step_.blocks[at(b)].backward);
       resolve(step_.blocks[at(b)].optimizer);
     }
-    for (int b = 0; b < count; ++b) {
-      for (std::int64_t i = 0; i < instances(b); ++i) emit_forward(b, i);
+    for (microbatch_ = 0; microbatch_ < workload_.microbatches; ++microbatch_) {
+      previous_ = {};
+      for (int b = 0; b < count; ++b) {
+        for (std::int64_t i = 0; i < instances(b); ++i) emit_forward(b, i);
+      }
+      previous_ = {};
+      for (int b = count; b-- > 0;) {
+        for (std::int64_t i = instances(b); i-- > 0;) emit_backward(b, i);
+      }
     }
-    previous_ = {};
-    for (int b = count; b-- > 0;) {
-      for (std::int64_t i = instances(b); i-- > 0;) emit_backward(b, i);
-    }
+    microbatch_ = 0;
     for (int b = 0; b < count; ++b) {
       for (std::int64_t i = 0; i < instances(b); ++i) emit_segment(2, b, i);
     }
@@ -151,6 +155,8 @@ class Emitter {
     resolve_all(pass.gathers, resolved.gathers);
     resolve_all(pass.body, resolved.body);
     resolve_all(pass.reductions, resolved.reductions);
+    resolve_all(pass.additions, resolved.additions);
+    resolve_all(pass.last_reductions, resolved.last_reductions);
     passes_.push_back(std::move(resolved));
   }
 
@@ -203,9 +209,20 @@ class Emitter {
     }
     if (!gathered) emit_gathers(pass, i, last_kernel_);
     for (const ResolvedItem& item : pass.reductions) emit_item(item, i, no_task);
+    accumulate(pass, i);
     for (const ValueId held : pass.pass->held)
       use(buffer_of(held, i), last_kernel_, Stream::compute);
     segment_ends_.push_back(last_kernel_);
+  }
+
+  void accumulate(const ResolvedPass& pass, std::int64_t i) {
+    if (microbatch_ == 0) {
+      for (const auto& [sum, summand] : pass.pass->sums) entry(sum, i) = buffer_of(summand, i);
+    } else {
+      for (const ResolvedItem& item : pass.additions) emit_item(item, i, no_task);
+    }
+    if (microbatch_ + 1 < workload_.microbatches) return;
+    for (const ResolvedItem& item : pass.last_reductions) emit_item(item, i, no_task);
   }
 
   void emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window) {
@@ -254,6 +271,7 @@ class Emitter {
     task.work = resolved.work;
     task.name = resolved.name;
     task.layer = static_cast<std::int32_t>(layer_);
+    task.microbatch = static_cast<std::int32_t>(microbatch_);
     const TaskId id = program_.add_task(task, after);
     if (item.kind == TaskKind::kernel && item.stream == Stream::compute) last_kernel_ = id;
 
@@ -292,6 +310,7 @@ class Emitter {
   TaskId last_kernel_ = no_task;
   Phase phase_ = Phase::forward;
   std::int64_t layer_ = -1;
+  std::int64_t microbatch_ = 0;
 };
 
 }  // namespace

@@ -168,7 +168,7 @@ void ParameterPasses::gather_together(const std::vector<TensorId>& parameters,
 
 void ParameterPasses::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {
   if (!strategy_.gather_units) {
-    reduce_together({{parameter, gradient}}, builder_.tensor(parameter).name, pass.body);
+    reduce_together({{parameter, gradient}}, builder_.tensor(parameter).name, pass, pass.body);
     return;
   }
   const auto block = static_cast<std::size_t>(builder_.tensor(parameter).block);
@@ -178,12 +178,56 @@ void ParameterPasses::reduce_later(TensorId parameter, ValueId gradient, BlockPa
 void ParameterPasses::reduce_unit(std::size_t block, BlockPass& pass) {
   if (is_root(block) && block != 0) return;  // the root's last gradients come from the first block
   std::vector<Pending>& pending = is_root(block) ? pending_root_ : pending_block_;
-  reduce_together(pending, unit_name(block), pass.reductions);
+  reduce_together(pending, unit_name(block), pass, pass.reductions);
   pending.clear();
 }
 
+bool ParameterPasses::is_reduced_each_time(const Value& gradient, const Sharding& target) const {
+  if (builder_.workload().microbatches == 1) return true;
+  switch (strategy_.reduce_each_microbatch) {
+    case ReduceEachMicrobatch::all:
+      return true;
+    case ReduceEachMicrobatch::none:
+      return false;
+    case ReduceEachMicrobatch::shards:
+      break;
+  }
+  const AxisList shards = split_axes(target);
+  return std::any_of(gradient.sharding.partial.begin(), gradient.sharding.partial.end(),
+                     [&](const AxisRef& axis) { return overlaps_any(axis, shards); });
+}
+
+std::vector<ValueId> ParameterPasses::accumulate(const std::vector<ValueId>& summands,
+                                                 std::string_view unit, BlockPass& pass) {
+  if (builder_.workload().microbatches == 1) return summands;
+  Item addition;
+  addition.stream = Stream::reductions;
+  addition.name = fmt::format("{} gradient accumulation", unit);
+  std::vector<ValueId> sums;
+  Bytes bytes{0};
+  for (const ValueId summand : summands) {
+    const Value added = builder_.value(summand);
+    const ValueId sum =
+        builder_.add_value(added.tensor, added.sharding, added.dtype, BufferCategory::gradients);
+    builder_.value(summand).category = BufferCategory::gradients;
+    pass.sums.push_back({sum, summand});
+    addition.operands.insert(addition.operands.end(), {sum, summand});
+    addition.results.push_back(builder_.add_view(sum, added.sharding));
+    bytes += 3 * added.bytes;  // two read, one written
+    addition.kernel.flops +=
+        Flops(static_cast<double>(added.bytes.count() / size_of(added.dtype).count()));
+    sums.push_back(sum);
+  }
+  if (sums.empty()) return sums;
+  addition.kernel.op = "add";
+  addition.kernel.dtype = gradient_dtype_;
+  addition.kernel.bytes = bytes;
+  pass.additions.push_back(std::move(addition));
+  return sums;
+}
+
 void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::string_view unit,
-                                      std::vector<Item>& items) {
+                                      BlockPass& pass, std::vector<Item>& items) {
   std::vector<ValueId> cast_from, cast_to, sources;
   std::vector<Sharding> shardings;
   AxisList axes;
@@ -214,12 +258,29 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::
   const std::string reason =
       fmt::format("gradients of {} are partial sums over {} and kept {}", unit,
                   builder_.names(axes), scattered ? "in shards" : "whole");
-  const std::vector<ValueId> arrived =
-      bring_together(builder_, sources, shardings, Stream::reductions, unit, reason, items);
+  // Reduced, then added up; or added up, then reduced.
+  std::vector<ValueId> early_sources, late_sources;
+  std::vector<Sharding> early_targets, late_targets;
+  std::vector<TensorId> early, late;
   for (std::size_t i = 0; i < pending.size(); ++i) {
-    builder_.value(arrived[i]).category = BufferCategory::gradients;
-    gradients_[pending[i].parameter] = arrived[i];
+    const bool now = is_reduced_each_time(builder_.value(sources[i]), shardings[i]);
+    (now ? early_sources : late_sources).push_back(sources[i]);
+    (now ? early_targets : late_targets).push_back(shardings[i]);
+    (now ? early : late).push_back(pending[i].parameter);
   }
+  const auto settle = [&](const std::vector<TensorId>& parameters,
+                          const std::vector<ValueId>& gradients) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      builder_.value(gradients[i]).category = BufferCategory::gradients;
+      gradients_[parameters[i]] = gradients[i];
+    }
+  };
+  const std::vector<ValueId> reduced = bring_together(builder_, early_sources, early_targets,
+                                                      Stream::reductions, unit, reason, items);
+  settle(early, accumulate(reduced, unit, pass));
+  const std::vector<ValueId> sums = accumulate(late_sources, unit, pass);
+  settle(late, bring_together(builder_, sums, late_targets, Stream::reductions, unit, reason,
+                              pass.last_reductions));
 }
 
 }  // namespace shardsim

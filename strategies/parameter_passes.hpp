@@ -3,7 +3,8 @@
 // A unit is what FSDP2 wraps: every repeated block is one, everything outside them is the root.
 //   gather unit, forward    all-gather of the unit's shards, in the compute dtype, in one call
 //   gather unit, backward   again, unless the strategy keeps what it gathered
-//   reduce unit             gradients in one call per kind and axes, in the gradient dtype
+//   reduce unit             gradients in one call per kind and axes, in the gradient dtype; with
+//                           microbatches in each of them or, the sum of all, after the last
 // With gather_units off there is one call per tensor, at its own first use (XLA's way).
 #pragma once
 
@@ -52,8 +53,13 @@ class ParameterPasses {
   [[nodiscard]] bool keeps_gathered(std::size_t block) const;
   void gather_together(const std::vector<TensorId>& parameters, std::string_view unit, Phase phase,
                        std::vector<Item>& items);
-  void reduce_together(const std::vector<Pending>& pending, std::string_view unit,
+  void reduce_together(const std::vector<Pending>& pending, std::string_view unit, BlockPass& pass,
                        std::vector<Item>& items);
+  // Is this gradient reduced in every microbatch?
+  [[nodiscard]] bool is_reduced_each_time(const Value& gradient, const Sharding& target) const;
+  // The sums over the microbatches of what each of them leaves in `summands`.
+  [[nodiscard]] std::vector<ValueId> accumulate(const std::vector<ValueId>& summands,
+                                                std::string_view unit, BlockPass& pass);
 
   SpmdBuilder& builder_;
   const StrategyOptions& strategy_;

@@ -33,6 +33,7 @@ class Partitioner {
         builder_(workload, mesh),
         parameters_(builder_, assignment, strategy, optimizer),
         partial_sums_(workload, shardings_),
+        data_axes_(assignment.data_axes),
         home_(workload.tensors.size(), no_value) {
     for (const Block& block : workload.blocks) {
       for (const Op& op : block.backward) {
@@ -56,6 +57,7 @@ class Partitioner {
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
     for (std::size_t b = count; b-- > 0;) backward(b);
+    sum_metrics(builder_.step.blocks.front().backward);
     for (std::size_t b = 0; b < count; ++b) optimize(b);
     return std::move(builder_.step);
   }
@@ -98,6 +100,36 @@ class Partitioner {
       TensorId leaving = last_gradient(workload_, block, carry);
       if (leaving == no_tensor) leaving = entering_gradient(block, carry);
       program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
+    }
+  }
+
+  // Of each metric a sum and a count, over all devices that saw different data, once a step.
+  void sum_metrics(BlockPass& pass) {
+    if (data_axes_.empty()) return;
+    const Bytes scalar = size_of(DType::f32);
+    for (const std::string& metric : workload_.metrics) {
+      for (const char* part : {"sum", "count"}) {
+        const std::string name = fmt::format("metrics.{}.{}", metric, part);
+        const ValueId value = builder_.add_value(workload_.loss, replicated(0), DType::f32,
+                                                 BufferCategory::communication);
+        builder_.value(value).name = name;
+        Item item;
+        item.kind = TaskKind::collective;
+        item.stream = Stream::reductions;
+        item.name = name;
+        item.operands = {home_of(workload_.loss)};
+        item.results = {value};
+        item.collective = {
+            CollectiveKind::all_reduce,
+            data_axes_,
+            {},
+            {},
+            DType::f32,
+            scalar,
+            {{name, scalar}},
+            fmt::format("metric {} is summed over {}", metric, builder_.names(data_axes_))};
+        pass.last_reductions.push_back(std::move(item));
+      }
     }
   }
 
@@ -374,6 +406,7 @@ class Partitioner {
   SpmdBuilder builder_;
   ParameterPasses parameters_;
   PartialSums partial_sums_;
+  AxisList data_axes_;
   std::vector<ValueId> home_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand in this pass
   std::set<TensorId> kept_for_backward_;

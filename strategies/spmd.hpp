@@ -49,6 +49,15 @@ struct BlockPass {
   std::vector<Item> gathers;
   std::vector<Item> body;
   std::vector<Item> reductions;
+  // Gradient accumulation: what the first microbatch leaves in `summand` becomes `sum`, every
+  // further one adds to it. After the last come the reductions that were put off until then.
+  struct Sum {
+    ValueId sum = no_value;
+    ValueId summand = no_value;
+  };
+  std::vector<Sum> sums;
+  std::vector<Item> additions;
+  std::vector<Item> last_reductions;
   // Gathered values that live until the pass ends: a unit is given back whole.
   std::vector<ValueId> held;
 };

@@ -9,6 +9,7 @@ namespace shardsim {
 namespace {
 
 const std::vector<std::string> model_axis_names = {"model", "tensor", "tp"};
+const std::vector<std::string> reduce_each_names = {"all", "shards", "none"};  // as the enum
 constexpr int max_prefetch = 1024;
 
 bool has(const std::vector<std::string>& list, const std::string& item) {
@@ -86,7 +87,8 @@ std::string default_shard_axis(const StrategyOptions& options, const JsonReader&
 void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
   json.only_keys({"name", "zero_stage", "batch_axes", "sequence_axes", "shard_axis", "model_axis",
                   "shard_dimension", "sequence_parallel", "reshard_after_forward",
-                  "reshard_root_after_forward", "gather", "prefetch", "rules", "activations"});
+                  "reshard_root_after_forward", "gather", "reduce_each_microbatch", "prefetch",
+                  "rules", "activations"});
   const auto flag = [&](std::string_view key, bool& value) {
     if (const auto field = json.find(key)) value = field->boolean();
   };
@@ -95,6 +97,12 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
   flag("reshard_root_after_forward", options.reshard_root_after_forward);
   if (const auto gather = json.find("gather")) {
     options.gather_units = gather->choice({"unit", "tensor"}) == "unit";
+  }
+  if (const auto reduce = json.find("reduce_each_microbatch")) {
+    const std::string which = reduce->choice(reduce_each_names);
+    const auto found = std::find(reduce_each_names.begin(), reduce_each_names.end(), which);
+    options.reduce_each_microbatch =
+        static_cast<ReduceEachMicrobatch>(found - reduce_each_names.begin());
   }
   if (const auto dimension = json.find("shard_dimension")) {
     options.shard_dimension = dimension->choice({"first", "largest"}) == "first"
@@ -202,6 +210,8 @@ Json strategy_to_json(const StrategyOptions& options) {
   json["reshard_after_forward"] = options.reshard_after_forward;
   json["reshard_root_after_forward"] = options.reshard_root_after_forward;
   json["gather"] = options.gather_units ? "unit" : "tensor";
+  json["reduce_each_microbatch"] =
+      reduce_each_names[static_cast<std::size_t>(options.reduce_each_microbatch)];
   json["prefetch"] = options.prefetch;
   json["rules"] = rules_to_json(options.rules);
   json["activations"] = rules_to_json(options.activations);

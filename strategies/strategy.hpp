@@ -39,6 +39,13 @@ enum class ShardDimension {
            // practice)
 };
 
+// Gradients that are reduced in every microbatch; the others are added up on each device first.
+enum class ReduceEachMicrobatch {
+  all,     // FSDP2, HSDP, DDP
+  shards,  // those that a reduction leaves in shards; what is kept whole is reduced once
+  none     // FSDP2's set_requires_gradient_sync(False), DDP's no_sync
+};
+
 struct StrategyOptions {
   std::string name = "replicate";
   int zero_stage = 0;  // of replicate, dp, tp and rules: 1 shards the optimizer state over the
@@ -52,6 +59,7 @@ struct StrategyOptions {
   bool reshard_after_forward = true;       // repeated blocks are gathered again in backward
   bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
   bool gather_units = true;                // one call per unit (FSDP2); false: one per tensor (XLA)
+  ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
   std::vector<Rule> rules;  // for parameters
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints

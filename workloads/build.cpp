@@ -8,6 +8,7 @@
 
 #include "workloads/gpt2.hpp"
 #include "workloads/llama.hpp"
+#include "workloads/mlp.hpp"
 #include "workloads/vit.hpp"
 
 namespace shardsim {
@@ -25,6 +26,7 @@ const std::vector<Architecture> architectures = {
     {"Qwen3ForCausalLM", "qwen3", true, build_qwen3},
     {"GPT2LMHeadModel", "gpt2", true, build_gpt2},
     {"", "big_vision_vit", false, build_vit},
+    {"", "mlp_classifier", false, build_mlp},
 };
 
 [[noreturn]] void fail_unsupported(const JsonReader& value) {
@@ -89,8 +91,16 @@ Workload build_workload(const ModelConfig& config, const WorkloadOptions& option
   if (!architecture.has_sequence && options.sequence) {
     json.fail("a sequence length was given: this model derives it from the image");
   }
-  Workload workload = architecture.build(config, options);
+  if (options.batch % options.microbatches != 0) {
+    json.fail(fmt::format("a batch of {} does not divide into {} microbatches", options.batch,
+                          options.microbatches));
+  }
+  WorkloadOptions part = options;
+  part.batch = options.batch / options.microbatches;
+  Workload workload = architecture.build(config, part);
   check_countable(workload, json.place());
+  workload.microbatches = options.microbatches;
+  workload.metrics = options.metrics;
   workload.examples = options.batch;
   workload.tokens = options.sequence ? options.batch * *options.sequence : 0;
   return workload;

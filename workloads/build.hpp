@@ -22,6 +22,8 @@ struct WorkloadOptions {
   std::optional<std::int64_t> sequence;  // tokens per sequence; decoders need it, vision models
                                          // derive it from the image and refuse it
   DType compute_dtype = DType::bf16;
+  std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
+  std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
 };
 
 // A model's description: a Hugging Face config.json, or our own for big_vision's ViT. `name` is a
@@ -36,7 +38,8 @@ struct ModelConfig {
                                             const Place& place);
 
 // Throws InputError: unsupported architecture (lists the supported), unknown or missing keys of
-// consequence, impossible sizes, sequence longer than the model's positions where it has a table.
+// consequence, impossible sizes, sequence longer than the model's positions where it has a table, a
+// batch that the microbatches do not divide.
 [[nodiscard]] Workload build_workload(const ModelConfig& config, const WorkloadOptions& options);
 
 // Which forward activations the backward pass keeps; the others are computed again from what is

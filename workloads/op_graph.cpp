@@ -94,7 +94,7 @@ std::vector<LabelId> factors(const Op& op) {
 }
 
 Flops model_flops(const Workload& workload) {
-  double flops = 0;
+  double flops = 0;  // of one microbatch
   for (const Block& block : workload.blocks) {
     for (const auto* ops : {&block.forward, &block.backward}) {
       for (const Op& op : *ops) {
@@ -102,7 +102,7 @@ Flops model_flops(const Workload& workload) {
       }
     }
   }
-  return Flops(flops);
+  return Flops(flops * static_cast<double>(workload.microbatches));
 }
 
 }  // namespace shardsim

@@ -125,9 +125,13 @@ struct Workload {
   std::vector<Tensor> tensors;
   std::vector<Block> blocks;
   TensorId loss = no_tensor;
-  std::int64_t tokens = 0;         // per step; 0 where the notion has no meaning (images)
-  std::int64_t examples = 0;       // sequences or images per step
-  std::vector<std::string> notes;  // what of the model's description is left out, for the reader
+  // Forward and backward pass run that many times a step, each over its part of the batch: the
+  // label "batch" has the size of a part.
+  std::int64_t microbatches = 1;
+  std::int64_t tokens = 0;           // per step; 0 where the notion has no meaning (images)
+  std::int64_t examples = 0;         // sequences or images per step
+  std::vector<std::string> metrics;  // of each a sum and a count are added up over the devices
+  std::vector<std::string> notes;    // what of the model's description is left out, for the reader
 
   [[nodiscard]] std::vector<std::int64_t> shape(const std::vector<Dim>& dims) const;
   [[nodiscard]] std::int64_t elements(const std::vector<Dim>& dims) const;

@@ -12,12 +12,14 @@ struct StepOptions {
   std::int64_t batch = 8;
   std::optional<std::int64_t> sequence = 8192;
   OptimizerOptions optimizer{};
+  std::int64_t microbatches = 1;
   Rematerialization rematerialization{};
 };
 
 inline Workload training_workload(const std::string& model, const StepOptions& options) {
-  Workload workload = build_workload(load_model_config(model, "", {}),
-                                     {options.batch, options.sequence, DType::bf16});
+  WorkloadOptions workload_options{options.batch, options.sequence, DType::bf16};
+  workload_options.microbatches = options.microbatches;
+  Workload workload = build_workload(load_model_config(model, "", {}), workload_options);
   add_backward(workload, options.rematerialization);
   add_optimizer(workload, options.optimizer);
   return workload;

@@ -34,7 +34,6 @@ std::string skip_reason(const Json& record) {
   const bool whole_tp = settings.value("sp", true) && settings.value("loss_parallel", true);
   if (settings.value("tp", 1) != 1 && !whole_tp)
     return "tensor parallelism without sequence and loss parallelism";
-  if (settings.value("microbatches", 1) != 1) return "gradient accumulation";
   if (settings.value("optimizer", "fused") != "fused") return "optimizer";
   if (!settings["reshard_after_forward"].is_boolean()) return "reshard_after_forward in part";
   const std::string ac = settings.value("ac", "none");
@@ -55,13 +54,17 @@ CompiledStep compile_record(const Json& record) {
   const bool tp = settings.value("tp", 1) > 1;
   const bool shards = Mesh(axes).find("dp_shard").has_value();
   const std::string name = !shards ? "tp" : tp ? "fsdp+tp" : axes.size() > 1 ? "hsdp" : "fsdp";
-  const Json strategy = {{"name", name},
-                         {"shard_axis", shards ? Json("dp_shard") : Json(nullptr)},
-                         {"sequence_parallel", tp},
-                         {"reshard_after_forward", reshard},
-                         {"reshard_root_after_forward", settings.value("root_reshard", false)}};
+  const Json strategy = {
+      {"name", name},
+      {"shard_axis", shards ? Json("dp_shard") : Json(nullptr)},
+      {"sequence_parallel", tp},
+      {"reshard_after_forward", reshard},
+      {"reshard_root_after_forward", settings.value("root_reshard", false)},
+      {"reduce_each_microbatch", settings.value("no_sync", false) ? "none" : "all"}};
   StepOptions options;
   options.batch = ranks / settings.value("tp", 1) * record["batch"]["per_rank"].get<std::int64_t>();
+  options.microbatches = settings.value("microbatches", 1);
+  options.batch *= options.microbatches;
   options.sequence = record["batch"]["sequence"].get<std::int64_t>();
   options.optimizer.parameters = DType::f32;
   options.optimizer.master.reset();

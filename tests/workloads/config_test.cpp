@@ -84,7 +84,8 @@ TEST_CASE("A model that is not there is an error with a suggestion") {
 
 TEST_CASE("An unsupported architecture is an error that lists the supported") {
   const std::string supported =
-      "; supported are LlamaForCausalLM, Qwen3ForCausalLM, GPT2LMHeadModel, big_vision_vit";
+      "; supported are LlamaForCausalLM, Qwen3ForCausalLM, GPT2LMHeadModel, big_vision_vit, "
+      "mlp_classifier";
   CHECK(error_of(with(shipped("gpt2"), "architectures", {"BertModel"})) ==
         "m.json: /architectures/0: unsupported architecture \"BertModel\"" + supported);
   CHECK(error_of({{"model_type", "bert"}}) ==
