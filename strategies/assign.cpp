@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/pattern.hpp"
+#include "strategies/rules/pattern_rules.hpp"
+#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {
@@ -32,84 +33,6 @@ AxisList axes_of(const std::vector<std::string>& names, const Mesh& mesh) {
   }
   return axes;
 }
-
-// The rules of a strategy, and which of them were of use.
-class RuleSet {
- public:
-  RuleSet(const std::vector<Rule>& rules, const Mesh& mesh) : rules_(rules), mesh_(mesh) {
-    for (const Rule& rule : rules) patterns_.emplace_back(rule.pattern, rule.place);
-    matched_.resize(rules.size());
-    used_.resize(rules.size());
-  }
-
-  // The first rule that matches all `instances` of the name.
-  std::optional<std::size_t> find(const std::string& name, std::int64_t instances) {
-    const std::optional<std::size_t> first = first_match(instance_name(name, 0));
-    for (std::int64_t i = 1; i < instances; ++i) {
-      const std::optional<std::size_t> match = first_match(instance_name(name, i));
-      if (match == first) continue;
-      const Rule& rule =
-          rules_[std::min(first.value_or(rules_.size()), match.value_or(rules_.size()))];
-      throw InputError(
-          rule.place,
-          fmt::format("pattern \"{}\" tells layers of one repeated block apart ({} and {}), "
-                      "which is not supported",
-                      rule.pattern, instance_name(name, 0), instance_name(name, i)));
-    }
-    if (first) used_[*first] = true;
-    return first;
-  }
-
-  [[nodiscard]] Sharding sharding(std::size_t rule_index, const std::string& name,
-                                  std::size_t rank) const {
-    const Rule& rule = rules_[rule_index];
-    if (rule.spec.size() > rank) {
-      throw InputError(rule.place, fmt::format("spec has {} entries, but {} has {} dimensions",
-                                               rule.spec.size(), name, rank));
-    }
-    Sharding sharding = replicated(rank);
-    for (std::size_t d = 0; d < rule.spec.size(); ++d) {
-      sharding.dims[d].axes = axes_of(rule.spec[d].axes, mesh_);
-    }
-    return sharding;
-  }
-
-  [[nodiscard]] std::string describe(std::size_t rule) const {
-    return fmt::format("rule {}: {}", rule, rules_[rule].pattern);
-  }
-
-  // Rules that never matched are errors; rules that others always went before are worth a word.
-  void check(std::string_view what, std::vector<std::string>& warnings) const {
-    for (std::size_t r = 0; r < rules_.size(); ++r) {
-      if (!matched_[r]) {
-        throw InputError(rules_[r].place,
-                         fmt::format("pattern \"{}\" matches no {}", rules_[r].pattern, what));
-      }
-      if (!used_[r]) {
-        warnings.push_back(
-            fmt::format("rule {} \"{}\" is shadowed: an earlier rule matches every {} it matches",
-                        r, rules_[r].pattern, what));
-      }
-    }
-  }
-
- private:
-  std::optional<std::size_t> first_match(const std::string& name) {
-    std::optional<std::size_t> first;
-    for (std::size_t r = 0; r < patterns_.size(); ++r) {
-      if (!patterns_[r].search(name)) continue;
-      matched_[r] = true;
-      if (!first) first = r;
-    }
-    return first;
-  }
-
-  const std::vector<Rule>& rules_;
-  const Mesh& mesh_;
-  std::vector<Pattern> patterns_;
-  std::vector<bool> matched_;
-  std::vector<bool> used_;
-};
 
 // Adds `axes` as the most minor split of the dimension that the strategy shards. Answers the
 // dimension, or nothing when the parameter stays as it is.
@@ -139,8 +62,9 @@ std::optional<std::size_t> shard(Sharding& sharding, const std::vector<std::int6
 
 class Assigner {
  public:
-  Assigner(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy)
-      : workload_(workload), mesh_(mesh), strategy_(strategy) {}
+  Assigner(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
+           DType stored_dtype)
+      : workload_(workload), mesh_(mesh), strategy_(strategy), stored_dtype_(stored_dtype) {}
 
   Assignment run() {
     result_.data_axes = axes_of(strategy_.batch_axes, mesh_);
@@ -163,25 +87,101 @@ class Assigner {
   }
 
   void assign_parameters() {
-    RuleSet rules(strategy_.rules, mesh_);
     const AxisList zero_axes = axes_of(strategy_.batch_axes, mesh_);
     for (const ParameterView& view : parameters(workload_)) {
-      const Tensor& parameter = tensor(view.tensor);
-      ParameterAssignment a{view.tensor, view.shape, view.instances, {}, {}, {}, {}, ""};
-      if (const auto rule = rules.find(parameter.name, view.instances)) {
-        a.stored = rules.sharding(*rule, parameter.name, view.shape.size());
-        a.assigned_by = rules.describe(*rule);
-      } else {
-        apply_recipe(parameter, a);
-      }
+      result_.parameters.push_back(
+          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, "", std::nullopt, ""});
+    }
+    if (strategy_.is_rule_system()) {
+      apply_rule_system();
+    } else {
+      apply_rules_and_recipe();
+    }
+    for (ParameterAssignment& a : result_.parameters) {
       a.compute = without(a.stored, result_.data_axes);
       a.gradient = a.optimizer = a.stored;
       if (strategy_.zero_stage >= 1)
         shard(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
       if (strategy_.zero_stage >= 2) a.gradient = a.optimizer;
-      result_.parameters.push_back(std::move(a));
     }
-    rules.check("parameter", result_.warnings);
+    const auto shadowed = shadow_warnings(result_.rules, "parameter");
+    result_.warnings.insert(result_.warnings.end(), shadowed.begin(), shadowed.end());
+  }
+
+  void apply_rules_and_recipe() {
+    PatternRules rules(strategy_.rules, mesh_);
+    for (ParameterAssignment& a : result_.parameters) {
+      const Tensor& parameter = tensor(a.tensor);
+      a.rule = rule_of_all(rules, parameter.name, a.instances);
+      if (a.rule) {
+        a.stored = rules.sharding(*a.rule, parameter.name, a.shape.size());
+        a.assigned_by = describe(*a.rule, strategy_.rules[*a.rule].pattern);
+      } else {
+        apply_recipe(parameter, a);
+      }
+    }
+    rules.require_matches("parameter");
+    result_.rules = rules.uses();
+  }
+
+  // The first rule that matches, the same for all instances of the name.
+  static std::optional<std::size_t> rule_of_all(PatternRules& rules, const std::string& name,
+                                                std::int64_t instances) {
+    const std::optional<std::size_t> first = rules.find(instance_name(name, 0));
+    for (std::int64_t i = 1; i < instances; ++i) {
+      const std::optional<std::size_t> match = rules.find(instance_name(name, i));
+      if (match == first) continue;
+      const RuleUse& rule = rules.uses()[std::min(first.value_or(rules.uses().size()),
+                                                  match.value_or(rules.uses().size()))];
+      fail_apart(rule.place, fmt::format("pattern \"{}\" tells", rule.text), name, 0, i);
+    }
+    return first;
+  }
+
+  [[noreturn]] static void fail_apart(const Place& place, std::string_view who,
+                                      const std::string& name, std::int64_t one,
+                                      std::int64_t other) {
+    throw InputError(place,
+                     fmt::format("{} layers of one repeated block apart ({} and {}), which is not "
+                                 "supported",
+                                 who, instance_name(name, one), instance_name(name, other)));
+  }
+
+  [[nodiscard]] static std::string describe(std::size_t rule, const std::string& text) {
+    return fmt::format("rule {}: {}", rule, text);
+  }
+
+  // Every instance of a repeated block is a leaf of the tree that the rule system sees.
+  void apply_rule_system() {
+    ParameterTree tree{workload_.model, {}};
+    for (const ParameterAssignment& a : result_.parameters) {
+      for (std::int64_t i = 0; i < a.instances; ++i) {
+        ParameterLeaf leaf;
+        leaf.name = instance_name(tensor(a.tensor).name, i);
+        leaf.shape = a.shape;
+        leaf.dtype = stored_dtype_;
+        leaf.place = strategy_.system_place;
+        tree.leaves.push_back(std::move(leaf));
+      }
+    }
+    const SpecAssignment specs =
+        find_rule_system(strategy_.name)
+            ->assign(tree, mesh_, JsonReader(strategy_.system, strategy_.system_place));
+    result_.rules = specs.rules;
+    std::size_t leaf = 0;
+    for (ParameterAssignment& a : result_.parameters) {
+      const LeafSpec& first = specs.leaves[leaf];
+      for (std::int64_t i = 0; i < a.instances; ++i, ++leaf) {
+        if (specs.leaves[leaf].spec == first.spec) continue;
+        fail_apart(strategy_.system_place, "the rules tell", tensor(a.tensor).name, 0, i);
+      }
+      a.stored =
+          without_unit_axes(to_sharding(first.spec, a.shape.size(), mesh_, strategy_.system_place));
+      a.rule = first.rule;
+      a.reason = first.reason;
+      a.assigned_by = first.rule ? describe(*first.rule, specs.rules[*first.rule].text)
+                                 : fmt::format("{}: no rule", strategy_.name);
+    }
   }
 
   void apply_recipe(const Tensor& parameter, ParameterAssignment& a) {
@@ -246,18 +246,20 @@ class Assigner {
   }
 
   void pin_activations() {
-    RuleSet rules(strategy_.activations, mesh_);
+    PatternRules rules(strategy_.activations, mesh_);
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& activation = workload_.tensors[t];
       if (activation.role != TensorRole::activation || activation.primal != no_tensor) continue;
       const std::int64_t instances =
           workload_.blocks[static_cast<std::size_t>(activation.block)].count;
-      if (const auto rule = rules.find(activation.name, instances)) {
+      if (const auto rule = rule_of_all(rules, activation.name, instances)) {
         result_.pinned[static_cast<TensorId>(t)] =
             rules.sharding(*rule, activation.name, activation.dims.size());
       }
     }
-    rules.check("activation", result_.warnings);
+    rules.require_matches("activation");
+    const auto shadowed = shadow_warnings(rules.uses(), "activation");
+    result_.warnings.insert(result_.warnings.end(), shadowed.begin(), shadowed.end());
   }
 
   // Megatron's sequence parallelism (Korthikanti et al. 2022, arXiv:2205.05198): between the blocks
@@ -311,13 +313,15 @@ class Assigner {
   const Workload& workload_;
   const Mesh& mesh_;
   const StrategyOptions& strategy_;
+  DType stored_dtype_;
   Assignment result_;
 };
 
 }  // namespace
 
-Assignment assign(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy) {
-  return Assigner(workload, mesh, strategy).run();
+Assignment assign(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
+                  DType stored_dtype) {
+  return Assigner(workload, mesh, strategy, stored_dtype).run();
 }
 
 }  // namespace shardsim

@@ -13,9 +13,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "strategies/rules/rule_system.hpp"
 #include "strategies/sharding.hpp"
 #include "strategies/strategy.hpp"
 #include "workloads/op_graph.hpp"
@@ -30,19 +32,22 @@ struct ParameterAssignment {
   Sharding compute;
   Sharding gradient;
   Sharding optimizer;
-  std::string assigned_by;  // "rule 2: .*kernel", "fsdp: dimension 0 over fsdp", ...
+  std::string assigned_by;          // "rule 2: .*kernel", "fsdp: dimension 0 over fsdp", ...
+  std::optional<std::size_t> rule;  // index into Assignment::rules
+  std::string reason;               // why it is less sharded than the rule asked for
 };
 
 struct Assignment {
   std::vector<ParameterAssignment> parameters;  // in the order of parameters(workload)
   std::map<TensorId, Sharding> pinned;          // inputs, constants, activations; tensor dims
+  std::vector<RuleUse> rules;                   // for parameters
   AxisList data_axes;                           // split the batch or the sequence
   std::vector<std::string> warnings;
 };
 
-// Throws InputError: a rule that matches nothing, a spec longer than the rank, a rule that tells
-// instances of a repeated block apart.
+// `stored_dtype`: of the parameters between steps. Throws InputError: a rule that matches nothing,
+// a spec longer than the rank, a rule that tells instances of a repeated block apart.
 [[nodiscard]] Assignment assign(const Workload& workload, const Mesh& mesh,
-                                const StrategyOptions& strategy);
+                                const StrategyOptions& strategy, DType stored_dtype);
 
 }  // namespace shardsim

@@ -80,7 +80,7 @@ void note_padded_inputs(const Plan& plan, const Workload& workload,
 
 CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer, const Mesh& mesh,
                      const StrategyOptions& strategy) {
-  const Assignment assignment = assign(workload, mesh, strategy);
+  const Assignment assignment = assign(workload, mesh, strategy, optimizer.parameters);
   const SpmdStep step = partition(workload, mesh, assignment, strategy, optimizer);
 
   CompiledStep compiled;

@@ -59,6 +59,15 @@ Sharding without(const Sharding& sharding, const AxisList& axes) {
   return result;
 }
 
+Sharding without_unit_axes(const Sharding& sharding) {
+  Sharding result = sharding;
+  for (DimSharding& dim : result.dims) {
+    std::erase_if(dim.axes, [](const AxisRef& axis) { return axis.size == 1; });
+    if (dim.axes.empty()) dim.blocks = 1;
+  }
+  return result;
+}
+
 std::int64_t shard_size(std::int64_t size, const DimSharding& dim) {
   assert(size % dim.blocks == 0);
   return dim.blocks * ceil_div(size / dim.blocks, Mesh::size_of(dim.axes));

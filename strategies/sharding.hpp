@@ -48,6 +48,9 @@ struct Sharding {
 // The sharding with every axis in `axes` taken out of its dimensions.
 [[nodiscard]] Sharding without(const Sharding& sharding, const AxisList& axes);
 
+// Without the axes of one device, which split nothing.
+[[nodiscard]] Sharding without_unit_axes(const Sharding& sharding);
+
 // Size of a shard along one dimension: ceil(size / shards), in whole blocks.
 [[nodiscard]] std::int64_t shard_size(std::int64_t size, const DimSharding& dim);
 [[nodiscard]] std::int64_t shard_elements(const std::vector<std::int64_t>& shape,

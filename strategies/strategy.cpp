@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "strategies/rules/rule_system.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -84,11 +86,42 @@ std::string default_shard_axis(const StrategyOptions& options, const JsonReader&
                             : fmt::format("{}", fmt::join(options.batch_axes, ", "))));
 }
 
+const std::vector<std::string> common_keys = {"name",
+                                              "zero_stage",
+                                              "batch_axes",
+                                              "sequence_axes",
+                                              "model_axis",
+                                              "shard_dimension",
+                                              "reshard_after_forward",
+                                              "reshard_root_after_forward",
+                                              "gather",
+                                              "reduce_each_microbatch",
+                                              "prefetch",
+                                              "activations"};
+
+// What a rule system's own reader will see of the object, and the defaults that JAX programs want.
+void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptions& options) {
+  options.system = {{"name", options.name}};
+  options.system_place = json.place();
+  options.gather_units = false;
+  if (options.name == "fsdp_tutorial") {
+    options.reshard_after_forward = options.reshard_root_after_forward = false;
+    options.reduce_each_microbatch = ReduceEachMicrobatch::shards;
+  }
+  if (!json.is_object()) return;
+  for (const std::string& key : system.keys) {
+    if (json.json().contains(key)) options.system[key] = json.json()[key];
+  }
+}
+
 void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
-  json.only_keys({"name", "zero_stage", "batch_axes", "sequence_axes", "shard_axis", "model_axis",
-                  "shard_dimension", "sequence_parallel", "reshard_after_forward",
-                  "reshard_root_after_forward", "gather", "reduce_each_microbatch", "prefetch",
-                  "rules", "activations"});
+  std::vector<std::string> keys = common_keys;
+  if (const RuleSystem* system = find_rule_system(options.name)) {
+    keys.insert(keys.end(), system->keys.begin(), system->keys.end());
+  } else {
+    keys.insert(keys.end(), {"shard_axis", "sequence_parallel", "rules"});
+  }
+  json.only_keys(keys);
   const auto flag = [&](std::string_view key, bool& value) {
     if (const auto field = json.find(key)) value = field->boolean();
   };
@@ -118,7 +151,7 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
       stage->fail(fmt::format("strategy \"{}\" is ZeRO stage 3 by itself", options.name));
     }
   }
-  options.rules = read_rules(json.find("rules"), mesh);
+  if (!options.is_rule_system()) options.rules = read_rules(json.find("rules"), mesh);
   options.activations = read_rules(json.find("activations"), mesh);
 }
 
@@ -166,7 +199,9 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions&
 }  // namespace
 
 std::vector<std::string> strategy_names() {
-  return {"replicate", "dp", "fsdp", "hsdp", "tp", "fsdp+tp", "rules"};
+  std::vector<std::string> names = {"replicate", "dp", "fsdp", "hsdp", "tp", "fsdp+tp", "rules"};
+  for (const RuleSystem& system : rule_systems()) names.emplace_back(system.name);
+  return names;
 }
 
 bool StrategyOptions::shards_parameters() const {
@@ -185,6 +220,9 @@ StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh) {
       name.fail(fmt::format("unknown strategy \"{}\"", options.name), suggestion);
     name.fail(fmt::format("unknown strategy \"{}\"; known are {}", options.name,
                           fmt::join(strategy_names(), ", ")));
+  }
+  if (const RuleSystem* system = find_rule_system(options.name)) {
+    read_system(json, *system, options);
   }
   if (json.is_object()) read_fields(json, mesh, options);
   read_axis_fields(json, mesh, options);
@@ -206,14 +244,18 @@ Json strategy_to_json(const StrategyOptions& options) {
   if (options.shards_parameters()) json["shard_axis"] = options.shard_axis;
   json["model_axis"] = options.model_axis;
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
-  json["sequence_parallel"] = options.sequence_parallel;
+  if (!options.is_rule_system()) json["sequence_parallel"] = options.sequence_parallel;
   json["reshard_after_forward"] = options.reshard_after_forward;
   json["reshard_root_after_forward"] = options.reshard_root_after_forward;
   json["gather"] = options.gather_units ? "unit" : "tensor";
   json["reduce_each_microbatch"] =
       reduce_each_names[static_cast<std::size_t>(options.reduce_each_microbatch)];
   json["prefetch"] = options.prefetch;
-  json["rules"] = rules_to_json(options.rules);
+  if (options.is_rule_system()) {
+    json.update(options.system);
+  } else {
+    json["rules"] = rules_to_json(options.rules);
+  }
   json["activations"] = rules_to_json(options.activations);
   return json;
 }

@@ -9,7 +9,9 @@
 //   fsdp+tp         both
 //   rules           only what "rules" says; parameters that no rule matches are replicated
 //
-// "rules" may stand beside any recipe and goes before it. In an experiment:
+// "rules" may stand beside any recipe and goes before it. Beside the recipes there are the rule
+// systems of other frameworks (rules/rule_system.hpp), under their own names and with keys of their
+// own. In an experiment:
 //
 //   "strategy": "fsdp"
 //   "strategy": {"name": "fsdp", "prefetch": 2, "reshard_after_forward": false}
@@ -58,17 +60,21 @@ struct StrategyOptions {
   bool sequence_parallel = false;          // tp: residual stream split along the sequence
   bool reshard_after_forward = true;       // repeated blocks are gathered again in backward
   bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
-  bool gather_units = true;                // one call per unit (FSDP2); false: one per tensor (XLA)
+  bool gather_units = true;  // one call per unit (FSDP2); false: one per tensor (XLA), the default
+                             // of rule systems
   ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
   std::vector<Rule> rules;  // for parameters
+  Json system;              // of a rule system: the object with its own keys; null for a recipe
+  Place system_place;
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
 
+  [[nodiscard]] bool is_rule_system() const { return !system.is_null(); }
   [[nodiscard]] bool shards_parameters() const;  // fsdp, hsdp, fsdp+tp
   [[nodiscard]] bool splits_model() const;       // tp, fsdp+tp
 };
 
-[[nodiscard]] std::vector<std::string> strategy_names();
+[[nodiscard]] std::vector<std::string> strategy_names();  // recipes, then rule systems
 
 // Reads a name or an object and fills in the defaults that depend on the mesh. Throws InputError:
 // unknown strategy, key or axis; an axis used twice; a recipe whose axis the mesh lacks.

@@ -5,6 +5,7 @@
 //
 // is row "big_vision", whose `assign` is given this object, the tree and the mesh. It answers a
 // spec for every leaf and says which rule decided; what the original refuses is a RuleError.
+// Keys that every strategy may have ("batch_axes", ...) are not in the object that it is given.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,9 @@ struct SpecAssignment {
 };
 
 struct RuleSystem {
-  std::string_view name;     // "big_vision"
-  std::string_view summary;  // one line for --help
+  std::string_view name;          // "big_vision"
+  std::string_view summary;       // one line for --help
+  std::vector<std::string> keys;  // of the object, beside "name" and what every strategy may have
   // `strategy` is the object that names the system. Throws RuleError and InputError.
   SpecAssignment (*assign)(const ParameterTree& tree, const Mesh& mesh, const JsonReader& strategy);
 };

@@ -1,0 +1,44 @@
+// Our own rules: a regular expression searched in the name, and the PartitionSpec of what it
+// matches. The first rule that matches decides; what no rule matches is left to the caller.
+//
+//   "rules": [{"pattern": "(gate|up)_proj", "spec": ["model", null]},
+//             {"pattern": "down_proj",      "spec": [null, "model"]}]
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/pattern.hpp"
+#include "plan/mesh.hpp"
+#include "strategies/rules/rule_system.hpp"
+#include "strategies/strategy.hpp"
+
+namespace shardsim {
+
+class PatternRules {
+ public:
+  PatternRules(const std::vector<Rule>& rules, const Mesh& mesh);
+
+  // The first rule that matches; every rule that matches is counted.
+  [[nodiscard]] std::optional<std::size_t> find(const std::string& name);
+  // Throws RuleError when the spec is longer than the rank. Axes of one device are left out.
+  [[nodiscard]] Sharding sharding(std::size_t rule, const std::string& name,
+                                  std::size_t rank) const;
+  [[nodiscard]] const std::vector<RuleUse>& uses() const { return uses_; }
+  // Throws InputError for a rule that matched nothing: "matches no parameter".
+  void require_matches(std::string_view what) const;
+
+ private:
+  const std::vector<Rule>& rules_;
+  const Mesh& mesh_;
+  std::vector<Pattern> patterns_;
+  std::vector<RuleUse> uses_;
+};
+
+// Warnings about rules that others always go before.
+[[nodiscard]] std::vector<std::string> shadow_warnings(const std::vector<RuleUse>& rules,
+                                                       std::string_view what);
+
+}  // namespace shardsim
