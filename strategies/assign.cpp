@@ -34,32 +34,6 @@ AxisList axes_of(const std::vector<std::string>& names, const Mesh& mesh) {
   return axes;
 }
 
-// Adds `axes` as the most minor split of the dimension that the strategy shards. Answers the
-// dimension, or nothing when the parameter stays as it is.
-std::optional<std::size_t> shard(Sharding& sharding, const std::vector<std::int64_t>& shape,
-                                 const AxisList& axes, ShardDimension rule) {
-  if (shape.empty() || axes.empty()) return std::nullopt;
-  const AxisList taken = split_axes(sharding);
-  for (const AxisRef& axis : axes) {
-    if (overlaps_any(axis, taken)) return std::nullopt;
-  }
-  std::optional<std::size_t> chosen;
-  if (rule == ShardDimension::first) {
-    chosen = 0;
-  } else {
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      const bool is_free = sharding.dims[d].axes.empty();
-      if (is_free && shape[d] % Mesh::size_of(axes) == 0 && (!chosen || shape[d] >= shape[*chosen]))
-        chosen = d;
-    }
-  }
-  if (chosen) {
-    AxisList& dim = sharding.dims[*chosen].axes;
-    dim.insert(dim.end(), axes.begin(), axes.end());
-  }
-  return chosen;
-}
-
 class Assigner {
  public:
   Assigner(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
@@ -101,7 +75,7 @@ class Assigner {
       a.compute = without(a.stored, result_.data_axes);
       a.gradient = a.optimizer = a.stored;
       if (strategy_.zero_stage >= 1)
-        shard(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
+        add_shards(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
       if (strategy_.zero_stage >= 2) a.gradient = a.optimizer;
     }
     const auto shadowed = shadow_warnings(result_.rules, "parameter");
@@ -160,23 +134,22 @@ class Assigner {
         leaf.name = instance_name(tensor(a.tensor).name, i);
         leaf.shape = a.shape;
         leaf.dtype = stored_dtype_;
-        leaf.place = strategy_.system_place;
+        leaf.place = strategy_.place;
         tree.leaves.push_back(std::move(leaf));
       }
     }
     const SpecAssignment specs =
         find_rule_system(strategy_.name)
-            ->assign(tree, mesh_, JsonReader(strategy_.system, strategy_.system_place));
+            ->assign(tree, mesh_, JsonReader(strategy_.system, strategy_.place));
     result_.rules = specs.rules;
     std::size_t leaf = 0;
     for (ParameterAssignment& a : result_.parameters) {
       const LeafSpec& first = specs.leaves[leaf];
       for (std::int64_t i = 0; i < a.instances; ++i, ++leaf) {
         if (specs.leaves[leaf].spec == first.spec) continue;
-        fail_apart(strategy_.system_place, "the rules tell", tensor(a.tensor).name, 0, i);
+        fail_apart(strategy_.place, "the rules tell", tensor(a.tensor).name, 0, i);
       }
-      a.stored =
-          without_unit_axes(to_sharding(first.spec, a.shape.size(), mesh_, strategy_.system_place));
+      a.stored = without_unit_axes(to_sharding(first.spec, a.shape.size(), mesh_, strategy_.place));
       a.rule = first.rule;
       a.reason = first.reason;
       a.assigned_by = first.rule ? describe(*first.rule, specs.rules[*first.rule].text)
@@ -194,7 +167,7 @@ class Assigner {
     }
     if (strategy_.shards_parameters()) {
       const AxisList axes = axes_of({strategy_.shard_axis}, mesh_);
-      if (const auto d = shard(a.stored, a.shape, axes, strategy_.shard_dimension)) {
+      if (const auto d = add_shards(a.stored, a.shape, axes, strategy_.shard_dimension)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.shard_axis));
       } else if (element_count(a.shape) >= large_parameter) {
         result_.warnings.push_back(
@@ -318,6 +291,30 @@ class Assigner {
 };
 
 }  // namespace
+
+std::optional<std::size_t> add_shards(Sharding& sharding, const std::vector<std::int64_t>& shape,
+                                      const AxisList& axes, ShardDimension rule) {
+  if (shape.empty() || axes.empty()) return std::nullopt;
+  const AxisList taken = split_axes(sharding);
+  for (const AxisRef& axis : axes) {
+    if (overlaps_any(axis, taken)) return std::nullopt;
+  }
+  std::optional<std::size_t> chosen;
+  if (rule == ShardDimension::first) {
+    chosen = 0;
+  } else {
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const bool is_free = sharding.dims[d].axes.empty();
+      if (is_free && shape[d] % Mesh::size_of(axes) == 0 && (!chosen || shape[d] >= shape[*chosen]))
+        chosen = d;
+    }
+  }
+  if (chosen) {
+    AxisList& dim = sharding.dims[*chosen].axes;
+    dim.insert(dim.end(), axes.begin(), axes.end());
+  }
+  return chosen;
+}
 
 Assignment assign(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
                   DType stored_dtype) {

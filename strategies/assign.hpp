@@ -45,6 +45,12 @@ struct Assignment {
   std::vector<std::string> warnings;
 };
 
+// Adds `axes` as the most minor split of the dimension that the strategy shards. Answers the
+// dimension, or nothing when the parameter stays as it is: no dimension is fit, or `axes` split it
+// already.
+std::optional<std::size_t> add_shards(Sharding& sharding, const std::vector<std::int64_t>& shape,
+                                      const AxisList& axes, ShardDimension rule);
+
 // `stored_dtype`: of the parameters between steps. Throws InputError: a rule that matches nothing,
 // a spec longer than the rank, a rule that tells instances of a repeated block apart.
 [[nodiscard]] Assignment assign(const Workload& workload, const Mesh& mesh,

@@ -35,23 +35,14 @@ void add_padding(const std::string& name, const std::vector<std::int64_t>& shape
 
 ParameterSharding describe(const ParameterAssignment& a, const Workload& workload, const Mesh& mesh,
                            DType stored) {
-  ParameterSharding p;
-  p.name = workload.tensors[static_cast<std::size_t>(a.tensor)].name;
-  p.shape = a.shape;
-  p.instances = a.instances;
+  ParameterSharding p = describe(workload.tensors[static_cast<std::size_t>(a.tensor)].name, a.shape,
+                                 a.instances, stored, a.stored, mesh);
   p.assigned_by = a.assigned_by;
-  p.spec = spec_of(a.stored, mesh);
+  p.rule = a.rule;
+  p.reason = a.reason;
   p.compute_spec = spec_of(a.compute, mesh);
   p.gradient_spec = spec_of(a.gradient, mesh);
   p.optimizer_spec = spec_of(a.optimizer, mesh);
-  double used = 1;
-  for (std::size_t d = 0; d < a.shape.size(); ++d) {
-    p.shard_shape.push_back(shard_size(a.shape[d], a.stored.dims[d]));
-    used *= 1 - padding_fraction(a.shape[d], a.stored.dims[d]);
-  }
-  p.bytes_per_device = shard_elements(a.shape, a.stored) * size_of(stored);
-  p.padding_per_device =
-      Bytes(std::llround(static_cast<double>(p.bytes_per_device.count()) * (1 - used)));
   return p;
 }
 
@@ -104,6 +95,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = assignment.warnings;
+  compiled.rules = assignment.rules;
   verify(plan);
   return compiled;
 }

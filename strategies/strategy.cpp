@@ -102,7 +102,6 @@ const std::vector<std::string> common_keys = {"name",
 // What a rule system's own reader will see of the object, and the defaults that JAX programs want.
 void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptions& options) {
   options.system = {{"name", options.name}};
-  options.system_place = json.place();
   options.gather_units = false;
   if (options.name == "fsdp_tutorial") {
     options.reshard_after_forward = options.reshard_root_after_forward = false;
@@ -214,6 +213,7 @@ StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh) {
   StrategyOptions options;
   const JsonReader name = json.is_object() ? json.at("name") : json;
   options.name = name.string();
+  options.place = json.place();
   if (!has(strategy_names(), options.name)) {
     const std::string suggestion = closest(options.name, strategy_names());
     if (!suggestion.empty())

@@ -66,7 +66,7 @@ struct StrategyOptions {
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
   std::vector<Rule> rules;  // for parameters
   Json system;              // of a rule system: the object with its own keys; null for a recipe
-  Place system_place;
+  Place place;              // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
 
   [[nodiscard]] bool is_rule_system() const { return !system.is_null(); }

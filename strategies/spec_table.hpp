@@ -1,0 +1,60 @@
+// How every parameter lies on the mesh: what `shardsim specs` prints. Made of a parameter tree by
+// rules alone, or taken from a compiled step.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "strategies/rules/rule_system.hpp"
+#include "strategies/sharding.hpp"
+#include "strategies/strategy.hpp"
+
+namespace shardsim {
+
+struct ParameterSharding {
+  std::string name;  // with "{}" for the layer
+  std::vector<std::int64_t> shape;
+  std::int64_t instances = 1;
+  DType dtype = DType::f32;               // as stored
+  std::string assigned_by;                // "rule 2: .*kernel", "fsdp: dimension 0", ...
+  std::optional<std::size_t> rule;        // index into SpecTable::rules
+  std::string reason;                     // why it is less sharded than the rule asked for
+  Sharding stored;                        // between steps; without axes of one device
+  PartitionSpec spec;                     // the same, one entry for each dimension
+  std::vector<std::int64_t> shard_shape;  // padded
+  Bytes bytes_per_device{0};              // of the stored shard, one instance
+  Bytes padding_per_device{0};            // of that, padding
+  // Of a compiled step only, else empty.
+  PartitionSpec compute_spec;  // as ops read it
+  PartitionSpec gradient_spec;
+  PartitionSpec optimizer_spec;
+};
+
+struct SpecTable {
+  std::string subject;  // "llama-3.1-8b"
+  Mesh mesh;
+  bool of_a_step = false;  // compute_spec and so on are filled
+  std::vector<ParameterSharding> parameters;
+  std::vector<RuleUse> rules;
+  std::vector<std::string> warnings;
+};
+
+// The row of one parameter, as far as its stored sharding says.
+[[nodiscard]] ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
+                                         std::int64_t instances, DType dtype,
+                                         const Sharding& stored, const Mesh& mesh);
+
+// Rules and recipes that need no operations, over a tree. Throws InputError and RuleError; a recipe
+// that splits by what a dimension means (tp, fsdp+tp) is refused: a tree does not say that.
+[[nodiscard]] SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh,
+                                   const StrategyOptions& strategy);
+
+// Rows whose names differ in numbers only and that are alike in everything else, as one row with
+// "{}" for each number that differs. Order of first appearance.
+//   layers/0/w, layers/1/w -> layers/{}/w, instances 2
+[[nodiscard]] std::vector<ParameterSharding> fold_layers(
+    const std::vector<ParameterSharding>& rows);
+
+}  // namespace shardsim
