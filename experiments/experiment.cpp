@@ -103,8 +103,14 @@ void read_step(const JsonReader& json, Experiment& experiment) {
 }
 
 void read_workload(const JsonReader& json, Experiment& experiment) {
-  json.only_keys({"model", "step", "batch", "microbatches", "sequence", "metrics", "precision",
+  json.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics", "precision",
                   "optimizer", "rematerialization"});
+  if (const auto tree = json.find("tree")) {
+    json.only_keys({"tree"});
+    experiment.tree = tree->string();
+    experiment.model_place = tree->place();
+    return;
+  }
   experiment.model = json.at("model").string();
   experiment.model_place = json.at("model").place();
   if (const auto step = json.find("step")) read_step(*step, experiment);
@@ -148,9 +154,10 @@ Json rematerialization_to_json(const Rematerialization& rematerialization) {
   return {{"save", rematerialization.save}};
 }
 
-Json resolve(const Experiment& experiment) {
+Json workload_to_json(const Experiment& experiment) {
   const OptimizerOptions& optimizer = experiment.optimizer;
   Json workload;
+  if (!experiment.tree.empty()) return {{"tree", experiment.tree}};
   workload["model"] = experiment.model;
   workload["step"] = experiment.step;
   workload["batch"] = experiment.workload.batch;
@@ -164,10 +171,13 @@ Json resolve(const Experiment& experiment) {
                            {"moments", name_of(optimizer.moments)}};
   workload["optimizer"] = optimizer.kind;
   workload["rematerialization"] = rematerialization_to_json(experiment.rematerialization);
+  return workload;
+}
 
+Json resolve(const Experiment& experiment) {
   Json resolved;
   resolved["name"] = experiment.name;
-  resolved["workload"] = std::move(workload);
+  resolved["workload"] = workload_to_json(experiment);
   resolved["mesh"] = mesh_to_json(experiment.mesh);
   resolved["strategy"] = strategy_to_json(experiment.strategy);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;

@@ -15,6 +15,9 @@
 //     "variants": [ {"name": "dp", "mesh": {"data": 8}, "strategy": "dp"},
 //                   {"name": "fsdp", "mesh": {"fsdp": 8}, "strategy": "fsdp"} ] }
 //
+// In place of a model a workload may name a parameter tree, {"tree": "tree.json"}, and nothing else:
+// its specs can be had, its step cannot.
+//
 // What may be left out, and what it means then:
 //   name                      the file's stem
 //   workload.step             "train", the only one of this version
@@ -49,6 +52,7 @@ struct Experiment {
   std::string file;
   std::string directory;  // paths in the experiment are relative to it
   std::string model;
+  std::string tree;  // in place of a model: parameters without operations, for `specs` alone
   std::string step = "train";
   WorkloadOptions workload;
   Rematerialization rematerialization;
@@ -77,7 +81,9 @@ struct Prediction {
   CompiledStep step;
   Result result;
 };
-[[nodiscard]] CompiledStep compile_experiment(const Experiment& experiment);  // no machine needed
+// Need no machine. A parameter tree has no operations to compile: InputError.
+[[nodiscard]] CompiledStep compile_experiment(const Experiment& experiment);
+[[nodiscard]] SpecTable experiment_specs(const Experiment& experiment);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& options);
 
 }  // namespace shardsim

@@ -15,6 +15,11 @@ std::string machine_of(const Experiment& experiment) {
 }  // namespace
 
 CompiledStep compile_experiment(const Experiment& experiment) {
+  if (!experiment.tree.empty()) {
+    throw InputError(experiment.model_place,
+                     "a parameter tree has no operations: its specs can be shown, its step cannot "
+                     "be planned; name a \"model\"");
+  }
   const ModelConfig config =
       load_model_config(experiment.model, experiment.directory, experiment.model_place);
   Workload workload = build_workload(config, experiment.workload);
@@ -23,6 +28,25 @@ CompiledStep compile_experiment(const Experiment& experiment) {
   CompiledStep step = compile(workload, experiment.optimizer, experiment.mesh, experiment.strategy);
   verify(step.plan);
   return step;
+}
+
+SpecTable experiment_specs(const Experiment& experiment) {
+  if (!experiment.tree.empty()) {
+    const std::filesystem::path path =
+        std::filesystem::path(experiment.directory) / experiment.tree;
+    const Json document = load_json(path.string());
+    return tree_specs(read_parameter_tree(JsonReader(document, {path.string(), ""})),
+                      experiment.mesh, experiment.strategy);
+  }
+  CompiledStep step = compile_experiment(experiment);
+  SpecTable table;
+  table.subject = step.plan.subject.model;
+  table.mesh = experiment.mesh;
+  table.of_a_step = true;
+  table.parameters = std::move(step.parameters);
+  table.rules = std::move(step.rules);
+  table.warnings = std::move(step.warnings);
+  return table;
 }
 
 Prediction predict(const Experiment& experiment, const SimulationOptions& options) {

@@ -1,0 +1,229 @@
+#include "reports/sharding_picture.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "reports/html.hpp"
+#include "strategies/partition_spec.hpp"
+#include "strategies/spec_summary.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::int64_t most_listed = 4096;  // "0 to 4095"; of more only the first are named
+constexpr int colours = 12;  // classes part-0 to part-11 of the style sheet
+
+// A dimension that is split: the device number at which each of its parts begins.
+struct SplitDimension {
+  std::size_t dimension = 0;
+  std::vector<std::int64_t> offsets;
+  std::vector<std::string> ranges;
+};
+
+// The first `limit` devices, or a few more, of the group of device 0 over `axes`: minor axes alone
+// reach them, however large the mesh.
+std::vector<std::int64_t> first_devices(const Mesh& mesh, AxisList axes, std::int64_t limit) {
+  while (axes.size() > 1 && Mesh::size_of(axes) / axes.front().size >= limit) {
+    axes.erase(axes.begin());
+  }
+  return mesh.first_group(axes);
+}
+
+std::string range_text(std::int64_t size, const DimSharding& dim, std::int64_t part) {
+  const std::int64_t block = size / dim.blocks;
+  const std::int64_t chunk = shard_size(size, dim) / dim.blocks;
+  const std::int64_t begin = std::min(part * chunk, block);
+  const std::int64_t end = std::min(begin + chunk, block);
+  if (begin == end) return "padding";
+  const std::string text = fmt::format("{}:{}", begin, end);
+  return dim.blocks > 1 ? fmt::format("{} of each {}", text, block) : text;
+}
+
+SplitDimension split_dimension(std::size_t d, std::int64_t size, const DimSharding& dim,
+                               const Mesh& mesh, std::int64_t limit) {
+  SplitDimension split{d, first_devices(mesh, dim.axes, limit), {}};
+  if (static_cast<std::int64_t>(split.offsets.size()) > limit)
+    split.offsets.resize(static_cast<std::size_t>(limit));
+  for (std::size_t part = 0; part < split.offsets.size(); ++part) {
+    split.ranges.push_back(range_text(size, dim, static_cast<std::int64_t>(part)));
+  }
+  return split;
+}
+
+// "0", "0 to 3", "0, 8, 16, 24", "0, 8, 16, ... (32)".
+std::string devices_text(std::int64_t first, const std::vector<std::int64_t>& copies,
+                         std::int64_t total, std::int64_t limit) {
+  const bool complete = static_cast<std::int64_t>(copies.size()) == total;
+  bool consecutive = complete && copies.size() > 2;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    consecutive &= copies[i] == static_cast<std::int64_t>(i);
+  }
+  if (consecutive) return fmt::format("{} to {}", first, first + copies.back());
+  std::vector<std::int64_t> shown;
+  for (const std::int64_t copy : copies) {
+    if (static_cast<std::int64_t>(shown.size()) < limit) shown.push_back(first + copy);
+  }
+  if (total <= limit) return fmt::format("{}", fmt::join(shown, ", "));
+  shown.resize(std::min<std::size_t>(shown.size(), 3));
+  return fmt::format("{}, ... ({})", fmt::join(shown, ", "), total);
+}
+
+class Painter {
+ public:
+  Painter(const std::vector<std::int64_t>& shape, const Sharding& sharding, const Mesh& mesh,
+          const PictureLimits& limits)
+      : sharding_(without_unit_axes(sharding)), limits_(limits) {
+    const AxisList rest = axes_without(split_axes(sharding_), mesh);
+    copies_ = first_devices(mesh, rest, most_listed);
+    copy_count_ = Mesh::size_of(rest);
+    std::vector<std::size_t> split;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (!sharding_.dims[d].axes.empty()) split.push_back(d);
+    }
+    const auto take = [&](std::int64_t limit) {
+      const std::size_t d = split.back();
+      split.pop_back();
+      note_left_out(d, limit);
+      return split_dimension(d, shape[d], sharding_.dims[d], mesh, limit);
+    };
+    const bool across = !split.empty() && (split.size() > 1 || split.back() + 1 == shape.size());
+    if (across) column_ = take(limits.columns);
+    if (!split.empty()) row_ = take(limits.rows);
+    std::reverse(split.begin(), split.end());
+    std::int64_t left = limits.panels;
+    while (!split.empty()) {
+      outer_.push_back(take(left));
+      left = std::max<std::int64_t>(
+          1, left / static_cast<std::int64_t>(outer_.back().offsets.size()));
+    }
+  }
+
+  Picture paint() {
+    Picture picture;
+    picture.left_out = fmt::format("{}", fmt::join(left_out_, ", "));
+    picture.row_ranges = row_ ? row_->ranges : std::vector<std::string>{""};
+    picture.column_ranges = column_ ? column_->ranges : std::vector<std::string>{""};
+    if (row_) picture.row_dimension = row_->dimension;
+    if (column_) picture.column_dimension = column_->dimension;
+    add_panels(picture, 0, 0, {});
+    return picture;
+  }
+
+ private:
+  void note_left_out(std::size_t d, std::int64_t limit) {
+    const std::int64_t parts = Mesh::size_of(sharding_.dims[d].axes);
+    if (parts > limit) {
+      left_out_.push_back(fmt::format("{} of the {} parts of dimension {}", limit, parts, d));
+    }
+  }
+
+  void add_panels(Picture& picture, std::size_t level, std::int64_t offset,
+                  const std::vector<std::string>& titles) {
+    if (level < outer_.size()) {
+      const SplitDimension& split = outer_[level];
+      for (std::size_t i = 0; i < split.offsets.size(); ++i) {
+        std::vector<std::string> inner = titles;
+        inner.push_back(fmt::format("dimension {} in {}", split.dimension, split.ranges[i]));
+        add_panels(picture, level + 1, offset + split.offsets[i], inner);
+      }
+      return;
+    }
+    const std::vector<std::int64_t> whole = {0};
+    const std::vector<std::int64_t>& rows = row_ ? row_->offsets : whole;
+    const std::vector<std::int64_t>& columns = column_ ? column_->offsets : whole;
+    Picture::Panel panel;
+    panel.title = fmt::format("{}", fmt::join(titles, ", "));
+    for (const std::int64_t row : rows) {
+      panel.cells.emplace_back();
+      panel.parts.emplace_back();
+      for (const std::int64_t column : columns) {
+        panel.cells.back().push_back(
+            devices_text(offset + row + column, copies_, copy_count_, limits_.devices));
+        panel.parts.back().push_back(next_part_++);
+      }
+    }
+    picture.panels.push_back(std::move(panel));
+  }
+
+  Sharding sharding_;
+  PictureLimits limits_;
+  std::vector<std::int64_t> copies_;  // devices that hold what device 0 holds
+  std::int64_t copy_count_ = 1;
+  std::optional<SplitDimension> row_, column_;
+  std::vector<SplitDimension> outer_;
+  std::vector<std::string> left_out_;
+  std::int64_t next_part_ = 0;
+};
+
+}  // namespace
+
+Picture picture_of(const std::string& name, const std::vector<std::int64_t>& shape,
+                   const Sharding& sharding, const Mesh& mesh, const PictureLimits& limits) {
+  Picture picture = Painter(shape, sharding, mesh, limits).paint();
+  std::vector<std::int64_t> shard;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    shard.push_back(shard_size(shape[d], sharding.dims[d]));
+  }
+  const std::int64_t shards = Mesh::size_of(split_axes(sharding));
+  const std::int64_t copies = mesh.devices() / shards;
+  picture.title =
+      fmt::format("{} [{}] {}: {}", name, fmt::join(shape, ", "),
+                  to_string(spec_of(sharding, mesh)),
+                  shards == 1 ? fmt::format("whole on each of {} devices", mesh.devices())
+                              : fmt::format("{} shards of [{}], {} of each", format_count(shards),
+                                            fmt::join(shard, ", "),
+                                            copies == 1 ? "one" : format_count(copies)));
+  return picture;
+}
+
+std::string to_text(const Picture& picture) {
+  std::string out = picture.title + "\n";
+  for (const Picture::Panel& panel : picture.panels) {
+    if (!panel.title.empty()) out += fmt::format("  {}\n", panel.title);
+    std::vector<TextTable::Column> columns = {{""}};
+    for (const std::string& range : picture.column_ranges) columns.push_back({range});
+    TextTable table(columns);
+    for (std::size_t r = 0; r < panel.cells.size(); ++r) {
+      std::vector<std::string> row = {picture.row_ranges[r]};
+      row.insert(row.end(), panel.cells[r].begin(), panel.cells[r].end());
+      table.add_row(std::move(row));
+    }
+    out += table.text("  ");
+  }
+  if (!picture.left_out.empty()) out += fmt::format("  drawn: {}\n", picture.left_out);
+  return out;
+}
+
+std::string to_html(const Picture& picture) {
+  std::string out = fmt::format("<figure class=\"picture\">\n<figcaption>{}</figcaption>\n",
+                                html_escape(picture.title));
+  for (const Picture::Panel& panel : picture.panels) {
+    out += "<div class=\"scroll\"><table>\n";
+    if (!panel.title.empty())
+      out += fmt::format("<caption>{}</caption>\n", html_escape(panel.title));
+    if (picture.column_dimension) {
+      out += "<thead><tr><td></td>";
+      for (const std::string& range : picture.column_ranges)
+        out += fmt::format("<th scope=\"col\">{}</th>", html_escape(range));
+      out += "</tr></thead>\n";
+    }
+    out += "<tbody>\n";
+    for (std::size_t r = 0; r < panel.cells.size(); ++r) {
+      out += fmt::format("<tr><th scope=\"row\">{}</th>", html_escape(picture.row_ranges[r]));
+      for (std::size_t c = 0; c < panel.cells[r].size(); ++c) {
+        out += fmt::format("<td class=\"part-{}\">{}</td>", panel.parts[r][c] % colours,
+                           html_escape(panel.cells[r][c]));
+      }
+      out += "</tr>\n";
+    }
+    out += "</tbody>\n</table></div>\n";
+  }
+  if (!picture.left_out.empty())
+    out += fmt::format("<p class=\"quiet\">Drawn: {}.</p>\n", html_escape(picture.left_out));
+  return out + "</figure>\n";
+}
+
+}  // namespace shardsim

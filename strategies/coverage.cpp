@@ -1,0 +1,61 @@
+#include "strategies/coverage.hpp"
+
+#include <algorithm>
+
+namespace shardsim {
+namespace {
+
+Bytes whole_bytes(const ParameterSharding& row) {
+  Bytes bytes = size_of(row.dtype) * row.instances;
+  for (const std::int64_t size : row.shape) bytes *= size;
+  return bytes;
+}
+
+}  // namespace
+
+Coverage coverage_of(const SpecTable& table) {
+  Coverage coverage;
+  for (std::size_t r = 0; r < table.rules.size(); ++r) {
+    if (table.rules[r].matches == 0) {
+      coverage.unused.push_back(r);
+    } else if (table.rules[r].decides == 0) {
+      coverage.shadowed.push_back(r);
+    }
+  }
+  for (std::size_t i = 0; i < table.parameters.size(); ++i) {
+    const ParameterSharding& row = table.parameters[i];
+    if (!table.rules.empty() && !row.rule) coverage.unmatched.push_back(i);
+    const bool whole = Mesh::size_of(split_axes(row.stored)) == 1;
+    if (whole && table.mesh.devices() > 1 && whole_bytes(row) >= large_parameter * row.instances) {
+      coverage.large_replicated.push_back(i);
+    }
+    for (std::size_t d = 0; d < row.shape.size(); ++d) {
+      const std::int64_t shards = Mesh::size_of(row.stored.dims[d].axes);
+      if (row.shape[d] % (shards * row.stored.dims[d].blocks) != 0)
+        coverage.indivisible.push_back({i, d, row.shape[d], shards});
+    }
+  }
+  std::stable_sort(coverage.large_replicated.begin(), coverage.large_replicated.end(),
+                   [&](std::size_t a, std::size_t b) {
+                     return whole_bytes(table.parameters[a]) > whole_bytes(table.parameters[b]);
+                   });
+  return coverage;
+}
+
+SpecSummary summarize(const SpecTable& table) {
+  ParameterTree tree{table.subject, {}};
+  std::vector<Sharding> shardings;
+  for (const ParameterSharding& row : table.parameters) {
+    ParameterLeaf leaf;
+    leaf.name = row.name;
+    leaf.shape = row.shape;
+    leaf.dtype = row.dtype;
+    for (std::int64_t i = 0; i < row.instances; ++i) {
+      tree.leaves.push_back(leaf);
+      shardings.push_back(row.stored);
+    }
+  }
+  return summarize_specs(tree, shardings, table.mesh);
+}
+
+}  // namespace shardsim
