@@ -57,7 +57,11 @@ std::string size_difference(const Json& expected, const Json& actual, const std:
 
 void GoldenFunctions::add(const std::string& name, GoldenFunction function,
                           const std::set<std::string>& prose) {
-  rows_[name] = {std::move(function), prose};
+  rows_[name] = {std::move(function), prose, /*whole_case=*/false};
+}
+
+void GoldenFunctions::add_for_case(const std::string& name, GoldenFunction function) {
+  rows_[name] = {std::move(function), {}, /*whole_case=*/true};
 }
 
 std::string GoldenFunctions::compare(const JsonReader& test_case, const std::string& function,
@@ -68,7 +72,7 @@ std::string GoldenFunctions::compare(const JsonReader& test_case, const std::str
   const bool wants_error = expected_key == "error";
   Json actual;
   try {
-    actual = row->second.function(test_case.at("input"));
+    actual = row->second.function(row->second.whole_case ? test_case : test_case.at("input"));
   } catch (const RuleError& error) {
     if (!wants_error) return fmt::format("refused: {}", error.what());
     const std::string type = expected["type"];

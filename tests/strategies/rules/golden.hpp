@@ -27,6 +27,8 @@ class GoldenFunctions {
   // `prose`: keys of "expected" that are words for people and are not compared.
   void add(const std::string& name, GoldenFunction function,
            const std::set<std::string>& prose = {});
+  // A function that is given the whole case, its name and source included.
+  void add_for_case(const std::string& name, GoldenFunction function);
   // Why the case fails; empty when it passes.
   [[nodiscard]] std::string failure(const JsonReader& test_case) const;
 
@@ -34,6 +36,7 @@ class GoldenFunctions {
   struct Row {
     GoldenFunction function;
     std::set<std::string> prose;
+    bool whole_case = false;
   };
   [[nodiscard]] std::string compare(const JsonReader& test_case, const std::string& function,
                                     const std::string& expected_key) const;

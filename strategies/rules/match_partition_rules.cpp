@@ -1,0 +1,116 @@
+#include "strategies/rules/match_partition_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/text.hpp"
+#include "strategies/rules/rule_error.hpp"
+
+namespace shardsim {
+namespace {
+
+bool splits(const SpecEntry& entry) { return !entry.is_whole(); }
+
+// What the spec of the rule that decided becomes on this leaf.
+LeafSpec fit(const PartitionSpec& spec, const ParameterLeaf& leaf, std::int64_t min_size) {
+  LeafSpec fitted;
+  if (element_count(leaf) < min_size) {
+    if (std::any_of(spec.begin(), spec.end(), splits)) {
+      fitted.reason = fmt::format("{} elements are fewer than min_size={}",
+                                  format_count(element_count(leaf)), min_size);
+    }
+    return fitted;
+  }
+  fitted.spec = spec;
+  if (spec.size() <= leaf.shape.size()) return fitted;
+  const auto cut = fitted.spec.begin() + static_cast<std::ptrdiff_t>(leaf.shape.size());
+  if (std::any_of(cut, fitted.spec.end(), splits)) {
+    fitted.reason = fmt::format("spec of {} entries cut to {} {}", spec.size(), leaf.shape.size(),
+                                leaf.shape.size() == 1 ? "dimension" : "dimensions");
+  }
+  fitted.spec.erase(cut, fitted.spec.end());
+  return fitted;
+}
+
+}  // namespace
+
+SpecRule make_spec_rule(std::string_view pattern, PartitionSpec spec, const Place& place) {
+  std::string text = fmt::format("{} -> {}", pattern, to_string(spec));
+  return {Pattern(pattern, place), std::move(spec), std::move(text), place};
+}
+
+std::vector<RuleUse> rule_uses(const std::vector<SpecRule>& rules) {
+  std::vector<RuleUse> uses;
+  uses.reserve(rules.size());
+  for (const SpecRule& rule : rules) uses.push_back({rule.text, rule.place, 0, 0});
+  return uses;
+}
+
+std::optional<std::size_t> first_match(const std::vector<SpecRule>& rules, std::string_view name,
+                                       std::vector<RuleUse>& uses) {
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (!rules[i].pattern.search(name)) continue;
+    ++uses[i].matches;
+    if (!first) first = i;
+  }
+  if (first) ++uses[*first].decides;
+  return first;
+}
+
+SpecAssignment match_partition_rules(const std::vector<SpecRule>& rules, const ParameterTree& tree,
+                                     const MatchOptions& options, const Place& place) {
+  SpecAssignment assignment;
+  assignment.rules = rule_uses(rules);
+  assignment.leaves.reserve(tree.leaves.size());
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    if (options.strict && leaf.shape.empty()) {
+      assignment.leaves.emplace_back();
+      continue;
+    }
+    const std::optional<std::size_t> rule = first_match(rules, leaf.name, assignment.rules);
+    if (!rule) {
+      throw RuleError("ValueError", place,
+                      fmt::format("no rule matches parameter \"{}\"; a last rule [\".*\", []] "
+                                  "would keep it whole",
+                                  leaf.name));
+    }
+    const PartitionSpec& spec = rules[*rule].spec;
+    assignment.leaves.push_back(options.strict ? fit(spec, leaf, options.min_size)
+                                               : LeafSpec{spec, {}, {}});
+    assignment.leaves.back().rule = rule;
+  }
+  return assignment;
+}
+
+MatchOptions read_match_options(const JsonReader& json) {
+  MatchOptions options;
+  if (const auto min_size = json.find("min_size")) {
+    options.min_size = min_size->integer(0, std::numeric_limits<std::int64_t>::max());
+  }
+  if (const auto strict = json.find("strict")) options.strict = strict->boolean();
+  return options;
+}
+
+std::vector<SpecRule> read_spec_rules(
+    const JsonReader& json, const std::function<PartitionSpec(const JsonReader&)>& read_spec) {
+  std::vector<SpecRule> rules;
+  for (const JsonReader& rule : json.elements()) {
+    const std::vector<JsonReader> pair = rule.elements();
+    if (pair.size() != 2) rule.fail("a rule is [pattern, spec]");
+    rules.push_back(make_spec_rule(pair[0].string(), read_spec(pair[1]), rule.place()));
+  }
+  return rules;
+}
+
+SpecAssignment assign_match_partition_rules(const ParameterTree& tree, const Mesh& /*mesh*/,
+                                            const JsonReader& strategy) {
+  const JsonReader rules = strategy.at("rules");
+  return match_partition_rules(read_spec_rules(rules, read_partition_spec), tree,
+                               read_match_options(strategy), rules.place());
+}
+
+}  // namespace shardsim

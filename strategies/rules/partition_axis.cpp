@@ -1,0 +1,167 @@
+#include "strategies/rules/partition_axis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/rules/rule_error.hpp"
+
+namespace shardsim {
+namespace {
+
+const std::string default_mark = "...";
+
+struct Field {
+  std::string name;
+  std::string axis;                    // the default, if it is the name of a mesh axis
+  std::vector<std::string> same_as{};  // the default, if it is what earlier fields hold
+
+  [[nodiscard]] bool may_be_unset() const { return !same_as.empty(); }
+};
+
+const std::string dp = "data_parallel_axis";
+const std::string fsdp = "fully_sharded_data_parallel_axis";
+const std::string tp = "tensor_parallel_axis";
+const std::string sp = "sequence_parallel_axis";
+const std::string ep = "expert_parallel_axis";
+
+const std::vector<Field>& fields_of(PartitionAxis::Version version) {
+  static const std::vector<Field> march_2025 = {
+      {dp, "dp"},
+      {fsdp, "fsdp"},
+      {tp, "tp"},
+      {sp, "sp"},
+      {ep, "ep"},
+      {"batch_axis", "", {fsdp, dp}},
+      {"sequence_axis", "", {sp}},
+      {"query_sequence_axis", "", {sp}},
+      {"head_axis", "", {tp}},
+      {"key_sequence_axis", "", {sp}},
+      {"hidden_state_axis", "", {tp}},
+      {"mlp_intermediate_axis", "", {tp}},
+      {"vocab_axis", "", {tp}},
+      {"expert_axis", "", {ep}},
+      {"expert_gate_axis", ""},
+      {"attention_dim_axis", ""},
+      {"bias_head_sequence_axis", ""},
+      {"bias_key_sequence_axis", ""},
+      {"generation_batch_axis", ""},
+      {"generation_query_sequence_axis", ""},
+      {"generation_head_axis", "", {tp}},
+      {"generation_key_sequence_axis", "", {sp}},
+      {"generation_attention_dim_axis", ""},
+  };
+  static const std::vector<Field> later = {
+      {dp, "dp"},
+      {fsdp, "fsdp"},
+      {tp, "tp"},
+      {sp, "sp"},
+      {ep, "ep"},
+      {"batch_axis", "", {fsdp, dp}},
+      {"sequence_axis", "", {sp}},
+      {"query_sequence_axis", "", {sp}},
+      {"head_axis", "", {tp}},
+      {"kv_head_axis", "", {tp}},
+      {"key_sequence_axis", "", {sp}},
+      {"hidden_state_axis", "", {tp}},
+      {"mlp_intermediate_axis", "", {tp}},
+      {"vocab_axis", "", {tp}},
+      {"expert_axis", "", {ep}},
+      {"expert_gate_axis", ""},
+      {"attention_dim_axis", ""},
+      {"attention_kv_dim_axis", ""},
+      {"bias_head_sequence_axis", ""},
+      {"bias_key_sequence_axis", ""},
+      {"decode_batch_axis", "", {"batch_axis"}},
+      {"decode_query_sequence_axis", ""},
+      {"decode_head_axis", "", {"head_axis"}},
+      {"decode_kv_head_axis", "", {"kv_head_axis"}},
+      {"decode_key_sequence_axis", "", {"key_sequence_axis"}},
+      {"decode_attention_dim_axis", ""},
+      {"decode_attention_kv_dim_axis", ""},
+  };
+  return version == PartitionAxis::Version::march_2025 ? march_2025 : later;
+}
+
+void check_fields(const JsonReader& overrides, const std::vector<Field>& fields) {
+  std::vector<std::string> known;
+  for (const Field& field : fields) known.push_back(field.name);
+  for (const auto& [name, value] : overrides.members()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw RuleError("TypeError", value.place(), fmt::format("PartitionAxis has no \"{}\"", name),
+                    closest(name, known));
+  }
+}
+
+}  // namespace
+
+AxisRule read_axis_rule(const JsonReader& json) {
+  if (json.is_null()) return {};
+  if (!json.is_array()) return {json.string()};
+  std::vector<AxisRule> list;
+  for (const JsonReader& element : json.elements()) list.push_back(read_axis_rule(element));
+  return {std::move(list)};
+}
+
+Json to_json(const AxisRule& rule) {
+  if (rule.is_none()) return nullptr;
+  if (rule.name() != nullptr) return *rule.name();
+  Json json = Json::array();
+  for (const AxisRule& element : *rule.list()) json.push_back(to_json(element));
+  return json;
+}
+
+SpecEntry to_spec_entry(const AxisRule& rule, const Place& place) {
+  if (rule.is_none()) return {};
+  if (rule.name() != nullptr) return rule.name()->empty() ? SpecEntry{} : SpecEntry{*rule.name()};
+  SpecEntry entry;
+  for (const AxisRule& axis : *rule.list()) {
+    if (axis.name() == nullptr) {
+      throw RuleError("ValueError", place,
+                      fmt::format("{} is no entry of a PartitionSpec: a list holds axis names only",
+                                  to_json(rule).dump()));
+    }
+    entry.axes.push_back(*axis.name());
+  }
+  return entry;
+}
+
+PartitionAxis::PartitionAxis(Version version) : PartitionAxis(version, nullptr) {}
+
+PartitionAxis::PartitionAxis(Version version, const JsonReader& overrides)
+    : PartitionAxis(version, &overrides) {}
+
+PartitionAxis::PartitionAxis(Version version, const JsonReader* overrides) {
+  const std::vector<Field>& fields = fields_of(version);
+  if (overrides != nullptr) check_fields(*overrides, fields);
+  for (const Field& field : fields) {
+    AxisRule value = field.axis.empty() ? AxisRule{} : AxisRule{field.axis};
+    bool unset = field.may_be_unset();
+    if (overrides != nullptr && overrides->json().contains(field.name)) {
+      const JsonReader given = overrides->at(field.name);
+      unset = given.json() == default_mark;
+      if (unset && !field.may_be_unset()) {
+        throw RuleError(
+            "ValueError", given.place(),
+            fmt::format("\"{}\" has no default that \"...\" could stand for", field.name));
+      }
+      if (!unset) value = read_axis_rule(given);
+    }
+    if (unset && field.same_as.size() == 1) {
+      value = *find(field.same_as[0]);
+    } else if (unset) {
+      std::vector<AxisRule> parts;
+      for (const std::string& part : field.same_as) parts.push_back(*find(part));
+      value = {std::move(parts)};
+    }
+    fields_.emplace_back(field.name, std::move(value));
+  }
+}
+
+const AxisRule* PartitionAxis::find(std::string_view field) const {
+  const auto found = std::find_if(fields_.begin(), fields_.end(),
+                                  [&](const auto& entry) { return entry.first == field; });
+  return found == fields_.end() ? nullptr : &found->second;
+}
+
+}  // namespace shardsim

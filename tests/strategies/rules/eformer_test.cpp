@@ -1,0 +1,154 @@
+// match_partition_rules, pattern strings, automatic specs and sub-mesh indices beyond the golden
+// cases: what they report, what they refuse, and laws. Expectations follow from the headers.
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "strategies/rules/auto_spec.hpp"
+#include "strategies/rules/match_partition_rules.hpp"
+#include "strategies/rules/pattern_spec.hpp"
+#include "strategies/rules/rule_error.hpp"
+#include "strategies/rules/submesh_index.hpp"
+#include "tests/strategies/rules/arbitrary_sharding.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+SpecAssignment assign(const std::string& system, const std::string& tree,
+                      const std::string& strategy) {
+  const Json tree_json = parse_json(tree, "tree.json");
+  const Json strategy_json = parse_json(strategy, "a.json");
+  const Mesh mesh({{"dp", 2}, {"fsdp", 4}, {"tp", 8}});
+  const ParameterTree leaves{"", read_parameter_leaves({tree_json, {"tree.json", ""}})};
+  return find_rule_system(system)->assign(leaves, mesh, {strategy_json, {"a.json", "/strategy"}});
+}
+
+std::vector<std::string> reasons(const SpecAssignment& assignment) {
+  std::vector<std::string> texts;
+  for (const LeafSpec& leaf : assignment.leaves) texts.push_back(leaf.reason);
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("Rules are counted: who would match, who decides, who is shadowed") {
+  const SpecAssignment assignment =
+      assign("match_partition_rules",
+             R"({"a": {"kernel": {"shape": [256, 256]}, "bias": {"shape": [16384]}},
+                 "step": {"shape": []}})",
+             R"({"rules": [["kernel|bias", ["fsdp", "tp"]], ["bias", [null]], ["x", []]],
+                 "batch_axes": ["dp"]})");
+  REQUIRE(assignment.rules.size() == 3);
+  CHECK(assignment.rules[0].text == "kernel|bias -> P(fsdp, tp)");
+  CHECK(assignment.rules[0].place.pointer == "/strategy/rules/0");
+  CHECK(assignment.rules[0].matches == 2);
+  CHECK(assignment.rules[0].decides == 2);
+  CHECK(assignment.rules[1].matches == 1);
+  CHECK(assignment.rules[1].decides == 0);
+  CHECK(assignment.rules[2].matches == 0);
+  // In the order of the tree: a/bias, a/kernel, step.
+  CHECK(assignment.leaves[0].rule == std::size_t{0});
+  CHECK_FALSE(assignment.leaves[2].rule);
+  CHECK(reasons(assignment) ==
+        std::vector<std::string>{"spec of 2 entries cut to 1 dimension", "", ""});
+}
+
+TEST_CASE("A leaf below the threshold says so, unless its rule would not have split it") {
+  const std::string tree = R"({"a": {"shape": [4096]}, "b": {"shape": [4096]}})";
+  const std::string rules = R"("rules": [["a", ["fsdp"]], ["b", [null]]])";
+  CHECK(reasons(assign("match_partition_rules", tree, "{" + rules + "}")) ==
+        std::vector<std::string>{"4,096 elements are fewer than min_size=16384", ""});
+  CHECK(reasons(assign("match_partition_rules", tree, "{\"min_size\": 4096," + rules + "}")) ==
+        std::vector<std::string>{"", ""});
+}
+
+TEST_CASE("A leaf without a rule is an error that names it") {
+  CHECK_THROWS_WITH(
+      assign("match_partition_rules", R"({"w": {"shape": [2]}})", R"({"rules": [["x", []]]})"),
+      "a.json: /strategy/rules: ValueError: no rule matches parameter \"w\"; a last rule [\".*\", "
+      "[]] would keep it whole");
+  CHECK_THROWS_WITH(
+      assign("match_partition_rules", R"({"w": {"shape": [2]}})", R"({"rules": [["x"]]})"),
+      "a.json: /strategy/rules/0: a rule is [pattern, spec]");
+}
+
+TEST_CASE("A pattern string is a list of rules, one per alternative") {
+  const SpecAssignment assignment =
+      assign("eformer_pattern",
+             R"({"attn": {"shape": [8]}, "mlp": {"shape": [8]}, "norm": {"shape": [8]}})",
+             R"({"pattern": "attn|mlp->fsdp..tp", "default": [null]})");
+  CHECK(assignment.rules[1].text == "mlp -> P(fsdp, None, tp)");
+  CHECK(assignment.leaves[1].rule == std::size_t{1});
+  CHECK(to_string(assignment.leaves[2].spec) == "P(None)");
+}
+
+TEST_CASE("Automatic specs say why a leaf stays whole") {
+  const std::string tree =
+      R"({"a": {"shape": [64, 64]}, "b": {"shape": [8, 7]}, "c": {"shape": [67, 67]}})";
+  const SpecAssignment assignment = assign("auto_partition_spec", tree, "{}");
+  CHECK(to_string(assignment.leaves[0].spec) == "P(tp, fsdp)");
+  CHECK(reasons(assignment) == std::vector<std::string>{"",
+                                                        "56 elements are fewer than min_size=64",
+                                                        "no dimension divides by any of the axes"});
+  CHECK_THROWS_WITH(assign("auto_partition_spec", tree, R"({"names": ["fsdb"]})"),
+                    "a.json: /strategy: KeyError: unknown axis \"fsdb\", did you mean \"fsdp\"?");
+}
+
+// auto_spec.py 4b17881: the one removes repetitions from its names, the other copies them.
+TEST_CASE("Only vrn_auto_partition_spec takes a repeated name twice") {
+  ParameterLeaf leaf;
+  leaf.shape = {8, 8};
+  const Mesh mesh({{"dp", 2}});
+  AutoSpecOptions options;
+  options.names = {{"dp"}, {"dp"}};
+  CHECK(to_string(auto_partition_spec(leaf, mesh, options, {})) == "P(dp, None)");
+  options.keep_duplicates = true;
+  CHECK(to_string(auto_partition_spec(leaf, mesh, options, {})) == "P(dp, dp)");
+}
+
+TEST_CASE("The checks of validate_sharding_config") {
+  ParameterLeaf leaf;
+  leaf.shape = {2048, 6};
+  const ParameterTree tree{"", {leaf}};
+  const Mesh mesh({{"fsdp", 4}});
+  const auto issues = validate_sharding_config(tree, {{{}, {"fsdp"}}}, mesh);
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0].kind == ShardingIssue::Kind::indivisible);
+  CHECK(issues[0].dim == 1);
+  CHECK_THROWS_AS(validate_sharding_config(tree, {{{}, {}, {"fsdp"}}}, mesh), RuleError);
+  CHECK_THROWS_AS(validate_sharding_config(tree, {{{"tp"}}}, mesh), RuleError);
+}
+
+TEST_CASE("Automatic specs use an axis once and divide evenly", "[property]") {
+  CHECK(rc::check([] {
+    const Mesh mesh = *arbitrary_mesh();
+    const ParameterLeaf leaf = *arbitrary_leaf();
+    AutoSpecOptions options;
+    options.min_size = 1;
+    options.reverse = *rc::gen::arbitrary<bool>();
+    const PartitionSpec spec = auto_partition_spec(leaf, mesh, options, {});
+    const Sharding sharding = to_sharding(spec, leaf.shape.size(), mesh, {});  // or it throws
+    for (std::size_t d = 0; d < leaf.shape.size(); ++d) {
+      RC_ASSERT(leaf.shape[d] % Mesh::size_of(sharding.dims[d].axes) == 0);
+    }
+  }));
+}
+
+TEST_CASE("Sub-mesh indices number the devices", "[property]") {
+  CHECK(rc::check([] {
+    const Mesh mesh = *arbitrary_mesh();
+    AxisNames names;
+    for (const MeshAxis& axis : mesh.axes()) names.push_back(axis.name);
+    std::vector<std::int64_t> in_order = submesh_device_index(names, mesh, {});
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      RC_ASSERT(in_order[i] == static_cast<std::int64_t>(i));
+    }
+    std::reverse(names.begin(), names.end());
+    const std::vector<std::int64_t> reversed = submesh_device_index(names, mesh, {});
+    RC_ASSERT(std::set<std::int64_t>(reversed.begin(), reversed.end()).size() == in_order.size());
+    RC_ASSERT(axes_size(names, mesh, {}) == mesh.devices());
+  }));
+}
