@@ -12,6 +12,7 @@
 
 #include "../../sim/machines.hpp"
 #include "golden.hpp"
+#include "hardware_profiles/machine.hpp"
 #include "sim/collective_cost.hpp"
 #include "strategies/partition_spec.hpp"
 
@@ -52,7 +53,9 @@ std::int64_t whole(const JsonReader& json) {
   return static_cast<std::int64_t>(std::llround(json.number()));
 }
 
-Mesh one_axis(const JsonReader& input) { return Mesh({{"X", input.at("axis").integer(2, 1 << 20)}}); }
+Mesh one_axis(const JsonReader& input) {
+  return Mesh({{"X", input.at("axis").integer(2, 1 << 20)}});
+}
 
 Json ring_gather(const JsonReader& input) {
   const Mesh mesh = one_axis(input);
@@ -173,10 +176,9 @@ bool reduce_is_two_gathers(const Sample& sample) {
 // there. Ours is for the sharded array: bf16[1024_X, 4096_Y] on 4x4x4.
 Json sharded_reduce(const JsonReader& input) {
   const Mesh mesh({{"X", 4}, {"Y", 4}, {"Z", 4}});
-  const CostBreakdown cost =
-      cost_of(CollectiveKind::all_reduce, std::int64_t{1024} * 4096 * bytes_per_bf16 / 16,
-              {mesh.whole(2)},
-              placement(mesh, /*wraps=*/true, link(input.at("bidi_bw").number() / 2, 0)));
+  const CostBreakdown cost = cost_of(
+      CollectiveKind::all_reduce, std::int64_t{1024} * 4096 * bytes_per_bf16 / 16, {mesh.whole(2)},
+      placement(mesh, /*wraps=*/true, link(input.at("bidi_bw").number() / 2, 0)));
   return {{"seconds", in_the_book(cost.transfer.count(), 4)}};
 }
 
@@ -209,8 +211,8 @@ Json chip_table(const JsonReader& input) {
 }  // namespace
 
 void add_collective_costs(GoldenFunctions& functions) {
-  const std::set<std::string> words = {"published", "published_formula", "formula",
-                                       "measured_by_author", "time", "CAUTION"};
+  const std::set<std::string> words = {
+      "published", "published_formula", "formula", "measured_by_author", "time", "CAUTION"};
   const auto add = [&](const std::string& name, const GoldenFunction& function) {
     functions.add(name, function, words);
   };

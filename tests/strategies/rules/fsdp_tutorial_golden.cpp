@@ -84,18 +84,27 @@ Json log_entry(const ShardedArray& result, const BoxName& axis, std::int64_t min
     case ShardOutcome::too_small: {
       std::int64_t size = 1;
       for (const std::int64_t d : array.shape) size *= d;
-      return entry("info",
-                   fmt::format("Parameter {} with names {} too small to shard, size {} < {}.",
-                               shape, names, size, min_weight_size));
+      return entry(
+          "info", fmt::format("Parameter {} with names {} too small to shard, size {} < {}.", shape,
+                              names, size, min_weight_size));
     }
     case ShardOutcome::no_dimension:
-      return entry("warning",
-                   fmt::format("Could not shard {} with names {} on axis {}, no suitable axis found.",
-                               shape, names, axis_text));
+      return entry(
+          "warning",
+          fmt::format("Could not shard {} with names {} on axis {}, no suitable axis found.", shape,
+                      names, axis_text));
     case ShardOutcome::sharded:
       break;
   }
   return nullptr;
+}
+
+// The leaves in jax's order, which is that of the log.
+std::vector<std::pair<std::string, JsonReader>> sorted_leaves(const JsonReader& params) {
+  std::vector<std::pair<std::string, JsonReader>> leaves = params.members();
+  std::sort(leaves.begin(), leaves.end(),
+            [](const auto& a, const auto& b) { return path_less(a.first, b.first); });
+  return leaves;
 }
 
 Json shard(const JsonReader& input) {
@@ -108,10 +117,11 @@ Json shard(const JsonReader& input) {
   Json leaves = Json::object();
   Json log = Json::array();
   Json slices = Json::array();
-  for (const auto& [name, leaf] : input.at("params").members()) {
+  for (const auto& [name, leaf] : sorted_leaves(input.at("params"))) {
     const ShardedArray result = shard_params(read_array(leaf), axis, size, min_size);
     leaves[name] = to_json(result.array);
-    if (const Json entry = log_entry(result, axis, min_size); !entry.is_null()) log.push_back(entry);
+    if (const Json entry = log_entry(result, axis, min_size); !entry.is_null())
+      log.push_back(entry);
     if (!result.dimension) continue;
     const std::int64_t chunk = result.array.shape[*result.dimension];
     for (std::int64_t i = 0; i < size; ++i) slices.push_back({*result.dimension, i * chunk, chunk});
@@ -125,7 +135,7 @@ Json gather(const JsonReader& input) {
       axis_size(axis, read_golden_mesh(input.at("mesh")), input.at("axis_name").place());
   Json leaves = Json::object();
   Json gathers = Json::array();
-  for (const auto& [name, leaf] : input.at("params").members()) {
+  for (const auto& [name, leaf] : sorted_leaves(input.at("params"))) {
     const GatheredArray result = gather_params(read_array(leaf), axis, size);
     leaves[name] = to_json(result.array);
     if (result.dimension) {
@@ -251,15 +261,14 @@ Json train_step(const JsonReader& input) {
       step_collectives(tree, mesh, options, {options.axis.axes, false}, minibatches,
                        tutorial_metric_scalars, input.place());
   const std::int64_t per_step = step.all_gathers * step.minibatches;
-  return {
-      {"per_minibatch", {{"all_gather", step.all_gathers}, {"psum_scatter", step.all_gathers}}},
-      {"per_step",
-       {{"all_gather", per_step},
-        {"psum_scatter", per_step},
-        {"pmean_gradients", step.pmeans},
-        {"psum_metrics", step.metric_psums}}},
-      {"all_gather_result_bytes_f32_per_minibatch", step.gathered.count()},
-      {"pmean_bytes_f32", step.averaged.count()}};
+  return {{"per_minibatch", {{"all_gather", step.all_gathers}, {"psum_scatter", step.all_gathers}}},
+          {"per_step",
+           {{"all_gather", per_step},
+            {"psum_scatter", per_step},
+            {"pmean_gradients", step.pmeans},
+            {"psum_metrics", step.metric_psums}}},
+          {"all_gather_result_bytes_f32_per_minibatch", step.gathered.count()},
+          {"pmean_bytes_f32", step.averaged.count()}};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "strategies/rules/logical_axes.hpp"
 #include "strategies/rules/praxis_layers.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"
+#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/uneven_padding.hpp"
 
 namespace shardsim::test {
@@ -88,8 +89,7 @@ Json grouped_query(const JsonReader& input) {
   const auto mapping = input.find("dnh");
   const auto sequence = input.find("seq_shard");
   // The axes of the upstream test.
-  const SplitDims q_weight =
-      mapping ? named(*mapping) : SplitDims{{}, {"y", false, {}}, {}};
+  const SplitDims q_weight = mapping ? named(*mapping) : SplitDims{{}, {"y", false, {}}, {}};
   const JsonReader heads = input.at("k");
   const GroupedQuerySplit split =
       grouped_query_split(q_weight, heads.is_number() && heads.integer(1, most) == 1, "x",
@@ -105,9 +105,8 @@ Json flax_rules(const JsonReader& input) {
   for (const JsonReader& axis : input.at("axes").elements()) {
     axes.push_back(axis.is_null() ? std::nullopt : std::optional(axis.string()));
   }
-  const PartitionSpec spec =
-      logical_to_mesh_axes(axes, read_logical_axis_rules(input.at("logical_axes_rules")),
-                           input.place());
+  const PartitionSpec spec = logical_to_mesh_axes(
+      axes, read_logical_axis_rules(input.at("logical_axes_rules")), input.place());
   const auto rank = static_cast<std::size_t>(input.at("unannotated_param_rank").integer(0, 8));
   return {{"w", to_json(spec)}, {"b", to_json(PartitionSpec(rank))}};
 }
