@@ -10,11 +10,11 @@
 #include <functional>
 #include <stdexcept>
 
-#include "../../sim/machines.hpp"
 #include "golden.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "sim/collective_cost.hpp"
 #include "strategies/partition_spec.hpp"
+#include "tests/sim/machines.hpp"
 
 namespace shardsim::test {
 namespace {
