@@ -65,5 +65,6 @@ void add_pathways(GoldenFunctions& functions);
 void add_logical_axes(GoldenFunctions& functions);
 void add_named_sharding(GoldenFunctions& functions);
 void add_fsdp_tutorial(GoldenFunctions& functions);
+void add_collective_costs(GoldenFunctions& functions);
 
 }  // namespace shardsim::test

@@ -14,5 +14,6 @@ TEST_CASE("Rule systems answer as the originals do", "[golden]") {
   add_logical_axes(functions);
   add_named_sharding(functions);
   add_fsdp_tutorial(functions);
+  add_collective_costs(functions);
   CHECK(run_golden_folder("rules", functions) == 0);
 }

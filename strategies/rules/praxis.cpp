@@ -1,0 +1,169 @@
+#include "strategies/rules/praxis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/pattern.hpp"
+#include "strategies/rules/praxis_split_dims.hpp"
+#include "strategies/rules/rule_error.hpp"
+
+namespace shardsim {
+namespace {
+
+struct MappingRule {
+  Pattern pattern;
+  std::optional<SplitDims> split;  // nothing: whole
+};
+
+// [[pattern, mapping], ...] and how often each is used.
+class MappingRules {
+ public:
+  MappingRules(const std::optional<JsonReader>& json, const std::vector<std::string>& mesh_axes,
+               std::string_view label) {
+    if (!json) return;
+    for (const JsonReader& pair : json->elements()) {
+      const std::vector<JsonReader> parts = pair.elements();
+      if (parts.size() != 2) pair.fail("a rule is [pattern, split-dims mapping]");
+      std::optional<SplitDims> split;
+      if (!parts[1].is_null()) split = read_split_dims(parts[1], mesh_axes);
+      rules_.push_back({Pattern(parts[0].string(), parts[0].place()), std::move(split)});
+      uses_.push_back({fmt::format("{} -> {}{}", parts[0].string(), label, parts[1].json().dump()),
+                       pair.place(), 0, 0});
+    }
+  }
+
+  // The first rule that matches.
+  std::optional<std::size_t> decide(const std::string& name) {
+    std::optional<std::size_t> first;
+    for (std::size_t i = 0; i < rules_.size(); ++i) {
+      if (!rules_[i].pattern.search(name)) continue;
+      ++uses_[i].matches;
+      if (!first) first = i;
+    }
+    if (first) ++uses_[*first].decides;
+    return first;
+  }
+
+  [[nodiscard]] const std::optional<SplitDims>& split(std::size_t rule) const {
+    return rules_[rule].split;
+  }
+  [[nodiscard]] const std::vector<RuleUse>& uses() const { return uses_; }
+
+ private:
+  std::vector<MappingRule> rules_;
+  std::vector<RuleUse> uses_;
+};
+
+void check_prefixes(const JsonReader& prefixes) {
+  for (const JsonReader& pair : prefixes.elements()) {
+    const std::vector<JsonReader> parts = pair.elements();
+    if (parts.size() == 2 && parts[1].is_null()) {
+      parts[1].fail("a prefix needs an entry for every stacked dimension, null where it is whole");
+    }
+  }
+}
+
+SpecAssignment assign_weights(const ParameterTree& tree, const std::vector<std::string>& mesh_axes,
+                              const JsonReader& strategy) {
+  const auto prefix_json = strategy.find("repeat_prefix");
+  if (prefix_json) check_prefixes(*prefix_json);
+  MappingRules weights(strategy.at("weights"), mesh_axes, "");
+  MappingRules prefixes(prefix_json, mesh_axes, "repeat_prefix ");
+  SpecAssignment assignment;
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    LeafSpec& result = assignment.leaves.emplace_back();
+    if (!leaf.has_shape) continue;
+    result.rule = weights.decide(leaf.name);
+    const std::optional<std::size_t> prefix_rule = prefixes.decide(leaf.name);
+    const Place& place = result.rule   ? weights.uses()[*result.rule].place
+                         : prefix_rule ? prefixes.uses()[*prefix_rule].place
+                                       : strategy.place();
+    WeightSplit weight{leaf.name, leaf.shape.size(), {}, 0, {}};
+    if (result.rule) weight.tensor = weights.split(*result.rule);
+    if (prefix_rule) weight.prefix = prefixes.split(*prefix_rule);
+    weight.prefix_rank = weight.prefix ? weight.prefix->size() : 0;
+    if (weight.prefix_rank > leaf.shape.size()) {
+      throw RuleError("AssertionError", prefixes.uses()[*prefix_rule].place,
+                      fmt::format("\"{}\" has {} dimensions, fewer than its prefix of {}",
+                                  leaf.name, leaf.shape.size(), weight.prefix_rank));
+    }
+    weight.rank -= weight.prefix_rank;
+    result.spec = to_partition_spec(weight_split_dims(weight, place), place);
+  }
+  assignment.rules = weights.uses();
+  assignment.rules.insert(assignment.rules.end(), prefixes.uses().begin(), prefixes.uses().end());
+  return assignment;
+}
+
+// The rank N of a key "map_Nd".
+std::optional<std::size_t> rank_of_key(const std::string& key) {
+  constexpr std::string_view prefix = "map_";
+  if (!key.starts_with(prefix) || !key.ends_with('d')) return std::nullopt;
+  const std::string digits = key.substr(prefix.size(), key.size() - prefix.size() - 1);
+  const bool is_rank =
+      !digits.empty() && digits.size() <= 2 &&
+      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return is_rank ? std::optional(static_cast<std::size_t>(std::stoi(digits))) : std::nullopt;
+}
+
+SpecAssignment assign_by_rank(const ParameterTree& tree, const std::vector<std::string>& mesh_axes,
+                              const JsonReader& strategy) {
+  SpecAssignment assignment;
+  std::map<std::size_t, std::size_t> rules;  // by rank
+  for (const auto& [key, mapping] : strategy.members()) {
+    const std::optional<std::size_t> rank = rank_of_key(key);
+    if (!rank) continue;
+    rules[*rank] = assignment.rules.size();
+    assignment.rules.push_back(
+        {fmt::format("{} -> {}", key, mapping.json().dump()), mapping.place(), 0, 0});
+  }
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    LeafSpec& result = assignment.leaves.emplace_back();
+    if (!leaf.has_shape) continue;
+    const auto split = split_dims_by_rank(strategy, leaf.shape.size(), mesh_axes);
+    result.rule = rules.at(leaf.shape.size());
+    RuleUse& use = assignment.rules[*result.rule];
+    ++use.matches;
+    ++use.decides;
+    if (split) result.spec = to_partition_spec(*split, use.place);
+  }
+  return assignment;
+}
+
+SpecAssignment assign_by_batch(const ParameterTree& tree, const std::vector<std::string>& mesh_axes,
+                               const Place& place) {
+  SpecAssignment assignment;
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    LeafSpec& result = assignment.leaves.emplace_back();
+    if (!leaf.has_shape) continue;
+    result.spec = to_partition_spec(batch_split_dims(leaf.shape.size(), mesh_axes, place), place);
+  }
+  return assignment;
+}
+
+}  // namespace
+
+SpecAssignment assign_praxis(const ParameterTree& tree, const Mesh& mesh,
+                             const JsonReader& strategy) {
+  const std::vector<std::string> mesh_axes = axis_names(mesh);
+  const auto members = strategy.members();
+  const bool by_rank = std::any_of(members.begin(), members.end(), [](const auto& member) {
+    return rank_of_key(member.first).has_value();
+  });
+  const auto batch = strategy.find("shard_on_batch_dim");
+  const bool by_batch = batch && batch->boolean();
+  const bool by_weight = strategy.find("weights").has_value();
+  if (int{by_rank} + int{by_batch} + int{by_weight} != 1) {
+    strategy.fail(
+        "one of \"weights\", \"map_1d\", \"map_2d\", ... or \"shard_on_batch_dim\" says "
+        "how weights are split");
+  }
+  if (by_weight) return assign_weights(tree, mesh_axes, strategy);
+  if (by_rank) return assign_by_rank(tree, mesh_axes, strategy);
+  return assign_by_batch(tree, mesh_axes, batch->place());
+}
+
+}  // namespace shardsim
