@@ -58,7 +58,13 @@ class SpecParser {
     const bool quoted = text_.starts_with('\'') || text_.starts_with('"');
     const std::string end = quoted ? std::string(1, text_.front()) : ",) ";
     if (quoted) text_.remove_prefix(1);
-    const std::size_t length = std::min(text_.find_first_of(end), text_.size());
+    // A sub-axis has parentheses of its own: "x:(1)2".
+    const std::size_t sub_axis = quoted ? std::string::npos : text_.find(":(");
+    std::size_t length = std::min(text_.find_first_of(end), text_.size());
+    if (sub_axis < length) {
+      length = std::min(text_.find(')', sub_axis), text_.size() - 1) + 1;
+      length = std::min(text_.find_first_of(end, length), text_.size());
+    }
     std::string word(text_.substr(0, length));
     text_.remove_prefix(length);
     if (word.empty() || (quoted && text_.empty())) fail(text_);

@@ -13,7 +13,9 @@ namespace shardsim {
 Sharding replicated(std::size_t rank) { return Sharding{std::vector<DimSharding>(rank), {}}; }
 
 bool overlap(const AxisRef& a, const AxisRef& b) {
-  return a.axis == b.axis && a.pre_size < b.pre_size * b.size && b.pre_size < a.pre_size * a.size;
+  if (a.axis != b.axis) return false;
+  const auto [major, minor] = std::minmax(a, b);
+  return minor.pre_size % (major.pre_size * major.size) != 0;
 }
 
 bool overlaps_any(const AxisRef& axis, const AxisList& list) {

@@ -36,7 +36,8 @@ struct Sharding {
 
 [[nodiscard]] Sharding replicated(std::size_t rank);
 
-// Do the two parts of axes share devices' coordinates? x overlaps x:(1)2; x:(1)2 and x:(2)4 do not.
+// Do the two parts of axes share devices' coordinates? x overlaps x:(1)2; x:(1)2 and x:(2)4 do not;
+// x:(1)2 and x:(3)2 do, when x has 6 devices: no factoring of 6 has both.
 [[nodiscard]] bool overlap(const AxisRef& a, const AxisRef& b);
 [[nodiscard]] bool overlaps_any(const AxisRef& axis, const AxisList& list);
 [[nodiscard]] bool contains(const AxisList& list, const AxisRef& axis);

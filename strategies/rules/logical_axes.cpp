@@ -44,6 +44,26 @@ void check_names(const PartitionSpec& names, const Place& place) {
   }
 }
 
+// Enters a leaf into the uses of the rules, and the rule into the leaf.
+void count_rules(const LogicalAssignment& assignment, const LogicalAxisRules& rules,
+                 const LogicalAxes& names, LeafSpec& leaf, std::vector<RuleUse>& uses) {
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    if (std::find(names.begin(), names.end(), rules[r].name) != names.end()) ++uses[r].matches;
+  }
+  std::vector<std::size_t> deciding;
+  for (const std::optional<std::size_t>& rule : assignment.rules) {
+    if (rule) deciding.push_back(*rule);
+  }
+  if (deciding.empty()) return;
+  std::sort(deciding.begin(), deciding.end());
+  deciding.erase(std::unique(deciding.begin(), deciding.end()), deciding.end());
+  for (const std::size_t rule : deciding) ++uses[rule].decides;
+  const auto sharding = std::find_if(deciding.begin(), deciding.end(), [&](std::size_t rule) {
+    return !rules[rule].axes.is_whole();
+  });
+  leaf.rule = sharding == deciding.end() ? deciding.front() : *sharding;
+}
+
 }  // namespace
 
 LogicalAxisRules read_logical_axis_rules(const JsonReader& json) {
@@ -126,45 +146,18 @@ std::optional<PartitionSpec> with_logical_constraint(const PartitionSpec& names,
       fmt::format("{}: a dimension without mesh axes: {}", to_string(names), assignment.reason));
 }
 
-std::vector<RuleUse> unused_rules(const LogicalAxisRules& rules) {
-  std::vector<RuleUse> uses;
-  for (const LogicalAxisRule& rule : rules) uses.push_back({to_string(rule), rule.place});
-  return uses;
-}
-
-LeafSpec leaf_without_logical_axes(const ParameterLeaf& leaf) {
-  return {PartitionSpec(leaf.shape.size()), std::nullopt, "no logical axes"};
-}
-
-void count_rules(const LogicalAssignment& assignment, const LogicalAxisRules& rules,
-                 const LogicalAxes& names, LeafSpec& leaf, std::vector<RuleUse>& uses) {
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    if (std::find(names.begin(), names.end(), rules[r].name) != names.end()) ++uses[r].matches;
-  }
-  std::vector<std::size_t> deciding;
-  for (const std::optional<std::size_t>& rule : assignment.rules) {
-    if (rule) deciding.push_back(*rule);
-  }
-  if (deciding.empty()) return;
-  std::sort(deciding.begin(), deciding.end());
-  deciding.erase(std::unique(deciding.begin(), deciding.end()), deciding.end());
-  for (const std::size_t rule : deciding) ++uses[rule].decides;
-  const auto sharding = std::find_if(deciding.begin(), deciding.end(), [&](std::size_t rule) {
-    return !rules[rule].axes.is_whole();
-  });
-  leaf.rule = sharding == deciding.end() ? deciding.front() : *sharding;
-}
-
-SpecAssignment assign_by_logical_rules(const ParameterTree& tree, const LogicalAxisRules& rules) {
+SpecAssignment assign_by_logical_rules(const ParameterTree& tree, const LogicalAxisRules& rules,
+                                       const ApplyRules& apply) {
   SpecAssignment result;
-  result.rules = unused_rules(rules);
+  for (const LogicalAxisRule& rule : rules) result.rules.push_back({to_string(rule), rule.place});
   for (const ParameterLeaf& leaf : tree.leaves) {
     if (!leaf.logical_axes) {
-      result.leaves.push_back(leaf_without_logical_axes(leaf));
+      result.leaves.push_back({PartitionSpec(leaf.shape.size()), std::nullopt, "no logical axes"});
       continue;
     }
+    const PartitionSpec names = logical_names(*leaf.logical_axes);
     const LogicalAssignment assignment =
-        apply_logical_axis_rules(logical_names(*leaf.logical_axes), rules, leaf.place);
+        apply ? apply(names, leaf) : apply_logical_axis_rules(names, rules, leaf.place);
     LeafSpec spec{assignment.spec, std::nullopt, assignment.reason};
     count_rules(assignment, rules, *leaf.logical_axes, spec, result.rules);
     result.leaves.push_back(std::move(spec));

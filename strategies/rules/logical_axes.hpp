@@ -14,6 +14,7 @@
 // Source: google/flax flax/linen/spmd.py at 18f8f31, logical_to_mesh_axes.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,21 +69,17 @@ enum class RulesFallback { axis_is_unsharded, raise_error, no_constraint };
                                                                    RulesFallback fallback,
                                                                    const Place& place);
 
-// The leaves of a tree by such rules; a leaf without logical axes is whole. Rules match the leaves
-// that have their name. Of several rules that decide a leaf, its `rule` is the first that gave it
-// an axis, or else the first.
+// The leaves of a tree by rules; a leaf without logical axes is whole. `apply` answers a leaf's
+// assignment; left out, it is apply_logical_axis_rules. A rule matches the leaves that have its
+// name. Of several rules that decide a leaf, its `rule` is the first that gave it an axis, or else
+// the first.
+using ApplyRules = std::function<LogicalAssignment(const PartitionSpec&, const ParameterLeaf&)>;
 [[nodiscard]] SpecAssignment assign_by_logical_rules(const ParameterTree& tree,
-                                                     const LogicalAxisRules& rules);
+                                                     const LogicalAxisRules& rules,
+                                                     const ApplyRules& apply = {});
 
 // Row "logical_axes": {"rules": [["embed", "fsdp"], ...]}.
 [[nodiscard]] SpecAssignment assign_logical_axes(const ParameterTree& tree, const Mesh& mesh,
                                                  const JsonReader& strategy);
-
-// For systems that count by themselves: a RuleUse for every rule, a leaf without logical axes, the
-// choice of LeafSpec::rule.
-[[nodiscard]] std::vector<RuleUse> unused_rules(const LogicalAxisRules& rules);
-[[nodiscard]] LeafSpec leaf_without_logical_axes(const ParameterLeaf& leaf);
-void count_rules(const LogicalAssignment& assignment, const LogicalAxisRules& rules,
-                 const LogicalAxes& names, LeafSpec& leaf, std::vector<RuleUse>& uses);
 
 }  // namespace shardsim

@@ -1,11 +1,17 @@
 #include "strategies/rules/rule_system.hpp"
 
 #include "strategies/rules/auto_spec.hpp"
+#include "strategies/rules/explicit_specs.hpp"
+#include "strategies/rules/flax_nnx.hpp"
 #include "strategies/rules/fsdp_tutorial.hpp"
+#include "strategies/rules/haliax.hpp"
+#include "strategies/rules/logical_axes.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
+#include "strategies/rules/maxtext.hpp"
 #include "strategies/rules/partition_manager.hpp"
 #include "strategies/rules/pattern_spec.hpp"
 #include "strategies/rules/praxis.hpp"
+#include "strategies/rules/t5x.hpp"
 
 namespace shardsim {
 
@@ -27,6 +33,23 @@ const std::vector<RuleSystem>& rule_systems() {
        "eformer: the largest dimension takes the largest axis that divides it",
        {"names", "min_size", "reverse"},
        assign_auto_partition_spec},
+      {"logical_axes",
+       "flax.linen: logical axis rules, by priority",
+       {"rules"},
+       assign_logical_axes},
+      {"flax_nnx",
+       "flax.nnx: names of dimensions, renamed",
+       {"rules", "context_rules"},
+       assign_flax_nnx},
+      {"maxtext",
+       "MaxText: logical axis rules with its overrides and fits",
+       {"rules", "model_rules", "remove_size_one_axes", "fit"},
+       assign_maxtext},
+      {"t5x",
+       "t5x: its standard logical axis rules",
+       {"activation_dims", "param_dims", "extra_rules"},
+       assign_t5x},
+      {"haliax", "haliax: a mapping of axis names", {"mapping"}, assign_haliax},
       {"praxis",
        "lingvo, praxis: split-dims mappings, by weight or by rank",
        {"weights", "repeat_prefix", "shard_on_batch_dim", "map_0d", "map_1d", "map_2d", "map_3d",
@@ -36,6 +59,8 @@ const std::vector<RuleSystem>& rule_systems() {
        "shard_map FSDP of the UvA tutorials: the largest free dimension",
        {"axis", "min_weight_size"},
        assign_fsdp_tutorial},
+      {"specs", "a PartitionSpec for each parameter by name", {"specs", "default"},
+       assign_explicit_specs},
   };
   return table;
 }

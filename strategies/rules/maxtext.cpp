@@ -1,0 +1,143 @@
+#include "strategies/rules/maxtext.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "strategies/rules/rule_error.hpp"
+
+namespace shardsim {
+namespace {
+
+std::int64_t size_of_axis(const std::string& axis, const Mesh& mesh, const Place& place) {
+  if (const auto part = mesh.parse(axis)) return part->size;
+  std::vector<std::string> known;
+  for (const MeshAxis& candidate : mesh.axes()) known.push_back(candidate.name);
+  throw RuleError("KeyError", place, fmt::format("axis \"{}\" is not in the mesh", axis),
+                  closest(axis, known));
+}
+
+std::int64_t size_of_entry(const SpecEntry& entry, const Mesh& mesh, const Place& place) {
+  std::int64_t size = 1;
+  for (const std::string& axis : entry.axes) size *= size_of_axis(axis, mesh, place);
+  return size;
+}
+
+std::vector<std::size_t> all_dims(const PartitionSpec& spec) {
+  std::vector<std::size_t> dims(spec.size());
+  std::iota(dims.begin(), dims.end(), std::size_t{0});
+  return dims;
+}
+
+PartitionSpec fitted(const PartitionSpec& spec, const std::string& fit, const ParameterLeaf& leaf,
+                     const Mesh& mesh) {
+  if (fit == "keep") return spec;
+  check_axes(spec, mesh, leaf.place);
+  if (fit == "per_axis") return adjust_for_indivisible_shape(spec, leaf.shape, mesh, leaf.place);
+  return remove_incompatible_axes(spec, leaf.shape, mesh, all_dims(spec),
+                                  /*allow_remove_axes=*/fit == "whole_entry", leaf.place);
+}
+
+// Why `fit` took axes from the spec; empty when it did not.
+std::string fit_reason(const PartitionSpec& before, const PartitionSpec& after,
+                       const ParameterLeaf& leaf, const Mesh& mesh) {
+  for (std::size_t d = 0; d < before.size(); ++d) {
+    if (before[d] == after[d]) continue;
+    return fmt::format("dimension {} does not divide: {} over {}", d, leaf.shape[d],
+                       size_of_entry(before[d], mesh, leaf.place));
+  }
+  return "";
+}
+
+}  // namespace
+
+LogicalAxisRules merge_logical_axis_rules(const LogicalAxisRules& base,
+                                          const LogicalAxisRules& added) {
+  LogicalAxisRules rules;
+  for (const LogicalAxisRule& rule : base) {
+    const bool replaced =
+        std::any_of(added.begin(), added.end(),
+                    [&](const LogicalAxisRule& other) { return other.name == rule.name; });
+    if (!replaced) rules.push_back(rule);
+  }
+  rules.insert(rules.end(), added.begin(), added.end());
+  return rules;
+}
+
+PartitionSpec remove_size_one_mesh_axes(const PartitionSpec& spec, const Mesh& mesh) {
+  PartitionSpec result = spec;
+  for (SpecEntry& entry : result) {
+    std::erase_if(entry.axes, [&](const std::string& axis) {
+      const auto part = mesh.parse(axis);
+      return !part || part->size == 1;
+    });
+  }
+  return result;
+}
+
+PartitionSpec adjust_for_indivisible_shape(const PartitionSpec& spec,
+                                           const std::vector<std::int64_t>& shape, const Mesh& mesh,
+                                           const Place& place) {
+  PartitionSpec result = spec;
+  for (std::size_t d = 0; d < std::min(spec.size(), shape.size()); ++d) {
+    result[d].axes.clear();
+    std::int64_t shards = 1;
+    for (const std::string& axis : spec[d].axes) {
+      const std::int64_t with_axis = shards * size_of_axis(axis, mesh, place);
+      if (shape[d] % with_axis != 0) continue;
+      shards = with_axis;
+      result[d].axes.push_back(axis);
+    }
+  }
+  return result;
+}
+
+PartitionSpec remove_incompatible_axes(const PartitionSpec& spec,
+                                       const std::vector<std::int64_t>& shape, const Mesh& mesh,
+                                       const std::vector<std::size_t>& dims, bool allow_remove_axes,
+                                       const Place& place) {
+  PartitionSpec result = spec;
+  for (const std::size_t d : dims) {
+    if (d >= spec.size() || d >= shape.size()) {
+      throw RuleError(
+          "IndexError", place,
+          fmt::format("{} on {} dimensions has no dimension {}", to_string(spec), shape.size(), d));
+    }
+    const std::int64_t shards = size_of_entry(spec[d], mesh, place);
+    if (shape[d] % shards == 0) continue;
+    if (!allow_remove_axes) {
+      throw RuleError("ValueError", place,
+                      fmt::format("dimension {} of {} does not divide: {} over {}", d,
+                                  to_string(spec), shape[d], shards));
+    }
+    result[d] = SpecEntry{};
+  }
+  return result;
+}
+
+SpecAssignment assign_maxtext(const ParameterTree& tree, const Mesh& mesh,
+                              const JsonReader& strategy) {
+  LogicalAxisRules rules = read_logical_axis_rules(strategy.at("rules"));
+  if (const auto added = strategy.find("model_rules")) {
+    rules = merge_logical_axis_rules(rules, read_logical_axis_rules(*added));
+  }
+  const auto remove = strategy.find("remove_size_one_axes");
+  const bool remove_size_one = remove && remove->boolean();
+  const auto chosen = strategy.find("fit");
+  const std::string fit =
+      chosen ? chosen->choice({"keep", "per_axis", "whole_entry", "refuse"}) : "keep";
+
+  return assign_by_logical_rules(
+      tree, rules, [&](const PartitionSpec& names, const ParameterLeaf& leaf) {
+        LogicalAssignment result = apply_logical_axis_rules(names, rules, leaf.place);
+        if (remove_size_one) result.spec = remove_size_one_mesh_axes(result.spec, mesh);
+        const PartitionSpec spec = fitted(result.spec, fit, leaf, mesh);
+        const std::string why = fit_reason(result.spec, spec, leaf, mesh);
+        if (!why.empty()) result.reason = why;
+        result.spec = spec;
+        return result;
+      });
+}
+
+}  // namespace shardsim

@@ -1,0 +1,72 @@
+// MaxText's changes to rules and specs.
+#include "strategies/rules/maxtext.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <rapidcheck.h>
+
+#include "strategies/named_sharding.hpp"
+#include "strategies/rules/rule_error.hpp"
+
+namespace shardsim {
+namespace {
+
+const Place place{"test", ""};
+const Mesh mesh({{"data", 2}, {"fsdp", 4}, {"one", 1}, {"tensor", 3}});
+
+std::string spec_of_leaf(const char* options) {
+  const Json tree =
+      parse_json(R"({"w": {"shape": [12, 6], "logical_axes": ["embed", "mlp"]}})", "test");
+  Json strategy = parse_json(options, "test");
+  strategy["rules"] =
+      parse_json(R"([["embed", ["data", "fsdp", "one"]], ["mlp", "tensor"]])", "test");
+  const SpecAssignment result = find_rule_system("maxtext")->assign(
+      {"test", read_parameter_leaves({tree, place})}, mesh, {strategy, place});
+  return to_string(result.leaves[0].spec) + " " + result.leaves[0].reason;
+}
+
+// 12 over data x fsdp = 8 does not divide; over data alone it does.
+TEST_CASE("MaxText's options") {
+  CHECK(spec_of_leaf("{}") == "P((data, fsdp, one), tensor) ");
+  CHECK(spec_of_leaf(R"({"remove_size_one_axes": true})") == "P((data, fsdp), tensor) ");
+  CHECK(spec_of_leaf(R"({"fit": "per_axis", "remove_size_one_axes": true})") ==
+        "P(data, tensor) dimension 0 does not divide: 12 over 8");
+  CHECK(spec_of_leaf(R"({"fit": "whole_entry"})") ==
+        "P(None, tensor) dimension 0 does not divide: 12 over 8");
+  CHECK_THROWS_AS(spec_of_leaf(R"({"fit": "refuse"})"), RuleError);
+  CHECK(spec_of_leaf(R"({"model_rules": [["embed", "tensor"]]})") ==
+        "P(None, tensor) rule \"embed -> tensor\" skipped: tensor is taken by dimension 1");
+}
+
+// maxtext/utils/sharding.py asks mesh.shape.get(axis, 1): an axis that the mesh lacks goes as well.
+TEST_CASE("Axes of one device and unknown axes go") {
+  const PartitionSpec spec{{"one"}, {"data", "nowhere"}, {}, {"nowhere"}};
+  CHECK(remove_size_one_mesh_axes(spec, mesh) == PartitionSpec{{}, {"data"}, {}, {}});
+}
+
+TEST_CASE("A spec that was adjusted divides its shape, and is left alone from then on") {
+  CHECK(rc::check([] {
+    const PartitionSpec spec{{"data", "fsdp"}, {"tensor", "one"}};
+    const auto shape =
+        *rc::gen::container<std::vector<std::int64_t>>(2, rc::gen::inRange<std::int64_t>(0, 30));
+    const PartitionSpec once = adjust_for_indivisible_shape(spec, shape, mesh, place);
+    check_divides(shape, to_sharding(once, 2, mesh, place), place);  // what it throws fails
+    RC_ASSERT(adjust_for_indivisible_shape(once, shape, mesh, place) == once);
+  }));
+}
+
+TEST_CASE("Rules that replace others come last") {
+  const LogicalAxisRules base{{"a", {"x"}, place}, {"b", {"y"}, place}, {"a", {"z"}, place}};
+  const LogicalAxisRules merged = merge_logical_axis_rules(base, {{"a", {"y"}, place}});
+  REQUIRE(merged.size() == 2);
+  CHECK(to_string(merged[0]) == "b -> y");
+  CHECK(to_string(merged[1]) == "a -> y");
+}
+
+TEST_CASE("Axes and dimensions that are not there") {
+  CHECK_THROWS_AS(adjust_for_indivisible_shape({{"nowhere"}}, {4}, mesh, place), RuleError);
+  CHECK_THROWS_AS(remove_incompatible_axes({{"data"}}, {4}, mesh, {1}, true, place), RuleError);
+}
+
+}  // namespace
+}  // namespace shardsim
