@@ -6,9 +6,9 @@ namespace shardsim {
 namespace {
 
 Bytes whole_bytes(const ParameterSharding& row) {
-  Bytes bytes = size_of(row.dtype) * row.instances;
-  for (const std::int64_t size : row.shape) bytes *= size;
-  return bytes;
+  std::int64_t elements = row.instances;
+  for (const std::int64_t size : row.shape) elements *= size;
+  return elements * size_of(row.dtype);
 }
 
 }  // namespace

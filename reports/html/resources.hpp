@@ -7,6 +7,7 @@ namespace shardsim::resources {
 
 extern const std::string_view page_html;
 extern const std::string_view configuration_html;
+extern const std::string_view specs_html;
 extern const std::string_view report_css;
 extern const std::string_view charts_js;
 extern const std::string_view step_view_js;
