@@ -100,7 +100,9 @@ std::vector<SpecRule> read_spec_rules(
   std::vector<SpecRule> rules;
   for (const JsonReader& rule : json.elements()) {
     const std::vector<JsonReader> pair = rule.elements();
-    if (pair.size() != 2) rule.fail("a rule is [pattern, spec]");
+    if (pair.size() != 2) {
+      throw RuleError("ValueError", rule.place(), "a rule is [pattern, spec]");
+    }
     rules.push_back(make_spec_rule(pair[0].string(), read_spec(pair[1]), rule.place()));
   }
   return rules;

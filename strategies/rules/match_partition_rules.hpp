@@ -59,7 +59,8 @@ struct MatchOptions {
 
 // "min_size" (null is the default) and "strict" of an object.
 [[nodiscard]] MatchOptions read_match_options(const JsonReader& json);
-// [[pattern, spec], ...] of specs that `read_spec` reads.
+// [[pattern, spec], ...] of specs that `read_spec` reads. Throws RuleError (ValueError) for a rule
+// that is no pair.
 [[nodiscard]] std::vector<SpecRule> read_spec_rules(
     const JsonReader& json, const std::function<PartitionSpec(const JsonReader&)>& read_spec);
 

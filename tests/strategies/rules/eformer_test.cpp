@@ -72,7 +72,7 @@ TEST_CASE("A leaf without a rule is an error that names it") {
       "[]] would keep it whole");
   CHECK_THROWS_WITH(
       assign("match_partition_rules", R"({"w": {"shape": [2]}})", R"({"rules": [["x"]]})"),
-      "a.json: /strategy/rules/0: a rule is [pattern, spec]");
+      "a.json: /strategy/rules/0: ValueError: a rule is [pattern, spec]");
 }
 
 TEST_CASE("A pattern string is a list of rules, one per alternative") {
