@@ -103,8 +103,8 @@ void read_step(const JsonReader& json, Experiment& experiment) {
 }
 
 void read_workload(const JsonReader& json, Experiment& experiment) {
-  json.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics", "precision",
-                  "optimizer", "rematerialization"});
+  json.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics",
+                  "precision", "optimizer", "rematerialization"});
   if (const auto tree = json.find("tree")) {
     json.only_keys({"tree"});
     experiment.tree = tree->string();

@@ -15,8 +15,8 @@
 //     "variants": [ {"name": "dp", "mesh": {"data": 8}, "strategy": "dp"},
 //                   {"name": "fsdp", "mesh": {"fsdp": 8}, "strategy": "fsdp"} ] }
 //
-// In place of a model a workload may name a parameter tree, {"tree": "tree.json"}, and nothing else:
-// its specs can be had, its step cannot.
+// In place of a model a workload may name a parameter tree, {"tree": "tree.json"}, and nothing
+// else: its specs can be had, its step cannot.
 //
 // What may be left out, and what it means then:
 //   name                      the file's stem

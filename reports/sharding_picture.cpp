@@ -14,7 +14,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_listed = 4096;  // "0 to 4095"; of more only the first are named
-constexpr int colours = 12;  // classes part-0 to part-11 of the style sheet
+constexpr int colours = 12;                 // classes part-0 to part-11 of the style sheet
 
 // A dimension that is split: the device number at which each of its parts begins.
 struct SplitDimension {
@@ -96,8 +96,8 @@ class Painter {
     std::int64_t left = limits.panels;
     while (!split.empty()) {
       outer_.push_back(take(left));
-      left = std::max<std::int64_t>(
-          1, left / static_cast<std::int64_t>(outer_.back().offsets.size()));
+      left =
+          std::max<std::int64_t>(1, left / static_cast<std::int64_t>(outer_.back().offsets.size()));
     }
   }
 
@@ -169,13 +169,12 @@ Picture picture_of(const std::string& name, const std::vector<std::int64_t>& sha
   }
   const std::int64_t shards = Mesh::size_of(split_axes(sharding));
   const std::int64_t copies = mesh.devices() / shards;
-  picture.title =
-      fmt::format("{} [{}] {}: {}", name, fmt::join(shape, ", "),
-                  to_string(spec_of(sharding, mesh)),
-                  shards == 1 ? fmt::format("whole on each of {} devices", mesh.devices())
-                              : fmt::format("{} shards of [{}], {} of each", format_count(shards),
-                                            fmt::join(shard, ", "),
-                                            copies == 1 ? "one" : format_count(copies)));
+  picture.title = fmt::format(
+      "{} [{}] {}: {}", name, fmt::join(shape, ", "), to_string(spec_of(sharding, mesh)),
+      shards == 1
+          ? fmt::format("whole on each of {} devices", mesh.devices())
+          : fmt::format("{} shards of [{}], {} of each", format_count(shards),
+                        fmt::join(shard, ", "), copies == 1 ? "one" : format_count(copies)));
   return picture;
 }
 

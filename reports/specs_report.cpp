@@ -39,7 +39,8 @@ std::string specs_text(const SpecTable& all) {
   std::size_t width = 0;
   const auto summary = specs_summary(table, summarize(table));
   for (const auto& [label, value] : summary) width = std::max(width, label.size());
-  for (const auto& [label, value] : summary) out += fmt::format("{:<{}}  {}\n", label, width, value);
+  for (const auto& [label, value] : summary)
+    out += fmt::format("{:<{}}  {}\n", label, width, value);
   for (const Table& remark : remarks(table)) {
     out += "\n" + remark.caption + "\n" + to_text(remark);
   }
@@ -166,8 +167,7 @@ std::string specs_csv(const SpecTable& table) {
     std::vector<std::string> fields = {row.name, std::to_string(row.instances), shape(row.shape),
                                        std::string(name_of(row.dtype)), to_string(row.spec)};
     if (table.of_a_step) {
-      for (const PartitionSpec* spec :
-           {&row.compute_spec, &row.gradient_spec, &row.optimizer_spec})
+      for (const PartitionSpec* spec : {&row.compute_spec, &row.gradient_spec, &row.optimizer_spec})
         fields.push_back(to_string(*spec));
     }
     const std::int64_t copies = table.mesh.devices() / Mesh::size_of(split_axes(row.stored));

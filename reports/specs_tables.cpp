@@ -62,8 +62,7 @@ Table replicated_table(const SpecTable& table, const Coverage& coverage) {
                         {row.reason.empty() ? row.assigned_by : row.reason, ""}});
   }
   if (out.rows.size() > 1)
-    out.rows.push_back(
-        {{"all of these", ""}, {}, {}, count_cell(total), bytes_cell(bytes), {}});
+    out.rows.push_back({{"all of these", ""}, {}, {}, count_cell(total), bytes_cell(bytes), {}});
   return out;
 }
 
@@ -79,8 +78,7 @@ Table indivisible_table(const SpecTable& table, const Coverage& coverage) {
             {}};
   for (const Indivisible& gap : coverage.indivisible) {
     const ParameterSharding& row = table.parameters[gap.row];
-    const std::int64_t padded =
-        shard_size(gap.size, row.stored.dims[gap.dimension]) * gap.shards;
+    const std::int64_t padded = shard_size(gap.size, row.stored.dims[gap.dimension]) * gap.shards;
     out.rows.push_back({{row.name, ""},
                         count_cell(row.instances),
                         {std::to_string(gap.dimension), ""},
@@ -207,15 +205,14 @@ std::vector<std::pair<std::string, std::string>> specs_summary(const SpecTable& 
                    format_bytes(summary.max_bytes_per_device), format_bytes(padding),
                    format_bytes(Bytes(static_cast<std::int64_t>(summary.mean_bytes_per_device))),
                    format_bytes(summary.min_bytes_per_device))},
-      {"against the ideal", fmt::format("{:.2f} x the memory of perfect sharding",
-                                        summary.replication_overhead())},
+      {"against the ideal",
+       fmt::format("{:.2f} x the memory of perfect sharding", summary.replication_overhead())},
       {"balance", fmt::format("{:.3f} (mean / max over devices)", summary.balance())},
       {"sharded", fmt::format("{} tensors, {} parameters", format_count(summary.sharded_leaves),
                               format_count(summary.sharded_parameters))},
-      {"whole everywhere",
-       fmt::format("{} tensors, {} parameters",
-                   format_count(summary.leaves - summary.sharded_leaves),
-                   format_count(summary.replicated_parameters))}};
+      {"whole everywhere", fmt::format("{} tensors, {} parameters",
+                                       format_count(summary.leaves - summary.sharded_leaves),
+                                       format_count(summary.replicated_parameters))}};
   return lines;
 }
 

@@ -10,8 +10,10 @@ namespace {
 
 const Manual manual = {
     "specs EXPERIMENT [OPTION...]",
-    "Prints how every parameter lies on the mesh: its spec, its shard, which rule said so and why it\n"
-    "is not sharded more; what the rules miss; and pictures of who holds what. Needs no machine. In\n"
+    "Prints how every parameter lies on the mesh: its spec, its shard, which rule said so and why "
+    "it\n"
+    "is not sharded more; what the rules miss; and pictures of who holds what. Needs no machine. "
+    "In\n"
     "place of a model an experiment may name a parameter tree: {\"workload\": {\"tree\": FILE}}.",
     {"shardsim specs examples/rules.json",
      "shardsim specs examples/vit-b16-fsdp8.json -o specs.html",
@@ -25,7 +27,8 @@ int specs_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_experiment_options(options);
   add_output_options(options, report_formats());
-  options.add_options()("picture", boost::program_options::value<std::string>()->value_name("REGEX"),
+  options.add_options()("picture",
+                        boost::program_options::value<std::string>()->value_name("REGEX"),
                         "draw the tensors whose names the expression is found in");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
@@ -34,7 +37,7 @@ int specs_command(const Words& words) {
   const Experiment experiment = read_given_experiment(given);
   const SpecTable table = experiment_specs(experiment);
   if (given.has("picture")) {
-    const std::string& expression = given.all("picture").back();
+    const std::string expression = given.all("picture").back();
     const std::string pictures = specs_pictures(table, Pattern(expression, {"--picture", ""}));
     if (pictures.empty())
       throw InputError({"--picture", ""}, "no parameter matches \"" + expression + "\"");

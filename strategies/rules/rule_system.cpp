@@ -59,7 +59,9 @@ const std::vector<RuleSystem>& rule_systems() {
        "shard_map FSDP of the UvA tutorials: the largest free dimension",
        {"axis", "min_weight_size"},
        assign_fsdp_tutorial},
-      {"specs", "a PartitionSpec for each parameter by name", {"specs", "default"},
+      {"specs",
+       "a PartitionSpec for each parameter by name",
+       {"specs", "default"},
        assign_explicit_specs},
   };
   return table;
