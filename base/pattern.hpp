@@ -21,7 +21,13 @@ namespace shardsim {
 // An expression that Python's `re` refuses (re.error), or that is not supported.
 class PatternError : public InputError {
  public:
-  using InputError::InputError;
+  PatternError(const Place& place, const std::string& message)
+      : InputError(place, message), message_(message) {}
+
+  [[nodiscard]] const std::string& message() const { return message_; }  // without the place
+
+ private:
+  std::string message_;
 };
 
 class Pattern {

@@ -1,9 +1,14 @@
 #include "strategies/rules/rule_system.hpp"
 
+#include "strategies/rules/big_vision.hpp"
+
 namespace shardsim {
 
 const std::vector<RuleSystem>& rule_systems() {
-  static const std::vector<RuleSystem> table = {};
+  static const std::vector<RuleSystem> table = {
+      {"big_vision", "big_vision's [pattern, tactic] pairs: fsdp, shard_dim, replicate",
+       assign_big_vision},
+  };
   return table;
 }
 
