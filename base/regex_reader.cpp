@@ -164,8 +164,32 @@ RegexToken RegexReader::take_in_set(std::size_t start) {
   return *token;
 }
 
-char32_t RegexReader::in_set(const RegexToken& token) const {
-  return token.value.value_or(token.c);
+std::string RegexReader::set(const RegexFlags& flags) {
+  const std::size_t start = next_ - 1;
+  const bool negated = accept('^');
+  RegexSet set(flags);
+  while (true) {
+    const RegexToken first = take_in_set(start);
+    if (first == ']' && !set.empty()) break;
+    const bool has_dash = accept('-');
+    const RegexToken last = has_dash ? take_in_set(start) : first;
+    const bool is_range = has_dash && last != ']';
+    if (is_range && (first.is_category() || last.is_category())) {
+      fail("a range cannot end in a class such as \\d");
+    }
+    const char32_t low = first.value.value_or(first.c);
+    const char32_t high = is_range ? last.value.value_or(last.c) : low;
+    if (high < low) fail("the ends of a range are out of order");
+    if (first.is_category()) {
+      set.add_category(first.c);
+    } else {
+      set.add(low, high);
+    }
+    if (!has_dash || is_range) continue;
+    set.add('-', '-');
+    break;
+  }
+  return set.atom(negated);
 }
 
 bool RegexReader::bounds(std::int64_t& min, std::int64_t& max) {

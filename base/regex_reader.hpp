@@ -47,9 +47,8 @@ class RegexReader {
   };
   OctalOrGroup octal_or_group(char32_t digit);
 
-  // A token between brackets, an escape with all of its digits. `start`: where the set opened.
-  RegexToken take_in_set(std::size_t start);
-  [[nodiscard]] char32_t in_set(const RegexToken& token) const;
+  // The atom of a set; its "[" has been taken.
+  std::string set(const RegexFlags& flags);
 
   // "2,3}" after "{"; false, and nothing is taken, when it is no repetition.
   bool bounds(std::int64_t& min, std::int64_t& max);
@@ -57,6 +56,8 @@ class RegexReader {
   bool flags(RegexToken letter, RegexFlags& flags);
 
  private:
+  // A token between brackets, an escape with all of its digits. `start`: where the set opened.
+  RegexToken take_in_set(std::size_t start);
   char32_t digits(int base, int count, int least, char32_t value);
   void add_flag(RegexToken letter, bool on, RegexFlags& flags);
 

@@ -183,7 +183,7 @@ class Translator {
   Item parse_character(const RegexToken& token, const RegexFlags& flags) {
     switch (token.c) {
       case '[':
-        return {Kind::atom, parse_set(flags)};
+        return {Kind::atom, reader_.set(flags)};
       case '.': {
         Item item{Kind::atom, flags.dot_all ? "(?s:.)" : "."};
         item.is_dot = true;
@@ -241,44 +241,6 @@ class Translator {
     }
     if (group >= *lookbehind_groups_) {
       reader_.fail("a lookbehind cannot refer to a group inside itself");
-    }
-  }
-
-  std::string parse_set(const RegexFlags& flags) {
-    const std::size_t start = reader_.position() - 1;
-    const bool negated = reader_.accept('^');
-    RegexSet set(flags);
-    while (true) {
-      const RegexToken first = reader_.take_in_set(start);
-      if (first == ']' && !set.empty()) break;
-      const bool is_range = reader_.accept('-');
-      const RegexToken last = is_range ? reader_.take_in_set(start) : first;
-      if (is_range && last == ']') {
-        add_member(set, first);
-        set.add('-', '-');
-        break;
-      }
-      if (!is_range) {
-        add_member(set, first);
-        continue;
-      }
-      if (first.is_category() || last.is_category()) {
-        reader_.fail("a range cannot end in a class such as \\d");
-      }
-      const char32_t low = reader_.in_set(first);
-      const char32_t high = reader_.in_set(last);
-      if (high < low) reader_.fail("the ends of a range are out of order");
-      set.add(low, high);
-    }
-    return set.atom(negated);
-  }
-
-  void add_member(RegexSet& set, const RegexToken& token) const {
-    if (token.is_category()) {
-      set.add_category(token.c);
-    } else {
-      const char32_t c = reader_.in_set(token);
-      set.add(c, c);
     }
   }
 
@@ -420,21 +382,6 @@ class Translator {
 };
 
 }  // namespace
-
-bool Glob::matches(std::string_view text) const {
-  const std::string& first = pieces.front();
-  const std::string& last = pieces.back();
-  if (pieces.size() == 1) return text == first;
-  if (text.size() < first.size() + last.size()) return false;
-  if (!text.starts_with(first) || !text.ends_with(last)) return false;
-  text = text.substr(first.size(), text.size() - first.size() - last.size());
-  return std::all_of(pieces.begin() + 1, pieces.end() - 1, [&](const std::string& piece) {
-    const std::size_t at = text.find(piece);
-    if (at == std::string_view::npos) return false;
-    text.remove_prefix(at + piece.size());
-    return true;
-  });
-}
 
 TranslatedRegex translate_python_regex(std::string_view expression) {
   return Translator(expression).run();

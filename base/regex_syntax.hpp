@@ -10,15 +10,15 @@
 //
 // Refused although Python takes them, since PCRE2 would answer something else or nothing:
 // \N{NAME}, a surrogate, a backreference under IGNORECASE, more than 65535 repetitions, groups
-// nested deeper than 200.
+// nested deeper than 200. Not imitated: (?a:...) at the very start, whose ASCII meaning of \W, \D
+// and \S Python's search forgets when it looks for a place to start.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "base/glob.hpp"
 
 namespace shardsim {
 
@@ -32,14 +32,6 @@ class RegexSyntaxError : public std::runtime_error {
 
  private:
   std::size_t position_;
-};
-
-// Literal text with gaps: what must stand at the start, then in this order, and at the end.
-//
-//   {"encoder/", "/kernel"} is the shell's encoder/*/kernel; {"a"} is the text "a" and no other.
-struct Glob {
-  std::vector<std::string> pieces;  // at least one
-  [[nodiscard]] bool matches(std::string_view text) const;
 };
 
 struct TranslatedRegex {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "base/regex_set.hpp"
 #include "strategies/rules/rule_error.hpp"
@@ -153,13 +154,27 @@ class Lexer {
     return result;
   }
 
+  // Too large is infinite, too small is 0.
+  static double real(const std::string& text) {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, value).ec != std::errc::result_out_of_range) return value;
+    const std::size_t exponent = text.find('e');
+    const bool is_tiny = exponent != std::string::npos && text[exponent + 1] == '-';
+    return is_tiny ? 0.0 : std::numeric_limits<double>::infinity();
+  }
+
   static PythonValue integer(const std::string& digits, int base) {
     PythonValue value{ValueKind::integer};
     const char* const end = digits.data() + digits.size();
     if (std::from_chars(digits.data(), end, value.integer, base).ec == std::errc()) return value;
     value.kind = ValueKind::real;
     value.integer = 0;
-    for (const char c : digits) value.real = value.real * base + digit_value(c);
+    if (base == 10) {
+      value.real = real(digits);
+    } else {
+      for (const char c : digits) value.real = value.real * base + digit_value(c);
+    }
     return value;
   }
 
@@ -208,8 +223,7 @@ class Lexer {
     }
     if (is_real) {
       PythonValue value{ValueKind::real};
-      const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), value.real);
-      if (error == std::errc::result_out_of_range) value.real = std::strtod(all.c_str(), nullptr);
+      value.real = real(all);
       return value;
     }
     const bool has_zero = whole.size() > 1 && whole.front() == '0';
