@@ -1,6 +1,7 @@
 #include "strategies/rules/rule_system.hpp"
 
 #include "strategies/rules/auto_spec.hpp"
+#include "strategies/rules/big_vision.hpp"
 #include "strategies/rules/explicit_specs.hpp"
 #include "strategies/rules/flax_nnx.hpp"
 #include "strategies/rules/fsdp_tutorial.hpp"
@@ -17,6 +18,10 @@ namespace shardsim {
 
 const std::vector<RuleSystem>& rule_systems() {
   static const std::vector<RuleSystem> table = {
+      {"big_vision",
+       "big_vision: patterns with tactics, \"fsdp(axis='data')|shard_dim('model', 0)\"",
+       {"rules", "logical_axis_rules"},
+       assign_big_vision},
       {"match_partition_rules",
        "eformer, EasyDeL: the first pattern found in a name gives the spec",
        {"rules", "min_size", "strict"},

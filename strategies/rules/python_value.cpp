@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "strategies/rules/python_lexer.hpp"
+
+namespace shardsim {
+namespace {
+
+using Kind = PythonValue::Kind;
+
+std::string quoted(const std::string& text) {
+  const char quote = text.find('\'') == std::string::npos ? '\'' : '"';
+  std::string result(1, quote);
+  for (const char c : text) {
+    if (c == quote || c == '\\') result += '\\';
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c;
+    }
+  }
+  return result + quote;
+}
+
+std::string joined(const PythonValue& value) {
+  std::vector<std::string> words;
+  words.reserve(value.items.size());
+  for (const PythonValue& item : value.items) words.push_back(to_string(item));
+  if (value.kind == Kind::dict) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      words[i] += ": " + words[i + 1];
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+}  // namespace
+
+bool PythonValue::is_number() const {
+  return kind == Kind::boolean || kind == Kind::integer || kind == Kind::real;
+}
+
+bool PythonValue::is_collection() const {
+  return kind == Kind::tuple || kind == Kind::list || kind == Kind::set || kind == Kind::dict;
+}
+
+double PythonValue::as_real() const {
+  return kind == Kind::real ? real : static_cast<double>(integer);
+}
+
+bool PythonValue::is_true() const {
+  switch (kind) {
+    case Kind::none:
+      return false;
+    case Kind::boolean:
+    case Kind::integer:
+    case Kind::real:
+      return as_real() != 0;
+    case Kind::string:
+    case Kind::bytes:
+      return !text.empty();
+    case Kind::other:
+      return true;
+    default:
+      return !items.empty();
+  }
+}
+
+bool operator==(const PythonValue& a, const PythonValue& b) {
+  if (a.is_number() && b.is_number()) {
+    const bool exact = a.kind != Kind::real && b.kind != Kind::real;
+    return exact ? a.integer == b.integer : a.as_real() == b.as_real();
+  }
+  return a.kind == b.kind && a.text == b.text && a.items == b.items;
+}
+
+std::string to_string(const PythonValue& value) {
+  switch (value.kind) {
+    case Kind::none:
+      return "None";
+    case Kind::boolean:
+      return value.integer != 0 ? "True" : "False";
+    case Kind::integer:
+      return std::to_string(value.integer);
+    case Kind::real:
+      return fmt::format("{:#}", value.real);
+    case Kind::string:
+      return quoted(value.text);
+    case Kind::bytes:
+      return "b" + quoted(value.text);
+    case Kind::tuple:
+      return fmt::format("({}{})", joined(value), value.items.size() == 1 ? "," : "");
+    case Kind::list:
+      return fmt::format("[{}]", joined(value));
+    case Kind::set:
+      return value.items.empty() ? "set()" : fmt::format("{{{}}}", joined(value));
+    case Kind::dict:
+      return fmt::format("{{{}}}", joined(value));
+    case Kind::other:
+      break;
+  }
+  return value.text;
+}
+
+Json to_json(const PythonValue& value) {
+  switch (value.kind) {
+    case Kind::none:
+      return nullptr;
+    case Kind::boolean:
+      return value.integer != 0;
+    case Kind::integer:
+      return value.integer;
+    case Kind::real:
+      return value.real;
+    case Kind::dict: {
+      Json object = Json::object();
+      for (std::size_t i = 0; i + 1 < value.items.size(); i += 2) {
+        const PythonValue& key = value.items[i];
+        object[key.kind == Kind::string ? key.text : to_string(key)] = to_json(value.items[i + 1]);
+      }
+      return object;
+    }
+    case Kind::tuple:
+    case Kind::list:
+    case Kind::set: {
+      Json array = Json::array();
+      for (const PythonValue& item : value.items) array.push_back(to_json(item));
+      return array;
+    }
+    default:
+      return value.text;
+  }
+}
+
+}  // namespace shardsim
