@@ -26,10 +26,10 @@ const std::string pax_rules = R"({"name": "praxis",
     ["ffn_layer2/linear/w$", ["mdl", "data"]],
     ["ffn_layer[12]/bias/b$", ["mdl"]],
     ["softmax/logits_ffn/linear/w$", ["data", "mdl"]],
-    ["position_emb/emb_var$", ["data", "mdl"]]],
-  "repeat_prefix": [
-    ["/pipeline/body/repeat/sub/x_layers_0/", ["stage", -1]],
-    ["/repeat/sub/x_layers_0/", [-1]]]})";
+    ["position_emb/emb_var$", ["data", "mdl"]]]})";
+const std::string pax_repeated = R"([["/repeat/sub/x_layers_0/", [-1]]])";
+const std::string pax_pipelined =
+    R"([["/pipeline/body/repeat/sub/x_layers_0/", ["stage", -1]]])";
 
 // The strategy object that stands for the rules of a file.
 Json strategy_of(const Json& document) {
@@ -41,7 +41,10 @@ Json strategy_of(const Json& document) {
             {"min_size", document["min_sharding_size"]}};
   if (document.contains("logical_axes"))
     return {{"name", "logical_axes"}, {"rules", document["rules"]}};
-  return parse_json(pax_rules, "pax rules");
+  Json strategy = parse_json(pax_rules, "pax rules");
+  const bool pipelined = document["mesh"][0][0] == "stage";
+  strategy["repeat_prefix"] = parse_json(pipelined ? pax_pipelined : pax_repeated, "pax prefix");
+  return strategy;
 }
 
 // The files' leaves hold only shape and spec; the dtype is that of the document.
