@@ -88,7 +88,7 @@ std::int64_t replicas_per_shard(const Sharding& sharding, const Mesh& mesh) {
   return mesh.devices() / Mesh::size_of(split_axes(sharding));
 }
 
-DeviceIndex::DeviceIndex(std::vector<std::int64_t> shape, const Sharding& sharding,
+DeviceIndex::DeviceIndex(const std::vector<std::int64_t>& shape, const Sharding& sharding,
                          const Mesh& mesh)
     : devices_(mesh.devices()) {
   assert(shape.size() == sharding.dims.size());

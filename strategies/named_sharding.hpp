@@ -65,7 +65,7 @@ struct IndexRange {
 // Who holds what of one tensor. Holds no device tables: a device's ranges cost O(rank + axes).
 class DeviceIndex {
  public:
-  DeviceIndex(std::vector<std::int64_t> shape, const Sharding& sharding, const Mesh& mesh);
+  DeviceIndex(const std::vector<std::int64_t>& shape, const Sharding& sharding, const Mesh& mesh);
 
   [[nodiscard]] std::int64_t devices() const { return devices_; }
   // Is the dimension cut at all? JAX answers slice(None) for one that is not.
