@@ -1,0 +1,276 @@
+#include "strategies/cross_mesh_reshard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "strategies/cross_mesh_candidates.hpp"
+
+namespace shardsim {
+namespace {
+
+// The collectives on one mesh, from its end of the path to the transfer or the other way round.
+struct Half {
+  Sharding intermediate;
+  std::vector<PlannedReshardStep> steps;
+  Seconds time{0};
+};
+
+struct Traffic {
+  Bytes sent{0};
+  Bytes received{0};
+  Bytes total{0};
+  std::int64_t messages = 0;
+};
+
+Traffic traffic_of(const std::vector<Message>& messages) {
+  std::int64_t ids = 0;
+  for (const Message& message : messages) ids = std::max({ids, message.source, message.target});
+  std::vector<Bytes> sent(static_cast<std::size_t>(ids) + 1);
+  std::vector<Bytes> received(sent.size());
+  Traffic traffic;
+  for (const Message& message : messages) {
+    if (message.source == message.target) continue;
+    ++traffic.messages;
+    traffic.total += message.bytes;
+    sent[static_cast<std::size_t>(message.source)] += message.bytes;
+    received[static_cast<std::size_t>(message.target)] += message.bytes;
+  }
+  traffic.sent = *std::max_element(sent.begin(), sent.end());
+  traffic.received = *std::max_element(received.begin(), received.end());
+  return traffic;
+}
+
+bool share_devices(const DeviceMesh& a, const DeviceMesh& b) {
+  const std::set<std::int64_t> devices(a.devices.begin(), a.devices.end());
+  return std::any_of(b.devices.begin(), b.devices.end(),
+                     [&](std::int64_t device) { return devices.count(device) > 0; });
+}
+
+class Planner {
+ public:
+  Planner(const ReshardTask& task, const ReshardCost& cost)
+      : task_(task),
+        cost_(cost),
+        source_(normalized(task.source)),
+        target_(normalized(task.target)),
+        shared_(share_devices(task.source_mesh, task.target_mesh)),
+        empty_(std::count(task.shape.begin(), task.shape.end(), 0) > 0) {}
+
+  ReshardChoice choose() {
+    ReshardChoice choice;
+    check_messages();
+    choice.direct = joined({source_, {}, {}}, {target_, {}, {}});
+    if (empty_ || choice.direct.time == Seconds{0}) return choice;
+    const std::vector<Half> sources = source_halves(choice);
+    const std::vector<Half> targets = target_halves(choice);
+    search(sources, targets, choice);
+    if (choice.intermediate) {
+      choice.intermediate_is_better = rank(*choice.intermediate) < rank(choice.direct);
+    }
+    return choice;
+  }
+
+ private:
+  [[nodiscard]] Bytes bytes_of(const Sharding& sharding) const {
+    return shard_elements(task_.shape, sharding) * size_of(task_.dtype);
+  }
+
+  [[nodiscard]] static std::tuple<Seconds, Bytes, Bytes, std::size_t> rank(
+      const ReshardPlan& plan) {
+    Bytes total;
+    for (const PlannedReshardStep& step : plan.steps) total += step.total;
+    return {plan.time, total, plan.peak, plan.steps.size()};
+  }
+
+  [[nodiscard]] bool is_too_long(const Sharding& a, const Sharding& b) const {
+    return count_messages(task_.shape, {task_.source_mesh, a}, {task_.target_mesh, b}) >
+           static_cast<double>(most_messages);
+  }
+
+  void check_messages() const {
+    if (!is_too_long(source_, target_)) return;
+    throw InputError(task_.place,
+                     fmt::format("a direct transfer takes more than {} messages, the most that a "
+                                 "reshard is worked out for",
+                                 most_messages));
+  }
+
+  // The steps of one mesh with their times; nothing when the machine cannot run one of them.
+  std::optional<Half> half(ReshardPart part, const Sharding& intermediate, const Sharding& from,
+                           const Sharding& to) const {
+    const DeviceMesh& on = part == ReshardPart::source ? task_.source_mesh : task_.target_mesh;
+    Half result{intermediate, {}, {}};
+    Sharding before = from;
+    for (const ReshardStep& step : reshard_parts(task_.shape, from, to)) {
+      Collective collective;
+      collective.kind = step.kind;
+      collective.axes = step.axes;
+      collective.dtype = task_.dtype;
+      collective.payload = step.elements * size_of(task_.dtype);
+      const std::optional<Seconds> time = cost_.collective(part, collective);
+      if (!time) return std::nullopt;
+      const std::int64_t members = Mesh::size_of(step.axes);
+      PlannedReshardStep planned;
+      planned.part = part;
+      planned.kind = step.kind;
+      planned.axes = step.axes;
+      planned.after = normalized(step.after);
+      planned.sent = wire_bytes_per_device(step.kind, members, collective.payload);
+      planned.received = planned.sent;
+      planned.total = planned.sent * on.mesh.devices();
+      planned.messages = (members - 1) * on.mesh.devices();
+      planned.time = *time;
+      const Bytes output = bytes_of(step.after);
+      const Bytes input = bytes_of(before);
+      const bool reads_given = part == ReshardPart::source && result.steps.empty();
+      planned.source_bytes = bytes_of(source_);
+      (part == ReshardPart::source ? planned.source_bytes : planned.target_bytes) +=
+          reads_given ? output : input + output;
+      before = step.after;
+      result.time += planned.time;
+      result.steps.push_back(std::move(planned));
+    }
+    return result;
+  }
+
+  std::vector<Half> source_halves(ReshardChoice& choice) const {
+    std::vector<Sharding> candidates = source_candidates(task_.shape, source_);
+    // On one mesh the target itself can be made without a transfer.
+    const bool same_mesh = task_.source_mesh == task_.target_mesh;
+    if (same_mesh && std::find(candidates.begin(), candidates.end(), target_) == candidates.end()) {
+      candidates.push_back(target_);
+    }
+    std::vector<Half> halves;
+    for (const Sharding& candidate : candidates) {
+      add(half(ReshardPart::source, candidate, source_, candidate), halves, choice);
+    }
+    return halves;
+  }
+
+  std::vector<Half> target_halves(ReshardChoice& choice) const {
+    std::vector<Half> halves;
+    for (const Sharding& candidate :
+         target_candidates(task_.shape, target_, task_.target_mesh.mesh)) {
+      add(half(ReshardPart::target, candidate, candidate, target_), halves, choice);
+    }
+    return halves;
+  }
+
+  static void add(std::optional<Half> half, std::vector<Half>& halves, ReshardChoice& choice) {
+    if (half) {
+      halves.push_back(std::move(*half));
+    } else {
+      ++choice.left_out;
+    }
+  }
+
+  void search(const std::vector<Half>& sources, const std::vector<Half>& targets,
+              ReshardChoice& choice) const {
+    struct Pair {
+      Seconds time;  // of the collectives
+      std::size_t source, target;
+      bool operator<(const Pair& other) const {
+        return std::tie(time, source, target) < std::tie(other.time, other.source, other.target);
+      }
+    };
+    std::vector<Pair> pairs;
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+      for (std::size_t t = 0; t < targets.size(); ++t) {
+        if (s + t > 0) pairs.push_back({sources[s].time + targets[t].time, s, t});
+      }
+    }
+    std::sort(pairs.begin(), pairs.end());
+    choice.candidates += static_cast<std::int64_t>(pairs.size());
+    for (const Pair& pair : pairs) {
+      if (choice.intermediate && choice.intermediate->time < pair.time) break;
+      const Half& source = sources[pair.source];
+      const Half& target = targets[pair.target];
+      if (is_too_long(source.intermediate, target.intermediate)) {
+        ++choice.left_out;
+        continue;
+      }
+      ReshardPlan plan = joined(source, target);
+      ++choice.priced;
+      if (!choice.intermediate || rank(plan) < rank(*choice.intermediate)) {
+        choice.intermediate = std::move(plan);
+      }
+    }
+  }
+
+  [[nodiscard]] ReshardPlan joined(const Half& source, const Half& target) const {
+    ReshardPlan plan;
+    plan.source_intermediate = source.intermediate;
+    plan.target_intermediate = target.intermediate;
+    plan.source_shard = bytes_of(source_);
+    plan.target_shard = bytes_of(target_);
+    plan.steps = source.steps;
+    add_transfer(plan);
+    plan.steps.insert(plan.steps.end(), target.steps.begin(), target.steps.end());
+    const bool stays = plan.steps.empty() && plan.source_shard == plan.target_shard;
+    if (!shared_) {
+      plan.peak = std::max(plan.source_shard, plan.target_shard);
+    } else {
+      plan.peak = stays ? plan.source_shard : plan.source_shard + plan.target_shard;
+    }
+    for (const PlannedReshardStep& step : plan.steps) {
+      plan.time += step.time;
+      plan.peak = std::max(plan.peak, shared_ ? step.source_bytes + step.target_bytes
+                                              : std::max(step.source_bytes, step.target_bytes));
+    }
+    return plan;
+  }
+
+  void add_transfer(ReshardPlan& plan) const {
+    const auto messages = transfer_messages(
+        task_.shape, size_of(task_.dtype), {task_.source_mesh, plan.source_intermediate},
+        {task_.target_mesh, plan.target_intermediate},
+        [&](std::int64_t device) { return cost_.domain(device); });
+    const Traffic traffic = traffic_of(messages);
+    if (traffic.messages == 0) return;
+    PlannedReshardStep step;
+    step.after = plan.target_intermediate;
+    step.sent = traffic.sent;
+    step.received = traffic.received;
+    step.total = plan.crossing = traffic.total;
+    step.messages = traffic.messages;
+    step.time = cost_.transfer(messages);
+    step.source_bytes = plan.source_shard;
+    if (!plan.steps.empty()) step.source_bytes += bytes_of(plan.source_intermediate);
+    step.target_bytes = bytes_of(plan.target_intermediate);
+    plan.steps.push_back(std::move(step));
+  }
+
+  const ReshardTask& task_;
+  const ReshardCost& cost_;
+  Sharding source_;
+  Sharding target_;
+  bool shared_;
+  bool empty_;  // an array without elements
+};
+
+void check(const ReshardTask& task) {
+  for (const DeviceMesh* mesh : {&task.source_mesh, &task.target_mesh}) {
+    if (mesh->mesh.devices() <= most_reshard_devices) continue;
+    throw InputError(task.place, fmt::format("a mesh of {} devices; a reshard is worked out for at "
+                                             "most {}",
+                                             mesh->mesh.devices(), most_reshard_devices));
+  }
+  for (const Sharding* sharding : {&task.source, &task.target}) {
+    const bool in_blocks = std::any_of(sharding->dims.begin(), sharding->dims.end(),
+                                       [](const DimSharding& dim) { return dim.blocks > 1; });
+    if (sharding->partial.empty() && !in_blocks) continue;
+    throw InputError(task.place, "partial sums and dimensions in blocks cannot go between meshes");
+  }
+}
+
+}  // namespace
+
+ReshardChoice plan_reshard(const ReshardTask& task, const ReshardCost& cost) {
+  check(task);
+  return Planner(task, cost).choose();
+}
+
+}  // namespace shardsim
