@@ -71,6 +71,79 @@ Seconds time_of(std::int64_t bytes, const LinkProfile& link) {
   return Bytes(bytes) / Bandwidth(link.bandwidth.value.count() * link.efficiency.value);
 }
 
+class ClusterMeter final : public TransferMeter {
+ public:
+  ClusterMeter(const Profile& profile, std::int64_t devices)
+      : profile_(profile),
+        cluster_(std::get<ClusterProfile>(profile.network)),
+        devices_(static_cast<std::size_t>(devices)) {}
+
+  void add(const Message& message) override {
+    if (message.source == message.target) return;
+    moves_ = true;
+    const std::int64_t per_node = cluster_.devices_per_node.value;
+    const std::size_t level = message.source / per_node == message.target / per_node ? 0 : 2;
+    count(devices_[static_cast<std::size_t>(message.source)][level], message);
+    count(devices_[static_cast<std::size_t>(message.target)][level + 1], message);
+  }
+
+  [[nodiscard]] Seconds time() const override {
+    if (!moves_) return Seconds{0};
+    Seconds latency{0};
+    Seconds transfer{0};
+    for (const Ports& ports : devices_) {
+      for (const std::size_t direction : {0U, 1U}) {
+        const Port& inside = ports[direction];
+        const Port& across = ports[direction + 2];
+        latency = std::max(
+            latency, cluster_.scale_up.latency.value * static_cast<double>(inside.messages) +
+                         cluster_.scale_out.latency.value * static_cast<double>(across.messages));
+        transfer = std::max({transfer, time_of(inside.bytes, cluster_.scale_up),
+                             time_of(across.bytes, cluster_.scale_out)});
+      }
+    }
+    return profile_.collective_launch.value + latency + transfer;
+  }
+
+ private:
+  struct Port {
+    std::int64_t bytes = 0;
+    std::int64_t messages = 0;
+  };
+  using Ports = std::array<Port, 4>;  // into the node: out, in; NIC: out, in
+
+  static void count(Port& port, const Message& message) {
+    port.bytes += message.bytes.count();
+    ++port.messages;
+  }
+
+  const Profile& profile_;
+  const ClusterProfile& cluster_;
+  std::vector<Ports> devices_;
+  bool moves_ = false;
+};
+
+class TorusMeter final : public TransferMeter {
+ public:
+  explicit TorusMeter(const Placement& chips) : profile_(chips.machine().profile), routes_(chips) {}
+
+  void add(const Message& message) override {
+    routes_.add(message.source, message.target, message.bytes.count());
+  }
+
+  [[nodiscard]] Seconds time() const override {
+    if (routes_.longest() == 0) return Seconds{0};
+    const LinkProfile& link = std::get<TorusProfile>(profile_.network).link;
+    return profile_.collective_launch.value +
+           link.latency.value * static_cast<double>(routes_.longest()) +
+           time_of(routes_.busiest(), link);
+  }
+
+ private:
+  const Profile& profile_;
+  TorusRoutes routes_;
+};
+
 }  // namespace
 
 MachineReshardCost::MachineReshardCost(const Profile& profile, const ReshardMeshes& meshes,
@@ -115,56 +188,9 @@ std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
   return collective_cost(all_, listed).total();
 }
 
-Seconds MachineReshardCost::transfer(const std::vector<Message>& messages) const {
-  const bool moves = std::any_of(messages.begin(), messages.end(),
-                                 [](const Message& one) { return one.source != one.target; });
-  if (!moves) return Seconds{0};
-  return profile_.collective_launch.value +
-         (is_torus(profile_) ? torus_transfer(messages) : cluster_transfer(messages));
-}
-
-Seconds MachineReshardCost::cluster_transfer(const std::vector<Message>& messages) const {
-  struct Port {
-    std::int64_t bytes = 0;
-    std::int64_t messages = 0;
-  };
-  using Ports = std::array<Port, 4>;  // into the node: out, in; NIC: out, in
-  std::vector<Ports> devices(static_cast<std::size_t>(all_.mesh().devices()));
-  for (const Message& message : messages) {
-    if (message.source == message.target) continue;
-    const std::size_t level = domain(message.source) == domain(message.target) ? 0 : 2;
-    Port& out = devices[static_cast<std::size_t>(message.source)][level];
-    Port& in = devices[static_cast<std::size_t>(message.target)][level + 1];
-    for (Port* port : {&out, &in}) {
-      port->bytes += message.bytes.count();
-      ++port->messages;
-    }
-  }
-  const auto& cluster = std::get<ClusterProfile>(profile_.network);
-  Seconds latency{0};
-  Seconds transfer{0};
-  for (const Ports& ports : devices) {
-    for (const std::size_t direction : {0, 1}) {
-      const Port& inside = ports[direction];
-      const Port& across = ports[direction + 2];
-      latency = std::max(
-          latency, cluster.scale_up.latency.value * static_cast<double>(inside.messages) +
-                       cluster.scale_out.latency.value * static_cast<double>(across.messages));
-      transfer = std::max({transfer, time_of(inside.bytes, cluster.scale_up),
-                           time_of(across.bytes, cluster.scale_out)});
-    }
-  }
-  return latency + transfer;
-}
-
-Seconds MachineReshardCost::torus_transfer(const std::vector<Message>& messages) const {
-  TorusRoutes routes(all_);
-  for (const Message& message : messages) {
-    routes.add(message.source, message.target, message.bytes.count());
-  }
-  const LinkProfile& link = std::get<TorusProfile>(profile_.network).link;
-  return link.latency.value * static_cast<double>(routes.longest()) +
-         time_of(routes.busiest(), link);
+std::unique_ptr<TransferMeter> MachineReshardCost::transfer() const {
+  if (is_torus(profile_)) return std::make_unique<TorusMeter>(all_);
+  return std::make_unique<ClusterMeter>(profile_, all_.mesh().devices());
 }
 
 }  // namespace shardsim

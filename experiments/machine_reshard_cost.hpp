@@ -46,12 +46,9 @@ class MachineReshardCost final : public ReshardCost {
   [[nodiscard]] std::int64_t domain(std::int64_t device) const override;
   [[nodiscard]] std::optional<Seconds> collective(ReshardPart part,
                                                   const Collective& collective) const override;
-  [[nodiscard]] Seconds transfer(const std::vector<Message>& messages) const override;
+  [[nodiscard]] std::unique_ptr<TransferMeter> transfer() const override;
 
  private:
-  [[nodiscard]] Seconds cluster_transfer(const std::vector<Message>& messages) const;
-  [[nodiscard]] Seconds torus_transfer(const std::vector<Message>& messages) const;
-
   Profile profile_;
   DeviceMesh source_;
   DeviceMesh target_;

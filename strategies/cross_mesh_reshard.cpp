@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -18,30 +19,36 @@ struct Half {
   Seconds time{0};
 };
 
-struct Traffic {
-  Bytes sent{0};
-  Bytes received{0};
-  Bytes total{0};
-  std::int64_t messages = 0;
-};
-
-Traffic traffic_of(const std::vector<Message>& messages) {
-  std::int64_t ids = 0;
-  for (const Message& message : messages) ids = std::max({ids, message.source, message.target});
-  std::vector<Bytes> sent(static_cast<std::size_t>(ids) + 1);
-  std::vector<Bytes> received(sent.size());
-  Traffic traffic;
-  for (const Message& message : messages) {
-    if (message.source == message.target) continue;
-    ++traffic.messages;
-    traffic.total += message.bytes;
-    sent[static_cast<std::size_t>(message.source)] += message.bytes;
-    received[static_cast<std::size_t>(message.target)] += message.bytes;
+// Bytes sent and received by device id.
+class Traffic {
+ public:
+  void add(const Message& message) {
+    if (message.source == message.target) return;
+    const auto ids = static_cast<std::size_t>(std::max(message.source, message.target)) + 1;
+    if (sent_.size() < ids) {
+      sent_.resize(ids);
+      received_.resize(ids);
+    }
+    sent_[static_cast<std::size_t>(message.source)] += message.bytes;
+    received_[static_cast<std::size_t>(message.target)] += message.bytes;
+    total_ += message.bytes;
+    ++messages_;
   }
-  traffic.sent = *std::max_element(sent.begin(), sent.end());
-  traffic.received = *std::max_element(received.begin(), received.end());
-  return traffic;
-}
+
+  void write_to(PlannedReshardStep& step) const {
+    if (messages_ == 0) return;
+    step.sent = *std::max_element(sent_.begin(), sent_.end());
+    step.received = *std::max_element(received_.begin(), received_.end());
+    step.total = total_;
+    step.messages = messages_;
+  }
+
+ private:
+  std::vector<Bytes> sent_;
+  std::vector<Bytes> received_;
+  Bytes total_;
+  std::int64_t messages_ = 0;
+};
 
 bool share_devices(const DeviceMesh& a, const DeviceMesh& b) {
   const std::set<std::int64_t> devices(a.devices.begin(), a.devices.end());
@@ -85,13 +92,12 @@ class Planner {
     return {plan.time, total, plan.peak, plan.steps.size()};
   }
 
-  [[nodiscard]] bool is_too_long(const Sharding& a, const Sharding& b) const {
-    return count_messages(task_.shape, {task_.source_mesh, a}, {task_.target_mesh, b}) >
-           static_cast<double>(most_messages);
+  [[nodiscard]] double messages_between(const Sharding& a, const Sharding& b) const {
+    return count_messages(task_.shape, {task_.source_mesh, a}, {task_.target_mesh, b});
   }
 
   void check_messages() const {
-    if (!is_too_long(source_, target_)) return;
+    if (messages_between(source_, target_) <= static_cast<double>(most_messages)) return;
     throw InputError(task_.place,
                      fmt::format("a direct transfer takes more than {} messages, the most that a "
                                  "reshard is worked out for",
@@ -167,37 +173,54 @@ class Planner {
     }
   }
 
+  // Halves 0 are those without steps. First every half with the other mesh's 0, few messages
+  // first; then all pairs in the order of what their halves took.
   void search(const std::vector<Half>& sources, const std::vector<Half>& targets,
               ReshardChoice& choice) const {
-    struct Pair {
-      Seconds time;  // of the collectives
-      std::size_t source, target;
-      bool operator<(const Pair& other) const {
-        return std::tie(time, source, target) < std::tie(other.time, other.source, other.target);
-      }
-    };
+    using Pair = std::tuple<double, std::size_t, std::size_t>;
+    std::vector<Pair> alone;
+    for (std::size_t s = 1; s < sources.size(); ++s) {
+      alone.emplace_back(messages_between(sources[s].intermediate, target_), s, 0);
+    }
+    for (std::size_t t = 1; t < targets.size(); ++t) {
+      alone.emplace_back(messages_between(source_, targets[t].intermediate), 0, t);
+    }
+    std::sort(alone.begin(), alone.end());
+    choice.candidates = static_cast<std::int64_t>(sources.size() * targets.size());
+    auto budget = static_cast<double>(message_budget);
+    std::vector<double> source_time(sources.size(), std::numeric_limits<double>::infinity());
+    std::vector<double> target_time(targets.size(), std::numeric_limits<double>::infinity());
+    for (const auto& [messages, s, t] : alone) {
+      const std::optional<Seconds> time = consider(sources[s], targets[t], budget, choice);
+      if (time) (s > 0 ? source_time[s] : target_time[t]) = time->count();
+    }
     std::vector<Pair> pairs;
-    for (std::size_t s = 0; s < sources.size(); ++s) {
-      for (std::size_t t = 0; t < targets.size(); ++t) {
-        if (s + t > 0) pairs.push_back({sources[s].time + targets[t].time, s, t});
+    for (std::size_t s = 1; s < sources.size(); ++s) {
+      for (std::size_t t = 1; t < targets.size(); ++t) {
+        pairs.emplace_back(source_time[s] + target_time[t], s, t);
       }
     }
     std::sort(pairs.begin(), pairs.end());
-    choice.candidates += static_cast<std::int64_t>(pairs.size());
-    for (const Pair& pair : pairs) {
-      if (choice.intermediate && choice.intermediate->time < pair.time) break;
-      const Half& source = sources[pair.source];
-      const Half& target = targets[pair.target];
-      if (is_too_long(source.intermediate, target.intermediate)) {
-        ++choice.left_out;
-        continue;
-      }
-      ReshardPlan plan = joined(source, target);
-      ++choice.priced;
-      if (!choice.intermediate || rank(plan) < rank(*choice.intermediate)) {
-        choice.intermediate = std::move(plan);
-      }
+    for (const auto& [estimate, s, t] : pairs) consider(sources[s], targets[t], budget, choice);
+  }
+
+  // Keeps the plan if it is the best so far. Its time, unless it was not worth pricing.
+  std::optional<Seconds> consider(const Half& source, const Half& target, double& budget,
+                                  ReshardChoice& choice) const {
+    if (choice.intermediate && choice.intermediate->time < source.time + target.time) return {};
+    const double messages = messages_between(source.intermediate, target.intermediate);
+    if (messages > budget) {
+      ++choice.left_out;
+      return {};
     }
+    budget -= messages;
+    ++choice.priced;
+    ReshardPlan plan = joined(source, target);
+    const Seconds time = plan.time;
+    if (!choice.intermediate || rank(plan) < rank(*choice.intermediate)) {
+      choice.intermediate = std::move(plan);
+    }
+    return time;
   }
 
   [[nodiscard]] ReshardPlan joined(const Half& source, const Half& target) const {
@@ -224,19 +247,22 @@ class Planner {
   }
 
   void add_transfer(ReshardPlan& plan) const {
-    const auto messages = transfer_messages(
+    Traffic traffic;
+    const std::unique_ptr<TransferMeter> meter = cost_.transfer();
+    for_each_message(
         task_.shape, size_of(task_.dtype), {task_.source_mesh, plan.source_intermediate},
         {task_.target_mesh, plan.target_intermediate},
-        [&](std::int64_t device) { return cost_.domain(device); });
-    const Traffic traffic = traffic_of(messages);
-    if (traffic.messages == 0) return;
+        [&](std::int64_t device) { return cost_.domain(device); },
+        [&](const Message& message) {
+          traffic.add(message);
+          meter->add(message);
+        });
     PlannedReshardStep step;
+    traffic.write_to(step);
+    if (step.messages == 0) return;
     step.after = plan.target_intermediate;
-    step.sent = traffic.sent;
-    step.received = traffic.received;
-    step.total = plan.crossing = traffic.total;
-    step.messages = traffic.messages;
-    step.time = cost_.transfer(messages);
+    plan.crossing = step.total;
+    step.time = meter->time();
     step.source_bytes = plan.source_shard;
     if (!plan.steps.empty()) step.source_bytes += bytes_of(plan.source_intermediate);
     step.target_bytes = bytes_of(plan.target_intermediate);

@@ -13,16 +13,19 @@
 //
 // and direct is the one with A = source and B = target. A and B come from
 // cross_mesh_candidates.hpp, the collectives from reshard.hpp, the messages of the transfer from
-// cross_mesh_transfer.hpp, and every price from a ReshardCost; `plan_reshard` tries all pairs,
-// cheapest collectives first, until the collectives alone cost more than the best plan found. Parts
-// that cost nothing (A on the same devices as B, every piece where it belongs) are no steps, so a
-// reshard within one mesh is the case without a transfer, and to stay as one is has no step at all.
+// cross_mesh_transfer.hpp, and every price from a ReshardCost. `plan_reshard` tries every A with B
+// = target and every B with A = source, then the pairs of both, those first whose halves did best;
+// it leaves out what costs more for its collectives alone than the best plan found and, on
+// thousands of devices, what does not fit into its budget of messages to look at. Parts that cost
+// nothing (A on the same devices as B, every piece where it belongs) are no steps, so a reshard
+// within one mesh is the case without a transfer, and to stay as one is has no step at all.
 //
 // Steps run one after the other. The array as given stays in memory until the end (the trainer goes
 // on with it); what a step makes lives until the next step has read it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -34,6 +37,19 @@
 namespace shardsim {
 
 enum class ReshardPart : std::uint8_t { source, transfer, target };
+
+// Takes the messages of one transfer and tells how long they take, all at once. Messages of a
+// device to itself are free.
+class TransferMeter {
+ public:
+  TransferMeter() = default;
+  TransferMeter(const TransferMeter&) = delete;
+  TransferMeter& operator=(const TransferMeter&) = delete;
+  virtual ~TransferMeter() = default;
+
+  virtual void add(const Message& message) = 0;
+  [[nodiscard]] virtual Seconds time() const = 0;
+};
 
 // What steps cost on a machine.
 class ReshardCost {
@@ -48,8 +64,7 @@ class ReshardCost {
   // On the source's or the target's mesh; nothing when that machine cannot run it.
   [[nodiscard]] virtual std::optional<Seconds> collective(ReshardPart part,
                                                           const Collective& collective) const = 0;
-  // All at once; messages of a device to itself are free.
-  [[nodiscard]] virtual Seconds transfer(const std::vector<Message>& messages) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<TransferMeter> transfer() const = 0;
 };
 
 struct ReshardTask {
@@ -95,7 +110,7 @@ struct ReshardChoice {
   bool intermediate_is_better = false;      // less time; or the same and fewer bytes or less memory
   std::int64_t candidates = 1;              // pairs of A and B
   std::int64_t priced = 1;                  // of them: the rest could not have been better
-  // Left out: pairs that take more than `most_messages`, and every A or B with a collective that the
+  // Left out: pairs for which there was no budget, and every A or B with a collective that the
   // machine cannot run.
   std::int64_t left_out = 0;
 
@@ -104,11 +119,12 @@ struct ReshardChoice {
   }
 };
 
-inline constexpr std::int64_t most_reshard_devices = 8192;            // of one mesh
-inline constexpr std::int64_t most_messages = std::int64_t{1} << 22;  // of one transfer
+inline constexpr std::int64_t most_reshard_devices = 8192;             // of one mesh
+inline constexpr std::int64_t most_messages = std::int64_t{1} << 26;   // of the direct transfer
+inline constexpr std::int64_t message_budget = std::int64_t{1} << 25;  // of all other ways
 
 // Throws InputError for more devices or, sent directly, more messages than that, and for partial
-// sums or blocks. Cost: O(pairs tried * (messages + devices)).
+// sums or blocks. Cost: O(messages looked at + pairs * devices).
 [[nodiscard]] ReshardChoice plan_reshard(const ReshardTask& task, const ReshardCost& cost);
 
 }  // namespace shardsim

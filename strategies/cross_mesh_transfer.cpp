@@ -79,6 +79,7 @@ class Holders {
   // The device that gives `target` its piece of the shard.
   std::int64_t pick(std::int64_t shard_number, std::int64_t target, std::int64_t target_domain) {
     Shard& shard = of_shard_[static_cast<std::size_t>(shard_number)];
+    if (shard.devices.size() == 1) return shard.devices[0].device;
     const auto [first, last] =
         std::equal_range(shard.devices.begin(), shard.devices.end(), Holder{target_domain, 0, 0},
                          [](const Holder& a, const Holder& b) { return a.domain < b.domain; });
@@ -119,8 +120,8 @@ std::vector<Overlaps> overlaps_by_dimension(const std::vector<std::int64_t>& sha
   return all;
 }
 
-// Calls `visit(shard, elements)` for every shard of the source that meets the chunks of one target
-// device.
+// Calls `visit` with shard and elements for every shard of the source that meets the chunks of one
+// target device.
 template <class Visit>
 void for_each_piece(const std::vector<const std::vector<Overlap>*>& wanted,
                     const std::vector<std::int64_t>& chunks, std::size_t d, std::int64_t shard,
@@ -165,14 +166,14 @@ double count_messages(const std::vector<std::int64_t>& shape, const ShardedArray
   return count * static_cast<double>(target.on.devices.size()) / shards;
 }
 
-std::vector<Message> transfer_messages(
-    const std::vector<std::int64_t>& shape, Bytes element, const ShardedArray& source,
-    const ShardedArray& target, const std::function<std::int64_t(std::int64_t device)>& domain) {
+void for_each_message(const std::vector<std::int64_t>& shape, Bytes element,
+                      const ShardedArray& source, const ShardedArray& target,
+                      const std::function<std::int64_t(std::int64_t device)>& domain,
+                      const std::function<void(const Message&)>& visit) {
   const std::vector<Overlaps> all = overlaps_by_dimension(shape, source.sharding, target.sharding);
   std::vector<std::int64_t> chunks;
   for (const DimSharding& dim : source.sharding.dims) chunks.push_back(Mesh::size_of(dim.axes));
   Holders holders(source, domain);
-  std::vector<Message> messages;
   std::vector<const std::vector<Overlap>*> wanted(shape.size());
   for (std::size_t position = 0; position < target.on.devices.size(); ++position) {
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -183,10 +184,9 @@ std::vector<Message> transfer_messages(
     const std::int64_t device = target.on.devices[position];
     const std::int64_t device_domain = domain(device);
     for_each_piece(wanted, chunks, 0, 0, 1, [&](std::int64_t shard, std::int64_t elements) {
-      messages.push_back({holders.pick(shard, device, device_domain), device, element * elements});
+      visit({holders.pick(shard, device, device_domain), device, element * elements});
     });
   }
-  return messages;
 }
 
 }  // namespace shardsim

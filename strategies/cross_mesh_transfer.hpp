@@ -56,13 +56,15 @@ struct ShardedArray {
   const Sharding& sharding;
 };
 
-// How many messages `transfer_messages` makes: quick, whatever their number.
+// How many messages `for_each_message` finds: quick, whatever their number.
 [[nodiscard]] double count_messages(const std::vector<std::int64_t>& shape,
                                     const ShardedArray& source, const ShardedArray& target);
 
-// `domain`: of a device id; within one domain the network is fast.
-[[nodiscard]] std::vector<Message> transfer_messages(
-    const std::vector<std::int64_t>& shape, Bytes element, const ShardedArray& source,
-    const ShardedArray& target, const std::function<std::int64_t(std::int64_t device)>& domain);
+// Visits by target device in the order of its mesh, then by shard of the source. `domain`: of a
+// device id; within one domain the network is fast.
+void for_each_message(const std::vector<std::int64_t>& shape, Bytes element,
+                      const ShardedArray& source, const ShardedArray& target,
+                      const std::function<std::int64_t(std::int64_t device)>& domain,
+                      const std::function<void(const Message&)>& visit);
 
 }  // namespace shardsim

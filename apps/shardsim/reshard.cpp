@@ -76,6 +76,7 @@ ReshardExperiment read_given(const Given& given) {
   apply_flags(given, file, document);
   if (document.empty())
     throw UsageError("nothing to reshard: name a file, or give --shape and so on");
+  if (files.empty()) document["name"] = "array";
   return read_reshard(document, file);
 }
 
