@@ -130,6 +130,7 @@ IntermediateSharding find_intermediate_sharding(const PathwaysSharding& source,
   const std::vector<std::size_t> candidates =
       candidates_of(source_spec, result.source_shards, result.target_shards, place);
 
+  result.spec = source_spec;
   std::vector<MeshAxis> replicas;
   std::vector<MeshAxis> rest;
   for (const MeshAxis& axis : source.mesh.axes()) {
@@ -144,11 +145,10 @@ IntermediateSharding find_intermediate_sharding(const PathwaysSharding& source,
     replicas.push_back({axis.name + "_intermediate_replica", axis.size / split});
     rest.push_back({axis.name + "_intermediate_split", split});
     result.replica_axes.push_back(replicas.back().name);
-    source_spec[*dim] = {rest.back().name};
+    result.spec[*dim] = {rest.back().name};
   }
   replicas.insert(replicas.end(), rest.begin(), rest.end());
   result.mesh = checked_mesh(std::move(replicas), source.mesh.devices(), place);
-  result.spec = std::move(source_spec);
   return result;
 }
 
