@@ -70,7 +70,20 @@ void raise(Staging& most, const Staging& one) {
           std::max(most.both, one.both)};
 }
 
+void check_sum(const ReshardPrediction& prediction) {
+  double sum = 0;  // of what is added up below, all of it less than this
+  for (const ReshardedGroup& group : prediction.groups) {
+    const ReshardPlan& direct = group.choice.direct;
+    const Bytes most = std::max(
+        {direct.crossing, group.choice.best().crossing, direct.source_shard, direct.target_shard});
+    sum += static_cast<double>(most.count()) * static_cast<double>(group.leaves.size());
+  }
+  if (sum < 0x1p60) return;
+  throw InputError({prediction.experiment.file, "/tree"}, "too large to add up its bytes");
+}
+
 ReshardTotals totals_of(const ReshardPrediction& prediction) {
+  check_sum(prediction);
   ReshardTotals totals;
   Staging direct_staging;
   Staging best_staging;

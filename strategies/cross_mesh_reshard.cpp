@@ -12,6 +12,8 @@
 namespace shardsim {
 namespace {
 
+constexpr double most_bytes = 0x1p58;  // on all devices: sums of a few steps stay below 2^63
+
 // The collectives on one mesh, from its end of the path to the transfer or the other way round.
 struct Half {
   Sharding intermediate;
@@ -292,10 +294,30 @@ void check(const ReshardTask& task) {
   }
 }
 
+// No payload is larger than the array with every dimension padded for both meshes, and no step
+// sends more than twice that from every device.
+void check_size(const ReshardTask& task) {
+  auto bytes = static_cast<double>(size_of(task.dtype).count());
+  for (std::size_t d = 0; d < task.shape.size(); ++d) {
+    double padded = 0;
+    for (const Sharding* sharding : {&task.source, &task.target}) {
+      const DimSharding& dim = sharding->dims[d];
+      padded = std::max(padded, static_cast<double>(shard_size(task.shape[d], dim)) *
+                                    static_cast<double>(Mesh::size_of(dim.axes)));
+    }
+    bytes *= padded;
+  }
+  const std::int64_t devices =
+      std::max(task.source_mesh.mesh.devices(), task.target_mesh.mesh.devices());
+  if (bytes * static_cast<double>(devices) <= most_bytes) return;
+  throw InputError(task.place, "an array too large to count its bytes on all devices");
+}
+
 }  // namespace
 
 ReshardChoice plan_reshard(const ReshardTask& task, const ReshardCost& cost) {
   check(task);
+  check_size(task);
   return Planner(task, cost).choose();
 }
 

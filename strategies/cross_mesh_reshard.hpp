@@ -123,8 +123,9 @@ inline constexpr std::int64_t most_reshard_devices = 8192;             // of one
 inline constexpr std::int64_t most_messages = std::int64_t{1} << 26;   // of the direct transfer
 inline constexpr std::int64_t message_budget = std::int64_t{1} << 25;  // of all other ways
 
-// Throws InputError for more devices or, sent directly, more messages than that, and for partial
-// sums or blocks. Cost: O(messages looked at + pairs * devices).
+// Throws InputError for more devices or, sent directly, more messages than that, for partial sums
+// or blocks, and for 2^58 bytes and more on all devices. Cost: O(messages looked at + pairs *
+// devices).
 [[nodiscard]] ReshardChoice plan_reshard(const ReshardTask& task, const ReshardCost& cost);
 
 }  // namespace shardsim

@@ -60,7 +60,7 @@ TEST_CASE("within a node the transfer goes over its switches, at once with the N
   const Profile profile = load_profile("dgx-h100", {});
   const auto& cluster = std::get<ClusterProfile>(profile.network);
   const double port = cluster.scale_up.bandwidth.value.count() * cluster.scale_up.efficiency.value;
-  // Trainers on 0..3, samplers on 4..7 of one node: an eighth... a quarter each, one piece.
+  // Trainers on 0..3, samplers on 4..7 of one node: a quarter each, in one piece.
   const ReshardPlan plan =
       direct(array("fsdp=4", "fsdp", "fsdp=4", "fsdp", "disjoint", "dgx-h100"));
   CHECK(plan.time.count() ==
@@ -87,8 +87,7 @@ TEST_CASE("a target mesh that begins inside a node has its collectives over the 
 }
 
 TEST_CASE("on a torus devices are chips, and messages are routed") {
-  // One wrapped ring of 16 (a 1x16 slice is not to be had): tpu-v5e 4x4, no wraparound. All stays
-  // where it is when both meshes are laid alike.
+  // A slice of 4x4 without wraparound. All stays where it is when both meshes are laid alike.
   CHECK(direct(array("fsdp=16", "fsdp", "fsdp=16", "fsdp", "shared", "tpu-v5e")).steps.empty());
   const ReshardPlan plan = direct(array("a=4,b=4", "a, b", "a=4,b=4", "b, a", "shared", "tpu-v5e"));
   const Profile profile = load_profile("tpu-v5e", {});

@@ -200,8 +200,9 @@ TEST_CASE("Pathways' documented intermediates are among the candidates", "[golde
     const Mesh mesh(axes);
     const PartitionSpec spec = read_partition_spec(source.at("spec"));
     // Divisible by every axis and product of axes.
-    const std::vector<std::int64_t> shape(spec.size(), mesh.devices());
-    const auto candidates = source_candidates(shape, to_sharding(spec, shape.size(), mesh, {}));
+    const std::size_t rank = documented->at("spec").elements().size();
+    const std::vector<std::int64_t> shape(rank, mesh.devices());
+    const auto candidates = source_candidates(shape, to_sharding(spec, rank, mesh, {}));
 
     // X_intermediate_split of size k is the major part X:(1)k.
     std::map<std::string, std::string> parts;
@@ -219,9 +220,9 @@ TEST_CASE("Pathways' documented intermediates are among the candidates", "[golde
         if (parts.count(axis) > 0) axis = parts[axis];
       }
     }
-    const Sharding sharding = normalized(to_sharding(wanted, shape.size(), mesh, {}));
+    const Sharding sharding = normalized(to_sharding(wanted, rank, mesh, {}));
     CHECK(std::find(candidates.begin(), candidates.end(), sharding) != candidates.end());
     ++checked;
   }
-  CHECK(checked > 0);
+  if (set == nullptr) CHECK(checked > 0);
 }

@@ -182,6 +182,11 @@ TEST_CASE("What is too large or no parameter is an error") {
   CHECK_THROWS_WITH(
       plan_reshard(task({8}, large, "None", fsdp8, "None", /*shared=*/false), RoundCost(8)),
       Catch::Contains("at most 8192"));
+  // 2^55 elements of 2 bytes on each of 8 devices are 2^59 bytes.
+  CHECK_THROWS_WITH(plan_reshard(task({std::int64_t{1} << 55}, fsdp8, "None", fsdp8, "None",
+                                      /*shared=*/true),
+                                 RoundCost(8)),
+                    Catch::Contains("too large"));
   ReshardTask partial = task({8}, fsdp8, "None", fsdp8, "None", /*shared=*/true);
   partial.source.partial = {fsdp8.whole(0)};
   CHECK_THROWS_WITH(plan_reshard(partial, RoundCost(8)), Catch::Contains("partial sums"));
