@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 namespace shardsim {
 
@@ -30,11 +31,15 @@ std::vector<std::int64_t> TorusRoutes::coordinates(std::int64_t device) const {
   return result;
 }
 
-void TorusRoutes::add(std::int64_t source, std::int64_t target) {
+std::int64_t TorusRoutes::chip(std::int64_t position) const {
+  const std::vector<std::int64_t> at = coordinates(position);
+  return std::inner_product(at.begin(), at.end(), strides_.begin(), std::int64_t{0});
+}
+
+void TorusRoutes::add(std::int64_t source, std::int64_t target, std::int64_t weight) {
   const std::vector<std::int64_t> from = coordinates(source);
   const std::vector<std::int64_t> to = coordinates(target);
-  std::int64_t chip = 0;
-  for (std::size_t i = 0; i < from.size(); ++i) chip += from[i] * strides_[i];
+  std::int64_t here = chip(source);
   std::int64_t hops = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const std::int64_t size = torus_.sizes[i];
@@ -47,10 +52,10 @@ void TorusRoutes::add(std::int64_t source, std::int64_t target) {
     const std::int64_t step = distance > 0 ? 1 : -1;
     std::int64_t at = from[i];
     for (std::int64_t hop = 0; hop < std::abs(distance); ++hop) {
-      const std::size_t link = (static_cast<std::size_t>(chip) * from.size() + i) * 2;
-      ++messages_[link + (step > 0 ? 0 : 1)];
+      const std::size_t link = (static_cast<std::size_t>(here) * from.size() + i) * 2;
+      messages_[link + (step > 0 ? 0 : 1)] += weight;
       const std::int64_t next = (at + step + size) % size;
-      chip += (next - at) * strides_[i];
+      here += (next - at) * strides_[i];
       at = next;
     }
   }

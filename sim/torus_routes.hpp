@@ -19,10 +19,13 @@ class TorusRoutes {
  public:
   explicit TorusRoutes(const Placement& placement);
 
-  // One message between two positions of the mesh; none when they are the same.
-  void add(std::int64_t source, std::int64_t target);
+  // One message between two positions of the mesh; none when they are the same. Messages of
+  // different sizes count by their weight.
+  void add(std::int64_t source, std::int64_t target, std::int64_t weight = 1);
+  // The number of the chip at a position of the mesh: x + size of x * (y + size of y * z).
+  [[nodiscard]] std::int64_t chip(std::int64_t position) const;
 
-  [[nodiscard]] std::int64_t busiest() const;  // messages on the most loaded link
+  [[nodiscard]] std::int64_t busiest() const;  // weight of the messages on the most loaded link
   [[nodiscard]] std::int64_t longest() const { return longest_; }  // hops
   [[nodiscard]] std::vector<int> dimensions() const;               // that carry any message
 

@@ -54,6 +54,7 @@ int run_command(const Words& words);
 int compare_command(const Words& words);
 int plan_command(const Words& words);
 int specs_command(const Words& words);
+int reshard_command(const Words& words);
 int profiles_command(const Words& words);
 
 }  // namespace shardsim

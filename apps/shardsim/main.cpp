@@ -25,6 +25,8 @@ constexpr std::array commands{
     Command{"compare", "several experiments side by side; the best and why", compare_command},
     Command{"plan", "what every device does in one step", plan_command},
     Command{"specs", "the sharding of every parameter", specs_command},
+    Command{"reshard", "from one mesh and sharding to another: steps, time, memory",
+            reshard_command},
     Command{"profiles", "hardware profiles: list, show, check", profiles_command},
 };
 

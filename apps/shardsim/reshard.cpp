@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+#include "command.hpp"
+#include "output.hpp"
+#include "reshard_report.hpp"
+
+namespace shardsim {
+namespace {
+
+namespace po = boost::program_options;
+
+const Manual manual = {
+    "reshard [FILE] [OPTION...]",
+    "From one sharding and mesh to another: what it takes directly, every device fetching its own\n"
+    "shard, and by way of an intermediate sharding, in bytes, time and memory; which is better "
+    "and\n"
+    "what pathways' find_intermediate_sharding says. A FILE can hold a whole parameter tree; "
+    "flags\n"
+    "replace what it says.",
+    {"shardsim reshard --shape 4096x14336 --dtype bf16 --machine dgx-h100 --devices disjoint \\\n"
+     "               --from-mesh fsdp=8,tp=1 --from 'fsdp, tp' --to-mesh dp=2,tp=4 --to 'None, tp'",
+     "shardsim reshard --shape 8192x8192 --machine tpu-v5e --devices shared \\\n"
+     "               --from-mesh fsdp=16 --from fsdp --to-mesh fsdp=4,tp=4 --to 'fsdp, tp'",
+     "shardsim reshard examples/reshard/trainer-to-sampler.json",
+     "shardsim reshard examples/reshard/trainer-to-sampler.json --format json -o reshard.json"}};
+
+struct Flag {
+  const char* name;
+  const char* pointer;  // in the document
+  const char* value;
+  const char* help;
+};
+
+constexpr std::array flags{
+    Flag{"shape", "/shape", "SHAPE", "of the array: 4096x14336"},
+    Flag{"dtype", "/dtype", "DTYPE", "of the array; bf16"},
+    Flag{"from-mesh", "/from/mesh", "MESH", "axes and sizes: fsdp=8,tp=1"},
+    Flag{"from", "/from/spec", "SPEC", "PartitionSpec on it: 'fsdp, tp'"},
+    Flag{"to-mesh", "/to/mesh", "MESH", "the mesh to go to"},
+    Flag{"to", "/to/spec", "SPEC", "PartitionSpec on that one: 'None, (dp, tp)'"},
+    Flag{"devices", "/devices", "WHICH",
+         "disjoint: the target's devices follow the source's; shared: they are the same"},
+    Flag{"machine", "/machine", "NAME", "hardware profile, or a path to one"},
+    Flag{"topology", "/topology", "SHAPE", "slice of a torus: 4x4x4"},
+};
+
+void apply_flags(const Given& given, const std::string& file, Json& document) {
+  for (const Flag& flag : flags) {
+    const Words values = given.all(flag.name);
+    if (values.empty()) continue;
+    if (values.size() > 1) throw UsageError(fmt::format("--{} is given twice", flag.name));
+    std::string value = values[0];
+    const bool is_path =
+        flag.name == std::string("machine") && std::filesystem::path(value).extension() == ".json";
+    // A path on the command line is relative to where the user is, one in a file to the file.
+    if (is_path) {
+      const auto directory = std::filesystem::absolute(file).parent_path();
+      value = std::filesystem::absolute(value).lexically_relative(directory).string();
+    }
+    try {
+      document[Json::json_pointer(flag.pointer)] = value;
+    } catch (const Json::exception&) {
+      throw InputError({file, ""}, fmt::format("--{} has no place in it", flag.name));
+    }
+  }
+}
+
+ReshardExperiment read_given(const Given& given) {
+  const Words files = given.all("operand");
+  if (files.size() > 1) throw UsageError("one file at a time");
+  const std::string file = files.empty() ? "command line" : files[0];
+  Json document = files.empty() ? Json::object() : load_json(file);
+  apply_flags(given, file, document);
+  if (document.empty())
+    throw UsageError("nothing to reshard: name a file, or give --shape and so on");
+  if (files.empty()) document["name"] = "array";
+  return read_reshard(document, file);
+}
+
+}  // namespace
+
+int reshard_command(const Words& words) {
+  const std::vector<std::string> formats = {"text", "json", "csv"};
+  po::options_description options("Options");
+  for (const Flag& flag : flags) {
+    options.add_options()(flag.name, po::value<std::string>()->value_name(flag.value), flag.help);
+  }
+  add_output_options(options, formats);
+  const std::optional<Given> answered = parse_or_help(words, options, manual);
+  if (!answered) return exit_done;
+  const Given& given = *answered;
+  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
+  const ReshardPrediction prediction = predict_reshard(read_given(given));
+  write(outputs, [&](const std::string& format) {
+    if (format == "json") return reshard_json(prediction);
+    return format == "csv" ? reshard_csv(prediction) : reshard_text(prediction);
+  });
+  return exit_done;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,196 @@
+#include "experiments/machine_reshard_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/torus_routes.hpp"
+
+namespace shardsim {
+namespace {
+
+bool is_torus(const Profile& profile) {
+  return std::holds_alternative<TorusProfile>(profile.network);
+}
+
+// As many devices of a cluster as there are, whether or not they could be bought alone.
+Machine part_of_cluster(const Profile& profile, std::int64_t devices) {
+  const auto& cluster = std::get<ClusterProfile>(profile.network);
+  return {profile, devices, ceil_div(devices, cluster.devices_per_node.value), std::nullopt};
+}
+
+Machine machine_for(const Profile& profile, const Mesh& mesh, const ReshardMeshes& meshes,
+                    const std::optional<std::string>& topology, const Place& place) {
+  if (!is_torus(profile)) {
+    if (topology) throw InputError(place, fmt::format("{} is no torus: no topology", profile.name));
+    return part_of_cluster(profile, mesh.devices());
+  }
+  if (!meshes.shared) {
+    throw InputError(place, fmt::format("{} is a torus: its profile says nothing of the network "
+                                        "between slices, so the devices must be shared",
+                                        profile.name));
+  }
+  if (meshes.source.devices() != meshes.target.devices()) {
+    throw InputError(place,
+                     fmt::format("{} is a torus: meshes of {} and {} devices do not lie on "
+                                 "the same slice",
+                                 profile.name, meshes.source.devices(), meshes.target.devices()));
+  }
+  return make_machine(profile, mesh.devices(), topology, place);
+}
+
+// Positions are ids: on a torus the chip's number, in which x varies fastest.
+Placement placement_of_all(const Machine& source, const ReshardMeshes& meshes) {
+  if (!source.torus) {
+    const std::int64_t devices = meshes.shared
+                                     ? std::max(meshes.source.devices(), meshes.target.devices())
+                                     : meshes.source.devices() + meshes.target.devices();
+    return {Mesh({{"device", devices}}), part_of_cluster(source.profile, devices)};
+  }
+  std::vector<MeshAxis> axes;
+  std::vector<std::vector<TorusSpan>> spans;
+  for (std::size_t i = source.torus->sizes.size(); i-- > 0;) {
+    const std::int64_t size = source.torus->sizes[i];
+    axes.push_back({std::string(1, "xyz"[i]), size});
+    spans.emplace_back();
+    if (size > 1) spans.back().push_back({static_cast<int>(i), size, 1});
+  }
+  return {Mesh(std::move(axes)), source, std::move(spans)};
+}
+
+DeviceMesh devices_of(const Placement& placement, std::int64_t first) {
+  DeviceMesh result = numbered(placement.mesh(), first);
+  if (!placement.machine().torus) return result;
+  const TorusRoutes routes(placement);
+  for (std::int64_t& device : result.devices) device = routes.chip(device);
+  return result;
+}
+
+Seconds time_of(std::int64_t bytes, const LinkProfile& link) {
+  return Bytes(bytes) / Bandwidth(link.bandwidth.value.count() * link.efficiency.value);
+}
+
+class ClusterMeter final : public TransferMeter {
+ public:
+  ClusterMeter(const Profile& profile, std::int64_t devices)
+      : profile_(profile),
+        cluster_(std::get<ClusterProfile>(profile.network)),
+        devices_(static_cast<std::size_t>(devices)) {}
+
+  void add(const Message& message) override {
+    if (message.source == message.target) return;
+    moves_ = true;
+    const std::int64_t per_node = cluster_.devices_per_node.value;
+    const std::size_t level = message.source / per_node == message.target / per_node ? 0 : 2;
+    count(devices_[static_cast<std::size_t>(message.source)][level], message);
+    count(devices_[static_cast<std::size_t>(message.target)][level + 1], message);
+  }
+
+  [[nodiscard]] Seconds time() const override {
+    if (!moves_) return Seconds{0};
+    Seconds latency{0};
+    Seconds transfer{0};
+    for (const Ports& ports : devices_) {
+      for (const std::size_t direction : {0U, 1U}) {
+        const Port& inside = ports[direction];
+        const Port& across = ports[direction + 2];
+        latency = std::max(
+            latency, cluster_.scale_up.latency.value * static_cast<double>(inside.messages) +
+                         cluster_.scale_out.latency.value * static_cast<double>(across.messages));
+        transfer = std::max({transfer, time_of(inside.bytes, cluster_.scale_up),
+                             time_of(across.bytes, cluster_.scale_out)});
+      }
+    }
+    return profile_.collective_launch.value + latency + transfer;
+  }
+
+ private:
+  struct Port {
+    std::int64_t bytes = 0;
+    std::int64_t messages = 0;
+  };
+  using Ports = std::array<Port, 4>;  // into the node: out, in; NIC: out, in
+
+  static void count(Port& port, const Message& message) {
+    port.bytes += message.bytes.count();
+    ++port.messages;
+  }
+
+  const Profile& profile_;
+  const ClusterProfile& cluster_;
+  std::vector<Ports> devices_;
+  bool moves_ = false;
+};
+
+class TorusMeter final : public TransferMeter {
+ public:
+  explicit TorusMeter(const Placement& chips) : profile_(chips.machine().profile), routes_(chips) {}
+
+  void add(const Message& message) override {
+    routes_.add(message.source, message.target, message.bytes.count());
+  }
+
+  [[nodiscard]] Seconds time() const override {
+    if (routes_.longest() == 0) return Seconds{0};
+    const LinkProfile& link = std::get<TorusProfile>(profile_.network).link;
+    return profile_.collective_launch.value +
+           link.latency.value * static_cast<double>(routes_.longest()) +
+           time_of(routes_.busiest(), link);
+  }
+
+ private:
+  const Profile& profile_;
+  TorusRoutes routes_;
+};
+
+}  // namespace
+
+MachineReshardCost::MachineReshardCost(const Profile& profile, const ReshardMeshes& meshes,
+                                       const std::optional<std::string>& topology,
+                                       const Place& place)
+    : profile_(profile),
+      source_placement_(meshes.source,
+                        machine_for(profile, meshes.source, meshes, topology, place)),
+      target_placement_(meshes.target,
+                        machine_for(profile, meshes.target, meshes, topology, place)),
+      all_(placement_of_all(source_placement_.machine(), meshes)) {
+  source_ = devices_of(source_placement_, 0);
+  target_ = devices_of(target_placement_, meshes.shared ? 0 : meshes.source.devices());
+}
+
+std::int64_t MachineReshardCost::domain(std::int64_t device) const {
+  if (is_torus(profile_)) return 0;
+  return device / std::get<ClusterProfile>(profile_.network).devices_per_node.value;
+}
+
+std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
+                                                      const Collective& collective) const {
+  const bool of_source = part == ReshardPart::source;
+  const Placement& placement = of_source ? source_placement_ : target_placement_;
+  if (is_torus(profile_)) {
+    try {
+      return collective_cost(placement, collective).total();
+    } catch (const InputError&) {
+      return std::nullopt;  // the part of an axis cuts a dimension where it cannot be cut
+    }
+  }
+  const std::int64_t first = (of_source ? source_ : target_).devices[0];
+  const std::int64_t per_node = std::get<ClusterProfile>(profile_.network).devices_per_node.value;
+  if (first % per_node == 0) return collective_cost(placement, collective).total();
+  // The mesh begins in the middle of a node: groups by id see the nodes as they are.
+  Collective listed = collective;
+  listed.groups = placement.mesh().groups(collective.axes);
+  listed.axes.clear();
+  for (auto& group : listed.groups) {
+    for (std::int64_t& device : group) device += first;
+  }
+  return collective_cost(all_, listed).total();
+}
+
+std::unique_ptr<TransferMeter> MachineReshardCost::transfer() const {
+  if (is_torus(profile_)) return std::make_unique<TorusMeter>(all_);
+  return std::make_unique<ClusterMeter>(profile_, all_.mesh().devices());
+}
+
+}  // namespace shardsim

@@ -1,0 +1,97 @@
+// A reshard: an array, or the parameters of a model, from one mesh and sharding to another.
+//
+//   { "shape": [4096, 14336], "dtype": "bf16",
+//     "from": {"mesh": {"fsdp": 8}, "spec": ["fsdp", null]},
+//     "to": {"mesh": {"dp": 2, "tp": 4}, "spec": [null, "tp"]},
+//     "devices": "disjoint", "machine": "dgx-h100" }
+//
+// What may be left out, and what it means then:
+//   dtype     "bf16"; a tree's leaves have their own
+//   devices   "disjoint": the target's devices follow the source's (a trainer and a sampler); or
+//             "shared": both meshes are made of the same devices from 0 on (elastic restart)
+//   topology  the most cubic slice of a torus
+//   name      the file's stem
+// A shape may be written "4096x14336", a mesh "dp=2,tp=4", a spec "None, tp".
+//
+// In place of "shape" and "dtype" a "tree": the path of a shardsim/parameter-tree/1 document,
+// relative to the file, or the document itself. Each end then has, in place of "spec", one of
+//   "specs": [{"pattern": "(wi|q)/kernel", "spec": ["fsdp", "tp"]}, ...]   first found in the name
+//   "specs": {"params/wi/kernel": ["fsdp", "tp"], ...}   every leaf by its name
+//   "specs": "recorded"                                   what the tree says; "mesh" then as well
+//   "strategy": {"name": ..., ...}                        a rule system (rules/rule_system.hpp)
+// A leaf that has no spec by these is an error: [{..., {"pattern": "", "spec": []}] catches all.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/machine_reshard_cost.hpp"
+#include "strategies/partition_spec.hpp"
+#include "strategies/rules/pathways.hpp"
+#include "workloads/parameter_tree.hpp"
+
+namespace shardsim {
+
+struct ReshardEnd {
+  Mesh mesh;
+  std::vector<PartitionSpec> specs;  // as ReshardExperiment::arrays
+};
+
+struct ReshardExperiment {
+  std::string name;
+  std::string file;
+  ParameterTree arrays;  // one leaf, called "array", for a shape
+  ReshardEnd source;
+  ReshardEnd target;
+  bool shared = false;
+  std::string machine;
+  std::optional<std::string> topology;
+  Place machine_place;
+};
+
+// Throws InputError.
+[[nodiscard]] ReshardExperiment read_reshard(const Json& document, const std::string& file);
+
+// What pathways' find_intermediate_sharding answers: an intermediate, or why there is none.
+struct PathwaysAnswer {
+  std::optional<IntermediateSharding> intermediate;
+  std::string error_type;
+  std::string reason;
+};
+
+// Leaves that are alike in shape, dtype and specs.
+struct ReshardedGroup {
+  std::vector<std::size_t> leaves;  // indices, ascending
+  ReshardChoice choice;
+  PathwaysAnswer pathways;
+};
+
+// All leaves one after the other. The source's shards stay; the target's stay once they are made.
+struct ReshardTotals {
+  Bytes bytes{0};  // one copy of every array
+  Seconds direct_time{0};
+  Seconds time{0};
+  Bytes direct_crossing{0};
+  Bytes crossing{0};
+  Bytes source_shard{0};  // on one device
+  Bytes target_shard{0};
+  Bytes direct_peak{0};  // on the fullest device
+  Bytes peak{0};
+};
+
+struct ReshardPrediction {
+  ReshardExperiment experiment;
+  std::vector<ReshardedGroup> groups;  // by their first leaf
+  ReshardTotals totals;
+};
+
+[[nodiscard]] ReshardPrediction predict_reshard(const ReshardExperiment& experiment);
+
+// "direct: 0.33 ms against 0.41 ms by way of [dp, tp]", "the target lies as the source does".
+[[nodiscard]] std::string why(const ReshardExperiment& experiment, const ReshardChoice& choice);
+// "[dp, tp] on the target", for a plan that is not direct.
+[[nodiscard]] std::string way(const ReshardExperiment& experiment, const ReshardPlan& plan,
+                              const ReshardPlan& direct);
+
+}  // namespace shardsim
