@@ -67,6 +67,30 @@ TEST_CASE("tpu-v5p has Google's figures") {
   CHECK(torus.link.bandwidth.value.count() == Approx(0.9 * 1200e9 / 6 / 2));
 }
 
+// docs.cloud.google.com/tpu/docs/v6e: 918 TFLOP/s bf16, 1638 GB/s, ICI 800 GB/s bidirectional over
+// 4 links; jax-ml/scaling-book: 90 GB/s a link effective.
+TEST_CASE("tpu-v6e has Google's figures") {
+  const Profile profile = shipped("tpu-v6e");
+  CHECK(profile.device.peak.at(DType::bf16).value == FlopRate(918e12));
+  CHECK(profile.device.memory_bandwidth.value == Bandwidth(1638e9));
+  const auto& torus = std::get<TorusProfile>(profile.network);
+  CHECK(torus.dimensions == 2);
+  CHECK(torus.link.bandwidth.value.count() == Approx(0.9 * 800e9 / 4 / 2));
+}
+
+// docs.cloud.google.com/tpu/docs/v4: 275 TFLOP/s bf16 and int8, 32 GiB at 1200 GB/s; 1.1 PB/s of
+// all-reduce in a Pod of 4096 chips with 6 links each, 45 GB/s a link (jax-ml/scaling-book).
+TEST_CASE("tpu-v4 has Google's figures") {
+  const Profile profile = shipped("tpu-v4");
+  CHECK(profile.device.peak.at(DType::bf16).value == FlopRate(275e12));
+  CHECK(profile.device.peak.at(DType::i8).value == FlopRate(275e12));
+  CHECK(profile.device.memory_bandwidth.value == Bandwidth(1200e9));
+  CHECK(profile.device.memory_capacity.value == Bytes(32 * GiB));
+  const auto& torus = std::get<TorusProfile>(profile.network);
+  CHECK(torus.dimensions == 3);
+  CHECK(torus.link.bandwidth.value.count() == Approx(1.1e15 / 4096 / 6).epsilon(0.01));
+}
+
 // What CUDA shows of 80 GB parts is more than 80e9 bytes and less than 80 GiB.
 TEST_CASE("GPU capacity is what CUDA shows") {
   for (const char* name : {"dgx-h100", "dgx-a100"}) {

@@ -8,26 +8,27 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/pattern.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim::test {
 namespace {
 
-constexpr double tolerance = 1e-6;
-
 // Where `actual` lacks something that `expected` holds; empty when it does not.
-std::string difference(const Json& expected, const Json& actual, const std::string& at) {
+std::string difference(const Json& expected, const Json& actual, double tolerance,
+                       const std::string& at) {
   if (expected.is_object() && actual.is_object()) {
     for (const auto& [key, value] : expected.items()) {
       if (!actual.contains(key)) return fmt::format("{}/{} is missing", at, key);
-      const std::string inner = difference(value, actual[key], at + "/" + key);
+      const std::string inner = difference(value, actual[key], tolerance, at + "/" + key);
       if (!inner.empty()) return inner;
     }
     return "";
   }
   if (expected.is_array() && actual.is_array() && expected.size() == actual.size()) {
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const std::string inner = difference(expected[i], actual[i], fmt::format("{}/{}", at, i));
+      const std::string inner =
+          difference(expected[i], actual[i], tolerance, fmt::format("{}/{}", at, i));
       if (!inner.empty()) return inner;
     }
     return "";
@@ -56,12 +57,12 @@ std::string size_difference(const Json& expected, const Json& actual, const std:
 }  // namespace
 
 void GoldenFunctions::add(const std::string& name, GoldenFunction function,
-                          const std::set<std::string>& prose) {
-  rows_[name] = {std::move(function), prose, /*whole_case=*/false};
+                          const std::set<std::string>& prose, double tolerance) {
+  rows_[name] = {std::move(function), prose, tolerance, /*whole_case=*/false};
 }
 
 void GoldenFunctions::add_for_case(const std::string& name, GoldenFunction function) {
-  rows_[name] = {std::move(function), {}, /*whole_case=*/true};
+  rows_[name] = {std::move(function), {}, default_tolerance, /*whole_case=*/true};
 }
 
 std::string GoldenFunctions::compare(const JsonReader& test_case, const std::string& function,
@@ -80,6 +81,9 @@ std::string GoldenFunctions::compare(const JsonReader& test_case, const std::str
     const bool same = error.type().substr(error.type().rfind('.') + 1) == type;
     return same || error.type() == type ? ""
                                         : fmt::format("expected {}, actual {}", type, error.what());
+  } catch (const PatternError& error) {
+    return wants_error && expected["type"] == "error" ? ""
+                                                      : fmt::format("refused: {}", error.what());
   } catch (const std::exception& error) {
     return fmt::format("failed: {}", error.what());
   }
@@ -87,7 +91,7 @@ std::string GoldenFunctions::compare(const JsonReader& test_case, const std::str
   for (const std::string& key : row->second.prose) {
     if (expected.is_object()) expected.erase(key);
   }
-  const std::string found = difference(expected, actual, "");
+  const std::string found = difference(expected, actual, row->second.tolerance, "");
   return found.empty() ? size_difference(expected, actual, "") : found;
 }
 
@@ -117,8 +121,9 @@ std::vector<std::string> golden_files(const std::string& name) {
   return files;
 }
 
-int run_golden_folder(const std::string& name, const GoldenFunctions& functions) {
-  int all_failed = 0;
+std::vector<std::string> run_golden_folder(const std::string& name,
+                                           const GoldenFunctions& functions) {
+  std::vector<std::string> all_failed;
   for (const std::string& file : golden_files(name)) {
     const Json document = load_json(file);
     const JsonReader reader(document, {file, ""});
@@ -128,12 +133,12 @@ int run_golden_folder(const std::string& name, const GoldenFunctions& functions)
     for (const JsonReader& test_case : reader.at("cases").elements()) {
       const std::string why = functions.failure(test_case);
       ++(why.empty() ? passed : failed);
+      if (!why.empty()) all_failed.push_back(test_case.at("name").string());
       if (!why.empty()) report += fmt::format("  {}: {}\n", test_case.at("name").string(), why);
     }
     std::cout << std::filesystem::path(file).filename().string() << ": " << passed << " passed, "
               << failed << " failed\n"
               << report;
-    all_failed += failed;
   }
   return all_failed;
 }

@@ -4,8 +4,9 @@
 //               "expected": {...}, or "error": {"type": "KeyError", ...}, "source": ...}]}
 //
 // A function answers what "expected" holds, or throws a RuleError whose type is that of "error".
-// Every key of "expected" must be there and equal; numbers that are no integers to 1e-6. A case may
-// hold more than one truth: "corrected" beside "expected" is answered by "<function>/corrected".
+// Every key of "expected" must be there and equal; numbers that are no integers to a relative
+// tolerance. A case may hold more than one truth: "corrected" beside "expected" is answered by
+// "<function>/corrected".
 #pragma once
 
 #include <functional>
@@ -20,13 +21,15 @@
 
 namespace shardsim::test {
 
+inline constexpr double default_tolerance = 1e-6;
+
 using GoldenFunction = std::function<Json(const JsonReader& input)>;
 
 class GoldenFunctions {
  public:
   // `prose`: keys of "expected" that are words for people and are not compared.
   void add(const std::string& name, GoldenFunction function,
-           const std::set<std::string>& prose = {});
+           const std::set<std::string>& prose = {}, double tolerance = default_tolerance);
   // A function that is given the whole case, its name and source included.
   void add_for_case(const std::string& name, GoldenFunction function);
   // Why the case fails; empty when it passes.
@@ -36,6 +39,7 @@ class GoldenFunctions {
   struct Row {
     GoldenFunction function;
     std::set<std::string> prose;
+    double tolerance = default_tolerance;
     bool whole_case = false;
   };
   [[nodiscard]] std::string compare(const JsonReader& test_case, const std::string& function,
@@ -44,8 +48,9 @@ class GoldenFunctions {
 };
 
 // Runs every file of the golden folder `name` and prints "FILE: N passed, M failed". Answers the
-// number of failed cases.
-[[nodiscard]] int run_golden_folder(const std::string& name, const GoldenFunctions& functions);
+// names of the failed cases.
+[[nodiscard]] std::vector<std::string> run_golden_folder(const std::string& name,
+                                                         const GoldenFunctions& functions);
 // The folder, with SHARDSIM_GOLDEN_DIR in place of the repository's where it is set; its *.json in
 // order of their names; empty, and said so, when it is not there.
 [[nodiscard]] std::vector<std::string> golden_files(const std::string& name);

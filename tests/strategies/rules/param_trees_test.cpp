@@ -28,8 +28,7 @@ const std::string pax_rules = R"({"name": "praxis",
     ["softmax/logits_ffn/linear/w$", ["data", "mdl"]],
     ["position_emb/emb_var$", ["data", "mdl"]]]})";
 const std::string pax_repeated = R"([["/repeat/sub/x_layers_0/", [-1]]])";
-const std::string pax_pipelined =
-    R"([["/pipeline/body/repeat/sub/x_layers_0/", ["stage", -1]]])";
+const std::string pax_pipelined = R"([["/pipeline/body/repeat/sub/x_layers_0/", ["stage", -1]]])";
 
 // The strategy object that stands for the rules of a file.
 Json strategy_of(const Json& document) {
