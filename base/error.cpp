@@ -43,7 +43,9 @@ std::string closest(std::string_view word, const std::vector<std::string>& candi
   std::size_t best_distance = near_enough + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
+    const bool completes =
+        distance == best_distance && candidate.starts_with(word) && !best.starts_with(word);
+    if ((distance < best_distance || completes) && distance < candidate.size()) {
       best = candidate;
       best_distance = distance;
     }

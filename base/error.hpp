@@ -28,7 +28,7 @@ class CannotRunError : public std::runtime_error {
 };
 
 // The candidate nearest to `word` in edit distance, or "" when none is near enough to be meant.
-// Ties go to the candidate listed first.
+// Ties go to the candidate that begins with the word, then to the one listed first.
 [[nodiscard]] std::string closest(std::string_view word,
                                   const std::vector<std::string>& candidates);
 

@@ -16,8 +16,8 @@ const Manual manual = {
     "In\n"
     "place of a model an experiment may name a parameter tree: {\"workload\": {\"tree\": FILE}}.",
     {"shardsim specs examples/rules.json",
-     "shardsim specs examples/vit-b16-fsdp8.json -o specs.html",
-     "shardsim specs examples/vit-b16-fsdp8.json --picture 'head/kernel'",
+     "shardsim specs examples/paligemma2-28b-fsdp256.json -o specs.html",
+     "shardsim specs examples/gpt3-175b-pax-1536.json --picture softmax",
      "shardsim specs examples/llama-3.1-8b-8xh100.json --name fsdp+tp --format csv",
      "shardsim specs --model gpt2 --batch 8 --sequence 1024 --mesh fsdp=4 --strategy fsdp"}};
 
