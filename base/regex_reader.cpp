@@ -55,6 +55,10 @@ std::vector<char32_t> decode(std::string_view text) {
 
 }  // namespace
 
+bool RegexToken::is_any_of(std::u32string_view characters) const {
+  return !escaped && characters.find(c) != std::u32string_view::npos;
+}
+
 bool RegexToken::is_category() const {
   return escaped && (c == 'd' || c == 'D' || c == 's' || c == 'S' || c == 'w' || c == 'W');
 }
@@ -220,7 +224,7 @@ bool RegexReader::bounds(std::int64_t& min, std::int64_t& max) {
   return true;
 }
 
-void RegexReader::add_flag(RegexToken letter, bool on, RegexFlags& flags) {
+void RegexReader::add_flag(RegexToken letter, bool on, RegexFlags& flags) const {
   if (letter == 'i') {
     flags.ignore_case = on;
   } else if (letter == 'm') {
@@ -237,7 +241,7 @@ void RegexReader::add_flag(RegexToken letter, bool on, RegexFlags& flags) {
 bool RegexReader::flags(RegexToken letter, RegexFlags& flags) {
   std::u32string on;
   if (letter == ')') fail("unknown extension (?)");
-  for (; letter != '-' && letter != ':' && letter != ')'; letter = take_or_fail()) {
+  for (; !letter.is_any_of(U"-:)"); letter = take_or_fail()) {
     add_flag(letter, /*on=*/true, flags);
     on += letter.c;
   }

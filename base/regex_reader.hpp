@@ -19,6 +19,8 @@ struct RegexToken {
   friend bool operator==(const RegexToken& token, char32_t c) {
     return !token.escaped && token.c == c;
   }
+  // Unescaped, and one of these.
+  [[nodiscard]] bool is_any_of(std::u32string_view characters) const;
   [[nodiscard]] bool is_category() const;  // \d and its like
 };
 
@@ -59,7 +61,7 @@ class RegexReader {
   // A token between brackets, an escape with all of its digits. `start`: where the set opened.
   RegexToken take_in_set(std::size_t start);
   char32_t digits(int base, int count, int least, char32_t value);
-  void add_flag(RegexToken letter, bool on, RegexFlags& flags);
+  void add_flag(RegexToken letter, bool on, RegexFlags& flags) const;
 
   std::vector<char32_t> text_;
   std::size_t next_ = 0;

@@ -145,12 +145,12 @@ class Translator {
   Sequence parse_sequence(RegexFlags& flags, bool at_start) {
     Sequence items;
     while (const auto token = reader_.peek()) {
-      if (*token == '|' || *token == ')') break;
+      if (token->is_any_of(U"|)")) break;
       reader_.take();
       if (flags.verbose && skip_layout(*token)) continue;
       if (token->escaped) {
         items.push_back(parse_escape(*token, flags));
-      } else if (*token == '*' || *token == '+' || *token == '?' || *token == '{') {
+      } else if (token->is_any_of(U"*+?{")) {
         parse_repeat(*token, flags, items);
       } else if (*token == '(') {
         parse_group(flags, at_start && items.empty(), items);
@@ -294,14 +294,14 @@ class Translator {
       return items.push_back(reference(group_named(reader_.until(')')), flags));
     }
     if (kind == '#') return reader_.skip_comment();
-    if (kind == '=' || kind == '!') return items.push_back(lookaround(kind.c, "", flags));
+    if (kind.is_any_of(U"=!")) return items.push_back(lookaround(kind.c, "", flags));
     if (kind == '<') {
       const RegexToken sign = reader_.take_or_fail();
-      if (sign != '=' && sign != '!') reader_.fail("unknown extension after (?<");
+      if (!sign.is_any_of(U"=!")) reader_.fail("unknown extension after (?<");
       return items.push_back(lookaround(sign.c, "<", flags));
     }
     if (kind == '(') return items.push_back(conditional(flags));
-    if (kind == ':' || kind == '>') {
+    if (kind.is_any_of(U":>")) {
       return items.push_back(group(kind == ':' ? "(?:" : "(?>", flags));
     }
     RegexFlags inner = flags;

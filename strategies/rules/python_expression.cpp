@@ -64,7 +64,7 @@ class Parser {
 
   // -- operators ----------------------------------------------------------------------------------
 
-  static PythonExpression other(PythonExpression part = {}) {
+  static PythonExpression other(const PythonExpression& part = {}) {
     static_cast<void>(part);
     return {};
   }
@@ -186,7 +186,7 @@ class Parser {
     while (!accept(")")) {
       if (accept("**")) {
         has_mapping = true;
-        call.keywords.emplace_back("", expression());
+        call.keywords.push_back({"", expression()});
       } else if (accept("*")) {
         if (has_mapping) fail("an unpacked argument after an unpacked mapping");
         call.children.push_back(other(expression()));
@@ -194,7 +194,7 @@ class Parser {
         const std::string key = name();
         expect("=");
         has_keyword = true;
-        call.keywords.emplace_back(key, expression());
+        call.keywords.push_back({key, expression()});
       } else {
         if (has_keyword || has_mapping) fail("a positional argument after a keyword");
         const bool is_first = call.children.size() == 1;

@@ -6,13 +6,14 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "strategies/rules/python_lexer.hpp"
 
 namespace shardsim {
+
+struct PythonKeyword;
 
 struct PythonExpression {
   enum class Kind : std::uint8_t {
@@ -33,7 +34,12 @@ struct PythonExpression {
   std::string text;
   PythonValue value;
   std::vector<PythonExpression> children;
-  std::vector<std::pair<std::string, PythonExpression>> keywords;  // "" is `**mapping`
+  std::vector<PythonKeyword> keywords;
+};
+
+struct PythonKeyword {
+  std::string name;  // "" is `**mapping`
+  PythonExpression value;
 };
 
 // What ast.parse(text, mode="eval") reads. Throws RuleError as read_python_tokens does.

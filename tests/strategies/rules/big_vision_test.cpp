@@ -14,9 +14,11 @@ namespace {
 
 const Mesh mesh({{"data", 4}, {"model", 2}});
 
-ParameterTree tree_of(std::vector<std::pair<std::string, std::vector<std::int64_t>>> leaves) {
+using Leaves = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+
+ParameterTree tree_of(const Leaves& leaves) {
   ParameterTree tree;
-  for (auto& [name, shape] : leaves) {
+  for (const auto& [name, shape] : leaves) {
     ParameterLeaf leaf;
     leaf.name = name;
     leaf.shape = shape;
