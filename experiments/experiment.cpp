@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "experiments/read_mesh.hpp"
+#include "plan/read_mesh.hpp"
 
 namespace shardsim {
 namespace {

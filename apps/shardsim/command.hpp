@@ -55,5 +55,6 @@ int compare_command(const Words& words);
 int plan_command(const Words& words);
 int specs_command(const Words& words);
 int profiles_command(const Words& words);
+int import_command(const Words& words);
 
 }  // namespace shardsim

@@ -26,6 +26,7 @@ constexpr std::array commands{
     Command{"plan", "what every device does in one step", plan_command},
     Command{"specs", "the sharding of every parameter", specs_command},
     Command{"profiles", "hardware profiles: list, show, check", profiles_command},
+    Command{"import", "a model of others as a parameter tree", import_command},
 };
 
 std::string help() {
