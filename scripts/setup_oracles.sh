@@ -8,8 +8,8 @@
 #                                       when it is missing or older than requirements.txt
 #
 # The environment lies in ~/.cache/shardsim/oracles, for all checkouts, or in $SHARDSIM_ORACLES.
-# It takes 7 GB: PyPI's torch for Linux brings CUDA along. Where PyTorch's own index of CPU builds
-# can be reached, name it in PIP_EXTRA_INDEX_URL and ask for torch==2.15.0+cpu: 1 GB.
+# It takes 6 GB: PyPI's torch for Linux brings CUDA along. Where PyTorch's own index of CPU builds can
+# be reached, PIP_EXTRA_INDEX_URL with its address makes pip take the CPU build instead.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -32,7 +32,8 @@ Header read_header(const std::string& path) {
   const Place place{path, ""};
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw InputError(place, fmt::format("cannot be read: {}", std::strerror(errno)));
-  const std::uint64_t size = stream.seekg(0, std::ios::end) ? std::uint64_t(stream.tellg()) : 0;
+  const std::uint64_t size =
+      stream.seekg(0, std::ios::end) ? static_cast<std::uint64_t>(stream.tellg()) : 0;
   std::array<char, 8> prefix{};
   if (!stream.seekg(0) || !stream.read(prefix.data(), prefix.size())) {
     throw InputError(place,
