@@ -60,6 +60,9 @@ class JsonReader {
   Place place_;
 };
 
+// Adds a member whose key the object lacks, in constant time: operator[] searches all its keys.
+void append_member(Json& object, std::string key, Json value);
+
 // Parses text; a syntax error is an InputError with line and column. So is a key given twice in an
 // object, and nesting of more than 100 levels.
 [[nodiscard]] Json parse_json(std::string_view text, const std::string& file);

@@ -7,7 +7,8 @@
 #include <map>
 #include <set>
 
-#include "experiments/read_mesh.hpp"
+#include "plan/read_mesh.hpp"
+#include "strategies/placed_tree.hpp"
 
 namespace shardsim {
 namespace {
@@ -191,6 +192,24 @@ std::string stem_of(const std::filesystem::path& path) {
   return Json::parse(stem.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
+// What a parameter tree says of mesh and specs, as the sections that the experiment leaves out.
+Json recorded_placement(const Sections& sections, const Experiment& experiment) {
+  Json recorded = Json::object();
+  if (experiment.tree.empty() || (sections.find("mesh") && sections.find("strategy")))
+    return recorded;
+  const std::filesystem::path path =
+      std::filesystem::path(experiment.directory) / experiment.tree;
+  const PlacedTree placed = read_placed_tree_file(path.string());
+  if (!placed.mesh) return recorded;
+  recorded["mesh"] = mesh_to_json(*placed.mesh);
+  Json specs = Json::object();
+  for (std::size_t i = 0; i < placed.specs.size(); ++i) {
+    if (placed.specs[i]) specs[placed.tree.leaves[i].name] = to_json(*placed.specs[i]);
+  }
+  recorded["strategy"] = {{"name", "specs"}, {"specs", specs}, {"default", Json::array()}};
+  return recorded;
+}
+
 Experiment read_one(const Sections& sections, const std::string& file) {
   Experiment experiment;
   const std::filesystem::path path(file);
@@ -199,7 +218,13 @@ Experiment read_one(const Sections& sections, const std::string& file) {
   const auto name = sections.find("name");
   experiment.name = name ? name->string() : stem_of(path);
   read_workload(sections.at("workload"), experiment);
-  experiment.mesh = read_mesh(sections.at("mesh"));
+  const Json recorded = recorded_placement(sections, experiment);
+  const auto section = [&](const std::string& key) {
+    const auto given = sections.find(key);
+    if (given || !recorded.contains(key)) return given ? *given : sections.at(key);
+    return JsonReader(recorded[key], experiment.model_place);
+  };
+  experiment.mesh = read_mesh(section("mesh"));
   if (const auto devices = sections.find("devices")) {
     const std::int64_t expected = devices->integer(1, most_devices);
     if (expected != experiment.mesh.devices()) {
@@ -207,7 +232,7 @@ Experiment read_one(const Sections& sections, const std::string& file) {
                                 experiment.mesh.devices(), expected));
     }
   }
-  experiment.strategy = read_strategy(sections.at("strategy"), experiment.mesh);
+  experiment.strategy = read_strategy(section("strategy"), experiment.mesh);
   experiment.machine_place = {file, "/machine"};
   if (const auto machine = sections.find("machine")) {
     experiment.machine = machine->string();

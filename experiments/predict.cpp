@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "experiments/experiment.hpp"
+#include "workloads/tree_file.hpp"
 
 namespace shardsim {
 namespace {
@@ -34,9 +35,7 @@ SpecTable experiment_specs(const Experiment& experiment) {
   if (!experiment.tree.empty()) {
     const std::filesystem::path path =
         std::filesystem::path(experiment.directory) / experiment.tree;
-    const Json document = load_json(path.string());
-    return tree_specs(read_parameter_tree(JsonReader(document, {path.string(), ""})),
-                      experiment.mesh, experiment.strategy);
+    return tree_specs(read_tree_file(path.string()), experiment.mesh, experiment.strategy);
   }
   CompiledStep step = compile_experiment(experiment);
   SpecTable table;

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/pattern.hpp"
-#include "experiments/read_mesh.hpp"
+#include "plan/read_mesh.hpp"
 #include "strategies/rules/rule_system.hpp"
 
 namespace shardsim {

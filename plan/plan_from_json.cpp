@@ -5,12 +5,12 @@
 #include <stdexcept>
 
 #include "plan/plan_io.hpp"
+#include "plan/read_mesh.hpp"
 
 namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
-constexpr std::int64_t most_devices = std::int64_t{1} << 31;
 
 template <class Number>
 Number read_index(const JsonReader& json, std::size_t size, std::string_view what) {
@@ -53,16 +53,6 @@ std::vector<std::string> read_strings(const JsonReader& json) {
   std::vector<std::string> result;
   for (const JsonReader& element : json.elements()) result.push_back(element.string());
   return result;
-}
-
-Mesh read_mesh(const JsonReader& json) {
-  std::vector<MeshAxis> axes;
-  std::int64_t devices = 1;
-  for (const auto& [name, size] : json.members()) {
-    axes.push_back({name, size.integer(1, most_devices / devices)});
-    devices *= axes.back().size;
-  }
-  return Mesh(std::move(axes));
 }
 
 PlanSubject read_subject(const JsonReader& json) {

@@ -12,6 +12,9 @@ std::optional<DType> substitute(DType dtype) {
   switch (dtype) {
     case DType::bf16:
       return DType::f16;
+    case DType::f8_e4m3:
+    case DType::f8_e5m2:
+      return DType::f8;
     case DType::f16:
     case DType::f32:
     case DType::f8:

@@ -27,6 +27,7 @@ struct OperandPeak {
 //   fp32        as bf16, on machines without fp32 units for matmuls: jax.lax.Precision.DEFAULT on
 //               TPUs multiplies in one bf16 pass and adds in fp32
 //   fp8         as bf16, on machines without fp8 units: operands are converted first
+//   fp8_e4m3, fp8_e5m2  as fp8
 // Any other throws InputError.
 [[nodiscard]] OperandPeak operand_peak(const DeviceProfile& device, DType dtype);
 

@@ -81,6 +81,10 @@ void check_countable(const Workload& workload, const Place& place) {
 
 }  // namespace
 
+bool reads_tokens(const ModelConfig& config) {
+  return architecture_of(JsonReader(config.json, {config.path, ""})).has_sequence;
+}
+
 Workload build_workload(const ModelConfig& config, const WorkloadOptions& options) {
   assert(options.batch >= 1 && (!options.sequence || *options.sequence >= 1));
   const JsonReader json(config.json, {config.path, ""});

@@ -37,6 +37,10 @@ struct ModelConfig {
 [[nodiscard]] ModelConfig load_model_config(const std::string& name, const std::string& directory,
                                             const Place& place);
 
+// Whether the model reads tokens, so that a sequence length has to be given. Throws InputError for
+// an unsupported architecture.
+[[nodiscard]] bool reads_tokens(const ModelConfig& config);
+
 // Throws InputError: unsupported architecture (lists the supported), unknown or missing keys of
 // consequence, impossible sizes, sequence longer than the model's positions where it has a table, a
 // batch that the microbatches do not divide.

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <set>
+#include <iterator>
+
+#include "base/version.hpp"
 
 namespace shardsim {
 namespace {
-
-constexpr std::int64_t most_elements = std::int64_t{1} << 62;
 
 bool is_number(std::string_view word) {
   return !word.empty() && word.size() <= 18 &&
@@ -40,7 +39,7 @@ LogicalAxes read_logical_axes(const JsonReader& json, std::size_t rank) {
 
 class LeafReader {
  public:
-  explicit LeafReader(DType dtype) : dtype_(dtype) {}
+  LeafReader(DType dtype, const LeafVisitor& visit) : dtype_(dtype), visit_(visit) {}
 
   void read(const JsonReader& json, const std::string& name) {
     if (json.is_null()) return;
@@ -57,15 +56,7 @@ class LeafReader {
   }
 
   std::vector<ParameterLeaf> sorted() && {
-    std::stable_sort(
-        leaves_.begin(), leaves_.end(),
-        [](const ParameterLeaf& a, const ParameterLeaf& b) { return path_less(a.name, b.name); });
-    for (std::size_t i = 1; i < leaves_.size(); ++i) {
-      if (leaves_[i].name == leaves_[i - 1].name) {
-        throw InputError(leaves_[i].place,
-                         fmt::format("parameter \"{}\" is given twice", leaves_[i].name));
-      }
-    }
+    sort_leaves(leaves_);
     return std::move(leaves_);
   }
 
@@ -77,21 +68,19 @@ class LeafReader {
     leaf.place = json.place();
     leaf.dtype = dtype_;
     if (const auto dtype = json.find("dtype")) leaf.dtype = read_dtype(*dtype);
-    std::int64_t elements = 1;
     for (const JsonReader& size : json.at("shape").elements()) {
       leaf.shape.push_back(size.integer(0, most_elements));
-      if (leaf.shape.back() > 0 && elements > most_elements / leaf.shape.back()) {
-        json.fail("more than 2^62 elements");
-      }
-      elements *= std::max<std::int64_t>(leaf.shape.back(), 1);
     }
+    if (!checked_elements(leaf.shape)) json.fail("more than 2^53 elements");
     if (const auto axes = json.find("logical_axes")) {
       leaf.logical_axes = read_logical_axes(*axes, leaf.shape.size());
     }
+    if (visit_) visit_(leaf, json);
     leaves_.push_back(std::move(leaf));
   }
 
   DType dtype_;
+  const LeafVisitor& visit_;
   std::vector<ParameterLeaf> leaves_;
 };
 
@@ -103,7 +92,20 @@ std::int64_t element_count(const ParameterLeaf& leaf) {
   return count;
 }
 
-Bytes byte_count(const ParameterLeaf& leaf) { return element_count(leaf) * size_of(leaf.dtype); }
+Bytes byte_count(const ParameterLeaf& leaf) {
+  return storage_bytes(element_count(leaf), leaf.dtype);
+}
+
+std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& shape) {
+  // In any order of the sizes, also where one is 0: a reader that multiplies does not overflow.
+  std::int64_t bound = 1;
+  for (const std::int64_t size : shape) {
+    const std::int64_t factor = std::max<std::int64_t>(size, 1);
+    if (bound > most_elements / factor) return std::nullopt;
+    bound *= factor;
+  }
+  return std::find(shape.begin(), shape.end(), 0) == shape.end() ? bound : 0;
+}
 
 bool path_less(const std::string& a, const std::string& b) {
   std::string_view left = a;
@@ -112,28 +114,71 @@ bool path_less(const std::string& a, const std::string& b) {
     const std::string_view x = left.substr(0, left.find('/'));
     const std::string_view y = right.substr(0, right.find('/'));
     if (x != y) {
-      if (is_number(x) && is_number(y) && x.size() != y.size()) return x.size() < y.size();
+      if (is_number(x) != is_number(y)) return is_number(x);
+      if (is_number(x) && x.size() != y.size()) return x.size() < y.size();
       return x < y;
     }
     left.remove_prefix(std::min(x.size() + 1, left.size()));
     right.remove_prefix(std::min(y.size() + 1, right.size()));
   }
-  return left.size() < right.size();
+  return a.size() < b.size();
 }
 
-std::vector<ParameterLeaf> read_parameter_leaves(const JsonReader& parameters, DType dtype) {
-  LeafReader reader(dtype);
+void sort_leaves(std::vector<ParameterLeaf>& leaves) {
+  std::stable_sort(
+      leaves.begin(), leaves.end(),
+      [](const ParameterLeaf& a, const ParameterLeaf& b) { return path_less(a.name, b.name); });
+  const auto twice = std::adjacent_find(
+      leaves.begin(), leaves.end(),
+      [](const ParameterLeaf& a, const ParameterLeaf& b) { return a.name == b.name; });
+  if (twice != leaves.end()) {
+    throw InputError(std::next(twice)->place,
+                     fmt::format("parameter \"{}\" is given twice", twice->name));
+  }
+  std::int64_t total = 0;
+  for (const ParameterLeaf& leaf : leaves) {
+    total += element_count(leaf);
+    if (total > most_elements) {
+      throw InputError(leaf.place, "more than 2^53 elements with the parameters before it");
+    }
+  }
+}
+
+std::vector<ParameterLeaf> read_parameter_leaves(const JsonReader& parameters, DType dtype,
+                                                 const LeafVisitor& visit) {
+  LeafReader reader(dtype, visit);
   reader.read(parameters, "");
   return std::move(reader).sorted();
 }
 
-ParameterTree read_parameter_tree(const JsonReader& document) {
+ParameterTree read_parameter_tree(const JsonReader& document, const LeafVisitor& visit) {
   document.only_keys({"schema", "shardsim", "model", "source", "framework", "mesh", "parameters"});
   static_cast<void>(document.at("schema").choice({"shardsim/parameter-tree/1"}));
   ParameterTree tree;
   if (const auto model = document.find("model")) tree.model = model->string();
-  tree.leaves = read_parameter_leaves(document.at("parameters"));
+  tree.leaves = read_parameter_leaves(document.at("parameters"), DType::f32, visit);
   return tree;
+}
+
+Json parameter_tree_to_json(const ParameterTree& tree) {
+  Json parameters = Json::object();
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    Json json;
+    if (leaf.has_shape) {
+      json = {{"shape", leaf.shape}, {"dtype", name_of(leaf.dtype)}};
+      if (leaf.logical_axes) {
+        Json& axes = json["logical_axes"] = Json::array();
+        for (const auto& axis : *leaf.logical_axes) axes.push_back(axis ? Json(*axis) : Json());
+      }
+    }
+    append_member(parameters, leaf.name, std::move(json));
+  }
+  Json document;
+  document["schema"] = "shardsim/parameter-tree/1";
+  document["shardsim"] = program_version;
+  if (!tree.model.empty()) document["model"] = tree.model;
+  document["parameters"] = std::move(parameters);
+  return document;
 }
 
 }  // namespace shardsim

@@ -56,5 +56,6 @@ int plan_command(const Words& words);
 int specs_command(const Words& words);
 int reshard_command(const Words& words);
 int profiles_command(const Words& words);
+int import_command(const Words& words);
 
 }  // namespace shardsim

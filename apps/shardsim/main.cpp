@@ -28,6 +28,7 @@ constexpr std::array commands{
     Command{"reshard", "from one mesh and sharding to another: steps, time, memory",
             reshard_command},
     Command{"profiles", "hardware profiles: list, show, check", profiles_command},
+    Command{"import", "a model of others as a parameter tree", import_command},
 };
 
 std::string help() {

@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "experiments/read_mesh.hpp"
+#include "plan/read_mesh.hpp"
 
 namespace shardsim {
 namespace {

@@ -141,3 +141,19 @@ TEST_CASE("a file that is not there says so") {
   CHECK_THROWS_WITH(load_json("/nonexistent/a.json"),
                     "/nonexistent/a.json: cannot be read: No such file or directory");
 }
+
+TEST_CASE("a member is added without a search") {
+  Json object = Json::object();
+  append_member(object, "b", 1);
+  append_member(object, "a", Json::array({2}));
+  CHECK(object.dump() == R"({"b":1,"a":[2]})");
+  CHECK(object.at("a")[0] == 2);
+}
+
+// An order that the keys do not have by themselves, types at every level.
+TEST_CASE("a document is built as it is written") {
+  const std::string text =
+      R"({"z":[{},[],[[1,-2]],{"y":{"x":null}}],"a":true,"m":1.5,"":"","s":"\u00e9"})";
+  CHECK(parse_json(text, "a.json").dump(-1, ' ', /*ensure_ascii=*/true) == text);
+  CHECK(parse_json("7", "a.json") == Json(7));
+}

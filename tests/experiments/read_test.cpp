@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "experiments/experiment.hpp"
-#include "experiments/read_mesh.hpp"
+#include "plan/read_mesh.hpp"
 
 namespace shardsim {
 namespace {

@@ -88,7 +88,7 @@ TEST_CASE("hostile plans are refused with their place") {
   CHECK(complaint([](Json& j) { j["mesh"]["fsdp"] = 0; }) ==
         "plan.json: /mesh/fsdp: 0 is out of range, must be from 1 to 2147483648");
   CHECK(complaint([](Json& j) { j["mesh"]["other"] = 1'000'000'000; }) ==
-        "plan.json: /mesh/other: 1000000000 is out of range, must be from 1 to 536870912");
+        "plan.json: /mesh: fsdp=4 x other=1000000000 has more than 2147483648 devices");
   CHECK(complaint([](Json& j) { j["devices"] = 5; }) ==
         "plan.json: /devices: the mesh has 4 devices");
   CHECK(complaint([](Json& j) { j["collectives"][0]["axes"][0] = "fsdp:(3)2"; }) ==

@@ -1,4 +1,4 @@
-#include "experiments/read_mesh.hpp"
+#include "plan/read_mesh.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+#include "command.hpp"
+#include "output.hpp"
+#include "workloads/model_tree.hpp"
+#include "workloads/safetensors.hpp"
+#include "workloads/tree_file.hpp"
+
+namespace shardsim {
+namespace {
+
+const Manual manual = {
+    "import KIND FILE [OPTION...]",
+    "Reads somebody's model and prints its parameter tree: every tensor's name, shape and element\n"
+    "type; as JSON in the form that other commands read (docs/parameter-trees.md). KIND is\n\n"
+    "  safetensors  a checkpoint: a .safetensors file, its .safetensors.index.json, or the folder\n"
+    "               that holds them; only headers are read\n"
+    "  hf           a model's config.json, or the name of a model that is built in",
+    {"shardsim import hf llama-3.1-8b -o tree.json",
+     "shardsim import hf workloads/configs/vit-b16.json --format csv",
+     "shardsim import safetensors examples/tiny-llama.safetensors"}};
+
+ParameterTree import_safetensors(const std::string& path) {
+  if (is_safetensors(path)) return read_tree_file(path);
+  const Json document = load_json(path);
+  if (!is_safetensors_index(document)) {
+    throw InputError({path, ""}, "is neither a safetensors file nor the index of one");
+  }
+  return read_safetensors_index(JsonReader(document, {path, ""}), path);
+}
+
+ParameterTree import_config(const std::string& name) {
+  return model_tree(load_model_config(name, "", {"command line", ""}));
+}
+
+struct Kind {
+  const char* name;
+  ParameterTree (*import)(const std::string& path);
+};
+
+constexpr std::array kinds{Kind{"safetensors", import_safetensors}, Kind{"hf", import_config}};
+
+std::string shape_text(const ParameterLeaf& leaf) {
+  return fmt::format("[{}]", fmt::join(leaf.shape, ", "));
+}
+
+struct Total {
+  std::int64_t tensors = 0;
+  std::int64_t elements = 0;
+  Bytes bytes;
+
+  void add(const ParameterLeaf& leaf) {
+    ++tensors;
+    elements += element_count(leaf);
+    bytes += byte_count(leaf);
+  }
+};
+
+std::string tree_text(const ParameterTree& tree) {
+  using Align = TextTable::Align;
+  TextTable table(
+      {{"parameter"}, {"shape"}, {"dtype"}, {"elements", Align::right}, {"bytes", Align::right}});
+  std::map<DType, Total> totals;
+  Total all;
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    table.add_row({leaf.name, shape_text(leaf), std::string(name_of(leaf.dtype)),
+                   format_count(element_count(leaf)), format_count(byte_count(leaf).count())});
+    totals[leaf.dtype].add(leaf);
+    all.add(leaf);
+  }
+  TextTable sums(
+      {{"dtype"}, {"tensors", Align::right}, {"elements", Align::right}, {"bytes", Align::right}});
+  const auto add_sum = [&](const std::string& name, const Total& total) {
+    sums.add_row({name, format_count(total.tensors), format_count(total.elements),
+                  format_bytes(total.bytes)});
+  };
+  for (const auto& [dtype, total] : totals) add_sum(std::string(name_of(dtype)), total);
+  if (totals.size() != 1) add_sum("all", all);
+  return fmt::format("{}\n\n{}\n{}", tree.model, table.text(), sums.text());
+}
+
+std::string tree_csv(const ParameterTree& tree) {
+  std::string out = "name,shape,dtype,elements,bytes\n";
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    out += fmt::format("{},{},{},{},{}\n", csv_field(leaf.name), csv_field(shape_text(leaf)),
+                       name_of(leaf.dtype), element_count(leaf), byte_count(leaf).count());
+  }
+  return out;
+}
+
+ParameterTree import_given(const Words& operands) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds) {
+    if (!operands.empty() && operands[0] == kind.name) {
+      if (operands.size() == 2) return kind.import(operands[1]);
+      throw UsageError(fmt::format("expected: import {} FILE", kind.name));
+    }
+    names.emplace_back(kind.name);
+  }
+  if (operands.empty()) {
+    throw UsageError(
+        fmt::format("expected: import KIND FILE; kinds are {}", fmt::join(names, ", ")));
+  }
+  throw UsageError(fmt::format("import: unknown kind \"{}\"; kinds are {}", operands[0],
+                               fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+int import_command(const Words& words) {
+  const std::vector<std::string> formats = {"text", "json", "csv"};
+  boost::program_options::options_description options("Options");
+  add_output_options(options, formats);
+  const std::optional<Given> answered = parse_or_help(words, options, manual);
+  if (!answered) return exit_done;
+  const Given& given = *answered;
+  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
+  const ParameterTree tree = import_given(given.all("operand"));
+  write(outputs, [&](const std::string& format) {
+    if (format == "json") return parameter_tree_to_json(tree).dump(1) + "\n";
+    return format == "csv" ? tree_csv(tree) : tree_text(tree);
+  });
+  return exit_done;
+}
+
+}  // namespace shardsim

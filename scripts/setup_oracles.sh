@@ -1,0 +1,37 @@
+#!/bin/sh
+# Makes the Python environment of the tests labelled `oracle`: the real JAX, flax, PyTorch and
+# safetensors (tests/tools/requirements.txt) in a virtual environment; does nothing when it is there
+# already. Without it those tests are skipped.
+#
+#   scripts/setup_oracles.sh            installs
+#   scripts/setup_oracles.sh --python   prints the environment's Python; exit code 77 and the reason
+#                                       when it is missing or older than requirements.txt
+#
+# The environment lies in ~/.cache/shardsim/oracles, for all checkouts, or in $SHARDSIM_ORACLES.
+# It takes 6 GB: PyPI's torch for Linux brings CUDA along. Where PyTorch's own index of CPU builds can
+# be reached, PIP_EXTRA_INDEX_URL with its address makes pip take the CPU build instead.
+set -eu
+cd "$(dirname "$0")/.."
+
+requirements=tests/tools/requirements.txt
+environment=${SHARDSIM_ORACLES:-${XDG_CACHE_HOME:-$HOME/.cache}/shardsim/oracles}
+stamp=$environment/requirements.txt  # written last: a copy of what was installed
+
+if [ "${1:-}" = --python ]; then
+  if cmp -s "$requirements" "$stamp"; then
+    echo "$environment/bin/python"
+    exit 0
+  fi
+  echo "skipped: no environment with the libraries of $requirements in $environment;" \
+    "scripts/setup_oracles.sh makes it" >&2
+  exit 77
+elif [ $# -gt 0 ]; then
+  echo "usage: $0 [--python]" >&2
+  exit 2
+fi
+
+cmp -s "$requirements" "$stamp" && exit 0
+rm -f "$stamp"
+python3 -m venv --clear "$environment"
+"$environment/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
+cp "$requirements" "$stamp"
