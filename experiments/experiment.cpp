@@ -197,8 +197,7 @@ Json recorded_placement(const Sections& sections, const Experiment& experiment) 
   Json recorded = Json::object();
   if (experiment.tree.empty() || (sections.find("mesh") && sections.find("strategy")))
     return recorded;
-  const std::filesystem::path path =
-      std::filesystem::path(experiment.directory) / experiment.tree;
+  const std::filesystem::path path = std::filesystem::path(experiment.directory) / experiment.tree;
   const PlacedTree placed = read_placed_tree_file(path.string());
   if (!placed.mesh) return recorded;
   recorded["mesh"] = mesh_to_json(*placed.mesh);

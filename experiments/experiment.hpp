@@ -16,8 +16,8 @@
 //                   {"name": "fsdp", "mesh": {"fsdp": 8}, "strategy": "fsdp"} ] }
 //
 // In place of a model a workload may name a parameter tree, {"tree": "tree.json"}, and nothing
-// else: its specs can be had, its step cannot. Mesh and strategy may be left out when the tree records
-// how its parameters lie.
+// else: its specs can be had, its step cannot. Mesh and strategy may be left out when the tree
+// records how its parameters lie.
 //
 // What may be left out, and what it means then:
 //   name                      the file's stem

@@ -1,0 +1,93 @@
+#include "reports/specs_report.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "reports/sharding_picture.hpp"
+#include "reports/specs_tables.hpp"
+
+namespace shardsim {
+namespace {
+
+const Mesh mesh({{"x", 2}, {"y", 2}, {"z", 2}});
+
+Sharding sharding(const std::string& spec, std::size_t rank) {
+  return to_sharding(parse_partition_spec(spec, {}), rank, mesh, {});
+}
+
+// Devices are numbered x major: device 4x + 2y + z.
+TEST_CASE("a picture puts devices where their parts are") {
+  const Picture picture = picture_of("w", {8, 6}, sharding("y, x", 2), mesh);
+  CHECK(picture.title == "w [8, 6] P(y, x): 4 shards of [4, 3], 2 of each");
+  CHECK(picture.row_ranges == std::vector<std::string>{"0:4", "4:8"});
+  CHECK(picture.column_ranges == std::vector<std::string>{"0:3", "3:6"});
+  REQUIRE(picture.panels.size() == 1);
+  CHECK(picture.panels[0].cells ==
+        std::vector<std::vector<std::string>>{{"0, 1", "4, 5"}, {"2, 3", "6, 7"}});
+  CHECK(picture.left_out.empty());
+}
+
+TEST_CASE("a picture of rank 3 has a panel for each part of the first dimension") {
+  const Picture picture = picture_of("w", {4, 4, 4}, sharding("x, y, z", 3), mesh);
+  REQUIRE(picture.panels.size() == 2);
+  CHECK(picture.panels[0].title == "dimension 0 in 0:2");
+  CHECK(picture.panels[1].cells == std::vector<std::vector<std::string>>{{"4", "5"}, {"6", "7"}});
+}
+
+TEST_CASE("parts without rows are padding, whole tensors one cell") {
+  const Picture uneven = picture_of("w", {5, 1}, sharding("(x, y, z)", 2), mesh);
+  CHECK(uneven.row_ranges == std::vector<std::string>{"0:1", "1:2", "2:3", "3:4", "4:5", "padding",
+                                                      "padding", "padding"});
+  const Picture whole = picture_of("w", {5}, sharding("", 1), mesh);
+  CHECK(whole.panels[0].cells == std::vector<std::vector<std::string>>{{"0 to 7"}});
+  CHECK(whole.title == "w [5] P(None): whole on each of 8 devices");
+}
+
+// 2^30 devices: nothing may be listed one by one.
+TEST_CASE("pictures of large meshes are cut and say so") {
+  const Mesh large({{"a", 1 << 15}, {"b", 1 << 15}});
+  const Sharding split = to_sharding({{"a"}, {}}, 2, large, {});
+  const Picture picture = picture_of("w", {1 << 15, 2}, split, large);
+  CHECK(picture.row_ranges.size() == 16);
+  CHECK(picture.left_out == "16 of the 32768 parts of dimension 0");
+  CHECK(picture.panels[0].cells[1][0] == "32768, 32769, 32770, ... (32768)");
+}
+
+SpecTable table() {
+  SpecTable result;
+  result.subject = "toy <b>";
+  result.mesh = mesh;
+  for (const char* name : {"layers/0/w", "layers/1/w"}) {
+    result.parameters.push_back(describe(name, {8, 6}, 1, DType::f32, sharding("y, x", 2), mesh));
+    result.parameters.back().rule = 0;
+    result.parameters.back().assigned_by = "rule 0: w";
+  }
+  result.rules = {{"w", {}, 2, 2}, {"bias", {}, 0, 0}};
+  return result;
+}
+
+TEST_CASE("JSON and CSV hold every parameter, text folds layers") {
+  const Json json = parse_json(report_specs(table(), Json::object(), Format::json), "specs");
+  CHECK(json["schema"] == "shardsim/specs/1");
+  REQUIRE(json["parameters"].size() == 2);
+  CHECK(json["parameters"][1]["name"] == "layers/1/w");
+  CHECK(json["parameters"][1]["spec"] == Json::array({"y", "x"}));
+  CHECK(json["coverage"]["unused_rules"] == Json::array({1}));
+  // 96 elements of 4 bytes; a quarter of each tensor on every device.
+  CHECK(json["summary"]["total_bytes"] == 384);
+  CHECK(json["summary"]["max_bytes_per_device"] == 96);
+  CHECK(json["summary"]["overhead"] == 2.0);
+  const std::string csv = report_specs(table(), Json::object(), Format::csv);
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
+  const std::string text = report_specs(table(), Json::object(), Format::text);
+  CHECK_THAT(text, Catch::Contains("layers/{}/w") && Catch::Contains("matches nothing") &&
+                       Catch::Contains("2.00 x the memory of perfect sharding"));
+}
+
+TEST_CASE("the HTML page escapes names and draws every kind of tensor") {
+  const std::string html = report_specs(table(), Json::object(), Format::html);
+  CHECK_THAT(html, Catch::Contains("toy &lt;b&gt;") && Catch::Contains("class=\"picture\"") &&
+                       !Catch::Contains("toy <b>") && !Catch::Contains("{{"));
+}
+
+}  // namespace
+}  // namespace shardsim

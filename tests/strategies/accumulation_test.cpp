@@ -1,0 +1,88 @@
+// Gradient accumulation, and the shard_map FSDP tutorial as a plan.
+#include <catch2/catch.hpp>
+
+#include "model_step.hpp"
+#include "strategies/rules/fsdp_tutorial_step.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+const auto is = [](CollectiveKind kind) {
+  return [kind](const Collective& c) { return c.kind == kind; };
+};
+
+CompiledStep tutorial_step(std::int64_t microbatches, const std::string& strategy) {
+  const Json config = parse_json(
+      R"({"model_type": "mlp_classifier", "inputs": 784, "hidden": [512], "classes": 10})", "mlp");
+  WorkloadOptions options{128, std::nullopt, DType::f32};
+  options.microbatches = microbatches;
+  options.metrics = {"loss", "accuracy"};
+  Workload workload = build_workload({"mlp", "mlp.json", config}, options);
+  add_backward(workload, {});
+  OptimizerOptions optimizer;
+  optimizer.parameters = optimizer.gradients = DType::f32;
+  optimizer.master.reset();
+  add_optimizer(workload, optimizer);
+  const Json json = parse_json(strategy, "strategy");
+  const Mesh mesh({{"data", 8}});
+  return compile(workload, optimizer, mesh,
+                 read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+}
+
+}  // namespace
+
+// phlippe/uvadlc_notebooks at 0da8037, train_step_fsdp with min_weight_size 2**4 and 4 minibatches:
+// three leaves are sharded (both kernels and the 512 biases), the 10 biases are not. A minibatch
+// gathers and scatters each sharded leaf once; after the last come one pmean and four psums.
+TEST_CASE("the FSDP tutorial's step holds its collectives, in that number") {
+  const Plan plan =
+      tutorial_step(4, R"({"name": "fsdp_tutorial", "axis": "data", "min_weight_size": 16})").plan;
+  CHECK(count(plan, is(CollectiveKind::all_gather)) == 4 * 3);
+  CHECK(count(plan, is(CollectiveKind::reduce_scatter)) == 4 * 3);
+  CHECK(count(plan, is(CollectiveKind::all_reduce)) == 1 + 2 * 2);
+  CHECK(count(plan, is(CollectiveKind::all_to_all)) == 0);
+  const std::int64_t sharded = (784 * 512 + 512 + 512 * 10) * 4;
+  CHECK(payload(plan, is(CollectiveKind::all_gather)) == 4 * sharded);
+  CHECK(payload(plan, is(CollectiveKind::reduce_scatter)) == 4 * sharded);
+  CHECK(payload(plan, is(CollectiveKind::all_reduce)) == 10 * 4 + 4 * 4);
+}
+
+// Default min_weight_size 2**18: of 784 x 512 = 401,408, 512, 5,120 and 10 only the first is
+// larger.
+TEST_CASE("the tutorial's default shards the first kernel alone") {
+  const Plan plan = tutorial_step(1, R"({"name": "fsdp_tutorial", "axis": "data"})").plan;
+  CHECK(count(plan, is(CollectiveKind::all_gather)) == 1);
+  CHECK(count(plan, is(CollectiveKind::reduce_scatter)) == 1);
+  CHECK(count(plan, is(CollectiveKind::all_reduce)) == 3 + 4);
+}
+
+// m microbatches of a batch: m times the gathers; reductions m times, or once when put off. The
+// work of the model is that of the whole batch.
+TEST_CASE("accumulation multiplies what is done in each microbatch") {
+  const std::string eager = R"({"name": "fsdp"})";
+  const std::string late = R"({"name": "fsdp", "reduce_each_microbatch": "none"})";
+  const Mesh mesh({{"fsdp", 8}});
+  StepOptions options;
+  options.batch = 32;
+  const CompiledStep one = compile_step("llama-3.1-8b", mesh, eager, options);
+  options.microbatches = 4;
+  const CompiledStep four = compile_step("llama-3.1-8b", mesh, eager, options);
+  const CompiledStep put_off = compile_step("llama-3.1-8b", mesh, late, options);
+  const auto gathers = is(CollectiveKind::all_gather);
+  const auto scatters = is(CollectiveKind::reduce_scatter);
+  CHECK(payload(four.plan, gathers) == 4 * payload(one.plan, gathers));
+  CHECK(payload(four.plan, scatters) == 4 * payload(one.plan, scatters));
+  CHECK(payload(put_off.plan, gathers) == payload(four.plan, gathers));
+  CHECK(payload(put_off.plan, scatters) == payload(one.plan, scatters));
+  CHECK(four.plan.subject.model_flops == one.plan.subject.model_flops);
+  CHECK(four.plan.subject.tokens_per_step == one.plan.subject.tokens_per_step);
+}
+
+TEST_CASE("a batch that the microbatches do not divide is refused") {
+  WorkloadOptions options{10, 128, DType::bf16};
+  options.microbatches = 4;
+  CHECK_THROWS_WITH(build_workload(load_model_config("gpt2", "", {}), options),
+                    Catch::Contains("a batch of 10 does not divide into 4 microbatches"));
+}
