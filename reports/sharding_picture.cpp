@@ -13,8 +13,7 @@
 namespace shardsim {
 namespace {
 
-constexpr std::int64_t most_listed = 4096;  // "0 to 4095"; of more only the first are named
-constexpr int colours = 12;                 // classes part-0 to part-11 of the style sheet
+constexpr int colours = 12;  // classes part-0 to part-11 of the style sheet
 
 // A dimension that is split: the device number at which each of its parts begins.
 struct SplitDimension {
@@ -23,13 +22,40 @@ struct SplitDimension {
   std::vector<std::string> ranges;
 };
 
-// The first `limit` devices, or a few more, of the group of device 0 over `axes`: minor axes alone
-// reach them, however large the mesh.
-std::vector<std::int64_t> first_devices(const Mesh& mesh, AxisList axes, std::int64_t limit) {
-  while (axes.size() > 1 && Mesh::size_of(axes) / axes.front().size >= limit) {
-    axes.erase(axes.begin());
+// Device numbers from one position along an axis to the next.
+std::int64_t stride_of(const Mesh& mesh, const AxisRef& part) {
+  std::int64_t stride =
+      mesh.axes()[static_cast<std::size_t>(part.axis)].size / (part.pre_size * part.size);
+  for (std::size_t i = static_cast<std::size_t>(part.axis) + 1; i < mesh.axes().size(); ++i) {
+    stride *= mesh.axes()[i].size;
   }
-  return mesh.first_group(axes);
+  return stride;
+}
+
+// The group of device 0 over some axes, the first of them most major; of a large one the beginning.
+struct Group {
+  std::vector<std::int64_t> first;
+  std::int64_t size = 1;
+  std::int64_t last = 0;
+
+  // Are its devices numbered 0, 1, 2, ...?
+  [[nodiscard]] bool is_consecutive() const { return last == size - 1; }
+};
+
+Group group_of(const Mesh& mesh, const AxisList& axes, std::int64_t limit) {
+  Group group{{0}, Mesh::size_of(axes), 0};
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const std::int64_t stride = stride_of(mesh, *axis);
+    group.last += (axis->size - 1) * stride;
+    const std::vector<std::int64_t> minor = group.first;
+    for (std::int64_t i = 1; i < axis->size; ++i) {
+      if (static_cast<std::int64_t>(group.first.size()) >= limit) break;
+      for (const std::int64_t device : minor) group.first.push_back(i * stride + device);
+    }
+  }
+  if (static_cast<std::int64_t>(group.first.size()) > limit)
+    group.first.resize(static_cast<std::size_t>(limit));
+  return group;
 }
 
 std::string range_text(std::int64_t size, const DimSharding& dim, std::int64_t part) {
@@ -44,9 +70,7 @@ std::string range_text(std::int64_t size, const DimSharding& dim, std::int64_t p
 
 SplitDimension split_dimension(std::size_t d, std::int64_t size, const DimSharding& dim,
                                const Mesh& mesh, std::int64_t limit) {
-  SplitDimension split{d, first_devices(mesh, dim.axes, limit), {}};
-  if (static_cast<std::int64_t>(split.offsets.size()) > limit)
-    split.offsets.resize(static_cast<std::size_t>(limit));
+  SplitDimension split{d, group_of(mesh, dim.axes, limit).first, {}};
   for (std::size_t part = 0; part < split.offsets.size(); ++part) {
     split.ranges.push_back(range_text(size, dim, static_cast<std::int64_t>(part)));
   }
@@ -54,21 +78,14 @@ SplitDimension split_dimension(std::size_t d, std::int64_t size, const DimShardi
 }
 
 // "0", "0 to 3", "0, 8, 16, 24", "0, 8, 16, ... (32)".
-std::string devices_text(std::int64_t first, const std::vector<std::int64_t>& copies,
-                         std::int64_t total, std::int64_t limit) {
-  const bool complete = static_cast<std::int64_t>(copies.size()) == total;
-  bool consecutive = complete && copies.size() > 2;
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    consecutive &= copies[i] == static_cast<std::int64_t>(i);
-  }
-  if (consecutive) return fmt::format("{} to {}", first, first + copies.back());
-  std::vector<std::int64_t> shown;
-  for (const std::int64_t copy : copies) {
-    if (static_cast<std::int64_t>(shown.size()) < limit) shown.push_back(first + copy);
-  }
-  if (total <= limit) return fmt::format("{}", fmt::join(shown, ", "));
+std::string devices_text(std::int64_t base, const Group& copies, std::int64_t limit) {
+  if (copies.size > 2 && copies.is_consecutive())
+    return fmt::format("{} to {}", base, base + copies.last);
+  std::vector<std::int64_t> shown = copies.first;
+  for (std::int64_t& device : shown) device += base;
+  if (copies.size <= limit) return fmt::format("{}", fmt::join(shown, ", "));
   shown.resize(std::min<std::size_t>(shown.size(), 3));
-  return fmt::format("{}, ... ({})", fmt::join(shown, ", "), total);
+  return fmt::format("{}, ... ({})", fmt::join(shown, ", "), copies.size);
 }
 
 class Painter {
@@ -76,9 +93,7 @@ class Painter {
   Painter(const std::vector<std::int64_t>& shape, const Sharding& sharding, const Mesh& mesh,
           const PictureLimits& limits)
       : sharding_(without_unit_axes(sharding)), limits_(limits) {
-    const AxisList rest = axes_without(split_axes(sharding_), mesh);
-    copies_ = first_devices(mesh, rest, most_listed);
-    copy_count_ = Mesh::size_of(rest);
+    copies_ = group_of(mesh, axes_without(split_axes(sharding_), mesh), limits.devices);
     std::vector<std::size_t> split;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       if (!sharding_.dims[d].axes.empty()) split.push_back(d);
@@ -140,8 +155,7 @@ class Painter {
       panel.cells.emplace_back();
       panel.parts.emplace_back();
       for (const std::int64_t column : columns) {
-        panel.cells.back().push_back(
-            devices_text(offset + row + column, copies_, copy_count_, limits_.devices));
+        panel.cells.back().push_back(devices_text(offset + row + column, copies_, limits_.devices));
         panel.parts.back().push_back(next_part_++);
       }
     }
@@ -150,8 +164,7 @@ class Painter {
 
   Sharding sharding_;
   PictureLimits limits_;
-  std::vector<std::int64_t> copies_;  // devices that hold what device 0 holds
-  std::int64_t copy_count_ = 1;
+  Group copies_;  // devices that hold what device 0 holds
   std::optional<SplitDimension> row_, column_;
   std::vector<SplitDimension> outer_;
   std::vector<std::string> left_out_;

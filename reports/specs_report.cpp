@@ -12,7 +12,7 @@
 namespace shardsim {
 namespace {
 
-// Pictures on a page; of a model with more kinds of tensors the largest count.
+// Pictures on a page.
 constexpr std::size_t most_pictures = 200;
 
 SpecTable folded(const SpecTable& table) {
@@ -181,17 +181,18 @@ std::string specs_csv(const SpecTable& table) {
   return out;
 }
 
+// Of what is split: a tensor that every device holds whole is no picture.
 std::string pictures_html(const SpecTable& table) {
   std::string out;
-  const std::size_t shown = std::min(table.parameters.size(), most_pictures);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const ParameterSharding& row = table.parameters[i];
+  std::size_t drawn = 0;
+  std::size_t split = 0;
+  for (const ParameterSharding& row : table.parameters) {
+    if (Mesh::size_of(split_axes(row.stored)) == 1 || ++split > most_pictures) continue;
     out += to_html(picture_of(row.name, row.shape, row.stored, table.mesh));
+    ++drawn;
   }
-  if (shown < table.parameters.size()) {
-    out += fmt::format("<p class=\"quiet\">The first {} of {} kinds of tensors.</p>\n", shown,
-                       table.parameters.size());
-  }
+  out += fmt::format("<p class=\"quiet\">{} of {} kinds of tensors are split, {} drawn.</p>\n",
+                     split, table.parameters.size(), drawn);
   return out;
 }
 

@@ -23,6 +23,10 @@ std::int64_t elements(const ParameterSharding& row) {
   return count;
 }
 
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+}
+
 Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
   Table out{"Decided by no rule",
             {{"parameter"}, {"count", Align::right}, {"shape"}, {"spec"}, {"why"}},
@@ -142,11 +146,7 @@ Table parameter_table(const SpecTable& table) {
 
 Table rule_table(const SpecTable& table, const Coverage& coverage) {
   Table out{"Rules",
-            {{"rule", Align::right},
-             {"text"},
-             {"matches", Align::right},
-             {"decides", Align::right},
-             {""}},
+            {{"rule"}, {"text"}, {"matches", Align::right}, {"decides", Align::right}, {""}},
             {}};
   const auto has = [](const std::vector<std::size_t>& list, std::size_t r) {
     return std::find(list.begin(), list.end(), r) != list.end();
@@ -198,8 +198,8 @@ std::vector<std::pair<std::string, std::string>> specs_summary(const SpecTable& 
   for (const ParameterSharding& row : table.parameters)
     padding += row.padding_per_device * row.instances;
   std::vector<std::pair<std::string, std::string>> lines = {
-      {"parameters", fmt::format("{} in {} tensors, {}", format_count(summary.parameters),
-                                 format_count(summary.leaves), format_bytes(summary.bytes))},
+      {"parameters", fmt::format("{} in {}, {}", format_count(summary.parameters),
+                                 counted(summary.leaves, "tensor"), format_bytes(summary.bytes))},
       {"on each device",
        fmt::format("{} at most, of that {} padding; mean {}, least {}",
                    format_bytes(summary.max_bytes_per_device), format_bytes(padding),
@@ -208,8 +208,8 @@ std::vector<std::pair<std::string, std::string>> specs_summary(const SpecTable& 
       {"against the ideal",
        fmt::format("{:.2f} x the memory of perfect sharding", summary.replication_overhead())},
       {"balance", fmt::format("{:.3f} (mean / max over devices)", summary.balance())},
-      {"sharded", fmt::format("{} tensors, {} parameters", format_count(summary.sharded_leaves),
-                              format_count(summary.sharded_parameters))},
+      {"sharded", fmt::format("{}, {}", counted(summary.sharded_leaves, "tensor"),
+                              counted(summary.sharded_parameters, "parameter"))},
       {"whole everywhere", fmt::format("{} tensors, {} parameters",
                                        format_count(summary.leaves - summary.sharded_leaves),
                                        format_count(summary.replicated_parameters))}};
