@@ -27,7 +27,7 @@ constexpr std::array flags{
     Flag{"batch", "workload.batch", "N", "sequences or images per step, on all devices"},
     Flag{"sequence", "workload.sequence", "N", "tokens per sequence"},
     Flag{"mesh", "mesh", "MESH", "axes and sizes: data=2,fsdp=4"},
-    Flag{"strategy", "strategy", "NAME", "replicate, dp, fsdp, hsdp, tp, fsdp+tp, rules"},
+    Flag{"strategy", "strategy", "NAME", "fsdp, tp, ..., or a rule system: docs/rule-systems"},
     Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
     Flag{"topology", "topology", "SHAPE", "slice of a torus: 4x4x4"},
 };
