@@ -108,7 +108,7 @@ void read_workload(const JsonReader& json, Experiment& experiment) {
                   "precision", "optimizer", "rematerialization"});
   if (const auto tree = json.find("tree")) {
     json.only_keys({"tree"});
-    experiment.tree = tree->string();
+    experiment.tree = tree->json();
     experiment.model_place = tree->place();
     return;
   }
@@ -158,7 +158,7 @@ Json rematerialization_to_json(const Rematerialization& rematerialization) {
 Json workload_to_json(const Experiment& experiment) {
   const OptimizerOptions& optimizer = experiment.optimizer;
   Json workload;
-  if (!experiment.tree.empty()) return {{"tree", experiment.tree}};
+  if (!experiment.tree.is_null()) return {{"tree", experiment.tree}};
   workload["model"] = experiment.model;
   workload["step"] = experiment.step;
   workload["batch"] = experiment.workload.batch;
@@ -195,10 +195,10 @@ std::string stem_of(const std::filesystem::path& path) {
 // What a parameter tree says of mesh and specs, as the sections that the experiment leaves out.
 Json recorded_placement(const Sections& sections, const Experiment& experiment) {
   Json recorded = Json::object();
-  if (experiment.tree.empty() || (sections.find("mesh") && sections.find("strategy")))
+  if (experiment.tree.is_null() || (sections.find("mesh") && sections.find("strategy")))
     return recorded;
-  const std::filesystem::path path = std::filesystem::path(experiment.directory) / experiment.tree;
-  const PlacedTree placed = read_placed_tree_file(path.string());
+  const PlacedTree placed =
+      read_placed_tree(JsonReader(experiment.tree, experiment.model_place), experiment.directory);
   if (!placed.mesh) return recorded;
   recorded["mesh"] = mesh_to_json(*placed.mesh);
   Json specs = Json::object();

@@ -15,9 +15,9 @@
 //     "variants": [ {"name": "dp", "mesh": {"data": 8}, "strategy": "dp"},
 //                   {"name": "fsdp", "mesh": {"fsdp": 8}, "strategy": "fsdp"} ] }
 //
-// In place of a model a workload may name a parameter tree, {"tree": "tree.json"}, and nothing
-// else: its specs can be had, its step cannot. Mesh and strategy may be left out when the tree
-// records how its parameters lie.
+// In place of a model a workload may name or hold a parameter tree, {"tree": "tree.json"}, and
+// nothing else: its specs can be had, its step cannot. Mesh and strategy may be left out when the
+// tree records how its parameters lie.
 //
 // What may be left out, and what it means then:
 //   name                      the file's stem
@@ -53,7 +53,7 @@ struct Experiment {
   std::string file;
   std::string directory;  // paths in the experiment are relative to it
   std::string model;
-  std::string tree;  // in place of a model: parameters without operations, for `specs` alone
+  Json tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
   std::string step = "train";
   WorkloadOptions workload;
   Rematerialization rematerialization;

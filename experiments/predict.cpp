@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "experiments/experiment.hpp"
-#include "workloads/tree_file.hpp"
+#include "strategies/placed_tree.hpp"
 
 namespace shardsim {
 namespace {
@@ -16,7 +16,7 @@ std::string machine_of(const Experiment& experiment) {
 }  // namespace
 
 CompiledStep compile_experiment(const Experiment& experiment) {
-  if (!experiment.tree.empty()) {
+  if (!experiment.tree.is_null()) {
     throw InputError(experiment.model_place,
                      "a parameter tree has no operations: its specs can be shown, its step cannot "
                      "be planned; name a \"model\"");
@@ -32,10 +32,10 @@ CompiledStep compile_experiment(const Experiment& experiment) {
 }
 
 SpecTable experiment_specs(const Experiment& experiment) {
-  if (!experiment.tree.empty()) {
-    const std::filesystem::path path =
-        std::filesystem::path(experiment.directory) / experiment.tree;
-    return tree_specs(read_tree_file(path.string()), experiment.mesh, experiment.strategy);
+  if (!experiment.tree.is_null()) {
+    const PlacedTree placed =
+        read_placed_tree(JsonReader(experiment.tree, experiment.model_place), experiment.directory);
+    return tree_specs(placed.tree, experiment.mesh, experiment.strategy);
   }
   CompiledStep step = compile_experiment(experiment);
   SpecTable table;

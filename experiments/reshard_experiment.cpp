@@ -8,25 +8,13 @@
 
 #include "base/pattern.hpp"
 #include "plan/read_mesh.hpp"
+#include "strategies/placed_tree.hpp"
 #include "strategies/rules/rule_system.hpp"
 
 namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 56;  // bytes and sums stay below 2^63
-
-// A parameter tree with the document that it came from.
-struct TreeDocument {
-  Json json;
-  Place place;
-  ParameterTree tree;
-};
-
-std::string relative_to(const std::string& file, const std::string& path) {
-  const std::filesystem::path given(path);
-  if (given.is_absolute()) return path;
-  return (std::filesystem::path(file).parent_path() / given).string();
-}
 
 std::vector<std::int64_t> read_shape(const JsonReader& json) {
   Json sizes = Json::array();
@@ -55,7 +43,7 @@ std::vector<std::int64_t> read_shape(const JsonReader& json) {
   return shape;
 }
 
-TreeDocument read_array(const JsonReader& json) {
+PlacedTree read_array(const JsonReader& json) {
   ParameterLeaf leaf;
   leaf.name = "array";
   leaf.place = json.place();
@@ -66,28 +54,28 @@ TreeDocument read_array(const JsonReader& json) {
     if (!known) dtype->fail(fmt::format("unknown dtype \"{}\"", dtype->string()));
     leaf.dtype = *known;
   }
-  return {Json(), json.place(), {"", {leaf}}};
+  return {{"", {leaf}}, std::nullopt, {std::nullopt}};
 }
 
-TreeDocument read_tree(const JsonReader& json) {
+PlacedTree read_tree(const JsonReader& json) {
   if (json.json().contains("shape") || json.json().contains("dtype")) {
     json.fail("a \"tree\" has the shapes and dtypes: \"shape\" and \"dtype\" are too many");
   }
-  const JsonReader tree = json.at("tree");
-  TreeDocument result{tree.json(), tree.place(), {}};
-  if (tree.is_string()) {
-    const std::string path = relative_to(json.place().file, tree.string());
-    result.json = load_json(path);
-    result.place = {path, ""};
+  const JsonReader given = json.at("tree");
+  PlacedTree placed =
+      read_placed_tree(given, std::filesystem::path(json.place().file).parent_path().string());
+  PlacedTree arrays{{placed.tree.model, {}}, placed.mesh, {}};
+  for (std::size_t i = 0; i < placed.tree.leaves.size(); ++i) {
+    ParameterLeaf& leaf = placed.tree.leaves[i];
+    if (!leaf.has_shape) continue;
+    if (element_count(leaf) > most_elements) {
+      throw InputError(leaf.place, "more than 2^56 elements");
+    }
+    arrays.tree.leaves.push_back(std::move(leaf));
+    arrays.specs.push_back(std::move(placed.specs[i]));
   }
-  result.tree = read_parameter_tree(JsonReader(result.json, result.place));
-  std::erase_if(result.tree.leaves, [](const ParameterLeaf& leaf) { return !leaf.has_shape; });
-  if (result.tree.leaves.empty()) tree.fail("the tree has no parameters");
-  for (const ParameterLeaf& leaf : result.tree.leaves) {
-    if (element_count(leaf) <= most_elements) continue;
-    throw InputError(leaf.place, "more than 2^56 elements");
-  }
-  return result;
+  if (arrays.tree.leaves.empty()) given.fail("the tree has no parameters");
+  return arrays;
 }
 
 PartitionSpec read_spec(const JsonReader& json) {
@@ -128,14 +116,13 @@ std::vector<PartitionSpec> specs_by_name(const JsonReader& json, const Parameter
   return specs;
 }
 
-std::vector<PartitionSpec> recorded_specs(const JsonReader& json, const TreeDocument& document) {
+std::vector<PartitionSpec> recorded_specs(const JsonReader& json, const PlacedTree& placed) {
   std::vector<PartitionSpec> specs;
-  for (const ParameterLeaf& leaf : document.tree.leaves) {
-    const std::string pointer = leaf.place.pointer.substr(document.place.pointer.size());
-    const JsonReader record(document.json.at(Json::json_pointer(pointer)), leaf.place);
-    const auto spec = record.find("spec");
-    if (!spec) json.fail(fmt::format("the tree records no spec for \"{}\"", leaf.name));
-    specs.push_back(read_partition_spec(*spec));
+  for (std::size_t i = 0; i < placed.specs.size(); ++i) {
+    if (!placed.specs[i]) {
+      json.fail(fmt::format("the tree records no spec for \"{}\"", placed.tree.leaves[i].name));
+    }
+    specs.push_back(*placed.specs[i]);
   }
   return specs;
 }
@@ -152,34 +139,35 @@ std::vector<PartitionSpec> specs_of_strategy(const JsonReader& json, const Param
   return specs;
 }
 
-Mesh read_end_mesh(const JsonReader& json, const TreeDocument& document) {
+Mesh read_end_mesh(const JsonReader& json, const PlacedTree& placed) {
   const auto specs = json.find("specs");
   const bool recorded = specs && specs->is_string();
   const auto mesh = json.find("mesh");
   if (mesh || !recorded) return read_mesh(json.at("mesh"));
-  return read_mesh(JsonReader(document.json, document.place).at("mesh"));
+  if (!placed.mesh) json.fail("the tree records no mesh");
+  return *placed.mesh;
 }
 
-ReshardEnd read_end(const JsonReader& json, const TreeDocument& document, bool is_tree) {
+ReshardEnd read_end(const JsonReader& json, const PlacedTree& placed, bool is_tree) {
   if (!is_tree) {
     json.only_keys({"mesh", "spec"});
     return {read_mesh(json.at("mesh")), {read_spec(json.at("spec"))}};
   }
   json.only_keys({"mesh", "specs", "strategy"});
-  ReshardEnd end{read_end_mesh(json, document), {}};
+  ReshardEnd end{read_end_mesh(json, placed), {}};
   const auto strategy = json.find("strategy");
   if (strategy) {
     if (json.find("specs")) json.fail("\"specs\" and \"strategy\" are one too many");
-    end.specs = specs_of_strategy(*strategy, document.tree, end.mesh);
+    end.specs = specs_of_strategy(*strategy, placed.tree, end.mesh);
     return end;
   }
   const JsonReader specs = json.at("specs");
   if (specs.is_string()) {
     static_cast<void>(specs.choice({"recorded"}));
-    end.specs = recorded_specs(specs, document);
+    end.specs = recorded_specs(specs, placed);
   } else {
-    end.specs = specs.is_array() ? specs_by_pattern(specs, document.tree)
-                                 : specs_by_name(specs, document.tree);
+    end.specs =
+        specs.is_array() ? specs_by_pattern(specs, placed.tree) : specs_by_name(specs, placed.tree);
   }
   return end;
 }
@@ -191,7 +179,7 @@ ReshardExperiment read_reshard(const Json& document, const std::string& file) {
   json.only_keys(
       {"name", "shape", "dtype", "tree", "from", "to", "devices", "machine", "topology"});
   const bool is_tree = document.contains("tree");
-  const TreeDocument arrays = is_tree ? read_tree(json) : read_array(json);
+  const PlacedTree arrays = is_tree ? read_tree(json) : read_array(json);
   ReshardExperiment experiment;
   experiment.file = file;
   experiment.name = std::filesystem::path(file).stem().string();
@@ -206,7 +194,8 @@ ReshardExperiment read_reshard(const Json& document, const std::string& file) {
   experiment.machine = machine.string();
   experiment.machine_place = machine.place();
   if (std::filesystem::path(experiment.machine).extension() == ".json") {
-    experiment.machine = relative_to(file, experiment.machine);
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    experiment.machine = (folder / experiment.machine).string();
   }
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();
   return experiment;

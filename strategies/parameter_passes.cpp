@@ -214,8 +214,8 @@ std::vector<ValueId> ParameterPasses::accumulate(const std::vector<ValueId>& sum
     addition.operands.insert(addition.operands.end(), {sum, summand});
     addition.results.push_back(builder_.add_view(sum, added.sharding));
     bytes += 3 * added.bytes;  // two read, one written
-    addition.kernel.flops +=
-        Flops(static_cast<double>(added.bytes.count() / size_of(added.dtype).count()));
+    const std::int64_t elements = added.bytes.count() / size_of(added.dtype).count();
+    addition.kernel.flops += Flops(static_cast<double>(elements));
     sums.push_back(sum);
   }
   if (sums.empty()) return sums;

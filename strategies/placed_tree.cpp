@@ -1,5 +1,6 @@
 #include "strategies/placed_tree.hpp"
 
+#include <filesystem>
 #include <unordered_map>
 
 #include "plan/read_mesh.hpp"
@@ -36,6 +37,12 @@ PlacedTree read_placed_tree_file(const std::string& path) {
   PlacedTree placed{read_tree_file(path), std::nullopt, {}};
   placed.specs.resize(placed.tree.leaves.size());
   return placed;
+}
+
+PlacedTree read_placed_tree(const JsonReader& document_or_path, const std::string& directory) {
+  if (!document_or_path.is_string()) return read_placed_tree(document_or_path);
+  return read_placed_tree_file(
+      (std::filesystem::path(directory) / document_or_path.string()).string());
 }
 
 Json placed_tree_to_json(const PlacedTree& placed) {

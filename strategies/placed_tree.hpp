@@ -28,6 +28,9 @@ struct PlacedTree {
 [[nodiscard]] PlacedTree read_placed_tree(const JsonReader& document);
 // From any file that read_tree_file knows; only tree JSON has a mesh and specs.
 [[nodiscard]] PlacedTree read_placed_tree_file(const std::string& path);
+// A document in place, or the path of a file, relative to `directory`.
+[[nodiscard]] PlacedTree read_placed_tree(const JsonReader& document_or_path,
+                                          const std::string& directory);
 [[nodiscard]] Json placed_tree_to_json(const PlacedTree& placed);
 
 }  // namespace shardsim

@@ -19,6 +19,7 @@ const Manual manual = {
      "shardsim specs examples/paligemma2-28b-fsdp256.json -o specs.html",
      "shardsim specs examples/gpt3-175b-pax-1536.json --picture softmax",
      "shardsim specs examples/llama-3.1-8b-8xh100.json --name fsdp+tp --format csv",
+     "shardsim specs --tree examples/tiny-llama.safetensors --mesh fsdp=4 --strategy fsdp",
      "shardsim specs --model gpt2 --batch 8 --sequence 1024 --mesh fsdp=4 --strategy fsdp"}};
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST_CASE("every example says what it teaches and has specs, or compiles to a so
     for (const Experiment& experiment : read_experiments(load_json(path), path)) {
       INFO(experiment.name);
       CHECK_FALSE(experiment_specs(experiment).parameters.empty());
-      if (experiment.tree.empty()) {
+      if (experiment.tree.is_null()) {
         const CompiledStep step = compile_experiment(experiment);  // verifies the plan
         CHECK(step.plan.mesh == experiment.mesh);
       }

@@ -1,0 +1,64 @@
+// Parameter trees as workloads.
+#include <catch2/catch.hpp>
+
+#include "experiments/experiment.hpp"
+
+namespace shardsim {
+namespace {
+
+// 8 x 4 over data=4, recorded with its placement.
+const char* const recorded = R"({"workload": {"tree": {
+    "schema": "shardsim/parameter-tree/1", "mesh": {"data": 4},
+    "parameters": {"w": {"shape": [8, 4], "spec": ["data"]}, "b": {"shape": [4]}}}}})";
+
+Experiment read(const Json& json) { return read_experiments(json, "dir/a.json").at(0); }
+
+TEST_CASE("a tree brings its mesh and specs where the experiment has none") {
+  const Experiment e = read(Json::parse(recorded));
+  CHECK(e.mesh == Mesh({{"data", 4}}));
+  const SpecTable table = experiment_specs(e);
+  REQUIRE(table.parameters.size() == 2);
+  CHECK(table.parameters[1].spec == PartitionSpec{{"data"}, {}});
+  CHECK(table.parameters[0].spec == PartitionSpec{{}});  // nothing recorded: whole
+  CHECK(read(e.resolved).resolved == e.resolved);
+}
+
+TEST_CASE("what the experiment says goes before what the tree recorded") {
+  Json json = Json::parse(recorded);
+  json["mesh"] = {{"x", 2}};
+  json["strategy"] = Json::parse(R"({"name": "match_partition_rules", "min_size": 0,
+                                     "rules": [["w", [null, "x"]], [".*", []]]})");
+  const SpecTable table = experiment_specs(read(json));
+  CHECK(table.parameters[1].spec == PartitionSpec{{}, {"x"}});
+}
+
+TEST_CASE("a tree has specs, not a step") {
+  CHECK_THROWS_WITH(compile_experiment(read(Json::parse(recorded))),
+                    Catch::Contains("dir/a.json: /workload/tree: a parameter tree has no "
+                                    "operations"));
+}
+
+TEST_CASE("a tree without placement needs mesh and strategy") {
+  Json json = Json::parse(recorded);
+  json["workload"]["tree"].erase("mesh");
+  json["workload"]["tree"]["parameters"]["w"].erase("spec");
+  CHECK_THROWS_WITH(read(json), "dir/a.json: missing key \"mesh\"");
+  json["workload"]["batch"] = 8;
+  CHECK_THROWS_WITH(read(json), "dir/a.json: /workload: unknown key \"batch\"; known are tree");
+}
+
+// Every instance of a repeated block is a leaf: rules that tell them apart have no plan yet.
+TEST_CASE("rule systems see every layer of a model") {
+  Json json = Json::parse(R"({"workload": {"model": "gpt2", "batch": 8, "sequence": 64},
+      "mesh": {"data": 2}, "strategy": {"name": "match_partition_rules", "min_size": 0,
+      "rules": [["h\\.3\\.attn\\.c_attn\\.weight", ["data"]], [".*", []]]}})");
+  CHECK_THROWS_WITH(compile_experiment(read(json)),
+                    Catch::Contains("the rules tell layers of one repeated block apart"));
+  json["strategy"]["rules"][0][0] = "h\\.\\d+\\.attn\\.c_attn\\.weight";
+  const SpecTable table = experiment_specs(read(json));
+  // 12 layers of GPT-2 small.
+  CHECK(table.rules[0].decides == 12);
+}
+
+}  // namespace
+}  // namespace shardsim
