@@ -66,7 +66,8 @@ std::vector<bool> wraps_of(const Shape& shape, WrapRule rule) {
     return std::vector<bool>(shape.size(), all);
   }
   std::vector<bool> wraps;
-  for (const std::int64_t size : shape) wraps.push_back(size == 16);
+  const std::int64_t pod = rule == WrapRule::axis_of_16 ? 16 : 32;
+  for (const std::int64_t size : shape) wraps.push_back(size == pod);
   return wraps;
 }
 

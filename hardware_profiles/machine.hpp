@@ -78,6 +78,7 @@ struct SliceRule {
 
 enum class WrapRule : std::uint8_t {
   axis_of_16,      // v5e, v6e: a dimension wraps iff its length is 16
+  axis_of_32,      // v3: iff its length is 32
   multiples_of_4,  // v4, v5p: all wrap iff every dimension is a multiple of 4, else none
 };
 

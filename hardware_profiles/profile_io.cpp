@@ -153,7 +153,8 @@ class ProfileText {
 }  // namespace
 
 std::string_view name_of(WrapRule rule) {
-  return rule == WrapRule::axis_of_16 ? "axis_of_16" : "multiples_of_4";
+  if (rule == WrapRule::multiples_of_4) return "multiples_of_4";
+  return rule == WrapRule::axis_of_16 ? "axis_of_16" : "axis_of_32";
 }
 
 std::string shape_text(const std::vector<std::int64_t>& sizes) {

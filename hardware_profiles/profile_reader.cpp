@@ -147,8 +147,9 @@ SliceRule read_slices(const JsonReader& reader) {
 }
 
 WrapRule read_wrap(const JsonReader& value) {
-  const bool by_axis = value.choice({"axis_of_16", "multiples_of_4"}) == "axis_of_16";
-  return by_axis ? WrapRule::axis_of_16 : WrapRule::multiples_of_4;
+  const std::string rule = value.choice({"axis_of_16", "axis_of_32", "multiples_of_4"});
+  if (rule == "multiples_of_4") return WrapRule::multiples_of_4;
+  return rule == "axis_of_16" ? WrapRule::axis_of_16 : WrapRule::axis_of_32;
 }
 
 TorusProfile read_torus(const JsonReader& reader) {

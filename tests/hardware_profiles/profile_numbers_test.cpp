@@ -78,6 +78,20 @@ TEST_CASE("tpu-v6e has Google's figures") {
   CHECK(torus.link.bandwidth.value.count() == Approx(0.9 * 800e9 / 4 / 2));
 }
 
+// jax-ml/scaling-book tpus.md: 140 TFLOP/s bf16, 32 GB at 900 GB/s, 100 GB/s a link; only a
+// dimension of the whole pod is a ring.
+TEST_CASE("tpu-v3 has the scaling book's figures") {
+  const Profile profile = shipped("tpu-v3");
+  CHECK(profile.device.peak.at(DType::bf16).value == FlopRate(140e12));
+  CHECK(profile.device.memory_bandwidth.value == Bandwidth(900e9));
+  CHECK(std::get<TorusProfile>(profile.network).link.bandwidth.value == Bandwidth(100e9));
+  const auto wraps = [&](std::int64_t devices) {
+    return make_machine(profile, devices, std::nullopt, {}).torus->wraps;
+  };
+  CHECK(wraps(512) == std::vector<bool>{false, true});  // 16x32
+  CHECK(wraps(16) == std::vector<bool>{false, false});
+}
+
 // docs.cloud.google.com/tpu/docs/v4: 275 TFLOP/s bf16 and int8, 32 GiB at 1200 GB/s; 1.1 PB/s of
 // all-reduce in a Pod of 4096 chips with 6 links each, 45 GB/s a link (jax-ml/scaling-book).
 TEST_CASE("tpu-v4 has Google's figures") {
