@@ -118,7 +118,10 @@ ConvolutionDimensions convolution_dimensions(const OpView& op) {
   }
   result.feature_groups = op.integer({"feature_group_count"}, 1);
   result.batch_groups = op.integer({"batch_group_count"}, 1);
-  if (result.feature_groups < 1 || result.batch_groups < 1) op.fail("no groups");
+  constexpr std::int64_t most_groups = std::int64_t{1} << 31;
+  for (const std::int64_t groups : {result.feature_groups, result.batch_groups}) {
+    if (groups < 1 || groups > most_groups) op.fail("unlikely number of groups");
+  }
   return result;
 }
 

@@ -62,6 +62,7 @@ std::optional<FactorRule> broadcast_rule(const OpView& op) {
     int from = source[dim];
     if (from != none && input[static_cast<std::size_t>(from)] != output[dim]) {
       // Of size 1, repeated in place.
+      if (input[static_cast<std::size_t>(from)] != 1) op.fail("operand and result differ in size");
       builder.add({from}, {none}, {1});
       from = none;
     }

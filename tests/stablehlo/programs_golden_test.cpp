@@ -1,6 +1,6 @@
-// Programs as jax prints them (tests/golden/xla/programs), with Shardy's or with GSPMD's annotations,
-// are read without loss: an independent count of what begins like an op agrees, so does every
-// sharding, and no op is unknown.
+// Programs as jax prints them (tests/golden/xla/programs), with Shardy's or with GSPMD's
+// annotations, are read without loss: an independent count of what begins like an op agrees, so
+// does every sharding, and no op is unknown.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
