@@ -276,8 +276,9 @@ Work work_of(const Module& module, const Function& function, const Op& op) {
     return work;
   }
   if (const double times = applications(view); times > 0) return work_of_reducer(view) * times;
-  const std::string_view name = std::string_view(op.name).substr(op.name.find('.') + 1);
   if (op.results.size() != 1) return work;
+  std::string_view name = op.name;
+  name.remove_prefix(name.find('.') + 1);
   if (is_transcendental(name)) {
     work.transcendental = Flops{elements(view.result(0))};
   } else if (costs_per_element(name)) {

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "stablehlo/rules.hpp"
 
@@ -12,88 +13,79 @@ namespace shardsim::stablehlo {
 namespace {
 
 // Without the dialect: chlo's ops of the same name mean the same.
-const std::unordered_set<std::string_view>& elementwise_ops() {
-  static const std::unordered_set<std::string_view> names{"abs",
-                                                          "acos",
-                                                          "acosh",
-                                                          "add",
-                                                          "all_reduce",
-                                                          "and",
-                                                          "asin",
-                                                          "asin_acos_kernel",
-                                                          "asinh",
-                                                          "atan",
-                                                          "atan2",
-                                                          "atanh",
-                                                          "bessel_i1e",
-                                                          "broadcast_add",
-                                                          "broadcast_and",
-                                                          "broadcast_divide",
-                                                          "broadcast_multiply",
-                                                          "broadcast_or",
-                                                          "broadcast_subtract",
-                                                          "cbrt",
-                                                          "ceil",
-                                                          "collective_broadcast",
-                                                          "collective_permute",
-                                                          "compare",
-                                                          "complex",
-                                                          "conj",
-                                                          "convert",
-                                                          "copy",
-                                                          "cosh",
-                                                          "cosine",
-                                                          "count_leading_zeros",
-                                                          "cross-replica-sum",
-                                                          "digamma",
-                                                          "divide",
-                                                          "erf",
-                                                          "erf_inv",
-                                                          "erfc",
-                                                          "exponential",
-                                                          "exponential_minus_one",
-                                                          "floor",
-                                                          "imag",
-                                                          "is_finite",
-                                                          "is_inf",
-                                                          "is_neg_inf",
-                                                          "is_pos_inf",
-                                                          "lgamma",
-                                                          "log",
-                                                          "log_plus_one",
-                                                          "logistic",
-                                                          "maximum",
-                                                          "minimum",
-                                                          "multiply",
-                                                          "negate",
-                                                          "next_after",
-                                                          "not",
-                                                          "or",
-                                                          "polygamma",
-                                                          "popcnt",
-                                                          "power",
-                                                          "real",
-                                                          "reduce_precision",
-                                                          "remainder",
-                                                          "round_nearest_afz",
-                                                          "round_nearest_even",
-                                                          "rsqrt",
-                                                          "select",
-                                                          "shift_left",
-                                                          "shift_right_arithmetic",
-                                                          "shift_right_logical",
-                                                          "sign",
-                                                          "sine",
-                                                          "sinh",
-                                                          "sqrt",
-                                                          "square",
-                                                          "subtract",
-                                                          "tan",
-                                                          "tanh",
-                                                          "xor",
-                                                          "zeta"};
-  return names;
-}
+constexpr auto elementwise_ops = std::to_array<std::string_view>({"abs",
+                                                                  "acos",
+                                                                  "acosh",
+                                                                  "add",
+                                                                  "all_reduce",
+                                                                  "and",
+                                                                  "asin",
+                                                                  "asinh",
+                                                                  "atan",
+                                                                  "atan2",
+                                                                  "atanh",
+                                                                  "bessel_i1e",
+                                                                  "cbrt",
+                                                                  "ceil",
+                                                                  "collective_broadcast",
+                                                                  "collective_permute",
+                                                                  "compare",
+                                                                  "complex",
+                                                                  "conj",
+                                                                  "convert",
+                                                                  "copy",
+                                                                  "cosh",
+                                                                  "cosine",
+                                                                  "count_leading_zeros",
+                                                                  "cross-replica-sum",
+                                                                  "digamma",
+                                                                  "divide",
+                                                                  "erf",
+                                                                  "erf_inv",
+                                                                  "erfc",
+                                                                  "exponential",
+                                                                  "exponential_minus_one",
+                                                                  "floor",
+                                                                  "imag",
+                                                                  "is_finite",
+                                                                  "is_inf",
+                                                                  "is_neg_inf",
+                                                                  "is_pos_inf",
+                                                                  "lgamma",
+                                                                  "log",
+                                                                  "log_plus_one",
+                                                                  "logistic",
+                                                                  "maximum",
+                                                                  "minimum",
+                                                                  "multiply",
+                                                                  "negate",
+                                                                  "next_after",
+                                                                  "not",
+                                                                  "or",
+                                                                  "polygamma",
+                                                                  "popcnt",
+                                                                  "power",
+                                                                  "real",
+                                                                  "reduce_precision",
+                                                                  "remainder",
+                                                                  "round_nearest_afz",
+                                                                  "round_nearest_even",
+                                                                  "rsqrt",
+                                                                  "select",
+                                                                  "shift_left",
+                                                                  "shift_right_arithmetic",
+                                                                  "shift_right_logical",
+                                                                  "sign",
+                                                                  "sine",
+                                                                  "sinh",
+                                                                  "sqrt",
+                                                                  "square",
+                                                                  "subtract",
+                                                                  "tan",
+                                                                  "tanh",
+                                                                  "xor",
+                                                                  "zeta"});
+static_assert(std::is_sorted(elementwise_ops.begin(), elementwise_ops.end()));
 
 const std::unordered_map<std::string_view, RuleFunction>& rules() {
   static const std::unordered_map<std::string_view, RuleFunction> table{
@@ -133,43 +125,41 @@ const std::unordered_map<std::string_view, RuleFunction>& rules() {
 }
 
 // Ops that Shardy treats in other ways, or that nothing travels through.
-const std::unordered_set<std::string_view>& ops_without_rule() {
-  static const std::unordered_set<std::string_view> names{"chlo.constant",
-                                                          "func.call",
-                                                          "func.return",
-                                                          "sdy.all_gather",
-                                                          "sdy.all_reduce",
-                                                          "sdy.all_slice",
-                                                          "sdy.all_to_all",
-                                                          "sdy.collective_permute",
-                                                          "sdy.constant",
-                                                          "sdy.data_flow_edge",
-                                                          "sdy.manual_computation",
-                                                          "sdy.named_computation",
-                                                          "sdy.propagation_barrier",
-                                                          "sdy.reduce_scatter",
-                                                          "sdy.return",
-                                                          "sdy.sharding_group",
-                                                          "stablehlo.after_all",
-                                                          "stablehlo.case",
-                                                          "stablehlo.constant",
-                                                          "stablehlo.create_token",
-                                                          "stablehlo.get_tuple_element",
-                                                          "stablehlo.if",
-                                                          "stablehlo.infeed",
-                                                          "stablehlo.iota",
-                                                          "stablehlo.optimization_barrier",
-                                                          "stablehlo.outfeed",
-                                                          "stablehlo.partition_id",
-                                                          "stablehlo.recv",
-                                                          "stablehlo.replica_id",
-                                                          "stablehlo.return",
-                                                          "stablehlo.rng",
-                                                          "stablehlo.send",
-                                                          "stablehlo.tuple",
-                                                          "stablehlo.while"};
-  return names;
-}
+constexpr auto ops_without_rule = std::to_array<std::string_view>({"chlo.constant",
+                                                                   "func.call",
+                                                                   "func.return",
+                                                                   "sdy.all_gather",
+                                                                   "sdy.all_reduce",
+                                                                   "sdy.all_slice",
+                                                                   "sdy.all_to_all",
+                                                                   "sdy.collective_permute",
+                                                                   "sdy.constant",
+                                                                   "sdy.data_flow_edge",
+                                                                   "sdy.manual_computation",
+                                                                   "sdy.named_computation",
+                                                                   "sdy.propagation_barrier",
+                                                                   "sdy.reduce_scatter",
+                                                                   "sdy.return",
+                                                                   "sdy.sharding_group",
+                                                                   "stablehlo.after_all",
+                                                                   "stablehlo.case",
+                                                                   "stablehlo.constant",
+                                                                   "stablehlo.create_token",
+                                                                   "stablehlo.get_tuple_element",
+                                                                   "stablehlo.if",
+                                                                   "stablehlo.infeed",
+                                                                   "stablehlo.iota",
+                                                                   "stablehlo.optimization_barrier",
+                                                                   "stablehlo.outfeed",
+                                                                   "stablehlo.partition_id",
+                                                                   "stablehlo.recv",
+                                                                   "stablehlo.replica_id",
+                                                                   "stablehlo.return",
+                                                                   "stablehlo.rng",
+                                                                   "stablehlo.send",
+                                                                   "stablehlo.tuple",
+                                                                   "stablehlo.while"});
+static_assert(std::is_sorted(ops_without_rule.begin(), ops_without_rule.end()));
 
 std::optional<FactorRule> custom_rule(const OpView& op) {
   const Attribute* given = op.attribute({"sdy.sharding_rule"});
@@ -194,7 +184,7 @@ bool is_elementwise(std::string_view name) {
   const std::size_t dot = name.find('.');
   const std::string_view dialect = name.substr(0, dot);
   return (dialect == "stablehlo" || dialect == "chlo" || dialect == "mhlo") &&
-         elementwise_ops().count(name.substr(dot + 1)) != 0;
+         std::binary_search(elementwise_ops.begin(), elementwise_ops.end(), name.substr(dot + 1));
 }
 
 }  // namespace
@@ -211,7 +201,9 @@ OpRule factor_rule(const Module& module, const Function& function, const Op& op)
     return {found->second(view), true};
   }
   if (is_elementwise(op.name)) return {elementwise_rule(view), true};
-  return {std::nullopt, ops_without_rule().count(op.name) != 0};
+  const bool known = std::binary_search(ops_without_rule.begin(), ops_without_rule.end(),
+                                        std::string_view(op.name));
+  return {std::nullopt, known};
 }
 
 std::map<std::string, int> unknown_ops(const Module& module) {

@@ -40,8 +40,8 @@ std::vector<DimensionSharding> parse_dimensions(Scanner& body) {
     DimensionSharding& dimension = dimensions.emplace_back();
     dimension.axes = parse_axes(body, &dimension.open);
     if (body.peek() != 'p') continue;
-    const std::string word(body.try_word());
-    Scanner priority(std::string_view(word).substr(1), body.file(), body.line());
+    const std::string_view word = body.try_word();
+    Scanner priority(word.substr(1), body.file(), body.line());
     const std::int64_t value = priority.integer("a priority after \"p\"");
     if (!priority.at_end() || value < 0 || value > highest_priority) {
       body.fail(fmt::format("\"{}\" is no priority", word));
@@ -246,7 +246,7 @@ std::vector<AxisSharding> parse_sharding_per_value(Scanner& body) {
 }
 
 TileSharding parse_tile_sharding(Scanner& text) {
-  const TileSharding sharding = parse_tiles_or_tuple(text, 0);
+  TileSharding sharding = parse_tiles_or_tuple(text, 0);
   if (!text.at_end()) text.fail_expected("the end of the sharding");
   return sharding;
 }
