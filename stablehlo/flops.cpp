@@ -204,9 +204,16 @@ class WorkCounter {
   std::map<std::string, int> unknown_calls;
 
  private:
+  // Regions and calls nest: a chain of either is followed so far as the stack surely bears it.
   Work of_region(const Function& function, const Region& region) {
+    constexpr int deepest_calls = 1000;
+    if (++depth_ > deepest_calls) {
+      throw InputError({module_.file, fmt::format("line {}", function.line)},
+                       "calls nested too deeply");
+    }
     Work work;
     for (const OpId id : region.ops) work += of_op(function, function.op(id));
+    --depth_;
     return work;
   }
 
@@ -249,6 +256,7 @@ class WorkCounter {
   const Module& module_;
   std::map<std::string, Work> done_;
   std::unordered_set<std::string> running_;
+  int depth_ = 0;
 };
 
 }  // namespace

@@ -201,8 +201,8 @@ OpRule factor_rule(const Module& module, const Function& function, const Op& op)
     return {found->second(view), true};
   }
   if (is_elementwise(op.name)) return {elementwise_rule(view), true};
-  const bool known = std::binary_search(ops_without_rule.begin(), ops_without_rule.end(),
-                                        std::string_view(op.name));
+  const std::string_view name = op.name;
+  const bool known = std::binary_search(ops_without_rule.begin(), ops_without_rule.end(), name);
   return {std::nullopt, known};
 }
 

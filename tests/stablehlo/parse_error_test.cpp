@@ -109,6 +109,14 @@ TEST_CASE("ops whose attributes contradict their types are errors of the rule") 
 TEST_CASE("a function that calls itself has no work") {
   const Module module = parse_body("", "call @main() : () -> ()");
   CHECK_THROWS_WITH(work_of(module, module.functions[0]), Contains("@main calls itself"));
+
+  std::string chain = "func.func @f0() { return }";
+  for (int i = 1; i < 20'000; ++i) {
+    chain += "func.func @f" + std::to_string(i) + "() { call @f" + std::to_string(i - 1) +
+             "() : () -> () return }";
+  }
+  const Module deep = parse_module(chain, "test.mlir");
+  CHECK_THROWS_WITH(work_of(deep, deep.functions.back()), Contains("nested too deeply"));
 }
 
 // Every prefix, and single characters replaced by those that mean something; seeds are fixed.
