@@ -1,0 +1,307 @@
+#include "stablehlo/flops.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <unordered_set>
+
+#include "stablehlo/dimension_numbers.hpp"
+#include "stablehlo/loops.hpp"
+#include "stablehlo/op_rules.hpp"
+
+namespace shardsim::stablehlo {
+namespace {
+
+double elements(const Shape& shape) {
+  double count = 1;
+  for (const std::int64_t size : shape) count *= static_cast<double>(size);
+  return count;
+}
+
+double dot_flops(const OpView& op) {
+  double contracted = 1;
+  if (op.op().name == "stablehlo.dot") {
+    if (!op.operand(0).empty()) contracted = static_cast<double>(op.operand(0).back());
+  } else {
+    for (const int dim : dot_dimensions(op).lhs_contracting) {
+      contracted *= static_cast<double>(op.size(op.operand(0), dim));
+    }
+  }
+  return 2 * elements(op.result(0)) * contracted;
+}
+
+// Keeps products of positions within 64 bits.
+constexpr std::int64_t most_window = std::int64_t{1} << 30;
+
+// One spatial dimension of a convolution's window.
+struct Window {
+  std::int64_t stride = 1;
+  std::int64_t pad_low = 0;
+  std::int64_t input_dilation = 1;
+  std::int64_t window_dilation = 1;
+};
+
+std::int64_t at_or(const std::vector<std::int64_t>& values, std::size_t index,
+                   std::int64_t otherwise) {
+  return index < values.size() ? values[index] : otherwise;
+}
+
+std::vector<Window> windows_of(const OpView& op, std::size_t count) {
+  AttributeList named = op.op().attributes;
+  if (const Attribute* window = op.attribute({"window"})) {
+    named.insert(named.begin(), window->entries.begin(), window->entries.end());
+  }
+  const auto read = [&](std::string_view printed, std::string_view generic) {
+    const bool is_printed = find(named, printed) != nullptr;
+    return op.integers(named, is_printed ? printed : generic);
+  };
+  const auto strides = read("stride", "window_strides");
+  const auto padding = read("pad", "padding");
+  const auto input_dilation = read("lhs_dilate", "lhs_dilation");
+  const auto window_dilation = read("rhs_dilate", "rhs_dilation");
+  std::vector<Window> windows;
+  for (std::size_t i = 0; i < count; ++i) {
+    windows.push_back({at_or(strides, i, 1), at_or(padding, 2 * i, 0), at_or(input_dilation, i, 1),
+                       at_or(window_dilation, i, 1)});
+    const Window& window = windows.back();
+    for (const std::int64_t factor :
+         {window.stride, window.input_dilation, window.window_dilation}) {
+      if (factor < 1 || factor > most_window) op.fail("unlikely stride or dilation");
+    }
+    if (std::abs(window.pad_low) > most_window) op.fail("unlikely padding");
+  }
+  return windows;
+}
+
+// Pairs of output position and window position that meet an element of the input. For each window
+// position all output positions are tried: O(kernel * output), which is refused above 2^28.
+double meeting_pairs(const OpView& op, const Window& window, std::int64_t input,
+                     std::int64_t kernel, std::int64_t output) {
+  constexpr std::int64_t most_steps = std::int64_t{1} << 28;
+  if (input > most_window || (kernel > 0 && output > most_steps / kernel)) {
+    op.fail("convolution too large to count");
+  }
+  double pairs = 0;
+  const std::int64_t reach = (input - 1) * window.input_dilation;
+  for (std::int64_t k = 0; input > 0 && k < kernel; ++k) {
+    for (std::int64_t o = 0; o < output; ++o) {
+      const std::int64_t at = o * window.stride - window.pad_low + k * window.window_dilation;
+      if (at >= 0 && at <= reach && at % window.input_dilation == 0) ++pairs;
+    }
+  }
+  return pairs;
+}
+
+double convolution_flops(const OpView& op) {
+  const ConvolutionDimensions numbers = convolution_dimensions(op);
+  const std::vector<Window> windows = windows_of(op, numbers.input_spatial.size());
+  double count = static_cast<double>(op.size(op.result(0), numbers.output_batch)) *
+                 static_cast<double>(op.size(op.result(0), numbers.output_feature)) *
+                 static_cast<double>(op.size(op.operand(1), numbers.kernel_input));
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    count *= meeting_pairs(op, windows[i], op.size(op.operand(0), numbers.input_spatial[i]),
+                           op.size(op.operand(1), numbers.kernel_spatial[i]),
+                           op.size(op.result(0), numbers.output_spatial[i]));
+  }
+  return 2 * count;
+}
+
+bool is_transcendental(std::string_view name) {
+  static const std::unordered_set<std::string_view> names{
+      "atan2", "cbrt",         "cosine",   "erf",   "exponential", "exponential_minus_one",
+      "log",   "log_plus_one", "logistic", "power", "rsqrt",       "sine",
+      "sqrt",  "tan",          "tanh"};
+  return names.count(name) != 0;
+}
+
+bool costs_per_element(std::string_view name) {
+  static const std::unordered_set<std::string_view> names{"abs",
+                                                          "add",
+                                                          "and",
+                                                          "ceil",
+                                                          "clamp",
+                                                          "compare",
+                                                          "complex",
+                                                          "convert",
+                                                          "count_leading_zeros",
+                                                          "divide",
+                                                          "floor",
+                                                          "imag",
+                                                          "is_finite",
+                                                          "maximum",
+                                                          "minimum",
+                                                          "multiply",
+                                                          "negate",
+                                                          "not",
+                                                          "or",
+                                                          "popcnt",
+                                                          "real",
+                                                          "reduce_precision",
+                                                          "remainder",
+                                                          "round_nearest_afz",
+                                                          "round_nearest_even",
+                                                          "select",
+                                                          "shift_left",
+                                                          "shift_right_arithmetic",
+                                                          "shift_right_logical",
+                                                          "sign",
+                                                          "square",
+                                                          "subtract",
+                                                          "xor"};
+  return names.count(name) != 0;
+}
+
+// One application of a reducer: its ops, on scalars. The short form names one.
+Work work_of_reducer(const OpView& op) {
+  Work work;
+  if (op.attribute({"applies"}) != nullptr) work.elementwise = Flops{1};
+  for (const RegionId region : op.op().regions) {
+    for (const OpId id : op.function().regions[static_cast<std::size_t>(region)].ops) {
+      work += work_of(op.module(), op.function(), op.function().op(id));
+    }
+  }
+  return work;
+}
+
+// How often the reducer of an op is applied; 0 for ops without one.
+double applications(const OpView& op) {
+  const std::string& name = op.op().name;
+  if (op.op().operands.empty()) return 0;
+  if (name == "stablehlo.reduce") return elements(op.operand(0)) - elements(op.result(0));
+  if (name == "stablehlo.scatter") return elements(op.operand(op.op().operands.size() - 1));
+  if (name == "stablehlo.all_reduce" || name == "stablehlo.reduce_scatter") {
+    return elements(op.result(0));
+  }
+  if (name == "stablehlo.reduce_window") {
+    double window = 1;
+    for (const std::int64_t size : op.integers({"window_dimensions"})) {
+      window *= static_cast<double>(size);
+    }
+    return elements(op.result(0)) * (window - 1);
+  }
+  return 0;
+}
+
+class WorkCounter {
+ public:
+  explicit WorkCounter(const Module& module) : module_(module) {}
+
+  Work of_function(const Function& function) {
+    if (const auto known = done_.find(function.name); known != done_.end()) return known->second;
+    if (!running_.insert(function.name).second) {
+      throw InputError({module_.file, fmt::format("line {}", function.line)},
+                       fmt::format("function @{} calls itself", function.name));
+    }
+    const Work work = of_region(function, function.body());
+    running_.erase(function.name);
+    done_.emplace(function.name, work);
+    return work;
+  }
+
+  int unknown_loops = 0;
+  std::map<std::string, int> unknown_calls;
+
+ private:
+  // Regions and calls nest: a chain of either is followed so far as the stack surely bears it.
+  Work of_region(const Function& function, const Region& region) {
+    constexpr int deepest_calls = 1000;
+    if (++depth_ > deepest_calls) {
+      throw InputError({module_.file, fmt::format("line {}", function.line)},
+                       "calls nested too deeply");
+    }
+    Work work;
+    for (const OpId id : region.ops) work += of_op(function, function.op(id));
+    --depth_;
+    return work;
+  }
+
+  Work of_region(const Function& function, RegionId region) {
+    return of_region(function, function.regions[static_cast<std::size_t>(region)]);
+  }
+
+  Work of_op(const Function& function, const Op& op) {
+    if (op.name == "func.call") {
+      return of_function(*module_.find_function(find(op.attributes, "callee")->text));
+    }
+    if (op.name == "stablehlo.while" && op.regions.size() == 2) {
+      Work round = of_region(function, op.regions[0]);
+      round += of_region(function, op.regions[1]);
+      const std::optional<std::int64_t> count = trip_count(function, op);
+      if (!count) ++unknown_loops;
+      return round * static_cast<double>(count.value_or(1));
+    }
+    if (op.name == "stablehlo.case" || op.name == "stablehlo.if") {
+      Work dearest;
+      for (const RegionId region : op.regions) {
+        const Work work = of_region(function, region);
+        const auto sum = [](const Work& w) { return w.matmul + w.elementwise + w.transcendental; };
+        if (sum(work) > sum(dearest)) dearest = work;
+      }
+      return dearest;
+    }
+    if (op.name == "sdy.manual_computation" || op.name == "sdy.named_computation") {
+      Work work;
+      for (const RegionId region : op.regions) work += of_region(function, region);
+      return work;
+    }
+    if (op.name == "stablehlo.custom_call" && !factor_rule(module_, function, op).rule) {
+      const Attribute* target = find(op.attributes, "callee");
+      ++unknown_calls[target == nullptr ? op.name : target->text];
+    }
+    return work_of(module_, function, op);
+  }
+
+  const Module& module_;
+  std::map<std::string, Work> done_;
+  std::unordered_set<std::string> running_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Work& Work::operator+=(const Work& other) {
+  matmul += other.matmul;
+  elementwise += other.elementwise;
+  transcendental += other.transcendental;
+  return *this;
+}
+
+Work operator*(const Work& work, double times) {
+  return {work.matmul * times, work.elementwise * times, work.transcendental * times};
+}
+
+Work work_of(const Module& module, const Function& function, const Op& op) {
+  const OpView view(module, function, op);
+  Work work;
+  if (op.name == "stablehlo.dot_general" || op.name == "stablehlo.dot") {
+    work.matmul = Flops{dot_flops(view)};
+    return work;
+  }
+  if (op.name == "stablehlo.convolution") {
+    work.matmul = Flops{convolution_flops(view)};
+    return work;
+  }
+  if (const double times = applications(view); times > 0) return work_of_reducer(view) * times;
+  if (op.results.size() != 1) return work;
+  std::string_view name = op.name;
+  name.remove_prefix(name.find('.') + 1);
+  if (is_transcendental(name)) {
+    work.transcendental = Flops{elements(view.result(0))};
+  } else if (costs_per_element(name)) {
+    work.elementwise = Flops{elements(view.result(0))};
+  }
+  return work;
+}
+
+ProgramWork work_of(const Module& module, const Function& function) {
+  WorkCounter counter(module);
+  ProgramWork result;
+  result.work = counter.of_function(function);
+  result.unknown_loops = counter.unknown_loops;
+  result.unknown_calls = std::move(counter.unknown_calls);
+  return result;
+}
+
+}  // namespace shardsim::stablehlo

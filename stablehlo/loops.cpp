@@ -1,0 +1,121 @@
+#include "stablehlo/loops.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/units.hpp"
+
+namespace shardsim::stablehlo {
+namespace {
+
+constexpr std::int64_t largest_constant = std::int64_t{1} << 40;
+
+// The value of an integer constant that is one number. Conversions between integers keep it.
+std::optional<std::int64_t> constant_of(const Function& function, ValueId value) {
+  const Op* op = function.definition(value);
+  while (op != nullptr && op->name == "stablehlo.convert" && op->operands.size() == 1) {
+    op = function.definition(op->operands.front());
+  }
+  if (op == nullptr || (op->name != "stablehlo.constant" && op->name != "sdy.constant")) return {};
+  const Attribute* attribute = find(op->attributes, "value");
+  if (attribute == nullptr) return {};
+  const std::string& text = attribute->text;
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end) return {};
+  if (number > largest_constant || number < -largest_constant) return {};
+  return number;
+}
+
+struct Comparison {
+  std::string direction;
+  ValueId variable = 0;
+  std::int64_t limit = 0;
+};
+
+std::string mirrored(const std::string& direction) {
+  if (direction == "LT") return "GT";
+  if (direction == "LE") return "GE";
+  if (direction == "GT") return "LT";
+  if (direction == "GE") return "LE";
+  return direction;
+}
+
+// LT of "compare LT, ..." and of comparison_direction = #stablehlo<comparison_direction LT>.
+std::string direction_of(const Op& compare) {
+  if (const Attribute* words = find(compare.attributes, "words")) return words->items.front().text;
+  const Attribute* attribute = find(compare.attributes, "comparison_direction");
+  if (attribute == nullptr) return "";
+  const std::string& text = attribute->text;
+  return text.substr(text.rfind(' ') + 1);
+}
+
+// What the condition compares, the constant on the right.
+std::optional<Comparison> comparison_of(const Function& function, const Region& condition) {
+  if (condition.ops.empty()) return {};
+  const Op& end = function.op(condition.ops.back());
+  if (end.operands.size() != 1) return {};
+  const Op* compare = function.definition(end.operands.front());
+  if (compare == nullptr || compare->name != "stablehlo.compare" || compare->operands.size() != 2) {
+    return {};
+  }
+  const ValueId lhs = compare->operands[0];
+  const ValueId rhs = compare->operands[1];
+  const std::string direction = direction_of(*compare);
+  if (const auto limit = constant_of(function, rhs)) return Comparison{direction, lhs, *limit};
+  if (const auto limit = constant_of(function, lhs)) {
+    return Comparison{mirrored(direction), rhs, *limit};
+  }
+  return {};
+}
+
+// What one round of the body adds to its argument number `index`.
+std::optional<std::int64_t> step_of(const Function& function, const Region& body,
+                                    std::size_t index) {
+  if (body.ops.empty()) return {};
+  const Op& end = function.op(body.ops.back());
+  if (index >= end.operands.size() || index >= body.arguments.size()) return {};
+  const Op* add = function.definition(end.operands[index]);
+  if (add == nullptr || add->operands.size() != 2) return {};
+  const ValueId variable = body.arguments[index];
+  const auto lhs = constant_of(function, add->operands[0]);
+  const auto rhs = constant_of(function, add->operands[1]);
+  if (add->name == "stablehlo.add" && add->operands[0] == variable && rhs) return rhs;
+  if (add->name == "stablehlo.add" && add->operands[1] == variable && lhs) return lhs;
+  if (add->name == "stablehlo.subtract" && add->operands[0] == variable && rhs) return -*rhs;
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::int64_t> trip_count(const Function& function, const Op& loop) {
+  if (loop.name != "stablehlo.while" || loop.regions.size() != 2) return {};
+  const Region& condition = function.regions[static_cast<std::size_t>(loop.regions[0])];
+  const Region& body = function.regions[static_cast<std::size_t>(loop.regions[1])];
+  const auto comparison = comparison_of(function, condition);
+  if (!comparison) return {};
+  const auto found =
+      std::find(condition.arguments.begin(), condition.arguments.end(), comparison->variable);
+  if (found == condition.arguments.end()) return {};
+  const auto index = static_cast<std::size_t>(found - condition.arguments.begin());
+  if (index >= loop.operands.size()) return {};
+  const auto start = constant_of(function, loop.operands[index]);
+  auto step = step_of(function, body, index);
+  if (!start || !step || *step == 0) return {};
+
+  // Downwards is upwards with all signs turned.
+  std::int64_t distance = comparison->limit - *start;
+  std::string direction = comparison->direction;
+  if (*step < 0) {
+    distance = -distance;
+    step = -*step;
+    direction = mirrored(direction);
+  }
+  if (direction == "LE") ++distance;
+  if (direction == "NE" && distance >= 0 && distance % *step == 0) direction = "LT";
+  if (direction != "LT" && direction != "LE") return {};
+  return std::max(ceil_div(std::max<std::int64_t>(distance, 0), *step), std::int64_t{0});
+}
+
+}  // namespace shardsim::stablehlo
