@@ -44,17 +44,6 @@ const HloUsers& HloCallers::users(HloComputationId computation) {
       .first->second;
 }
 
-std::optional<HloId> HloCallers::parameter(HloComputationId computation, std::size_t number) const {
-  const HloComputation& body = module_->computation(computation);
-  for (HloId id = body.first; id < body.end; ++id) {
-    if (module_->instruction(id).opcode == "parameter" &&
-        parameter_number(*module_, id) == number) {
-      return id;
-    }
-  }
-  return std::nullopt;
-}
-
 std::size_t parameter_number(const HloModule& module, HloId id) {
   const std::int64_t number = parse_integer(module.instruction(id).arguments, module.source());
   return number < 0 ? 0 : static_cast<std::size_t>(number);

@@ -22,9 +22,6 @@ class HloCallers {
   [[nodiscard]] std::optional<HloId> caller(HloComputationId computation) const;
   [[nodiscard]] HloComputationId computation_of(HloId id) const;
   [[nodiscard]] const HloUsers& users(HloComputationId computation);
-  // The instruction parameter(number); nothing when the computation has none.
-  [[nodiscard]] std::optional<HloId> parameter(HloComputationId computation,
-                                               std::size_t number) const;
 
  private:
   const HloModule* module_;

@@ -10,6 +10,11 @@
 namespace shardsim {
 namespace {
 
+bool starts_async(const HloModule& module, HloId id) {
+  return module.instruction(id).opcode == "custom-call" &&
+         custom_call_target(module, id) == "AsyncCollectiveStart";
+}
+
 std::string content_of(const Plan& plan, const Collective& collective) {
   std::string text =
       fmt::format("{} {} {} {} {} {} {}", name_of(collective.kind),
@@ -25,15 +30,15 @@ std::string content_of(const Plan& plan, const Collective& collective) {
 }  // namespace
 
 void CollectiveTable::find_async_channels() {
-  const auto count = static_cast<HloComputationId>(module_.computations().size());
-  for (HloComputationId id = 0; id < count; ++id) {
-    const HloComputation& computation = module_.computation(id);
-    const HloInstruction& root = module_.instruction(computation.root);
-    if (root.opcode != "custom-call" && root.opcode != "tuple") continue;
-    const HeldCollectives& inside = held(id);
-    if (!inside.starts) continue;
-    for (const HloId collective : inside.collectives) {
-      async_channels_.insert(channel_of(module_, collective));
+  for (const HloComputation& computation : module_.computations()) {
+    bool starts = false;
+    for (HloId id = computation.first; id < computation.end; ++id) {
+      starts = starts || starts_async(module_, id);
+    }
+    for (HloId id = computation.first; starts && id < computation.end; ++id) {
+      if (collective_opcode(module_.instruction(id).opcode)) {
+        async_channels_.insert(channel_of(module_, id));
+      }
     }
   }
 }
@@ -51,9 +56,7 @@ const HeldCollectives& CollectiveTable::held(HloComputationId computation) {
   for (HloId id = body.first; id < body.end; ++id) {
     const std::string_view opcode = module_.instruction(id).opcode;
     if (collective_opcode(opcode)) inside.collectives.push_back(id);
-    if (opcode == "custom-call" && custom_call_target(module_, id) == "AsyncCollectiveStart") {
-      inside.starts = true;
-    }
+    inside.starts = inside.starts || starts_async(module_, id);
     if (opcode == "fusion") {
       const HeldCollectives& deeper = held(module_.callee(id, "calls"));
       inside.collectives.insert(inside.collectives.end(), deeper.collectives.begin(),
@@ -98,7 +101,7 @@ Collective CollectiveTable::translate(HloId id) {
   } else {
     collective.groups = std::move(read.groups);
   }
-  if (read.kind == CollectiveKind::all_reduce && scatters_.is_scattered(id, size)) {
+  if (module_.instruction(id).opcode == "all-reduce" && scatters_.is_scattered(id, size)) {
     collective.kind = CollectiveKind::reduce_scatter;
   }
   return collective;

@@ -43,8 +43,8 @@ constexpr std::array<std::string_view, 27> free_opcodes{"parameter",
                                                         "recv-done",
                                                         "get-dimension-size"};
 
-// Operations that move values and compute nothing.
-constexpr std::array<std::string_view, 23> moving_opcodes{"copy",
+// Operations that move values, or bits, and compute nothing.
+constexpr std::array<std::string_view, 26> moving_opcodes{"copy",
                                                           "broadcast",
                                                           "iota",
                                                           "reshape",
@@ -66,7 +66,10 @@ constexpr std::array<std::string_view, 23> moving_opcodes{"copy",
                                                           "rng-bit-generator",
                                                           "rng-get-and-update-state",
                                                           "stochastic-convert",
-                                                          "topk"};
+                                                          "topk",
+                                                          "shift-left",
+                                                          "shift-right-logical",
+                                                          "shift-right-arithmetic"};
 
 constexpr std::array<std::string_view, 17> transcendental_opcodes{
     "exponential", "exponential-minus-one",
@@ -160,8 +163,15 @@ HloCost HloCostModel::apply(HloId id, std::int64_t times) {
 HloCost HloCostModel::count(HloId id) {
   const std::string_view opcode = module_.instruction(id).opcode;
   HloCost cost;
-  if (is_free(opcode) || is_one_of(opcode, moving_opcodes) || collective_opcode(opcode))
+  if (opcode == "all-reduce" || opcode == "all-reduce-start") {
+    for (const HloId operand : module_.operands(id)) {
+      cost.flops += Flops(elements_of(module_.shape(operand)));
+    }
     return cost;
+  }
+  if (is_free(opcode) || is_one_of(opcode, moving_opcodes) || collective_opcode(opcode)) {
+    return cost;
+  }
   if (opcode == "fusion" || opcode == "async-start") {
     return operations_of(module_.callee(id, "calls"));
   }
@@ -171,7 +181,7 @@ HloCost HloCostModel::count(HloId id) {
     add(cost, operations_of(module_.callee(id, "condition")));
     return cost;
   }
-  if (opcode == "conditional") return cost;
+  if (opcode == "conditional") return largest_branch(id);
   if (opcode == "custom-call") return count_custom_call(id);
   const HloShape shape = module_.shape(id);
   const double elements = elements_of(shape);
@@ -190,13 +200,7 @@ HloCost HloCostModel::count(HloId id) {
     const HloId updates = module_.operand(id, operands.size() / 2 + 1);
     return apply(id, first_array(module_.shape(updates)));
   }
-  if (opcode == "reduce-window") {
-    std::int64_t window = 1;
-    for (const auto& dim : parse_window(module_.attribute(id, "window"), module_.source())) {
-      window *= dim.size;
-    }
-    return apply(id, first_array(shape) * (window - 1));
-  }
+  if (opcode == "reduce-window") return apply(id, reduce_window_applications(id));
   if (opcode == "sort") {
     const double sorted = elements_of(module_.shape(module_.operand(id, 0)));
     cost.flops = Flops(sorted * std::ceil(std::log2(std::max(sorted, 1.0))));
@@ -204,6 +208,36 @@ HloCost HloCostModel::count(HloId id) {
   }
   (is_one_of(opcode, transcendental_opcodes) ? cost.transcendentals : cost.flops) = Flops(elements);
   return cost;
+}
+
+HloCost HloCostModel::largest_branch(HloId id) {
+  std::vector<HloComputationId> branches = module_.called(id, "branch_computations");
+  for (const std::string_view key : {"true_computation", "false_computation"}) {
+    if (!module_.attribute(id, key).empty()) branches.push_back(module_.callee(id, key));
+  }
+  HloCost largest;
+  for (const HloComputationId branch : branches) {
+    const HloCost cost = operations_of(branch);
+    if (cost.flops > largest.flops) largest = cost;
+  }
+  return largest;
+}
+
+// A window that covers its whole dimension wherever it lies reduces that dimension once and
+// repeats the result: TPU compilers write a softmax's maximum and sum so.
+std::int64_t HloCostModel::reduce_window_applications(HloId id) const {
+  const HloShape input = module_.shape(module_.operand(id, 0));
+  std::int64_t results = first_array(module_.shape(id));
+  std::int64_t window = 1;
+  const auto dims = parse_window(module_.attribute(id, "window"), module_.source());
+  for (std::size_t i = 0; i < dims.size() && i < input.dims.size(); ++i) {
+    const std::int64_t size = input.dims[i];
+    const bool covers = size > 1 && dims[i].size == 2 * size - 1 && dims[i].pad_low == size - 1 &&
+                        dims[i].stride == 1;
+    if (covers) results /= size;
+    window *= covers ? size : dims[i].size;
+  }
+  return results * (window - 1);
 }
 
 HloCost HloCostModel::count_custom_call(HloId id) const {

@@ -39,8 +39,8 @@ class HloCostModel {
  public:
   explicit HloCostModel(const HloModule& module) : module_(module) {}
 
-  // Operations of an instruction, of everything inside a fusion; loops and calls once. Collectives
-  // count nothing here.
+  // Operations of an instruction, of everything inside a fusion; loops once, of a
+  // conditional the largest branch. Of collectives an all-reduce counts an operation per element.
   [[nodiscard]] const HloCost& operations(HloId id);
   [[nodiscard]] HloCost operations_of(HloComputationId computation);
   [[nodiscard]] Bytes bytes(HloId id) const;
@@ -50,6 +50,8 @@ class HloCostModel {
  private:
   HloCost count(HloId id);
   HloCost count_custom_call(HloId id) const;
+  HloCost largest_branch(HloId id);
+  [[nodiscard]] std::int64_t reduce_window_applications(HloId id) const;
   HloCost apply(HloId id, std::int64_t times);
   [[nodiscard]] double dot_flops(HloId id) const;
   [[nodiscard]] double convolution_flops(HloId id, const HloShape& result) const;

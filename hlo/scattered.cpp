@@ -3,58 +3,27 @@
 #include <algorithm>
 
 namespace shardsim {
-namespace {
-
-constexpr int longest_way = 64;  // of uses between an all-reduce and its slice
-
-bool passes_on(std::string_view opcode) {
-  return opcode == "bitcast" || opcode == "copy" || opcode == "reshape" ||
-         opcode == "get-tuple-element" || opcode == "all-reduce-done" || opcode == "async-done" ||
-         opcode == "tuple";
-}
-
-}  // namespace
 
 bool ScatterFinder::is_scattered(HloId id, std::int64_t group_size) {
-  return group_size > 1 && only_sliced(id, group_size, 0);
-}
-
-bool ScatterFinder::only_sliced(HloId value, std::int64_t group_size, int depth) {
-  if (depth > longest_way) return false;
   const HloModule& module = callers_.module();
-  const HloComputationId computation = callers_.computation_of(value);
-  const std::span<const HloId> users = callers_.users(computation).of(value);
-  if (module.computation(computation).root == value) {
-    const auto caller = callers_.caller(computation);
-    const bool in_fusion = caller && module.instruction(*caller).opcode == "fusion";
-    return in_fusion && users.empty() && only_sliced(*caller, group_size, depth + 1);
-  }
+  const HloComputationId computation = callers_.computation_of(id);
+  if (group_size <= 1 || module.computation(computation).root == id) return false;
+  if (module.instruction(id).shape.substr(0, 1) == "(") return false;
+  const std::span<const HloId> users = callers_.users(computation).of(id);
   return !users.empty() && std::all_of(users.begin(), users.end(), [&](HloId user) {
-    return use_slices(user, value, group_size, depth);
+    return keeps_a_part(user, id, group_size);
   });
 }
 
-bool ScatterFinder::use_slices(HloId user, HloId value, std::int64_t group_size, int depth) {
+bool ScatterFinder::keeps_a_part(HloId user, HloId value, std::int64_t group_size) {
   const HloModule& module = callers_.module();
-  const std::string_view opcode = module.instruction(user).opcode;
   const std::span<const HloId> operands = module.operands(user);
-  if (opcode == "dynamic-slice") {
-    if (operands[0] != value) return false;
-    if (module.shape(user).element_count() * group_size != module.shape(value).element_count()) {
-      return false;
-    }
-    return std::any_of(operands.begin() + 1, operands.end(),
-                       [&](HloId offset) { return depends_on_device(offset); });
+  if (module.instruction(user).opcode != "dynamic-slice" || operands[0] != value) return false;
+  if (module.shape(user).element_count() * group_size != module.shape(value).element_count()) {
+    return false;
   }
-  if (passes_on(opcode)) return only_sliced(user, group_size, depth + 1);
-  if (opcode != "fusion") return false;
-  const HloComputationId callee = module.callee(user, "calls");
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i] != value) continue;
-    const auto parameter = callers_.parameter(callee, i);
-    if (!parameter || !only_sliced(*parameter, group_size, depth + 1)) return false;
-  }
-  return true;
+  return std::any_of(operands.begin() + 1, operands.end(),
+                     [&](HloId offset) { return depends_on_device(offset); });
 }
 
 bool ScatterFinder::element_depends(HloId tuple, std::size_t index) {

@@ -1,13 +1,15 @@
 // An all-reduce of which every device keeps only its own n-th part is a reduce-scatter. XLA's
-// partitioner writes it so, GPU compilers turn it into one, TPU compilers hide the pair in a fusion
-// (named all-reduce-scatter) that does the same.
+// partitioner writes it so, GPU compilers turn it into one, and TPU compilers hide the pair in a
+// fusion, named all-reduce-scatter, that does the same:
 //
 //   %ar = f32[1024] all-reduce(%x), replica_groups={{0,1,2,3}}
 //   %ds = f32[256] dynamic-slice(%ar, %offset)        %offset computed from partition-id
+//
+// Only slices of the all-reduce itself count. One that is passed on to another fusion first is
+// summed whole and sliced there; several operands in one call are left an all-reduce too.
 #pragma once
 
 #include <unordered_map>
-#include <unordered_set>
 
 #include "hlo/callers.hpp"
 
@@ -21,8 +23,7 @@ class ScatterFinder {
   [[nodiscard]] bool is_scattered(HloId id, std::int64_t group_size);
 
  private:
-  bool only_sliced(HloId value, std::int64_t group_size, int depth);
-  bool use_slices(HloId user, HloId value, std::int64_t group_size, int depth);
+  bool keeps_a_part(HloId user, HloId value, std::int64_t group_size);
   bool depends_on_device(HloId id);
   bool element_depends(HloId tuple, std::size_t index);
 
