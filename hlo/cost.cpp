@@ -128,6 +128,15 @@ double elements_of(const HloShape& shape) {
 
 bool is_free(std::string_view opcode) { return is_one_of(opcode, free_opcodes); }
 
+bool is_elementwise(std::string_view opcode) {
+  constexpr std::array<std::string_view, 15> others{
+      "fusion", "call",          "while",       "conditional", "custom-call",
+      "dot",    "convolution",   "reduce",      "map",         "scatter",
+      "sort",   "reduce-window", "async-start", "cholesky",    "triangular-solve"};
+  return !is_free(opcode) && !is_one_of(opcode, moving_opcodes) && !is_one_of(opcode, others) &&
+         !collective_opcode(opcode);
+}
+
 bool is_marker(std::string_view target) { return is_one_of(target, markers); }
 
 std::string_view custom_call_target(const HloModule& module, HloId id) {

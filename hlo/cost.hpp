@@ -65,6 +65,8 @@ class HloCostModel {
 
 // No work at all: tuples, views, parameters, what only orders others.
 [[nodiscard]] bool is_free(std::string_view opcode);
+// One result element of the elements at the same place.
+[[nodiscard]] bool is_elementwise(std::string_view opcode);
 // Custom calls that move nothing and compute nothing: markers of the compiler.
 [[nodiscard]] bool is_marker(std::string_view custom_call_target);
 [[nodiscard]] std::string_view custom_call_target(const HloModule& module, HloId id);

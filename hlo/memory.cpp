@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "hlo/heap.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -147,6 +149,12 @@ void add_entry_buffers(const HloModule& module, Plan& plan, Program& program) {
   buffer.category = BufferCategory::temporaries;
   buffer.bytes = memory.output - memory.alias;
   if (buffer.bytes > Bytes(0)) (void)program.add_buffer(buffer, {});
+  if (!is_scheduled(module)) return;
+  buffer.name = add_name(plan, "heap of what lies between");
+  buffer.bytes = temporary_bytes(module);
+  if (buffer.bytes > Bytes(0)) (void)program.add_buffer(buffer, {});
 }
+
+bool is_scheduled(const HloModule& module) { return module.header("is_scheduled") == "true"; }
 
 }  // namespace shardsim

@@ -21,7 +21,10 @@ struct HloMemory {
 };
 
 [[nodiscard]] HloMemory entry_memory(const HloModule& module);
-// A buffer per parameter, and one per result that takes no argument's place.
+// The order of the text is the order of execution: what GPU and TPU compilers print in the end.
+[[nodiscard]] bool is_scheduled(const HloModule& module);
+// A buffer per parameter, one for the results that take no argument's place, and, of a scheduled
+// module, one for the heap between them (hlo/heap.hpp): XLA holds all three for the whole step.
 void add_entry_buffers(const HloModule& module, Plan& plan, Program& program);
 
 }  // namespace shardsim

@@ -45,7 +45,7 @@ class Emitter {
  public:
   Emitter(const HloModule& module, Plan& plan)
       : module_(module), plan_(plan), table_(module, plan), costs_(module) {
-    scheduled_ = module.header("is_scheduled") == "true";
+    scheduled_ = is_scheduled(module);
     program_.name = "all";
     program_.streams = {"compute", "communication"};
   }
@@ -257,10 +257,14 @@ class Emitter {
 
   void write_notes() {
     const HloMemory memory = entry_memory(module_);
-    plan_.notes.push_back(fmt::format(
-        "per device {} bytes of arguments and {} of results, {} of them in the place of arguments; "
-        "memory of what is in between is not in the plan",
-        memory.argument.count(), memory.output.count(), memory.alias.count()));
+    plan_.notes.push_back(
+        fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
+                    "of arguments",
+                    memory.argument.count(), memory.output.count(), memory.alias.count()));
+    if (!scheduled_) {
+      plan_.notes.emplace_back(
+          "the module is not scheduled: memory between arguments and results is not in the plan");
+    }
     for (const std::string& note : table_.notes()) plan_.notes.push_back(note);
     for (const auto& [loop, times] : unknown_loops_) {
       plan_.notes.push_back(

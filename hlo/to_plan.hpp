@@ -18,7 +18,8 @@
 //   starts.
 // - Prefetches (copy-start, slice-start) take no time of their own: their bytes are counted where
 //   they are read.
-// - Buffers are the entry's parameters and results that alias none of them.
+// - Buffers are the entry's parameters, its results that alias none of them, and one heap for what
+//   lies between.
 //
 // `reason` of a collective is the op_name of its metadata, or the instruction's name.
 #pragma once

@@ -250,6 +250,33 @@ TEST_CASE("arguments, results and aliases have the bytes that the compiler gave 
         }) == 0);
 }
 
+// The compiler's own sum, argument + output - alias + temp, of which temp is estimated.
+TEST_CASE("peak memory is within 5 percent of the compiler's in the median") {
+  std::vector<double> errors;
+  CHECK(run_all("peak", [&](const JsonReader& record, Tally& tally) {
+          for_each_target(record, tally, [&](const HloModule& module, const JsonReader& expected) {
+            const JsonReader memory = expected.at("memory");
+            const auto bytes = [&](const char* field) { return memory.at(field).number(); };
+            const double wanted = bytes("argument_size_in_bytes") + bytes("output_size_in_bytes") -
+                                  bytes("alias_size_in_bytes") + bytes("temp_size_in_bytes");
+            double held = 0;
+            const Plan plan = plan_from_hlo(module, {});
+            for (const Buffer& buffer : plan.programs.at(0).buffers) {
+              held += static_cast<double>(buffer.bytes.count());
+            }
+            errors.push_back(std::abs(held - wanted) / wanted);
+            return errors.back() <= 0.05
+                       ? std::string()
+                       : fmt::format("    expected {} bytes, held {}\n", wanted, held);
+          });
+        }) >= 0);
+  if (errors.empty()) return;
+  std::sort(errors.begin(), errors.end());
+  const double median = errors[errors.size() / 2];
+  std::cout << fmt::format("peak memory: median error {:.3f} %\n", 100 * median);
+  CHECK(median <= 0.05);
+}
+
 TEST_CASE("operations agree with XLA's cost analysis to one percent") {
   CHECK(run_all("operations", [](const JsonReader& record, Tally& tally) {
           for_each_target(record, tally, [](const HloModule& module, const JsonReader& expected) {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "fixture.hpp"
+#include "hlo/heap.hpp"
 #include "hlo/memory.hpp"
 
 namespace shardsim {
@@ -141,6 +142,37 @@ TEST_CASE("memory of arguments, results and aliases") {
   CHECK(only_program(plan).buffers[0].category == BufferCategory::parameters);
   CHECK(only_program(plan).buffers[1].category == BufferCategory::inputs);
   CHECK(only_program(plan).buffers[2].bytes == Bytes(1024));
+}
+
+TEST_CASE("temporaries live from who makes them to the last use") {
+  // y and z of 4096 bytes each are alive at once when z is made; the transpose of z takes a third
+  // place when y is gone, the exponential takes the place of the transpose. The result is no
+  // temporary.
+  const HloModule module = test::module_of(
+      "  %p = f32[32,32]{1,0} parameter(0)\n"
+      "  %y = f32[32,32]{1,0} transpose(%p), dimensions={1,0}\n"
+      "  %z = f32[32,32]{1,0} dot(%y, %p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "  %view = f32[1024]{0} bitcast(%z)\n"
+      "  %t = f32[1024]{0} reverse(%view), dimensions={0}\n"
+      "  %e = f32[1024]{0} exponential(%t)\n"
+      "  ROOT %r = f32[1024]{0} reverse(%e), dimensions={0}\n",
+      1);
+  CHECK(temporary_bytes(module) == Bytes(2 * 4096));
+}
+
+TEST_CASE("a loop's state is one array, its body's temporaries come on top") {
+  const std::string before =
+      "%condition (s: f32[1024]) -> pred[] {\n  %s = f32[1024]{0} parameter(0)\n"
+      "  ROOT %c = pred[] constant(true)\n}\n"
+      "%body (q: f32[1024]) -> f32[1024] {\n  %q = f32[1024]{0} parameter(0)\n"
+      "  %t1 = f32[1024]{0} reverse(%q), dimensions={0}\n"
+      "  ROOT %t2 = f32[1024]{0} reverse(%t1), dimensions={0}\n}\n";
+  const HloModule module = test::module_of(
+      "  %p = f32[1024]{0} parameter(0)\n  %copied = f32[1024]{0} copy(%p)\n"
+      "  %w = f32[1024]{0} while(%copied), condition=%condition, body=%body\n"
+      "  ROOT %r = f32[1024]{0} reverse(%w), dimensions={0}\n",
+      1, before);
+  CHECK(temporary_bytes(module) == Bytes(2 * 4096));
 }
 
 TEST_CASE("a mesh of another size is refused") {
