@@ -5,7 +5,11 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/gzip.hpp"
 #include "base/text.hpp"
+#include "hlo/to_plan.hpp"
+#include "plan/plan_io.hpp"
+#include "plan/read_mesh.hpp"
 
 #include "command.hpp"
 #include "output.hpp"
@@ -18,14 +22,22 @@ namespace {
 
 const Manual manual = {
     "import KIND FILE [OPTION...]",
-    "Reads somebody's model and prints its parameter tree: every tensor's name, shape and element\n"
-    "type; as JSON in the form that other commands read (docs/parameter-trees.md). KIND is\n\n"
+    "Reads somebody's model or program. Of a model prints the parameter tree: every tensor's "
+    "name,\n"
+    "shape and element type; as JSON in the form that other commands read\n"
+    "(docs/parameter-trees.md). Of a program prints the plan, as the verb plan does. KIND is\n\n"
     "  safetensors  a checkpoint: a .safetensors file, its .safetensors.index.json, or the folder\n"
     "               that holds them; only headers are read\n"
-    "  hf           a model's config.json, or the name of a model that is built in",
+    "  hf           a model's config.json, or the name of a model that is built in\n"
+    "  hlo          a program compiled by XLA, as compile().as_text() and --xla_dump_to print it,\n"
+    "               gzip too (docs/hlo-import.md)",
     {"shardsim import hf llama-3.1-8b -o tree.json",
      "shardsim import hf workloads/configs/vit-b16.json --format csv",
-     "shardsim import safetensors examples/tiny-llama.safetensors"}};
+     "shardsim import safetensors examples/tiny-llama.safetensors",
+     "shardsim import hlo examples/programs/fsdp-matmul.hlo --mesh x=2,y=4"}};
+
+const std::vector<std::string> tree_formats = {"text", "json", "csv"};
+const std::vector<std::string> plan_formats = {"text", "json", "dot"};
 
 ParameterTree import_safetensors(const std::string& path) {
   if (is_safetensors(path)) return read_tree_file(path);
@@ -49,6 +61,21 @@ constexpr std::array kinds{Kind{"safetensors", import_safetensors}, Kind{"hf", i
 
 std::string shape_text(const ParameterLeaf& leaf) {
   return fmt::format("[{}]", fmt::join(leaf.shape, ", "));
+}
+
+Plan import_hlo(const std::string& path, const Words& meshes) {
+  if (meshes.size() > 1) throw UsageError("--mesh is given twice");
+  HloImportOptions options;
+  if (!meshes.empty()) {
+    const Json text = meshes[0];
+    options.mesh = read_mesh(JsonReader(text, {"command line", "--mesh"}));
+  }
+  return plan_from_hlo(HloModule::parse(read_maybe_gzip(path), path), options);
+}
+
+std::string plan_in(const Plan& plan, const std::string& format) {
+  if (format == "json") return plan_to_json(plan).dump(1) + "\n";
+  return format == "dot" ? plan_to_dot(plan) : plan_to_text(plan);
 }
 
 struct Total {
@@ -104,6 +131,7 @@ ParameterTree import_given(const Words& operands) {
     }
     names.emplace_back(kind.name);
   }
+  names.emplace_back("hlo");
   if (operands.empty()) {
     throw UsageError(
         fmt::format("expected: import KIND FILE; kinds are {}", fmt::join(names, ", ")));
@@ -115,14 +143,25 @@ ParameterTree import_given(const Words& operands) {
 }  // namespace
 
 int import_command(const Words& words) {
-  const std::vector<std::string> formats = {"text", "json", "csv"};
-  boost::program_options::options_description options("Options");
-  add_output_options(options, formats);
+  namespace po = boost::program_options;
+  po::options_description options("Options");
+  add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
+  options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
+                        "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
-  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
-  const ParameterTree tree = import_given(given.all("operand"));
+  const Words operands = given.all("operand");
+  if (!operands.empty() && operands[0] == "hlo") {
+    if (operands.size() != 2) throw UsageError("expected: import hlo FILE");
+    const auto outputs = read_outputs(given, plan_formats, /*text_beside_files=*/false);
+    const Plan plan = import_hlo(operands[1], given.all("mesh"));
+    write(outputs, [&](const std::string& format) { return plan_in(plan, format); });
+    return exit_done;
+  }
+  if (given.has("mesh")) throw UsageError("--mesh is for programs: import hlo");
+  const auto outputs = read_outputs(given, tree_formats, /*text_beside_files=*/false);
+  const ParameterTree tree = import_given(operands);
   write(outputs, [&](const std::string& format) {
     if (format == "json") return parameter_tree_to_json(tree).dump(1) + "\n";
     return format == "csv" ? tree_csv(tree) : tree_text(tree);

@@ -1,0 +1,57 @@
+#include "hlo/callers.hpp"
+
+#include <algorithm>
+
+namespace shardsim {
+
+bool runs_computation(std::string_view opcode) {
+  return opcode == "fusion" || opcode == "call" || opcode == "while" || opcode == "conditional" ||
+         opcode == "async-start" || opcode == "custom-call";
+}
+
+HloCallers::HloCallers(const HloModule& module)
+    : module_(&module), callers_(module.computations().size()) {
+  const auto count = static_cast<HloId>(module.instructions().size());
+  for (HloId id = 0; id < count; ++id) {
+    if (!runs_computation(module.instruction(id).opcode)) continue;
+    for (const std::string_view key :
+         {"calls", "to_apply", "body", "condition", "branch_computations", "true_computation",
+          "false_computation", "called_computations"}) {
+      if (module.attribute(id, key).empty()) continue;
+      for (const HloComputationId callee : module.called(id, key)) {
+        callers_[static_cast<std::size_t>(callee)] = id;
+      }
+    }
+  }
+}
+
+std::optional<HloId> HloCallers::caller(HloComputationId computation) const {
+  return callers_[static_cast<std::size_t>(computation)];
+}
+
+HloComputationId HloCallers::computation_of(HloId id) const {
+  const auto& all = module_->computations();
+  const auto found = std::upper_bound(
+      all.begin(), all.end(), id,
+      [](HloId wanted, const HloComputation& computation) { return wanted < computation.end; });
+  return static_cast<HloComputationId>(found - all.begin());
+}
+
+const HloUsers& HloCallers::users(HloComputationId computation) {
+  const auto found = users_.find(computation);
+  if (found != users_.end()) return found->second;
+  return users_.emplace(computation, HloUsers(*module_, module_->computation(computation)))
+      .first->second;
+}
+
+std::size_t parameter_number(const HloModule& module, HloId id) {
+  const std::int64_t number = parse_integer(module.instruction(id).arguments, module.source());
+  return number < 0 ? 0 : static_cast<std::size_t>(number);
+}
+
+std::size_t tuple_index(const HloModule& module, HloId id) {
+  const std::int64_t index = parse_integer(module.attribute(id, "index"), module.source());
+  return index < 0 ? 0 : static_cast<std::size_t>(index);
+}
+
+}  // namespace shardsim

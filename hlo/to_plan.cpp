@@ -1,0 +1,324 @@
+#include "hlo/to_plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "hlo/collective_table.hpp"
+#include "hlo/cost.hpp"
+#include "hlo/memory.hpp"
+#include "hlo/trip_count.hpp"
+#include "plan/read_mesh.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
+constexpr std::int64_t most_steps = std::int64_t{1} << 28;  // instructions walked over
+constexpr std::uint8_t compute = 0;
+constexpr std::uint8_t communication = 1;
+constexpr std::size_t streams = 2;
+
+// When a value is there: streams run in order, so the last task on each says it.
+struct Ready {
+  std::array<TaskId, streams> last{before_the_step, before_the_step};
+
+  void join(const Ready& other) {
+    for (std::size_t i = 0; i < streams; ++i) last[i] = std::max(last[i], other.last[i]);
+  }
+};
+
+// Elements of a tuple apart; empty for arrays, and for tuples made at once.
+struct Value {
+  Ready whole;
+  std::vector<Ready> elements;
+
+  [[nodiscard]] const Ready& element(std::size_t index) const {
+    return index < elements.size() ? elements[index] : whole;
+  }
+};
+
+class Emitter {
+ public:
+  Emitter(const HloModule& module, Plan& plan)
+      : module_(module), plan_(plan), table_(module, plan), costs_(module) {
+    scheduled_ = is_scheduled(module);
+    program_.name = "all";
+    program_.streams = {"compute", "communication"};
+  }
+
+  void run() {
+    (void)run_computation(module_.entry(), {});
+    add_entry_buffers(module_, plan_, program_);
+    plan_.programs.push_back(std::move(program_));
+    write_notes();
+  }
+
+ private:
+  struct Run {
+    const HloComputation& computation;
+    const std::vector<Value>& arguments;
+    std::vector<Value> values;
+
+    Value& of(HloId id) { return values[static_cast<std::size_t>(id - computation.first)]; }
+  };
+
+  Value run_computation(HloComputationId id, const std::vector<Value>& arguments) {
+    const HloComputation& computation = module_.computation(id);
+    Run run{computation, arguments, {}};
+    run.values.resize(static_cast<std::size_t>(computation.end - computation.first));
+    steps_ += computation.end - computation.first;
+    if (steps_ > most_steps) too_large(computation.root);
+    for (HloId i = computation.first; i < computation.end; ++i) run.of(i) = step(run, i);
+    return run.of(computation.root);
+  }
+
+  [[noreturn]] void too_large(HloId where) const {
+    module_.source().fail(module_.instruction(where).name,
+                          fmt::format("more than {} tasks when loops are unrolled", most_tasks));
+  }
+
+  Value operands_ready(Run& run, HloId id) const {
+    Value all;
+    for (const HloId operand : module_.operands(id)) all.whole.join(run.of(operand).whole);
+    return all;
+  }
+
+  Value step(Run& run, HloId id) {
+    const std::string_view opcode = module_.instruction(id).opcode;
+    if (opcode == "parameter") {
+      const std::size_t number = parameter_number(module_, id);
+      return number < run.arguments.size() ? run.arguments[number] : Value{};
+    }
+    if (opcode == "get-tuple-element") {
+      return {run.of(module_.operand(id, 0)).element(tuple_index(module_, id)), {}};
+    }
+    if (opcode == "tuple") return make_tuple(run, id);
+    if (opcode == "while") return run_loop(run, id);
+    if (opcode == "conditional") return run_branches(run, id);
+    if (opcode == "call") return run_call(run, id, module_.callee(id, "to_apply"));
+    if (opcode == "fusion") return run_fusion(run, id);
+    if (opcode == "async-start") return run_async(run, id);
+    if (collective_opcode(opcode)) return run_collective(run, id);
+    if (opcode == "send" || opcode == "recv" || opcode == "infeed" || opcode == "outfeed") {
+      ++transfers_[std::string(opcode)];
+      return operands_ready(run, id);
+    }
+    if (is_free(opcode) ||
+        (opcode == "custom-call" && is_marker(custom_call_target(module_, id)))) {
+      // One operand: a view of it, whose elements stay apart.
+      if (module_.operands(id).size() == 1) return run.of(module_.operand(id, 0));
+      return operands_ready(run, id);
+    }
+    return emit_kernel(operands_ready(run, id).whole, id);
+  }
+
+  Value make_tuple(Run& run, HloId id) const {
+    Value value;
+    for (const HloId operand : module_.operands(id)) {
+      value.elements.push_back(run.of(operand).whole);
+      value.whole.join(value.elements.back());
+    }
+    return value;
+  }
+
+  Value run_call(Run& run, HloId id, HloComputationId callee) {
+    std::vector<Value> arguments;
+    for (const HloId operand : module_.operands(id)) arguments.push_back(run.of(operand));
+    return run_computation(callee, arguments);
+  }
+
+  Value run_loop(Run& run, HloId id) {
+    const HloComputationId body = module_.callee(id, "body");
+    const HloComputationId condition = module_.callee(id, "condition");
+    const auto count = trip_count(module_, id);
+    if (!count) ++unknown_loops_[std::string(module_.instruction(id).name)];
+    Value state = run.of(module_.operand(id, 0));
+    const std::int32_t outer_layer = layer_;
+    const std::int32_t outer_microbatch = microbatch_;
+    ++loop_depth_;
+    for (std::int64_t i = 0; i < count.value_or(1); ++i) {
+      (loop_depth_ == 1 ? layer_ : microbatch_) = static_cast<std::int32_t>(i);
+      (void)run_computation(condition, {state});
+      state = run_computation(body, {state});
+    }
+    --loop_depth_;
+    layer_ = outer_layer;
+    microbatch_ = outer_microbatch;
+    return state;
+  }
+
+  Value run_branches(Run& run, HloId id) {
+    ++conditionals_;
+    std::vector<HloComputationId> branches = module_.called(id, "branch_computations");
+    for (const std::string_view key : {"true_computation", "false_computation"}) {
+      if (!module_.attribute(id, key).empty()) branches.push_back(module_.callee(id, key));
+    }
+    Value joined;
+    joined.whole = run.of(module_.operand(id, 0)).whole;
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      Value argument = run.of(module_.operand(id, i + 1));
+      joined.whole.join(run_computation(branches[i], {argument}).whole);
+    }
+    return joined;
+  }
+
+  Value run_fusion(Run& run, HloId id) {
+    const HeldCollectives& held = table_.held(module_.callee(id, "calls"));
+    const Ready ready = operands_ready(run, id).whole;
+    if (held.collectives.empty()) return emit_kernel(ready, id);
+    Value value{ready, {}};
+    bool is_step = false;
+    for (const HloId collective : held.collectives) {
+      const bool spread = table_.is_spread(collective);
+      is_step = is_step || (spread && !held.starts);
+      if (spread && !held.starts) continue;
+      value.whole.join(emit_collective(ready, collective, /*asynchronous=*/held.starts));
+    }
+    if (is_step && costs_.operations(id).flops > Flops(0)) return emit_kernel(ready, id);
+    return value;
+  }
+
+  Value run_async(Run& run, HloId id) {
+    const HloComputationId callee = module_.callee(id, "calls");
+    const HeldCollectives& held = table_.held(callee);
+    const Ready ready = operands_ready(run, id).whole;
+    if (held.collectives.empty()) return run_call(run, id, callee);
+    Value value{ready, {}};
+    for (const HloId collective : held.collectives) {
+      value.whole.join(emit_collective(ready, collective, /*asynchronous=*/true));
+    }
+    return value;
+  }
+
+  Value run_collective(Run& run, HloId id) {
+    const Ready ready = operands_ready(run, id).whole;
+    const std::string_view opcode = module_.instruction(id).opcode;
+    const bool starts = opcode != *collective_opcode(opcode);
+    const bool is_sync =
+        module_.attribute(id, "backend_config").find("\"is_sync\":true") != std::string_view::npos;
+    return {emit_collective(ready, id, starts && !is_sync), {}};
+  }
+
+  Ready emit_collective(const Ready& ready, HloId id, bool asynchronous) {
+    Task task;
+    task.kind = TaskKind::collective;
+    task.work = table_.entry(id);
+    task.stream = asynchronous || !scheduled_ ? communication : compute;
+    return emit(task, ready, id);
+  }
+
+  Value emit_kernel(const Ready& ready, HloId id) {
+    const auto [found, is_new] =
+        kernels_.emplace(id, static_cast<std::int32_t>(plan_.kernels.size()));
+    if (is_new) {
+      plan_.kernels.push_back(costs_.kernel(id));
+      const std::string& unknown = costs_.operations(id).unknown;
+      if (!unknown.empty()) ++unknown_calls_[unknown];
+    }
+    Task task;
+    task.kind = TaskKind::kernel;
+    task.work = found->second;
+    task.stream = compute;
+    return {emit(task, ready, id), {}};
+  }
+
+  Ready emit(Task task, const Ready& ready, HloId id) {
+    if (static_cast<std::int64_t>(program_.tasks.size()) >= most_tasks) too_large(id);
+    const std::string op_name = module_.op_name(id);
+    task.name = name_index(id);
+    task.layer = layer_;
+    task.microbatch = microbatch_;
+    if (op_name.find("transpose(") != std::string::npos) task.phase = Phase::backward;
+    task.recompute = op_name.find("rematted_computation") != std::string::npos;
+    std::vector<TaskId> after;
+    for (std::size_t other = 0; other < streams; ++other) {
+      // Of its own stream it follows every task anyhow, and what that waited for.
+      TaskId& awaited = awaited_[task.stream][other];
+      if (other == task.stream || ready.last[other] <= awaited) continue;
+      awaited = ready.last[other];
+      after.push_back(awaited);
+    }
+    Ready done;
+    done.last[task.stream] = program_.add_task(task, after);
+    return done;
+  }
+
+  std::int32_t name_index(HloId id) {
+    const std::string_view name = module_.instruction(id).name;
+    const auto [found, is_new] =
+        names_.emplace(name, static_cast<std::int32_t>(plan_.names.size()));
+    if (is_new) plan_.names.emplace_back(name);
+    return found->second;
+  }
+
+  void write_notes() {
+    const HloMemory memory = entry_memory(module_);
+    plan_.notes.push_back(
+        fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
+                    "of arguments",
+                    memory.argument.count(), memory.output.count(), memory.alias.count()));
+    if (!scheduled_) {
+      plan_.notes.emplace_back(
+          "the module is not scheduled: memory between arguments and results is not in the plan");
+    }
+    for (const std::string& note : table_.notes()) plan_.notes.push_back(note);
+    for (const auto& [loop, times] : unknown_loops_) {
+      plan_.notes.push_back(
+          fmt::format("loop {}: trip count unknown, its body is counted once", loop));
+    }
+    if (conditionals_ > 0) {
+      plan_.notes.push_back(
+          fmt::format("conditionals run {} times: all branches are counted", conditionals_));
+    }
+    for (const auto& [target, count] : unknown_calls_) {
+      plan_.notes.push_back(fmt::format(
+          "{} custom calls of \"{}\": operations unknown, only bytes are counted", count, target));
+    }
+    for (const auto& [opcode, count] : transfers_) {
+      plan_.notes.push_back(fmt::format("{} \"{}\": not in the plan", count, opcode));
+    }
+  }
+
+  const HloModule& module_;
+  Plan& plan_;
+  CollectiveTable table_;
+  HloCostModel costs_;
+  Program program_;
+  bool scheduled_ = false;
+  std::int64_t steps_ = 0;
+  std::int32_t layer_ = -1;
+  std::int32_t microbatch_ = 0;
+  int loop_depth_ = 0;
+  std::array<std::array<TaskId, streams>, streams> awaited_{
+      {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
+  std::map<HloId, std::int32_t> kernels_;
+  std::map<std::string_view, std::int32_t> names_;
+  std::map<std::string, std::int64_t> unknown_loops_;
+  std::map<std::string, std::int64_t> unknown_calls_;
+  std::map<std::string, std::int64_t> transfers_;
+  std::int64_t conditionals_ = 0;
+};
+
+}  // namespace
+
+Plan plan_from_hlo(const HloModule& module, const HloImportOptions& options) {
+  const HloDevices devices = devices_of(module);
+  Plan plan;
+  plan.subject.model = module.name();
+  plan.subject.strategy = "compiled";
+  plan.mesh = options.mesh.axes().empty() ? Mesh({{"device", devices.count()}}) : options.mesh;
+  if (plan.mesh.devices() != devices.count()) {
+    module.source().fail(module.source().text,
+                         fmt::format("the module runs on {} devices, the mesh {} has {}",
+                                     devices.count(), describe(plan.mesh), plan.mesh.devices()));
+  }
+  Emitter(module, plan).run();
+  verify(plan);
+  return plan;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,2 @@
+module @jit_f {
+}
