@@ -4,19 +4,27 @@
 
 namespace shardsim {
 
-bool runs_computation(std::string_view opcode) {
-  return opcode == "fusion" || opcode == "call" || opcode == "while" || opcode == "conditional" ||
-         opcode == "async-start" || opcode == "custom-call";
+namespace {
+
+// The attributes that name what runs as part of the program, not once per element.
+std::vector<std::string_view> callee_keys(std::string_view opcode) {
+  if (opcode == "fusion" || opcode == "async-start") return {"calls"};
+  if (opcode == "call") return {"to_apply"};
+  if (opcode == "while") return {"body", "condition"};
+  if (opcode == "custom-call") return {"called_computations"};
+  if (opcode == "conditional") {
+    return {"branch_computations", "true_computation", "false_computation"};
+  }
+  return {};
 }
+
+}  // namespace
 
 HloCallers::HloCallers(const HloModule& module)
     : module_(&module), callers_(module.computations().size()) {
   const auto count = static_cast<HloId>(module.instructions().size());
   for (HloId id = 0; id < count; ++id) {
-    if (!runs_computation(module.instruction(id).opcode)) continue;
-    for (const std::string_view key :
-         {"calls", "to_apply", "body", "condition", "branch_computations", "true_computation",
-          "false_computation", "called_computations"}) {
+    for (const std::string_view key : callee_keys(module.instruction(id).opcode)) {
       if (module.attribute(id, key).empty()) continue;
       for (const HloComputationId callee : module.called(id, key)) {
         callers_[static_cast<std::size_t>(callee)] = id;

@@ -10,14 +10,10 @@
 
 namespace shardsim {
 
-// Opcodes whose computations run as part of the program, not once per element.
-[[nodiscard]] bool runs_computation(std::string_view opcode);
-
 class HloCallers {
  public:
   explicit HloCallers(const HloModule& module);
 
-  [[nodiscard]] const HloModule& module() const { return *module_; }
   // The last instruction of the text that calls it; nothing for the entry.
   [[nodiscard]] std::optional<HloId> caller(HloComputationId computation) const;
   [[nodiscard]] HloComputationId computation_of(HloId id) const;

@@ -9,6 +9,7 @@
 // summed whole and sliced there; several operands in one call are left an all-reduce too.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "hlo/callers.hpp"
@@ -17,17 +18,20 @@ namespace shardsim {
 
 class ScatterFinder {
  public:
-  explicit ScatterFinder(const HloModule& module) : callers_(module) {}
+  explicit ScatterFinder(const HloModule& module) : module_(module) {}
 
   // Whether every use of the all-reduce `id` over groups of `group_size` keeps the device's part.
   [[nodiscard]] bool is_scattered(HloId id, std::int64_t group_size);
 
  private:
   bool keeps_a_part(HloId user, HloId value, std::int64_t group_size);
-  bool depends_on_device(HloId id);
-  bool element_depends(HloId tuple, std::size_t index);
+  bool depends_on_device(HloId id, int depth);
+  bool element_depends(HloId tuple, std::size_t index, int depth);
 
-  HloCallers callers_;
+  HloCallers& callers();
+
+  const HloModule& module_;
+  std::optional<HloCallers> callers_;  // made when the first all-reduce asks
   std::unordered_map<HloId, bool> depends_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <unordered_map>
 
 #include "hlo/collective_table.hpp"
 #include "hlo/cost.hpp"
@@ -58,6 +59,12 @@ class Emitter {
   }
 
  private:
+  struct Label {
+    std::int32_t name = 0;
+    Phase phase = Phase::forward;
+    bool recompute = false;
+  };
+
   struct Run {
     const HloComputation& computation;
     const std::vector<Value>& arguments;
@@ -228,12 +235,12 @@ class Emitter {
 
   Ready emit(Task task, const Ready& ready, HloId id) {
     if (static_cast<std::int64_t>(program_.tasks.size()) >= most_tasks) too_large(id);
-    const std::string op_name = module_.op_name(id);
-    task.name = name_index(id);
+    const Label& label = label_of(id);
+    task.name = label.name;
     task.layer = layer_;
     task.microbatch = microbatch_;
-    if (op_name.find("transpose(") != std::string::npos) task.phase = Phase::backward;
-    task.recompute = op_name.find("rematted_computation") != std::string::npos;
+    task.phase = label.phase;
+    task.recompute = label.recompute;
     std::vector<TaskId> after;
     for (std::size_t other = 0; other < streams; ++other) {
       // Of its own stream it follows every task anyhow, and what that waited for.
@@ -247,12 +254,20 @@ class Emitter {
     return done;
   }
 
-  std::int32_t name_index(HloId id) {
+  // JAX says in op_name what belongs to the backward pass and what is computed again there.
+  const Label& label_of(HloId id) {
+    const auto [found, is_new] = labels_.emplace(id, Label{});
+    if (!is_new) return found->second;
+    Label& label = found->second;
+    const std::string op_name = module_.op_name(id);
+    if (op_name.find("transpose(") != std::string::npos) label.phase = Phase::backward;
+    label.recompute = op_name.find("rematted_computation") != std::string::npos;
     const std::string_view name = module_.instruction(id).name;
-    const auto [found, is_new] =
+    const auto [index, is_first] =
         names_.emplace(name, static_cast<std::int32_t>(plan_.names.size()));
-    if (is_new) plan_.names.emplace_back(name);
-    return found->second;
+    if (is_first) plan_.names.emplace_back(name);
+    label.name = index->second;
+    return label;
   }
 
   void write_notes() {
@@ -295,8 +310,9 @@ class Emitter {
   int loop_depth_ = 0;
   std::array<std::array<TaskId, streams>, streams> awaited_{
       {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
-  std::map<HloId, std::int32_t> kernels_;
-  std::map<std::string_view, std::int32_t> names_;
+  std::unordered_map<HloId, std::int32_t> kernels_;
+  std::unordered_map<HloId, Label> labels_;
+  std::unordered_map<std::string_view, std::int32_t> names_;
   std::map<std::string, std::int64_t> unknown_loops_;
   std::map<std::string, std::int64_t> unknown_calls_;
   std::map<std::string, std::int64_t> transfers_;

@@ -70,7 +70,7 @@ TEST_CASE("permutes have pairs; in place they send slices") {
       "source_target_pairs={{0,1}}, slice_sizes={{4,32}}\n");
   CHECK(read(module, "c").pairs == DevicePairs{{0, 1}, {1, 2}, {2, 3}});
   CHECK(read(module, "c").payload == Bytes(16384));
-  CHECK(read(module, "i").payload == Bytes(4 * 32 * 4));
+  CHECK(read(module, "i").payload == Bytes(512));
 }
 
 TEST_CASE("kinds that a plan lacks are read as the nearest, and noted") {

@@ -57,7 +57,7 @@ TEST_CASE("reductions, elementwise and transcendental operations") {
   const HloModule module = test::module_of(lines, 1);
   HloCostModel costs(module);
   CHECK(costs.operations(test::find(module, "e")).transcendentals == Flops(512));
-  CHECK(costs.bytes(test::find(module, "m")) == Bytes(3 * 8 * 64 * 4));
+  CHECK(costs.bytes(test::find(module, "m")) == Bytes(6144));
 }
 
 TEST_CASE("a fusion reads what it slices and writes what it updates") {

@@ -157,7 +157,7 @@ TEST_CASE("temporaries live from who makes them to the last use") {
       "  %e = f32[1024]{0} exponential(%t)\n"
       "  ROOT %r = f32[1024]{0} reverse(%e), dimensions={0}\n",
       1);
-  CHECK(temporary_bytes(module) == Bytes(2 * 4096));
+  CHECK(temporary_bytes(module) == Bytes(8192));
 }
 
 TEST_CASE("a loop's state is one array, its body's temporaries come on top") {
@@ -172,7 +172,7 @@ TEST_CASE("a loop's state is one array, its body's temporaries come on top") {
       "  %w = f32[1024]{0} while(%copied), condition=%condition, body=%body\n"
       "  ROOT %r = f32[1024]{0} reverse(%w), dimensions={0}\n",
       1, before);
-  CHECK(temporary_bytes(module) == Bytes(2 * 4096));
+  CHECK(temporary_bytes(module) == Bytes(8192));
 }
 
 TEST_CASE("a mesh of another size is refused") {

@@ -12,7 +12,7 @@ struct Loop {
   std::string step = "1";
   std::string bound = "32";
   std::string direction = "LT";
-  std::string config = "";
+  std::string config{};
 };
 
 std::optional<std::int64_t> count(const Loop& loop) {
