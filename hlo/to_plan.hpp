@@ -11,7 +11,7 @@
 //   what waits: all collectives run on the second stream, and users wait for them.
 // - Loops are unrolled, their iterations numbered as layers (inner loops as microbatches). A loop
 // of
-//   unknown trip count runs once, both branches of a conditional run, and notes say so.
+//   unknown trip count runs once, all branches of a conditional run, and notes say so.
 // - A fusion that holds a collective (TPU's all-reduce-scatter, GPU's dynamic-slice fusions) is
 // that
 //   collective; one that TPU spreads over several fusions under one channel is counted where it
