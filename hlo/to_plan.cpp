@@ -147,7 +147,11 @@ class Emitter {
     const std::int32_t outer_layer = layer_;
     const std::int32_t outer_microbatch = microbatch_;
     ++loop_depth_;
+    const auto before = static_cast<std::int64_t>(program_.tasks.size());
     for (std::int64_t i = 0; i < count.value_or(1); ++i) {
+      // Every iteration makes as many tasks as the first: too many show before they are made.
+      const std::int64_t made = static_cast<std::int64_t>(program_.tasks.size()) - before;
+      if (i == 1 && made > (most_tasks - before) / *count) too_large(id);
       (loop_depth_ == 1 ? layer_ : microbatch_) = static_cast<std::int32_t>(i);
       (void)run_computation(condition, {state});
       state = run_computation(body, {state});
