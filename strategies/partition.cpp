@@ -8,6 +8,7 @@
 #include <set>
 
 #include "strategies/factors.hpp"
+#include "strategies/metric_sums.hpp"
 #include "strategies/parameter_passes.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/propagate.hpp"
@@ -57,7 +58,8 @@ class Partitioner {
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
     for (std::size_t b = count; b-- > 0;) backward(b);
-    sum_metrics(builder_.step.blocks.front().backward);
+    add_metric_sums(builder_, data_axes_, home_of(workload_.loss),
+                    builder_.step.blocks.front().backward);
     for (std::size_t b = 0; b < count; ++b) optimize(b);
     return std::move(builder_.step);
   }
@@ -100,36 +102,6 @@ class Partitioner {
       TensorId leaving = last_gradient(workload_, block, carry);
       if (leaving == no_tensor) leaving = entering_gradient(block, carry);
       program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
-    }
-  }
-
-  // Of each metric a sum and a count, over all devices that saw different data, once a step.
-  void sum_metrics(BlockPass& pass) {
-    if (data_axes_.empty()) return;
-    const Bytes scalar = size_of(DType::f32);
-    for (const std::string& metric : workload_.metrics) {
-      for (const char* part : {"sum", "count"}) {
-        const std::string name = fmt::format("metrics.{}.{}", metric, part);
-        const ValueId value = builder_.add_value(workload_.loss, replicated(0), DType::f32,
-                                                 BufferCategory::communication);
-        builder_.value(value).name = name;
-        Item item;
-        item.kind = TaskKind::collective;
-        item.stream = Stream::reductions;
-        item.name = name;
-        item.operands = {home_of(workload_.loss)};
-        item.results = {value};
-        item.collective = {
-            CollectiveKind::all_reduce,
-            data_axes_,
-            {},
-            {},
-            DType::f32,
-            scalar,
-            {{name, scalar}},
-            fmt::format("metric {} is summed over {}", metric, builder_.names(data_axes_))};
-        pass.last_reductions.push_back(std::move(item));
-      }
     }
   }
 
