@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "strategies/rules/rule_error.hpp"
 
@@ -11,10 +12,13 @@ namespace {
 
 const std::string default_mark = "...";
 
+using Version = PartitionAxis::Version;
+
 struct Field {
   std::string name;
   std::string axis;                    // the default, if it is the name of a mesh axis
   std::vector<std::string> same_as{};  // the default, if it is what earlier fields hold
+  std::optional<Version> only{};       // of this version alone
 
   [[nodiscard]] bool may_be_unset() const { return !same_as.empty(); }
 };
@@ -25,62 +29,45 @@ const std::string tp = "tensor_parallel_axis";
 const std::string sp = "sequence_parallel_axis";
 const std::string ep = "expert_parallel_axis";
 
-const std::vector<Field>& fields_of(PartitionAxis::Version version) {
-  static const std::vector<Field> march_2025 = {
-      {dp, "dp"},
-      {fsdp, "fsdp"},
-      {tp, "tp"},
-      {sp, "sp"},
-      {ep, "ep"},
-      {"batch_axis", "", {fsdp, dp}},
-      {"sequence_axis", "", {sp}},
-      {"query_sequence_axis", "", {sp}},
-      {"head_axis", "", {tp}},
-      {"key_sequence_axis", "", {sp}},
-      {"hidden_state_axis", "", {tp}},
-      {"mlp_intermediate_axis", "", {tp}},
-      {"vocab_axis", "", {tp}},
-      {"expert_axis", "", {ep}},
-      {"expert_gate_axis", ""},
-      {"attention_dim_axis", ""},
-      {"bias_head_sequence_axis", ""},
-      {"bias_key_sequence_axis", ""},
-      {"generation_batch_axis", ""},
-      {"generation_query_sequence_axis", ""},
-      {"generation_head_axis", "", {tp}},
-      {"generation_key_sequence_axis", "", {sp}},
-      {"generation_attention_dim_axis", ""},
-  };
-  static const std::vector<Field> later = {
-      {dp, "dp"},
-      {fsdp, "fsdp"},
-      {tp, "tp"},
-      {sp, "sp"},
-      {ep, "ep"},
-      {"batch_axis", "", {fsdp, dp}},
-      {"sequence_axis", "", {sp}},
-      {"query_sequence_axis", "", {sp}},
-      {"head_axis", "", {tp}},
-      {"kv_head_axis", "", {tp}},
-      {"key_sequence_axis", "", {sp}},
-      {"hidden_state_axis", "", {tp}},
-      {"mlp_intermediate_axis", "", {tp}},
-      {"vocab_axis", "", {tp}},
-      {"expert_axis", "", {ep}},
-      {"expert_gate_axis", ""},
-      {"attention_dim_axis", ""},
-      {"attention_kv_dim_axis", ""},
-      {"bias_head_sequence_axis", ""},
-      {"bias_key_sequence_axis", ""},
-      {"decode_batch_axis", "", {"batch_axis"}},
-      {"decode_query_sequence_axis", ""},
-      {"decode_head_axis", "", {"head_axis"}},
-      {"decode_kv_head_axis", "", {"kv_head_axis"}},
-      {"decode_key_sequence_axis", "", {"key_sequence_axis"}},
-      {"decode_attention_dim_axis", ""},
-      {"decode_attention_kv_dim_axis", ""},
-  };
-  return version == PartitionAxis::Version::march_2025 ? march_2025 : later;
+const std::vector<Field> all_fields = {
+    {dp, "dp"},
+    {fsdp, "fsdp"},
+    {tp, "tp"},
+    {sp, "sp"},
+    {ep, "ep"},
+    {"batch_axis", "", {fsdp, dp}},
+    {"sequence_axis", "", {sp}},
+    {"query_sequence_axis", "", {sp}},
+    {"head_axis", "", {tp}},
+    {"kv_head_axis", "", {tp}, Version::later},
+    {"key_sequence_axis", "", {sp}},
+    {"hidden_state_axis", "", {tp}},
+    {"mlp_intermediate_axis", "", {tp}},
+    {"vocab_axis", "", {tp}},
+    {"expert_axis", "", {ep}},
+    {"expert_gate_axis", ""},
+    {"attention_dim_axis", ""},
+    {"attention_kv_dim_axis", "", {}, Version::later},
+    {"bias_head_sequence_axis", ""},
+    {"bias_key_sequence_axis", ""},
+    {"generation_batch_axis", "", {}, Version::march_2025},
+    {"generation_query_sequence_axis", "", {}, Version::march_2025},
+    {"generation_head_axis", "", {tp}, Version::march_2025},
+    {"generation_key_sequence_axis", "", {sp}, Version::march_2025},
+    {"generation_attention_dim_axis", "", {}, Version::march_2025},
+    {"decode_batch_axis", "", {"batch_axis"}, Version::later},
+    {"decode_query_sequence_axis", "", {}, Version::later},
+    {"decode_head_axis", "", {"head_axis"}, Version::later},
+    {"decode_kv_head_axis", "", {"kv_head_axis"}, Version::later},
+    {"decode_key_sequence_axis", "", {"key_sequence_axis"}, Version::later},
+    {"decode_attention_dim_axis", "", {}, Version::later},
+    {"decode_attention_kv_dim_axis", "", {}, Version::later},
+};
+
+std::vector<Field> fields_of(Version version) {
+  std::vector<Field> fields = all_fields;
+  std::erase_if(fields, [&](const Field& field) { return field.only && *field.only != version; });
+  return fields;
 }
 
 void check_fields(const JsonReader& overrides, const std::vector<Field>& fields) {
@@ -132,7 +119,7 @@ PartitionAxis::PartitionAxis(Version version, const JsonReader& overrides)
     : PartitionAxis(version, &overrides) {}
 
 PartitionAxis::PartitionAxis(Version version, const JsonReader* overrides) {
-  const std::vector<Field>& fields = fields_of(version);
+  const std::vector<Field> fields = fields_of(version);
   if (overrides != nullptr) check_fields(*overrides, fields);
   for (const Field& field : fields) {
     AxisRule value = field.axis.empty() ? AxisRule{} : AxisRule{field.axis};
