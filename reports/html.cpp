@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/version.hpp"
+#include "reports/html/resources.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -85,6 +88,12 @@ std::string fill(std::string_view skeleton, const Slots& slots) {
     skeleton.remove_prefix(close + 2);
   }
   return out + std::string(skeleton);
+}
+
+std::string html_head(std::string_view title) {
+  return fill(resources::head_html, {{"title", html_escape(title)},
+                                     {"version", program_version},
+                                     {"css", std::string(resources::report_css)}});
 }
 
 std::string to_html(const Table& table, int emphasized, const std::vector<std::string>& links) {

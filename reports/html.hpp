@@ -22,6 +22,9 @@ namespace shardsim {
 using Slots = std::vector<std::pair<std::string_view, std::string>>;
 [[nodiscard]] std::string fill(std::string_view skeleton, const Slots& slots);
 
+// Everything before <body>: the title, which is escaped here, and the style sheet.
+[[nodiscard]] std::string html_head(std::string_view title);
+
 // A <table> with caption, header cells with scope, and the exact number of every cell that has one
 // in data-value. `emphasized` is the row to highlight, -1 for none; `links[row]`, where given, are
 // the targets of the first cell.

@@ -136,9 +136,9 @@ std::string page(const std::vector<Figures>& all, const std::vector<Timeline>& t
     configurations += configuration(i, all[i], timelines[i]);
   }
   return fill(resources::page_html,
-              {{"title", html_escape(lead.title)},
+              {{"head", html_head(lead.title)},
+               {"title", html_escape(lead.title)},
                {"version", program_version},
-               {"css", std::string(resources::report_css)},
                {"subject", html_escape(subject(all))},
                {"lead_class", lead.css_class},
                {"lead_heading", html_escape(lead.heading)},

@@ -208,9 +208,9 @@ std::string specs_html(const SpecTable& all) {
   std::string warnings;
   for (const std::string& warning : table.warnings)
     warnings += fmt::format("<p class=\"verdict bad\">{}</p>\n", html_escape(warning));
-  return fill(resources::specs_html, {{"title", html_escape(specs_title(table))},
+  return fill(resources::specs_html, {{"head", html_head(specs_title(table))},
+                                      {"title", html_escape(specs_title(table))},
                                       {"version", program_version},
-                                      {"css", std::string(resources::report_css)},
                                       {"summary", cards},
                                       {"warnings", warnings},
                                       {"tables", tables},

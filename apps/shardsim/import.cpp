@@ -2,14 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <map>
 
 #include "base/error.hpp"
 #include "base/gzip.hpp"
-#include "base/text.hpp"
 #include "hlo/to_plan.hpp"
 #include "plan/plan_io.hpp"
 #include "plan/read_mesh.hpp"
+#include "reports/tree_report.hpp"
 
 #include "command.hpp"
 #include "output.hpp"
@@ -59,10 +58,6 @@ struct Kind {
 
 constexpr std::array kinds{Kind{"safetensors", import_safetensors}, Kind{"hf", import_config}};
 
-std::string shape_text(const ParameterLeaf& leaf) {
-  return fmt::format("[{}]", fmt::join(leaf.shape, ", "));
-}
-
 Plan import_hlo(const std::string& path, const Words& meshes) {
   if (meshes.size() > 1) throw UsageError("--mesh is given twice");
   HloImportOptions options;
@@ -76,50 +71,6 @@ Plan import_hlo(const std::string& path, const Words& meshes) {
 std::string plan_in(const Plan& plan, const std::string& format) {
   if (format == "json") return plan_to_json(plan).dump(1) + "\n";
   return format == "dot" ? plan_to_dot(plan) : plan_to_text(plan);
-}
-
-struct Total {
-  std::int64_t tensors = 0;
-  std::int64_t elements = 0;
-  Bytes bytes;
-
-  void add(const ParameterLeaf& leaf) {
-    ++tensors;
-    elements += element_count(leaf);
-    bytes += byte_count(leaf);
-  }
-};
-
-std::string tree_text(const ParameterTree& tree) {
-  using Align = TextTable::Align;
-  TextTable table(
-      {{"parameter"}, {"shape"}, {"dtype"}, {"elements", Align::right}, {"bytes", Align::right}});
-  std::map<DType, Total> totals;
-  Total all;
-  for (const ParameterLeaf& leaf : tree.leaves) {
-    table.add_row({leaf.name, shape_text(leaf), std::string(name_of(leaf.dtype)),
-                   format_count(element_count(leaf)), format_count(byte_count(leaf).count())});
-    totals[leaf.dtype].add(leaf);
-    all.add(leaf);
-  }
-  TextTable sums(
-      {{"dtype"}, {"tensors", Align::right}, {"elements", Align::right}, {"bytes", Align::right}});
-  const auto add_sum = [&](const std::string& name, const Total& total) {
-    sums.add_row({name, format_count(total.tensors), format_count(total.elements),
-                  format_bytes(total.bytes)});
-  };
-  for (const auto& [dtype, total] : totals) add_sum(std::string(name_of(dtype)), total);
-  if (totals.size() != 1) add_sum("all", all);
-  return fmt::format("{}\n\n{}\n{}", tree.model, table.text(), sums.text());
-}
-
-std::string tree_csv(const ParameterTree& tree) {
-  std::string out = "name,shape,dtype,elements,bytes\n";
-  for (const ParameterLeaf& leaf : tree.leaves) {
-    out += fmt::format("{},{},{},{},{}\n", csv_field(leaf.name), csv_field(shape_text(leaf)),
-                       name_of(leaf.dtype), element_count(leaf), byte_count(leaf).count());
-  }
-  return out;
 }
 
 ParameterTree import_given(const Words& operands) {

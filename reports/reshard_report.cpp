@@ -1,4 +1,4 @@
-#include "reshard_report.hpp"
+#include "reports/reshard_report.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

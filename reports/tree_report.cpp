@@ -1,0 +1,63 @@
+#include "reports/tree_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "base/text.hpp"
+
+namespace shardsim {
+namespace {
+
+std::string shape_text(const ParameterLeaf& leaf) {
+  return fmt::format("[{}]", fmt::join(leaf.shape, ", "));
+}
+
+struct Total {
+  std::int64_t tensors = 0;
+  std::int64_t elements = 0;
+  Bytes bytes;
+
+  void add(const ParameterLeaf& leaf) {
+    ++tensors;
+    elements += element_count(leaf);
+    bytes += byte_count(leaf);
+  }
+};
+
+}  // namespace
+
+std::string tree_text(const ParameterTree& tree) {
+  using Align = TextTable::Align;
+  TextTable table(
+      {{"parameter"}, {"shape"}, {"dtype"}, {"elements", Align::right}, {"bytes", Align::right}});
+  std::map<DType, Total> totals;
+  Total all;
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    table.add_row({leaf.name, shape_text(leaf), std::string(name_of(leaf.dtype)),
+                   format_count(element_count(leaf)), format_count(byte_count(leaf).count())});
+    totals[leaf.dtype].add(leaf);
+    all.add(leaf);
+  }
+  TextTable sums(
+      {{"dtype"}, {"tensors", Align::right}, {"elements", Align::right}, {"bytes", Align::right}});
+  const auto add_sum = [&](const std::string& name, const Total& total) {
+    sums.add_row({name, format_count(total.tensors), format_count(total.elements),
+                  format_bytes(total.bytes)});
+  };
+  for (const auto& [dtype, total] : totals) add_sum(std::string(name_of(dtype)), total);
+  if (totals.size() != 1) add_sum("all", all);
+  return fmt::format("{}\n\n{}\n{}", tree.model, table.text(), sums.text());
+}
+
+std::string tree_csv(const ParameterTree& tree) {
+  std::string out = "name,shape,dtype,elements,bytes\n";
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    out += fmt::format("{},{},{},{},{}\n", csv_field(leaf.name), csv_field(shape_text(leaf)),
+                       name_of(leaf.dtype), element_count(leaf), byte_count(leaf).count());
+  }
+  return out;
+}
+
+}  // namespace shardsim

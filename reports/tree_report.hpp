@@ -1,0 +1,14 @@
+// A parameter tree as a table with totals by element type, and as CSV with one row per tensor. Its
+// JSON is parameter_tree_to_json.
+#pragma once
+
+#include <string>
+
+#include "workloads/parameter_tree.hpp"
+
+namespace shardsim {
+
+[[nodiscard]] std::string tree_text(const ParameterTree& tree);
+[[nodiscard]] std::string tree_csv(const ParameterTree& tree);
+
+}  // namespace shardsim
