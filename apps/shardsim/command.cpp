@@ -48,6 +48,12 @@ std::string help_text(const Manual& manual, const po::options_description& optio
 
 }  // namespace
 
+void add_flags(po::options_description& options, std::span<const Flag> flags) {
+  for (const Flag& flag : flags) {
+    options.add_options()(flag.name, po::value<std::string>()->value_name(flag.value), flag.help);
+  }
+}
+
 Words Given::all(const std::string& option) const {
   Words values;
   for (const auto& given : parsed.options) {

@@ -8,6 +8,7 @@
 
 #include <boost/program_options.hpp>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -34,6 +35,15 @@ struct Manual {
   std::string text;                   // what the verb does, in a few lines
   std::vector<std::string> examples;  // that work in a checkout
 };
+
+// An option that sets one field of a JSON document.
+struct Flag {
+  const char* name;
+  const char* path;  // of the field
+  const char* value;
+  const char* help;
+};
+void add_flags(boost::program_options::options_description& options, std::span<const Flag> flags);
 
 // Options and operands of a verb as given, in order; operands are called "operand".
 struct Given {

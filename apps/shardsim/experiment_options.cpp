@@ -14,13 +14,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-struct Flag {
-  const char* name;
-  const char* path;  // in the experiment
-  const char* value;
-  const char* help;
-};
-
 constexpr std::array flags{
     Flag{"model", "workload.model", "MODEL", "shipped model, or a path to a config.json"},
     Flag{"tree", "workload.tree", "FILE", "for specs, in place of a model: a parameter tree"},
@@ -117,9 +110,7 @@ void keep_named(std::vector<Experiment>& experiments, const Words& wanted) {
 }  // namespace
 
 void add_experiment_options(po::options_description& options) {
-  for (const Flag& flag : flags) {
-    options.add_options()(flag.name, po::value<std::string>()->value_name(flag.value), flag.help);
-  }
+  add_flags(options, flags);
   options.add_options()("set", po::value<Words>()->value_name("PATH=VALUE"),
                         "set any field: workload.precision.master=none; may be repeated")(
       "name", po::value<Words>()->value_name("NAME"),

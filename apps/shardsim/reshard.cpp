@@ -3,9 +3,10 @@
 #include <array>
 #include <filesystem>
 
+#include "reports/reshard_report.hpp"
+
 #include "command.hpp"
 #include "output.hpp"
-#include "reshard_report.hpp"
 
 namespace shardsim {
 namespace {
@@ -27,13 +28,7 @@ const Manual manual = {
      "shardsim reshard examples/reshard/trainer-to-sampler.json",
      "shardsim reshard examples/reshard/trainer-to-sampler.json --format json -o reshard.json"}};
 
-struct Flag {
-  const char* name;
-  const char* pointer;  // in the document
-  const char* value;
-  const char* help;
-};
-
+// Paths are JSON pointers.
 constexpr std::array flags{
     Flag{"shape", "/shape", "SHAPE", "of the array: 4096x14336"},
     Flag{"dtype", "/dtype", "DTYPE", "of the array; bf16"},
@@ -61,7 +56,7 @@ void apply_flags(const Given& given, const std::string& file, Json& document) {
       value = std::filesystem::absolute(value).lexically_relative(directory).string();
     }
     try {
-      document[Json::json_pointer(flag.pointer)] = value;
+      document[Json::json_pointer(flag.path)] = value;
     } catch (const Json::exception&) {
       throw InputError({file, ""}, fmt::format("--{} has no place in it", flag.name));
     }
@@ -85,9 +80,7 @@ ReshardExperiment read_given(const Given& given) {
 int reshard_command(const Words& words) {
   const std::vector<std::string> formats = {"text", "json", "csv"};
   po::options_description options("Options");
-  for (const Flag& flag : flags) {
-    options.add_options()(flag.name, po::value<std::string>()->value_name(flag.value), flag.help);
-  }
+  add_flags(options, flags);
   add_output_options(options, formats);
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
