@@ -27,7 +27,9 @@ std::string range(char32_t first, char32_t last) {
   return first == last ? escaped(first) : escaped(first) + "-" + escaped(last);
 }
 
-// Python's str.isspace and its complement; in ASCII, and its complement.
+// Code points for which Python's str.isspace is true, and all others: category Zs, or bidirectional
+// class WS, B or S (https://docs.python.org/3/library/stdtypes.html#str.isspace), as CPython 3.11
+// answers for every code point of Unicode 14. Then the same for re.ASCII.
 constexpr const char* spaces =
     R"(\t-\r\x1c-\x20\x85\xa0\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr const char* no_spaces =
@@ -37,7 +39,8 @@ constexpr const char* ascii_spaces = R"(\t-\r\x20)";
 constexpr const char* no_ascii_spaces = R"(\x00-\x08\x0e-\x1f\x21-\x{10ffff})";
 // Letters and numbers. The ranges of ASCII stand first because PCRE2 is fast with them.
 constexpr const char* words = R"(0-9A-Z_a-z\p{L}\p{N})";
-// All other categories; of the connecting punctuation (Pc) all but "_".
+// All other categories; of the connecting punctuation all but "_": category Pc of
+// https://www.unicode.org/Public/14.0.0/ucd/extracted/DerivedGeneralCategory.txt.
 constexpr const char* no_words =
     R"(\p{M}\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po}\p{S}\p{Z}\p{C})"
     R"(\x{203f}\x{2040}\x{2054}\x{fe33}\x{fe34}\x{fe4d}-\x{fe4f}\x{ff3f})";

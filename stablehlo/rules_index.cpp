@@ -95,6 +95,12 @@ void add_factors(const OpView& op, const IndexedAccess& access, const AddFactor&
   }
 }
 
+// Not printed when it is 0.
+std::int64_t index_vector_dim(const OpView& op, const AttributeList& numbers) {
+  const std::vector<std::int64_t> printed = op.integers(numbers, "index_vector_dim");
+  return printed.empty() ? 0 : printed.front();
+}
+
 }  // namespace
 
 std::optional<FactorRule> gather_rule(const OpView& op) {
@@ -105,9 +111,7 @@ std::optional<FactorRule> gather_rule(const OpView& op) {
   access.collapsed_dims = op.integers(numbers, "collapsed_slice_dims");
   access.input_batching = op.integers(numbers, "operand_batching_dims");
   access.indices_batching = op.integers(numbers, "start_indices_batching_dims");
-  // Not printed when it is 0.
-  const std::vector<std::int64_t> vector_dim = op.integers(numbers, "index_vector_dim");
-  access.index_vector_dim = vector_dim.empty() ? 0 : vector_dim.front();
+  access.index_vector_dim = index_vector_dim(op, numbers);
   RuleBuilder builder(op.module(), op.function(), op.op());
   add_factors(op, access, [&](int input, int indices, int slices, Factor factor) {
     builder.add({input, indices}, {slices}, factor);
@@ -127,8 +131,7 @@ std::optional<FactorRule> scatter_rule(const OpView& op) {
   access.collapsed_dims = op.integers(numbers, "inserted_window_dims");
   access.input_batching = op.integers(numbers, "input_batching_dims");
   access.indices_batching = op.integers(numbers, "scatter_indices_batching_dims");
-  const std::vector<std::int64_t> vector_dim = op.integers(numbers, "index_vector_dim");
-  access.index_vector_dim = vector_dim.empty() ? 0 : vector_dim.front();
+  access.index_vector_dim = index_vector_dim(op, numbers);
   RuleBuilder builder(op.module(), op.function(), op.op());
   add_factors(op, access, [&](int input, int indices, int slices, Factor factor) {
     std::vector<int> operand_dims = dims(inputs, input);
