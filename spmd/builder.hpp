@@ -49,8 +49,8 @@ class Builder {
               AttributeList attributes = {});
   // For several results; `regions` were made by begin_region/end_region.
   std::vector<ValueId> add_many(std::string_view op, std::vector<ValueId> operands,
-                                const std::vector<TensorType>& types,
-                                AttributeList attributes = {}, std::vector<RegionId> regions = {});
+                                const std::vector<TensorType>& types, AttributeList attributes = {},
+                                std::vector<RegionId> regions = {});
   // Ops are appended to the new region until it ends; `returned` are its results.
   RegionId begin_region(const std::vector<TensorType>& arguments);
   void end_region(std::string_view terminator, const std::vector<ValueId>& returned);

@@ -33,7 +33,7 @@ class Tiling {
   [[nodiscard]] bool is_replicated() const { return devices_.empty(); }
   // More than one device per tile, and more than one tile.
   [[nodiscard]] bool is_partial() const { return replicas_ > 1; }
-  [[nodiscard]] std::int64_t tiles(std::int64_t dim) const;  // 1 of a replicated tensor
+  [[nodiscard]] std::int64_t tiles(std::int64_t dim) const;    // 1 of a replicated tensor
   [[nodiscard]] const Shape& tiles() const { return tiles_; }  // empty: replicated
   [[nodiscard]] std::int64_t replicas() const { return replicas_; }
   [[nodiscard]] std::int64_t tile_count() const;
@@ -100,6 +100,11 @@ struct GroupedTiling {
 };
 [[nodiscard]] GroupedTiling group_by(const Tiling& tiling, const Dims& dims);
 [[nodiscard]] GroupedTiling group_by(const Tiling& tiling, const Dims& dims, const Shape& sizes);
+// The same tiling in the groups of `reference`, numbered as there. Where the groups are others, the
+// numbers are taken as they are: ungroup() then gives another tiling, from which one permute leads
+// on.
+[[nodiscard]] GroupedTiling align_groups(GroupedTiling grouped, const GroupedTiling& reference,
+                                         bool ignore_order = false);
 // The inverse of group_by.
 [[nodiscard]] Tiling ungroup(const GroupedTiling& grouped);
 
