@@ -306,7 +306,8 @@ void ProgramPartitioner::loop(const OpView& op) {
     types.push_back(local_type(op.op().results[i], tilings.back()));
   }
   std::vector<RegionId> regions;
-  for (const RegionId region : op.op().regions) {
+  for (std::size_t part = 0; part < op.op().regions.size(); ++part) {
+    const RegionId region = op.op().regions[part];
     push_scope();
     const RegionId made = builder_->begin_region(types);
     bind_arguments(region, made, tilings);
@@ -315,11 +316,9 @@ void ProgramPartitioner::loop(const OpView& op) {
     std::vector<ValueId> returned;
     const Op& end = function_.op(source.ops.back());
     for (std::size_t i = 0; i < end.operands.size(); ++i) {
-      // The condition returns one truth value, the body the next state.
-      const Tiling wanted = end.operands.size() == tilings.size() ? tilings[i] : Tiling();
-      const bool is_condition = &region == &op.op().regions.front();
-      returned.push_back(
-          reshard(value_in_scope(end.operands[i]), is_condition ? Tiling() : wanted).value);
+      // The condition answers one truth value, the body the next state.
+      const Tiling wanted = part == 0 ? Tiling() : tilings.at(i);
+      returned.push_back(reshard(value_in_scope(end.operands[i]), wanted).value);
     }
     builder_->end_region(end.name, returned);
     regions.push_back(made);
