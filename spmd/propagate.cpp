@@ -30,12 +30,17 @@ Axes dividing(const Axes& axes, std::int64_t size) {
 
 // Where arrays enter and leave the program every device holds as much as any other, and parts of
 // axes stand only where the user put them.
-void settle_at_boundary(std::optional<TensorSharding>& sharding,
+void settle_at_boundary(const Meshes& meshes, std::optional<TensorSharding>& sharding,
                         const std::vector<std::int64_t>& dims) {
   if (!sharding) return;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     DimensionAxes& dimension = sharding->dimensions[d];
     dimension.axes = dividing(dimension.axes, dims[d]);
+    if (!dimension.open) continue;
+    const auto part =
+        std::find_if(dimension.axes.begin(), dimension.axes.end(),
+                     [&](const Axis& axis) { return !meshes.is_whole(axis, sharding->mesh); });
+    dimension.axes.erase(part, dimension.axes.end());
   }
 }
 
@@ -123,13 +128,13 @@ void propagate(stablehlo::Module& program) {
     for (const ValueId argument : function.body().arguments) {
       const SlotId slot = graph.slot_of[static_cast<std::size_t>(argument)];
       if (slot == no_slot) continue;
-      settle_at_boundary(graph.slots[static_cast<std::size_t>(slot)].sharding,
+      settle_at_boundary(meshes, graph.slots[static_cast<std::size_t>(slot)].sharding,
                          function.type_of(argument).dims);
     }
     for (std::size_t i = 0; i < graph.result_slots.size(); ++i) {
       const SlotId slot = graph.result_slots[i];
       if (slot == no_slot) continue;
-      settle_at_boundary(graph.slots[static_cast<std::size_t>(slot)].sharding,
+      settle_at_boundary(meshes, graph.slots[static_cast<std::size_t>(slot)].sharding,
                          function.results[i].type.dims);
     }
     Writer(program, function, graph, meshes).write();

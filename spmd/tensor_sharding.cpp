@@ -101,13 +101,17 @@ std::vector<int> Meshes::resolve_names(const std::vector<std::string>& names, in
   return result;
 }
 
+bool Meshes::is_whole(const Axis& axis, int mesh) const {
+  const stablehlo::ProgramMesh& of = meshes_[static_cast<std::size_t>(mesh)];
+  return axis.size == of.axes[static_cast<std::size_t>(axis.index)].size;
+}
+
 std::vector<stablehlo::AxisPart> Meshes::text_form(const Axes& axes, int mesh) const {
   std::vector<stablehlo::AxisPart> parts;
   for (const Axis& axis : axes) {
     const stablehlo::ProgramAxis& whole =
         meshes_[static_cast<std::size_t>(mesh)].axes[static_cast<std::size_t>(axis.index)];
-    const bool is_whole = axis.size == whole.size;
-    parts.push_back({whole.name, axis.pre_size, is_whole ? 0 : axis.size});
+    parts.push_back({whole.name, axis.pre_size, is_whole(axis, mesh) ? 0 : axis.size});
   }
   return parts;
 }

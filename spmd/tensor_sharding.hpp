@@ -48,6 +48,7 @@ class Meshes {
                                                const Place& place) const;
   // With closed dimensions.
   [[nodiscard]] stablehlo::AxisSharding text_form(const TensorSharding& sharding) const;
+  [[nodiscard]] bool is_whole(const Axis& axis, int mesh) const;
   // A mesh without axes: it agrees with any other.
   [[nodiscard]] bool is_empty(int mesh) const;
   // The mesh that all of them are over, if there is one; null entries say nothing.

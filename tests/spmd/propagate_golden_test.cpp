@@ -17,8 +17,10 @@
 #include <filesystem>
 #include <map>
 
+#include "spmd/manual.hpp"
 #include "spmd/prepare.hpp"
 #include "spmd/propagate.hpp"
+#include "spmd/propagation_graph.hpp"
 #include "tests/spmd/value_classes.hpp"
 #include "tests/stablehlo/golden_files.hpp"
 
@@ -74,6 +76,11 @@ void strip(Module& propagated, const Module& program, const std::vector<char>& a
     for (const ValueId result : op.results) {
       function.values[static_cast<std::size_t>(result)].sharding = {};
     }
+    for (const RegionId region : op.regions) {
+      for (const ValueId argument : function.regions[static_cast<std::size_t>(region)].arguments) {
+        function.values[static_cast<std::size_t>(argument)].sharding = {};
+      }
+    }
     if (op.name != "sdy.reshard") continue;
     for (Op& reader : function.ops) {
       for (ValueId& operand : reader.operands) {
@@ -94,13 +101,46 @@ void strip(Module& propagated, const Module& program, const std::vector<char>& a
   }
 }
 
+// XLA's text gives the sharding of a loop's result and none to the arguments of its regions, which
+// share it; those of a manual computation stand in its own attributes.
+void spell_out(const Module& module, Function& function) {
+  const auto value = [&](ValueId id) -> Value& {
+    return function.values[static_cast<std::size_t>(id)];
+  };
+  for (const Op& op : function.ops) {
+    if (op.name == "stablehlo.while") {
+      for (const RegionId region : op.regions) {
+        const auto& arguments = function.regions[static_cast<std::size_t>(region)].arguments;
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+          value(arguments[i]).sharding = value(op.results[i]).sharding;
+        }
+      }
+    } else if (op.name == "sdy.manual_computation") {
+      const auto manual = shardsim::spmd::manual_computation(op, module.place_of(op));
+      const shardsim::spmd::Meshes meshes(module);
+      const auto& arguments =
+          function.regions[static_cast<std::size_t>(op.regions.front())].arguments;
+      for (std::size_t i = 0; i < op.results.size(); ++i) {
+        value(op.results[i]).sharding.axes = manual.out[i];
+      }
+      for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const auto outside =
+            meshes.resolve(manual.in[i], manual.in[i].dimensions.size(), module.place_of(op));
+        const auto axes = meshes.resolve_names(manual.axes, outside.mesh, module.place_of(op));
+        value(arguments[i]).sharding.axes =
+            meshes.text_form(shardsim::spmd::without_manual_axes(outside, axes));
+      }
+    }
+  }
+}
+
 struct Comparison {
   int passed = 0;
   std::vector<std::string> failures;
 };
 
-Comparison compare(const Function& expected, const std::vector<char>& added, const Function& actual,
-                   bool skip_actual_reshards) {
+Comparison compare(const Function& expected, const std::vector<char>& added,
+                   const Function& actual) {
   ValueClasses classes;
   const auto collect = [](const Function& function, const std::vector<int>& numbers,
                           const std::vector<char>& skip) {
@@ -117,7 +157,6 @@ Comparison compare(const Function& expected, const std::vector<char>& added, con
   };
   const std::vector<char> none;
   const auto wanted = collect(expected, classes.classify(expected, added), added);
-  static_cast<void>(skip_actual_reshards);
   auto got = collect(actual, classes.classify(actual), none);
   Comparison result;
   const auto without_name = [](const std::string& text) { return text.substr(0, text.rfind('%')); };
@@ -150,23 +189,29 @@ Comparison compare(const Function& expected, const std::vector<char>& added, con
   return result;
 }
 
+Module read_expected(const std::string& file) {
+  Module module = read_module(file);
+  spell_out(module, module.functions.front());
+  return module;
+}
+
 Comparison check_propagate(const std::string& file) {
-  const Module expected = read_module(file);
+  const Module expected = read_expected(file);
   const Module program = read_module(program_of(file));
   const std::vector<char> added = added_reshards(main_of(expected), constraints_of(program));
   Module stripped = expected;
   strip(stripped, program, added);
   shardsim::spmd::propagate(stripped);
-  return compare(main_of(expected), added, main_of(stripped), false);
+  return compare(main_of(expected), added, main_of(stripped));
 }
 
 Comparison check_prepare(const std::string& file) {
-  const Module expected = read_module(file);
+  const Module expected = read_expected(file);
   const Module program = read_module(program_of(file));
   Module prepared = shardsim::spmd::prepare(program);
   shardsim::spmd::propagate(prepared);
   return compare(main_of(expected), added_reshards(main_of(expected), constraints_of(program)),
-                 main_of(prepared), true);
+                 main_of(prepared));
 }
 
 void run(Comparison (*check)(const std::string&)) {
