@@ -9,6 +9,8 @@
 #include "base/tile.hpp"
 #include "spmd/memory_fusion.hpp"
 #include "spmd/memory_kernels.hpp"
+#include "spmd/memory_schedule.hpp"
+#include <cstdlib>
 
 namespace shardsim::spmd {
 
@@ -26,22 +28,51 @@ class Sweep {
         region_(region) {}
 
   Bytes run() {
-    last_use_.assign(graph_.buffers.size(), -1);
-    held_.assign(graph_.buffers.size(), Bytes(0));
     const int end = static_cast<int>(kernels_.size());
     for (int k = 0; k < end; ++k) {
-      Kernel& kernel = kernels_[index(k)];
-      for (const BufferId buffer : kernel.reads) last_use_[index(buffer)] = k;
-      for (const BufferId buffer : kernel.writes) last_use_[index(buffer)] = k;
+      Kernel& kernel = graph_.regions[index(region_)].kernels[index(k)];
       for (const RegionId inner : main_.op(kernel.op).regions) {
         if (kernel.body < 0) break;
         Sweep sweep(main_, graph_, inner);
         const Bytes bytes = sweep.run();
         if (bytes >= kernel.inner) {
           kernel.inner = bytes;
-          inner_peak_[k] = sweep.at_peak();
+          inner_peaks_[kernel.op] = sweep.at_peak();
         }
       }
+    }
+    kernels_ = graph_.regions[index(region_)].kernels;
+    const char* e = std::getenv("ORDER");
+    const int which = e ? std::atoi(e) : 0;
+    const auto deps = dependencies_of(graph_, region_);
+    if (which == 0 || which>=20) { go({}); }
+    if (which >= 1 && which <= 4) go(deepest_first(deps, which - 1));
+    if (which == 5) go(list_order(graph_, region_, deps));
+    if (which >= 10) {
+      const Bytes a = go(deepest_first(deps, which % 10));
+      const auto pa = at_peak_;
+      const Bytes b = go(list_order(graph_, region_, deps));
+      if (a < b) { at_peak_ = pa; peak_ = a; }
+    }
+    return peak_;
+  }
+  Bytes go(const std::vector<int>& order) {
+    const int end = static_cast<int>(kernels_.size());
+    if (!order.empty()) {
+      if(order.size()!=kernels_.size()) throw InputError({"",""},"order");
+      std::vector<Kernel> sorted;
+      for (int k : order) sorted.push_back(graph_.regions[index(region_)].kernels[index(k)]);
+      kernels_ = sorted;
+    }
+    now_ = peak_ = Bytes(0);
+    last_use_.assign(graph_.buffers.size(), -1);
+    held_.assign(graph_.buffers.size(), Bytes(0));
+    inner_peak_.clear();
+    for (int k = 0; k < end; ++k) {
+      Kernel& kernel = kernels_[index(k)];
+      for (const BufferId buffer : kernel.reads) last_use_[index(buffer)] = k;
+      for (const BufferId buffer : kernel.writes) last_use_[index(buffer)] = k;
+      if (auto f = inner_peaks_.find(kernel.op); f != inner_peaks_.end()) inner_peak_[k] = f->second;
     }
     for (int k = 0; k < end; ++k) step(k);
     return peak_;
@@ -60,7 +91,7 @@ class Sweep {
     const Kernel& kernel = kernels_[index(k)];
     for (const BufferId id : kernel.writes) {
       const Buffer& buffer = graph_.buffers[index(id)];
-      if (buffer.outside || fits_home(buffer, kernel, k) || takes_over(id, kernel, k)) continue;
+      if (buffer.outside || fits_home(id, kernel, k) || takes_over(id, kernel, k)) continue;
       held_[index(id)] = buffer.bytes;
       now_ += buffer.bytes;
     }
@@ -69,17 +100,25 @@ class Sweep {
     for (const BufferId id : kernel.writes) release(id, k);
   }
 
-  bool fits_home(const Buffer& buffer, const Kernel& kernel, int k) const {
-    if (buffer.home == no_buffer) return false;
-    const int last = last_use_[index(buffer.home)];
-    return last < k || (last == k && kernel.in_place);
+  // The place that a value is to have in the end is free when nothing reads it any more.
+  bool fits_home(BufferId id, const Kernel& kernel, int k) const {
+    const BufferId home = graph_.buffers[index(id)].home;
+    if (home == no_buffer) return false;
+    const int last = last_use_[index(home)];
+    return last < k || (last == k && may_replace(home, id, kernel));
+  }
+
+  static bool may_replace(BufferId read, BufferId written, const Kernel& kernel) {
+    if (kernel.in_place != InPlace::initial) return kernel.in_place == InPlace::any;
+    const auto at = std::find(kernel.writes.begin(), kernel.writes.end(), written);
+    return kernel.initial[static_cast<std::size_t>(at - kernel.writes.begin())] == read;
   }
 
   bool takes_over(BufferId id, const Kernel& kernel, int k) {
-    if (!kernel.in_place) return false;
     for (const BufferId read : kernel.reads) {
       if (!is_freed_at(read, k) || held_[index(read)] == Bytes(0)) continue;
       if (held_[index(read)] != graph_.buffers[index(id)].bytes) continue;
+      if (!may_replace(read, id, kernel)) continue;
       held_[index(id)] = held_[index(read)];
       held_[index(read)] = Bytes(0);
       return true;
@@ -114,7 +153,8 @@ class Sweep {
 
   const Function& main_;
   KernelGraph& graph_;
-  std::vector<Kernel>& kernels_;
+  std::vector<Kernel> kernels_;
+  std::map<OpId, std::vector<LiveBuffer>> inner_peaks_;
   RegionId region_;
   std::vector<int> last_use_;
   std::vector<Bytes> held_;  // by buffer, while it is a temporary here

@@ -18,9 +18,9 @@ bool any_of(std::string_view name, const std::array<std::string_view, N>& names)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-constexpr std::array<std::string_view, 8> views{
-    "stablehlo.reshape",   "stablehlo.transpose",        "stablehlo.optimization_barrier",
-    "mhlo.copy",           "sdy.sharding_constraint",    "stablehlo.bitcast_convert",
+constexpr std::array<std::string_view, 7> views{
+    "stablehlo.reshape",         "stablehlo.transpose", "mhlo.copy",
+    "sdy.sharding_constraint",   "stablehlo.bitcast_convert",
     "stablehlo.after_all", "stablehlo.get_tuple_element"};
 constexpr std::array<std::string_view, 2> updates{"stablehlo.dynamic_update_slice",
                                                   "stablehlo.scatter"};
@@ -72,6 +72,7 @@ OpKind kind_of(const Op& op) {
   }
   if (name == "stablehlo.while") return OpKind::loop;
   if (name == "stablehlo.case" || name == "stablehlo.if") return OpKind::branch;
+  if (name == "stablehlo.optimization_barrier") return OpKind::barrier;
   if (any_of(name, views)) return OpKind::view;
   if (any_of(name, updates)) return OpKind::update;
   if (any_of(name, kernels) || op.results.size() != 1) return OpKind::kernel;
@@ -124,6 +125,7 @@ class Walk {
           read(operand, id);
         }
         return;
+      case OpKind::barrier:
       case OpKind::view:
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
           const ValueId operand = op.operands[i];
@@ -244,15 +246,16 @@ bool Fusion::is_invariant(const Function& main, const Op& loop, std::size_t i) {
   while (true) {
     if (value == body.arguments[i]) return true;
     const Op* op = main.definition(value);
-    if (op == nullptr || kind_of(*op) != OpKind::view || op->operands.size() != 1) return false;
-    value = op->operands.front();
+    if (op == nullptr || (kind_of(*op) != OpKind::view && kind_of(*op) != OpKind::barrier)) return false;
+    value = op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
   }
 }
 
 std::optional<ValueId> Fusion::sliced_stack(const Function& main, ValueId value) {
   const Op* op = main.definition(value);
-  while (op != nullptr && kind_of(*op) == OpKind::view && !op->operands.empty()) {
-    op = main.definition(op->operands.front());
+  while (op != nullptr && (kind_of(*op) == OpKind::view || kind_of(*op) == OpKind::barrier) && !op->operands.empty()) {
+    value = op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
+    op = main.definition(value);
   }
   if (op == nullptr || op->name != "stablehlo.dynamic_slice") return std::nullopt;
   return op->operands.front();
@@ -271,7 +274,7 @@ Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target
   Walk(main, target, fusion).region(0);
   // Views of a buffer are it.
   for (const Op& op : main.ops) {
-    if (kind_of(op) != OpKind::view) continue;
+    if (kind_of(op) != OpKind::view && kind_of(op) != OpKind::barrier) continue;
     for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
       fusion.is_buffer[static_cast<std::size_t>(op.results[i])] =
           fusion.is_buffer[static_cast<std::size_t>(op.operands[i])];

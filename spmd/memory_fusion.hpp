@@ -16,7 +16,7 @@
 
 namespace shardsim::spmd {
 
-enum class OpKind { nothing, view, fusible, update, loop, branch, kernel };
+enum class OpKind { nothing, view, barrier, fusible, update, loop, branch, kernel };
 
 struct Fusion {
   std::vector<OpKind> kind;     // by OpId

@@ -77,6 +77,9 @@ class Builder {
     switch (fusion_.kind[index(id)]) {
       case OpKind::nothing:
         return;
+      case OpKind::barrier:
+        barrier(id, region);
+        return;
       case OpKind::view:
         for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
           sources_[index(op.results[i])] = sources_[index(op.operands[i])];
@@ -87,7 +90,7 @@ class Builder {
           sources_[index(op.results.front())] = fused_sources(id, region);
           return;
         }
-        add_kernel(id, region, /*in_place=*/true);
+        add_kernel(id, region, InPlace::any);
         return;
       case OpKind::update:
         update(id, region);
@@ -99,12 +102,43 @@ class Builder {
         branch(id, region);
         return;
       case OpKind::kernel:
-        add_kernel(id, region, op.name == "stablehlo.all_reduce");
+        add_kernel(id, region, op.name == "stablehlo.all_reduce" ? InPlace::any : InPlace::never);
         return;
     }
   }
 
-  void add_kernel(OpId id, RegionId region, bool in_place) {
+  // What is read through a barrier is there only after all of its operands are.
+  void barrier(OpId id, RegionId region) {
+    const Op& op = main_.op(id);
+    Buffer token;
+    token.op = id;
+    token.region = region;
+    token.is_token = true;
+    graph_.buffers.push_back(std::move(token));
+    const auto written = static_cast<BufferId>(graph_.buffers.size()) - 1;
+    Kernel kernel;
+    kernel.op = id;
+    kernel.reads = sources_of_operands(op);
+    kernel.writes = {written};
+    for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
+      sources_[index(op.results[i])] = sources_[index(op.operands[i])];
+      sources_[index(op.results[i])].push_back(written);
+    }
+    graph_.regions[index(region)].kernels.push_back(std::move(kernel));
+  }
+
+  // The one buffer among sources, tokens aside.
+  BufferId single(const Sources& sources) const {
+    BufferId found = no_buffer;
+    for (const BufferId source : sources) {
+      if (graph_.buffers[index(source)].is_token) continue;
+      if (found != no_buffer) return no_buffer;
+      found = source;
+    }
+    return found;
+  }
+
+  void add_kernel(OpId id, RegionId region, InPlace in_place) {
     const Op& op = main_.op(id);
     Kernel kernel;
     kernel.op = id;
@@ -123,9 +157,10 @@ class Builder {
   Sources fused_sources(OpId id, RegionId region) {
     const Op& op = main_.op(id);
     const Sources sources = sources_of_operands(op);
-    if (op.name != "stablehlo.convert" || sources.size() != 1) return sources;
+    const BufferId source = single(sources);
+    if (op.name != "stablehlo.convert" || source == no_buffer) return sources;
     const auto stack = fusion_.sliced_stack(main_, op.operands.front());
-    if (!stack || at(sources.front()).region == region || target_ != MemoryTarget::tpu)
+    if (!stack || at(source).region == region || target_ != MemoryTarget::tpu)
       return sources;
     const TensorType& to = main_.type_of(op.results.front());
     const TensorType& from = main_.type_of(op.operands.front());
@@ -133,7 +168,7 @@ class Builder {
     TensorType whole = main_.type_of(*stack);
     whole.dtype = to.dtype;
     whole.element = to.element;
-    return {hoist(sources.front(), id, whole, to.element)};
+    return {hoist(source, id, whole, to.element)};
   }
 
   BufferId hoist(BufferId source, OpId op, const TensorType& type, const std::string& key) {
@@ -160,16 +195,17 @@ class Builder {
   // be overwritten.
   void update(OpId id, RegionId region) {
     const Op& op = main_.op(id);
-    const Sources& target = sources_[index(op.operands.front())];
-    const bool is_buffer = fusion_.is_buffer[index(op.operands.front())] && target.size() == 1;
-    if (!is_buffer || op.results.size() != 1 || !may_overwrite(target.front(), region)) {
-      add_kernel(id, region, /*in_place=*/true);
+    const BufferId target = single(sources_[index(op.operands.front())]);
+    const bool is_buffer = fusion_.is_buffer[index(op.operands.front())] && target != no_buffer;
+    if (!is_buffer || op.results.size() != 1 || !may_overwrite(target, region)) {
+      add_kernel(id, region, InPlace::any);
       return;
     }
     Kernel kernel;
     kernel.op = id;
     kernel.reads = sources_of_operands(op);
-    sources_[index(op.results.front())] = target;
+    kernel.updates = target;
+    sources_[index(op.results.front())] = {target};
     graph_.regions[index(region)].kernels.push_back(std::move(kernel));
   }
 
@@ -187,7 +223,7 @@ class Builder {
     Kernel kernel;
     kernel.op = id;
     kernel.body = body_id;
-    kernel.in_place = true;
+    kernel.in_place = InPlace::initial;
     kernel.reads = sources_of_operands(op);
     std::vector<BufferId> states(op.results.size(), no_buffer);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -199,6 +235,9 @@ class Builder {
       }
       const BufferId outer = add_buffer(op.results[i], id, region);
       kernel.writes.push_back(outer);
+      kernel.initial.push_back(fusion_.is_buffer[index(op.operands[i])]
+                                   ? single(sources_[index(op.operands[i])])
+                                   : no_buffer);
       sources_[index(op.results[i])] = {outer};
       states[i] = add_buffer(inside, id, body_id);
       at(states[i]).outside = true;
@@ -234,7 +273,7 @@ class Builder {
   // The next state of a loop takes the place of the old one where that is free.
   void keep(ValueId value, BufferId home, RegionId region) {
     for (const BufferId buffer : sources_[index(value)]) {
-      if (at(buffer).region != region || at(buffer).outside) continue;
+      if (at(buffer).region != region || at(buffer).outside || at(buffer).is_token) continue;
       at(buffer).kept = true;
       if (at(buffer).home == no_buffer) at(buffer).home = home;
     }
@@ -243,7 +282,7 @@ class Builder {
   void branch(OpId id, RegionId region) {
     const Op& op = main_.op(id);
     for (const RegionId inner : op.regions) walk(inner);
-    add_kernel(id, region, /*in_place=*/false);
+    add_kernel(id, region, InPlace::never);
     graph_.regions[index(region)].kernels.back().body = op.regions.front();
   }
 
@@ -252,7 +291,7 @@ class Builder {
     const std::vector<int> donors = donors_of_results(module_, main_);
     for (std::size_t i = 0; i < terminator.operands.size(); ++i) {
       for (const BufferId buffer : sources_[index(terminator.operands[i])]) {
-        if (at(buffer).outside) continue;
+        if (at(buffer).outside || at(buffer).is_token) continue;
         at(buffer).kept = true;
         if (donors[i] < 0) {
           at(buffer).outside = true;  // has a place of its own

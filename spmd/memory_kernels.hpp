@@ -27,17 +27,27 @@ struct Buffer {
   std::string type;
   stablehlo::OpId op = stablehlo::no_op;  // what made it
   stablehlo::RegionId region = 0;         // whose kernels write it
+  bool is_token = false;      // of an optimization_barrier: no bytes, only an order
   bool outside = false;       // an argument, or lives in the region around: no temporary here
   BufferId home = no_buffer;  // the argument or loop state whose place it takes when that is free
   bool kept = false;          // lives until the region ends
+};
+
+// Which operand a kernel may write its result over, where that is needed no more.
+enum class InPlace {
+  never,
+  any,     // elementwise
+  initial  // a loop: over what the state begins as
 };
 
 struct Kernel {
   stablehlo::OpId op = stablehlo::no_op;
   Sources reads;
   std::vector<BufferId> writes;
-  bool in_place = false;  // may write where it reads
-  Bytes inner;            // peak of the temporaries inside: the body of a loop
+  std::vector<BufferId> initial;  // of a loop, beside `writes`; no_buffer where there is none
+  BufferId updates = no_buffer;   // changed in place
+  InPlace in_place = InPlace::never;
+  Bytes inner;  // peak of the temporaries inside: the body of a loop
   stablehlo::RegionId body = -1;
 };
 
