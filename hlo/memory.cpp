@@ -11,7 +11,6 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t pointer_bytes = 8;
-constexpr std::int64_t tpu_alignment = 512;
 
 // entry_computation_layout={(parameter, ..)->result}
 struct EntryLayout {

@@ -113,31 +113,6 @@ void collect_arrays(const HloShape& shape, std::vector<const HloShape*>& out) {
   for (const HloShape& element : shape.elements) collect_arrays(element, out);
 }
 
-// Lays the minor dimensions of `physical` (major to minor) out in tiles: [.., a, b] with (s, t)
-// becomes [.., a/s, b/t, s, t], rounded up.
-void apply_tile(const std::vector<std::int64_t>& tile, std::vector<std::int64_t>& physical) {
-  std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> whole = physical;
-  for (std::size_t i = tile.size(); i-- > 0;) {
-    const std::int64_t dim = whole.empty() ? 1 : whole.back();
-    if (!whole.empty()) whole.pop_back();
-    if (tile[i] == combined_dimension && !whole.empty()) {
-      whole.back() *= dim;
-      continue;
-    }
-    if (tile[i] == combined_dimension) {
-      whole.push_back(dim);
-      continue;
-    }
-    sizes.insert(sizes.begin(), ceil_div(dim, tile[i]));
-  }
-  physical = std::move(whole);
-  physical.insert(physical.end(), sizes.begin(), sizes.end());
-  for (const std::int64_t size : tile) {
-    if (size != combined_dimension) physical.push_back(size);
-  }
-}
-
 Bytes array_bytes(const HloShape& shape) {
   if (!shape.dtype) return Bytes(0);
   std::vector<std::int64_t> physical;

@@ -4,9 +4,7 @@
 //                                         major, tiles, memory space
 //   (f32[4], (s32[], token[]))            a tuple
 //
-// Bytes in memory follow the layout. The most minor dimensions are padded to multiples of the first
-// tile; a further tile lays out the elements of the tile before it. f32[196,196] with T(8,128)
-// takes 200 x 256 elements (openxla/xla, docs/tiled_layout.md).
+// Bytes in memory follow the layout, tiles included (base/tile.hpp).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "base/tile.hpp"
 #include "hlo/cursor.hpp"
 
 namespace shardsim {
@@ -26,7 +25,6 @@ struct HloLayout {
   int memory_space = 0;  // 0: main memory; TPU: 1 is VMEM, 2 flags, 4 and 5 others; GPU and TPU: 5
                          // is host memory
 };
-inline constexpr std::int64_t combined_dimension = -1;  // a tile's "*": joined with the next minor
 inline constexpr int host_memory_space = 5;
 
 struct HloShape {
