@@ -1,7 +1,6 @@
 #include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
-void partition_dot_general(Partitioner& p, const OpView& op) { p.replicated(op); }
 void partition_reshape(Partitioner& p, const OpView& op) { p.replicated(op); }
 void partition_slice(Partitioner& p, const OpView& op) { p.replicated(op); }
 void partition_pad(Partitioner& p, const OpView& op) { p.replicated(op); }
