@@ -160,8 +160,7 @@ class Builder {
     const BufferId source = single(sources);
     if (op.name != "stablehlo.convert" || source == no_buffer) return sources;
     const auto stack = fusion_.sliced_stack(main_, op.operands.front());
-    if (!stack || at(source).region == region || target_ != MemoryTarget::tpu)
-      return sources;
+    if (!stack || at(source).region == region || target_ != MemoryTarget::tpu) return sources;
     const TensorType& to = main_.type_of(op.results.front());
     const TensorType& from = main_.type_of(op.operands.front());
     if (!to.dtype || !from.dtype || bits_of(*to.dtype) >= bits_of(*from.dtype)) return sources;

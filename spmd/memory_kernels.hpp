@@ -27,7 +27,7 @@ struct Buffer {
   std::string type;
   stablehlo::OpId op = stablehlo::no_op;  // what made it
   stablehlo::RegionId region = 0;         // whose kernels write it
-  bool is_token = false;      // of an optimization_barrier: no bytes, only an order
+  bool is_token = false;                  // of an optimization_barrier: no bytes, only an order
   bool outside = false;       // an argument, or lives in the region around: no temporary here
   BufferId home = no_buffer;  // the argument or loop state whose place it takes when that is free
   bool kept = false;          // lives until the region ends

@@ -1,7 +1,6 @@
 #include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
-void partition_dot_general(Partitioner& p, const OpView& op) { p.replicated(op); }
 void partition_reduce_window(Partitioner& p, const OpView& op) { p.replicated(op); }
 void partition_select_and_scatter(Partitioner& p, const OpView& op) { p.replicated(op); }
 void partition_convolution(Partitioner& p, const OpView& op) { p.replicated(op); }

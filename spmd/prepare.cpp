@@ -1,7 +1,22 @@
 #include "spmd/prepare.hpp"
 
+#include "spmd/prepare_passes.hpp"
+
 namespace shardsim::spmd {
 
-stablehlo::Module prepare(const stablehlo::Module& program) { return program; }
+using stablehlo::Function;
+using stablehlo::Module;
+
+Module prepare(const Module& program) {
+  if (program.find_function("main") == nullptr) {
+    throw InputError({program.file, ""}, "no function @main");
+  }
+  Module canonical = program;
+  for (Function& function : canonical.functions) function = canonicalize(program, function);
+  Module result = program;
+  result.functions = {expand(inline_calls(canonical, *canonical.find_function("main")))};
+  order_from_results(result.functions.front());
+  return result;
+}
 
 }  // namespace shardsim::spmd

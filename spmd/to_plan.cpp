@@ -48,10 +48,12 @@ struct Ready {
 
 class Emitter {
  public:
-  Emitter(const Module& module, Plan& plan, std::vector<std::int64_t> positions)
+  Emitter(const Module& module, Plan& plan, std::vector<std::int64_t> positions,
+          std::optional<MemoryTarget> target)
       : module_(module),
         function_(module.functions.front()),
         plan_(plan),
+        target_(target),
         positions_(std::move(positions)),
         ready_(function_.values.size()),
         work_(function_.ops.size(), -1) {
@@ -222,14 +224,31 @@ class Emitter {
   void add_buffers() {
     const auto& arguments = function_.regions.front().arguments;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      add_buffer(fmt::format("argument {}", i), BufferCategory::inputs, bytes_of(arguments[i]));
+      const auto& type = function_.type_of(arguments[i]);
+      add_buffer(fmt::format("argument {}", i), BufferCategory::inputs,
+                 target_ ? allocated_bytes(type, *target_) : bytes_of(arguments[i]));
     }
+    if (!target_) {
+      plan_.notes.emplace_back(
+          "no machine is given: memory between arguments and results is not in the plan");
+      return;
+    }
+    const DeviceMemory memory = device_memory(module_, *target_);
+    if (memory.outputs > memory.aliased) {
+      add_buffer("results", BufferCategory::inputs, memory.outputs - memory.aliased);
+    }
+    if (memory.temporaries > Bytes{0}) {
+      add_buffer("temporaries", BufferCategory::temporaries, memory.temporaries);
+    }
+    plan_.notes.push_back(
+        fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
+                    "of arguments; temporaries are estimated from what a compiler would keep",
+                    memory.arguments.count(), memory.outputs.count(), memory.aliased.count()));
   }
 
   void write_notes() {
     plan_.notes.emplace_back(
-        "one kernel per op of the program: compilers fuse, so that times are too long and memory "
-        "between arguments and results is not in the plan");
+        "one kernel per op of the program: compilers fuse, so that memory-bound time is too long");
     for (const int line : unknown_loops_) {
       plan_.notes.push_back(
           fmt::format("the loop of line {}: trip count unknown, its body is counted once", line));
@@ -247,6 +266,7 @@ class Emitter {
   const Module& module_;
   const Function& function_;
   Plan& plan_;
+  std::optional<MemoryTarget> target_;
   std::vector<std::int64_t> positions_;
   Program program_;
   std::vector<Ready> ready_;        // by value
@@ -264,7 +284,7 @@ class Emitter {
 
 }  // namespace
 
-Plan plan_of(const Module& local) {
+Plan plan_of(const Module& local, std::optional<MemoryTarget> target) {
   Plan plan;
   plan.subject.model = local.name;
   plan.subject.strategy = "program";
@@ -288,7 +308,7 @@ Plan plan_of(const Module& local) {
     }
   }
   plan.mesh = axes.empty() ? Mesh({{"device", 1}}) : Mesh(std::move(axes));
-  Emitter(local, plan, std::move(positions)).run();
+  Emitter(local, plan, std::move(positions), target).run();
   verify(plan);
   return plan;
 }

@@ -123,7 +123,11 @@ WindowPlan unexchanged(const WindowDim& dim, std::int64_t size, std::int64_t loc
 
 }  // namespace
 
-bool is_trivial(const WindowDim& dim) { return dim == WindowDim{}; }
+bool is_trivial(const WindowDim& dim) {
+  WindowDim trivial;
+  trivial.reversed = dim.reversed;
+  return dim == trivial;
+}
 
 std::optional<WindowPlan> plan_window(const WindowDim& dim, std::int64_t size, std::int64_t local,
                                       std::int64_t tiles) {

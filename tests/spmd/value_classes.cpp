@@ -30,7 +30,8 @@ std::string text_of(const Attribute& attribute) {
 bool says_nothing(const std::string& name) {
   constexpr auto names = std::to_array<std::string_view>(
       {"channel_handle", "in_shardings", "mhlo.frontend_attributes", "mhlo.sharding",
-       "out_shardings", "precision", "sdy.sharding", "sdy.sharding_rule"});
+       "out_shardings", "precision", "result_layout", "sdy.sharding", "sdy.sharding_rule",
+       "xla_shape"});
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -38,7 +39,17 @@ std::string key_of(const Op& op) {
   const bool constraint = op.name == "sdy.reshard" || op.name == "sdy.sharding_constraint";
   if (constraint) return "constraint";
   if (op.name == "sdy.constant") return "stablehlo.constant";
+  if (op.name == "stablehlo.dot") return "stablehlo.dot_general";
   return op.name;
+}
+
+// What dot_general would say: the last dimension of the one with the first of the other.
+std::vector<std::string> plain_dot(const Function& function, const Op& op) {
+  const auto list = [](std::size_t number) {
+    return "[<>[<" + std::to_string(number) + ">" + std::to_string(number);
+  };
+  const std::size_t rank = function.type_of(op.operands.front()).rank();
+  return {"contracting_dims=<>" + list(rank - 1) + list(0)};
 }
 
 }  // namespace
@@ -85,9 +96,13 @@ void ValueClasses::visit(Walk& walk, OpId id) {
   }
   std::string key = key_of(op);
   std::vector<std::string> attributes;
+  if (op.name == "stablehlo.dot") attributes = plain_dot(walk.function, op);
   for (const stablehlo::NamedAttribute& attribute : op.attributes) {
     if (says_nothing(attribute.name) || key == "constraint") continue;
-    attributes.push_back(attribute.name + "=" + text_of(attribute.value));
+    // SIGNED or FLOAT of a compare follows from its operands.
+    const bool compare = op.name == "stablehlo.compare" && attribute.name == "words";
+    const Attribute& value = compare ? attribute.value.items.front() : attribute.value;
+    attributes.push_back(attribute.name + "=" + text_of(value));
   }
   std::sort(attributes.begin(), attributes.end());
   for (const std::string& attribute : attributes) key += " " + attribute;

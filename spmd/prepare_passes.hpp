@@ -1,0 +1,27 @@
+// The passes of prepare(), in their order. A program goes through XLA's HLO and back before its
+// shardings are propagated, and comes out a little different; since the sharding of every value is
+// to be known, these differences are made here.
+//
+// canonicalize, of each function by itself: what MLIR folds. x + 0 and x * 1 are x, constants are
+//   right operands of commutative ops and may be large, broadcasts that add dimensions of size 1
+//   are reshapes, ...
+// inline_calls: what a function calls stands in its place; equal functions that are called twice
+//   stand there twice.
+// expand: what HLO has no op for. A large constant is a broadcast scalar, an iota has one dimension
+//   and is broadcast, a broadcast that stretches a dimension of size 1 drops it before.
+// order_from_results: only what results need, operands before their readers, first operand first.
+#pragma once
+
+#include "stablehlo/module.hpp"
+
+namespace shardsim::spmd {
+
+[[nodiscard]] stablehlo::Function canonicalize(const stablehlo::Module& module,
+                                               const stablehlo::Function& function);
+// Throws InputError: functions that are not there or call themselves.
+[[nodiscard]] stablehlo::Function inline_calls(const stablehlo::Module& module,
+                                               const stablehlo::Function& function);
+[[nodiscard]] stablehlo::Function expand(const stablehlo::Function& function);
+void order_from_results(stablehlo::Function& function);
+
+}  // namespace shardsim::spmd
