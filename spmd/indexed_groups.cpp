@@ -31,7 +31,7 @@ std::optional<Tiling> split_replicas_like(const Tiling& tiling, const Dims& dims
 
 }  // namespace
 
-Shape shape_within(const GroupedTiling& grouped, const Shape& shape) {
+Shape group_shape(const GroupedTiling& grouped, const Shape& shape) {
   Shape result = shape;
   for (std::size_t i = 0; i < grouped.dims.size(); ++i) {
     if (at(grouped.dims[i]) >= shape.size()) continue;
@@ -43,7 +43,7 @@ Shape shape_within(const GroupedTiling& grouped, const Shape& shape) {
 
 Sharded within_groups(Sharded& value, const GroupedTiling& grouped) {
   value = reshard(value, ungroup(grouped));
-  return {value.value, shape_within(grouped, value.shape), grouped.tiling,
+  return {value.value, group_shape(grouped, value.shape), grouped.tiling,
           &value.context->grouped(grouped.groups)};
 }
 

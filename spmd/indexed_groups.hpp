@@ -12,7 +12,7 @@ namespace shardsim::spmd {
 // A value as it is seen within the groups; `value` is resharded to that first.
 [[nodiscard]] Sharded within_groups(Sharded& value, const GroupedTiling& grouped);
 // Of a tensor of this shape the part of one group.
-[[nodiscard]] Shape shape_within(const GroupedTiling& grouped, const Shape& shape);
+[[nodiscard]] Shape group_shape(const GroupedTiling& grouped, const Shape& shape);
 
 // Operand and indices split alike over dimensions that they share. Nothing where neither is split,
 // or one has too few replicas to follow the other.

@@ -31,7 +31,7 @@ Sharded partition_within(const GatherTask& task);
 Sharded solve_groups(const GatherTask& outer, const Sharded& operand, const Sharded& indices,
                      const GroupedTiling& output, const Shape& slices) {
   const Sharded made = partition_within({outer.op, outer.access, operand, indices,
-                                         shape_within(output, outer.output_shape), output.tiling,
+                                         group_shape(output, outer.output_shape), output.tiling,
                                          slices, outer.may_recurse});
   return {made.value, outer.output_shape, ungroup(output), outer.operand.context};
 }
