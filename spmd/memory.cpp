@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <map>
 
+#include <cstdlib>
 #include "base/error.hpp"
 #include "base/tile.hpp"
 #include "spmd/memory_fusion.hpp"
 #include "spmd/memory_kernels.hpp"
 #include "spmd/memory_schedule.hpp"
-#include <cstdlib>
 
 namespace shardsim::spmd {
 
@@ -43,23 +43,33 @@ class Sweep {
     }
     kernels_ = graph_.regions[index(region_)].kernels;
     const char* e = std::getenv("ORDER");
-    const int which = e ? std::atoi(e) : 0;
+    const int which = e ? std::atoi(e) : 6;
     const auto deps = dependencies_of(graph_, region_);
-    if (which == 0 || which>=20) { go({}); }
+    if (which == 0 || which >= 20) {
+      go({});
+    }
     if (which >= 1 && which <= 4) go(deepest_first(deps, which - 1));
+    if (which == 6) go(list_order(graph_, region_, deps, true));
+    if (which == 7)
+      go(region_ == 0 ? list_order(graph_, region_, deps, true) : deepest_first(deps, 1));
+    if (which == 8)
+      go(region_ != 0 ? list_order(graph_, region_, deps, true) : deepest_first(deps, 1));
     if (which == 5) go(list_order(graph_, region_, deps));
     if (which >= 10) {
       const Bytes a = go(deepest_first(deps, which % 10));
       const auto pa = at_peak_;
       const Bytes b = go(list_order(graph_, region_, deps));
-      if (a < b) { at_peak_ = pa; peak_ = a; }
+      if (a < b) {
+        at_peak_ = pa;
+        peak_ = a;
+      }
     }
     return peak_;
   }
   Bytes go(const std::vector<int>& order) {
     const int end = static_cast<int>(kernels_.size());
     if (!order.empty()) {
-      if(order.size()!=kernels_.size()) throw InputError({"",""},"order");
+      if (order.size() != kernels_.size()) throw InputError({"", ""}, "order");
       std::vector<Kernel> sorted;
       for (int k : order) sorted.push_back(graph_.regions[index(region_)].kernels[index(k)]);
       kernels_ = sorted;
@@ -72,7 +82,8 @@ class Sweep {
       Kernel& kernel = kernels_[index(k)];
       for (const BufferId buffer : kernel.reads) last_use_[index(buffer)] = k;
       for (const BufferId buffer : kernel.writes) last_use_[index(buffer)] = k;
-      if (auto f = inner_peaks_.find(kernel.op); f != inner_peaks_.end()) inner_peak_[k] = f->second;
+      if (auto f = inner_peaks_.find(kernel.op); f != inner_peaks_.end())
+        inner_peak_[k] = f->second;
     }
     for (int k = 0; k < end; ++k) step(k);
     return peak_;

@@ -19,9 +19,9 @@ bool any_of(std::string_view name, const std::array<std::string_view, N>& names)
 }
 
 constexpr std::array<std::string_view, 7> views{
-    "stablehlo.reshape",         "stablehlo.transpose", "mhlo.copy",
-    "sdy.sharding_constraint",   "stablehlo.bitcast_convert",
-    "stablehlo.after_all", "stablehlo.get_tuple_element"};
+    "stablehlo.reshape",          "stablehlo.transpose",       "mhlo.copy",
+    "sdy.sharding_constraint",    "stablehlo.bitcast_convert", "stablehlo.after_all",
+    "stablehlo.get_tuple_element"};
 constexpr std::array<std::string_view, 2> updates{"stablehlo.dynamic_update_slice",
                                                   "stablehlo.scatter"};
 constexpr std::array<std::string_view, 24> kernels{"stablehlo.dot_general",
@@ -240,21 +240,27 @@ class Walk {
 
 }  // namespace
 
+bool Fusion::is_collective(const Op& op) { return op.name == "stablehlo.all_gather"; }
+
 bool Fusion::is_invariant(const Function& main, const Op& loop, std::size_t i) {
   const Region& body = main.regions[static_cast<std::size_t>(loop.regions.back())];
   ValueId value = main.op(body.ops.back()).operands[i];
   while (true) {
     if (value == body.arguments[i]) return true;
     const Op* op = main.definition(value);
-    if (op == nullptr || (kind_of(*op) != OpKind::view && kind_of(*op) != OpKind::barrier)) return false;
-    value = op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
+    if (op == nullptr || (kind_of(*op) != OpKind::view && kind_of(*op) != OpKind::barrier))
+      return false;
+    value =
+        op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
   }
 }
 
 std::optional<ValueId> Fusion::sliced_stack(const Function& main, ValueId value) {
   const Op* op = main.definition(value);
-  while (op != nullptr && (kind_of(*op) == OpKind::view || kind_of(*op) == OpKind::barrier) && !op->operands.empty()) {
-    value = op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
+  while (op != nullptr && (kind_of(*op) == OpKind::view || kind_of(*op) == OpKind::barrier) &&
+         !op->operands.empty()) {
+    value =
+        op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
     op = main.definition(value);
   }
   if (op == nullptr || op->name != "stablehlo.dynamic_slice") return std::nullopt;

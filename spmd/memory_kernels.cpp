@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "spmd/memory_fusion.hpp"
+#include "spmd/memory_layout.hpp"
 
 namespace shardsim::spmd {
 
@@ -30,6 +31,7 @@ class Builder {
         fusion_(fusion_of(module, main, target)),
         sources_(main.values.size()) {
     graph_.regions.resize(main.regions.size());
+    if (target == MemoryTarget::gpu) layout_ = gpu_layout_copies(module, main);
   }
 
   KernelGraph build() {
@@ -54,6 +56,7 @@ class Builder {
     Buffer buffer;
     buffer.bytes = allocated_bytes(type, target_);
     buffer.type = text_of(type);
+    buffer.type_id = type;
     buffer.op = op;
     buffer.region = region;
     graph_.buffers.push_back(std::move(buffer));
@@ -63,6 +66,23 @@ class Builder {
   Sources sources_of_operands(const Op& op) const {
     Sources all;
     for (const ValueId operand : op.operands) merge(all, sources_[index(operand)]);
+    return all;
+  }
+
+  // The same of a kernel; a GPU may have to transpose the stack of layers that it reads a slice of.
+  Sources kernel_sources(OpId id, RegionId region) {
+    const Op& op = main_.op(id);
+    if (target_ != MemoryTarget::gpu) return sources_of_operands(op);
+    Sources all;
+    for (const ValueId operand : op.operands) {
+      Sources sources = sources_[index(operand)];
+      const BufferId stack = single(sources);
+      if (layout_.transposes_stack[index(operand)] && stack != no_buffer &&
+          at(stack).region != region && at(stack).type_id.has_value()) {
+        sources.push_back(hoist(stack, id, *at(stack).type_id, "transposed"));
+      }
+      merge(all, sources);
+    }
     return all;
   }
 
@@ -143,9 +163,10 @@ class Builder {
     Kernel kernel;
     kernel.op = id;
     kernel.in_place = in_place;
-    kernel.reads = sources_of_operands(op);
+    kernel.reads = kernel_sources(id, region);
     for (const ValueId result : op.results) {
       const BufferId buffer = add_buffer(result, id, region);
+      at(buffer).needs_own_place = Fusion::is_collective(op);
       kernel.writes.push_back(buffer);
       sources_[index(result)] = {buffer};
     }
@@ -160,8 +181,7 @@ class Builder {
     const BufferId source = single(sources);
     if (op.name != "stablehlo.convert" || source == no_buffer) return sources;
     const auto stack = fusion_.sliced_stack(main_, op.operands.front());
-    if (!stack || at(source).region == region || target_ != MemoryTarget::tpu)
-      return sources;
+    if (!stack || at(source).region == region || target_ != MemoryTarget::tpu) return sources;
     const TensorType& to = main_.type_of(op.results.front());
     const TensorType& from = main_.type_of(op.operands.front());
     if (!to.dtype || !from.dtype || bits_of(*to.dtype) >= bits_of(*from.dtype)) return sources;
@@ -214,6 +234,22 @@ class Builder {
     return !at(buffer).outside || region != 0;
   }
 
+  // Stacks that an earlier loop wrote in a foreign order are copied before this one reads them.
+  void copy_foreign(const Op& loop, RegionId region) {
+    for (const ValueId operand : loop.operands) {
+      if (!layout_.foreign_result[index(operand)]) continue;
+      const BufferId from = single(sources_[index(operand)]);
+      if (from == no_buffer) continue;
+      const BufferId copy = add_buffer(operand, main_.values[index(operand)].defined_by, region);
+      Kernel kernel;
+      kernel.op = main_.values[index(operand)].defined_by;
+      kernel.reads = {from};
+      kernel.writes = {copy};
+      graph_.regions[index(region)].kernels.push_back(std::move(kernel));
+      sources_[index(operand)] = {copy};
+    }
+  }
+
   void loop(OpId id, RegionId region) {
     const Op& op = main_.op(id);
     const RegionId body_id = op.regions.back();
@@ -224,6 +260,7 @@ class Builder {
     kernel.op = id;
     kernel.body = body_id;
     kernel.in_place = InPlace::initial;
+    if (target_ == MemoryTarget::gpu) copy_foreign(op, region);
     kernel.reads = sources_of_operands(op);
     std::vector<BufferId> states(op.results.size(), no_buffer);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -238,6 +275,10 @@ class Builder {
       kernel.initial.push_back(fusion_.is_buffer[index(op.operands[i])]
                                    ? single(sources_[index(op.operands[i])])
                                    : no_buffer);
+      if (target_ == MemoryTarget::gpu && layout_.reordered_state[index(inside)]) {
+        kernel.initial.back() = no_buffer;
+        at(outer).needs_own_place = true;
+      }
       sources_[index(op.results[i])] = {outer};
       states[i] = add_buffer(inside, id, body_id);
       at(states[i]).outside = true;
@@ -275,7 +316,7 @@ class Builder {
     for (const BufferId buffer : sources_[index(value)]) {
       if (at(buffer).region != region || at(buffer).outside || at(buffer).is_token) continue;
       at(buffer).kept = true;
-      if (at(buffer).home == no_buffer) at(buffer).home = home;
+      if (at(buffer).home == no_buffer && !at(buffer).needs_own_place) at(buffer).home = home;
     }
   }
 
@@ -295,7 +336,7 @@ class Builder {
         at(buffer).kept = true;
         if (donors[i] < 0) {
           at(buffer).outside = true;  // has a place of its own
-        } else if (at(buffer).home == no_buffer) {
+        } else if (at(buffer).home == no_buffer && !at(buffer).needs_own_place) {
           at(buffer).home = sources_[index(main_.body().arguments[index(donors[i])])].front();
         }
       }
@@ -306,6 +347,7 @@ class Builder {
   const Function& main_;
   MemoryTarget target_;
   Fusion fusion_;
+  LayoutCopies layout_;  // empty of a TPU
   std::vector<Sources> sources_;
   std::map<std::pair<BufferId, std::string>, BufferId> hoisted_;
   std::vector<Kernel> hoists_;  // not yet placed

@@ -1,15 +1,16 @@
 #include "spmd/memory_schedule.hpp"
 
 #include <algorithm>
-#include <set>
 #include <map>
+#include <set>
 
 namespace shardsim::spmd {
 namespace {
 std::size_t index(int id) { return static_cast<std::size_t>(id); }
 }  // namespace
 
-std::vector<std::vector<int>> dependencies_of(const KernelGraph& graph, stablehlo::RegionId region) {
+std::vector<std::vector<int>> dependencies_of(const KernelGraph& graph,
+                                              stablehlo::RegionId region) {
   const auto& kernels = graph.regions[index(region)].kernels;
   std::vector<std::vector<int>> dependencies(kernels.size());
   std::vector<int> writer(graph.buffers.size(), -1);
@@ -84,7 +85,8 @@ std::vector<int> deepest_first(const std::vector<std::vector<int>>& dependencies
   return order;
 }
 
-std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region, const std::vector<std::vector<int>>& dependencies) {
+std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region,
+                            const std::vector<std::vector<int>>& dependencies, bool loops_first) {
   const auto& kernels = graph.regions[index(region)].kernels;
   const int count = static_cast<int>(kernels.size());
   std::vector<std::vector<int>> users(kernels.size());
@@ -94,32 +96,64 @@ std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region
     for (int b : dependencies[index(k)]) users[index(b)].push_back(k);
   }
   std::vector<int> reads_left(graph.buffers.size(), 0);
-  for (const Kernel& kernel : kernels) for (BufferId b : kernel.reads) ++reads_left[index(b)];
+  for (const Kernel& kernel : kernels)
+    for (BufferId b : kernel.reads) ++reads_left[index(b)];
   const auto counts = [&](BufferId b) {
     const Buffer& buffer = graph.buffers[index(b)];
     return buffer.region == region && !buffer.outside && !buffer.kept;
   };
   const auto freed = [&](int k) {
     std::int64_t bytes = 0;
-    for (BufferId b : kernels[index(k)].reads) if (reads_left[index(b)] == 1 && counts(b)) bytes += graph.buffers[index(b)].bytes.count();
+    for (BufferId b : kernels[index(k)].reads)
+      if (reads_left[index(b)] == 1 && counts(b)) bytes += graph.buffers[index(b)].bytes.count();
     std::int64_t defined = 0;
-    for (BufferId b : kernels[index(k)].writes) { const Buffer& buffer = graph.buffers[index(b)]; if (!buffer.outside && buffer.home == no_buffer) defined += buffer.bytes.count(); }
+    for (BufferId b : kernels[index(k)].writes) {
+      const Buffer& buffer = graph.buffers[index(b)];
+      if (!buffer.outside && buffer.home == no_buffer) defined += buffer.bytes.count();
+    }
     defined = std::max(defined, kernels[index(k)].inner.count());
     return bytes - defined;
   };
+  std::vector<int> phase(kernels.size(), 0);
+  if (loops_first) {
+    int next = 0;
+    std::fill(phase.begin(), phase.end(), 1 << 30);
+    for (int k = 0; k < count; ++k) {
+      if (kernels[index(k)].body < 0) continue;
+      std::vector<int> stack{k};
+      while (!stack.empty()) {
+        int at = stack.back();
+        stack.pop_back();
+        if (phase[index(at)] <= next) continue;
+        phase[index(at)] = next;
+        for (int b : dependencies[index(at)]) stack.push_back(b);
+      }
+      ++next;
+    }
+  }
   std::set<int> ready;
-  for (int k = 0; k < count; ++k) if (waiting[index(k)] == 0) ready.insert(k);
+  for (int k = 0; k < count; ++k)
+    if (waiting[index(k)] == 0) ready.insert(k);
   std::vector<int> order;
   while (!ready.empty()) {
-    int best = -1; std::int64_t best_freed = 0;
+    int best = -1;
+    std::int64_t best_freed = 0;
+    int lowest = 1 << 30;
+    for (int k : ready) lowest = std::min(lowest, phase[index(k)]);
     for (int k : ready) {
+      if (phase[index(k)] != lowest) continue;
       const auto f = freed(k);
-      if (best < 0 || f > best_freed || (f == best_freed && users[index(k)].size() > users[index(best)].size())) { best = k; best_freed = f; }
+      if (best < 0 || f > best_freed ||
+          (f == best_freed && users[index(k)].size() > users[index(best)].size())) {
+        best = k;
+        best_freed = f;
+      }
     }
     ready.erase(best);
     order.push_back(best);
     for (BufferId b : kernels[index(best)].reads) --reads_left[index(b)];
-    for (int u : users[index(best)]) if (--waiting[index(u)] == 0) ready.insert(u);
+    for (int u : users[index(best)])
+      if (--waiting[index(u)] == 0) ready.insert(u);
   }
   return order;
 }

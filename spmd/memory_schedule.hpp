@@ -11,7 +11,10 @@ namespace shardsim::spmd {
 [[nodiscard]] std::vector<std::vector<int>> dependencies_of(const KernelGraph& graph,
                                                             stablehlo::RegionId region);
 
-[[nodiscard]] std::vector<int> deepest_first(const std::vector<std::vector<int>>& dependencies, int policy);
-[[nodiscard]] std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region, const std::vector<std::vector<int>>& dependencies);
+[[nodiscard]] std::vector<int> deepest_first(const std::vector<std::vector<int>>& dependencies,
+                                             int policy);
+[[nodiscard]] std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region,
+                                          const std::vector<std::vector<int>>& dependencies,
+                                          bool loops_first = false);
 
 }  // namespace shardsim::spmd
