@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "spmd/memory_fusion.hpp"
 #include "spmd/memory_layout.hpp"
+#include "stablehlo/op_view.hpp"
 
 namespace shardsim::spmd {
 
@@ -42,6 +43,7 @@ class Builder {
       at(buffer).kept = true;
       sources_[index(argument)] = {buffer};
     }
+    if (target_ == MemoryTarget::tpu) copy_replaced_arguments();
     walk(0);
     place_outputs();
     return std::move(graph_);
@@ -127,6 +129,15 @@ class Builder {
     }
   }
 
+  // A GPU gathers along the major dimension; along another the result has to be transposed.
+  bool gathers_across(const Op& op) const {
+    if (op.name != "stablehlo.all_gather") return false;
+    if (target_ == MemoryTarget::tpu) return false;
+    const auto dim = OpView(module_, main_, op).integer({"all_gather_dim"}, 0);
+    const auto& dims = main_.type_of(op.results.front()).dims;
+    return std::any_of(dims.begin(), dims.begin() + dim, [](std::int64_t size) { return size > 1; });
+  }
+
   // What is read through a barrier is there only after all of its operands are.
   void barrier(OpId id, RegionId region) {
     const Op& op = main_.op(id);
@@ -166,7 +177,7 @@ class Builder {
     kernel.reads = kernel_sources(id, region);
     for (const ValueId result : op.results) {
       const BufferId buffer = add_buffer(result, id, region);
-      at(buffer).needs_own_place = Fusion::is_collective(op);
+      at(buffer).needs_own_place = gathers_across(op);
       kernel.writes.push_back(buffer);
       sources_[index(result)] = {buffer};
     }
@@ -261,7 +272,6 @@ class Builder {
     kernel.body = body_id;
     kernel.in_place = InPlace::initial;
     if (target_ == MemoryTarget::gpu) copy_foreign(op, region);
-    kernel.reads = sources_of_operands(op);
     std::vector<BufferId> states(op.results.size(), no_buffer);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const ValueId inside = body.arguments[i];
@@ -270,6 +280,7 @@ class Builder {
         sources_[index(op.results[i])] = sources_[index(op.operands[i])];
         continue;
       }
+      merge(kernel.reads, sources_[index(op.operands[i])]);
       const BufferId outer = add_buffer(op.results[i], id, region);
       kernel.writes.push_back(outer);
       kernel.initial.push_back(fusion_.is_buffer[index(op.operands[i])]
@@ -290,6 +301,11 @@ class Builder {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       if (states[i] == no_buffer) continue;
       keep(terminator.operands[i], states[i], body_id);
+    }
+    for (const Kernel& inside : graph_.regions[index(body_id)].kernels) {
+      for (const BufferId buffer : inside.reads) {
+        if (at(buffer).region != body_id) merge(kernel.reads, {buffer});
+      }
     }
     // What was hoisted out of the body: made here, or still further out.
     std::set<BufferId> wanted = std::move(wanted_);
@@ -327,6 +343,31 @@ class Builder {
     graph_.regions[index(region)].kernels.back().body = op.regions.front();
   }
 
+  // A TPU gathers straight into the place of a donated argument; what the step still reads of the
+  // argument it reads from a copy made at the start.
+  void copy_replaced_arguments() {
+    const Op& terminator = main_.op(main_.body().ops.back());
+    const std::vector<int> donors = donors_of_results(module_, main_);
+    for (std::size_t i = 0; i < terminator.operands.size(); ++i) {
+      const Op* made_by = main_.definition(terminator.operands[i]);
+      while (made_by != nullptr && fusion_.kind[index(main_.values[index(made_by->results.front())].defined_by)] == OpKind::view) {
+        made_by = main_.definition(made_by->operands.front());
+      }
+      if (donors[i] < 0 || made_by == nullptr || made_by->name != "stablehlo.all_gather") continue;
+      const ValueId argument = main_.body().arguments[index(donors[i])];
+      const BufferId from = sources_[index(argument)].front();
+      const OpId op = main_.values[index(made_by->results.front())].defined_by;
+      const BufferId copy = add_buffer(argument, op, 0);
+      Kernel kernel;
+      kernel.op = op;
+      kernel.reads = {from};
+      kernel.writes = {copy};
+      graph_.regions[0].kernels.push_back(std::move(kernel));
+      sources_[index(argument)] = {copy};
+      argument_buffers_[argument] = from;
+    }
+  }
+
   void place_outputs() {
     const Op& terminator = main_.op(main_.body().ops.back());
     const std::vector<int> donors = donors_of_results(module_, main_);
@@ -337,7 +378,9 @@ class Builder {
         if (donors[i] < 0) {
           at(buffer).outside = true;  // has a place of its own
         } else if (at(buffer).home == no_buffer && !at(buffer).needs_own_place) {
-          at(buffer).home = sources_[index(main_.body().arguments[index(donors[i])])].front();
+          const ValueId argument = main_.body().arguments[index(donors[i])];
+          const auto copied = argument_buffers_.find(argument);
+          at(buffer).home = copied != argument_buffers_.end() ? copied->second : sources_[index(argument)].front();
         }
       }
     }
@@ -350,6 +393,7 @@ class Builder {
   LayoutCopies layout_;  // empty of a TPU
   std::vector<Sources> sources_;
   std::map<std::pair<BufferId, std::string>, BufferId> hoisted_;
+  std::map<ValueId, BufferId> argument_buffers_;  // of arguments that are copied first
   std::vector<Kernel> hoists_;  // not yet placed
   std::set<BufferId> wanted_;   // hoisted buffers that the current body reads
   KernelGraph graph_;
