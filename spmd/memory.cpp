@@ -22,7 +22,8 @@ namespace {
 class Sweep {
  public:
   Sweep(const Function& main, KernelGraph& graph, RegionId region, MemoryTarget target)
-      : main_(main), target_(target),
+      : main_(main),
+        target_(target),
         graph_(graph),
         kernels_(graph.regions[index(region)].kernels),
         region_(region) {}
@@ -57,8 +58,11 @@ class Sweep {
     if (which >= 30 && which < 40) {
       std::vector<bool> is_dot, is_reduce;
       for (auto& k : kernels_) is_reduce.push_back(main_.op(k.op).name == "stablehlo.reduce");
-      for (auto& k : kernels_) is_dot.push_back(main_.op(k.op).name == "stablehlo.dot_general" || main_.op(k.op).name=="stablehlo.convolution");
-      go(hybrid_order(graph_, region_, deps, deepest_first(deps, which % 10), target_ == MemoryTarget::gpu && !std::getenv("LAZY"), is_dot, is_reduce));
+      for (auto& k : kernels_)
+        is_dot.push_back(main_.op(k.op).name == "stablehlo.dot_general" ||
+                         main_.op(k.op).name == "stablehlo.convolution");
+      go(hybrid_order(graph_, region_, deps, deepest_first(deps, which % 10),
+                      target_ == MemoryTarget::gpu && !std::getenv("LAZY"), is_dot, is_reduce));
     }
     if (which == 5) go(list_order(graph_, region_, deps));
     if (which >= 10 && which < 20) {

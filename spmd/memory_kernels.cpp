@@ -71,21 +71,15 @@ class Builder {
     return all;
   }
 
-  // The same of a kernel; a GPU may have to transpose the stack of layers that it reads a slice of.
-  Sources kernel_sources(OpId id, RegionId region) {
+  // What an op reads. A GPU may have to turn the stack of layers that it slices, before the loop.
+  Sources sources_read(OpId id, RegionId region) {
     const Op& op = main_.op(id);
-    if (target_ != MemoryTarget::gpu) return sources_of_operands(op);
-    Sources all;
-    for (const ValueId operand : op.operands) {
-      Sources sources = sources_[index(operand)];
-      const BufferId stack = single(sources);
-      if (layout_.transposes_stack[index(operand)] && stack != no_buffer &&
-          at(stack).region != region && at(stack).type_id.has_value()) {
-        sources.push_back(hoist(stack, id, *at(stack).type_id, "transposed"));
-      }
-      merge(all, sources);
-    }
-    return all;
+    const Sources sources = sources_of_operands(op);
+    if (target_ != MemoryTarget::gpu || op.name != "stablehlo.dynamic_slice") return sources;
+    if (!layout_.transposes_stack[index(op.results.front())]) return sources;
+    const BufferId stack = single(sources_[index(op.operands.front())]);
+    if (stack == no_buffer || at(stack).region == region || !at(stack).type_id) return sources;
+    return {hoist(stack, id, *at(stack).type_id, "turned")};
   }
 
   void walk(RegionId region) {
@@ -135,7 +129,8 @@ class Builder {
     if (target_ == MemoryTarget::tpu) return false;
     const auto dim = OpView(module_, main_, op).integer({"all_gather_dim"}, 0);
     const auto& dims = main_.type_of(op.results.front()).dims;
-    return std::any_of(dims.begin(), dims.begin() + dim, [](std::int64_t size) { return size > 1; });
+    return std::any_of(dims.begin(), dims.begin() + dim,
+                       [](std::int64_t size) { return size > 1; });
   }
 
   // What is read through a barrier is there only after all of its operands are.
@@ -174,7 +169,7 @@ class Builder {
     Kernel kernel;
     kernel.op = id;
     kernel.in_place = in_place;
-    kernel.reads = kernel_sources(id, region);
+    kernel.reads = sources_read(id, region);
     for (const ValueId result : op.results) {
       const BufferId buffer = add_buffer(result, id, region);
       at(buffer).needs_own_place = gathers_across(op);
@@ -188,7 +183,7 @@ class Builder {
   // before the loop.
   Sources fused_sources(OpId id, RegionId region) {
     const Op& op = main_.op(id);
-    const Sources sources = sources_of_operands(op);
+    const Sources sources = sources_read(id, region);
     const BufferId source = single(sources);
     if (op.name != "stablehlo.convert" || source == no_buffer) return sources;
     const auto stack = fusion_.sliced_stack(main_, op.operands.front());
@@ -350,7 +345,9 @@ class Builder {
     const std::vector<int> donors = donors_of_results(module_, main_);
     for (std::size_t i = 0; i < terminator.operands.size(); ++i) {
       const Op* made_by = main_.definition(terminator.operands[i]);
-      while (made_by != nullptr && fusion_.kind[index(main_.values[index(made_by->results.front())].defined_by)] == OpKind::view) {
+      while (made_by != nullptr &&
+             fusion_.kind[index(main_.values[index(made_by->results.front())].defined_by)] ==
+                 OpKind::view) {
         made_by = main_.definition(made_by->operands.front());
       }
       if (donors[i] < 0 || made_by == nullptr || made_by->name != "stablehlo.all_gather") continue;
@@ -380,7 +377,8 @@ class Builder {
         } else if (at(buffer).home == no_buffer && !at(buffer).needs_own_place) {
           const ValueId argument = main_.body().arguments[index(donors[i])];
           const auto copied = argument_buffers_.find(argument);
-          at(buffer).home = copied != argument_buffers_.end() ? copied->second : sources_[index(argument)].front();
+          at(buffer).home = copied != argument_buffers_.end() ? copied->second
+                                                              : sources_[index(argument)].front();
         }
       }
     }
@@ -394,8 +392,8 @@ class Builder {
   std::vector<Sources> sources_;
   std::map<std::pair<BufferId, std::string>, BufferId> hoisted_;
   std::map<ValueId, BufferId> argument_buffers_;  // of arguments that are copied first
-  std::vector<Kernel> hoists_;  // not yet placed
-  std::set<BufferId> wanted_;   // hoisted buffers that the current body reads
+  std::vector<Kernel> hoists_;                    // not yet placed
+  std::set<BufferId> wanted_;                     // hoisted buffers that the current body reads
   KernelGraph graph_;
 };
 

@@ -17,6 +17,7 @@ constexpr int no_dimension = -1;
 // Where the dimensions of a value lie in the array that it is a slice or a view of.
 struct Origin {
   ValueId root = 0;
+  ValueId slice = 0;      // the dynamic slice of root
   std::vector<int> dims;  // of root, by dimension of the value
 };
 
@@ -51,6 +52,7 @@ class Finder {
     } else if (op.name == "stablehlo.dot_general") {
       dotted(op);
     } else if (op.name == "stablehlo.transpose") {
+      sliced_and_transposed(op);
       transposed_[index(op.results.front())] = is_transposed_dot(op);
     } else if (op.regions.empty() && op.results.size() == 1) {
       // Elementwise ops and views hand the order on.
@@ -66,7 +68,12 @@ class Finder {
     const ValueId operand = op.operands.front();
     const Op* dot = main_.definition(operand);
     if (dot == nullptr || dot->name != "stablehlo.dot_general") return false;
-    if (dot_dimensions(OpView(module_, main_, *dot)).lhs_batching.empty()) return false;
+    return !dot_dimensions(OpView(module_, main_, *dot)).lhs_batching.empty() && is_turned(op);
+  }
+
+  // Another order of what is more than 1.
+  bool is_turned(const Op& op) const {
+    const ValueId operand = op.operands.front();
     const auto permutation = OpView(module_, main_, op).integers({"dims", "permutation"});
     std::int64_t last = -1;
     for (const std::int64_t from : permutation) {
@@ -97,8 +104,22 @@ class Finder {
     const int at = origin->dims[static_cast<std::size_t>(dim)];
     for (const int other : origin->dims) {
       if (other >= 0 && other < at && main_.type_of(origin->root).dims[index(other)] > 1) {
-        copies_.transposes_stack[index(op.operands.front())] = true;
+        copies_.transposes_stack[index(origin->slice)] = true;
       }
+    }
+  }
+
+  // The slices of what an earlier loop stacked are turned before anything but a dot reads them.
+  void sliced_and_transposed(const Op& op) {
+    const auto origin = origin_of(op.operands.front());
+    if (!origin || !is_turned(op)) return;
+    for (const Op& reader : main_.ops) {
+      if (reader.name == "stablehlo.dot_general") continue;
+      if (std::find(reader.operands.begin(), reader.operands.end(), op.results.front()) ==
+          reader.operands.end())
+        continue;
+      copies_.transposes_stack[index(origin->slice)] = true;
+      return;
     }
   }
 
@@ -124,13 +145,13 @@ class Finder {
     }
     part.erase(std::remove(part.begin(), part.end(), no_dimension), part.end());
     if (std::is_sorted(part.begin(), part.end())) return;
-    copies_.transposes_stack[index(operand)] = true;
+    copies_.transposes_stack[index(origin->slice)] = true;
     copies_.reordered_state[index(origin->root)] = true;
   }
 
   // The loop state that `value` is a slice or a view of, if it is one.
   std::optional<Origin> origin_of(ValueId value) const {
-    Origin origin{value, {}};
+    Origin origin{value, value, {}};
     for (std::size_t i = 0; i < main_.type_of(value).rank(); ++i) {
       origin.dims.push_back(static_cast<int>(i));
     }
@@ -139,6 +160,7 @@ class Finder {
       const std::string& name = op->name;
       if (name == "stablehlo.dynamic_slice" || name == "stablehlo.dynamic_update_slice") {
         is_slice = true;
+        if (name == "stablehlo.dynamic_slice") origin.slice = origin.root;
       } else if (name == "stablehlo.transpose") {
         const auto from = OpView(module_, main_, *op).integers({"dims", "permutation"});
         for (int& dim : origin.dims) {

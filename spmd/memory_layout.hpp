@@ -29,7 +29,7 @@
 namespace shardsim::spmd {
 
 struct LayoutCopies {
-  // By ValueId of an operand of a kernel: the stack it slices has to be copied for it.
+  // By ValueId of a dynamic slice: the stack has to be copied for it.
   std::vector<bool> transposes_stack;
   // By ValueId of an argument of a loop's body: kept in another order than it begins with.
   std::vector<bool> reordered_state;

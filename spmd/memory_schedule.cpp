@@ -86,7 +86,9 @@ std::vector<int> deepest_first(const std::vector<std::vector<int>>& dependencies
 }
 
 std::vector<int> hybrid_order(const KernelGraph& graph, stablehlo::RegionId region,
-                              const std::vector<std::vector<int>>& dependencies, const std::vector<int>& base, bool eager_dots, const std::vector<bool>& is_dot, const std::vector<bool>& is_reduce) {
+                              const std::vector<std::vector<int>>& dependencies,
+                              const std::vector<int>& base, bool eager_dots,
+                              const std::vector<bool>& is_dot, const std::vector<bool>& is_reduce) {
   const auto& kernels = graph.regions[index(region)].kernels;
   const int count = static_cast<int>(kernels.size());
   std::vector<std::vector<int>> users(kernels.size());
@@ -102,7 +104,8 @@ std::vector<int> hybrid_order(const KernelGraph& graph, stablehlo::RegionId regi
     std::int64_t bytes = 0;
     for (BufferId b : kernels[index(k)].reads) {
       const Buffer& buffer = graph.buffers[index(b)];
-      if (reads_left[index(b)] == 1 && buffer.region == region && !buffer.outside && !buffer.kept) bytes += buffer.bytes.count();
+      if (reads_left[index(b)] == 1 && buffer.region == region && !buffer.outside && !buffer.kept)
+        bytes += buffer.bytes.count();
     }
     for (BufferId b : kernels[index(k)].writes) {
       const Buffer& buffer = graph.buffers[index(b)];
@@ -126,7 +129,8 @@ std::vector<int> hybrid_order(const KernelGraph& graph, stablehlo::RegionId regi
   }
   std::vector<int> rank(kernels.size(), 0);
   std::vector<int> sorted = base;
-  std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return phase[index(a)] < phase[index(b)]; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](int a, int b) { return phase[index(a)] < phase[index(b)]; });
   for (int i = 0; i < count; ++i) rank[index(sorted[index(i)])] = i;
   std::set<std::pair<int, int>> ready;  // rank, kernel
   for (int k = 0; k < count; ++k)

@@ -18,5 +18,8 @@ namespace shardsim::spmd {
                                           bool loops_first = false);
 
 [[nodiscard]] std::vector<int> hybrid_order(const KernelGraph& graph, stablehlo::RegionId region,
- const std::vector<std::vector<int>>& dependencies, const std::vector<int>& base, bool eager_dots, const std::vector<bool>& is_dot, const std::vector<bool>& is_reduce);
+                                            const std::vector<std::vector<int>>& dependencies,
+                                            const std::vector<int>& base, bool eager_dots,
+                                            const std::vector<bool>& is_dot,
+                                            const std::vector<bool>& is_reduce);
 }  // namespace shardsim::spmd
