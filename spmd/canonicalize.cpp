@@ -70,7 +70,8 @@ class Canonicalizer : public FunctionRewriter {
   // The number that all elements of a value are, where it is a constant.
   [[nodiscard]] std::optional<double> number(ValueId value) const {
     const Op* definition = target_definition(value);
-    return definition == nullptr ? std::nullopt : splat_number(*definition);
+    return definition == nullptr ? std::nullopt
+                                 : splat_number(*definition, target_type(value).element);
   }
   [[nodiscard]] std::optional<std::string> splat(ValueId value) const {
     const Op* definition = target_definition(value);

@@ -32,6 +32,7 @@ class Expander : public FunctionRewriter {
   bool rewrite(const Op& op) override {
     if (is_constant(op)) return expand_constant(op);
     if (op.name == "stablehlo.broadcast_in_dim") return expand_broadcast(op);
+    if (op.name == "stablehlo.select" || op.name == "stablehlo.clamp") return expand_scalars(op);
     return false;
   }
 
@@ -60,12 +61,26 @@ class Expander : public FunctionRewriter {
   bool expand_constant(const Op& op) {
     const TensorType& type = result_type(op);
     const std::optional<std::string> text = splat_text(op);
-    constexpr std::int64_t smallest_broadcast = 32;  // below, HLO lists the elements
-    if (!text || type.elements() < smallest_broadcast) return false;
+    if (!text || is_scalar(type)) return false;
     Op scalar = constant_op(*text);
     scalar.line = op.line;
     const ValueId value = create(std::move(scalar), with_dims(type, {}));
     replace(op.results.front(), broadcast(value, {}, type, op.line));
+    return true;
+  }
+
+  // A scalar predicate or limit is as large as the result.
+  bool expand_scalars(const Op& op) {
+    const TensorType& type = result_type(op);
+    if (is_scalar(type)) return false;
+    std::vector<ValueId> operands = renamed(op.operands);
+    for (ValueId& operand : operands) {
+      const TensorType scalar = target_type(operand);
+      if (!is_scalar(scalar)) continue;
+      operand = broadcast(operand, {}, with_dims(scalar, type.dims), op.line);
+    }
+    const stablehlo::OpId made = copy(op);
+    target().ops[static_cast<std::size_t>(made)].operands = std::move(operands);
     return true;
   }
 
