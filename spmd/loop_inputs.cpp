@@ -5,6 +5,7 @@
 
 #include "spmd/function_editor.hpp"
 #include "spmd/function_rewriter.hpp"
+#include "spmd/manual.hpp"
 #include "spmd/op_kinds.hpp"
 #include "spmd/prepare_passes.hpp"
 
@@ -57,7 +58,19 @@ class ConstantSinker : public FunctionRewriter {
 
 class LoopOpener {
  public:
-  explicit LoopOpener(Function& function) : function_(function), editor_(function) {}
+  LoopOpener(const stablehlo::Module& module, Function& function)
+      : function_(function), editor_(function) {
+    for (const OpId id : ops_in_order(function)) {
+      const Op& op = function.op(id);
+      if (!is_manual(op)) continue;
+      const ManualComputation manual = manual_computation(op, module.place_of(op));
+      const stablehlo::Region& body = function.regions[index(op.regions.front())];
+      for (std::size_t i = 0; i < manual.in.size() && i < body.arguments.size(); ++i) {
+        manual_[body.arguments[i]] = manual.in[i];
+      }
+      for (std::size_t i = 0; i < manual.out.size(); ++i) manual_[op.results[i]] = manual.out[i];
+    }
+  }
 
   void run() {
     visit_region(0);
@@ -86,9 +99,10 @@ class LoopOpener {
     for (const OpId id : ops) {
       for (std::size_t i = 0; i < function_.op(id).operands.size(); ++i) {
         const ValueId value = function_.op(id).operands[i];
-        if (!function_.values[index(value)].sharding.axes || is_inside(value, inside)) continue;
+        const stablehlo::AxisSharding* given = given_sharding(value);
+        if (given == nullptr || is_inside(value, inside)) continue;
         const auto known = opened.find(value);
-        const ValueId by = known != opened.end() ? known->second : constraint(value, loop);
+        const ValueId by = known != opened.end() ? known->second : constraint(value, *given, loop);
         opened[value] = by;
         function_.ops[index(id)].operands[i] = by;
       }
@@ -113,8 +127,15 @@ class LoopOpener {
     });
   }
 
-  ValueId constraint(ValueId value, OpId loop) {
-    stablehlo::AxisSharding open = *function_.values[index(value)].sharding.axes;
+  // What the user says of a value; what flows in and out of manual computations is said there.
+  [[nodiscard]] const stablehlo::AxisSharding* given_sharding(ValueId value) const {
+    const auto manual = manual_.find(value);
+    if (manual != manual_.end()) return &manual->second;
+    const auto& given = function_.values[index(value)].sharding.axes;
+    return given ? &*given : nullptr;
+  }
+
+  ValueId constraint(ValueId value, stablehlo::AxisSharding open, OpId loop) {
     for (stablehlo::DimensionSharding& dimension : open.dimensions) dimension = {{}, true, {}};
     open.replicated.clear();
     Op op;
@@ -136,12 +157,15 @@ class LoopOpener {
   Function& function_;
   FunctionEditor editor_;
   std::map<OpId, std::vector<OpId>> placed_before_;
+  std::map<ValueId, stablehlo::AxisSharding> manual_;
 };
 
 }  // namespace
 
 Function sink_constants(const Function& function) { return ConstantSinker().run(function); }
 
-void open_loop_inputs(Function& function) { LoopOpener(function).run(); }
+void open_loop_inputs(const stablehlo::Module& module, Function& function) {
+  LoopOpener(module, function).run();
+}
 
 }  // namespace shardsim::spmd

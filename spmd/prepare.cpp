@@ -18,7 +18,7 @@ Module prepare(const Module& program) {
   Module result = program;
   result.functions = {expand(inline_calls(canonical, *canonical.find_function("main")))};
   order_from_results(result.functions.front());
-  open_loop_inputs(result.functions.front());
+  open_loop_inputs(program, result.functions.front());
   return result;
 }
 

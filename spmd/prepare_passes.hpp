@@ -25,7 +25,7 @@ namespace shardsim::spmd {
 [[nodiscard]] stablehlo::Function inline_calls(const stablehlo::Module& module,
                                                const stablehlo::Function& function);
 [[nodiscard]] stablehlo::Function sink_constants(const stablehlo::Function& function);
-void open_loop_inputs(stablehlo::Function& function);
+void open_loop_inputs(const stablehlo::Module& module, stablehlo::Function& function);
 [[nodiscard]] stablehlo::Function expand(const stablehlo::Function& function);
 void order_from_results(stablehlo::Function& function);
 
