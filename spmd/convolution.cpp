@@ -79,8 +79,8 @@ Convolution::Convolution(Partitioner& p, const OpView& op)
                        .stride = read("stride", "window_strides", i, 1),
                        .low = read("pad", "padding", 2 * i, 0),
                        .high = read("pad", "padding", 2 * i + 1, 0),
-                       .window_dilation = read("rhs_dilate", "rhs_dilation", i, 1),
-                       .base_dilation = read("lhs_dilate", "lhs_dilation", i, 1)});
+                       .base_dilation = read("lhs_dilate", "lhs_dilation", i, 1),
+                       .window_dilation = read("rhs_dilate", "rhs_dilation", i, 1)});
     reversed_.push_back(read("reverse", "window_reversal", i, 0) != 0);
     part_of(dims_, window_[i], reversed_[i], input, kernel)
         .push_back({numbers_.input_spatial[i], numbers_.kernel_spatial[i],
