@@ -29,7 +29,12 @@ bool is_commutative(std::string_view name) {
 
 class Canonicalizer : public FunctionRewriter {
  public:
-  explicit Canonicalizer(const stablehlo::Module& module) : module_(module) {}
+  Canonicalizer(const stablehlo::Module& module, const Function& function)
+      : module_(module), readers_(function.values.size(), 0) {
+    for (const Op& op : function.ops) {
+      for (const ValueId operand : op.operands) ++readers_[static_cast<std::size_t>(operand)];
+    }
+  }
   // Loops lost operands that do not change: what is around them may have become simpler.
   [[nodiscard]] bool again() const { return again_; }
 
@@ -322,20 +327,12 @@ class Canonicalizer : public FunctionRewriter {
     return target_type(operand) == result_type(op) && use_instead(op, operand);
   }
 
-  [[nodiscard]] static bool has_one_reader(const Function& function, ValueId value) {
-    int readers = 0;
-    for (const Op& op : function.ops) {
-      readers += static_cast<int>(std::count(op.operands.begin(), op.operands.end(), value));
-    }
-    return readers == 1;
-  }
-
   bool rewrite_concatenate(const Op& op) {
     std::vector<ValueId> operands;
     const std::vector<std::int64_t> dim = integers(op, {"dim", "dimension"});
     for (const ValueId old : op.operands) {
       const Op* inner = target_definition(renamed(old));
-      if (inner != nullptr && inner->name == op.name && has_one_reader(source(), old) &&
+      if (inner != nullptr && inner->name == op.name && readers_[static_cast<std::size_t>(old)] == 1 &&
           target_integers(*inner, "dim") == dim) {
         operands.insert(operands.end(), inner->operands.begin(), inner->operands.end());
       } else {
@@ -350,7 +347,6 @@ class Canonicalizer : public FunctionRewriter {
   bool rewrite_dynamic_slice(const Op& op) {
     const TensorType from = target_type(renamed(op.operands.front()));
     const std::vector<std::int64_t>& sizes = result_type(op).dims;
-    stablehlo::Attribute ranges;
     std::vector<std::int64_t> starts;
     std::vector<std::int64_t> limits;
     for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -397,6 +393,7 @@ class Canonicalizer : public FunctionRewriter {
   }
 
   const stablehlo::Module& module_;
+  std::vector<int> readers_;  // by value of the source
   bool again_ = false;
 };
 
@@ -405,7 +402,7 @@ class Canonicalizer : public FunctionRewriter {
 Function canonicalize(const stablehlo::Module& module, const Function& function) {
   Function result = function;
   for (bool again = true; again;) {
-    Canonicalizer canonicalizer(module);
+    Canonicalizer canonicalizer(module, result);
     result = canonicalizer.run(result);
     again = canonicalizer.again();
   }

@@ -130,6 +130,44 @@ ValueId FunctionRewriter::create(Op op, stablehlo::TensorType type) {
   return result;
 }
 
+std::vector<ValueId> FunctionRewriter::create_around(
+    Op op, const std::vector<stablehlo::TensorType>& results, const Function& callee,
+    const std::string& end) {
+  const OpId id = static_cast<OpId>(target_.ops.size());
+  const RegionId inner = static_cast<RegionId>(target_.regions.size());
+  target_.ops.emplace_back();
+  target_.regions[index(region_)].ops.push_back(id);
+  target_.regions.emplace_back();
+  target_.regions.back().owner = id;
+  op.parent = region_;
+  op.regions = {inner};
+  for (const stablehlo::TensorType& type : results) {
+    const int result = static_cast<int>(op.results.size());
+    op.results.push_back(static_cast<ValueId>(target_.values.size()));
+    target_.values.push_back({"", type, id, result, {}});
+  }
+  const std::vector<ValueId> made = op.results;
+  std::vector<ValueId> arguments;
+  for (const ValueId argument : callee.body().arguments) {
+    const int position = static_cast<int>(arguments.size());
+    arguments.push_back(static_cast<ValueId>(target_.values.size()));
+    target_.values.push_back({"", callee.type_of(argument), no_op, position, {}});
+  }
+  target_.regions[index(inner)].arguments = arguments;
+  Op terminator;
+  terminator.name = end;
+  terminator.line = op.line;
+  terminator.parent = inner;
+  target_.ops[index(id)] = std::move(op);
+  const RegionId outer = region_;
+  region_ = inner;
+  terminator.operands = splice(callee, arguments);
+  target_.regions[index(inner)].ops.push_back(static_cast<OpId>(target_.ops.size()));
+  target_.ops.push_back(std::move(terminator));
+  region_ = outer;
+  return made;
+}
+
 std::vector<ValueId> FunctionRewriter::splice(const Function& callee,
                                               const std::vector<ValueId>& arguments) {
   const Function* outer_source = source_;

@@ -52,6 +52,12 @@ class FunctionRewriter {
   stablehlo::OpId copy_loop(const stablehlo::Op& loop, const std::vector<char>& keep);
   // A new op of one result where the rewriter is; `op.operands` are values of the target.
   stablehlo::ValueId create(stablehlo::Op op, stablehlo::TensorType type);
+  // A new op with one region that takes `arguments` and does what `callee` does; its terminator is
+  // `end`. Its results.
+  std::vector<stablehlo::ValueId> create_around(stablehlo::Op op,
+                                                const std::vector<stablehlo::TensorType>& results,
+                                                const stablehlo::Function& callee,
+                                                const std::string& end);
   // The ops of another function's body in place of a call: values of the target for its arguments,
   // and what it returns.
   std::vector<stablehlo::ValueId> splice(const stablehlo::Function& callee,

@@ -11,11 +11,12 @@ Module prepare(const Module& program) {
   if (program.find_function("main") == nullptr) {
     throw InputError({program.file, ""}, "no function @main");
   }
-  Module canonical = program;
+  const Module imported = import_tiles(program);
+  Module canonical = imported;
   for (Function& function : canonical.functions) {
-    function = sink_constants(canonicalize(program, function));
+    function = sink_constants(canonicalize(imported, function));
   }
-  Module result = program;
+  Module result = imported;
   result.functions = {expand(inline_calls(canonical, *canonical.find_function("main")))};
   order_from_results(result.functions.front());
   open_loop_inputs(program, result.functions.front());

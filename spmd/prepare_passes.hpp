@@ -2,6 +2,9 @@
 // shardings are propagated, and comes out a little different; since the sharding of every value is
 // to be known, these differences are made here.
 //
+// import_tiles: mhlo.sharding becomes sdy.sharding over a mesh that explains all tiles; @Sharding
+//   becomes a constraint, and a call between @SPMDFullToShardShape and @SPMDShardToFullShape a
+//   manual computation.
 // canonicalize, of each function by itself: what MLIR folds. x + 0 and x * 1 are x, constants are
 //   right operands of commutative ops and may be large, broadcasts that add dimensions of size 1
 //   are reshapes, ...
@@ -19,6 +22,8 @@
 
 namespace shardsim::spmd {
 
+// Throws InputError: shardings that no mesh explains.
+[[nodiscard]] stablehlo::Module import_tiles(const stablehlo::Module& program);
 [[nodiscard]] stablehlo::Function canonicalize(const stablehlo::Module& module,
                                                const stablehlo::Function& function);
 // Throws InputError: functions that are not there or call themselves.

@@ -42,7 +42,7 @@ std::string text_of(const Attribute& attribute) {
 // Shardings, and what the way through HLO changes without changing the program.
 bool says_nothing(const std::string& name) {
   constexpr auto names = std::to_array<std::string_view>(
-      {"channel_handle", "in_shardings", "mhlo.frontend_attributes", "mhlo.sharding",
+      {"channel_handle", "in_shardings", "manual_axes", "mhlo.frontend_attributes", "mhlo.sharding",
        "out_shardings", "precision", "result_layout", "sdy.sharding", "sdy.sharding_rule",
        "xla_shape"});
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -159,6 +159,33 @@ std::string axes_text(const stablehlo::Value& value) {
     for (const stablehlo::AxisPart& part : axes->unreduced) text += " " + stablehlo::text_of(part);
   }
   return text;
+}
+
+std::string pieces_text(const stablehlo::Module& module, const stablehlo::Value& value) {
+  std::string text;
+  const auto& axes = value.sharding.axes;
+  for (std::size_t d = 0; axes && d < value.type.rank(); ++d) {
+    text += "|";
+    if (axes->dimensions[d].axes.empty()) continue;
+    const stablehlo::ProgramMesh& mesh = *module.find_mesh(axes->mesh);
+    std::int64_t devices = 1;
+    for (const stablehlo::ProgramAxis& axis : mesh.axes) devices *= axis.size;
+    for (std::int64_t device = 0; device < devices; ++device) {
+      std::int64_t piece = 0;
+      for (const stablehlo::AxisPart& part : axes->dimensions[d].axes) {
+        std::int64_t stride = devices;
+        auto axis = mesh.axes.begin();
+        for (; axis->name != part.axis; ++axis) stride /= axis->size;
+        stride /= axis->size;
+        const std::int64_t size = part.size == 0 ? axis->size : part.size;
+        const std::int64_t minor = axis->size / part.pre_size / size;
+        piece = piece * size + device / stride % axis->size / minor % size;
+      }
+      text += fmt::format("{} ", piece);
+    }
+  }
+  const bool whole = std::all_of(text.begin(), text.end(), [](char c) { return c == '|'; });
+  return whole ? "whole" : text;
 }
 
 }  // namespace shardsim::test
