@@ -1,5 +1,6 @@
 #include "spmd/partition_dot.hpp"
 
+#include "spmd/dot_result.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling_match.hpp"
 
@@ -158,8 +159,9 @@ void partition_dot_general(Partitioner& p, const OpView& op) {
     return p.clone(op, {l.value, r.value}, {type}).front();
   };
   const Tiling tiling = p.tiling_of_result(op, 0);
-  const ValueId made = partition_dot(dot, lhs, rhs, {whole.dims, tiling});
-  p.set_result(op, 0, {made, whole.dims, tiling, lhs.context});
+  const Tiling as_made = finer_result(op, dims, lhs.tiling, rhs.tiling, tiling).value_or(tiling);
+  const ValueId made = partition_dot(dot, lhs, rhs, {whole.dims, as_made});
+  p.set_result(op, 0, reshard({made, whole.dims, as_made, lhs.context}, tiling));
 }
 
 }  // namespace shardsim::spmd

@@ -35,10 +35,6 @@ struct Attempt {
     return dot.make(l, r, dot.window);
   }
 
-  [[nodiscard]] ValueId to_target(ValueId value, const Tiling& tiling) const {
-    return reshard({value, target.shape, tiling, lhs.context}, target.tiling).value;
-  }
-
   // One operand and the result are split over batch dimensions: the other follows. `cheaply`: by
   // exchange or permute only.
   [[nodiscard]] DotAttempt batch_with_reshard(bool cheaply) const {
@@ -63,14 +59,6 @@ struct Attempt {
     const ValueId partial = make(padded_lhs, pad_with_zero(r));
     return sum_along(*lhs.context, partial, l.tiling,
                      dims_in(dot.dims.contracting, DotTensor::lhs));
-  }
-
-  [[nodiscard]] DotAttempt contracting() const {
-    if (tiles.lhs_contracting != devices || tiles.rhs_contracting != devices) return std::nullopt;
-    const bool move_lhs = whole_bytes(lhs) < whole_bytes(rhs);
-    const ValueId sum = move_lhs ? summed(reshard(lhs, *as.rhs_as_lhs), rhs)
-                                 : summed(lhs, reshard(rhs, *as.lhs_as_rhs));
-    return to_target(sum, Tiling());
   }
 
   // The free dimensions of one operand are split as in the result: the other is gathered.
@@ -133,12 +121,13 @@ DotAttempt split_one_part(const Dot& dot, const Sharded& lhs, const Sharded& rhs
                         match_all(dot.dims, lhs.tiling, rhs.tiling, target.tiling)};
   if (attempt.tiles.lhs_batch == attempt.devices && attempt.tiles.rhs_batch == attempt.devices &&
       attempt.as.lhs_as_rhs == rhs.tiling) {
-    return attempt.to_target(attempt.make(lhs, rhs), *attempt.as.lhs_as_output);
+    return reshard({attempt.make(lhs, rhs), target.shape, *attempt.as.lhs_as_output, lhs.context},
+                   target.tiling)
+        .value;
   }
   for (const bool cheaply : {true, false}) {
     if (const auto made = attempt.batch_with_reshard(cheaply)) return made;
   }
-  if (const auto made = attempt.contracting()) return made;
   if (const auto made = attempt.free()) return made;
   if (may_reshard) {
     if (const auto made = attempt.as_result()) return made;

@@ -12,10 +12,13 @@ Module prepare(const Module& program) {
     throw InputError({program.file, ""}, "no function @main");
   }
   Module canonical = program;
-  for (Function& function : canonical.functions) function = canonicalize(program, function);
+  for (Function& function : canonical.functions) {
+    function = sink_constants(canonicalize(program, function));
+  }
   Module result = program;
   result.functions = {expand(inline_calls(canonical, *canonical.find_function("main")))};
   order_from_results(result.functions.front());
+  open_loop_inputs(program, result.functions.front());
   return result;
 }
 

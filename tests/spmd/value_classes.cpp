@@ -1,7 +1,10 @@
 #include "tests/spmd/value_classes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace shardsim::test {
 
@@ -14,8 +17,18 @@ using stablehlo::ValueId;
 
 namespace {
 
+// 7.62939453E-6 and 7.6293945e-06 are one number.
+std::string number_text(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || text.starts_with("0x")) return text;
+  return fmt::format("{}", static_cast<float>(number));
+}
+
 std::string text_of(const Attribute& attribute) {
-  std::string text = attribute.name + "<" + attribute.text + ">";
+  const bool elements = attribute.kind == Attribute::Kind::elements;
+  std::string text =
+      attribute.name + "<" + (elements ? number_text(attribute.text) : attribute.text) + ">";
   if (attribute.kind == Attribute::Kind::integer || attribute.kind == Attribute::Kind::boolean) {
     text += std::to_string(attribute.integer);
   }
@@ -40,6 +53,7 @@ std::string key_of(const Op& op) {
   if (constraint) return "constraint";
   if (op.name == "sdy.constant") return "stablehlo.constant";
   if (op.name == "stablehlo.dot") return "stablehlo.dot_general";
+  if (op.name == "mhlo.topk") return "chlo.top_k";
   return op.name;
 }
 
