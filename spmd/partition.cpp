@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "spmd/axis_tiling.hpp"
 #include "spmd/partitioner.hpp"
+#include "spmd/shift_patterns.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -50,6 +51,7 @@ constexpr std::array rows{
     Row{"stablehlo.slice", partition_slice},
     Row{"stablehlo.sort", partition_sort},
     Row{"stablehlo.transpose", partition_transpose},
+    Row{"spmd.rotate", partition_rotate},
     Row{"mhlo.topk", partition_custom_call},
     Row{"chlo.top_k", partition_custom_call},
 };
@@ -520,7 +522,9 @@ Module ProgramPartitioner::run() {
 }  // namespace
 
 stablehlo::Module partition(const stablehlo::Module& program, const PartitionOptions& options) {
-  return ProgramPartitioner(program, options).run();
+  Module merged = program;
+  merge_shifts(merged);
+  return ProgramPartitioner(merged, options).run();
 }
 
 }  // namespace shardsim::spmd
