@@ -129,9 +129,26 @@ bool is_explicit_collective(std::string_view name) {
          name == "stablehlo.collective_permute" || name == "stablehlo.collective_broadcast";
 }
 
+// Prime factors of the axes; none where devices are numbered in another order than the mesh.
+std::vector<std::int64_t> digits_of(const DeviceMesh& mesh) {
+  for (std::size_t i = 0; i < mesh.devices.size(); ++i) {
+    if (mesh.devices[i] != static_cast<int>(i)) return {};
+  }
+  std::vector<std::int64_t> digits;
+  for (const auto& axis : mesh.axes) {
+    std::int64_t rest = axis.size;
+    for (std::int64_t factor = 2; rest > 1; factor += rest % factor == 0 ? 0 : 1) {
+      if (rest % factor != 0) continue;
+      digits.push_back(factor);
+      rest /= factor;
+    }
+  }
+  return digits;
+}
+
 class ProgramPartitioner final : public Partitioner {
  public:
-  explicit ProgramPartitioner(const Module& program);
+  ProgramPartitioner(const Module& program, const PartitionOptions& options);
   Module run();
 
   Context& context() override { return *scopes_.back().context; }
@@ -174,7 +191,7 @@ class ProgramPartitioner final : public Partitioner {
   std::vector<int> users_;
 };
 
-ProgramPartitioner::ProgramPartitioner(const Module& program)
+ProgramPartitioner::ProgramPartitioner(const Module& program, const PartitionOptions& options)
     : program_(program), function_(program.functions.front()) {
   local_.name = program.name;
   local_.file = program.file;
@@ -199,6 +216,7 @@ ProgramPartitioner::ProgramPartitioner(const Module& program)
     scope.mesh.devices = {0};
   }
   scope.context = std::make_unique<Context>(*builder_, scope.mesh.size());
+  if (!options.like_xla) scope.context->digits = digits_of(scope.mesh);
 }
 
 Tiling ProgramPartitioner::tiling_of(ValueId value) const {
@@ -501,8 +519,8 @@ Module ProgramPartitioner::run() {
 
 }  // namespace
 
-stablehlo::Module partition(const stablehlo::Module& program) {
-  return ProgramPartitioner(program).run();
+stablehlo::Module partition(const stablehlo::Module& program, const PartitionOptions& options) {
+  return ProgramPartitioner(program, options).run();
 }
 
 }  // namespace shardsim::spmd

@@ -16,9 +16,15 @@
 
 namespace shardsim::spmd {
 
+struct PartitionOptions {
+  // Reshard in XLA's steps even where others send less.
+  bool like_xla = false;
+};
+
 // `program` has one function and a sharding for every value: what propagate() left. Throws
 // InputError: meshes of different sizes, ops that cannot be partitioned.
-[[nodiscard]] stablehlo::Module partition(const stablehlo::Module& program);
+[[nodiscard]] stablehlo::Module partition(const stablehlo::Module& program,
+                                          const PartitionOptions& options = {});
 
 // Ops whose results nobody reads are taken out; an all-reduce of which every device keeps its own
 // n-th becomes a reduce-scatter.

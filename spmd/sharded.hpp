@@ -49,6 +49,10 @@ class Context {
   // The context inside groups of this one's devices; the same groups give the same context.
   [[nodiscard]] Context& grouped(const DeviceGroups& local);
 
+  // The radices of a device number, where resharding may go other ways than XLA's
+  // (reshard_search.hpp); empty: it goes XLA's.
+  std::vector<std::int64_t> digits;
+
   // What `value` was resharded to before.
   std::map<ValueId, std::map<Tiling, Sharded>> cache;
 
@@ -79,6 +83,10 @@ class Context {
                                  const DeviceGroups& groups);
 [[nodiscard]] ValueId collective_permute(Context& context, ValueId operand,
                                          const std::vector<std::pair<int, int>>& source_targets);
+
+// What one device sends in a ring (an all-to-all, a permute: directly) when it runs the op; 0 for
+// ops that are no collective of this file.
+[[nodiscard]] double sent_bytes(const Builder& builder, const Op& op);
 
 // One all-gather per dimension, the last dimension first.
 [[nodiscard]] ValueId all_gather_shards(Context& context, ValueId operand, const Tiling& tiling,

@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 // An operand as an op with a window needs it: every device has exactly what its tile of the result
 // reads.
 //
@@ -10,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "spmd/sharded.hpp"
 
@@ -20,8 +20,9 @@ struct WindowDim {
   std::int64_t stride = 1;
   std::int64_t low = 0;  // padding, negative where elements are left out
   std::int64_t high = 0;
-  std::int64_t window_dilation = 1;
   std::int64_t base_dilation = 1;  // interior padding + 1
+  std::int64_t window_dilation = 1;
+  bool reversed = false;  // of no account for what is read
 
   friend bool operator==(const WindowDim&, const WindowDim&) = default;
 };
@@ -65,20 +66,3 @@ struct PaddingSizes {
                                                const Tiling& target);
 
 }  // namespace shardsim::spmd
-=======
-#pragma once
-#include <vector>
-#include <cstdint>
-namespace shardsim::spmd {
-struct WindowDim {
-  std::int64_t size = 1;
-  std::int64_t stride = 1;
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  std::int64_t base_dilation = 1;
-  std::int64_t window_dilation = 1;
-  bool reversed = false;
-};
-using Window = std::vector<WindowDim>;
-}
->>>>>>> core

@@ -108,7 +108,7 @@ int run_all(const char* key, const MakeLocal& make) {
 
 TEST_CASE("from the shardings that Shardy propagated, the collectives are XLA's", "[propagated]") {
   CHECK(run_all("propagated", [](const std::string& path) {
-          return spmd::partition(stablehlo::read_module(path));
+          return spmd::partition(stablehlo::read_module(path), {.like_xla = true});
         }) == 0);
 }
 
@@ -116,6 +116,14 @@ TEST_CASE("from programs as jax prints them, the collectives are XLA's", "[progr
   CHECK(run_all("program", [](const std::string& path) {
           stablehlo::Module program = spmd::prepare(stablehlo::read_module(path));
           spmd::propagate(program);
-          return spmd::partition(program);
+          return spmd::partition(program, {.like_xla = true});
         }) == 0);
+}
+
+TEST_CASE("left to itself the partitioner never sends more than XLA", "[default]") {
+  run_all("program", [](const std::string& path) {
+    stablehlo::Module program = spmd::prepare(stablehlo::read_module(path));
+    spmd::propagate(program);
+    return spmd::partition(program);
+  });
 }

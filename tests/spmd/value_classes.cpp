@@ -30,8 +30,8 @@ std::string text_of(const Attribute& attribute) {
 bool says_nothing(const std::string& name) {
   constexpr auto names = std::to_array<std::string_view>(
       {"channel_handle", "in_shardings", "mhlo.frontend_attributes", "mhlo.sharding",
-       "out_shardings", "precision", "result_layout", "sdy.sharding",
-       "sdy.sharding_rule", "xla_shape"});
+       "out_shardings", "precision", "result_layout", "sdy.sharding", "sdy.sharding_rule",
+       "xla_shape"});
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
