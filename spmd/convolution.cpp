@@ -12,27 +12,28 @@ std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // A batch dimension can be written as a spatial one: a window as wide as the dimension, moved by
 // one less over an input that is spread out as far.
-bool is_batch(const WindowDim& window, bool reversed, std::int64_t input) {
+bool is_batch(const WindowDim& window, std::int64_t input) {
   const std::int64_t step = std::max<std::int64_t>(1, input - 1);
-  if (input == window.size && input == window.base_dilation && !reversed && window.low == 0 &&
-      window.high == 0) {
+  if (input == window.size && input == window.base_dilation && !window.reversed &&
+      window.low == 0 && window.high == 0) {
     return (window.stride == step && window.window_dilation == 1) ||
            (window.window_dilation == step && window.stride == 1);
   }
-  return window.size == input && window.high == input - 1 && window.low == input - 1 && reversed &&
-         window.window_dilation == 1 && window.stride == input && window.base_dilation == input - 1;
+  return window.size == input && window.high == input - 1 && window.low == input - 1 &&
+         window.reversed && window.window_dilation == 1 && window.stride == input &&
+         window.base_dilation == input - 1;
 }
 
-std::vector<DotDim>& part_of(DotDims& dims, const WindowDim& window, bool reversed,
-                             std::int64_t input, std::int64_t kernel) {
-  if (is_batch(window, reversed, input)) return dims.batch;
+std::vector<DotDim>& part_of(DotDims& dims, const WindowDim& window, std::int64_t input,
+                             std::int64_t kernel) {
+  if (is_batch(window, input)) return dims.batch;
   const bool padded = window.low != 0 || window.high != 0;
   if (window.base_dilation != 1 || window.window_dilation != 1) return dims.spatial;
-  if (input == window.size && !padded && !reversed) return dims.contracting;
+  if (input == window.size && !padded && !window.reversed) return dims.contracting;
   if (window.stride != 1) return dims.spatial;
-  if (kernel == 1 && window.size == 1 && !padded && !reversed) return dims.lhs_free;
+  if (kernel == 1 && window.size == 1 && !padded && !window.reversed) return dims.lhs_free;
   if (input == 1 && window.size == kernel && window.low == kernel - 1 &&
-      window.high == kernel - 1 && reversed) {
+      window.high == kernel - 1 && window.reversed) {
     return dims.rhs_free;
   }
   return dims.spatial;
@@ -80,9 +81,9 @@ Convolution::Convolution(Partitioner& p, const OpView& op)
                        .low = read("pad", "padding", 2 * i, 0),
                        .high = read("pad", "padding", 2 * i + 1, 0),
                        .base_dilation = read("lhs_dilate", "lhs_dilation", i, 1),
-                       .window_dilation = read("rhs_dilate", "rhs_dilation", i, 1)});
-    reversed_.push_back(read("reverse", "window_reversal", i, 0) != 0);
-    part_of(dims_, window_[i], reversed_[i], input, kernel)
+                       .window_dilation = read("rhs_dilate", "rhs_dilation", i, 1),
+                       .reversed = read("reverse", "window_reversal", i, 0) != 0});
+    part_of(dims_, window_[i], input, kernel)
         .push_back({numbers_.input_spatial[i], numbers_.kernel_spatial[i],
                     numbers_.output_spatial[i], static_cast<std::int64_t>(i)});
   }
@@ -125,29 +126,30 @@ ValueId Convolution::make(ValueId lhs, ValueId rhs, const Window& window) const 
   type.dims[at(numbers_.output_batch)] = lhs_shape[at(numbers_.input_batch)] / batch_groups;
   type.dims[at(numbers_.output_feature)] = rhs_shape[at(numbers_.kernel_output)];
   std::vector<std::int64_t> padding;
+  std::vector<std::int64_t> backwards;
   for (std::size_t i = 0; i < local.size(); ++i) {
     type.dims[at(numbers_.output_spatial[i])] =
         output_size(local[i], lhs_shape[at(numbers_.input_spatial[i])]);
     padding.push_back(local[i].low);
     padding.push_back(local[i].high);
+    backwards.push_back(local[i].reversed ? 1 : 0);
   }
 
   constexpr std::array<std::string_view, 8> replaced = {
-      "window",       "window_strides",  "padding",             "lhs_dilation",
-      "rhs_dilation", "window_reversal", "feature_group_count", "batch_group_count"};
+      "window",          "window_strides",      "padding",          "lhs_dilation", "rhs_dilation",
+      "window_reversal", "feature_group_count", "batch_group_count"};
   AttributeList attributes;
   for (const auto& attribute : op_.op().attributes) {
-    const bool kept = std::find(replaced.begin(), replaced.end(), attribute.name) ==
-                          replaced.end() &&
-                      attribute.name.rfind("sdy.", 0) != 0;
+    const bool kept =
+        std::find(replaced.begin(), replaced.end(), attribute.name) == replaced.end() &&
+        attribute.name.rfind("sdy.", 0) != 0;
     if (kept) attributes.push_back(attribute);
   }
   attributes.push_back({"window_strides", list_of(local, &WindowDim::stride)});
   attributes.push_back({"padding", integers_attribute(padding)});
   attributes.push_back({"lhs_dilation", list_of(local, &WindowDim::base_dilation)});
   attributes.push_back({"rhs_dilation", list_of(local, &WindowDim::window_dilation)});
-  attributes.push_back({"window_reversal", integers_attribute({reversed_.begin(),
-                                                               reversed_.end()})});
+  attributes.push_back({"window_reversal", integers_attribute(backwards)});
   attributes.push_back({"feature_group_count", integer_attribute(feature_groups)});
   attributes.push_back({"batch_group_count", integer_attribute(batch_groups)});
   return builder.add(op_.op().name, {lhs, rhs}, std::move(type), std::move(attributes));

@@ -18,9 +18,8 @@ class Convolution {
   [[nodiscard]] const stablehlo::ConvolutionDimensions& numbers() const { return numbers_; }
   [[nodiscard]] const DotDims& dims() const { return dims_; }
   [[nodiscard]] const TensorType& type() const { return type_; }  // of the whole result
-  // One per spatial dimension, and whether the kernel is read backwards there.
+  // One per spatial dimension.
   [[nodiscard]] const Window& window() const { return window_; }
-  [[nodiscard]] bool is_reversed(std::size_t spatial) const { return reversed_[spatial]; }
   [[nodiscard]] bool is_grouped() const {
     return numbers_.feature_groups > 1 || numbers_.batch_groups > 1;
   }
@@ -38,7 +37,6 @@ class Convolution {
   DotDims dims_;
   TensorType type_;
   Window window_;
-  std::vector<bool> reversed_;
 };
 
 }  // namespace shardsim::spmd

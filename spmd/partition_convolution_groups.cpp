@@ -54,8 +54,7 @@ DotAttempt split_over(const ConvolutionAttempt& attempt, std::int64_t group_dim,
   } else {
     lhs = reshard(lhs, transpose(rhs.tiling, inverse(from)));
   }
-  const Tiling made_in =
-      transpose(lhs.tiling, input_of_result(numbers, group_dim, other_dim));
+  const Tiling made_in = transpose(lhs.tiling, input_of_result(numbers, group_dim, other_dim));
   const ValueId made = attempt.dot.make(lhs, rhs, attempt.dot.window);
   return reshard({made, attempt.target.shape, made_in, lhs.context}, attempt.target.tiling).value;
 }
@@ -147,8 +146,8 @@ std::optional<DotAttempt> group_on_groups(const ConvolutionAttempt& attempt, boo
           group_on_batch(dot, attempt.lhs, attempt.rhs, attempt.target, keep_groups)) {
     return made;
   }
-  const DotTiles tiles = tiles_of(dot.dims, attempt.lhs.tiling, attempt.rhs.tiling,
-                                  attempt.target.tiling);
+  const DotTiles tiles =
+      tiles_of(dot.dims, attempt.lhs.tiling, attempt.rhs.tiling, attempt.target.tiling);
   const std::int64_t most = std::max({tiles.lhs_batch, tiles.rhs_batch, tiles.output_batch});
   const auto divides = [&](std::int64_t groups) { return groups > 1 && groups % most == 0; };
   if (keep_groups || most == 1 ||

@@ -187,4 +187,16 @@ Tiling with_extents(const Tiling& tiling, const Shape& extents) {
   return reshape_extents(tiling, extents, extents.size() > tiling.tiles().size());
 }
 
+Tiling reversed(const Tiling& tiling, const Dims& dims) {
+  if (tiling.is_replicated()) return tiling;
+  const Shape extents = tiling.extents();
+  std::vector<int> devices;
+  tiling.each([&](const Dims& index, int) {
+    Dims from = index;
+    for (const std::int64_t dim : dims) from[at(dim)] = extents[at(dim)] - 1 - index[at(dim)];
+    devices.push_back(tiling.device_at(from));
+  });
+  return Tiling::tiled(tiling.tiles(), std::move(devices));
+}
+
 }  // namespace shardsim::spmd

@@ -44,4 +44,7 @@ namespace shardsim::spmd {
 // product stays. `extents` are those of extents().
 [[nodiscard]] Tiling with_extents(const Tiling& tiling, const Shape& extents);
 
+// The last tile of each of `dims` where the first was, and so on.
+[[nodiscard]] Tiling reversed(const Tiling& tiling, const Dims& dims);
+
 }  // namespace shardsim::spmd
