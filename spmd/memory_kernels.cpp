@@ -106,7 +106,7 @@ class Builder {
           sources_[index(op.results.front())] = fused_sources(id, region);
           return;
         }
-        add_kernel(id, region, InPlace::any);
+        add_kernel(id, region, is_turned(op) ? InPlace::never : InPlace::any);
         return;
       case OpKind::update:
         update(id, region);
@@ -121,6 +121,11 @@ class Builder {
         add_kernel(id, region, op.name == "stablehlo.all_reduce" ? InPlace::any : InPlace::never);
         return;
     }
+  }
+
+  // What a GPU writes in another order than it reads cannot go over what it reads.
+  bool is_turned(const Op& op) const {
+    return target_ == MemoryTarget::gpu && layout_.turned[index(op.results.front())];
   }
 
   // A GPU gathers along the major dimension; along another the result has to be transposed.

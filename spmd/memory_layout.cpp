@@ -27,6 +27,7 @@ class Finder {
     copies_.transposes_stack.resize(main.values.size());
     copies_.reordered_state.resize(main.values.size());
     copies_.foreign_result.resize(main.values.size());
+    copies_.turned.resize(main.values.size());
     transposed_.resize(main.values.size());
   }
 
@@ -53,6 +54,7 @@ class Finder {
       dotted(op);
     } else if (op.name == "stablehlo.transpose") {
       sliced_and_transposed(op);
+      if (is_turned(op)) copies_.turned[index(op.operands.front())] = true;
       transposed_[index(op.results.front())] = is_transposed_dot(op);
     } else if (op.regions.empty() && op.results.size() == 1) {
       // Elementwise ops and views hand the order on.
