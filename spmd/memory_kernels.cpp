@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "spmd/memory_fusion.hpp"
 #include "spmd/memory_layout.hpp"
+#include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/op_view.hpp"
 
 namespace shardsim::spmd {
@@ -71,9 +72,36 @@ class Builder {
     return all;
   }
 
+  // Dots that do not contract the last dimension read a copy in the other order.
+  void copy_rounded(OpId id, RegionId region) {
+    const ValueId value = main_.op(id).results.front();
+    const BufferId copy = add_buffer(value, id, region);
+    other_order_.emplace(sources_[index(value)].front(), copy);
+    graph_.regions[index(region)].kernels.back().writes.push_back(copy);
+  }
+
+  Sources dot_sources(const Op& op) {
+    const DotDimensions dims = dot_dimensions(OpView(module_, main_, op));
+    Sources all;
+    for (std::size_t i = 0; i < 2; ++i) {
+      Sources sources = sources_[index(op.operands[i])];
+      const BufferId buffer = single(sources);
+      const auto& contracted = i == 0 ? dims.lhs_contracting : dims.rhs_contracting;
+      const int last = static_cast<int>(main_.type_of(op.operands[i]).rank()) - 1;
+      const auto copy = other_order_.find(buffer);
+      if (copy != other_order_.end() &&
+          std::find(contracted.begin(), contracted.end(), last) == contracted.end()) {
+        sources = {copy->second};
+      }
+      merge(all, sources);
+    }
+    return all;
+  }
+
   // What an op reads. A GPU may have to turn the stack of layers that it slices, before the loop.
   Sources sources_read(OpId id, RegionId region) {
     const Op& op = main_.op(id);
+    if (op.name == "stablehlo.dot_general") return dot_sources(op);
     const Sources sources = sources_of_operands(op);
     if (target_ != MemoryTarget::gpu || op.name != "stablehlo.dynamic_slice") return sources;
     if (!layout_.transposes_stack[index(op.results.front())]) return sources;
@@ -107,6 +135,7 @@ class Builder {
           return;
         }
         add_kernel(id, region, is_turned(op) ? InPlace::never : InPlace::any);
+        if (fusion_.is_rounded[index(op.results.front())]) copy_rounded(id, region);
         return;
       case OpKind::update:
         update(id, region);
@@ -396,6 +425,7 @@ class Builder {
   LayoutCopies layout_;  // empty of a TPU
   std::vector<Sources> sources_;
   std::map<std::pair<BufferId, std::string>, BufferId> hoisted_;
+  std::map<BufferId, BufferId> other_order_;
   std::map<ValueId, BufferId> argument_buffers_;  // of arguments that are copied first
   std::vector<Kernel> hoists_;                    // not yet placed
   std::set<BufferId> wanted_;                     // hoisted buffers that the current body reads
