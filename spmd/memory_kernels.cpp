@@ -66,9 +66,13 @@ class Builder {
     return static_cast<BufferId>(graph_.buffers.size()) - 1;
   }
 
+  // The positions that slices and updates take are scalars and left out.
   Sources sources_of_operands(const Op& op) const {
     Sources all;
-    for (const ValueId operand : op.operands) merge(all, sources_[index(operand)]);
+    std::size_t count = op.operands.size();
+    if (op.name == "stablehlo.dynamic_slice") count = 1;
+    if (op.name == "stablehlo.dynamic_update_slice") count = 2;
+    for (std::size_t i = 0; i < count; ++i) merge(all, sources_[index(op.operands[i])]);
     return all;
   }
 
@@ -102,6 +106,7 @@ class Builder {
   Sources sources_read(OpId id, RegionId region) {
     const Op& op = main_.op(id);
     if (op.name == "stablehlo.dot_general") return dot_sources(op);
+    if (op.name == "stablehlo.convert") return cast_sources(id, region);
     const Sources sources = sources_of_operands(op);
     if (target_ != MemoryTarget::gpu || op.name != "stablehlo.dynamic_slice") return sources;
     if (!layout_.transposes_stack[index(op.results.front())]) return sources;
@@ -131,7 +136,7 @@ class Builder {
         return;
       case OpKind::fusible:
         if (!fusion_.is_buffer[index(op.results.front())]) {
-          sources_[index(op.results.front())] = fused_sources(id, region);
+          sources_[index(op.results.front())] = sources_read(id, region);
           return;
         }
         add_kernel(id, region, is_turned(op) ? InPlace::never : InPlace::any);
@@ -215,9 +220,9 @@ class Builder {
 
   // A cast of a slice of a stack that no round of the loop changes is made once for the whole stack
   // before the loop.
-  Sources fused_sources(OpId id, RegionId region) {
+  Sources cast_sources(OpId id, RegionId region) {
     const Op& op = main_.op(id);
-    const Sources sources = sources_read(id, region);
+    const Sources sources = sources_of_operands(op);
     const BufferId source = single(sources);
     if (op.name != "stablehlo.convert" || source == no_buffer) return sources;
     const auto stack = fusion_.sliced_stack(main_, op.operands.front());
