@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "stablehlo/dimension_numbers.hpp"
+#include "stablehlo/op_view.hpp"
 
 namespace shardsim::spmd {
 
@@ -90,8 +92,8 @@ using Readers = std::set<OpId>;
 // Walks the program backwards: users before what they use.
 class Walk {
  public:
-  Walk(const Function& main, MemoryTarget target, Fusion& out)
-      : main_(main),
+  Walk(const Module& module, const Function& main, MemoryTarget target, Fusion& out)
+      : module_(module), main_(main),
         target_(target),
         out_(out),
         needs_(main.values.size()),
@@ -172,6 +174,10 @@ class Walk {
         allocated_bytes(main_.type_of(result), target_) <= source_bytes(result)) {
       buffer = true;
     }
+    if (target_ == MemoryTarget::tpu && is_rounded_for_dots(op, readers)) {
+      buffer = true;
+      out_.is_rounded[index(result)] = true;
+    }
     out_.is_buffer[index(result)] = buffer;
     for (const ValueId operand : op.operands) {
       used_.insert(operand);
@@ -181,6 +187,34 @@ class Walk {
         readers_[index(operand)].insert(readers.begin(), readers.end());
       }
     }
+  }
+
+  // Logits' cotangents: a dear function of every element, rounded, read by several dots.
+  bool is_rounded_for_dots(const Op& op, const Readers& readers) const {
+    if (op.name != "stablehlo.convert") return false;
+    const TensorType& to = main_.type_of(op.results.front());
+    const TensorType& from = main_.type_of(op.operands.front());
+    if (!to.dtype || !from.dtype || bits_of(*to.dtype) >= bits_of(*from.dtype)) return false;
+    const auto dots = std::count_if(readers.begin(), readers.end(),
+                                    [&](OpId reader) {
+                                      return is_dot(main_.op(reader)) && !is_batched(main_.op(reader));
+                                    });
+    return dots >= 2 && is_dear(op.operands.front(), from.elements());
+  }
+
+  bool is_batched(const Op& op) const {
+    return op.name == "stablehlo.dot_general" &&
+           !dot_dimensions(OpView(module_, main_, op)).lhs_batching.empty();
+  }
+
+  bool is_dear(ValueId value, std::int64_t elements) const {
+    const Op* op = main_.definition(value);
+    if (op == nullptr || main_.type_of(value).elements() != elements) return false;
+    const OpKind kind = kind_of(*op);
+    if (kind != OpKind::fusible && kind != OpKind::view) return false;
+    if (any_of(op->name, dear)) return true;
+    return std::any_of(op->operands.begin(), op->operands.end(),
+                       [&](ValueId operand) { return is_dear(operand, elements); });
   }
 
   // The largest of the buffers that a chain of fusible ops is computed from, at least.
@@ -251,6 +285,7 @@ class Walk {
                        [&](ValueId operand) { return is_cheap(operand); });
   }
 
+  const Module& module_;
   const Function& main_;
   MemoryTarget target_;
   Fusion& out_;
@@ -291,16 +326,16 @@ std::optional<ValueId> Fusion::sliced_stack(const Function& main, ValueId value)
 }
 
 Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target) {
-  (void)module;
   Fusion fusion;
   fusion.kind.reserve(main.ops.size());
   for (const Op& op : main.ops) fusion.kind.push_back(kind_of(op));
   fusion.is_live.assign(main.ops.size(), false);
   fusion.is_buffer.assign(main.values.size(), false);
+  fusion.is_rounded.assign(main.values.size(), false);
   for (std::size_t v = 0; v < main.values.size(); ++v) {
     if (main.values[v].defined_by == no_op) fusion.is_buffer[v] = true;
   }
-  Walk(main, target, fusion).region(0);
+  Walk(module, main, target, fusion).region(0);
   // Views of a buffer are it.
   for (const Op& op : main.ops) {
     if (kind_of(op) != OpKind::view && kind_of(op) != OpKind::barrier) continue;

@@ -23,6 +23,8 @@ struct Fusion {
   std::vector<bool> is_live;    // by OpId
   std::vector<bool> is_buffer;  // by ValueId: needs memory of its own
 
+  std::vector<bool> is_rounded;  // by ValueId: kept in two orders, for dots that contract either way
+
   // State `i` of the loop is the same in every round.
   [[nodiscard]] static bool is_invariant(const stablehlo::Function& main, const stablehlo::Op& loop,
                                          std::size_t i);

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "spmd/memory_fusion.hpp"
 #include "spmd/memory_layout.hpp"
+#include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/op_view.hpp"
 
 namespace shardsim::spmd {
@@ -65,15 +66,47 @@ class Builder {
     return static_cast<BufferId>(graph_.buffers.size()) - 1;
   }
 
+  // The positions that slices and updates take are scalars and left out.
   Sources sources_of_operands(const Op& op) const {
     Sources all;
-    for (const ValueId operand : op.operands) merge(all, sources_[index(operand)]);
+    std::size_t count = op.operands.size();
+    if (op.name == "stablehlo.dynamic_slice") count = 1;
+    if (op.name == "stablehlo.dynamic_update_slice") count = 2;
+    for (std::size_t i = 0; i < count; ++i) merge(all, sources_[index(op.operands[i])]);
+    return all;
+  }
+
+  // Dots that do not contract the last dimension read a copy in the other order.
+  void copy_rounded(OpId id, RegionId region) {
+    const ValueId value = main_.op(id).results.front();
+    const BufferId copy = add_buffer(value, id, region);
+    other_order_.emplace(sources_[index(value)].front(), copy);
+    graph_.regions[index(region)].kernels.back().writes.push_back(copy);
+  }
+
+  Sources dot_sources(const Op& op) {
+    const DotDimensions dims = dot_dimensions(OpView(module_, main_, op));
+    Sources all;
+    for (std::size_t i = 0; i < 2; ++i) {
+      Sources sources = sources_[index(op.operands[i])];
+      const BufferId buffer = single(sources);
+      const auto& contracted = i == 0 ? dims.lhs_contracting : dims.rhs_contracting;
+      const int last = static_cast<int>(main_.type_of(op.operands[i]).rank()) - 1;
+      const auto copy = other_order_.find(buffer);
+      if (copy != other_order_.end() &&
+          std::find(contracted.begin(), contracted.end(), last) == contracted.end()) {
+        sources = {copy->second};
+      }
+      merge(all, sources);
+    }
     return all;
   }
 
   // What an op reads. A GPU may have to turn the stack of layers that it slices, before the loop.
   Sources sources_read(OpId id, RegionId region) {
     const Op& op = main_.op(id);
+    if (op.name == "stablehlo.dot_general") return dot_sources(op);
+    if (op.name == "stablehlo.convert") return cast_sources(id, region);
     const Sources sources = sources_of_operands(op);
     if (target_ != MemoryTarget::gpu || op.name != "stablehlo.dynamic_slice") return sources;
     if (!layout_.transposes_stack[index(op.results.front())]) return sources;
@@ -103,10 +136,11 @@ class Builder {
         return;
       case OpKind::fusible:
         if (!fusion_.is_buffer[index(op.results.front())]) {
-          sources_[index(op.results.front())] = fused_sources(id, region);
+          sources_[index(op.results.front())] = sources_read(id, region);
           return;
         }
         add_kernel(id, region, is_turned(op) ? InPlace::never : InPlace::any);
+        if (fusion_.is_rounded[index(op.results.front())]) copy_rounded(id, region);
         return;
       case OpKind::update:
         update(id, region);
@@ -186,9 +220,9 @@ class Builder {
 
   // A cast of a slice of a stack that no round of the loop changes is made once for the whole stack
   // before the loop.
-  Sources fused_sources(OpId id, RegionId region) {
+  Sources cast_sources(OpId id, RegionId region) {
     const Op& op = main_.op(id);
-    const Sources sources = sources_read(id, region);
+    const Sources sources = sources_of_operands(op);
     const BufferId source = single(sources);
     if (op.name != "stablehlo.convert" || source == no_buffer) return sources;
     const auto stack = fusion_.sliced_stack(main_, op.operands.front());
@@ -396,6 +430,7 @@ class Builder {
   LayoutCopies layout_;  // empty of a TPU
   std::vector<Sources> sources_;
   std::map<std::pair<BufferId, std::string>, BufferId> hoisted_;
+  std::map<BufferId, BufferId> other_order_;
   std::map<ValueId, BufferId> argument_buffers_;  // of arguments that are copied first
   std::vector<Kernel> hoists_;                    // not yet placed
   std::set<BufferId> wanted_;                     // hoisted buffers that the current body reads
