@@ -98,7 +98,13 @@ class Canonicalizer : public FunctionRewriter {
     const std::optional<std::string> text = splat(operand);
     return text && use_constant(op, *text);
   }
+  // One reshape for two.
   bool use_reshape(const Op& op, ValueId operand) {
+    const Op* before = target_definition(operand);
+    if (before != nullptr && before->name == "stablehlo.reshape") {
+      operand = before->operands.front();
+    }
+    if (target_type(operand) == result_type(op)) return use_instead(op, operand);
     Op reshape;
     reshape.name = "stablehlo.reshape";
     reshape.line = op.line;
@@ -225,14 +231,8 @@ class Canonicalizer : public FunctionRewriter {
   }
 
   bool rewrite_reshape(const Op& op) {
-    ValueId operand = renamed(op.operands.front());
-    if (use_splat_of(op, operand)) return true;
-    const Op* definition = target_definition(operand);
-    if (definition != nullptr && definition->name == "stablehlo.reshape") {
-      operand = definition->operands.front();
-    }
-    if (target_type(operand) == result_type(op)) return use_instead(op, operand);
-    return copy_with(op, {operand});
+    const ValueId operand = renamed(op.operands.front());
+    return use_splat_of(op, operand) || use_reshape(op, operand);
   }
 
   bool rewrite_transpose(const Op& op) {

@@ -48,6 +48,35 @@ class LoopNarrower : public FunctionRewriter {
   bool changed_ = false;
 };
 
+// What a manual computation does not read is no operand of it.
+class ManualNarrower : public FunctionRewriter {
+ public:
+  explicit ManualNarrower(const Function& function) : uses_(uses_of(function)) {}
+
+ private:
+  bool rewrite(const Op& op) override {
+    if (!is_manual(op)) return false;
+    const stablehlo::Region& body = source().regions[index(op.regions.front())];
+    std::vector<char> keep;
+    for (const ValueId argument : body.arguments) {
+      keep.push_back(uses_[index(argument)].empty() ? 0 : 1);
+    }
+    if (std::find(keep.begin(), keep.end(), 0) == keep.end()) return false;
+    Op& made = target().ops[index(copy_without_inputs(op, keep))];
+    for (stablehlo::NamedAttribute& attribute : made.attributes) {
+      if (attribute.name != "in_shardings") continue;
+      std::vector<stablehlo::Attribute> items;
+      for (std::size_t i = 0; i < attribute.value.items.size(); ++i) {
+        if (keep[i] != 0) items.push_back(std::move(attribute.value.items[i]));
+      }
+      attribute.value.items = std::move(items);
+    }
+    return true;
+  }
+
+  std::vector<std::vector<Use>> uses_;
+};
+
 class ConstantSinker : public FunctionRewriter {
  private:
   bool rewrite(const Op& op) override {
@@ -195,6 +224,10 @@ bool narrow_loops(Function& function) {
     any = any || changed;
   }
   return any;
+}
+
+Function narrow_manual_computations(const Function& function) {
+  return ManualNarrower(function).run(function);
 }
 
 Function sink_constants(const Function& function) { return ConstantSinker().run(function); }

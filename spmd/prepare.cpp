@@ -23,6 +23,8 @@ Module prepare(const Module& program) {
   narrow_loops(main);
   main = expand(main);
   order_from_results(main);
+  main = narrow_manual_computations(main);
+  order_from_results(main);
   open_loop_inputs(imported, main);
   Module result = imported;
   result.functions = {std::move(main)};
