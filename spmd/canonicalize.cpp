@@ -55,6 +55,7 @@ class Canonicalizer : public FunctionRewriter {
         {"stablehlo.subtract", &Canonicalizer::rewrite_subtract},
         {"stablehlo.transpose", &Canonicalizer::rewrite_transpose},
     };
+    if (is_empty(op)) return use_constant(op, "");
     if (fold_constant(op)) return true;
     if (is_commutative(op.name)) return rewrite_commutative(op);
     const auto found = table.find(op.name);
@@ -115,6 +116,12 @@ class Canonicalizer : public FunctionRewriter {
     const stablehlo::OpId made = copy(op);
     target().ops[static_cast<std::size_t>(made)].operands = std::move(operands);
     return true;
+  }
+
+  // A tensor without elements is a constant, whatever made it.
+  [[nodiscard]] bool is_empty(const Op& op) const {
+    return op.results.size() == 1 && is_pure(op) && !is_constant(op) &&
+           result_type(op).is_tensor && result_type(op).elements() == 0;
   }
 
   bool fold_constant(const Op& op) {
