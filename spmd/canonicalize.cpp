@@ -120,8 +120,8 @@ class Canonicalizer : public FunctionRewriter {
 
   // A tensor without elements is a constant, whatever made it.
   [[nodiscard]] bool is_empty(const Op& op) const {
-    return op.results.size() == 1 && is_pure(op) && !is_constant(op) &&
-           result_type(op).is_tensor && result_type(op).elements() == 0;
+    return op.results.size() == 1 && is_pure(op) && !is_constant(op) && result_type(op).is_tensor &&
+           result_type(op).elements() == 0;
   }
 
   bool fold_constant(const Op& op) {

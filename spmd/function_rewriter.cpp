@@ -31,9 +31,15 @@ std::vector<ValueId> kept(const std::vector<ValueId>& values, const std::vector<
 Function FunctionRewriter::run(const Function& source) {
   source_ = &source;
   names_.assign(source.values.size(), -1);
-  target_ = source;
-  target_.values.clear();
-  target_.ops.clear();
+  target_ = {};
+  target_.name = source.name;
+  target_.is_public = source.is_public;
+  target_.argument_attributes = source.argument_attributes;
+  target_.results = source.results;
+  target_.attributes = source.attributes;
+  target_.line = source.line;
+  target_.values.reserve(source.values.size());
+  target_.ops.reserve(source.ops.size());
   target_.regions.assign(1, {});
   region_ = 0;
   copy_region(0, 0, Kept{});

@@ -25,27 +25,37 @@ std::size_t index(Id id) {
   return static_cast<std::size_t>(id);
 }
 
+bool drops(const std::vector<char>& keep) {
+  return std::find(keep.begin(), keep.end(), 0) != keep.end();
+}
+
 // What no round of a loop changes is read from outside.
 class LoopNarrower : public FunctionRewriter {
  public:
-  [[nodiscard]] bool changed() const { return changed_; }
-
- private:
-  bool rewrite(const Op& op) override {
-    if (!is_loop(op)) return false;
-    const stablehlo::Region& body = source().regions[index(op.regions.back())];
-    const std::vector<ValueId>& returned = source().op(body.ops.back()).operands;
-    std::vector<char> keep(op.operands.size(), 1);
-    for (std::size_t i = 0; i < keep.size(); ++i) {
-      keep[i] = returned[i] != body.arguments[i] && returned[i] != op.operands[i] ? 1 : 0;
-    }
-    if (std::find(keep.begin(), keep.end(), 0) == keep.end()) return false;
-    copy_loop(op, keep);
-    changed_ = true;
-    return true;
+  [[nodiscard]] static bool applies_to(const Function& function) {
+    return std::any_of(function.ops.begin(), function.ops.end(),
+                       [&](const Op& op) { return is_loop(op) && drops(changing(function, op)); });
   }
 
-  bool changed_ = false;
+ private:
+  // By operand: 0 for what every round passes on as it is.
+  static std::vector<char> changing(const Function& function, const Op& loop) {
+    const stablehlo::Region& body = function.regions[index(loop.regions.back())];
+    const std::vector<ValueId>& returned = function.op(body.ops.back()).operands;
+    std::vector<char> keep(loop.operands.size(), 1);
+    for (std::size_t i = 0; i < keep.size(); ++i) {
+      keep[i] = returned[i] != body.arguments[i] && returned[i] != loop.operands[i] ? 1 : 0;
+    }
+    return keep;
+  }
+
+  bool rewrite(const Op& op) override {
+    if (!is_loop(op)) return false;
+    const std::vector<char> keep = changing(source(), op);
+    if (!drops(keep)) return false;
+    copy_loop(op, keep);
+    return true;
+  }
 };
 
 // What a manual computation does not read is no operand of it.
@@ -61,7 +71,7 @@ class ManualNarrower : public FunctionRewriter {
     for (const ValueId argument : body.arguments) {
       keep.push_back(uses_[index(argument)].empty() ? 0 : 1);
     }
-    if (std::find(keep.begin(), keep.end(), 0) == keep.end()) return false;
+    if (!drops(keep)) return false;
     Op& made = target().ops[index(copy_without_inputs(op, keep))];
     for (stablehlo::NamedAttribute& attribute : made.attributes) {
       if (attribute.name != "in_shardings") continue;
@@ -212,28 +222,33 @@ class LoopOpener {
   std::map<ValueId, stablehlo::AxisSharding> manual_;
 };
 
+bool contains(const Function& function, bool (*kind)(const Op&)) {
+  return std::any_of(function.ops.begin(), function.ops.end(), kind);
+}
+
 }  // namespace
 
 // A loop that got narrower can show that one around it does not change a value either.
 bool narrow_loops(Function& function) {
   bool any = false;
-  for (bool changed = true; changed;) {
-    LoopNarrower narrower;
-    function = narrower.run(function);
-    changed = narrower.changed();
-    any = any || changed;
-  }
+  for (; LoopNarrower::applies_to(function); any = true) function = LoopNarrower().run(function);
   return any;
 }
 
-Function narrow_manual_computations(const Function& function) {
-  return ManualNarrower(function).run(function);
+bool narrow_manual_computations(Function& function) {
+  if (!contains(function, is_manual)) return false;
+  function = ManualNarrower(function).run(function);
+  return true;
 }
 
-Function sink_constants(const Function& function) { return ConstantSinker().run(function); }
+void sink_constants(Function& function) {
+  if (contains(function, [](const Op& op) { return is_loop(op) || is_branch(op); })) {
+    function = ConstantSinker().run(function);
+  }
+}
 
 void open_loop_inputs(const stablehlo::Module& module, Function& function) {
-  LoopOpener(module, function).run();
+  if (contains(function, is_loop)) LoopOpener(module, function).run();
 }
 
 }  // namespace shardsim::spmd

@@ -25,7 +25,7 @@
 namespace shardsim::spmd {
 
 // Throws InputError: shardings that no mesh explains.
-[[nodiscard]] stablehlo::Module import_tiles(const stablehlo::Module& program);
+void import_tiles(stablehlo::Module& program);
 [[nodiscard]] stablehlo::Function canonicalize(const stablehlo::Module& module,
                                                const stablehlo::Function& function);
 // Throws InputError: functions that are not there or call themselves.
@@ -33,8 +33,9 @@ namespace shardsim::spmd {
                                                const stablehlo::Function& function);
 // True when a loop got narrower.
 bool narrow_loops(stablehlo::Function& function);
-[[nodiscard]] stablehlo::Function narrow_manual_computations(const stablehlo::Function& function);
-[[nodiscard]] stablehlo::Function sink_constants(const stablehlo::Function& function);
+// True when there are any.
+bool narrow_manual_computations(stablehlo::Function& function);
+void sink_constants(stablehlo::Function& function);
 void open_loop_inputs(const stablehlo::Module& module, stablehlo::Function& function);
 [[nodiscard]] stablehlo::Function expand(const stablehlo::Function& function);
 void order_from_results(stablehlo::Function& function);
