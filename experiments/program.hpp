@@ -15,6 +15,9 @@ namespace shardsim {
 struct ProgramOptions {
   Mesh mesh;  // for HLO, which has none: axes to tell groups by; empty: one axis "device"
   std::optional<spmd::MemoryTarget> target;  // for StableHLO: who allocates its temporaries
+  // For StableHLO: reshard in XLA's steps. Else cheaper ways are taken where there are any, and a
+  // note says what they save; a plan never sends more than XLA's.
+  bool like_xla = false;
 };
 
 // "HloModule ..." against "module @...": whether the text, which may be compressed, is HLO.

@@ -1,12 +1,38 @@
 #include "spmd/constants.hpp"
 
+#include <bit>
 #include <charconv>
+#include <cmath>
+#include <cstdint>
 
 #include "spmd/op_kinds.hpp"
 
 namespace shardsim::spmd {
 
 using stablehlo::Attribute;
+
+namespace {
+
+// MLIR prints floats in hexadecimal when they are not finite, or their decimals do not read back.
+std::optional<double> number_of_bits(const std::string& text, const std::string& element) {
+  std::uint64_t bits = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + 2, end, bits, 16);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  double number = 0;
+  if (element == "f64") {
+    number = std::bit_cast<double>(bits);
+  } else if (element == "f32") {
+    number = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  } else if (element == "bf16") {
+    number = std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16U));
+  } else {
+    return std::nullopt;
+  }
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
 
 std::optional<std::string> splat_text(const stablehlo::Op& op) {
   if (!is_constant(op)) return std::nullopt;
@@ -18,11 +44,12 @@ std::optional<std::string> splat_text(const stablehlo::Op& op) {
   return value->text;
 }
 
-std::optional<double> splat_number(const stablehlo::Op& op) {
+std::optional<double> splat_number(const stablehlo::Op& op, const std::string& element) {
   const std::optional<std::string> text = splat_text(op);
   if (!text) return std::nullopt;
   if (*text == "true") return 1;
   if (*text == "false") return 0;
+  if (text->starts_with("0x")) return number_of_bits(*text, element);
   double number = 0;
   const char* end = text->data() + text->size();
   const auto [rest, error] = std::from_chars(text->data(), end, number);

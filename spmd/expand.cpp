@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "spmd/constants.hpp"
 #include "spmd/function_rewriter.hpp"
@@ -30,8 +31,8 @@ class Expander : public FunctionRewriter {
  private:
   bool rewrite(const Op& op) override {
     if (is_constant(op)) return expand_constant(op);
-    if (op.name == "stablehlo.iota") return expand_iota(op);
     if (op.name == "stablehlo.broadcast_in_dim") return expand_broadcast(op);
+    if (op.name == "stablehlo.select" || op.name == "stablehlo.clamp") return expand_scalars(op);
     return false;
   }
 
@@ -68,20 +69,18 @@ class Expander : public FunctionRewriter {
     return true;
   }
 
-  bool expand_iota(const Op& op) {
+  // A scalar predicate or limit is as large as the result.
+  bool expand_scalars(const Op& op) {
     const TensorType& type = result_type(op);
-    if (type.rank() <= 1) return false;
-    std::vector<std::int64_t> dim = integers(op, "dim");
-    if (dim.empty()) dim = integers(op, "iota_dimension");
-    Op line = op;
-    line.attributes = op.attributes;
-    for (stablehlo::NamedAttribute& attribute : line.attributes) {
-      attribute.value.integer = 0;
-      attribute.value.text = "0";
+    if (is_scalar(type)) return false;
+    std::vector<ValueId> operands = renamed(op.operands);
+    for (ValueId& operand : operands) {
+      const TensorType scalar = target_type(operand);
+      if (!is_scalar(scalar)) continue;
+      operand = broadcast(operand, {}, with_dims(scalar, type.dims), op.line);
     }
-    const ValueId value =
-        create(std::move(line), with_dims(type, {type.dims[static_cast<std::size_t>(dim[0])]}));
-    replace(op.results.front(), broadcast(value, dim, type, op.line));
+    const stablehlo::OpId made = copy(op);
+    target().ops[static_cast<std::size_t>(made)].operands = std::move(operands);
     return true;
   }
 
@@ -89,9 +88,14 @@ class Expander : public FunctionRewriter {
   // of size 1 go, then the rest is broadcast.
   bool expand_broadcast(const Op& op) {
     const ValueId operand = renamed(op.operands.front());
+    std::vector<std::int64_t> dims = integers(op, "dims");
+    if (!std::is_sorted(dims.begin(), dims.end())) return unfuse_transpose(op, operand, dims);
+    return stretch(op, operand, dims);
+  }
+
+  bool stretch(const Op& op, ValueId operand, const std::vector<std::int64_t>& dims) {
     const TensorType from = target_type(operand);
     const TensorType& to = result_type(op);
-    const std::vector<std::int64_t> dims = integers(op, "dims");
     std::vector<std::int64_t> kept_dims;
     std::vector<std::int64_t> kept_sizes;
     for (std::size_t i = 0; i < from.rank(); ++i) {
@@ -99,13 +103,36 @@ class Expander : public FunctionRewriter {
       kept_dims.push_back(dims[i]);
       kept_sizes.push_back(from.dims[i]);
     }
-    if (kept_dims.size() == from.rank()) return false;
+    if (kept_dims.size() == from.rank()) {
+      replace(op.results.front(), broadcast(operand, dims, to, op.line));
+      return true;
+    }
     std::vector<std::int64_t> straight(from.rank());
     for (std::size_t i = 0; i < straight.size(); ++i) straight[i] = static_cast<std::int64_t>(i);
     const ValueId same = broadcast(operand, straight, from, op.line);
     const ValueId smaller = reshape(same, with_dims(from, kept_sizes), op.line);
     replace(op.results.front(), broadcast(smaller, kept_dims, to, op.line));
     return true;
+  }
+
+  // Dimensions that do not come in order are put in order first.
+  bool unfuse_transpose(const Op& op, ValueId operand, std::vector<std::int64_t> dims) {
+    std::vector<std::int64_t> order(dims.size());
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      return dims[static_cast<std::size_t>(a)] < dims[static_cast<std::size_t>(b)];
+    });
+    const TensorType from = target_type(operand);
+    std::vector<std::int64_t> sizes;
+    for (const std::int64_t dim : order) sizes.push_back(from.dims[static_cast<std::size_t>(dim)]);
+    Op transpose;
+    transpose.name = "stablehlo.transpose";
+    transpose.line = op.line;
+    transpose.operands = {operand};
+    transpose.attributes.push_back(integers_attribute("dims", order));
+    const ValueId sorted = create(std::move(transpose), with_dims(from, std::move(sizes)));
+    std::sort(dims.begin(), dims.end());
+    return stretch(op, sorted, dims);
   }
 };
 

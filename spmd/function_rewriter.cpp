@@ -18,6 +18,14 @@ std::size_t index(Id id) {
   return static_cast<std::size_t>(id);
 }
 
+std::vector<ValueId> kept(const std::vector<ValueId>& values, const std::vector<char>& keep) {
+  std::vector<ValueId> result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (keep[i] != 0) result.push_back(values[i]);
+  }
+  return result;
+}
+
 }  // namespace
 
 Function FunctionRewriter::run(const Function& source) {
@@ -42,38 +50,62 @@ std::vector<ValueId> FunctionRewriter::renamed(const std::vector<ValueId>& value
 
 void FunctionRewriter::replace(ValueId old, ValueId by) { names_[index(old)] = by; }
 
-void FunctionRewriter::copy_region(RegionId from, RegionId to) {
+void FunctionRewriter::copy_region(RegionId from, RegionId to, const std::vector<char>* keep) {
   const RegionId outer = region_;
   region_ = to;
   const Region& region = source_->regions[index(from)];
-  for (const ValueId argument : region.arguments) {
+  for (std::size_t i = 0; i < region.arguments.size(); ++i) {
+    const ValueId argument = region.arguments[i];
+    if (keep != nullptr && (*keep)[i] == 0) continue;
+    Value value = source_->values[index(argument)];
+    value.result = static_cast<int>(target_.regions[index(to)].arguments.size());
     names_[index(argument)] = static_cast<ValueId>(target_.values.size());
     target_.regions[index(to)].arguments.push_back(names_[index(argument)]);
-    target_.values.push_back(source_->values[index(argument)]);
+    target_.values.push_back(std::move(value));
   }
-  rewrite_region(from);
-  region_ = outer;
-}
-
-void FunctionRewriter::rewrite_region(RegionId region) {
-  for (const OpId id : source_->regions[index(region)].ops) {
+  for (const OpId id : region.ops) {
     const Op& op = source_->op(id);
     if (!rewrite(op)) copy(op);
   }
+  if (keep != nullptr) {
+    Op& end = target_.ops[index(target_.regions[index(to)].ops.back())];
+    if (end.operands.size() == keep->size()) end.operands = kept(end.operands, *keep);
+  }
+  region_ = outer;
 }
 
-OpId FunctionRewriter::copy(const Op& op) {
+OpId FunctionRewriter::copy(const Op& op) { return copy(op, nullptr); }
+
+OpId FunctionRewriter::copy_loop(const Op& loop, const std::vector<char>& keep) {
+  for (std::size_t i = 0; i < keep.size(); ++i) {
+    if (keep[i] != 0) continue;
+    const ValueId same = renamed(loop.operands[i]);
+    replace(loop.results[i], same);
+    for (const RegionId region : loop.regions) {
+      replace(source_->regions[index(region)].arguments[i], same);
+    }
+  }
+  return copy(loop, &keep);
+}
+
+OpId FunctionRewriter::copy(const Op& op, const std::vector<char>* keep) {
   const OpId id = static_cast<OpId>(target_.ops.size());
   target_.ops.emplace_back();
   target_.regions[index(region_)].ops.push_back(id);
   Op made = op;
   made.parent = region_;
   made.operands = renamed(op.operands);
-  for (ValueId& result : made.results) {
-    Value value = source_->values[index(result)];
+  if (keep != nullptr) {
+    made.operands = kept(made.operands, *keep);
+    made.results = kept(made.results, *keep);
+  }
+  for (std::size_t i = 0; i < made.results.size(); ++i) {
+    const ValueId old = made.results[i];
+    Value value = source_->values[index(old)];
     value.defined_by = id;
-    names_[index(result)] = static_cast<ValueId>(target_.values.size());
-    result = names_[index(result)];
+    value.result = static_cast<int>(i);
+    made.results[i] = static_cast<ValueId>(target_.values.size());
+    replace(old, made.results[i]);
     target_.values.push_back(std::move(value));
   }
   for (RegionId& region : made.regions) {
@@ -81,7 +113,7 @@ OpId FunctionRewriter::copy(const Op& op) {
     region = static_cast<RegionId>(target_.regions.size());
     target_.regions.emplace_back();
     target_.regions.back().owner = id;
-    copy_region(from, region);
+    copy_region(from, region, keep);
   }
   target_.ops[index(id)] = std::move(made);
   return id;
@@ -96,6 +128,44 @@ ValueId FunctionRewriter::create(Op op, stablehlo::TensorType type) {
   target_.values.push_back({"", std::move(type), id, 0, {}});
   target_.ops.push_back(std::move(op));
   return result;
+}
+
+std::vector<ValueId> FunctionRewriter::create_around(
+    Op op, const std::vector<stablehlo::TensorType>& results, const Function& callee,
+    const std::string& end) {
+  const OpId id = static_cast<OpId>(target_.ops.size());
+  const RegionId inner = static_cast<RegionId>(target_.regions.size());
+  target_.ops.emplace_back();
+  target_.regions[index(region_)].ops.push_back(id);
+  target_.regions.emplace_back();
+  target_.regions.back().owner = id;
+  op.parent = region_;
+  op.regions = {inner};
+  for (const stablehlo::TensorType& type : results) {
+    const int result = static_cast<int>(op.results.size());
+    op.results.push_back(static_cast<ValueId>(target_.values.size()));
+    target_.values.push_back({"", type, id, result, {}});
+  }
+  const std::vector<ValueId> made = op.results;
+  std::vector<ValueId> arguments;
+  for (const ValueId argument : callee.body().arguments) {
+    const int position = static_cast<int>(arguments.size());
+    arguments.push_back(static_cast<ValueId>(target_.values.size()));
+    target_.values.push_back({"", callee.type_of(argument), no_op, position, {}});
+  }
+  target_.regions[index(inner)].arguments = arguments;
+  Op terminator;
+  terminator.name = end;
+  terminator.line = op.line;
+  terminator.parent = inner;
+  target_.ops[index(id)] = std::move(op);
+  const RegionId outer = region_;
+  region_ = inner;
+  terminator.operands = splice(callee, arguments);
+  target_.regions[index(inner)].ops.push_back(static_cast<OpId>(target_.ops.size()));
+  target_.ops.push_back(std::move(terminator));
+  region_ = outer;
+  return made;
 }
 
 std::vector<ValueId> FunctionRewriter::splice(const Function& callee,

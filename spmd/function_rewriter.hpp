@@ -47,17 +47,27 @@ class FunctionRewriter {
 
   // The op with its regions, operands renamed.
   stablehlo::OpId copy(const stablehlo::Op& op);
+  // A loop without the operands that `keep` leaves out: their results and region arguments are the
+  // operands themselves.
+  stablehlo::OpId copy_loop(const stablehlo::Op& loop, const std::vector<char>& keep);
   // A new op of one result where the rewriter is; `op.operands` are values of the target.
   stablehlo::ValueId create(stablehlo::Op op, stablehlo::TensorType type);
+  // A new op with one region that takes `arguments` and does what `callee` does; its terminator is
+  // `end`. Its results.
+  std::vector<stablehlo::ValueId> create_around(stablehlo::Op op,
+                                                const std::vector<stablehlo::TensorType>& results,
+                                                const stablehlo::Function& callee,
+                                                const std::string& end);
   // The ops of another function's body in place of a call: values of the target for its arguments,
   // and what it returns.
   std::vector<stablehlo::ValueId> splice(const stablehlo::Function& callee,
                                          const std::vector<stablehlo::ValueId>& arguments);
-  // Everything in a region of the source but its terminator's successors, here.
-  void rewrite_region(stablehlo::RegionId region);
+  [[nodiscard]] stablehlo::RegionId target_region() const { return region_; }
 
  private:
-  void copy_region(stablehlo::RegionId from, stablehlo::RegionId to);
+  void copy_region(stablehlo::RegionId from, stablehlo::RegionId to,
+                   const std::vector<char>* keep = nullptr);
+  stablehlo::OpId copy(const stablehlo::Op& op, const std::vector<char>* keep);
 
   const stablehlo::Function* source_ = nullptr;
   std::vector<stablehlo::ValueId> names_;  // by value of the source

@@ -21,8 +21,9 @@ namespace {
 // Temporaries of one region over the order of its kernels.
 class Sweep {
  public:
-  Sweep(const Function& main, KernelGraph& graph, RegionId region)
+  Sweep(const Function& main, KernelGraph& graph, RegionId region, MemoryTarget target)
       : main_(main),
+        target_(target),
         graph_(graph),
         kernels_(graph.regions[index(region)].kernels),
         region_(region) {}
@@ -33,7 +34,7 @@ class Sweep {
       Kernel& kernel = graph_.regions[index(region_)].kernels[index(k)];
       for (const RegionId inner : main_.op(kernel.op).regions) {
         if (kernel.body < 0) break;
-        Sweep sweep(main_, graph_, inner);
+        Sweep sweep(main_, graph_, inner, target_);
         const Bytes bytes = sweep.run();
         if (bytes >= kernel.inner) {
           kernel.inner = bytes;
@@ -43,14 +44,28 @@ class Sweep {
     }
     kernels_ = graph_.regions[index(region_)].kernels;
     const char* e = std::getenv("ORDER");
-    const int which = e ? std::atoi(e) : 0;
+    const int which = e ? std::atoi(e) : 31;
     const auto deps = dependencies_of(graph_, region_);
     if (which == 0 || which >= 20) {
       go({});
     }
     if (which >= 1 && which <= 4) go(deepest_first(deps, which - 1));
+    if (which == 6) go(list_order(graph_, region_, deps, true));
+    if (which == 7)
+      go(region_ == 0 ? list_order(graph_, region_, deps, true) : deepest_first(deps, 1));
+    if (which == 8)
+      go(region_ != 0 ? list_order(graph_, region_, deps, true) : deepest_first(deps, 1));
+    if (which >= 30 && which < 40) {
+      std::vector<bool> is_dot, is_reduce;
+      for (auto& k : kernels_) is_reduce.push_back(main_.op(k.op).name == "stablehlo.reduce");
+      for (auto& k : kernels_)
+        is_dot.push_back(main_.op(k.op).name == "stablehlo.dot_general" ||
+                         main_.op(k.op).name == "stablehlo.convolution");
+      go(hybrid_order(graph_, region_, deps, deepest_first(deps, which % 10),
+                      target_ == MemoryTarget::gpu && !std::getenv("LAZY"), is_dot, is_reduce));
+    }
     if (which == 5) go(list_order(graph_, region_, deps));
-    if (which >= 10) {
+    if (which >= 10 && which < 20) {
       const Bytes a = go(deepest_first(deps, which % 10));
       const auto pa = at_peak_;
       const Bytes b = go(list_order(graph_, region_, deps));
@@ -158,6 +173,7 @@ class Sweep {
   }
 
   const Function& main_;
+  MemoryTarget target_;
   KernelGraph& graph_;
   std::vector<Kernel> kernels_;
   std::map<OpId, std::vector<LiveBuffer>> inner_peaks_;
@@ -196,7 +212,7 @@ DeviceMemory device_memory(const Module& per_device, MemoryTarget target) {
     if (donors[i] >= 0) memory.aliased += bytes;
   }
   KernelGraph graph = kernels_of(per_device, *main, target);
-  Sweep sweep(*main, graph, 0);
+  Sweep sweep(*main, graph, 0, target);
   memory.temporaries = sweep.run();
   memory.at_peak = sweep.at_peak();
   std::stable_sort(memory.at_peak.begin(), memory.at_peak.end(),

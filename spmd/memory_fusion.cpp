@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -167,7 +168,10 @@ class Walk {
     const ValueId result = op.results.front();
     const Readers& readers = readers_[index(result)];
     bool buffer = needs_[index(result)];
-    if (target_ == MemoryTarget::gpu && readers.size() > 1 && any_of(op.name, dear)) buffer = true;
+    if (target_ == MemoryTarget::gpu && readers.size() > 1 && any_of(op.name, dear) &&
+        allocated_bytes(main_.type_of(result), target_) <= source_bytes(result)) {
+      buffer = true;
+    }
     out_.is_buffer[index(result)] = buffer;
     for (const ValueId operand : op.operands) {
       used_.insert(operand);
@@ -177,6 +181,24 @@ class Walk {
         readers_[index(operand)].insert(readers.begin(), readers.end());
       }
     }
+  }
+
+  // The largest of the buffers that a chain of fusible ops is computed from, at least.
+  Bytes source_bytes(ValueId value) {
+    if (const auto known = source_bytes_.find(value); known != source_bytes_.end()) {
+      return known->second;
+    }
+    const Op* op = main_.definition(value);
+    const OpKind kind = op == nullptr ? OpKind::kernel : kind_of(*op);
+    Bytes most;
+    if (kind == OpKind::fusible || kind == OpKind::view || kind == OpKind::barrier) {
+      for (const ValueId operand : op->operands) most = std::max(most, source_bytes(operand));
+      // A broadcast does not grow, a slice does not shrink what it reads.
+    } else {
+      most = allocated_bytes(main_.type_of(value), target_);
+    }
+    source_bytes_.emplace(value, most);
+    return most;
   }
 
   void kernel(OpId id, const Op& op) {
@@ -236,9 +258,12 @@ class Walk {
   std::vector<Readers> readers_;
   std::set<ValueId> used_;
   std::set<ValueId> through_view_;
+  std::map<ValueId, Bytes> source_bytes_;
 };
 
 }  // namespace
+
+bool Fusion::is_collective(const Op& op) { return op.name == "stablehlo.all_gather"; }
 
 bool Fusion::is_invariant(const Function& main, const Op& loop, std::size_t i) {
   const Region& body = main.regions[static_cast<std::size_t>(loop.regions.back())];

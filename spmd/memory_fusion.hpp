@@ -26,6 +26,7 @@ struct Fusion {
   // State `i` of the loop is the same in every round.
   [[nodiscard]] static bool is_invariant(const stablehlo::Function& main, const stablehlo::Op& loop,
                                          std::size_t i);
+  [[nodiscard]] static bool is_collective(const stablehlo::Op& op);
   // The array of which `value` is a dynamic slice, seen through views.
   [[nodiscard]] static std::optional<stablehlo::ValueId> sliced_stack(
       const stablehlo::Function& main, stablehlo::ValueId value);

@@ -11,6 +11,7 @@
 //   %3 = reduce %2        buffer 3             kernel {reads 2; writes 3}
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,9 @@ struct Buffer {
   bool is_token = false;                  // of an optimization_barrier: no bytes, only an order
   bool outside = false;       // an argument, or lives in the region around: no temporary here
   BufferId home = no_buffer;  // the argument or loop state whose place it takes when that is free
-  bool kept = false;          // lives until the region ends
+  bool needs_own_place = false;  // never takes its home's place
+  std::optional<stablehlo::TensorType> type_id;
+  bool kept = false;  // lives until the region ends
 };
 
 // Which operand a kernel may write its result over, where that is needed no more.

@@ -14,6 +14,12 @@ namespace shardsim::spmd {
 [[nodiscard]] std::vector<int> deepest_first(const std::vector<std::vector<int>>& dependencies,
                                              int policy);
 [[nodiscard]] std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region,
-                                          const std::vector<std::vector<int>>& dependencies);
+                                          const std::vector<std::vector<int>>& dependencies,
+                                          bool loops_first = false);
 
+[[nodiscard]] std::vector<int> hybrid_order(const KernelGraph& graph, stablehlo::RegionId region,
+                                            const std::vector<std::vector<int>>& dependencies,
+                                            const std::vector<int>& base, bool eager_dots,
+                                            const std::vector<bool>& is_dot,
+                                            const std::vector<bool>& is_reduce);
 }  // namespace shardsim::spmd

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "spmd/axis_tiling.hpp"
 #include "spmd/partitioner.hpp"
+#include "spmd/shift_patterns.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -50,6 +51,7 @@ constexpr std::array rows{
     Row{"stablehlo.slice", partition_slice},
     Row{"stablehlo.sort", partition_sort},
     Row{"stablehlo.transpose", partition_transpose},
+    Row{"spmd.rotate", partition_rotate},
     Row{"mhlo.topk", partition_custom_call},
     Row{"chlo.top_k", partition_custom_call},
 };
@@ -500,6 +502,8 @@ Module ProgramPartitioner::run() {
   const Op& end = function_.op(body.ops.back());
   std::vector<ValueId> returned;
   for (std::size_t i = 0; i < end.operands.size(); ++i) {
+    // XLA takes every result out of a tuple: what the value was resharded to before is forgotten.
+    push_scope();
     const Sharded value = value_in_scope(end.operands[i]);
     Tiling tiling = value.tiling;
     if (i < function_.results.size() && function_.results[i].sharding.axes) {
@@ -508,6 +512,7 @@ Module ProgramPartitioner::run() {
     }
     builder_->set_origin(end.line, fmt::format("result {} of the program", i));
     returned.push_back(reshard(value, tiling).value);
+    scopes_.pop_back();
     stablehlo::FunctionResult result = function_.results.at(i);
     result.type = builder_->type(returned.back());
     local_.functions.front().results.push_back(std::move(result));
@@ -520,7 +525,9 @@ Module ProgramPartitioner::run() {
 }  // namespace
 
 stablehlo::Module partition(const stablehlo::Module& program, const PartitionOptions& options) {
-  return ProgramPartitioner(program, options).run();
+  Module merged = program;
+  merge_shifts(merged);
+  return ProgramPartitioner(merged, options).run();
 }
 
 }  // namespace shardsim::spmd

@@ -56,6 +56,7 @@ void partition_pad(Partitioner& p, const OpView& op);
 void partition_concatenate(Partitioner& p, const OpView& op);
 void partition_dynamic_slice(Partitioner& p, const OpView& op);
 void partition_dynamic_update_slice(Partitioner& p, const OpView& op);
+void partition_rotate(Partitioner& p, const OpView& op);
 void partition_reverse(Partitioner& p, const OpView& op);
 void partition_sort(Partitioner& p, const OpView& op);
 void partition_reduce_window(Partitioner& p, const OpView& op);

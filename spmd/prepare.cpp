@@ -11,11 +11,15 @@ Module prepare(const Module& program) {
   if (program.find_function("main") == nullptr) {
     throw InputError({program.file, ""}, "no function @main");
   }
-  Module canonical = program;
-  for (Function& function : canonical.functions) function = canonicalize(program, function);
-  Module result = program;
+  const Module imported = import_tiles(program);
+  Module canonical = imported;
+  for (Function& function : canonical.functions) {
+    function = sink_constants(canonicalize(imported, function));
+  }
+  Module result = imported;
   result.functions = {expand(inline_calls(canonical, *canonical.find_function("main")))};
   order_from_results(result.functions.front());
+  open_loop_inputs(program, result.functions.front());
   return result;
 }
 

@@ -491,9 +491,9 @@ Sharded reshard_cheaply(const Sharded& from, const Tiling& to) {
   const Builder& builder = context.builder();
   if (context.digits.empty()) return usual;
   const double usual_bytes = wire_bytes_between(builder, from.value, usual.value);
-  if (usual_bytes == 0) return usual;
-  const auto path = cheapest_path(from.shape, element_bytes(builder.type(from.value)), from.tiling,
-                                  to, context.digits, usual_bytes);
+  const double size = element_bytes(builder.type(from.value));
+  if (usual_bytes <= least_bytes(from.shape, size, from.tiling, to)) return usual;
+  const auto path = cheapest_path(from.shape, size, from.tiling, to, context.digits, usual_bytes);
   if (!path) return usual;
   // Steps that XLA's ways do at once, for no more, are taken at once.
   Sharded value = from;

@@ -10,7 +10,7 @@ namespace shardsim::spmd {
 namespace {
 
 // More states than this are not looked at: the path that is there stays.
-constexpr int most_states = 20'000;
+constexpr int most_states = 4'000;
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -213,6 +213,38 @@ class Search {
 };
 
 }  // namespace
+
+double least_bytes(const Shape& shape, double element_bytes, const Tiling& from, const Tiling& to) {
+  const std::size_t devices = std::max(from.devices().size(), to.devices().size());
+  const auto places_of = [&](const Tiling& tiling) {
+    std::vector<Dims> places(devices, Dims(shape.size() + 1, 0));
+    tiling.each([&](const Dims& index, int device) {
+      std::copy(index.begin(), index.end(), places[at(device)].begin());
+    });
+    return places;
+  };
+  const std::vector<Dims> old_places = places_of(from);
+  const std::vector<Dims> new_places = places_of(to);
+  double received = 0;
+  for (std::size_t device = 0; device < devices; ++device) {
+    double tile = 1;
+    double held = 1;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      const auto dim = static_cast<std::int64_t>(i);
+      const auto range = [&](const Tiling& tiling, std::int64_t place) {
+        const std::int64_t size = ceil_div(shape[i], tiling.tiles(dim));
+        return std::pair{std::min(place * size, shape[i]), std::min((place + 1) * size, shape[i])};
+      };
+      const auto [old_begin, old_end] = range(from, old_places[device][i]);
+      const auto [new_begin, new_end] = range(to, new_places[device][i]);
+      tile *= static_cast<double>(new_end - new_begin);
+      held *= static_cast<double>(
+          std::max<std::int64_t>(std::min(old_end, new_end) - std::max(old_begin, new_begin), 0));
+    }
+    received += tile - held;
+  }
+  return received * element_bytes / static_cast<double>(std::max<std::size_t>(devices, 1));
+}
 
 std::optional<ReshardPath> cheapest_path(const Shape& shape, double element_bytes,
                                          const Tiling& from, const Tiling& to,

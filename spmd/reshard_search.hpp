@@ -26,6 +26,10 @@ struct ReshardPath {
   double wire_bytes = 0;      // that one device sends
 };
 
+// What a device must receive at least, on average: the part of its new tile that it did not hold.
+[[nodiscard]] double least_bytes(const Shape& shape, double element_bytes, const Tiling& from,
+                                 const Tiling& to);
+
 // `digits`: the radices of a device number, major to minor. Nothing when a tiling is not made of
 // digits, a dimension is uneven, or no path sends less than `limit`.
 [[nodiscard]] std::optional<ReshardPath> cheapest_path(const Shape& shape, double element_bytes,

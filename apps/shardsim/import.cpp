@@ -63,10 +63,20 @@ struct Kind {
 
 constexpr std::array kinds{Kind{"safetensors", import_safetensors}, Kind{"hf", import_config}};
 
+bool is_like_xla(const Given& given) {
+  for (const std::string& who : given.all("like")) {
+    if (who != "xla") throw UsageError(fmt::format("--like {}: known is xla", who));
+  }
+  return given.has("like");
+}
+
 // A file of the other kind is told by its name: the readers would only say where they stop.
-Plan import_program(const std::string& kind, const std::string& path, const Words& meshes) {
+Plan import_program(const std::string& kind, const std::string& path, const Given& given) {
+  const Words meshes = given.all("mesh");
   if (meshes.size() > 1) throw UsageError("--mesh is given twice");
   ProgramOptions options;
+  options.like_xla = is_like_xla(given);
+  if (options.like_xla && kind == "hlo") throw UsageError("--like is for StableHLO");
   if (!meshes.empty()) {
     const Json text = meshes[0];
     options.mesh = read_mesh(JsonReader(text, {"command line", "--mesh"}));
@@ -110,6 +120,8 @@ int import_command(const Words& words) {
   add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
                         "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
+  options.add_options()("like", po::value<std::string>()->value_name("xla"),
+                        "of StableHLO: reshard as XLA does, even where other ways send less");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
@@ -119,11 +131,13 @@ int import_command(const Words& words) {
       throw UsageError(fmt::format("expected: import {} FILE", operands[0]));
     }
     const auto outputs = read_outputs(given, plan_formats, /*text_beside_files=*/false);
-    const Plan plan = import_program(operands[0], operands[1], given.all("mesh"));
+    const Plan plan = import_program(operands[0], operands[1], given);
     write(outputs, [&](const std::string& format) { return plan_in(plan, format); });
     return exit_done;
   }
-  if (given.has("mesh")) throw UsageError("--mesh is for programs: import hlo");
+  for (const char* option : {"mesh", "like"}) {
+    if (given.has(option)) throw UsageError(fmt::format("--{} is for programs", option));
+  }
   const auto outputs = read_outputs(given, tree_formats, /*text_beside_files=*/false);
   const ParameterTree tree = import_given(operands);
   write(outputs, [&](const std::string& format) {

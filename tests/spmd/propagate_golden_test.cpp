@@ -7,6 +7,10 @@
 //   by
 //               structure, with the same sharding
 //
+//   tiles       the same for the program with mhlo.sharding in place of axes. Its mesh has other
+//   axes,
+//               therefore it is compared which piece each device holds.
+//
 // Compared are the axes of each dimension, and unreduced axes. Not compared: whether a dimension is
 // open (XLA closes all at the end, so do we), replicated axes (what a dimension does not name is
 // replicated; they only kept propagation out), and "no sharding" against "nothing split", which
@@ -30,13 +34,13 @@ using shardsim::test::axes_text;
 using shardsim::test::ValueClasses;
 
 // Of a file of propagated/: the program it was made from, plain or compressed.
-std::string program_of(const std::string& propagated) {
+std::string program_of(const std::string& propagated, const std::string& kind = "") {
   std::string name = std::filesystem::path(propagated).filename();
   name.resize(name.find(".mlir"));
   const std::filesystem::path programs =
       std::filesystem::path(propagated).parent_path().parent_path() / "programs";
-  const std::filesystem::path plain = programs / (name + ".mlir");
-  return std::filesystem::exists(plain) ? plain : programs / (name + ".mlir.gz");
+  const std::filesystem::path plain = programs / (name + kind + ".mlir");
+  return std::filesystem::exists(plain) ? plain : programs / (name + kind + ".mlir.gz");
 }
 
 const Function& main_of(const Module& module) { return *module.find_function("main"); }
@@ -139,25 +143,31 @@ struct Comparison {
   std::vector<std::string> failures;
 };
 
-Comparison compare(const Function& expected, const std::vector<char>& added,
-                   const Function& actual) {
+Comparison compare(const Module& expected_module, const std::vector<char>& added,
+                   const Module& actual_module, bool by_pieces = false) {
+  const Function& expected = main_of(expected_module);
+  const Function& actual = main_of(actual_module);
   ValueClasses classes;
-  const auto collect = [](const Function& function, const std::vector<int>& numbers,
-                          const std::vector<char>& skip) {
+  const auto sharding_text = [&](const Module& module, const Value& value) {
+    return by_pieces ? shardsim::test::pieces_text(module, value) : axes_text(value);
+  };
+  const auto collect = [&](const Module& module, const std::vector<int>& numbers,
+                           const std::vector<char>& skip) {
+    const Function& function = main_of(module);
     std::map<int, std::vector<std::string>> shardings;
     for (std::size_t i = 0; i < function.values.size(); ++i) {
       const Value& value = function.values[i];
       const bool skipped = value.defined_by != no_op && !skip.empty() &&
                            skip[static_cast<std::size_t>(value.defined_by)] != 0;
       if (numbers[i] >= 0 && value.type.is_tensor && !skipped) {
-        shardings[numbers[i]].push_back(axes_text(value) + " %" + value.name);
+        shardings[numbers[i]].push_back(sharding_text(module, value) + " %" + value.name);
       }
     }
     return shardings;
   };
   const std::vector<char> none;
-  const auto wanted = collect(expected, classes.classify(expected, added), added);
-  auto got = collect(actual, classes.classify(actual), none);
+  const auto wanted = collect(expected_module, classes.classify(expected, added), added);
+  auto got = collect(actual_module, classes.classify(actual), none);
   Comparison result;
   const auto without_name = [](const std::string& text) { return text.substr(0, text.rfind('%')); };
   for (const auto& [number, shardings] : wanted) {
@@ -179,11 +189,12 @@ Comparison compare(const Function& expected, const std::vector<char>& added,
   for (std::size_t i = 0; i < expected.results.size(); ++i) {
     const Value want{"", expected.results[i].type, no_op, 0, expected.results[i].sharding};
     const Value have{"", actual.results[i].type, no_op, 0, actual.results[i].sharding};
-    if (axes_text(want) == axes_text(have)) {
+    const std::string wanted_text = sharding_text(expected_module, want);
+    const std::string text = sharding_text(actual_module, have);
+    if (wanted_text == text) {
       ++result.passed;
     } else {
-      result.failures.push_back(
-          fmt::format("result {}: {} is {}", i, axes_text(want), axes_text(have)));
+      result.failures.push_back(fmt::format("result {}: {} is {}", i, wanted_text, text));
     }
   }
   return result;
@@ -202,7 +213,7 @@ Comparison check_propagate(const std::string& file) {
   Module stripped = expected;
   strip(stripped, program, added);
   shardsim::spmd::propagate(stripped);
-  return compare(main_of(expected), added, main_of(stripped));
+  return compare(expected, added, stripped);
 }
 
 Comparison check_prepare(const std::string& file) {
@@ -210,8 +221,15 @@ Comparison check_prepare(const std::string& file) {
   const Module program = read_module(program_of(file));
   Module prepared = shardsim::spmd::prepare(program);
   shardsim::spmd::propagate(prepared);
-  return compare(main_of(expected), added_reshards(main_of(expected), constraints_of(program)),
-                 main_of(prepared));
+  return compare(expected, {}, prepared);
+}
+
+Comparison check_tiles(const std::string& file) {
+  const std::string program = program_of(file, ".gspmd");
+  if (!std::filesystem::exists(program)) return {};
+  Module prepared = shardsim::spmd::prepare(read_module(program));
+  shardsim::spmd::propagate(prepared);
+  return compare(read_expected(file), {}, prepared, /*by_pieces=*/true);
 }
 
 void run(Comparison (*check)(const std::string&)) {
@@ -231,6 +249,6 @@ void run(Comparison (*check)(const std::string&)) {
 
 TEST_CASE("propagate: shardings are those of Shardy") { run(check_propagate); }
 
-TEST_CASE("prepare and propagate: shardings are those of Shardy", "[prepare]") {
-  run(check_prepare);
-}
+TEST_CASE("prepare and propagate: shardings are those of Shardy") { run(check_prepare); }
+
+TEST_CASE("tiles, prepared and propagated: shardings are those of Shardy") { run(check_tiles); }

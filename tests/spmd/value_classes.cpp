@@ -1,7 +1,10 @@
 #include "tests/spmd/value_classes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace shardsim::test {
 
@@ -14,8 +17,18 @@ using stablehlo::ValueId;
 
 namespace {
 
+// 7.62939453E-6 and 7.6293945e-06 are one number.
+std::string number_text(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || text.starts_with("0x")) return text;
+  return fmt::format("{}", static_cast<float>(number));
+}
+
 std::string text_of(const Attribute& attribute) {
-  std::string text = attribute.name + "<" + attribute.text + ">";
+  const bool elements = attribute.kind == Attribute::Kind::elements;
+  std::string text =
+      attribute.name + "<" + (elements ? number_text(attribute.text) : attribute.text) + ">";
   if (attribute.kind == Attribute::Kind::integer || attribute.kind == Attribute::Kind::boolean) {
     text += std::to_string(attribute.integer);
   }
@@ -29,7 +42,7 @@ std::string text_of(const Attribute& attribute) {
 // Shardings, and what the way through HLO changes without changing the program.
 bool says_nothing(const std::string& name) {
   constexpr auto names = std::to_array<std::string_view>(
-      {"channel_handle", "in_shardings", "mhlo.frontend_attributes", "mhlo.sharding",
+      {"channel_handle", "in_shardings", "manual_axes", "mhlo.frontend_attributes", "mhlo.sharding",
        "out_shardings", "precision", "result_layout", "sdy.sharding", "sdy.sharding_rule",
        "xla_shape"});
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -40,6 +53,7 @@ std::string key_of(const Op& op) {
   if (constraint) return "constraint";
   if (op.name == "sdy.constant") return "stablehlo.constant";
   if (op.name == "stablehlo.dot") return "stablehlo.dot_general";
+  if (op.name == "mhlo.topk") return "chlo.top_k";
   return op.name;
 }
 
@@ -145,6 +159,33 @@ std::string axes_text(const stablehlo::Value& value) {
     for (const stablehlo::AxisPart& part : axes->unreduced) text += " " + stablehlo::text_of(part);
   }
   return text;
+}
+
+std::string pieces_text(const stablehlo::Module& module, const stablehlo::Value& value) {
+  std::string text;
+  const auto& axes = value.sharding.axes;
+  for (std::size_t d = 0; axes && d < value.type.rank(); ++d) {
+    text += "|";
+    if (axes->dimensions[d].axes.empty()) continue;
+    const stablehlo::ProgramMesh& mesh = *module.find_mesh(axes->mesh);
+    std::int64_t devices = 1;
+    for (const stablehlo::ProgramAxis& axis : mesh.axes) devices *= axis.size;
+    for (std::int64_t device = 0; device < devices; ++device) {
+      std::int64_t piece = 0;
+      for (const stablehlo::AxisPart& part : axes->dimensions[d].axes) {
+        std::int64_t stride = devices;
+        auto axis = mesh.axes.begin();
+        for (; axis->name != part.axis; ++axis) stride /= axis->size;
+        stride /= axis->size;
+        const std::int64_t size = part.size == 0 ? axis->size : part.size;
+        const std::int64_t minor = axis->size / part.pre_size / size;
+        piece = piece * size + device / stride % axis->size / minor % size;
+      }
+      text += fmt::format("{} ", piece);
+    }
+  }
+  const bool whole = std::all_of(text.begin(), text.end(), [](char c) { return c == '|'; });
+  return whole ? "whole" : text;
 }
 
 }  // namespace shardsim::test

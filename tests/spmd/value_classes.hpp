@@ -36,5 +36,9 @@ class ValueClasses {
 // Without what says nothing: "[{"x"}, {}]" of the dimensions, then parts that are unreduced.
 // Nothing given is the same as nothing split.
 [[nodiscard]] std::string axes_text(const stablehlo::Value& value);
+// The same without names: which piece of each dimension each device holds, so that shardings over
+// meshes of other axes can be compared.
+[[nodiscard]] std::string pieces_text(const stablehlo::Module& module,
+                                      const stablehlo::Value& value);
 
 }  // namespace shardsim::test
