@@ -96,6 +96,7 @@ struct Collective {
   Bytes payload{0};
   std::vector<CollectivePart> parts;  // what was combined into this call; payloads add up
   std::string reason;                 // which tensor of which op needed it
+  std::string remedy = {};            // what would spare it, and at what price; empty: not known
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 

@@ -102,7 +102,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> read_pairs(const JsonReader& 
 
 Collective read_collective(const JsonReader& json, const Plan& plan) {
   json.only_keys({"kind", "axes", "groups", "source_target_pairs", "dtype", "payload_bytes",
-                  "group_size", "count", "parts", "reason"});
+                  "group_size", "count", "parts", "reason", "remedy"});
   Collective collective;
   collective.kind = read_enum(json.at("kind"), CollectiveKind::collective_permute);
   for (const JsonReader& axis : json.at("axes").elements()) {
@@ -120,6 +120,7 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
     collective.parts.push_back({part.at("tensor").string(), read_bytes(part.at("payload_bytes"))});
   }
   collective.reason = json.at("reason").string();
+  if (const auto remedy = json.find("remedy")) collective.remedy = remedy->string();
   if (collective.axes.empty()) collective.groups = read_groups(json.at("groups"), plan.mesh);
   return collective;
 }

@@ -32,6 +32,7 @@ Json collective_to_json(const Plan& plan, const Collective& collective, std::int
     json["parts"].push_back({{"tensor", part.tensor}, {"payload_bytes", part.payload.count()}});
   }
   json["reason"] = collective.reason;
+  if (!collective.remedy.empty()) json["remedy"] = collective.remedy;
   return json;
 }
 

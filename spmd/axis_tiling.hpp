@@ -20,6 +20,18 @@ struct DeviceMesh {
 };
 
 [[nodiscard]] DeviceMesh device_mesh(const stablehlo::ProgramMesh& mesh);
+// One prime factor of an axis: a digit of the device number.
+struct AxisDigit {
+  std::size_t axis = 0;
+  std::int64_t pre_size = 1;  // product of the factors more major
+  std::int64_t size = 1;
+};
+// Major to minor; none where devices are numbered in another order than the mesh.
+[[nodiscard]] std::vector<AxisDigit> axis_digits(const DeviceMesh& mesh);
+// "[{x}, {}]", "[{y:(2)2, x}, {}]" as Shardy writes it; numbers of tiles where axes do not tell it.
+[[nodiscard]] std::string spec_text(const DeviceMesh& mesh, const Tiling& tiling,
+                                    std::size_t rank);
+
 // Without the axes named: places in a group, and the groups in the devices of `mesh`.
 [[nodiscard]] DeviceMesh without_axes(const DeviceMesh& mesh, const std::vector<std::string>& axes,
                                       DeviceGroups& groups);

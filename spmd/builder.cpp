@@ -56,6 +56,15 @@ void Builder::set_origin(int line, std::string reason) {
   reason_ = std::move(reason);
 }
 
+void Builder::describe(ValueId value, std::string text) {
+  descriptions_.try_emplace(value, std::move(text));
+}
+
+std::string Builder::description(ValueId value) const {
+  const auto found = descriptions_.find(value);
+  return found == descriptions_.end() ? "" : found->second;
+}
+
 ValueId Builder::add_argument(const TensorType& type, std::string name) {
   Value value;
   value.name = std::move(name);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,12 @@ class Builder {
   // Ops from here on come from `line` of the source; collectives among them say `reason`.
   void set_origin(int line, std::string reason);
   [[nodiscard]] const std::string& reason() const { return reason_; }
+  [[nodiscard]] const std::string& remedy() const { return remedy_; }
+  void set_reason(std::string reason) { reason_ = std::move(reason); }
+  void set_remedy(std::string remedy) { remedy_ = std::move(remedy); }
+  // What to call a value in reasons: "argument 3". The first description stays.
+  void describe(ValueId value, std::string text);
+  [[nodiscard]] std::string description(ValueId value) const;  // empty: none is known
 
   ValueId add_argument(const TensorType& type, std::string name);
   ValueId add(std::string_view op, std::vector<ValueId> operands, TensorType type,
@@ -82,6 +89,8 @@ class Builder {
   std::vector<RegionId> open_;
   int line_ = 0;
   std::string reason_;
+  std::string remedy_;
+  std::map<ValueId, std::string> descriptions_;
 };
 
 }  // namespace shardsim::spmd

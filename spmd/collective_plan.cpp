@@ -105,6 +105,9 @@ Collective collective_of(const stablehlo::Module& module, const stablehlo::Funct
   if (const stablehlo::Attribute* reason = view.attribute({"spmd.reason"})) {
     collective.reason = reason->text;
   }
+  if (const stablehlo::Attribute* remedy = view.attribute({"spmd.remedy"})) {
+    collective.remedy = remedy->text;
+  }
   return collective;
 }
 

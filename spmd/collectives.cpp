@@ -25,6 +25,9 @@ Attribute groups_attribute(const DeviceGroups& groups) {
 
 AttributeList with_reason(const Builder& builder, AttributeList attributes) {
   attributes.push_back({"spmd.reason", text_attribute(builder.reason())});
+  if (!builder.remedy().empty()) {
+    attributes.push_back({"spmd.remedy", text_attribute(builder.remedy())});
+  }
   return attributes;
 }
 
@@ -102,10 +105,22 @@ ValueId all_gather(Context& context, ValueId operand, std::int64_t dim,
 ValueId all_reduce(Context& context, ValueId operand, const DeviceGroups& groups,
                    std::string_view reduction) {
   Builder& builder = context.builder();
-  return builder.add(
+  const std::string reason = builder.reason();
+  if (builder.remedy().empty()) {
+    builder.set_reason(reason + ": what it sums over is split, so that devices hold parts of sums");
+    builder.set_remedy(
+        "split what is summed over fewer axes, or keep the result split over the same axes: a "
+        "reduce-scatter sends half");
+  }
+  const ValueId sum = builder.add(
       "stablehlo.all_reduce", {operand}, builder.type(operand),
       with_reason(builder, {{"replica_groups", groups_attribute(context.to_program(groups))},
                             {"spmd.reduction", text_attribute(reduction)}}));
+  if (builder.reason() != reason) {
+    builder.set_reason(reason);
+    builder.set_remedy("");
+  }
+  return sum;
 }
 
 ValueId all_to_all(Context& context, ValueId operand, std::int64_t dim,

@@ -6,7 +6,7 @@
 //     p.set_result(op, 0, reshard(moved, p.tiling_of_result(op, 0)));
 //   }
 //
-// A new op is one row of the table in partition.cpp and one handler in a partition_*.cpp.
+// A new op is one row of the table in op_handlers.cpp and one handler in a partition_*.cpp.
 #pragma once
 
 #include <functional>
@@ -40,6 +40,10 @@ class Partitioner {
 };
 
 using Handler = void (*)(Partitioner&, const OpView&);
+// The row of the op's name in the table of op_handlers.cpp; null where there is none.
+[[nodiscard]] Handler handler_of(const stablehlo::Op& op);
+// A collective that the program itself asks for, in a manual computation.
+[[nodiscard]] bool is_explicit_collective(std::string_view name);
 
 // partition_elementwise.cpp: elementwise ops, broadcast_in_dim, transpose, iota, constants, ...
 void partition_elementwise(Partitioner& p, const OpView& op);

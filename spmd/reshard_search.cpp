@@ -214,6 +214,11 @@ class Search {
 
 }  // namespace
 
+std::optional<std::vector<std::vector<int>>> digits_of(const Tiling& tiling, std::size_t rank,
+                                                       const std::vector<std::int64_t>& digits) {
+  return state_of(tiling, rank, Radices(digits));
+}
+
 double least_bytes(const Shape& shape, double element_bytes, const Tiling& from, const Tiling& to) {
   const std::size_t devices = std::max(from.devices().size(), to.devices().size());
   const auto places_of = [&](const Tiling& tiling) {

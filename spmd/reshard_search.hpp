@@ -21,6 +21,11 @@
 
 namespace shardsim::spmd {
 
+// For every dimension the digits that split it, major to minor; nothing when a tile's number is no
+// mixed-radix number of them.
+[[nodiscard]] std::optional<std::vector<std::vector<int>>> digits_of(
+    const Tiling& tiling, std::size_t rank, const std::vector<std::int64_t>& digits);
+
 struct ReshardPath {
   std::vector<Tiling> steps;  // the tilings after each step; the last is the target
   double wire_bytes = 0;      // that one device sends

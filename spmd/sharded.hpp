@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "spmd/axis_tiling.hpp"
 #include "spmd/builder.hpp"
 #include "spmd/tiling.hpp"
 
@@ -49,6 +50,8 @@ class Context {
   // The context inside groups of this one's devices; the same groups give the same context.
   [[nodiscard]] Context& grouped(const DeviceGroups& local);
 
+  // The axes that tilings are told by in reasons; null within groups, which have none.
+  std::shared_ptr<const DeviceMesh> mesh;
   // The radices of a device number, where resharding may go other ways than XLA's
   // (reshard_search.hpp); empty: it goes XLA's.
   std::vector<std::int64_t> digits;

@@ -1,0 +1,185 @@
+// Loops, branches and manual computations: ops whose regions are partitioned within them.
+#include <algorithm>
+
+#include "spmd/program_partitioner.hpp"
+
+namespace shardsim::spmd {
+namespace {
+
+std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
+
+}  // namespace
+
+void ProgramPartitioner::push_scope() {
+  Scope& outer = scopes_.back();
+  Scope inner;
+  inner.mesh = outer.mesh;
+  inner.context = std::make_unique<Context>(*builder_, outer.context->to_program({[&] {
+    std::vector<int> all(at(outer.context->devices()));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
+    return all;
+  }()}));
+  scopes_.push_back(std::move(inner));
+}
+
+void ProgramPartitioner::bind_arguments(RegionId from, RegionId to,
+                                        const std::vector<Tiling>& tilings) {
+  const std::vector<ValueId>& sources = function_.regions[at(from)].arguments;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    values_[at(sources[i])] = {builder_->arguments_of(to)[i], function_.type_of(sources[i]).dims,
+                               tilings[i], &context()};
+  }
+}
+
+void ProgramPartitioner::loop(const OpView& op) {
+  std::vector<ValueId> operands;
+  std::vector<Tiling> tilings;
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < op.op().results.size(); ++i) {
+    tilings.push_back(tiling_of_result(op, i));
+    operands.push_back(reshard(operand(op, i), tilings.back()).value);
+    types.push_back(local_type(op.op().results[i], tilings.back()));
+  }
+  std::vector<RegionId> regions;
+  for (std::size_t part = 0; part < op.op().regions.size(); ++part) {
+    const RegionId region = op.op().regions[part];
+    push_scope();
+    const RegionId made = builder_->begin_region(types);
+    bind_arguments(region, made, tilings);
+    const Region& source = function_.regions[at(region)];
+    visit(source);
+    std::vector<ValueId> returned;
+    const Op& end = function_.op(source.ops.back());
+    for (std::size_t i = 0; i < end.operands.size(); ++i) {
+      // The condition answers one truth value, the body the next state.
+      const Tiling wanted = part == 0 ? Tiling() : tilings.at(i);
+      returned.push_back(reshard(value_in_scope(end.operands[i]), wanted).value);
+    }
+    builder_->end_region(end.name, returned);
+    regions.push_back(made);
+    scopes_.pop_back();
+  }
+  const std::vector<ValueId> made =
+      builder_->add_many(op.op().name, operands, types, {}, std::move(regions));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    set_result(op, i, {made[i], op.result(i), tilings[i], &context()});
+  }
+}
+
+void ProgramPartitioner::branches(const OpView& op) {
+  const ValueId selector = replicate(operand(op, 0)).value;
+  std::vector<Tiling> tilings;
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < op.op().results.size(); ++i) {
+    tilings.push_back(tiling_of_result(op, i));
+    types.push_back(local_type(op.op().results[i], tilings.back()));
+  }
+  std::vector<RegionId> regions;
+  for (const RegionId region : op.op().regions) {
+    push_scope();
+    const RegionId made = builder_->begin_region({});
+    const Region& source = function_.regions[at(region)];
+    visit(source);
+    std::vector<ValueId> returned;
+    const Op& end = function_.op(source.ops.back());
+    for (std::size_t i = 0; i < end.operands.size(); ++i) {
+      returned.push_back(reshard(value_in_scope(end.operands[i]), tilings[i]).value);
+    }
+    builder_->end_region(end.name, returned);
+    regions.push_back(made);
+    scopes_.pop_back();
+  }
+  const std::vector<ValueId> made =
+      builder_->add_many(op.op().name, {selector}, types, {}, std::move(regions));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    set_result(op, i, {made[i], op.result(i), tilings[i], &context()});
+  }
+}
+
+void ProgramPartitioner::manual_computation(const OpView& op) {
+  const auto shardings = [&](std::string_view name) {
+    const stablehlo::Attribute* list = op.attribute({name});
+    std::vector<stablehlo::AxisSharding> result;
+    for (const auto& item : list == nullptr ? std::vector<stablehlo::Attribute>{} : list->items) {
+      stablehlo::Scanner body(item.text, program_.file, op.op().line);
+      result.push_back(stablehlo::parse_axis_sharding(body));
+    }
+    return result;
+  };
+  const auto ins = shardings("in_shardings");
+  const auto outs = shardings("out_shardings");
+  const Place place = program_.place_of(op.op());
+  const Region& body = function_.regions[at(op.op().regions.front())];
+  std::vector<ValueId> operands;
+  for (std::size_t i = 0; i < op.op().operands.size(); ++i) {
+    const Tiling tiling =
+        spmd::tiling_of(scopes_.back().mesh, ins.at(i), op.operand(i).size(), place);
+    operands.push_back(reshard(operand(op, i), tiling).value);
+  }
+  std::vector<std::string> manual;
+  if (const stablehlo::Attribute* axes = op.attribute({"manual_axes"})) {
+    for (const auto& item : axes->items) manual.push_back(item.text);
+    for (const auto& entry : axes->entries) manual.push_back(entry.name);
+  }
+  Scope inner;
+  DeviceGroups groups;
+  inner.mesh = without_axes(scopes_.back().mesh, manual, groups);
+  inner.context = std::make_unique<Context>(*builder_, context().to_program(groups));
+  scopes_.push_back(std::move(inner));
+  for (std::size_t i = 0; i < body.arguments.size(); ++i) {
+    // Seen from inside, the manual axes are gone from the tiling.
+    const ValueId argument = body.arguments[i];
+    const Shape& shape = function_.type_of(argument).dims;
+    const Tiling tiling = spmd::tiling_of(scopes_.back().mesh, ins.at(i), shape.size(), place);
+    values_[at(argument)] = {operands[i], shape, tiling, &context()};
+  }
+  visit(body);
+  const Op& end = function_.op(body.ops.back());
+  std::vector<ValueId> returned;
+  for (std::size_t i = 0; i < end.operands.size(); ++i) {
+    const Sharded value = value_in_scope(end.operands[i]);
+    const Tiling tiling =
+        spmd::tiling_of(scopes_.back().mesh, outs.at(i), value.shape.size(), place);
+    returned.push_back(reshard(value, tiling).value);
+  }
+  scopes_.pop_back();
+  for (std::size_t i = 0; i < returned.size(); ++i) {
+    const Tiling tiling =
+        spmd::tiling_of(scopes_.back().mesh, outs.at(i), op.result(i).size(), place);
+    const Sharded value{returned[i], op.result(i), tiling, &context()};
+    set_result(op, i, value);
+  }
+}
+
+void ProgramPartitioner::barrier(const OpView& op) {
+  std::vector<ValueId> operands;
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < op.op().operands.size(); ++i) {
+    const Tiling tiling = tiling_of_result(op, i);
+    operands.push_back(reshard(operand(op, i), tiling).value);
+    types.push_back(local_type(op.op().results[i], tiling));
+  }
+  const std::vector<ValueId> made = builder_->add_many(op.op().name, operands, types);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    set_result(op, i, {made[i], op.result(i), tiling_of_result(op, i), &context()});
+  }
+}
+
+// Explicit collectives of a manual computation: each device's tile takes part as it is.
+void ProgramPartitioner::in_place(const OpView& op) {
+  std::vector<ValueId> operands;
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < op.op().operands.size(); ++i) {
+    const Tiling tiling = tiling_of_result(op, std::min(i, op.op().results.size() - 1));
+    operands.push_back(reshard(operand(op, i), tiling).value);
+  }
+  for (std::size_t i = 0; i < op.op().results.size(); ++i) {
+    types.push_back(local_type(op.op().results[i], tiling_of_result(op, i)));
+  }
+  const std::vector<ValueId> made = clone(op, operands, types);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    set_result(op, i, {made[i], op.result(i), tiling_of_result(op, i), &context()});
+  }
+}
+
+}  // namespace shardsim::spmd
