@@ -6,8 +6,6 @@
 namespace shardsim::spmd {
 namespace {
 
-using stablehlo::ConvolutionDimensions;
-
 std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // A batch dimension can be written as a spatial one: a window as wide as the dimension, moved by

@@ -6,7 +6,6 @@ namespace shardsim::spmd {
 namespace {
 
 using stablehlo::AxisPart;
-using stablehlo::AxisSharding;
 using stablehlo::OpView;
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }

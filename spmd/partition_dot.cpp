@@ -36,6 +36,21 @@ DotAttempt try_round(const Dot& dot, const Sharded& lhs, const Sharded& rhs,
   return split_one_part(dot, lhs, rhs, target, /*may_reshard=*/true);
 }
 
+// `tiling` of a tensor as another lies over the dimensions that both share: `batch` and `others` of
+// that one, whose dimensions are those of `map` in this; all else is whole.
+Tiling seen_over(const Tiling& tiling, std::size_t rank, const Dims& map, const Dims& batch,
+                 const Dims& others) {
+  Dims from_of(map.size(), -1);
+  Dims to_of(rank, -1);
+  for (const Dims* dims : {&batch, &others}) {
+    for (const std::int64_t dim : *dims) {
+      from_of[at(dim)] = map[at(dim)];
+      to_of[at(map[at(dim)])] = dim;
+    }
+  }
+  return *match_dims(replicate_all_but(tiling, from_of), to_of, from_of);
+}
+
 }  // namespace
 
 ValueId partition_dot(const Dot& dot, const Sharded& lhs, const Sharded& rhs,
@@ -58,46 +73,17 @@ Tiling operand_tiling(const DotDims& dims, DotTensor operand, const Tiling& resu
                       const Tiling* other) {
   const bool is_lhs = operand == DotTensor::lhs;
   const DotMaps maps = maps_of(dims);
-  const std::vector<DotDim>& free = is_lhs ? dims.lhs_free : dims.rhs_free;
-  const std::vector<DotDim>& other_free = is_lhs ? dims.rhs_free : dims.lhs_free;
-  const DotTensor other_tensor = is_lhs ? DotTensor::rhs : DotTensor::lhs;
-  // Contracting and free dimensions of a convolution may be there in all three tensors, with one
-  // element in one of them.
-  const auto only = [](const Dims& map, const Dims& dims_there) {
-    Dims kept(map.size(), -1);
-    for (const std::int64_t dim : dims_there) kept[at(dim)] = map[at(dim)];
-    return kept;
-  };
-  const auto inverse = [](const Dims& map, std::size_t size) {
-    Dims result_map(size, -1);
-    for (std::size_t i = 0; i < map.size(); ++i) {
-      if (map[i] >= 0) result_map[at(map[i])] = static_cast<std::int64_t>(i);
-    }
-    return result_map;
-  };
-
-  Dims in_result = dims_in(other_free, DotTensor::output);
-  for (const std::int64_t dim : dims_in(dims.contracting, DotTensor::output)) {
-    in_result.push_back(dim);
-  }
-  Dims shared = dims_in(dims.batch, operand);
-  for (const std::int64_t dim : dims_in(free, operand)) shared.push_back(dim);
-  const Dims to_result = only(is_lhs ? maps.lhs_to_output : maps.rhs_to_output, shared);
-  const Tiling from_result = *match_dims(replicate_dims(result, in_result),
-                                         inverse(to_result, dims.output_rank), to_result);
+  const Dims batch = dims_in(dims.batch, operand);
+  Tiling from_result =
+      seen_over(result, dims.output_rank, is_lhs ? maps.lhs_to_output : maps.rhs_to_output, batch,
+                dims_in(is_lhs ? dims.lhs_free : dims.rhs_free, operand));
   if (other == nullptr) return from_result;
-
-  Dims in_other = dims_in(other_free, other_tensor);
-  for (const std::int64_t dim : dims_in(free, other_tensor)) in_other.push_back(dim);
-  Dims common = dims_in(dims.batch, operand);
-  for (const std::int64_t dim : dims_in(dims.contracting, operand)) common.push_back(dim);
-  const Dims to_other = only(is_lhs ? maps.lhs_to_rhs : maps.rhs_to_lhs, common);
-  const Tiling from_other =
-      *match_dims(replicate_dims(*other, in_other),
-                  inverse(to_other, is_lhs ? dims.rhs_rank : dims.lhs_rank), to_other);
+  Tiling from_other = seen_over(*other, is_lhs ? dims.rhs_rank : dims.lhs_rank,
+                                is_lhs ? maps.lhs_to_rhs : maps.rhs_to_lhs, batch,
+                                dims_in(dims.contracting, operand));
   if (from_result.is_partial() && from_other.is_partial()) {
     const std::int64_t more = std::max(from_result.tile_count(), from_other.tile_count()) + 1;
-    if (const auto both = merge_tilings(from_result, from_other, more)) return *both;
+    if (auto both = merge_tilings(from_result, from_other, more)) return *std::move(both);
   }
   return from_other.tile_count() > from_result.tile_count() ? from_other : from_result;
 }

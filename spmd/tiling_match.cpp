@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <set>
 
 namespace shardsim::spmd {
@@ -87,9 +88,10 @@ std::optional<Tiling> merge_tilings(const Tiling& a, const Tiling& b, std::int64
   const auto devices = static_cast<std::int64_t>(a.devices().size());
   if (count < least || devices % count != 0) return std::nullopt;
 
-  // Each merged tile takes, replica by replica, the smallest device that both leave.
-  std::vector<std::set<int>> left_a = devices_of_tiles(a);
-  std::vector<std::set<int>> left_b = devices_of_tiles(b);
+  // A merged tile lies where both tiles that it is part of lie. There are as many devices as tiles
+  // and replicas need, so that no tile may have more than its share.
+  const std::vector<std::set<int>> with_a = devices_of_tiles(a);
+  const std::vector<std::set<int>> with_b = devices_of_tiles(b);
   std::vector<int> merged;
   Dims index(tiles.size(), 0);
   for (std::int64_t tile = 0; tile < count; ++tile) {
@@ -99,15 +101,12 @@ std::optional<Tiling> merge_tilings(const Tiling& a, const Tiling& b, std::int64
       if (a.tiles()[i] == 1) in_a[i] = 0;
       if (b.tiles()[i] == 1) in_b[i] = 0;
     }
-    std::set<int>& of_a = left_a[at(tile_number(a, in_a))];
-    std::set<int>& of_b = left_b[at(tile_number(b, in_b))];
-    for (std::int64_t replica = 0; replica < devices / count; ++replica) {
-      if (of_a.empty() || of_b.empty()) return std::nullopt;
-      const int device = std::max(*of_a.begin(), *of_b.begin());
-      if (of_a.count(device) == 0 || of_b.count(device) == 0) return std::nullopt;
-      of_a.erase(device);
-      of_b.erase(device);
-      merged.push_back(device);
+    const std::set<int>& of_a = with_a[at(tile_number(a, in_a))];
+    const std::set<int>& of_b = with_b[at(tile_number(b, in_b))];
+    std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
+                          std::back_inserter(merged));
+    if (static_cast<std::int64_t>(merged.size()) != (tile + 1) * (devices / count)) {
+      return std::nullopt;
     }
     for (std::size_t i = tiles.size(); i-- > 0;) {
       if (++index[i] < tiles[i]) break;

@@ -38,6 +38,10 @@ TEST_CASE("merged tilings") {
   const Tiling columns = Tiling::tiled({1, 2}, {0, 2, 1, 3});
   CHECK(merge_tilings(rows, columns, 4) == Tiling::tiled({2, 2}, {0, 1, 2, 3}));
   CHECK(merge_tilings(rows, columns, 5) == std::nullopt);
+  // Eight devices 4a + 2b + c: rows over c, columns over b, two replicas over a.
+  CHECK(merge_tilings(Tiling::tiled({2, 1}, {0, 2, 4, 6, 1, 3, 5, 7}),
+                      Tiling::tiled({1, 2}, {0, 1, 4, 5, 2, 3, 6, 7}),
+                      4) == Tiling::tiled({2, 2}, {0, 4, 2, 6, 1, 5, 3, 7}));
   // Columns over the same devices as rows: nobody has row 0 and column 1.
   CHECK(merge_tilings(rows, Tiling::tiled({1, 2}, {0, 1, 2, 3}), 4) == std::nullopt);
 }
