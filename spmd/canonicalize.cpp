@@ -180,15 +180,15 @@ class Canonicalizer : public FunctionRewriter {
     const TensorType& to = result_type(op);
     const bool sorted = std::is_sorted(dims.begin(), dims.end());
     if (target_type(operand) == to && sorted) return use_instead(op, operand);
-    if (target_type(operand).elements() == to.elements() && sorted) {
-      return use_reshape(op, operand);
-    }
     const Op* inner = target_definition(operand);
     if (inner != nullptr && inner->name == "stablehlo.broadcast_in_dim") {
       const std::vector<std::int64_t> before = target_integers(*inner, "dims");
       std::vector<std::int64_t> merged;
       for (const std::int64_t dim : before) merged.push_back(dims[static_cast<std::size_t>(dim)]);
       return broadcast(op, inner->operands.front(), std::move(merged));
+    }
+    if (target_type(operand).elements() == to.elements() && sorted) {
+      return use_reshape(op, operand);
     }
     if (target_type(operand).elements() == to.elements() && to.rank() == dims.size()) {
       Op transpose;

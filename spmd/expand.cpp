@@ -61,7 +61,7 @@ class Expander : public FunctionRewriter {
   bool expand_constant(const Op& op) {
     const TensorType& type = result_type(op);
     const std::optional<std::string> text = splat_text(op);
-    if (!text || is_scalar(type)) return false;
+    if (!text || type.elements() == 1) return false;
     Op scalar = constant_op(*text);
     scalar.line = op.line;
     const ValueId value = create(std::move(scalar), with_dims(type, {}));
@@ -96,21 +96,23 @@ class Expander : public FunctionRewriter {
   bool stretch(const Op& op, ValueId operand, const std::vector<std::int64_t>& dims) {
     const TensorType from = target_type(operand);
     const TensorType& to = result_type(op);
-    std::vector<std::int64_t> kept_dims;
-    std::vector<std::int64_t> kept_sizes;
-    for (std::size_t i = 0; i < from.rank(); ++i) {
-      if (from.dims[i] == 1 && to.dims[static_cast<std::size_t>(dims[i])] != 1) continue;
-      kept_dims.push_back(dims[i]);
-      kept_sizes.push_back(from.dims[i]);
+    TensorType placed = to;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      placed.dims[static_cast<std::size_t>(dims[i])] = from.dims[i];
     }
-    if (kept_dims.size() == from.rank()) {
-      replace(op.results.front(), broadcast(operand, dims, to, op.line));
+    const ValueId in_place = broadcast(operand, dims, placed, op.line);
+    if (placed == to) {
+      replace(op.results.front(), in_place);
       return true;
     }
-    std::vector<std::int64_t> straight(from.rank());
-    for (std::size_t i = 0; i < straight.size(); ++i) straight[i] = static_cast<std::int64_t>(i);
-    const ValueId same = broadcast(operand, straight, from, op.line);
-    const ValueId smaller = reshape(same, with_dims(from, kept_sizes), op.line);
+    std::vector<std::int64_t> kept_dims;
+    std::vector<std::int64_t> kept_sizes;
+    for (std::size_t d = 0; d < to.rank(); ++d) {
+      if (placed.dims[d] != to.dims[d]) continue;
+      kept_dims.push_back(static_cast<std::int64_t>(d));
+      kept_sizes.push_back(to.dims[d]);
+    }
+    const ValueId smaller = reshape(in_place, with_dims(from, kept_sizes), op.line);
     replace(op.results.front(), broadcast(smaller, kept_dims, to, op.line));
     return true;
   }

@@ -51,6 +51,18 @@ Attribute attribute_of(const std::vector<AxisSharding>& shardings) {
   return list;
 }
 
+bool is_manual_axis(const std::vector<int>& manual_axes, const Axis& axis) {
+  return std::find(manual_axes.begin(), manual_axes.end(), axis.index) != manual_axes.end();
+}
+
+Axes only(const Axes& axes, const std::vector<int>& manual_axes, bool manual) {
+  Axes result;
+  for (const Axis& axis : axes) {
+    if (is_manual_axis(manual_axes, axis) == manual) result.push_back(axis);
+  }
+  return result;
+}
+
 }  // namespace
 
 ManualComputation manual_computation(const stablehlo::Op& op, const Place& place) {
@@ -76,6 +88,31 @@ void set_manual_shardings(stablehlo::Op& op, const std::vector<AxisSharding>& in
     if (attribute.name == "in_shardings") attribute.value = attribute_of(in);
     if (attribute.name == "out_shardings") attribute.value = attribute_of(out);
   }
+}
+
+TensorSharding without_manual_axes(const TensorSharding& outer,
+                                   const std::vector<int>& manual_axes) {
+  TensorSharding inner = outer;
+  for (DimensionAxes& dimension : inner.dimensions) {
+    dimension.axes = only(dimension.axes, manual_axes, false);
+  }
+  inner.replicated = only(inner.replicated, manual_axes, false);
+  inner.unreduced = only(inner.unreduced, manual_axes, false);
+  return inner;
+}
+
+TensorSharding with_manual_axes(const TensorSharding& inner, const TensorSharding& outside,
+                                const std::vector<int>& manual_axes) {
+  TensorSharding outer = inner;
+  for (std::size_t d = 0; d < outer.dimensions.size(); ++d) {
+    Axes axes = only(outside.dimensions[d].axes, manual_axes, true);
+    const Axes& free = inner.dimensions[d].axes;
+    axes.insert(axes.end(), free.begin(), free.end());
+    outer.dimensions[d].axes = std::move(axes);
+  }
+  outer.replicated = outside.replicated;
+  outer.unreduced = outside.unreduced;
+  return outer;
 }
 
 }  // namespace shardsim::spmd

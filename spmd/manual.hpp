@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "spmd/tensor_sharding.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim::spmd {
@@ -20,5 +21,12 @@ struct ManualComputation {
 // Writes `shardings` back into the op.
 void set_manual_shardings(stablehlo::Op& op, const std::vector<stablehlo::AxisSharding>& in,
                           const std::vector<stablehlo::AxisSharding>& out);
+
+// Of a sharding as the other side of a manual computation sees it.
+[[nodiscard]] TensorSharding with_manual_axes(const TensorSharding& inner,
+                                              const TensorSharding& outside,
+                                              const std::vector<int>& manual_axes);
+[[nodiscard]] TensorSharding without_manual_axes(const TensorSharding& outer,
+                                                 const std::vector<int>& manual_axes);
 
 }  // namespace shardsim::spmd

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "spmd/manual.hpp"
+
 namespace shardsim::spmd {
 namespace {
 

@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "spmd/function_editor.hpp"
 #include "spmd/manual.hpp"
 #include "spmd/op_kinds.hpp"
+#include "spmd/propagation_directions.hpp"
+#include "spmd/sharding_groups.hpp"
 #include "stablehlo/op_rules.hpp"
 
 namespace shardsim::spmd {
 
-using stablehlo::Attribute;
 using stablehlo::FactorKind;
 using stablehlo::FactorRule;
 using stablehlo::Function;
@@ -41,63 +41,6 @@ FactorRule identity_rule(const stablehlo::TensorType& type, std::size_t operands
   return rule;
 }
 
-// Moves data between memories, and nothing else.
-bool is_offload(const Op& op) {
-  const Attribute* target = find(op.attributes, "callee");
-  if (target == nullptr) target = find(op.attributes, "call_target_name");
-  return op.name == "stablehlo.custom_call" && target != nullptr &&
-         (target->text == "MoveToDevice" || target->text == "MoveToHost");
-}
-
-// What an op lets through from the first pass on.
-Direction eager_direction(const Function& function, const Op& op) {
-  if (is_elementwise(function, op) || is_offload(op) || op.name == "stablehlo.reshape" ||
-      op.name == "stablehlo.transpose") {
-    return Direction::both;
-  }
-  const bool forward =
-      op.name == "stablehlo.dynamic_slice" || op.name == "stablehlo.dynamic_update_slice";
-  return forward ? Direction::forward : Direction::none;
-}
-
-using Directions = std::array<std::vector<Direction>, op_priorities>;
-
-// Pass 0: through elementwise ops and the like all of whose operands are read once; 1: through all
-// of these; 2: factors that go through an op unreduced, of broadcasts backward only; 3: any factor;
-// 4: broadcasts forward. Each pass includes those before.
-Directions directions_of(const FactorRule& rule, Direction eager, bool single_use,
-                         bool is_broadcast) {
-  Directions directions;
-  const Direction late = is_broadcast ? Direction::backward : Direction::both;
-  for (const stablehlo::Factor& factor : rule.factors) {
-    Direction so_far = Direction::none;
-    for (std::size_t pass = 0; pass < op_priorities; ++pass) {
-      Direction here = Direction::both;
-      if (pass == 0) here = single_use ? eager : Direction::none;
-      if (pass == 1) here = eager;
-      if (pass == 2) here = factor.kind == FactorKind::pass_through ? late : Direction::none;
-      if (pass == 3) here = late;
-      so_far = either(so_far, here);
-      directions[pass].push_back(factor.blocked ? Direction::none : so_far);
-    }
-  }
-  return directions;
-}
-
-Directions same_in_all_passes(const FactorRule& rule, Direction direction) {
-  Directions directions;
-  directions.fill(std::vector<Direction>(rule.factors.size(), direction));
-  return directions;
-}
-
-Direction allowed_direction(const Op& barrier) {
-  const Attribute* allowed = find(barrier.attributes, "allowed_direction");
-  const std::string direction = allowed == nullptr ? "" : allowed->text;
-  if (direction == "FORWARD") return Direction::forward;
-  if (direction == "BACKWARD") return Direction::backward;
-  return direction == "BOTH" ? Direction::both : Direction::none;
-}
-
 class GraphBuilder {
  public:
   GraphBuilder(const stablehlo::Module& module, const Function& function, const Meshes& meshes)
@@ -120,7 +63,7 @@ class GraphBuilder {
         }
       }
     }
-    add_groups();
+    share_in_groups(module_, function_, graph_);
     return std::move(graph_);
   }
 
@@ -189,9 +132,7 @@ class GraphBuilder {
       std::optional<FactorRule> rule = factor_rule(module_, function_, op).rule;
       if (!rule || rule->factors.empty()) return;
       step.rule = std::move(*rule);
-      step.directions =
-          directions_of(step.rule, eager_direction(function_, op), reads_what_only_it_reads(op),
-                        op.name == "stablehlo.broadcast_in_dim");
+      step.directions = directions_of_op(step.rule, function_, op, reads_what_only_it_reads(op));
     }
     step.elementwise = is_elementwise(function_, op);
     for (const ValueId operand : op.operands) {
@@ -347,8 +288,6 @@ class GraphBuilder {
     }
   }
 
-  void add_groups();
-
   const stablehlo::Module& module_;
   const Function& function_;
   const Meshes& meshes_;
@@ -358,87 +297,7 @@ class GraphBuilder {
   std::vector<StepId> step_of_;  // by op
 };
 
-// Values that share a group number, or a value with another group, are one group; what one of them
-// is told holds for all.
-void GraphBuilder::add_groups() {
-  std::map<std::int64_t, std::vector<SlotId>> groups;
-  std::map<SlotId, std::int64_t> group_of;
-  for (const OpId id : ops_in_order(function_)) {
-    const Op& op = function_.op(id);
-    if (op.name != "sdy.sharding_group") continue;
-    const Attribute* number = find(op.attributes, "group_id");
-    if (number == nullptr)
-      throw InputError(module_.place_of(op), "sharding group without group_id");
-    const SlotId slot = graph_.slot_of[index(op.operands.front())];
-    if (slot == no_slot) continue;
-    const auto [known, is_new] = group_of.emplace(slot, number->integer);
-    std::vector<SlotId>& mine = groups[number->integer];
-    if (is_new) {
-      mine.push_back(slot);
-    } else if (known->second != number->integer) {
-      std::vector<SlotId> other = std::move(groups[known->second]);
-      groups.erase(known->second);
-      for (const SlotId member : other) group_of[member] = number->integer;
-      groups[number->integer].insert(groups[number->integer].end(), other.begin(), other.end());
-    }
-  }
-  for (const auto& [number, members] : groups) {
-    const Slot* given = nullptr;
-    for (const SlotId member : members) {
-      const Slot& slot = graph_.slots[index(member)];
-      if (!slot.sharding) continue;
-      if (given != nullptr && given->sharding != slot.sharding) {
-        throw InputError({module_.file, fmt::format("sharding group {}", number)},
-                         "its values are given different shardings");
-      }
-      given = &slot;
-    }
-    const std::optional<TensorSharding> shared = given == nullptr ? std::nullopt : given->sharding;
-    for (const SlotId member : members) {
-      graph_.slots[index(member)].group = members;
-      graph_.slots[index(member)].sharding = shared;
-    }
-  }
-}
-
-bool is_manual_axis(const std::vector<int>& manual_axes, const Axis& axis) {
-  return std::find(manual_axes.begin(), manual_axes.end(), axis.index) != manual_axes.end();
-}
-
-Axes only(const Axes& axes, const std::vector<int>& manual_axes, bool manual) {
-  Axes result;
-  for (const Axis& axis : axes) {
-    if (is_manual_axis(manual_axes, axis) == manual) result.push_back(axis);
-  }
-  return result;
-}
-
 }  // namespace
-
-TensorSharding without_manual_axes(const TensorSharding& outer,
-                                   const std::vector<int>& manual_axes) {
-  TensorSharding inner = outer;
-  for (DimensionAxes& dimension : inner.dimensions) {
-    dimension.axes = only(dimension.axes, manual_axes, false);
-  }
-  inner.replicated = only(inner.replicated, manual_axes, false);
-  inner.unreduced = only(inner.unreduced, manual_axes, false);
-  return inner;
-}
-
-TensorSharding with_manual_axes(const TensorSharding& inner, const TensorSharding& outside,
-                                const std::vector<int>& manual_axes) {
-  TensorSharding outer = inner;
-  for (std::size_t d = 0; d < outer.dimensions.size(); ++d) {
-    Axes axes = only(outside.dimensions[d].axes, manual_axes, true);
-    const Axes& free = inner.dimensions[d].axes;
-    axes.insert(axes.end(), free.begin(), free.end());
-    outer.dimensions[d].axes = std::move(axes);
-  }
-  outer.replicated = outside.replicated;
-  outer.unreduced = outside.unreduced;
-  return outer;
-}
 
 PropagationGraph build_graph(const stablehlo::Module& module, const Function& function,
                              const Meshes& meshes) {

@@ -14,11 +14,10 @@
 // Source: openxla/shardy basic_propagation.cc, sdy.data_flow_edge in ir/ops.td.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <vector>
 
-#include "spmd/factor_propagation.hpp"
+#include "spmd/propagation_directions.hpp"
 #include "spmd/tensor_sharding.hpp"
 #include "stablehlo/module.hpp"
 
@@ -36,14 +35,11 @@ struct Slot {
   std::uint64_t changed = 0;  // when, in steps visited
 };
 
-// Which way axes may travel through an op grows with each pass.
-inline constexpr std::size_t op_priorities = 5;
-
 struct Step {
   std::vector<SlotId> operands;
   std::vector<SlotId> results;
   stablehlo::FactorRule rule;
-  std::array<std::vector<Direction>, op_priorities> directions;  // by factor
+  Directions directions;
   bool elementwise = false;
   // Of an edge of a manual computation: what is known outside, and which axes are manual. An edge
   // of an argument sees its sharding with them, that of a result without.
@@ -65,12 +61,5 @@ struct PropagationGraph {
 [[nodiscard]] PropagationGraph build_graph(const stablehlo::Module& module,
                                            const stablehlo::Function& function,
                                            const Meshes& meshes);
-
-// Of a sharding as the other side of a manual computation sees it.
-[[nodiscard]] TensorSharding with_manual_axes(const TensorSharding& inner,
-                                              const TensorSharding& outside,
-                                              const std::vector<int>& manual_axes);
-[[nodiscard]] TensorSharding without_manual_axes(const TensorSharding& outer,
-                                                 const std::vector<int>& manual_axes);
 
 }  // namespace shardsim::spmd
