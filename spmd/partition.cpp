@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "spmd/axis_tiling.hpp"
+#include "spmd/concatenation_axes.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/shift_patterns.hpp"
 
@@ -523,6 +524,7 @@ Module ProgramPartitioner::run() {
 
 stablehlo::Module partition(const stablehlo::Module& program, const PartitionOptions& options) {
   Module merged = program;
+  align_concatenations(merged);
   merge_shifts(merged);
   return ProgramPartitioner(merged, options).run();
 }
