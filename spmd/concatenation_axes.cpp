@@ -33,7 +33,6 @@ struct Candidate {
   std::size_t dim = 0;
   Axes axes;
   std::int64_t elements = 0;  // of the tensors that are split so
-  std::int64_t largest = 0;   // of them, as far as they are split by now
   std::int64_t adds = 1;      // tiles that the axes add to what the dimension has
 };
 
@@ -48,27 +47,25 @@ class CommonAxes {
   [[nodiscard]] DimAxes find() {
     list_candidates();
     while (!candidates_.empty()) {
-      choose(*std::max_element(candidates_.begin(), candidates_.end(),
-                               [&](const Candidate& a, const Candidate& b) {
-                                 return rank(a) < rank(b);
-                               }));
+      choose(*std::max_element(
+          candidates_.begin(), candidates_.end(),
+          [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); }));
     }
     hand_over();
     return chosen_;
   }
 
  private:
-  using Rank = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, std::size_t,
-                          std::size_t, std::vector<std::tuple<int, std::int64_t, std::int64_t>>>;
+  using Rank = std::tuple<std::int64_t, bool, std::int64_t, std::size_t, std::size_t,
+                          std::vector<std::tuple<int, std::int64_t, std::int64_t>>>;
 
   [[nodiscard]] Rank rank(const Candidate& candidate) const {
     std::vector<std::tuple<int, std::int64_t, std::int64_t>> axes;
     for (const Axis& axis : candidate.axes) {
       axes.emplace_back(axis.index, axis.pre_size, axis.size);
     }
-    return {candidate.elements,          candidate.dim != concatenated_, candidate.largest,
-            candidate.adds,              candidate.dim,                  candidate.axes.size(),
-            std::move(axes)};
+    return {candidate.elements, candidate.dim != concatenated_, candidate.adds,
+            candidate.dim,      candidate.axes.size(),          std::move(axes)};
   }
 
   // The axes of every dimension of every tensor, and all that they begin with.
@@ -82,9 +79,8 @@ class CommonAxes {
           Candidate& candidate =
               same != candidates_.end()
                   ? *same
-                  : candidates_.emplace_back(Candidate{dim, axes, 0, 0, total_size(axes)});
+                  : candidates_.emplace_back(Candidate{dim, axes, 0, total_size(axes)});
           candidate.elements += tensor.elements;
-          candidate.largest = std::max(candidate.largest, tensor.elements);
         }
       }
     }
@@ -107,7 +103,6 @@ class CommonAxes {
       left.push_back(std::move(candidate));
     }
     candidates_ = std::move(left);
-    update_largest();
   }
 
   // Keeps the front of `axes` that shares nothing with `taken`; whether something was cut.
@@ -120,16 +115,6 @@ class CommonAxes {
       return true;
     }
     return false;
-  }
-
-  void update_largest() {
-    std::int64_t largest = 0;
-    for (const Tensor& tensor : tensors_) {
-      std::int64_t local = tensor.elements;
-      for (const Axes& axes : chosen_) local /= total_size(axes);
-      largest = std::max(largest, local);
-    }
-    for (Candidate& candidate : candidates_) candidate.largest = largest;
   }
 
   void hand_over() {
