@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "base/error.hpp"
+#include "spmd/concatenation_axes.hpp"
 #include "spmd/program_partitioner.hpp"
 #include "spmd/shift_patterns.hpp"
 
@@ -185,6 +186,7 @@ Module ProgramPartitioner::run() {
 
 stablehlo::Module partition(const stablehlo::Module& program, const PartitionOptions& options) {
   Module merged = program;
+  align_concatenations(merged);
   merge_shifts(merged);
   return ProgramPartitioner(merged, options).run();
 }

@@ -102,11 +102,6 @@ Sharded within(const Sharded& value, const GroupedTiling& grouped) {
           &value.context->grouped(grouped.groups)};
 }
 
-std::int64_t element_bytes(const TensorType& type) {
-  // Element types that shardsim does not know are exotic ones of at most a byte.
-  return type.dtype.has_value() ? size_of(*type.dtype).count() : 1;
-}
-
 std::int64_t local_bytes(const Sharded& value) {
   const TensorType& type = value.context->builder().type(value.value);
   return type.elements() * element_bytes(type);

@@ -82,7 +82,6 @@ struct Dot {
 // A value within groups: what remains of its shape and tiling there.
 [[nodiscard]] Shape shape_within(const GroupedTiling& grouped, const Shape& shape);
 [[nodiscard]] Sharded within(const Sharded& value, const GroupedTiling& grouped);
-[[nodiscard]] std::int64_t element_bytes(const TensorType& type);
 // Bytes of a device's part, and of the whole.
 [[nodiscard]] std::int64_t local_bytes(const Sharded& value);
 [[nodiscard]] std::int64_t whole_bytes(const Sharded& value);

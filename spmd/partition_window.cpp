@@ -66,6 +66,14 @@ std::vector<ValueId> with_padding(Partitioner& p, const OpView& op, const Window
                               std::move(regions));
 }
 
+// LT of "compare LT, ..." and of comparison_direction = #stablehlo<comparison_direction LT>.
+std::string direction_of(const Op& compare) {
+  if (const auto* words = find(compare.attributes, "words")) return words->items.front().text;
+  const auto* attribute = find(compare.attributes, "comparison_direction");
+  if (attribute == nullptr) return "";
+  return attribute->text.substr(attribute->text.rfind(' ') + 1);
+}
+
 // What a select compares with so that padding is never chosen: "GE" and "GT" of the arguments in
 // their order prefer large values. Nothing for other selects.
 std::optional<std::string> never_selected(const OpView& op) {
@@ -73,14 +81,13 @@ std::optional<std::string> never_selected(const OpView& op) {
   const auto& select = function.regions[at(op.op().regions.front())];
   if (select.ops.size() != 2 || select.arguments.size() != 2) return {};
   const Op& compare = function.op(select.ops.front());
-  const stablehlo::Attribute* direction =
-      find(compare.attributes, "comparison_direction");
-  if (compare.name != "stablehlo.compare" || direction == nullptr) return {};
+  if (compare.name != "stablehlo.compare") return {};
+  const std::string direction = direction_of(compare);
   const bool in_order = compare.operands == select.arguments;
   const bool in_reverse = compare.operands[0] == select.arguments[1] &&
                           compare.operands[1] == select.arguments[0];
-  const bool wants_large = direction->text.find('G') != std::string::npos;
-  const bool wants_small = direction->text.find('L') != std::string::npos;
+  const bool wants_large = direction.starts_with('G') != std::string::npos;
+  const bool wants_small = direction.starts_with('L') != std::string::npos;
   if ((!in_order && !in_reverse) || (!wants_large && !wants_small)) return {};
   return wants_large == in_order ? "-inf" : "inf";
 }
