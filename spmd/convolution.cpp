@@ -120,10 +120,15 @@ ValueId Convolution::make(ValueId lhs, ValueId rhs, const Window& window) const 
     feature_groups = lhs_shape[at(numbers_.input_feature)] / rhs_shape[at(numbers_.kernel_input)];
   }
   std::int64_t batch_groups = numbers_.batch_groups;
-  if (batch_groups > 1) batch_groups = lhs_shape[at(numbers_.input_batch)];
+  const std::int64_t batch = lhs_shape[at(numbers_.input_batch)];
+  if (batch_groups > 1) {
+    // Tiles hold whole groups.
+    const std::int64_t whole = op_.operand(0)[at(numbers_.input_batch)];
+    batch_groups = std::max<std::int64_t>(1, batch_groups * batch / whole);
+  }
 
   TensorType type = type_;
-  type.dims[at(numbers_.output_batch)] = lhs_shape[at(numbers_.input_batch)] / batch_groups;
+  type.dims[at(numbers_.output_batch)] = batch / batch_groups;
   type.dims[at(numbers_.output_feature)] = rhs_shape[at(numbers_.kernel_output)];
   std::vector<std::int64_t> padding;
   std::vector<std::int64_t> backwards;

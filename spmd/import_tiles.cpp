@@ -236,7 +236,7 @@ class TileImporter {
 
 }  // namespace
 
-Module import_tiles(const Module& program) {
+void import_tiles(Module& program) {
   TileMesh mesh;
   bool any = false;
   for (const Function& function : program.functions) {
@@ -252,16 +252,17 @@ Module import_tiles(const Module& program) {
                {program.file, fmt::format("line {}: results", function.line)});
     }
   }
-  Module result = program;
-  if (!any) return result;
+  if (!any) return;
   stablehlo::ProgramMesh found{"mesh", {}, {}};
   if (!mesh.empty()) found = mesh.mesh({program.file, ""});
-  result.meshes = {std::move(found)};
-  for (Function& function : result.functions) {
-    function = ManualImporter(program, mesh).import(function);
-    TileImporter(program, mesh).import(function);
+  program.meshes = {std::move(found)};
+  // The callees of manual computations are read while the functions before them change.
+  std::vector<Function> functions;
+  for (const Function& function : program.functions) {
+    functions.push_back(ManualImporter(program, mesh).import(function));
+    TileImporter(program, mesh).import(functions.back());
   }
-  return result;
+  program.functions = std::move(functions);
 }
 
 }  // namespace shardsim::spmd

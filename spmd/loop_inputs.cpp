@@ -25,6 +25,68 @@ std::size_t index(Id id) {
   return static_cast<std::size_t>(id);
 }
 
+bool drops(const std::vector<char>& keep) {
+  return std::find(keep.begin(), keep.end(), 0) != keep.end();
+}
+
+// What no round of a loop changes is read from outside.
+class LoopNarrower : public FunctionRewriter {
+ public:
+  [[nodiscard]] static bool applies_to(const Function& function) {
+    return std::any_of(function.ops.begin(), function.ops.end(),
+                       [&](const Op& op) { return is_loop(op) && drops(changing(function, op)); });
+  }
+
+ private:
+  // By operand: 0 for what every round passes on as it is.
+  static std::vector<char> changing(const Function& function, const Op& loop) {
+    const stablehlo::Region& body = function.regions[index(loop.regions.back())];
+    const std::vector<ValueId>& returned = function.op(body.ops.back()).operands;
+    std::vector<char> keep(loop.operands.size(), 1);
+    for (std::size_t i = 0; i < keep.size(); ++i) {
+      keep[i] = returned[i] != body.arguments[i] && returned[i] != loop.operands[i] ? 1 : 0;
+    }
+    return keep;
+  }
+
+  bool rewrite(const Op& op) override {
+    if (!is_loop(op)) return false;
+    const std::vector<char> keep = changing(source(), op);
+    if (!drops(keep)) return false;
+    copy_loop(op, keep);
+    return true;
+  }
+};
+
+// What a manual computation does not read is no operand of it.
+class ManualNarrower : public FunctionRewriter {
+ public:
+  explicit ManualNarrower(const Function& function) : uses_(uses_of(function)) {}
+
+ private:
+  bool rewrite(const Op& op) override {
+    if (!is_manual(op)) return false;
+    const stablehlo::Region& body = source().regions[index(op.regions.front())];
+    std::vector<char> keep;
+    for (const ValueId argument : body.arguments) {
+      keep.push_back(uses_[index(argument)].empty() ? 0 : 1);
+    }
+    if (!drops(keep)) return false;
+    Op& made = target().ops[index(copy_without_inputs(op, keep))];
+    for (stablehlo::NamedAttribute& attribute : made.attributes) {
+      if (attribute.name != "in_shardings") continue;
+      std::vector<stablehlo::Attribute> items;
+      for (std::size_t i = 0; i < attribute.value.items.size(); ++i) {
+        if (keep[i] != 0) items.push_back(std::move(attribute.value.items[i]));
+      }
+      attribute.value.items = std::move(items);
+    }
+    return true;
+  }
+
+  std::vector<std::vector<Use>> uses_;
+};
+
 class ConstantSinker : public FunctionRewriter {
  private:
   bool rewrite(const Op& op) override {
@@ -100,7 +162,7 @@ class LoopOpener {
       for (std::size_t i = 0; i < function_.op(id).operands.size(); ++i) {
         const ValueId value = function_.op(id).operands[i];
         const stablehlo::AxisSharding* given = given_sharding(value);
-        if (given == nullptr || is_inside(value, inside)) continue;
+        if (given == nullptr || given->dimensions.empty() || is_inside(value, inside)) continue;
         const auto known = opened.find(value);
         const ValueId by = known != opened.end() ? known->second : constraint(value, *given, loop);
         opened[value] = by;
@@ -160,12 +222,33 @@ class LoopOpener {
   std::map<ValueId, stablehlo::AxisSharding> manual_;
 };
 
+bool contains(const Function& function, bool (*kind)(const Op&)) {
+  return std::any_of(function.ops.begin(), function.ops.end(), kind);
+}
+
 }  // namespace
 
-Function sink_constants(const Function& function) { return ConstantSinker().run(function); }
+// A loop that got narrower can show that one around it does not change a value either.
+bool narrow_loops(Function& function) {
+  bool any = false;
+  for (; LoopNarrower::applies_to(function); any = true) function = LoopNarrower().run(function);
+  return any;
+}
+
+bool narrow_manual_computations(Function& function) {
+  if (!contains(function, is_manual)) return false;
+  function = ManualNarrower(function).run(function);
+  return true;
+}
+
+void sink_constants(Function& function) {
+  if (contains(function, [](const Op& op) { return is_loop(op) || is_branch(op); })) {
+    function = ConstantSinker().run(function);
+  }
+}
 
 void open_loop_inputs(const stablehlo::Module& module, Function& function) {
-  LoopOpener(module, function).run();
+  if (contains(function, is_loop)) LoopOpener(module, function).run();
 }
 
 }  // namespace shardsim::spmd

@@ -14,6 +14,14 @@
 
 namespace shardsim::spmd {
 
+// For each dimension of the kernel (of the result) the one of the input that lies as it does when
+// the kernel's output features (the result's features) go with `group_dim` of the input.
+[[nodiscard]] Dims input_of_kernel(const stablehlo::ConvolutionDimensions& numbers,
+                                   std::int64_t group_dim, std::int64_t other_dim);
+[[nodiscard]] Dims input_of_result(const stablehlo::ConvolutionDimensions& numbers,
+                                   std::int64_t group_dim, std::int64_t other_dim);
+[[nodiscard]] Dims inverse(const Dims& permutation);
+
 struct ConvolutionAttempt {
   const Convolution& convolution;
   const Dot& dot;

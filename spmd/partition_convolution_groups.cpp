@@ -10,36 +10,6 @@ using stablehlo::ConvolutionDimensions;
 
 std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
-// For each dimension of the kernel the one of the input that lies as it does: groups are counted by
-// `group_dim` of the input (features or batch) and by output features of the kernel.
-Dims input_of_kernel(const ConvolutionDimensions& numbers, std::int64_t group_dim,
-                     std::int64_t other_dim) {
-  Dims dims(numbers.input_spatial.size() + 2);
-  dims[at(numbers.kernel_output)] = group_dim;
-  dims[at(numbers.kernel_input)] = other_dim;
-  for (std::size_t i = 0; i < numbers.input_spatial.size(); ++i) {
-    dims[at(numbers.kernel_spatial[i])] = numbers.input_spatial[i];
-  }
-  return dims;
-}
-
-Dims input_of_result(const ConvolutionDimensions& numbers, std::int64_t group_dim,
-                     std::int64_t other_dim) {
-  Dims dims(numbers.input_spatial.size() + 2);
-  dims[at(numbers.output_feature)] = group_dim;
-  dims[at(numbers.output_batch)] = other_dim;
-  for (std::size_t i = 0; i < numbers.input_spatial.size(); ++i) {
-    dims[at(numbers.output_spatial[i])] = numbers.input_spatial[i];
-  }
-  return dims;
-}
-
-Dims inverse(const Dims& dims) {
-  Dims result(dims.size());
-  for (std::size_t i = 0; i < dims.size(); ++i) result[at(dims[i])] = static_cast<std::int64_t>(i);
-  return result;
-}
-
 DotAttempt split_over(const ConvolutionAttempt& attempt, std::int64_t group_dim,
                       std::int64_t other_dim) {
   const ConvolutionDimensions& numbers = attempt.convolution.numbers();
@@ -116,6 +86,36 @@ ValueId split_groups_only(const ConvolutionAttempt& attempt, const DotDims& dims
 }
 
 }  // namespace
+
+Dims input_of_kernel(const ConvolutionDimensions& numbers, std::int64_t group_dim,
+                     std::int64_t other_dim) {
+  Dims dims(numbers.input_spatial.size() + 2);
+  dims[at(numbers.kernel_output)] = group_dim;
+  dims[at(numbers.kernel_input)] = other_dim;
+  for (std::size_t i = 0; i < numbers.input_spatial.size(); ++i) {
+    dims[at(numbers.kernel_spatial[i])] = numbers.input_spatial[i];
+  }
+  return dims;
+}
+
+Dims input_of_result(const ConvolutionDimensions& numbers, std::int64_t group_dim,
+                     std::int64_t other_dim) {
+  Dims dims(numbers.input_spatial.size() + 2);
+  dims[at(numbers.output_feature)] = group_dim;
+  dims[at(numbers.output_batch)] = other_dim;
+  for (std::size_t i = 0; i < numbers.input_spatial.size(); ++i) {
+    dims[at(numbers.output_spatial[i])] = numbers.input_spatial[i];
+  }
+  return dims;
+}
+
+Dims inverse(const Dims& permutation) {
+  Dims result(permutation.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i) {
+    result[at(permutation[i])] = static_cast<std::int64_t>(i);
+  }
+  return result;
+}
 
 DotAttempt split_groups(const ConvolutionAttempt& attempt) {
   const ConvolutionDimensions& numbers = attempt.convolution.numbers();

@@ -16,25 +16,6 @@ bool splits_groups(const ConvolutionDimensions& numbers, const Sharded& lhs, con
          (numbers.batch_groups > 1 && (outputs || lhs.tiles(numbers.input_batch) > 1));
 }
 
-// For each dimension of the kernel that of the input it slides over, or is multiplied with.
-Dims input_of_kernel(const ConvolutionDimensions& numbers) {
-  Dims dims(numbers.input_spatial.size() + 2);
-  dims[at(numbers.kernel_output)] = numbers.input_batch;
-  dims[at(numbers.kernel_input)] = numbers.input_feature;
-  for (std::size_t i = 0; i < numbers.input_spatial.size(); ++i) {
-    dims[at(numbers.kernel_spatial[i])] = numbers.input_spatial[i];
-  }
-  return dims;
-}
-
-Dims kernel_of_input(const ConvolutionDimensions& numbers) {
-  const Dims inputs = input_of_kernel(numbers);
-  Dims dims(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    dims[at(inputs[i])] = static_cast<std::int64_t>(i);
-  return dims;
-}
-
 // Uneven dimensions that are read backwards have their padding in front: the first tile is then
 // short, as the last one is otherwise.
 std::optional<Sharded> padded_in_front(const Sharded& value, const Dims& dims) {
@@ -91,14 +72,15 @@ DotAttempt split_windows(const ConvolutionAttempt& attempt) {
   for (std::size_t i = 0; i < window.size(); ++i) {
     if (window[i].reversed) backwards.push_back(numbers.kernel_spatial[i]);
   }
+  const Dims input_dims = input_of_kernel(numbers, numbers.input_batch, numbers.input_feature);
   Sharded lhs = attempt.lhs;
   const auto in_front = padded_in_front(attempt.rhs, backwards);
   if (!in_front) return std::nullopt;
   Sharded rhs = *in_front;
   if (whole_bytes(lhs) < whole_bytes(rhs)) {
-    lhs = reshard(lhs, transpose(reversed(rhs.tiling, backwards), kernel_of_input(numbers)));
+    lhs = reshard(lhs, transpose(reversed(rhs.tiling, backwards), inverse(input_dims)));
   } else {
-    rhs = reshard(rhs, reversed(transpose(lhs.tiling, input_of_kernel(numbers)), backwards));
+    rhs = reshard(rhs, reversed(transpose(lhs.tiling, input_dims), backwards));
   }
   if (lhs.tiles(numbers.input_batch) != 1 || rhs.tiles(numbers.kernel_output) != 1) {
     return std::nullopt;

@@ -8,7 +8,7 @@
 //
 // Tried in this order, first as long as no operand has to change its groups of devices, then
 // without that condition:
-//   1. all devices split one part (batch, contracting, free of one side) in operands and result
+//   1. all devices split one part (batch, or free of one side) in operands and result
 //   2. devices are grouped by batch dimensions, and what is left is tried again within the groups
 //   3. ... by dimensions free on one side, the one where less of the other side is replicated
 //   4. ... by contracting dimensions: the local result is summed over the groups
@@ -16,9 +16,9 @@
 //   6. all devices split one part of the result: operands are resharded to it
 // and else operands are brought to what the result says, contracting dimensions whole.
 //
-// "Devices" are those of the operands' context; all tilings are in its numbers. XLA splits dots of
-// 256 MiB and more into loops that overlap pieces with transfers (windowed einsum): here they are
-// partitioned as smaller ones. Source: openxla/xla xla/service/spmd/dot_handler.cc.
+// "Devices" are those of the operands' context; all tilings are in its numbers. XLA can also write
+// dots as loops that overlap pieces with transfers (windowed einsum); its default threshold keeps
+// that off, and it is not here. Source: openxla/xla xla/service/spmd/dot_handler.cc.
 #pragma once
 
 #include <functional>

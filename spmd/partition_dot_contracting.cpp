@@ -75,9 +75,10 @@ Tiling coarser_result(const Dot& dot, const Operands& operands, const DotTarget&
   const DotTensor split = lhs_whole ? DotTensor::rhs : DotTensor::lhs;
   const Tiling tiling = replicate_dims(lhs_whole ? operands.rhs.tiling : operands.lhs.tiling,
                                        dims_in(dot.dims.contracting, split));
-  const Tiling given = lhs_whole ? *match_dims(tiling, maps.rhs_to_output, maps.output_to_rhs)
-                                 : *match_dims(tiling, maps.lhs_to_output, maps.output_to_lhs);
-  return is_finer_or_equal(target.shape, target.tiling, given) ? given : target.tiling;
+  const std::optional<Tiling> given =
+      lhs_whole ? match_dims(tiling, maps.rhs_to_output, maps.output_to_rhs)
+                : match_dims(tiling, maps.lhs_to_output, maps.output_to_lhs);
+  return given && is_finer_or_equal(target.shape, target.tiling, *given) ? *given : target.tiling;
 }
 
 // Dimensions of the result that are split into as many tiles as there are groups.

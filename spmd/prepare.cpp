@@ -11,15 +11,22 @@ Module prepare(const Module& program) {
   if (program.find_function("main") == nullptr) {
     throw InputError({program.file, ""}, "no function @main");
   }
-  const Module imported = import_tiles(program);
-  Module canonical = imported;
-  for (Function& function : canonical.functions) {
-    function = sink_constants(canonicalize(imported, function));
+  Module result = program;
+  import_tiles(result);
+  for (Function& function : result.functions) {
+    function = canonicalize(result, function);
+    // A constant that a loop passed around stands in its body now.
+    if (narrow_loops(function)) function = canonicalize(result, function);
+    sink_constants(function);
   }
-  Module result = imported;
-  result.functions = {expand(inline_calls(canonical, *canonical.find_function("main")))};
-  order_from_results(result.functions.front());
-  open_loop_inputs(program, result.functions.front());
+  Function main = inline_calls(result, *result.find_function("main"));
+  narrow_loops(main);
+  main = expand(main);
+  order_from_results(main);
+  if (narrow_manual_computations(main)) order_from_results(main);
+  open_loop_inputs(result, main);
+  result.functions.clear();
+  result.functions.push_back(std::move(main));
   return result;
 }
 

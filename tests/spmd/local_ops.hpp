@@ -1,0 +1,55 @@
+// What partition() makes of a program written in place, as lines that tests can compare.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "spmd/partition.hpp"
+#include "stablehlo/module.hpp"
+
+namespace shardsim::test {
+
+// One function over a mesh; `arguments`, `ops` and `result` in StableHLO's syntax, with a sharding
+// for every value. The last op's result %r is returned.
+inline stablehlo::Module program(const std::string& mesh, const std::string& arguments,
+                                 const std::string& ops, const std::string& result) {
+  return stablehlo::parse_module(
+      "sdy.mesh @mesh = <[" + mesh + "]>\nfunc.func @main(" + arguments + ") -> (" + result +
+          ") {\n" + ops + "\n  return %r : " + result.substr(0, result.find(" {")) + "\n}\n",
+      "test.mlir");
+}
+
+inline std::string text_of_groups(const stablehlo::Attribute& groups) {
+  std::string text;
+  for (const stablehlo::Attribute& group : groups.items) {
+    text += "{";
+    for (const stablehlo::Attribute& device : group.items) {
+      text += (text.back() == '{' ? "" : " ") + std::to_string(device.integer);
+    }
+    text += "}";
+  }
+  return text;
+}
+
+// "all_gather 64x32 {0 1}{2 3}", "dot_general 8x32", ... in order: collectives, dots and
+// convolutions with their local results.
+inline std::vector<std::string> local_ops(const stablehlo::Module& whole) {
+  const stablehlo::Module local = spmd::partition(whole, {.like_xla = true});
+  const stablehlo::Function& function = local.functions.front();
+  std::vector<std::string> lines;
+  for (const stablehlo::Op& op : function.ops) {
+    const std::string name = op.name.substr(op.name.find('.') + 1);
+    const stablehlo::Attribute* groups = stablehlo::find(op.attributes, "replica_groups");
+    if (groups == nullptr) groups = stablehlo::find(op.attributes, "source_target_pairs");
+    if (groups == nullptr && name != "dot_general" && name != "convolution") continue;
+    std::string line = name + " ";
+    for (const std::int64_t size : function.type_of(op.results.front()).dims) {
+      line += (line.back() == ' ' ? "" : "x") + std::to_string(size);
+    }
+    if (groups != nullptr) line += " " + text_of_groups(*groups);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace shardsim::test

@@ -1,0 +1,86 @@
+// Which collectives a convolution needs, derived from which rows its windows reach.
+#include <catch2/catch.hpp>
+
+#include "local_ops.hpp"
+
+namespace {
+using shardsim::test::local_ops;
+using shardsim::test::program;
+using Lines = std::vector<std::string>;
+
+std::string sharding(const std::string& dims) { return "#sdy.sharding<@mesh, [" + dims + "]>"; }
+
+// An image 4x32x16 of `features` channels (b, row, column, f), kernel of rows x 1.
+struct Example {
+  int rows = 3;
+  int stride = 1;
+  std::string padding = "[1, 1]";
+  int out_rows = 32;
+  int features = 8;
+  int groups = 1;
+};
+
+Lines convolve(const Example& e, const std::string& image, const std::string& kernel,
+               const std::string& result) {
+  const auto number = [](int value) { return std::to_string(value); };
+  const std::string x = "tensor<4x32x16x" + number(e.features) + "xf32>";
+  const std::string k =
+      "tensor<" + number(e.rows) + "x1x" + number(e.features / e.groups) + "x8xf32>";
+  const std::string y = "tensor<4x" + number(e.out_rows) + "x16x8xf32>";
+  return local_ops(
+      program("\"x\"=4",
+              "%arg0: " + x + " {sdy.sharding = " + sharding(image) + "}, %arg1: " + k +
+                  " {sdy.sharding = " + sharding(kernel) + "}",
+              "  %r = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->"
+              "[b, 0, 1, f], window = {stride = [" +
+                  number(e.stride) + ", 1], pad = [" + e.padding +
+                  ", [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} "
+                  "{batch_group_count = 1 : i64, feature_group_count = " +
+                  number(e.groups) + " : i64, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [" +
+                  result + "]>]>} : (" + x + ", " + k + ") -> " + y,
+              y + " {sdy.sharding = " + sharding(result) + "}"));
+}
+
+const std::string whole = "{}, {}, {}, {}";
+const std::string by_batch = R"({"x"}, {}, {}, {})";
+const std::string by_row = R"({}, {"x"}, {}, {})";
+const std::string by_feature = R"({}, {}, {}, {"x"})";
+
+}  // namespace
+
+TEST_CASE("a convolution over batch or output features needs no communication") {
+  CHECK(convolve({}, by_batch, whole, by_batch) == Lines{"convolution 1x32x16x8"});
+  CHECK(convolve({}, whole, by_feature, by_feature) == Lines{"convolution 4x32x16x2"});
+}
+
+TEST_CASE("split input features leave partial sums") {
+  CHECK(convolve({}, by_feature, R"({}, {}, {"x"}, {})", whole) ==
+        Lines{"convolution 4x32x16x8", "all_reduce 4x32x16x8 {0 1 2 3}"});
+}
+
+TEST_CASE("a kernel of stored parts is gathered") {
+  CHECK(convolve({}, by_batch, R"({}, {}, {}, {"x"})", by_batch) ==
+        Lines{"all_gather 3x1x8x8 {0 1 2 3}", "convolution 1x32x16x8"});
+}
+
+TEST_CASE("windows reach into the rows of neighbours") {
+  // 8 rows a device. 3 rows, stride 1, padding 1: one row from above, one from below.
+  CHECK(convolve({}, by_row, whole, by_row) == Lines{"collective_permute 4x1x16x8 {0 1}{1 2}{2 3}",
+                                                     "collective_permute 4x1x16x8 {1 0}{2 1}{3 2}",
+                                                     "convolution 4x8x16x8"});
+  // 5 rows, padding 2: two from both sides.
+  CHECK(convolve({.rows = 5, .padding = "[2, 2]"}, by_row, whole, by_row) ==
+        Lines{"collective_permute 4x2x16x8 {0 1}{1 2}{2 3}",
+              "collective_permute 4x2x16x8 {1 0}{2 1}{3 2}", "convolution 4x8x16x8"});
+  // Windows that do not overlap, 2 rows every 2 rows: everything is there.
+  CHECK(convolve({.rows = 2, .stride = 2, .padding = "[0, 0]", .out_rows = 16}, by_row, whole,
+                 by_row) == Lines{"convolution 4x4x16x8"});
+}
+
+TEST_CASE("feature groups are a batch") {
+  // Depthwise: 8 groups, 2 on each device, the kernel split alike.
+  CHECK(convolve({.groups = 8}, by_feature, by_feature, by_feature) ==
+        Lines{"convolution 4x32x16x2"});
+  // The kernel is whole: every device cuts out its own part.
+  CHECK(convolve({.groups = 8}, by_feature, whole, by_feature) == Lines{"convolution 4x32x16x2"});
+}
