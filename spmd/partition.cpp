@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "spmd/align_pieces.hpp"
 #include "spmd/axis_tiling.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/shift_patterns.hpp"
@@ -526,6 +527,7 @@ Module ProgramPartitioner::run() {
 
 stablehlo::Module partition(const stablehlo::Module& program, const PartitionOptions& options) {
   Module merged = program;
+  align_pieces(merged);
   merge_shifts(merged);
   return ProgramPartitioner(merged, options).run();
 }
