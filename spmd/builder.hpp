@@ -6,7 +6,7 @@
 //
 // Nothing is merged here: an op that is asked for twice is there twice, until clean_up(). Ops that
 // only say where a device's tile begins are of the dialect "spmd" and cost nothing:
-//   spmd.offset {tiling, dim, ...}   a scalar that differs by device
+//   spmd.offset {by_device = [0, 0, 4, 4]}   a scalar that differs by device of the program
 #pragma once
 
 #include <cstdint>

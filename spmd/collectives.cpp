@@ -33,21 +33,19 @@ AttributeList with_reason(const Builder& builder, AttributeList attributes) {
 
 std::vector<ValueId> offsets_where(Context& context, const Shape& shape, const Tiling& tiling,
                                    const Dims* dims) {
-  Builder& builder = context.builder();
   const TensorType scalar{true, {}, "i32", DType::i32, ""};
   const Shape shard = shard_shape(shape, tiling);
   std::vector<ValueId> offsets;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto dim = static_cast<std::int64_t>(i);
     if (tiling.tiles(dim) == 1 || (dims != nullptr && !holds(*dims, dim))) {
-      offsets.push_back(builder.constant("0", scalar));
+      offsets.push_back(context.builder().constant("0", scalar));
       continue;
     }
     std::vector<std::int64_t> by_device(at(context.devices()));
     tiling.each(
         [&](const Dims& index, int device) { by_device[at(device)] = index[i] * shard[i]; });
-    offsets.push_back(
-        builder.add("spmd.offset", {}, scalar, {{"by_device", integers_attribute(by_device)}}));
+    offsets.push_back(scalar_by_device(context, by_device, scalar));
   }
   return offsets;
 }
@@ -176,6 +174,23 @@ ValueId all_reduce_along(Context& context, ValueId operand, const Tiling& tiling
     operand = all_reduce(context, operand, groups_along(tiling, {dims[i]}), reduction);
   }
   return operand;
+}
+
+double element_bytes(const TensorType& type) {
+  return static_cast<double>(bits_of(type.dtype.value_or(DType::f32))) / 8;
+}
+
+ValueId scalar_by_device(Context& context, const std::vector<std::int64_t>& values,
+                         const TensorType& scalar) {
+  DeviceGroups local(1);
+  for (int device = 0; device < context.devices(); ++device) local.front().push_back(device);
+  const DeviceGroups groups = context.to_program(local);
+  std::vector<std::int64_t> by_device(groups.size() * values.size());
+  for (const std::vector<int>& group : groups) {
+    for (std::size_t i = 0; i < group.size(); ++i) by_device[at(group[i])] = values[i];
+  }
+  return context.builder().add("spmd.offset", {}, scalar,
+                               {{"by_device", integers_attribute(by_device)}});
 }
 
 std::vector<ValueId> tile_offsets(Context& context, const Shape& shape, const Tiling& tiling) {

@@ -212,8 +212,7 @@ ValueId scalar_by_tile(Context& context, const Tiling& tiling, std::int64_t dim,
   tiling.each([&](const Dims& index, int device) {
     by_device[at(device)] = values[at(index[at(dim)])];
   });
-  return builder.add("spmd.offset", {}, scalar_i32,
-                     {{"by_device", integers_attribute(by_device)}});
+  return scalar_by_device(context, by_device, scalar_i32);
 }
 
 std::optional<ValueId> exchange_halo(Context& context, ValueId shard, const Halo& halo) {

@@ -102,13 +102,17 @@ Sharded within(const Sharded& value, const GroupedTiling& grouped) {
           &value.context->grouped(grouped.groups)};
 }
 
+std::int64_t bytes_of(std::int64_t elements, const TensorType& type) {
+  return static_cast<std::int64_t>(static_cast<double>(elements) * element_bytes(type));
+}
+
 std::int64_t local_bytes(const Sharded& value) {
   const TensorType& type = value.context->builder().type(value.value);
-  return type.elements() * element_bytes(type);
+  return bytes_of(type.elements(), type);
 }
 
 std::int64_t whole_bytes(const Sharded& value) {
-  return product(value.shape) * element_bytes(value.context->builder().type(value.value));
+  return bytes_of(product(value.shape), value.context->builder().type(value.value));
 }
 
 ValueId sum_along(Context& context, ValueId value, const Tiling& tiling, const Dims& dims) {

@@ -82,6 +82,7 @@ struct Dot {
 // A value within groups: what remains of its shape and tiling there.
 [[nodiscard]] Shape shape_within(const GroupedTiling& grouped, const Shape& shape);
 [[nodiscard]] Sharded within(const Sharded& value, const GroupedTiling& grouped);
+[[nodiscard]] std::int64_t bytes_of(std::int64_t elements, const TensorType& type);
 // Bytes of a device's part, and of the whole.
 [[nodiscard]] std::int64_t local_bytes(const Sharded& value);
 [[nodiscard]] std::int64_t whole_bytes(const Sharded& value);

@@ -139,7 +139,7 @@ struct FreeGroups {
   }
 
   [[nodiscard]] std::int64_t result_bytes() const {
-    return product(shard_shape(target.shape, target.tiling)) * element_bytes(dot.type);
+    return bytes_of(product(shard_shape(target.shape, target.tiling)), dot.type);
   }
 
   // The groups of the result in the tiling of the other operand.

@@ -220,8 +220,7 @@ Sharded only_on_first(const ScatterTask& task, const Sharded& operand, const Red
     }
   });
   const TensorType scalar{true, {}, "i32", DType::i32, ""};
-  const ValueId number =
-      builder.add("spmd.offset", {}, scalar, {{"by_device", integers_attribute(place)}});
+  const ValueId number = scalar_by_device(*task.indices.context, place, scalar);
   const ValueId is_other = builder.compare("NE", number, builder.constant("0", scalar));
   const Shape shape = builder.shape(operand.value);
   TensorType element = builder.type(operand.value);

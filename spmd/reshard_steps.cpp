@@ -10,10 +10,6 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
-double element_bytes(const TensorType& type) {
-  return static_cast<double>(bits_of(type.dtype.value_or(DType::f32))) / 8;
-}
-
 Shape padded_shape(const Shape& shape, const Tiling& tiling) {
   Shape result = shape;
   for (std::size_t i = 0; i < tiling.tiles().size(); ++i) {
@@ -100,8 +96,7 @@ ValueId replicate_partial(const Sharded& from, const Dims& dims) {
     const TensorType scalar{true, {}, "i1", DType::boolean, ""};
     std::vector<std::int64_t> owners(at(context.devices()), 0);
     for (const std::vector<int>& group : groups) owners[at(group.front())] = 1;
-    const ValueId owns =
-        builder.add("spmd.offset", {}, scalar, {{"by_device", integers_attribute(owners)}});
+    const ValueId owns = scalar_by_device(context, owners, scalar);
     const ValueId zeros = builder.broadcast_scalar(builder.zero(builder.type(value)), shard);
     value = builder.select(builder.broadcast_scalar(owns, shard), value, zeros);
     value = all_reduce(context, value, groups, "add");

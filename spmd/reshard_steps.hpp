@@ -11,7 +11,6 @@ namespace shardsim::spmd {
 
 using DimPairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-[[nodiscard]] double element_bytes(const TensorType& type);
 // Sizes rounded up to multiples of the tiles.
 [[nodiscard]] Shape padded_shape(const Shape& shape, const Tiling& tiling);
 // With zeros at the end of dimensions, and without what is beyond `to`.

@@ -98,6 +98,13 @@ class Context {
 [[nodiscard]] ValueId all_reduce_along(Context& context, ValueId operand, const Tiling& tiling,
                                        const Dims& dims, std::string_view reduction);
 
+// Types that shardsim does not know count as four bytes.
+[[nodiscard]] double element_bytes(const TensorType& type);
+
+// A scalar that differs by device: `values` has one for each device of the context, the same in every
+// group.
+[[nodiscard]] ValueId scalar_by_device(Context& context, const std::vector<std::int64_t>& values,
+                                       const TensorType& scalar);
 // Where this device's tile begins in each dimension; a constant 0 where there is one tile. `dims`:
 // only these, 0 elsewhere.
 [[nodiscard]] std::vector<ValueId> tile_offsets(Context& context, const Shape& shape,

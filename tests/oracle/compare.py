@@ -70,17 +70,26 @@ class Collectives:
 
 
 class Result:
-    def __init__(self, outcome, reason="", xla=None, ours=None, stablehlo="", partitioned=""):
+    """`xla`, `ours`: the two sides; `default`: what shardsim makes without --like xla, or None."""
+
+    def __init__(self, outcome, reason="", xla=None, ours=None, default=None, stablehlo="",
+                 partitioned=""):
         self.outcome = outcome
         self.reason = reason
         self.xla = xla
         self.ours = ours
+        self.default = default
         self.stablehlo = stablehlo
         self.partitioned = partitioned
 
+    def saves(self):
+        """Bytes that a device sends less than XLA's by default; below 0: more."""
+        return 0 if self.default is None else self.xla.wire - self.default.wire
+
     def report(self):
         lines = [self.outcome] + ([self.reason] if self.reason else [])
-        for name, side in (("XLA", self.xla), ("shardsim", self.ours)):
+        for name, side in (("XLA", self.xla), ("shardsim --like xla", self.ours),
+                           ("shardsim", self.default if self.saves() else None)):
             if side is not None:
                 lines += [f"{name}, {side.wire:.0f} bytes sent:"]
                 lines += ["  " + line for line in side.lines()]
@@ -143,13 +152,16 @@ class Comparison:
         independent = recount(answer["partitioned"])
         if independent is not None and independent != count_of(xla):
             return Result("failed", f"miscounted: {independent} in XLA's text", xla=xla, **texts)
-        ours, error = self.plan("stablehlo", answer["stablehlo"])
+        ours, error = self.plan("stablehlo", answer["stablehlo"], "--like", "xla")
         if ours is None:
             return Result("failed", error, xla=xla, **texts)
+        default, error = self.plan("stablehlo", answer["stablehlo"])
+        if default is None:
+            return Result("failed", "without --like xla: " + error, xla=xla, ours=ours, **texts)
         if ours.counts == xla.counts:
             outcome = "identical"
         elif ours.bytes == xla.bytes:
             outcome = "same bytes"
         else:
             outcome = "cheaper" if ours.wire < xla.wire else "different"
-        return Result(outcome, xla=xla, ours=ours, **texts)
+        return Result(outcome, xla=xla, ours=ours, default=default, **texts)

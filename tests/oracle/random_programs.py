@@ -25,6 +25,15 @@ FAMILIES = [*generate.FAMILIES, "einsum gradient", "reduce gradient", "shape gra
             "index gradient", "loop gradient", "mixed gradient"]
 
 
+def fault_of(result):
+    """What a reduction keeps."""
+    if result.outcome == "failed":
+        return "fails"
+    if result.outcome in ("same bytes", "cheaper", "different"):
+        return "differs from XLA"
+    return "sends more than XLA without --like xla" if result.saves() < 0 else None
+
+
 class Run:
     """Programs are dealt to threads; each has its own XLA process."""
 
@@ -32,6 +41,7 @@ class Run:
         self.options = options
         self.tallies = collections.defaultdict(collections.Counter)
         self.reasons = collections.Counter()
+        self.saved = collections.Counter()
         self.todo = queue.Queue()
         self.lock = threading.Lock()
 
@@ -58,22 +68,24 @@ class Run:
             result = comparison(program)
             with self.lock:
                 self.tallies[family][result.outcome] += 1
+                self.saved["fewer" if result.saves() > 0 else "more"] += result.saves() != 0
                 if result.reason:
                     self.reasons[result.outcome, result.reason.splitlines()[0]] += 1
             if self.options.only:
                 print(programs.summary(program), result.report(), sep="\n")
-            if self.options.reduce and result.outcome not in ("identical", "refused by XLA"):
+            if self.options.reduce:
                 self.write(f"{family} {number}".replace(" ", "_"), program, result, comparison)
         comparison.close()
 
     def write(self, name, program, result, comparison):
-        outcome = result.outcome
+        fault = fault_of(result)
+        if fault is None:
+            return
 
         def disagrees(candidate):
             nonlocal result
             found = comparison(candidate)
-            same = (found.outcome == "failed") == (outcome == "failed")
-            if not same or found.outcome in ("identical", "refused by XLA"):
+            if fault_of(found) != fault:
                 return False
             result = found
             return True
@@ -81,7 +93,7 @@ class Run:
         program = reduce.reduce(program, disagrees)
         path = os.path.join(self.options.reduce, name)
         with open(path + ".txt", "w", encoding="utf-8") as file:
-            file.write(f"{programs.summary(program)}\n\n{result.report()}\n")
+            file.write(f"{programs.summary(program)}\n\n{fault}\n{result.report()}\n")
         for suffix, text in ((".mlir", result.stablehlo), (".hlo", result.partitioned)):
             with open(path + suffix, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -100,6 +112,8 @@ class Run:
         compared = sum(total.values()) - total["refused by XLA"]
         share = total["identical"] / compared if compared else 0.0
         lines.append(f"identical: {total['identical']} of {compared}, {100 * share:.1f} %")
+        lines.append(f"without --like xla: {self.saved['fewer']} send fewer bytes than XLA's, "
+                     f"{self.saved['more']} more")
         return "\n".join(lines), share
 
 
