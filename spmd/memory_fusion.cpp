@@ -1,8 +1,8 @@
 #include "spmd/memory_fusion.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -16,87 +16,148 @@ using namespace stablehlo;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-template <std::size_t N>
-bool any_of(std::string_view name, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+using Names = std::set<std::string_view>;
+
+const Names& views() {
+  static const Names names{"stablehlo.reshape", "stablehlo.transpose", "stablehlo.bitcast_convert",
+                           "mhlo.copy", "sdy.sharding_constraint"};
+  return names;
 }
 
-constexpr std::array<std::string_view, 7> views{
-    "stablehlo.reshape",          "stablehlo.transpose",       "mhlo.copy",
-    "sdy.sharding_constraint",    "stablehlo.bitcast_convert", "stablehlo.after_all",
-    "stablehlo.get_tuple_element"};
-constexpr std::array<std::string_view, 2> updates{"stablehlo.dynamic_update_slice",
-                                                  "stablehlo.scatter"};
-constexpr std::array<std::string_view, 24> kernels{"stablehlo.dot_general",
-                                                   "stablehlo.dot",
-                                                   "stablehlo.convolution",
-                                                   "stablehlo.reduce",
-                                                   "stablehlo.gather",
-                                                   "stablehlo.reduce_window",
-                                                   "stablehlo.sort",
-                                                   "stablehlo.all_gather",
-                                                   "stablehlo.all_reduce",
-                                                   "stablehlo.reduce_scatter",
-                                                   "stablehlo.all_to_all",
-                                                   "stablehlo.collective_permute",
-                                                   "stablehlo.collective_broadcast",
-                                                   "stablehlo.custom_call",
-                                                   "stablehlo.fft",
-                                                   "stablehlo.triangular_solve",
-                                                   "stablehlo.cholesky",
-                                                   "stablehlo.select_and_scatter",
-                                                   "stablehlo.rng_bit_generator",
-                                                   "stablehlo.rng",
-                                                   "stablehlo.infeed",
-                                                   "stablehlo.outfeed",
-                                                   "chlo.top_k",
-                                                   "stablehlo.composite"};
-constexpr std::array<std::string_view, 13> dear{"stablehlo.exponential",
-                                                "stablehlo.divide",
-                                                "stablehlo.log",
-                                                "stablehlo.power",
-                                                "stablehlo.tanh",
-                                                "stablehlo.sqrt",
-                                                "stablehlo.rsqrt",
-                                                "stablehlo.logistic",
-                                                "stablehlo.sine",
-                                                "stablehlo.cosine",
-                                                "stablehlo.log_plus_one",
-                                                "stablehlo.exponential_minus_one",
-                                                "chlo.erf"};
-constexpr std::array<std::string_view, 6> read_through{
-    "stablehlo.convert",          "stablehlo.slice",    "stablehlo.dynamic_slice",
-    "stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota"};
+// All others that have one result are fusible.
+const Names& kernels() {
+  static const Names names{"stablehlo.dot_general",
+                           "stablehlo.dot",
+                           "stablehlo.convolution",
+                           "stablehlo.reduce",
+                           "stablehlo.gather",
+                           "stablehlo.reduce_window",
+                           "stablehlo.sort",
+                           "stablehlo.all_gather",
+                           "stablehlo.all_reduce",
+                           "stablehlo.reduce_scatter",
+                           "stablehlo.all_to_all",
+                           "stablehlo.collective_permute",
+                           "stablehlo.custom_call",
+                           "stablehlo.collective_broadcast",
+                           "stablehlo.fft",
+                           "stablehlo.triangular_solve",
+                           "stablehlo.cholesky",
+                           "stablehlo.select_and_scatter",
+                           "stablehlo.rng_bit_generator",
+                           "stablehlo.rng",
+                           "stablehlo.infeed",
+                           "stablehlo.outfeed",
+                           "stablehlo.composite"};
+  return names;
+}
+
+const Names& dear() {
+  static const Names names{"stablehlo.exponential",
+                           "stablehlo.exponential_minus_one",
+                           "stablehlo.log",
+                           "stablehlo.log_plus_one",
+                           "stablehlo.divide",
+                           "stablehlo.power",
+                           "stablehlo.tanh",
+                           "stablehlo.logistic",
+                           "stablehlo.sqrt",
+                           "stablehlo.rsqrt",
+                           "stablehlo.sine",
+                           "stablehlo.cosine",
+                           "chlo.erf"};
+  return names;
+}
+
+// What a GPU's dot does to its operands while it reads them.
+const Names& read_through() {
+  static const Names names{"stablehlo.convert", "stablehlo.slice", "stablehlo.dynamic_slice",
+                           "stablehlo.broadcast_in_dim"};
+  return names;
+}
 
 OpKind kind_of(const Op& op) {
   const std::string_view name = op.name;
   if (name == "stablehlo.return" || name == "func.return" || name == "return") {
-    return OpKind::nothing;
+    return OpKind::terminator;
   }
   if (name == "stablehlo.while") return OpKind::loop;
   if (name == "stablehlo.case" || name == "stablehlo.if") return OpKind::branch;
   if (name == "stablehlo.optimization_barrier") return OpKind::barrier;
-  if (any_of(name, views)) return OpKind::view;
-  if (any_of(name, updates)) return OpKind::update;
-  if (any_of(name, kernels) || op.results.size() != 1) return OpKind::kernel;
+  if (name == "stablehlo.dynamic_update_slice" || name == "stablehlo.scatter") {
+    return OpKind::update;
+  }
+  if (views().count(name) > 0) return OpKind::view;
+  if (kernels().count(name) > 0 || op.results.size() != 1) return OpKind::kernel;
   return OpKind::fusible;
 }
 
-bool is_dot(const Op& op) {
-  return op.name == "stablehlo.dot_general" || op.name == "stablehlo.dot" ||
-         op.name == "stablehlo.convolution";
-}
+std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
-using Readers = std::set<OpId>;
+// What follows from the ops above a value.
+struct Origins {
+  Origins(const Function& main, MemoryTarget target, const Fusion& fusion)
+      : from_constants(main.values.size()),
+        dear_elements(main.values.size()),
+        source_bytes(main.values.size()) {
+    region(main, target, fusion, 0);
+  }
 
-// Walks the program backwards: users before what they use.
-class Walk {
+  std::vector<bool> from_constants;  // computed of nothing else, fused
+  std::vector<bool> dear_elements;   // a dear function of every element, fused
+  std::vector<Bytes> source_bytes;   // the largest buffer that it is computed from; itself if it is
+                                     // made by a kernel
+ private:
+  void region(const Function& main, MemoryTarget target, const Fusion& fusion, RegionId id) {
+    for (const ValueId argument : main.regions[index(id)].arguments) {
+      source_bytes[index(argument)] = allocated_bytes(main.type_of(argument), target);
+    }
+    for (const OpId op_id : main.regions[index(id)].ops) {
+      const Op& op = main.op(op_id);
+      const OpKind kind = fusion.kind[index(op_id)];
+      if (kind == OpKind::loop || kind == OpKind::branch) {
+        for (const RegionId inner : op.regions) region(main, target, fusion, inner);
+      }
+      if (kind == OpKind::fusible || kind == OpKind::view || kind == OpKind::barrier) {
+        fused(main, op, kind);
+      } else {
+        for (const ValueId result : op.results) {
+          source_bytes[index(result)] = allocated_bytes(main.type_of(result), target);
+        }
+      }
+    }
+  }
+
+  void fused(const Function& main, const Op& op, OpKind kind) {
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      const std::size_t result = index(op.results[i]);
+      const std::int64_t elements = main.type_of(op.results[i]).elements();
+      from_constants[result] = kind != OpKind::barrier;
+      dear_elements[result] = dear().count(op.name) > 0;
+      for (std::size_t o = 0; o < op.operands.size(); ++o) {
+        if (kind == OpKind::barrier && o != i) continue;
+        const std::size_t operand = index(op.operands[o]);
+        if (!from_constants[operand]) from_constants[result] = false;
+        if (dear_elements[operand] && main.type_of(op.operands[o]).elements() == elements) {
+          dear_elements[result] = true;
+        }
+        source_bytes[result] = std::max(source_bytes[result], source_bytes[operand]);
+      }
+    }
+  }
+};
+
+// Walks the program backwards: readers before what they read.
+class Decision {
  public:
-  Walk(const Module& module, const Function& main, MemoryTarget target, Fusion& out)
-      : module_(module), main_(main),
+  Decision(const Module& module, const Function& main, MemoryTarget target, Fusion& fusion)
+      : module_(module),
+        main_(main),
         target_(target),
-        out_(out),
-        needs_(main.values.size()),
+        fusion_(fusion),
+        origins_(main, target, fusion),
+        is_read_(main.values.size()),
+        needs_memory_(main.values.size()),
         readers_(main.values.size()) {}
 
   void region(RegionId id) {
@@ -105,83 +166,86 @@ class Walk {
   }
 
  private:
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+  using Readers = std::set<OpId>;  // kernels
 
-  void need(ValueId value) { needs_[index(value)] = true; }
-  void read(ValueId value, OpId reader) {
-    used_.insert(value);
+  void read(ValueId value, OpId reader, bool needs_memory) {
+    is_read_[index(value)] = true;
     readers_[index(value)].insert(reader);
+    if (needs_memory) needs_memory_[index(value)] = true;
   }
 
   void visit(OpId id) {
     const Op& op = main_.op(id);
-    const OpKind kind = out_.kind[index(id)];
-    const bool is_live = kind == OpKind::nothing || op.results.empty() ||
-                         std::any_of(op.results.begin(), op.results.end(),
-                                     [&](ValueId v) { return used_.count(v) > 0; });
-    out_.is_live[index(id)] = is_live;
+    const OpKind kind = fusion_.kind[index(id)];
+    const bool is_live =
+        op.results.empty() || std::any_of(op.results.begin(), op.results.end(),
+                                          [&](ValueId value) { return is_read_[index(value)]; });
+    fusion_.is_live[index(id)] = is_live;
     if (!is_live) return;
-    switch (kind) {
-      case OpKind::nothing:
-        for (const ValueId operand : op.operands) {
-          need(operand);
-          read(operand, id);
-        }
-        return;
-      case OpKind::barrier:
-      case OpKind::view:
-        for (std::size_t i = 0; i < op.operands.size(); ++i) {
-          const ValueId operand = op.operands[i];
-          used_.insert(operand);
-          const ValueId result = op.results[std::min(i, op.results.size() - 1)];
-          if (needs_[index(result)]) need(operand);
-          readers_[index(operand)].insert(readers_[index(result)].begin(),
-                                          readers_[index(result)].end());
-          through_view_.insert(operand);
-        }
-        return;
-      case OpKind::fusible:
-        fusible(id, op);
-        return;
-      case OpKind::loop:
-        loop(id, op);
-        return;
-      case OpKind::branch:
-        for (const RegionId inner : op.regions) region(inner);
-        for (const ValueId operand : op.operands) read(operand, id);
-        mark(op);
-        return;
-      case OpKind::update:
-        for (const ValueId operand : op.operands) read(operand, id);
-        if (!is_cheap(op.operands.front())) need(op.operands.front());
-        mark(op);
-        return;
-      case OpKind::kernel:
-        kernel(id, op);
-        return;
+    if (kind == OpKind::view || kind == OpKind::barrier) return hand_on(op);
+    if (kind == OpKind::fusible) return fusible(id, op);
+    for (const ValueId result : op.results) fusion_.is_buffer[index(result)] = true;
+    if (kind == OpKind::loop || kind == OpKind::branch) {
+      for (auto inner = op.regions.rbegin(); inner != op.regions.rend(); ++inner) region(*inner);
+    }
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      read(op.operands[i], id, needs_memory(op, kind, i));
     }
   }
 
-  void mark(const Op& op) {
-    for (const ValueId result : op.results) out_.is_buffer[index(result)] = true;
+  // Whether a kernel needs its operand `i` in memory.
+  bool needs_memory(const Op& op, OpKind kind, std::size_t i) const {
+    const ValueId operand = op.operands[i];
+    const bool is_constant = origins_.from_constants[index(operand)];
+    switch (kind) {
+      case OpKind::branch:
+        return false;
+      case OpKind::update:
+        return i == 0 && !is_constant;
+      case OpKind::loop:
+        // What is computed from constants is written as state, or, where no round changes it,
+        // computed inside by a TPU.
+        return !is_constant || (target_ == MemoryTarget::gpu && fusion_.is_invariant(main_, op, i));
+      default:
+        break;
+    }
+    if (op.name == "stablehlo.reduce" || op.name == "stablehlo.reduce_window" ||
+        op.name == "stablehlo.gather") {
+      return false;
+    }
+    if (is_dot(op)) return target_ == MemoryTarget::gpu && !reads_through(operand);
+    return true;
+  }
+
+  bool reads_through(ValueId value) const {
+    const Op* op = main_.definition(value);
+    while (op != nullptr && (read_through().count(op->name) > 0 || views().count(op->name) > 0)) {
+      op = main_.definition(op->operands.front());
+    }
+    return op == nullptr || kind_of(*op) != OpKind::fusible;
+  }
+
+  void hand_on(const Op& op) {
+    for (std::size_t i = 0; i < op.operands.size() && i < op.results.size(); ++i) {
+      const auto operand = index(op.operands[i]);
+      const auto result = index(op.results[i]);
+      is_read_[operand] = true;
+      if (needs_memory_[result]) needs_memory_[operand] = true;
+      readers_[operand].insert(readers_[result].begin(), readers_[result].end());
+    }
   }
 
   void fusible(OpId id, const Op& op) {
     const ValueId result = op.results.front();
     const Readers& readers = readers_[index(result)];
-    bool buffer = needs_[index(result)];
-    if (target_ == MemoryTarget::gpu && readers.size() > 1 && any_of(op.name, dear) &&
-        allocated_bytes(main_.type_of(result), target_) <= source_bytes(result)) {
-      buffer = true;
-    }
-    if (target_ == MemoryTarget::tpu && is_rounded_for_dots(op, readers)) {
-      buffer = true;
-      out_.is_rounded[index(result)] = true;
-    }
-    out_.is_buffer[index(result)] = buffer;
+    const bool in_two_orders = target_ == MemoryTarget::tpu && is_rounded_for_dots(op, readers);
+    const bool is_buffer =
+        needs_memory_[index(result)] || in_two_orders || is_kept_for_readers(op, readers);
+    fusion_.in_two_orders[index(result)] = in_two_orders;
+    fusion_.is_buffer[index(result)] = is_buffer;
     for (const ValueId operand : op.operands) {
-      used_.insert(operand);
-      if (buffer) {
+      is_read_[index(operand)] = true;
+      if (is_buffer) {
         readers_[index(operand)].insert(id);
       } else {
         readers_[index(operand)].insert(readers.begin(), readers.end());
@@ -189,182 +253,114 @@ class Walk {
     }
   }
 
-  // Logits' cotangents: a dear function of every element, rounded, read by several dots.
+  bool is_kept_for_readers(const Op& op, const Readers& readers) const {
+    if (target_ != MemoryTarget::gpu || readers.size() < 2 || dear().count(op.name) == 0) {
+      return false;
+    }
+    const ValueId result = op.results.front();
+    return allocated_bytes(main_.type_of(result), target_) <= origins_.source_bytes[index(result)];
+  }
+
   bool is_rounded_for_dots(const Op& op, const Readers& readers) const {
     if (op.name != "stablehlo.convert") return false;
-    const TensorType& to = main_.type_of(op.results.front());
-    const TensorType& from = main_.type_of(op.operands.front());
-    if (!to.dtype || !from.dtype || bits_of(*to.dtype) >= bits_of(*from.dtype)) return false;
-    const auto dots = std::count_if(readers.begin(), readers.end(),
-                                    [&](OpId reader) {
-                                      return is_dot(main_.op(reader)) && !is_batched(main_.op(reader));
-                                    });
-    return dots >= 2 && is_dear(op.operands.front(), from.elements());
-  }
-
-  bool is_batched(const Op& op) const {
-    return op.name == "stablehlo.dot_general" &&
-           !dot_dimensions(OpView(module_, main_, op)).lhs_batching.empty();
-  }
-
-  bool is_dear(ValueId value, std::int64_t elements) const {
-    const Op* op = main_.definition(value);
-    if (op == nullptr || main_.type_of(value).elements() != elements) return false;
-    const OpKind kind = kind_of(*op);
-    if (kind != OpKind::fusible && kind != OpKind::view) return false;
-    if (any_of(op->name, dear)) return true;
-    return std::any_of(op->operands.begin(), op->operands.end(),
-                       [&](ValueId operand) { return is_dear(operand, elements); });
-  }
-
-  // The largest of the buffers that a chain of fusible ops is computed from, at least.
-  Bytes source_bytes(ValueId value) {
-    if (const auto known = source_bytes_.find(value); known != source_bytes_.end()) {
-      return known->second;
+    if (!is_narrower(main_.type_of(op.results.front()), main_.type_of(op.operands.front()))) {
+      return false;
     }
-    const Op* op = main_.definition(value);
-    const OpKind kind = op == nullptr ? OpKind::kernel : kind_of(*op);
-    Bytes most;
-    if (kind == OpKind::fusible || kind == OpKind::view || kind == OpKind::barrier) {
-      for (const ValueId operand : op->operands) most = std::max(most, source_bytes(operand));
-      // A broadcast does not grow, a slice does not shrink what it reads.
-    } else {
-      most = allocated_bytes(main_.type_of(value), target_);
-    }
-    source_bytes_.emplace(value, most);
-    return most;
-  }
-
-  void kernel(OpId id, const Op& op) {
-    mark(op);
-    const bool fuses = op.name == "stablehlo.reduce" || op.name == "stablehlo.gather" ||
-                       op.name == "stablehlo.reduce_window" ||
-                       (is_dot(op) && target_ == MemoryTarget::tpu);
-    for (const ValueId operand : op.operands) {
-      read(operand, id);
-      if (fuses) continue;
-      if (is_dot(op) && is_read_through(operand)) continue;
-      need(operand);
-    }
-  }
-
-  // A GPU's dot reads through casts, slices and broadcasts of memory.
-  bool is_read_through(ValueId value) const {
-    const Op* made_by = main_.definition(value);
-    while (made_by != nullptr && !made_by->operands.empty() &&
-           (any_of(made_by->name, read_through) || any_of(made_by->name, views))) {
-      made_by = main_.definition(made_by->operands.front());
-    }
-    return made_by == nullptr || kind_of(*made_by) != OpKind::fusible;
-  }
-
-  void loop(OpId id, const Op& op) {
-    mark(op);
-    const Region& body = main_.regions[index(op.regions.back())];
-    const Op& terminator = main_.op(body.ops.back());
-    region(op.regions.back());
-    region(op.regions.front());
-    (void)terminator;
-    for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      const ValueId operand = op.operands[i];
-      read(operand, id);
-      const bool invariant = Fusion::is_invariant(main_, op, i);
-      if (target_ == MemoryTarget::tpu && is_cheap(operand)) continue;
-      if (!invariant && is_cheap(operand)) continue;
-      need(operand);
-    }
-  }
-
-  // Computed from constants only.
-  bool is_cheap(ValueId value) const {
-    const Op* made_by = main_.definition(value);
-    if (made_by == nullptr) return false;
-    const OpKind kind = kind_of(*made_by);
-    if (kind != OpKind::fusible && kind != OpKind::view) return false;
-    return std::all_of(made_by->operands.begin(), made_by->operands.end(),
-                       [&](ValueId operand) { return is_cheap(operand); });
+    if (!origins_.dear_elements[index(op.operands.front())]) return false;
+    const auto is_plain_dot = [&](OpId reader) {
+      const Op& dot = main_.op(reader);
+      return dot.name == "stablehlo.dot_general" &&
+             dot_dimensions(OpView(module_, main_, dot)).lhs_batching.empty();
+    };
+    return std::count_if(readers.begin(), readers.end(), is_plain_dot) >= 2;
   }
 
   const Module& module_;
   const Function& main_;
   MemoryTarget target_;
-  Fusion& out_;
-  std::vector<bool> needs_;
-  std::vector<Readers> readers_;
-  std::set<ValueId> used_;
-  std::set<ValueId> through_view_;
-  std::map<ValueId, Bytes> source_bytes_;
+  Fusion& fusion_;
+  Origins origins_;
+  std::vector<bool> is_read_;       // by ValueId
+  std::vector<bool> needs_memory_;  // by ValueId
+  std::vector<Readers> readers_;    // by ValueId
 };
 
 }  // namespace
 
-bool Fusion::is_collective(const Op& op) { return op.name == "stablehlo.all_gather"; }
-
-bool Fusion::is_invariant(const Function& main, const Op& loop, std::size_t i) {
-  const Region& body = main.regions[static_cast<std::size_t>(loop.regions.back())];
-  ValueId value = main.op(body.ops.back()).operands[i];
-  while (true) {
-    if (value == body.arguments[i]) return true;
-    const Op* op = main.definition(value);
-    if (op == nullptr || (kind_of(*op) != OpKind::view && kind_of(*op) != OpKind::barrier))
-      return false;
-    value =
-        op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
-  }
+bool is_dot(const Op& op) {
+  return op.name == "stablehlo.dot_general" || op.name == "stablehlo.dot" ||
+         op.name == "stablehlo.convolution";
 }
 
-std::optional<ValueId> Fusion::sliced_stack(const Function& main, ValueId value) {
-  const Op* op = main.definition(value);
-  while (op != nullptr && (kind_of(*op) == OpKind::view || kind_of(*op) == OpKind::barrier) &&
-         !op->operands.empty()) {
-    value =
-        op->operands[static_cast<std::size_t>(main.values[static_cast<std::size_t>(value)].result)];
-    op = main.definition(value);
+bool is_narrower(const TensorType& to, const TensorType& from) {
+  return to.dtype && from.dtype && bits_of(*to.dtype) < bits_of(*from.dtype);
+}
+
+ValueId Fusion::viewed(const Function& main, ValueId value) const {
+  for (OpId id = main.values[index(value)].defined_by; id != no_op;
+       id = main.values[index(value)].defined_by) {
+    if (kind[index(id)] == OpKind::view) {
+      value = main.op(id).operands.front();
+    } else if (kind[index(id)] == OpKind::barrier) {
+      value = main.op(id).operands[index(main.values[index(value)].result)];
+    } else {
+      break;
+    }
   }
+  return value;
+}
+
+bool Fusion::is_invariant(const Function& main, const Op& loop, std::size_t i) const {
+  const Region& body = main.regions[index(loop.regions.back())];
+  return viewed(main, main.op(body.ops.back()).operands[i]) == body.arguments[i];
+}
+
+std::optional<ValueId> Fusion::sliced_stack(const Function& main, ValueId value) const {
+  const Op* op = main.definition(viewed(main, value));
   if (op == nullptr || op->name != "stablehlo.dynamic_slice") return std::nullopt;
   return op->operands.front();
 }
 
 Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target) {
   Fusion fusion;
-  fusion.kind.reserve(main.ops.size());
   for (const Op& op : main.ops) fusion.kind.push_back(kind_of(op));
-  fusion.is_live.assign(main.ops.size(), false);
-  fusion.is_buffer.assign(main.values.size(), false);
-  fusion.is_rounded.assign(main.values.size(), false);
-  for (std::size_t v = 0; v < main.values.size(); ++v) {
-    if (main.values[v].defined_by == no_op) fusion.is_buffer[v] = true;
-  }
-  Walk(module, main, target, fusion).region(0);
+  fusion.is_live.resize(main.ops.size());
+  fusion.in_two_orders.resize(main.values.size());
+  for (const Value& value : main.values) fusion.is_buffer.push_back(value.defined_by == no_op);
+  Decision(module, main, target, fusion).region(0);
   // Views of a buffer are it.
-  for (const Op& op : main.ops) {
-    if (kind_of(op) != OpKind::view && kind_of(op) != OpKind::barrier) continue;
-    for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
-      fusion.is_buffer[static_cast<std::size_t>(op.results[i])] =
-          fusion.is_buffer[static_cast<std::size_t>(op.operands[i])];
-    }
+  for (std::size_t value = 0; value < main.values.size(); ++value) {
+    fusion.is_buffer[value] =
+        fusion.is_buffer[index(fusion.viewed(main, static_cast<ValueId>(value)))];
   }
   return fusion;
 }
 
 std::vector<int> donors_of_results(const Module& module, const Function& main) {
+  const auto fail = [&](std::size_t argument, std::string_view what) {
+    throw InputError({module.file, fmt::format("line {}", main.line)},
+                     fmt::format("argument {} of @{}: {}", argument, main.name, what));
+  };
   std::vector<int> donors(main.results.size(), -1);
-  std::vector<bool> taken(main.argument_attributes.size(), false);
+  const auto type = [&](std::size_t argument) -> const TensorType& {
+    return main.type_of(main.body().arguments[argument]);
+  };
   for (std::size_t i = 0; i < main.argument_attributes.size(); ++i) {
     const Attribute* output = find(main.argument_attributes[i], "tf.aliasing_output");
     if (output == nullptr) continue;
-    if (output->integer < 0 || static_cast<std::size_t>(output->integer) >= donors.size()) {
-      throw InputError({module.file, "line " + std::to_string(main.line)},
-                       "tf.aliasing_output names no result of @" + main.name);
+    if (output->integer < 0 || output->integer >= static_cast<std::int64_t>(donors.size())) {
+      fail(i, "tf.aliasing_output names no result");
     }
-    donors[static_cast<std::size_t>(output->integer)] = static_cast<int>(i);
-    taken[i] = true;
+    const auto result = static_cast<std::size_t>(output->integer);
+    if (type(i) != main.results[result].type) {
+      fail(i, "tf.aliasing_output names a result of another type");
+    }
+    donors[result] = static_cast<int>(i);
   }
   for (std::size_t i = 0; i < main.argument_attributes.size(); ++i) {
-    if (taken[i] || find(main.argument_attributes[i], "jax.buffer_donor") == nullptr) continue;
-    const TensorType& type = main.type_of(main.body().arguments[i]);
+    if (find(main.argument_attributes[i], "jax.buffer_donor") == nullptr) continue;
     for (std::size_t result = 0; result < donors.size(); ++result) {
-      if (donors[result] >= 0 || main.results[result].type != type) continue;
+      if (donors[result] >= 0 || main.results[result].type != type(i)) continue;
       donors[result] = static_cast<int>(i);
       break;
     }

@@ -24,7 +24,7 @@ struct Origin {
 class Finder {
  public:
   Finder(const Module& module, const Function& main) : module_(module), main_(main) {
-    copies_.transposes_stack.resize(main.values.size());
+    copies_.turns_stack.resize(main.values.size());
     copies_.reordered_state.resize(main.values.size());
     copies_.foreign_result.resize(main.values.size());
     copies_.turned.resize(main.values.size());
@@ -106,7 +106,7 @@ class Finder {
     const int at = origin->dims[static_cast<std::size_t>(dim)];
     for (const int other : origin->dims) {
       if (other >= 0 && other < at && main_.type_of(origin->root).dims[index(other)] > 1) {
-        copies_.transposes_stack[index(origin->slice)] = true;
+        copies_.turns_stack[index(origin->slice)] = true;
       }
     }
   }
@@ -120,7 +120,7 @@ class Finder {
       if (std::find(reader.operands.begin(), reader.operands.end(), op.results.front()) ==
           reader.operands.end())
         continue;
-      copies_.transposes_stack[index(origin->slice)] = true;
+      copies_.turns_stack[index(origin->slice)] = true;
       return;
     }
   }
@@ -147,7 +147,7 @@ class Finder {
     }
     part.erase(std::remove(part.begin(), part.end(), no_dimension), part.end());
     if (std::is_sorted(part.begin(), part.end())) return;
-    copies_.transposes_stack[index(origin->slice)] = true;
+    copies_.turns_stack[index(origin->slice)] = true;
     copies_.reordered_state[index(origin->root)] = true;
   }
 

@@ -30,7 +30,7 @@ namespace shardsim::spmd {
 
 struct LayoutCopies {
   // By ValueId of a dynamic slice: the stack has to be copied for it.
-  std::vector<bool> transposes_stack;
+  std::vector<bool> turns_stack;
   // By ValueId: read in another order of dimensions than it is computed in.
   std::vector<bool> turned;
   // By ValueId of an argument of a loop's body: kept in another order than it begins with.

@@ -1,236 +1,226 @@
 #include "spmd/memory_schedule.hpp"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <set>
+#include <utility>
 
 namespace shardsim::spmd {
 namespace {
-std::size_t index(int id) { return static_cast<std::size_t>(id); }
-}  // namespace
 
-std::vector<std::vector<int>> dependencies_of(const KernelGraph& graph,
-                                              stablehlo::RegionId region) {
-  const auto& kernels = graph.regions[index(region)].kernels;
-  std::vector<std::vector<int>> dependencies(kernels.size());
+using Edges = std::vector<std::vector<int>>;
+
+constexpr int after_all_loops = std::numeric_limits<int>::max();
+
+std::size_t index(int id) { return static_cast<std::size_t>(id); }
+
+// Which kernels must have run before each: those that write what it reads, and, of what it changes
+// in place, those that read it before.
+Edges dependencies_of(const KernelGraph& graph, const std::vector<Kernel>& kernels) {
+  Edges dependencies(kernels.size());
   std::vector<int> writer(graph.buffers.size(), -1);
   std::vector<std::vector<int>> readers(graph.buffers.size());
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const Kernel& kernel = kernels[k];
+  for (int k = 0; k < static_cast<int>(kernels.size()); ++k) {
+    const Kernel& kernel = kernels[index(k)];
     std::set<int> before;
     for (const BufferId buffer : kernel.reads) {
-      if (writer[index(buffer)] >= 0) before.insert(writer[index(buffer)]);
-      readers[index(buffer)].push_back(static_cast<int>(k));
+      before.insert(writer[index(buffer)]);
+      readers[index(buffer)].push_back(k);
     }
     if (kernel.updates != no_buffer) {
-      for (const int reader : readers[index(kernel.updates)]) before.insert(reader);
+      before.insert(readers[index(kernel.updates)].begin(), readers[index(kernel.updates)].end());
       readers[index(kernel.updates)].clear();
-      writer[index(kernel.updates)] = static_cast<int>(k);
+      writer[index(kernel.updates)] = k;
     }
-    for (const BufferId buffer : kernel.writes) writer[index(buffer)] = static_cast<int>(k);
-    before.erase(static_cast<int>(k));
-    dependencies[k].assign(before.begin(), before.end());
+    for (const BufferId buffer : kernel.writes) writer[index(buffer)] = k;
+    before.erase(-1);
+    before.erase(k);
+    dependencies[index(k)].assign(before.begin(), before.end());
   }
   return dependencies;
 }
 
-std::vector<int> deepest_first(const std::vector<std::vector<int>>& dependencies, int policy) {
-  const int count = static_cast<int>(dependencies.size());
-  std::vector<int> depth(dependencies.size(), 0);
-  std::vector<bool> is_sink(dependencies.size(), true);
-  for (int k = 0; k < count; ++k) {
-    for (const int before : dependencies[index(k)]) {
-      depth[index(k)] = std::max(depth[index(k)], depth[index(before)] + 1);
-      is_sink[index(before)] = false;
+// Depth first from the kernels that nobody waits for, longest chains first.
+class DepthFirst {
+ public:
+  explicit DepthFirst(const Edges& dependencies)
+      : dependencies_(dependencies), depth_(dependencies.size()), seen_(dependencies.size()) {
+    for (std::size_t k = 0; k < depth_.size(); ++k) {
+      for (const int before : dependencies_[k]) {
+        depth_[k] = std::max(depth_[k], depth_[index(before)] + 1);
+      }
     }
   }
-  const auto deeper = [&](int a, int b) {
-    if (policy == 0) return a < b;
-    if (policy == 2) return a > b;
-    if (policy == 3) return depth[index(a)] < depth[index(b)];
-    return depth[index(a)] > depth[index(b)];
-  };
-  std::vector<int> sinks;
-  for (int k = 0; k < count; ++k) {
-    if (is_sink[index(k)]) sinks.push_back(k);
+
+  std::vector<int> order() {
+    std::vector<bool> is_waited_for(depth_.size());
+    for (const auto& before : dependencies_) {
+      for (const int k : before) is_waited_for[index(k)] = true;
+    }
+    std::vector<int> last;
+    for (int k = 0; k < static_cast<int>(depth_.size()); ++k) {
+      if (!is_waited_for[index(k)]) last.push_back(k);
+    }
+    for (const int k : deepest_first(std::move(last))) visit(k);
+    return std::move(order_);
   }
-  std::stable_sort(sinks.begin(), sinks.end(), deeper);
-  std::vector<int> order;
-  std::vector<char> state(dependencies.size(), 0);
+
+ private:
   struct Frame {
-    int kernel;
+    int kernel = 0;
     std::vector<int> before;
     std::size_t next = 0;
   };
-  std::vector<Frame> stack;
-  const auto push = [&](int kernel) {
-    if (state[index(kernel)] != 0) return;
-    state[index(kernel)] = 1;
-    std::vector<int> before = dependencies[index(kernel)];
-    std::stable_sort(before.begin(), before.end(), deeper);
-    stack.push_back({kernel, std::move(before)});
-  };
-  for (const int sink : sinks) {
-    push(sink);
+
+  std::vector<int> deepest_first(std::vector<int> kernels) const {
+    std::stable_sort(kernels.begin(), kernels.end(),
+                     [&](int a, int b) { return depth_[index(a)] > depth_[index(b)]; });
+    return kernels;
+  }
+
+  // Chains are as long as programs: no recursion.
+  void visit(int kernel) {
+    std::vector<Frame> stack;
+    enter(kernel, stack);
     while (!stack.empty()) {
       Frame& frame = stack.back();
       if (frame.next < frame.before.size()) {
-        push(frame.before[frame.next++]);
+        enter(frame.before[frame.next++], stack);
       } else {
-        order.push_back(frame.kernel);
+        order_.push_back(frame.kernel);
         stack.pop_back();
       }
     }
   }
-  return order;
-}
 
-std::vector<int> hybrid_order(const KernelGraph& graph, stablehlo::RegionId region,
-                              const std::vector<std::vector<int>>& dependencies,
-                              const std::vector<int>& base, bool eager_dots,
-                              const std::vector<bool>& is_dot, const std::vector<bool>& is_reduce) {
-  const auto& kernels = graph.regions[index(region)].kernels;
-  const int count = static_cast<int>(kernels.size());
-  std::vector<std::vector<int>> users(kernels.size());
-  std::vector<int> waiting(kernels.size(), 0);
-  for (int k = 0; k < count; ++k) {
-    waiting[index(k)] = static_cast<int>(dependencies[index(k)].size());
-    for (int b : dependencies[index(k)]) users[index(b)].push_back(k);
+  void enter(int kernel, std::vector<Frame>& stack) {
+    if (seen_[index(kernel)]) return;
+    seen_[index(kernel)] = true;
+    stack.push_back({kernel, deepest_first(dependencies_[index(kernel)])});
   }
-  std::vector<int> reads_left(graph.buffers.size(), 0);
-  for (const Kernel& kernel : kernels)
-    for (BufferId b : kernel.reads) ++reads_left[index(b)];
-  const auto freed = [&](int k) {
-    std::int64_t bytes = 0;
-    for (BufferId b : kernels[index(k)].reads) {
-      const Buffer& buffer = graph.buffers[index(b)];
-      if (reads_left[index(b)] == 1 && buffer.region == region && !buffer.outside && !buffer.kept)
-        bytes += buffer.bytes.count();
+
+  const Edges& dependencies_;
+  std::vector<int> depth_;
+  std::vector<bool> seen_;
+  std::vector<int> order_;
+};
+
+class Scheduler {
+ public:
+  Scheduler(const KernelGraph& graph, stablehlo::RegionId region, MemoryTarget target)
+      : graph_(graph),
+        region_(region),
+        target_(target),
+        kernels_(graph.regions[index(region)].kernels),
+        dependencies_(dependencies_of(graph, kernels_)),
+        users_(kernels_.size()),
+        waits_for_(kernels_.size()),
+        phase_(kernels_.size(), after_all_loops),
+        rank_(kernels_.size()),
+        reads_left_(graph.buffers.size()) {}
+
+  std::vector<int> order() {
+    rank_kernels();
+    for (int k = 0; k < count(); ++k) {
+      waits_for_[index(k)] = dependencies_[index(k)].size();
+      for (const int before : dependencies_[index(k)]) users_[index(before)].push_back(k);
+      for (const BufferId buffer : kernels_[index(k)].reads) ++reads_left_[index(buffer)];
     }
-    for (BufferId b : kernels[index(k)].writes) {
-      const Buffer& buffer = graph.buffers[index(b)];
-      if (!buffer.outside && buffer.home == no_buffer) bytes -= buffer.bytes.count();
+    for (int k = 0; k < count(); ++k) {
+      if (waits_for_[index(k)] == 0) ready_.emplace(rank_[index(k)], k);
     }
-    return bytes;
-  };
-  std::vector<int> phase(kernels.size(), 1 << 30);
-  int next_phase = 0;
-  for (int k : base) {
-    if (kernels[index(k)].body < 0) continue;
-    std::vector<int> stack{k};
-    while (!stack.empty()) {
-      int at = stack.back();
-      stack.pop_back();
-      if (phase[index(at)] <= next_phase) continue;
-      phase[index(at)] = next_phase;
-      for (int b : dependencies[index(at)]) stack.push_back(b);
+    std::vector<int> order;
+    while (!ready_.empty()) {
+      const auto next = choose();
+      const int k = next->second;
+      ready_.erase(next);
+      order.push_back(k);
+      for (const BufferId buffer : kernels_[index(k)].reads) --reads_left_[index(buffer)];
+      for (const int user : users_[index(k)]) {
+        if (--waits_for_[index(user)] == 0) ready_.emplace(rank_[index(user)], user);
+      }
     }
-    ++next_phase;
+    return order;
   }
-  std::vector<int> rank(kernels.size(), 0);
-  std::vector<int> sorted = base;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](int a, int b) { return phase[index(a)] < phase[index(b)]; });
-  for (int i = 0; i < count; ++i) rank[index(sorted[index(i)])] = i;
-  std::set<std::pair<int, int>> ready;  // rank, kernel
-  for (int k = 0; k < count; ++k)
-    if (waiting[index(k)] == 0) ready.insert({rank[index(k)], k});
-  std::vector<int> order;
-  while (!ready.empty()) {
-    auto best = ready.begin();
-    const int now = phase[index(best->second)];
+
+ private:
+  using Ready = std::set<std::pair<int, int>>;  // rank, kernel
+
+  [[nodiscard]] int count() const { return static_cast<int>(kernels_.size()); }
+
+  // By phase, the loop that a kernel has to precede, then depth first.
+  void rank_kernels() {
+    std::vector<int> order = DepthFirst(dependencies_).order();
+    int phase = 0;
+    for (const int k : order) {
+      if (kernels_[index(k)].kind == KernelKind::loop) precede(k, phase++);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return phase_[index(a)] < phase_[index(b)]; });
+    for (int i = 0; i < count(); ++i) rank_[index(order[index(i)])] = i;
+  }
+
+  void precede(int loop, int phase) {
+    std::vector<int> open{loop};
+    while (!open.empty()) {
+      const int k = open.back();
+      open.pop_back();
+      if (phase_[index(k)] <= phase) continue;
+      phase_[index(k)] = phase;
+      for (const int before : dependencies_[index(k)]) open.push_back(before);
+    }
+  }
+
+  Ready::const_iterator choose() const {
+    auto best = ready_.begin();
+    const int phase = phase_[index(best->second)];
     std::int64_t most = 0;
-    for (auto it = ready.begin(); it != ready.end(); ++it) {
+    for (auto it = ready_.begin(); it != ready_.end(); ++it) {
       const int k = it->second;
-      if (phase[index(k)] != now && is_dot[index(k)] && !eager_dots) continue;
-      std::int64_t f = freed(k);
-      if (is_reduce[index(k)]) f = std::max<std::int64_t>(f, 1);
-      if (f > most) {
-        most = f;
-        best = it;
-      }
+      const KernelKind kind = kernels_[index(k)].kind;
+      const bool may_wait = phase_[index(k)] != phase;
+      if (may_wait && kind == KernelKind::dot && target_ == MemoryTarget::tpu) continue;
+      std::int64_t freed = bytes_freed(k);
+      if (kind == KernelKind::reduction) freed = std::max<std::int64_t>(freed, 1);
+      if (freed <= most) continue;
+      most = freed;
+      best = it;
     }
-    const int k = best->second;
-    ready.erase(best);
-    order.push_back(k);
-    for (BufferId b : kernels[index(k)].reads) --reads_left[index(b)];
-    for (int u : users[index(k)])
-      if (--waiting[index(u)] == 0) ready.insert({rank[index(u)], u});
+    return best;
   }
-  return order;
-}
 
-std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region,
-                            const std::vector<std::vector<int>>& dependencies, bool loops_first) {
-  const auto& kernels = graph.regions[index(region)].kernels;
-  const int count = static_cast<int>(kernels.size());
-  std::vector<std::vector<int>> users(kernels.size());
-  std::vector<int> waiting(kernels.size(), 0);
-  for (int k = 0; k < count; ++k) {
-    waiting[index(k)] = static_cast<int>(dependencies[index(k)].size());
-    for (int b : dependencies[index(k)]) users[index(b)].push_back(k);
-  }
-  std::vector<int> reads_left(graph.buffers.size(), 0);
-  for (const Kernel& kernel : kernels)
-    for (BufferId b : kernel.reads) ++reads_left[index(b)];
-  const auto counts = [&](BufferId b) {
-    const Buffer& buffer = graph.buffers[index(b)];
-    return buffer.region == region && !buffer.outside && !buffer.kept;
-  };
-  const auto freed = [&](int k) {
-    std::int64_t bytes = 0;
-    for (BufferId b : kernels[index(k)].reads)
-      if (reads_left[index(b)] == 1 && counts(b)) bytes += graph.buffers[index(b)].bytes.count();
-    std::int64_t defined = 0;
-    for (BufferId b : kernels[index(k)].writes) {
-      const Buffer& buffer = graph.buffers[index(b)];
-      if (!buffer.outside && buffer.home == no_buffer) defined += buffer.bytes.count();
+  std::int64_t bytes_freed(int k) const {
+    Bytes bytes;
+    for (const BufferId id : kernels_[index(k)].reads) {
+      const Buffer& buffer = graph_.buffers[index(id)];
+      const bool is_temporary = buffer.region == region_ && !buffer.is_outside && !buffer.is_kept;
+      if (reads_left_[index(id)] == 1 && is_temporary) bytes += buffer.bytes;
     }
-    defined = std::max(defined, kernels[index(k)].inner.count());
-    return bytes - defined;
-  };
-  std::vector<int> phase(kernels.size(), 0);
-  if (loops_first) {
-    int next = 0;
-    std::fill(phase.begin(), phase.end(), 1 << 30);
-    for (int k = 0; k < count; ++k) {
-      if (kernels[index(k)].body < 0) continue;
-      std::vector<int> stack{k};
-      while (!stack.empty()) {
-        int at = stack.back();
-        stack.pop_back();
-        if (phase[index(at)] <= next) continue;
-        phase[index(at)] = next;
-        for (int b : dependencies[index(at)]) stack.push_back(b);
-      }
-      ++next;
+    for (const BufferId id : kernels_[index(k)].writes) {
+      const Buffer& buffer = graph_.buffers[index(id)];
+      if (!buffer.is_outside && buffer.home == no_buffer) bytes -= buffer.bytes;
     }
+    return bytes.count();
   }
-  std::set<int> ready;
-  for (int k = 0; k < count; ++k)
-    if (waiting[index(k)] == 0) ready.insert(k);
-  std::vector<int> order;
-  while (!ready.empty()) {
-    int best = -1;
-    std::int64_t best_freed = 0;
-    int lowest = 1 << 30;
-    for (int k : ready) lowest = std::min(lowest, phase[index(k)]);
-    for (int k : ready) {
-      if (phase[index(k)] != lowest) continue;
-      const auto f = freed(k);
-      if (best < 0 || f > best_freed ||
-          (f == best_freed && users[index(k)].size() > users[index(best)].size())) {
-        best = k;
-        best_freed = f;
-      }
-    }
-    ready.erase(best);
-    order.push_back(best);
-    for (BufferId b : kernels[index(best)].reads) --reads_left[index(b)];
-    for (int u : users[index(best)])
-      if (--waiting[index(u)] == 0) ready.insert(u);
-  }
-  return order;
+
+  const KernelGraph& graph_;
+  stablehlo::RegionId region_;
+  MemoryTarget target_;
+  const std::vector<Kernel>& kernels_;
+  Edges dependencies_;
+  Edges users_;
+  std::vector<std::size_t> waits_for_;
+  std::vector<int> phase_;
+  std::vector<int> rank_;
+  std::vector<int> reads_left_;  // by buffer
+  Ready ready_;
+};
+
+}  // namespace
+
+std::vector<int> run_order(const KernelGraph& graph, stablehlo::RegionId region,
+                           MemoryTarget target) {
+  return Scheduler(graph, region, target).order();
 }
 
 }  // namespace shardsim::spmd

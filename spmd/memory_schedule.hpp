@@ -1,4 +1,15 @@
 // In which order the kernels of a region run.
+//
+// XLA's latency-hiding schedulers put first what the end of the program waits for longest. Here:
+//   1. depth first: of what a kernel depends on, the longest chain comes first
+//   2. loops come as early as they can: what they do not wait for runs after them (the gradient of
+//      the output projection runs after the backward loop, and what it reads lives as long)
+//   3. except that what frees more memory than it takes runs at once, and so do reductions, which
+//      XLA computes beside what they reduce. A dot that may wait for a loop does so on a TPU in any
+//      case; on a GPU it runs at once when it frees memory
+//
+//   logits = dot x, w;  d = f(logits);  dw = dot d, x;  dx = dot d, w;  loop(dx);  update(dw)
+//   TPU   logits, dx, loop, dw, update     GPU (dw smaller than d)   logits, dx, dw, loop, update
 #pragma once
 
 #include <vector>
@@ -7,19 +18,8 @@
 
 namespace shardsim::spmd {
 
-// dependencies[k]: the kernels that must run before kernel k.
-[[nodiscard]] std::vector<std::vector<int>> dependencies_of(const KernelGraph& graph,
-                                                            stablehlo::RegionId region);
+// Indices of the kernels of `region`, in the order in which they run.
+[[nodiscard]] std::vector<int> run_order(const KernelGraph& graph, stablehlo::RegionId region,
+                                         MemoryTarget target);
 
-[[nodiscard]] std::vector<int> deepest_first(const std::vector<std::vector<int>>& dependencies,
-                                             int policy);
-[[nodiscard]] std::vector<int> list_order(const KernelGraph& graph, stablehlo::RegionId region,
-                                          const std::vector<std::vector<int>>& dependencies,
-                                          bool loops_first = false);
-
-[[nodiscard]] std::vector<int> hybrid_order(const KernelGraph& graph, stablehlo::RegionId region,
-                                            const std::vector<std::vector<int>>& dependencies,
-                                            const std::vector<int>& base, bool eager_dots,
-                                            const std::vector<bool>& is_dot,
-                                            const std::vector<bool>& is_reduce);
 }  // namespace shardsim::spmd
