@@ -17,8 +17,8 @@ constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
-const std::vector<std::string> section_names = {"name",     "workload", "mesh",    "devices",
-                                                "strategy", "machine",  "topology"};
+const std::vector<std::string> section_names = {"name",    "workload", "program", "mesh",
+                                                "devices", "strategy", "machine", "topology"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.
@@ -178,9 +178,13 @@ Json workload_to_json(const Experiment& experiment) {
 Json resolve(const Experiment& experiment) {
   Json resolved;
   resolved["name"] = experiment.name;
-  resolved["workload"] = workload_to_json(experiment);
-  resolved["mesh"] = mesh_to_json(experiment.mesh);
-  resolved["strategy"] = strategy_to_json(experiment.strategy);
+  if (experiment.program.empty()) {
+    resolved["workload"] = workload_to_json(experiment);
+    resolved["strategy"] = strategy_to_json(experiment.strategy);
+  } else {
+    resolved["program"] = experiment.program;
+  }
+  if (!experiment.mesh.axes().empty()) resolved["mesh"] = mesh_to_json(experiment.mesh);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
   if (experiment.topology) resolved["topology"] = *experiment.topology;
   return resolved;
@@ -209,6 +213,30 @@ Json recorded_placement(const Sections& sections, const Experiment& experiment) 
   return recorded;
 }
 
+void read_machine(const Sections& sections, Experiment& experiment) {
+  experiment.machine_place = {experiment.file, "/machine"};
+  if (const auto machine = sections.find("machine")) {
+    experiment.machine = machine->string();
+    experiment.machine_place = machine->place();
+  }
+  if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
+}
+
+// A program says itself what is computed and how it is split.
+void read_program(const Sections& sections, const JsonReader& program, Experiment& experiment) {
+  for (const char* other : {"workload", "strategy", "devices"}) {
+    if (const auto given = sections.find(other)) {
+      given->fail(fmt::format("a program has its own {}: leave one of them out", other));
+    }
+  }
+  experiment.program = program.string();
+  experiment.step = "program";
+  experiment.model_place = program.place();
+  if (const auto mesh = sections.find("mesh")) experiment.mesh = read_mesh(*mesh);
+  read_machine(sections, experiment);
+  experiment.resolved = resolve(experiment);
+}
+
 Experiment read_one(const Sections& sections, const std::string& file) {
   Experiment experiment;
   const std::filesystem::path path(file);
@@ -216,6 +244,10 @@ Experiment read_one(const Sections& sections, const std::string& file) {
   experiment.directory = path.parent_path().string();
   const auto name = sections.find("name");
   experiment.name = name ? name->string() : stem_of(path);
+  if (const auto program = sections.find("program")) {
+    read_program(sections, *program, experiment);
+    return experiment;
+  }
   read_workload(sections.at("workload"), experiment);
   const Json recorded = recorded_placement(sections, experiment);
   const auto section = [&](const std::string& key) {
@@ -232,12 +264,7 @@ Experiment read_one(const Sections& sections, const std::string& file) {
     }
   }
   experiment.strategy = read_strategy(section("strategy"), experiment.mesh);
-  experiment.machine_place = {file, "/machine"};
-  if (const auto machine = sections.find("machine")) {
-    experiment.machine = machine->string();
-    experiment.machine_place = machine->place();
-  }
-  if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
+  read_machine(sections, experiment);
   experiment.resolved = resolve(experiment);
   return experiment;
 }

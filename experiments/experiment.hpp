@@ -19,6 +19,10 @@
 // nothing else: its specs can be had, its step cannot. Mesh and strategy may be left out when the
 // tree records how its parameters lie.
 //
+// In place of workload, mesh and strategy an experiment may name a program
+// (experiments/program.hpp):
+//   { "program": "step.mlir.gz", "machine": "tpu-v5p" }
+//
 // What may be left out, and what it means then:
 //   name                      the file's stem
 //   workload.step             "train", the only one of this version
@@ -53,6 +57,7 @@ struct Experiment {
   std::string file;
   std::string directory;  // paths in the experiment are relative to it
   std::string model;
+  std::string program;  // in place of model, mesh and strategy: a path, relative to the directory
   Json tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
   std::string step = "train";
   WorkloadOptions workload;
@@ -82,7 +87,8 @@ struct Prediction {
   CompiledStep step;
   Result result;
 };
-// Need no machine. A parameter tree has no operations to compile: InputError.
+// Need no machine; with one, the plan of a program has the memory that its compiler would take. A
+// parameter tree has no operations to compile, a program no parameters by name: InputError.
 [[nodiscard]] CompiledStep compile_experiment(const Experiment& experiment);
 [[nodiscard]] SpecTable experiment_specs(const Experiment& experiment);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& options);

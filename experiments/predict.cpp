@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "experiments/experiment.hpp"
+#include "experiments/program.hpp"
 #include "strategies/placed_tree.hpp"
 
 namespace shardsim {
@@ -13,9 +14,31 @@ std::string machine_of(const Experiment& experiment) {
   return (std::filesystem::path(experiment.directory) / path).string();
 }
 
+// XLA compiles for tori of TPUs and for clusters of GPUs.
+spmd::MemoryTarget target_of(const Profile& profile) {
+  return std::holds_alternative<TorusProfile>(profile.network) ? spmd::MemoryTarget::tpu
+                                                               : spmd::MemoryTarget::gpu;
+}
+
+CompiledStep compile_program(const Experiment& experiment,
+                             std::optional<spmd::MemoryTarget> target) {
+  std::filesystem::path path(experiment.program);
+  if (!path.is_absolute()) path = std::filesystem::path(experiment.directory) / path;
+  CompiledStep step;
+  step.plan = program_plan(path.string(), {experiment.mesh, target});
+  return step;
+}
+
 }  // namespace
 
 CompiledStep compile_experiment(const Experiment& experiment) {
+  if (!experiment.program.empty()) {
+    std::optional<spmd::MemoryTarget> target;
+    if (!experiment.machine.empty()) {
+      target = target_of(load_profile(machine_of(experiment), experiment.machine_place));
+    }
+    return compile_program(experiment, target);
+  }
   if (!experiment.tree.is_null()) {
     throw InputError(experiment.model_place,
                      "a parameter tree has no operations: its specs can be shown, its step cannot "
@@ -32,6 +55,10 @@ CompiledStep compile_experiment(const Experiment& experiment) {
 }
 
 SpecTable experiment_specs(const Experiment& experiment) {
+  if (!experiment.program.empty()) {
+    throw InputError(experiment.model_place,
+                     "a program has no parameters by name: name a \"model\" or a \"tree\"");
+  }
   if (!experiment.tree.is_null()) {
     const PlacedTree placed =
         read_placed_tree(JsonReader(experiment.tree, experiment.model_place), experiment.directory);
@@ -54,6 +81,13 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& option
   }
   // The machine first: reading it takes less than making the plan.
   const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
+  if (!experiment.program.empty()) {
+    CompiledStep step = compile_program(experiment, target_of(profile));
+    Machine machine = make_machine(profile, step.plan.mesh.devices(), experiment.topology,
+                                   experiment.machine_place);
+    Result result = simulate(step.plan, machine, options);
+    return {experiment, std::move(machine), std::move(step), std::move(result)};
+  }
   Machine machine = make_machine(profile, experiment.mesh.devices(), experiment.topology,
                                  experiment.machine_place);
   CompiledStep step = compile_experiment(experiment);

@@ -27,6 +27,7 @@
 
 #include "hlo/cursor.hpp"
 #include "plan/mesh.hpp"
+#include "plan/mesh_groups.hpp"
 
 namespace shardsim {
 
@@ -56,12 +57,5 @@ using DevicePairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 // "{{0,1},{1,2}}" likewise.
 [[nodiscard]] DevicePairs device_pairs(std::string_view text, GroupMode mode,
                                        const HloDevices& devices, const HloSource& source);
-
-// The axes, or parts of axes, over which `groups` run, major to minor in the order in which a group
-// counts; nothing when they are no product of axes. The order of the groups does not matter.
-//
-//   mesh x=2,y=4: {0,4} {1,5} {2,6} {3,7} -> x     {0,4,1,5} {2,6,3,7} -> y:(2)2, x
-[[nodiscard]] std::optional<std::vector<AxisRef>> axes_of_groups(const Mesh& mesh,
-                                                                 const DeviceGroups& groups);
 
 }  // namespace shardsim

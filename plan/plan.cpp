@@ -103,6 +103,18 @@ Bytes wire_bytes_per_device(CollectiveKind kind, std::int64_t group_size, Bytes 
   return payload;
 }
 
+Bytes wire_bytes_per_device(const Plan& plan) {
+  const std::vector<std::int64_t> executed = executions(plan);
+  Bytes sum{0};
+  for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
+    const Collective& collective = plan.collectives[i];
+    sum += wire_bytes_per_device(collective.kind, group_size(plan, collective),
+                                 collective.payload) *
+           executed[i];
+  }
+  return sum;
+}
+
 std::vector<std::int64_t> executions(const Plan& plan) {
   std::vector<std::int64_t> counts(plan.collectives.size(), 0);
   for (const Program& program : plan.programs) {

@@ -220,6 +220,9 @@ struct Plan {
 [[nodiscard]] Bytes wire_bytes_per_device(CollectiveKind kind, std::int64_t group_size,
                                           Bytes payload);
 
+// The same of all collectives of a step; messages between programs are not in it.
+[[nodiscard]] Bytes wire_bytes_per_device(const Plan& plan);
+
 // Executions per step of every entry of plan.collectives, by index; summed over programs.
 [[nodiscard]] std::vector<std::int64_t> executions(const Plan& plan);
 

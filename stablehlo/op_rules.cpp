@@ -180,14 +180,15 @@ std::optional<FactorRule> custom_rule(const OpView& op) {
   return rule;
 }
 
-bool is_elementwise(std::string_view name) {
-  const std::size_t dot = name.find('.');
-  const std::string_view dialect = name.substr(0, dot);
-  return (dialect == "stablehlo" || dialect == "chlo" || dialect == "mhlo") &&
-         std::binary_search(elementwise_ops.begin(), elementwise_ops.end(), name.substr(dot + 1));
-}
-
 }  // namespace
+
+bool is_elementwise(std::string_view op_name) {
+  const std::size_t dot = op_name.find('.');
+  const std::string_view dialect = op_name.substr(0, dot);
+  return (dialect == "stablehlo" || dialect == "chlo" || dialect == "mhlo") &&
+         std::binary_search(elementwise_ops.begin(), elementwise_ops.end(),
+                            op_name.substr(dot + 1));
+}
 
 OpRule factor_rule(const Module& module, const Function& function, const Op& op) {
   const OpView view(module, function, op);

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "stablehlo/factor_rule.hpp"
 #include "stablehlo/op_view.hpp"
@@ -30,6 +31,10 @@ struct OpRule {
 
 // Throws InputError where types and attributes of the op contradict each other.
 [[nodiscard]] OpRule factor_rule(const Module& module, const Function& function, const Op& op);
+
+// By name alone: one result element per element of the operands. So are collectives that keep the
+// shape, as far as factors go.
+[[nodiscard]] bool is_elementwise(std::string_view op_name);
 
 // Ops that have no known rule, by name ("stablehlo.custom_call @Foo"), with how many there are.
 [[nodiscard]] std::map<std::string, int> unknown_ops(const Module& module);

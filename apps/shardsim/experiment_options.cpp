@@ -17,6 +17,8 @@ namespace po = boost::program_options;
 constexpr std::array flags{
     Flag{"model", "workload.model", "MODEL", "shipped model, or a path to a config.json"},
     Flag{"tree", "workload.tree", "FILE", "for specs, in place of a model: a parameter tree"},
+    Flag{"program", "program", "FILE",
+         "in place of model, mesh and strategy: StableHLO or HLO text"},
     Flag{"step", "workload.step", "STEP", "train"},
     Flag{"batch", "workload.batch", "N", "sequences or images per step, on all devices"},
     Flag{"sequence", "workload.sequence", "N", "tokens per sequence"},
@@ -30,7 +32,7 @@ constexpr std::array flags{
 std::string seen_from(const std::string& directory, const std::string& value) {
   const std::filesystem::path path(value);
   std::error_code unreadable;
-  const std::set<std::string> endings = {".json", ".gz", ".safetensors"};
+  const std::set<std::string> endings = {".json", ".gz", ".safetensors", ".mlir", ".hlo", ".txt"};
   const bool is_file =
       endings.contains(path.extension().string()) && std::filesystem::exists(path, unreadable);
   if (!is_file || path.is_absolute() || directory.empty()) return value;
@@ -64,10 +66,13 @@ std::vector<Experiment> read_flags_alone(const Given& given) {
   const Words names = given.all("name");
   if (!names.empty()) {
     document["name"] = names.back();
-  } else if (given.has("model") || given.has("tree")) {
-    // A model's name may have dots: only the ending of a file comes off.
-    const std::filesystem::path model(given.all(given.has("model") ? "model" : "tree").back());
-    document["name"] = (model.extension() == ".json" ? model.stem() : model.filename()).string();
+  } else {
+    for (const char* source : {"tree", "model", "program"}) {
+      if (!given.has(source)) continue;
+      // A model's name may have dots: only the ending of a file comes off.
+      const std::filesystem::path path(given.all(source).back());
+      document["name"] = (path.extension() == ".json" ? path.stem() : path.filename()).string();
+    }
   }
   return read_experiments(document, "command line");
 }

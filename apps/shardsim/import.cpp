@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/gzip.hpp"
-#include "hlo/to_plan.hpp"
+#include "experiments/program.hpp"
 #include "plan/plan_io.hpp"
 #include "plan/read_mesh.hpp"
 #include "reports/tree_report.hpp"
@@ -29,11 +29,16 @@ const Manual manual = {
     "               that holds them; only headers are read\n"
     "  hf           a model's config.json, or the name of a model that is built in\n"
     "  hlo          a program compiled by XLA, as compile().as_text() and --xla_dump_to print it,\n"
-    "               gzip too (docs/hlo-import.md)",
+    "               gzip too (docs/hlo-import.md)\n"
+    "  stablehlo    a program as jax.jit(f).lower(...).as_text() prints it, gzip too: shardings "
+    "are\n"
+    "               propagated as Shardy does, and partitioned as XLA does\n"
+    "               (docs/stablehlo-import.md)",
     {"shardsim import hf llama-3.1-8b -o tree.json",
      "shardsim import hf workloads/configs/vit-b16.json --format csv",
      "shardsim import safetensors examples/tiny-llama.safetensors",
-     "shardsim import hlo examples/programs/fsdp-matmul.hlo --mesh x=2,y=4"}};
+     "shardsim import hlo examples/programs/fsdp-matmul.hlo --mesh x=2,y=4",
+     "shardsim import stablehlo examples/programs/mlp-fsdp-tp.mlir --format json"}};
 
 const std::vector<std::string> tree_formats = {"text", "json", "csv"};
 const std::vector<std::string> plan_formats = {"text", "json", "dot"};
@@ -58,14 +63,30 @@ struct Kind {
 
 constexpr std::array kinds{Kind{"safetensors", import_safetensors}, Kind{"hf", import_config}};
 
-Plan import_hlo(const std::string& path, const Words& meshes) {
+bool is_like_xla(const Given& given) {
+  for (const std::string& who : given.all("like")) {
+    if (who != "xla") throw UsageError(fmt::format("--like {}: known is xla", who));
+  }
+  return given.has("like");
+}
+
+// A file of the other kind is told by its name: the readers would only say where they stop.
+Plan import_program(const std::string& kind, const std::string& path, const Given& given) {
+  const Words meshes = given.all("mesh");
   if (meshes.size() > 1) throw UsageError("--mesh is given twice");
-  HloImportOptions options;
+  ProgramOptions options;
+  options.like_xla = is_like_xla(given);
+  if (options.like_xla && kind == "hlo") throw UsageError("--like is for StableHLO");
   if (!meshes.empty()) {
     const Json text = meshes[0];
     options.mesh = read_mesh(JsonReader(text, {"command line", "--mesh"}));
   }
-  return plan_from_hlo(HloModule::parse(read_maybe_gzip(path), path), options);
+  const bool hlo = is_hlo(read_maybe_gzip(path));
+  if (hlo != (kind == "hlo")) {
+    throw InputError({path, ""}, fmt::format("is {}: import {}", hlo ? "HLO" : "no HLO",
+                                             hlo ? "hlo" : "stablehlo"));
+  }
+  return program_plan(path, options);
 }
 
 std::string plan_in(const Plan& plan, const std::string& format) {
@@ -82,7 +103,7 @@ ParameterTree import_given(const Words& operands) {
     }
     names.emplace_back(kind.name);
   }
-  names.emplace_back("hlo");
+  names.insert(names.end(), {"hlo", "stablehlo"});
   if (operands.empty()) {
     throw UsageError(
         fmt::format("expected: import KIND FILE; kinds are {}", fmt::join(names, ", ")));
@@ -99,18 +120,24 @@ int import_command(const Words& words) {
   add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
                         "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
+  options.add_options()("like", po::value<std::string>()->value_name("xla"),
+                        "of StableHLO: reshard as XLA does, even where other ways send less");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
   const Words operands = given.all("operand");
-  if (!operands.empty() && operands[0] == "hlo") {
-    if (operands.size() != 2) throw UsageError("expected: import hlo FILE");
+  if (!operands.empty() && (operands[0] == "hlo" || operands[0] == "stablehlo")) {
+    if (operands.size() != 2) {
+      throw UsageError(fmt::format("expected: import {} FILE", operands[0]));
+    }
     const auto outputs = read_outputs(given, plan_formats, /*text_beside_files=*/false);
-    const Plan plan = import_hlo(operands[1], given.all("mesh"));
+    const Plan plan = import_program(operands[0], operands[1], given);
     write(outputs, [&](const std::string& format) { return plan_in(plan, format); });
     return exit_done;
   }
-  if (given.has("mesh")) throw UsageError("--mesh is for programs: import hlo");
+  for (const char* option : {"mesh", "like"}) {
+    if (given.has(option)) throw UsageError(fmt::format("--{} is for programs", option));
+  }
   const auto outputs = read_outputs(given, tree_formats, /*text_beside_files=*/false);
   const ParameterTree tree = import_given(operands);
   write(outputs, [&](const std::string& format) {

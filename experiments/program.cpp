@@ -1,0 +1,43 @@
+#include "experiments/program.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/gzip.hpp"
+#include "base/text.hpp"
+#include "hlo/to_plan.hpp"
+#include "spmd/partition.hpp"
+#include "spmd/prepare.hpp"
+#include "spmd/propagate.hpp"
+#include "spmd/to_plan.hpp"
+#include "stablehlo/module.hpp"
+
+namespace shardsim {
+
+bool is_hlo(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string::npos && text.compare(begin, 9, "HloModule") == 0;
+}
+
+Plan program_plan(const std::string& path, const ProgramOptions& options) {
+  const std::string text = read_maybe_gzip(path);
+  if (is_hlo(text)) return plan_from_hlo(HloModule::parse(text, path), {options.mesh});
+  if (!options.mesh.axes().empty()) {
+    throw InputError({path, ""}, "a StableHLO program brings its own mesh: leave out the other");
+  }
+  stablehlo::Module program = spmd::prepare(stablehlo::parse_module(text, path));
+  spmd::propagate(program);
+  Plan like_xla = spmd::plan_of(spmd::partition(program, {.like_xla = true}), options.target);
+  if (options.like_xla) return like_xla;
+  Plan plan = spmd::plan_of(spmd::partition(program), options.target);
+  const Bytes usual = wire_bytes_per_device(like_xla);
+  const Bytes bytes = wire_bytes_per_device(plan);
+  if (bytes >= usual) return like_xla;
+  plan.notes.push_back(fmt::format(
+      "a device sends {} per step where XLA's partitioner sends {}: some arrays are resharded in "
+      "other steps (--like xla shows XLA's)",
+      format_bytes(bytes), format_bytes(usual)));
+  return plan;
+}
+
+}  // namespace shardsim

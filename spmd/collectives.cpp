@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+#include "spmd/sharded.hpp"
+
+namespace shardsim::spmd {
+namespace {
+
+using stablehlo::Attribute;
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+Attribute groups_attribute(const DeviceGroups& groups) {
+  Attribute attribute;
+  attribute.kind = Attribute::Kind::list;
+  for (const std::vector<int>& group : groups) {
+    attribute.items.push_back(
+        integers_attribute(std::vector<std::int64_t>(group.begin(), group.end())));
+  }
+  return attribute;
+}
+
+AttributeList with_reason(const Builder& builder, AttributeList attributes) {
+  attributes.push_back({"spmd.reason", text_attribute(builder.reason())});
+  return attributes;
+}
+
+std::vector<ValueId> offsets_where(Context& context, const Shape& shape, const Tiling& tiling,
+                                   const Dims* dims) {
+  Builder& builder = context.builder();
+  const TensorType scalar{true, {}, "i32", DType::i32, ""};
+  const Shape shard = shard_shape(shape, tiling);
+  std::vector<ValueId> offsets;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto dim = static_cast<std::int64_t>(i);
+    if (tiling.tiles(dim) == 1 || (dims != nullptr && !holds(*dims, dim))) {
+      offsets.push_back(builder.constant("0", scalar));
+      continue;
+    }
+    std::vector<std::int64_t> by_device(at(context.devices()));
+    tiling.each(
+        [&](const Dims& index, int device) { by_device[at(device)] = index[i] * shard[i]; });
+    offsets.push_back(
+        builder.add("spmd.offset", {}, scalar, {{"by_device", integers_attribute(by_device)}}));
+  }
+  return offsets;
+}
+
+}  // namespace
+
+Context::Context(Builder& builder, int devices) : builder_(&builder), groups_(1) {
+  groups_.front().resize(at(devices));
+  std::iota(groups_.front().begin(), groups_.front().end(), 0);
+}
+
+Context::Context(Builder& builder, DeviceGroups groups)
+    : builder_(&builder), groups_(std::move(groups)) {}
+
+DeviceGroups Context::to_program(const DeviceGroups& local) const {
+  DeviceGroups result;
+  result.reserve(groups_.size() * local.size());
+  for (const std::vector<int>& devices : groups_) {
+    for (const std::vector<int>& group : local) {
+      std::vector<int>& mapped = result.emplace_back();
+      for (const int device : group) mapped.push_back(devices[at(device)]);
+    }
+  }
+  return result;
+}
+
+std::vector<std::pair<int, int>> Context::to_program(
+    const std::vector<std::pair<int, int>>& local) const {
+  std::vector<std::pair<int, int>> result;
+  for (const std::vector<int>& devices : groups_) {
+    for (const auto& [source, target] : local) {
+      result.emplace_back(devices[at(source)], devices[at(target)]);
+    }
+  }
+  return result;
+}
+
+Context& Context::grouped(const DeviceGroups& local) {
+  std::unique_ptr<Context>& context = grouped_[local];
+  if (!context) context = std::make_unique<Context>(*builder_, to_program(local));
+  return *context;
+}
+
+ValueId all_gather(Context& context, ValueId operand, std::int64_t dim,
+                   const DeviceGroups& groups) {
+  Builder& builder = context.builder();
+  TensorType type = builder.type(operand);
+  type.dims[at(dim)] *= static_cast<std::int64_t>(groups.front().size());
+  return builder.add(
+      "stablehlo.all_gather", {operand}, std::move(type),
+      with_reason(builder, {{"all_gather_dim", integer_attribute(dim)},
+                            {"replica_groups", groups_attribute(context.to_program(groups))}}));
+}
+
+ValueId all_reduce(Context& context, ValueId operand, const DeviceGroups& groups,
+                   std::string_view reduction) {
+  Builder& builder = context.builder();
+  return builder.add(
+      "stablehlo.all_reduce", {operand}, builder.type(operand),
+      with_reason(builder, {{"replica_groups", groups_attribute(context.to_program(groups))},
+                            {"spmd.reduction", text_attribute(reduction)}}));
+}
+
+ValueId all_to_all(Context& context, ValueId operand, std::int64_t dim,
+                   const DeviceGroups& groups) {
+  Builder& builder = context.builder();
+  return builder.add(
+      "stablehlo.all_to_all", {operand}, builder.type(operand),
+      with_reason(builder, {{"split_dimension", integer_attribute(dim)},
+                            {"concat_dimension", integer_attribute(dim)},
+                            {"split_count",
+                             integer_attribute(static_cast<std::int64_t>(groups.front().size()))},
+                            {"replica_groups", groups_attribute(context.to_program(groups))}}));
+}
+
+ValueId collective_permute(Context& context, ValueId operand,
+                           const std::vector<std::pair<int, int>>& source_targets) {
+  Builder& builder = context.builder();
+  DeviceGroups pairs;
+  for (const auto& [source, target] : context.to_program(source_targets)) {
+    pairs.push_back({source, target});
+  }
+  return builder.add("stablehlo.collective_permute", {operand}, builder.type(operand),
+                     with_reason(builder, {{"source_target_pairs", groups_attribute(pairs)}}));
+}
+
+double sent_bytes(const Builder& builder, const Op& op) {
+  const stablehlo::Attribute* groups = find(op.attributes, "replica_groups");
+  const bool permutes = op.name == "stablehlo.collective_permute";
+  if (groups == nullptr && !permutes) return 0;
+  const TensorType& in = builder.type(op.operands.front());
+  const double bytes = static_cast<double>(in.elements()) *
+                       static_cast<double>(bits_of(in.dtype.value_or(DType::f32))) / 8;
+  if (permutes) return bytes;
+  const double n = groups->items.empty() ? 1 : static_cast<double>(groups->items[0].items.size());
+  if (op.name == "stablehlo.all_gather") return (n - 1) * bytes;
+  return (op.name == "stablehlo.all_reduce" ? 2 : 1) * (n - 1) / n * bytes;
+}
+
+ValueId all_gather_shards(Context& context, ValueId operand, const Tiling& tiling,
+                          const Dims& dims) {
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (tiling.tiles(dims[i]) == 1) continue;
+    operand = all_gather(context, operand, dims[i], groups_along(tiling, {dims[i]}));
+  }
+  return operand;
+}
+
+ValueId all_reduce_along(Context& context, ValueId operand, const Tiling& tiling, const Dims& dims,
+                         std::string_view reduction) {
+  const Shape extents = tiling.extents();
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (at(dims[i]) >= extents.size() || extents[at(dims[i])] == 1) continue;
+    operand = all_reduce(context, operand, groups_along(tiling, {dims[i]}), reduction);
+  }
+  return operand;
+}
+
+std::vector<ValueId> tile_offsets(Context& context, const Shape& shape, const Tiling& tiling) {
+  return offsets_where(context, shape, tiling, nullptr);
+}
+
+std::vector<ValueId> tile_offsets(Context& context, const Shape& shape, const Tiling& tiling,
+                                  const Dims& dims) {
+  return offsets_where(context, shape, tiling, &dims);
+}
+
+ValueId tile_ordinal(Context& context, const Tiling& tiling, std::int64_t dim) {
+  // Each tile of an array of as many elements as tiles begins at its own number.
+  return offsets_where(context, tiling.tiles(), tiling, nullptr)[at(dim)];
+}
+
+}  // namespace shardsim::spmd

@@ -1,0 +1,171 @@
+// What loops and branches read from outside: constants, and values with shardings.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "spmd/function_editor.hpp"
+#include "spmd/function_rewriter.hpp"
+#include "spmd/manual.hpp"
+#include "spmd/op_kinds.hpp"
+#include "spmd/prepare_passes.hpp"
+
+namespace shardsim::spmd {
+
+using stablehlo::Function;
+using stablehlo::no_op;
+using stablehlo::Op;
+using stablehlo::OpId;
+using stablehlo::RegionId;
+using stablehlo::ValueId;
+
+namespace {
+
+template <typename Id>
+std::size_t index(Id id) {
+  return static_cast<std::size_t>(id);
+}
+
+class ConstantSinker : public FunctionRewriter {
+ private:
+  bool rewrite(const Op& op) override {
+    if (target_region() == 0) return false;
+    const OpId made = copy(op);
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const ValueId value = target().op(made).operands[i];
+      const Op* definition = target_definition(value);
+      if (definition == nullptr || !is_constant(*definition) ||
+          definition->parent == target_region()) {
+        continue;
+      }
+      const ValueId local = local_copy(value, *definition);
+      target().ops[index(made)].operands[i] = local;
+    }
+    return true;
+  }
+
+  // Made where it is first read: before the reader, which has just been placed.
+  ValueId local_copy(ValueId value, Op constant) {
+    const auto known = copies_.find({target_region(), value});
+    if (known != copies_.end()) return known->second;
+    const ValueId copy = create(std::move(constant), target_type(value));
+    std::vector<OpId>& ops = target().regions[index(target_region())].ops;
+    std::rotate(ops.begin(), ops.end() - 1, ops.end());
+    return copies_[{target_region(), value}] = copy;
+  }
+
+  std::map<std::pair<RegionId, ValueId>, ValueId> copies_;
+};
+
+class LoopOpener {
+ public:
+  LoopOpener(const stablehlo::Module& module, Function& function)
+      : function_(function), editor_(function) {
+    for (const OpId id : ops_in_order(function)) {
+      const Op& op = function.op(id);
+      if (!is_manual(op)) continue;
+      const ManualComputation manual = manual_computation(op, module.place_of(op));
+      const stablehlo::Region& body = function.regions[index(op.regions.front())];
+      for (std::size_t i = 0; i < manual.in.size() && i < body.arguments.size(); ++i) {
+        manual_[body.arguments[i]] = manual.in[i];
+      }
+      for (std::size_t i = 0; i < manual.out.size(); ++i) manual_[op.results[i]] = manual.out[i];
+    }
+  }
+
+  void run() {
+    visit_region(0);
+    editor_.commit();
+    compact(function_);
+  }
+
+ private:
+  // Inner loops first.
+  void visit_region(RegionId region) {
+    const std::vector<OpId> ops = function_.regions[index(region)].ops;
+    for (const OpId id : ops) {
+      const std::vector<RegionId> regions = function_.op(id).regions;
+      for (const RegionId inner : regions) visit_region(inner);
+      if (is_loop(function_.op(id))) open(id);
+    }
+  }
+
+  void open(OpId loop) {
+    std::set<RegionId> inside;
+    std::vector<OpId> ops;
+    for (const RegionId region : std::vector<RegionId>(function_.op(loop).regions)) {
+      collect(region, inside, ops);
+    }
+    std::map<ValueId, ValueId> opened;
+    for (const OpId id : ops) {
+      for (std::size_t i = 0; i < function_.op(id).operands.size(); ++i) {
+        const ValueId value = function_.op(id).operands[i];
+        const stablehlo::AxisSharding* given = given_sharding(value);
+        if (given == nullptr || is_inside(value, inside)) continue;
+        const auto known = opened.find(value);
+        const ValueId by = known != opened.end() ? known->second : constraint(value, *given, loop);
+        opened[value] = by;
+        function_.ops[index(id)].operands[i] = by;
+      }
+    }
+  }
+
+  void collect(RegionId region, std::set<RegionId>& inside, std::vector<OpId>& ops) {
+    inside.insert(region);
+    for (const OpId id : function_.regions[index(region)].ops) {
+      for (const OpId before : placed_before_[id]) ops.push_back(before);
+      ops.push_back(id);
+      for (const RegionId inner : function_.op(id).regions) collect(inner, inside, ops);
+    }
+  }
+
+  [[nodiscard]] bool is_inside(ValueId value, const std::set<RegionId>& inside) const {
+    const OpId definition = function_.values[index(value)].defined_by;
+    if (definition != no_op) return inside.contains(function_.op(definition).parent);
+    return std::any_of(inside.begin(), inside.end(), [&](RegionId region) {
+      const std::vector<ValueId>& arguments = function_.regions[index(region)].arguments;
+      return std::find(arguments.begin(), arguments.end(), value) != arguments.end();
+    });
+  }
+
+  // What the user says of a value; what flows in and out of manual computations is said there.
+  [[nodiscard]] const stablehlo::AxisSharding* given_sharding(ValueId value) const {
+    const auto manual = manual_.find(value);
+    if (manual != manual_.end()) return &manual->second;
+    const auto& given = function_.values[index(value)].sharding.axes;
+    return given ? &*given : nullptr;
+  }
+
+  ValueId constraint(ValueId value, stablehlo::AxisSharding open, OpId loop) {
+    for (stablehlo::DimensionSharding& dimension : open.dimensions) dimension = {{}, true, {}};
+    open.replicated.clear();
+    Op op;
+    op.name = "sdy.sharding_constraint";
+    op.operands = {value};
+    stablehlo::Attribute text;
+    text.kind = stablehlo::Attribute::Kind::dialect;
+    const std::string written = text_of(open);
+    text.text = written.substr(1, written.size() - 2);  // without < and >
+    op.attributes.push_back({"value", std::move(text)});
+    const OpId made = editor_.create(std::move(op), function_.type_of(value), loop);
+    const ValueId result = function_.op(made).results.front();
+    function_.values[index(result)].sharding.axes = std::move(open);
+    editor_.place_before(made, loop);
+    placed_before_[loop].push_back(made);
+    return result;
+  }
+
+  Function& function_;
+  FunctionEditor editor_;
+  std::map<OpId, std::vector<OpId>> placed_before_;
+  std::map<ValueId, stablehlo::AxisSharding> manual_;
+};
+
+}  // namespace
+
+Function sink_constants(const Function& function) { return ConstantSinker().run(function); }
+
+void open_loop_inputs(const stablehlo::Module& module, Function& function) {
+  LoopOpener(module, function).run();
+}
+
+}  // namespace shardsim::spmd

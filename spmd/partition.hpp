@@ -1,0 +1,33 @@
+// From one program on all devices to the program of one device: every op on its tiles, with the
+// collectives that this takes.
+//
+//   Module program = prepare(read_module("step.mlir"));
+//   propagate(program);
+//   Module local = partition(program);
+//     %0 = stablehlo.all_gather %w ...       {spmd.reason = "operand 1 of dot_general, line 7:
+//     ..."} %1 = stablehlo.dot_general %x, %0
+//
+// What is made, and in which order, is what XLA's SpmdPartitioner makes of the same shardings
+// (openxla/xla xla/service/spmd/). The result is again StableHLO, over local types, with
+// collectives over program-wide device numbers; nothing in it is dead.
+#pragma once
+
+#include "stablehlo/module.hpp"
+
+namespace shardsim::spmd {
+
+struct PartitionOptions {
+  // Reshard in XLA's steps even where others send less.
+  bool like_xla = false;
+};
+
+// `program` has one function and a sharding for every value: what propagate() left. Throws
+// InputError: meshes of different sizes, ops that cannot be partitioned.
+[[nodiscard]] stablehlo::Module partition(const stablehlo::Module& program,
+                                          const PartitionOptions& options = {});
+
+// Ops whose results nobody reads are taken out; an all-reduce of which every device keeps its own
+// n-th becomes a reduce-scatter.
+void clean_up(stablehlo::Module& local);
+
+}  // namespace shardsim::spmd

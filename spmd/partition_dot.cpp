@@ -1,0 +1,167 @@
+#include "spmd/partition_dot.hpp"
+
+#include "spmd/dot_result.hpp"
+#include "spmd/partitioner.hpp"
+#include "spmd/tiling_match.hpp"
+
+namespace shardsim::spmd {
+namespace {
+
+std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
+
+// Operands are whole: each replica of the result computes the same, so that one is enough.
+DotAttempt group_on_replicas(const Dot& dot, const Sharded& lhs, const Sharded& rhs,
+                             const DotTarget& target) {
+  if (!lhs.tiling.is_replicated() || !rhs.tiling.is_replicated() || !target.tiling.is_partial()) {
+    return std::nullopt;
+  }
+  const GroupedTiling grouped =
+      group_by(target.tiling, {static_cast<std::int64_t>(target.shape.size())});
+  Sharded inner_lhs = lhs;
+  Sharded inner_rhs = rhs;
+  inner_lhs.context = inner_rhs.context = &lhs.context->grouped(grouped.groups);
+  return partition_dot(dot, inner_lhs, inner_rhs, {target.shape, grouped.tiling});
+}
+
+DotAttempt try_round(const Dot& dot, const Sharded& lhs, const Sharded& rhs,
+                     const DotTarget& target, bool keep_groups) {
+  if (dot.try_convolution) {
+    if (const auto tried = dot.try_convolution(dot, lhs, rhs, target, keep_groups)) return *tried;
+  }
+  if (const auto made = split_one_part(dot, lhs, rhs, target, /*may_reshard=*/false)) return made;
+  if (const auto made = group_on_batch(dot, lhs, rhs, target, keep_groups)) return made;
+  if (const auto made = group_on_free(dot, lhs, rhs, target, keep_groups)) return made;
+  if (const auto made = group_on_contracting(dot, lhs, rhs, target, keep_groups)) return made;
+  if (const auto made = group_on_replicas(dot, lhs, rhs, target)) return made;
+  return split_one_part(dot, lhs, rhs, target, /*may_reshard=*/true);
+}
+
+}  // namespace
+
+ValueId partition_dot(const Dot& dot, const Sharded& lhs, const Sharded& rhs,
+                      const DotTarget& target) {
+  for (const bool keep_groups : {true, false}) {
+    if (const auto made = try_round(dot, lhs, rhs, target, keep_groups)) return *made;
+  }
+  if (dot.dims.spatial.empty()) {
+    const Tiling for_lhs = operand_tiling(dot.dims, DotTensor::lhs, target.tiling, nullptr);
+    const Tiling for_rhs = operand_tiling(dot.dims, DotTensor::rhs, target.tiling, nullptr);
+    const Sharded lhs_there = reshard(lhs, for_lhs);
+    return dot.make(lhs_there, reshard(rhs, for_rhs), dot.window);
+  }
+  const Sharded whole_lhs = replicate(lhs);
+  const ValueId made = dot.make(whole_lhs, replicate(rhs), dot.window);
+  return reshard({made, target.shape, Tiling(), lhs.context}, target.tiling).value;
+}
+
+Tiling operand_tiling(const DotDims& dims, DotTensor operand, const Tiling& result,
+                      const Tiling* other) {
+  const bool is_lhs = operand == DotTensor::lhs;
+  const DotMaps maps = maps_of(dims);
+  const std::vector<DotDim>& free = is_lhs ? dims.lhs_free : dims.rhs_free;
+  const std::vector<DotDim>& other_free = is_lhs ? dims.rhs_free : dims.lhs_free;
+  const DotTensor other_tensor = is_lhs ? DotTensor::rhs : DotTensor::lhs;
+  // Contracting and free dimensions of a convolution may be there in all three tensors, with one
+  // element in one of them.
+  const auto only = [](const Dims& map, const Dims& dims_there) {
+    Dims kept(map.size(), -1);
+    for (const std::int64_t dim : dims_there) kept[at(dim)] = map[at(dim)];
+    return kept;
+  };
+  const auto inverse = [](const Dims& map, std::size_t size) {
+    Dims result_map(size, -1);
+    for (std::size_t i = 0; i < map.size(); ++i) {
+      if (map[i] >= 0) result_map[at(map[i])] = static_cast<std::int64_t>(i);
+    }
+    return result_map;
+  };
+
+  Dims in_result = dims_in(other_free, DotTensor::output);
+  for (const std::int64_t dim : dims_in(dims.contracting, DotTensor::output)) {
+    in_result.push_back(dim);
+  }
+  Dims shared = dims_in(dims.batch, operand);
+  for (const std::int64_t dim : dims_in(free, operand)) shared.push_back(dim);
+  const Dims to_result = only(is_lhs ? maps.lhs_to_output : maps.rhs_to_output, shared);
+  const Tiling from_result = *match_dims(replicate_dims(result, in_result),
+                                         inverse(to_result, dims.output_rank), to_result);
+  if (other == nullptr) return from_result;
+
+  Dims in_other = dims_in(other_free, other_tensor);
+  for (const std::int64_t dim : dims_in(free, other_tensor)) in_other.push_back(dim);
+  Dims common = dims_in(dims.batch, operand);
+  for (const std::int64_t dim : dims_in(dims.contracting, operand)) common.push_back(dim);
+  const Dims to_other = only(is_lhs ? maps.lhs_to_rhs : maps.rhs_to_lhs, common);
+  const Tiling from_other =
+      *match_dims(replicate_dims(*other, in_other),
+                  inverse(to_other, is_lhs ? dims.rhs_rank : dims.lhs_rank), to_other);
+  if (from_result.is_partial() && from_other.is_partial()) {
+    const std::int64_t more = std::max(from_result.tile_count(), from_other.tile_count()) + 1;
+    if (const auto both = merge_tilings(from_result, from_other, more)) return *both;
+  }
+  return from_other.tile_count() > from_result.tile_count() ? from_other : from_result;
+}
+
+Shape shape_within(const GroupedTiling& grouped, const Shape& shape) {
+  Shape result = shape;
+  for (std::size_t i = 0; i < grouped.dims.size(); ++i) {
+    const std::size_t dim = at(grouped.dims[i]);
+    if (dim < result.size()) result[dim] = ceil_div(result[dim], grouped.sizes[i]);
+  }
+  return result;
+}
+
+Sharded within(const Sharded& value, const GroupedTiling& grouped) {
+  return {value.value, shape_within(grouped, value.shape), grouped.tiling,
+          &value.context->grouped(grouped.groups)};
+}
+
+std::int64_t element_bytes(const TensorType& type) {
+  // Element types that shardsim does not know are exotic ones of at most a byte.
+  return type.dtype.has_value() ? size_of(*type.dtype).count() : 1;
+}
+
+std::int64_t local_bytes(const Sharded& value) {
+  const TensorType& type = value.context->builder().type(value.value);
+  return type.elements() * element_bytes(type);
+}
+
+std::int64_t whole_bytes(const Sharded& value) {
+  return product(value.shape) * element_bytes(value.context->builder().type(value.value));
+}
+
+ValueId sum_along(Context& context, ValueId value, const Tiling& tiling, const Dims& dims) {
+  const bool logical = context.builder().type(value).element == "i1";
+  return all_reduce_along(context, value, tiling, dims, logical ? "or" : "add");
+}
+
+void partition_dot_general(Partitioner& p, const OpView& op) {
+  op.expect_counts(2, 1);
+  Sharded lhs = p.operand(op, 0);
+  Sharded rhs = p.operand(op, 1);
+  // One value as both operands is resharded in two ways; XLA keeps two copies apart.
+  if (lhs.value == rhs.value) rhs.value = p.builder().copy(rhs.value);
+
+  Dot dot;
+  dot.dims = dot_dims(op);
+  const DotDims& dims = dot.dims;
+  const TensorType& whole = op.function().type_of(op.op().results.front());
+  dot.type = whole;
+  dot.make = [&](const Sharded& l, const Sharded& r, const Window&) {
+    TensorType type = whole;
+    const Shape& lhs_shape = p.builder().shape(l.value);
+    const Shape& rhs_shape = p.builder().shape(r.value);
+    for (const auto* list : {&dims.batch, &dims.lhs_free, &dims.rhs_free}) {
+      for (const DotDim& dim : *list) {
+        type.dims[at(dim.output)] = dim.lhs >= 0 ? lhs_shape[at(dim.lhs)] : rhs_shape[at(dim.rhs)];
+      }
+    }
+    return p.clone(op, {l.value, r.value}, {type}).front();
+  };
+  const Tiling tiling = p.tiling_of_result(op, 0);
+  const Tiling as_made = finer_result(op, dims, lhs.tiling, rhs.tiling, tiling).value_or(tiling);
+  const ValueId made = partition_dot(dot, lhs, rhs, {whole.dims, as_made});
+  p.set_result(op, 0, reshard({made, whole.dims, as_made, lhs.context}, tiling));
+}
+
+}  // namespace shardsim::spmd

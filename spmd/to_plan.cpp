@@ -1,0 +1,316 @@
+#include "spmd/to_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "spmd/collective_plan.hpp"
+#include "stablehlo/flops.hpp"
+#include "stablehlo/loops.hpp"
+
+namespace shardsim::spmd {
+namespace {
+
+using stablehlo::Function;
+using stablehlo::Module;
+using stablehlo::Op;
+using stablehlo::OpId;
+using stablehlo::RegionId;
+using stablehlo::ValueId;
+
+constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
+constexpr std::uint8_t compute = 0;
+constexpr std::uint8_t communication = 1;
+
+std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
+
+constexpr std::array<std::string_view, 9> renames = {
+    "stablehlo.constant",  "stablehlo.reshape", "stablehlo.optimization_barrier",
+    "spmd.copy",           "spmd.offset",       "stablehlo.iota",
+    "stablehlo.after_all", "stablehlo.tuple",   "stablehlo.get_tuple_element"};
+
+bool is_rename(const Op& op) {
+  return std::find(renames.begin(), renames.end(), op.name) != renames.end();
+}
+
+// When a value is there: streams run in order, so the last task on each says it.
+struct Ready {
+  std::array<TaskId, 2> last{before_the_step, before_the_step};
+
+  void join(const Ready& other) {
+    for (std::size_t i = 0; i < last.size(); ++i) last[i] = std::max(last[i], other.last[i]);
+  }
+};
+
+class Emitter {
+ public:
+  Emitter(const Module& module, Plan& plan, std::vector<std::int64_t> positions,
+          std::optional<MemoryTarget> target)
+      : module_(module),
+        function_(module.functions.front()),
+        plan_(plan),
+        target_(target),
+        positions_(std::move(positions)),
+        ready_(function_.values.size()),
+        work_(function_.ops.size(), -1) {
+    program_.name = "all";
+    program_.streams = {"compute", "communication"};
+  }
+
+  void run() {
+    run_region(0);
+    add_buffers();
+    plan_.programs.push_back(std::move(program_));
+    write_notes();
+  }
+
+ private:
+  void run_region(RegionId id) {
+    for (const OpId op : function_.regions[at(id)].ops) step(op);
+  }
+
+  [[nodiscard]] const Op& terminator(RegionId id) const {
+    return function_.op(function_.regions[at(id)].ops.back());
+  }
+
+  void step(OpId id) {
+    const Op& op = function_.op(id);
+    if (op.results.empty()) return;
+    if (op.name == "stablehlo.while") return run_loop(op);
+    if (op.name == "stablehlo.case" || op.name == "stablehlo.if") return run_branches(op);
+    Ready ready;
+    for (const ValueId operand : op.operands) ready.join(ready_[at(operand)]);
+    if (is_collective(op)) {
+      ready = emit(collective_task(id), ready, op);
+    } else if (!is_rename(op)) {
+      ready = emit(kernel_task(id), ready, op);
+    }
+    for (const ValueId result : op.results) ready_[at(result)] = ready;
+  }
+
+  Task collective_task(OpId id) {
+    if (work_[at(id)] < 0) {
+      work_[at(id)] = static_cast<std::int32_t>(plan_.collectives.size());
+      plan_.collectives.push_back(
+          collective_of(module_, function_, function_.op(id), plan_.mesh, positions_));
+    }
+    Task task;
+    task.kind = TaskKind::collective;
+    task.stream = communication;
+    task.work = work_[at(id)];
+    return task;
+  }
+
+  Task kernel_task(OpId id) {
+    if (work_[at(id)] < 0) {
+      work_[at(id)] = static_cast<std::int32_t>(plan_.kernels.size());
+      plan_.kernels.push_back(kernel_of(function_.op(id)));
+    }
+    Task task;
+    task.kind = TaskKind::kernel;
+    task.stream = compute;
+    task.work = work_[at(id)];
+    return task;
+  }
+
+  Kernel kernel_of(const Op& op) {
+    const stablehlo::Work work = work_of(module_, function_, op);
+    Kernel kernel;
+    kernel.op = op.name.substr(op.name.find('.') + 1);
+    kernel.flops = work.matmul + work.elementwise;
+    if (work.matmul > Flops{0}) kernel.kernel_class = KernelClass::matmul;
+    kernel.dtype = function_.type_of(op.results.front()).dtype.value_or(DType::f32);
+    for (const ValueId operand : op.operands) kernel.bytes += bytes_of(operand);
+    for (const ValueId result : op.results) kernel.bytes += bytes_of(result);
+    if (op.name == "stablehlo.custom_call") {
+      const stablehlo::Attribute* callee = find(op.attributes, "callee");
+      ++unknown_calls_[callee == nullptr ? "" : callee->text];
+    }
+    return kernel;
+  }
+
+  [[nodiscard]] Bytes bytes_of(ValueId value) const {
+    const auto& type = function_.type_of(value);
+    if (!type.is_tensor) return Bytes{0};
+    return storage_bytes(type.elements(), type.dtype.value_or(DType::f32));
+  }
+
+  Ready emit(Task task, const Ready& ready, const Op& op) {
+    if (static_cast<std::int64_t>(program_.tasks.size()) >= most_tasks) {
+      throw InputError(module_.place_of(op),
+                       fmt::format("more than {} tasks when loops are unrolled", most_tasks));
+    }
+    task.name = name_of(op);
+    task.layer = layer_;
+    task.microbatch = microbatch_;
+    std::vector<TaskId> after;
+    for (std::size_t other = 0; other < ready.last.size(); ++other) {
+      TaskId& awaited = awaited_[task.stream][other];
+      if (other == task.stream || ready.last[other] <= awaited) continue;
+      awaited = ready.last[other];
+      after.push_back(awaited);
+    }
+    Ready done;
+    done.last[task.stream] = program_.add_task(task, after);
+    return done;
+  }
+
+  std::int32_t name_of(const Op& op) {
+    const std::string name = fmt::format("{}:{}", op.name.substr(op.name.find('.') + 1), op.line);
+    const auto [found, is_new] =
+        names_.emplace(name, static_cast<std::int32_t>(plan_.names.size()));
+    if (is_new) plan_.names.push_back(name);
+    return found->second;
+  }
+
+  void run_loop(const Op& op) {
+    const RegionId condition = op.regions.at(0);
+    const RegionId body = op.regions.at(1);
+    const auto count = trip_count(function_, op);
+    if (!count) unknown_loops_.push_back(op.line);
+    std::vector<Ready> state;
+    for (const ValueId operand : op.operands) state.push_back(ready_[at(operand)]);
+    const std::int32_t outer_layer = layer_;
+    const std::int32_t outer_microbatch = microbatch_;
+    ++depth_;
+    const auto before = static_cast<std::int64_t>(program_.tasks.size());
+    for (std::int64_t i = 0; i < count.value_or(1); ++i) {
+      // Every iteration makes as many tasks as the first: too many show before they are made.
+      const std::int64_t made = static_cast<std::int64_t>(program_.tasks.size()) - before;
+      if (i == 1 && made > (most_tasks - before) / *count) {
+        throw InputError(module_.place_of(op),
+                         fmt::format("more than {} tasks when loops are unrolled", most_tasks));
+      }
+      (depth_ == 1 ? layer_ : microbatch_) = static_cast<std::int32_t>(i);
+      for (const RegionId region : {condition, body}) {
+        const auto& arguments = function_.regions[at(region)].arguments;
+        for (std::size_t k = 0; k < arguments.size(); ++k) ready_[at(arguments[k])] = state[k];
+        run_region(region);
+      }
+      const Op& end = terminator(body);
+      for (std::size_t k = 0; k < state.size(); ++k) state[k] = ready_[at(end.operands[k])];
+    }
+    --depth_;
+    layer_ = outer_layer;
+    microbatch_ = outer_microbatch;
+    for (std::size_t k = 0; k < state.size(); ++k) ready_[at(op.results[k])] = state[k];
+  }
+
+  void run_branches(const Op& op) {
+    ++conditionals_;
+    Ready joined = ready_[at(op.operands.front())];
+    for (const RegionId region : op.regions) {
+      run_region(region);
+      for (const ValueId value : terminator(region).operands) joined.join(ready_[at(value)]);
+    }
+    for (const ValueId result : op.results) ready_[at(result)] = joined;
+  }
+
+  void add_buffer(const std::string& name, BufferCategory category, Bytes bytes) {
+    const auto [found, is_new] =
+        names_.emplace(name, static_cast<std::int32_t>(plan_.names.size()));
+    if (is_new) plan_.names.push_back(name);
+    Buffer buffer;
+    buffer.name = found->second;
+    buffer.category = category;
+    buffer.bytes = bytes;
+    program_.add_buffer(buffer, {});
+  }
+
+  void add_buffers() {
+    const auto& arguments = function_.regions.front().arguments;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const auto& type = function_.type_of(arguments[i]);
+      add_buffer(fmt::format("argument {}", i), BufferCategory::inputs,
+                 target_ ? allocated_bytes(type, *target_) : bytes_of(arguments[i]));
+    }
+    if (!target_) {
+      plan_.notes.emplace_back(
+          "no machine is given: memory between arguments and results is not in the plan");
+      return;
+    }
+    const DeviceMemory memory = device_memory(module_, *target_);
+    if (memory.outputs > memory.aliased) {
+      add_buffer("results", BufferCategory::inputs, memory.outputs - memory.aliased);
+    }
+    if (memory.temporaries > Bytes{0}) {
+      add_buffer("temporaries", BufferCategory::temporaries, memory.temporaries);
+    }
+    plan_.notes.push_back(
+        fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
+                    "of arguments; temporaries are estimated from what a compiler would keep",
+                    memory.arguments.count(), memory.outputs.count(), memory.aliased.count()));
+  }
+
+  void write_notes() {
+    plan_.notes.emplace_back(
+        "one kernel per op of the program: compilers fuse, so that memory-bound time is too long");
+    for (const int line : unknown_loops_) {
+      plan_.notes.push_back(
+          fmt::format("the loop of line {}: trip count unknown, its body is counted once", line));
+    }
+    if (conditionals_ > 0) {
+      plan_.notes.push_back(
+          fmt::format("conditionals run {} times: all branches are counted", conditionals_));
+    }
+    for (const auto& [target, count] : unknown_calls_) {
+      plan_.notes.push_back(fmt::format(
+          "{} custom calls of \"{}\": operations unknown, only bytes are counted", count, target));
+    }
+  }
+
+  const Module& module_;
+  const Function& function_;
+  Plan& plan_;
+  std::optional<MemoryTarget> target_;
+  std::vector<std::int64_t> positions_;
+  Program program_;
+  std::vector<Ready> ready_;        // by value
+  std::vector<std::int32_t> work_;  // by op: its kernel or collective, once made
+  std::map<std::string, std::int32_t> names_;
+  std::array<std::array<TaskId, 2>, 2> awaited_{
+      {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
+  std::int32_t layer_ = -1;
+  std::int32_t microbatch_ = 0;
+  int depth_ = 0;
+  std::int64_t conditionals_ = 0;
+  std::vector<int> unknown_loops_;
+  std::map<std::string, std::int64_t> unknown_calls_;
+};
+
+}  // namespace
+
+Plan plan_of(const Module& local, std::optional<MemoryTarget> target) {
+  Plan plan;
+  plan.subject.model = local.name;
+  plan.subject.strategy = "program";
+  std::vector<std::int64_t> positions;
+  const stablehlo::ProgramMesh* largest = nullptr;
+  std::int64_t most = 0;
+  for (const stablehlo::ProgramMesh& mesh : local.meshes) {
+    std::int64_t devices = 1;
+    for (const auto& axis : mesh.axes) devices *= axis.size;
+    if (devices > most) {
+      largest = &mesh;
+      most = devices;
+    }
+  }
+  std::vector<MeshAxis> axes;
+  if (largest != nullptr) {
+    for (const auto& axis : largest->axes) axes.push_back({axis.name, axis.size});
+    positions.resize(largest->device_ids.size());
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      positions[at(largest->device_ids[i])] = static_cast<std::int64_t>(i);
+    }
+  }
+  plan.mesh = axes.empty() ? Mesh({{"device", 1}}) : Mesh(std::move(axes));
+  Emitter(local, plan, std::move(positions), target).run();
+  verify(plan);
+  return plan;
+}
+
+}  // namespace shardsim::spmd

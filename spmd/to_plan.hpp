@@ -1,0 +1,30 @@
+// A partitioned program as a plan: what one device does, in the order of the program.
+//
+//   %0 = stablehlo.all_gather %w      #0 all-gather   communication   after what makes %w
+//   %1 = stablehlo.dot_general ...    #1 matmul       compute, after #0
+//
+// - One kernel per op, in program order: compilers fuse and reorder. Ops that only rename data
+//   (reshape, constants, offsets by device) are none.
+// - Collectives run on a stream of their own, users wait for them.
+// - Loops are unrolled, their iterations numbered as layers (inner loops as microbatches). A loop
+// of
+//   unknown trip count runs once, all branches of a conditional run, and notes say so.
+// - Buffers are the arguments, those results that take no argument's place, and, where the target
+// is
+//   known, one heap for what lies between (memory.hpp): XLA holds all three for the whole step.
+#pragma once
+
+#include <optional>
+
+#include "plan/plan.hpp"
+#include "spmd/memory.hpp"
+#include "stablehlo/module.hpp"
+
+namespace shardsim::spmd {
+
+// `local` is what partition() made. Throws InputError: more than 2^22 tasks when loops are
+// unrolled.
+[[nodiscard]] Plan plan_of(const stablehlo::Module& local,
+                           std::optional<MemoryTarget> target = std::nullopt);
+
+}  // namespace shardsim::spmd

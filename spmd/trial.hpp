@@ -1,0 +1,45 @@
+// What a way to partition one op would cost, found by doing it on a scratch program.
+//
+//   Trial trial(context.devices());
+//   const std::vector<Sharded> made = method(trial.argument(operand), trial.argument(indices));
+//   trial.cost("stablehlo.gather", made)
+//
+// Costs are XLA's (openxla/xla xla/service/spmd: MemoryCostInBytes, CommunicationCostInBytes), in
+// bytes per device: the largest op of that name or collective by operands and result, then the sum
+// over collectives of
+//   all-gather, all-to-all   (n-1)/n of the result      all-reduce   twice the operand
+//   permute                  the operand
+#pragma once
+
+#include <compare>
+#include <limits>
+
+#include "spmd/sharded.hpp"
+
+namespace shardsim::spmd {
+
+struct TrialCost {
+  std::int64_t memory = std::numeric_limits<std::int64_t>::max();
+  std::int64_t communication = std::numeric_limits<std::int64_t>::max();
+
+  friend auto operator<=>(const TrialCost&, const TrialCost&) = default;
+};
+
+class Trial {
+ public:
+  explicit Trial(int devices);
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  // A value of which nothing is known but its tiles.
+  [[nodiscard]] Sharded argument(const Sharded& like);
+  // Of everything that the results need.
+  [[nodiscard]] TrialCost cost(std::string_view op, const std::vector<Sharded>& results) const;
+
+ private:
+  stablehlo::Module module_;
+  Builder builder_;
+  Context context_;
+};
+
+}  // namespace shardsim::spmd
