@@ -35,8 +35,6 @@ class Canonicalizer : public FunctionRewriter {
       for (const ValueId operand : op.operands) ++readers_[static_cast<std::size_t>(operand)];
     }
   }
-  // Loops lost operands that do not change: what is around them may have become simpler.
-  [[nodiscard]] bool again() const { return again_; }
 
  private:
   using Rewrite = bool (Canonicalizer::*)(const Op&);
@@ -56,7 +54,6 @@ class Canonicalizer : public FunctionRewriter {
         {"stablehlo.slice", &Canonicalizer::rewrite_slice},
         {"stablehlo.subtract", &Canonicalizer::rewrite_subtract},
         {"stablehlo.transpose", &Canonicalizer::rewrite_transpose},
-        {"stablehlo.while", &Canonicalizer::rewrite_loop},
     };
     if (fold_constant(op)) return true;
     if (is_commutative(op.name)) return rewrite_commutative(op);
@@ -101,7 +98,13 @@ class Canonicalizer : public FunctionRewriter {
     const std::optional<std::string> text = splat(operand);
     return text && use_constant(op, *text);
   }
+  // One reshape for two.
   bool use_reshape(const Op& op, ValueId operand) {
+    const Op* before = target_definition(operand);
+    if (before != nullptr && before->name == "stablehlo.reshape") {
+      operand = before->operands.front();
+    }
+    if (target_type(operand) == result_type(op)) return use_instead(op, operand);
     Op reshape;
     reshape.name = "stablehlo.reshape";
     reshape.line = op.line;
@@ -228,14 +231,8 @@ class Canonicalizer : public FunctionRewriter {
   }
 
   bool rewrite_reshape(const Op& op) {
-    ValueId operand = renamed(op.operands.front());
-    if (use_splat_of(op, operand)) return true;
-    const Op* definition = target_definition(operand);
-    if (definition != nullptr && definition->name == "stablehlo.reshape") {
-      operand = definition->operands.front();
-    }
-    if (target_type(operand) == result_type(op)) return use_instead(op, operand);
-    return copy_with(op, {operand});
+    const ValueId operand = renamed(op.operands.front());
+    return use_splat_of(op, operand) || use_reshape(op, operand);
   }
 
   bool rewrite_transpose(const Op& op) {
@@ -332,8 +329,8 @@ class Canonicalizer : public FunctionRewriter {
     const std::vector<std::int64_t> dim = integers(op, {"dim", "dimension"});
     for (const ValueId old : op.operands) {
       const Op* inner = target_definition(renamed(old));
-      if (inner != nullptr && inner->name == op.name && readers_[static_cast<std::size_t>(old)] == 1 &&
-          target_integers(*inner, "dim") == dim) {
+      if (inner != nullptr && inner->name == op.name &&
+          readers_[static_cast<std::size_t>(old)] == 1 && target_integers(*inner, "dim") == dim) {
         operands.insert(operands.end(), inner->operands.begin(), inner->operands.end());
       } else {
         operands.push_back(renamed(old));
@@ -377,36 +374,14 @@ class Canonicalizer : public FunctionRewriter {
     return use_instead(op, operands[1]);
   }
 
-  // What no round changes is read from outside the loop.
-  bool rewrite_loop(const Op& op) {
-    const stablehlo::Region& body = source().regions[static_cast<std::size_t>(op.regions.back())];
-    const std::vector<ValueId>& returned = source().op(body.ops.back()).operands;
-    std::vector<char> keep(op.operands.size(), 1);
-    for (std::size_t i = 0; i < keep.size(); ++i) {
-      if (returned[i] != body.arguments[i] && returned[i] != op.operands[i]) continue;
-      keep[i] = 0;
-      again_ = true;
-    }
-    if (std::find(keep.begin(), keep.end(), 0) == keep.end()) return false;
-    copy_loop(op, keep);
-    return true;
-  }
-
   const stablehlo::Module& module_;
   std::vector<int> readers_;  // by value of the source
-  bool again_ = false;
 };
 
 }  // namespace
 
 Function canonicalize(const stablehlo::Module& module, const Function& function) {
-  Function result = function;
-  for (bool again = true; again;) {
-    Canonicalizer canonicalizer(module, result);
-    result = canonicalizer.run(result);
-    again = canonicalizer.again();
-  }
-  return result;
+  return Canonicalizer(module, function).run(function);
 }
 
 }  // namespace shardsim::spmd

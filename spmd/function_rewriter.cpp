@@ -36,7 +36,7 @@ Function FunctionRewriter::run(const Function& source) {
   target_.ops.clear();
   target_.regions.assign(1, {});
   region_ = 0;
-  copy_region(0, 0);
+  copy_region(0, 0, Kept{});
   return std::move(target_);
 }
 
@@ -50,13 +50,13 @@ std::vector<ValueId> FunctionRewriter::renamed(const std::vector<ValueId>& value
 
 void FunctionRewriter::replace(ValueId old, ValueId by) { names_[index(old)] = by; }
 
-void FunctionRewriter::copy_region(RegionId from, RegionId to, const std::vector<char>* keep) {
+void FunctionRewriter::copy_region(RegionId from, RegionId to, const Kept& keep) {
   const RegionId outer = region_;
   region_ = to;
   const Region& region = source_->regions[index(from)];
   for (std::size_t i = 0; i < region.arguments.size(); ++i) {
     const ValueId argument = region.arguments[i];
-    if (keep != nullptr && (*keep)[i] == 0) continue;
+    if (keep.inputs != nullptr && (*keep.inputs)[i] == 0) continue;
     Value value = source_->values[index(argument)];
     value.result = static_cast<int>(target_.regions[index(to)].arguments.size());
     names_[index(argument)] = static_cast<ValueId>(target_.values.size());
@@ -67,14 +67,17 @@ void FunctionRewriter::copy_region(RegionId from, RegionId to, const std::vector
     const Op& op = source_->op(id);
     if (!rewrite(op)) copy(op);
   }
-  if (keep != nullptr) {
+  if (keep.outputs != nullptr) {
     Op& end = target_.ops[index(target_.regions[index(to)].ops.back())];
-    if (end.operands.size() == keep->size()) end.operands = kept(end.operands, *keep);
+    // The condition of a loop returns something else.
+    if (end.operands.size() == keep.outputs->size()) {
+      end.operands = kept(end.operands, *keep.outputs);
+    }
   }
   region_ = outer;
 }
 
-OpId FunctionRewriter::copy(const Op& op) { return copy(op, nullptr); }
+OpId FunctionRewriter::copy(const Op& op) { return copy(op, Kept{}); }
 
 OpId FunctionRewriter::copy_loop(const Op& loop, const std::vector<char>& keep) {
   for (std::size_t i = 0; i < keep.size(); ++i) {
@@ -85,20 +88,22 @@ OpId FunctionRewriter::copy_loop(const Op& loop, const std::vector<char>& keep) 
       replace(source_->regions[index(region)].arguments[i], same);
     }
   }
-  return copy(loop, &keep);
+  return copy(loop, Kept{&keep, &keep});
 }
 
-OpId FunctionRewriter::copy(const Op& op, const std::vector<char>* keep) {
+OpId FunctionRewriter::copy_without_inputs(const Op& op, const std::vector<char>& keep) {
+  return copy(op, Kept{&keep, nullptr});
+}
+
+OpId FunctionRewriter::copy(const Op& op, const Kept& keep) {
   const OpId id = static_cast<OpId>(target_.ops.size());
   target_.ops.emplace_back();
   target_.regions[index(region_)].ops.push_back(id);
   Op made = op;
   made.parent = region_;
   made.operands = renamed(op.operands);
-  if (keep != nullptr) {
-    made.operands = kept(made.operands, *keep);
-    made.results = kept(made.results, *keep);
-  }
+  if (keep.inputs != nullptr) made.operands = kept(made.operands, *keep.inputs);
+  if (keep.outputs != nullptr) made.results = kept(made.results, *keep.outputs);
   for (std::size_t i = 0; i < made.results.size(); ++i) {
     const ValueId old = made.results[i];
     Value value = source_->values[index(old)];

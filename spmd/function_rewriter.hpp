@@ -50,6 +50,9 @@ class FunctionRewriter {
   // A loop without the operands that `keep` leaves out: their results and region arguments are the
   // operands themselves.
   stablehlo::OpId copy_loop(const stablehlo::Op& loop, const std::vector<char>& keep);
+  // An op with one region without the operands that `keep` leaves out; nothing in the region reads
+  // their arguments.
+  stablehlo::OpId copy_without_inputs(const stablehlo::Op& op, const std::vector<char>& keep);
   // A new op of one result where the rewriter is; `op.operands` are values of the target.
   stablehlo::ValueId create(stablehlo::Op op, stablehlo::TensorType type);
   // A new op with one region that takes `arguments` and does what `callee` does; its terminator is
@@ -65,9 +68,13 @@ class FunctionRewriter {
   [[nodiscard]] stablehlo::RegionId target_region() const { return region_; }
 
  private:
-  void copy_region(stablehlo::RegionId from, stablehlo::RegionId to,
-                   const std::vector<char>* keep = nullptr);
-  stablehlo::OpId copy(const stablehlo::Op& op, const std::vector<char>* keep);
+  // What is copied; null: everything.
+  struct Kept {
+    const std::vector<char>* inputs = nullptr;
+    const std::vector<char>* outputs = nullptr;
+  };
+  void copy_region(stablehlo::RegionId from, stablehlo::RegionId to, const Kept& keep);
+  stablehlo::OpId copy(const stablehlo::Op& op, const Kept& keep);
 
   const stablehlo::Function* source_ = nullptr;
   std::vector<stablehlo::ValueId> names_;  // by value of the source

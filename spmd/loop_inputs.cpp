@@ -25,6 +25,58 @@ std::size_t index(Id id) {
   return static_cast<std::size_t>(id);
 }
 
+// What no round of a loop changes is read from outside.
+class LoopNarrower : public FunctionRewriter {
+ public:
+  [[nodiscard]] bool changed() const { return changed_; }
+
+ private:
+  bool rewrite(const Op& op) override {
+    if (!is_loop(op)) return false;
+    const stablehlo::Region& body = source().regions[index(op.regions.back())];
+    const std::vector<ValueId>& returned = source().op(body.ops.back()).operands;
+    std::vector<char> keep(op.operands.size(), 1);
+    for (std::size_t i = 0; i < keep.size(); ++i) {
+      keep[i] = returned[i] != body.arguments[i] && returned[i] != op.operands[i] ? 1 : 0;
+    }
+    if (std::find(keep.begin(), keep.end(), 0) == keep.end()) return false;
+    copy_loop(op, keep);
+    changed_ = true;
+    return true;
+  }
+
+  bool changed_ = false;
+};
+
+// What a manual computation does not read is no operand of it.
+class ManualNarrower : public FunctionRewriter {
+ public:
+  explicit ManualNarrower(const Function& function) : uses_(uses_of(function)) {}
+
+ private:
+  bool rewrite(const Op& op) override {
+    if (!is_manual(op)) return false;
+    const stablehlo::Region& body = source().regions[index(op.regions.front())];
+    std::vector<char> keep;
+    for (const ValueId argument : body.arguments) {
+      keep.push_back(uses_[index(argument)].empty() ? 0 : 1);
+    }
+    if (std::find(keep.begin(), keep.end(), 0) == keep.end()) return false;
+    Op& made = target().ops[index(copy_without_inputs(op, keep))];
+    for (stablehlo::NamedAttribute& attribute : made.attributes) {
+      if (attribute.name != "in_shardings") continue;
+      std::vector<stablehlo::Attribute> items;
+      for (std::size_t i = 0; i < attribute.value.items.size(); ++i) {
+        if (keep[i] != 0) items.push_back(std::move(attribute.value.items[i]));
+      }
+      attribute.value.items = std::move(items);
+    }
+    return true;
+  }
+
+  std::vector<std::vector<Use>> uses_;
+};
+
 class ConstantSinker : public FunctionRewriter {
  private:
   bool rewrite(const Op& op) override {
@@ -100,7 +152,7 @@ class LoopOpener {
       for (std::size_t i = 0; i < function_.op(id).operands.size(); ++i) {
         const ValueId value = function_.op(id).operands[i];
         const stablehlo::AxisSharding* given = given_sharding(value);
-        if (given == nullptr || is_inside(value, inside)) continue;
+        if (given == nullptr || given->dimensions.empty() || is_inside(value, inside)) continue;
         const auto known = opened.find(value);
         const ValueId by = known != opened.end() ? known->second : constraint(value, *given, loop);
         opened[value] = by;
@@ -161,6 +213,22 @@ class LoopOpener {
 };
 
 }  // namespace
+
+// A loop that got narrower can show that one around it does not change a value either.
+bool narrow_loops(Function& function) {
+  bool any = false;
+  for (bool changed = true; changed;) {
+    LoopNarrower narrower;
+    function = narrower.run(function);
+    changed = narrower.changed();
+    any = any || changed;
+  }
+  return any;
+}
+
+Function narrow_manual_computations(const Function& function) {
+  return ManualNarrower(function).run(function);
+}
 
 Function sink_constants(const Function& function) { return ConstantSinker().run(function); }
 

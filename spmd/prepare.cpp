@@ -14,12 +14,20 @@ Module prepare(const Module& program) {
   const Module imported = import_tiles(program);
   Module canonical = imported;
   for (Function& function : canonical.functions) {
-    function = sink_constants(canonicalize(imported, function));
+    function = canonicalize(imported, function);
+    // A constant that a loop passed around stands in its body now.
+    if (narrow_loops(function)) function = canonicalize(imported, function);
+    function = sink_constants(function);
   }
+  Function main = inline_calls(canonical, *canonical.find_function("main"));
+  narrow_loops(main);
+  main = expand(main);
+  order_from_results(main);
+  main = narrow_manual_computations(main);
+  order_from_results(main);
+  open_loop_inputs(imported, main);
   Module result = imported;
-  result.functions = {expand(inline_calls(canonical, *canonical.find_function("main")))};
-  order_from_results(result.functions.front());
-  open_loop_inputs(program, result.functions.front());
+  result.functions = {std::move(main)};
   return result;
 }
 

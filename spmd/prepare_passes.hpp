@@ -10,6 +10,8 @@
 //   are reshapes, ...
 // inline_calls: what a function calls stands in its place; equal functions that are called twice
 //   stand there twice.
+// narrow_loops: what no round of a loop changes is no operand of it.
+// narrow_manual_computations: nor is what a manual computation does not read.
 // sink_constants: a constant that loops and branches read from outside stands in each of them.
 // open_loop_inputs: what a loop reads from outside and the user gave a sharding is read through a
 //   constraint that is open in all dimensions, so that the loop is not held to it.
@@ -29,6 +31,9 @@ namespace shardsim::spmd {
 // Throws InputError: functions that are not there or call themselves.
 [[nodiscard]] stablehlo::Function inline_calls(const stablehlo::Module& module,
                                                const stablehlo::Function& function);
+// True when a loop got narrower.
+bool narrow_loops(stablehlo::Function& function);
+[[nodiscard]] stablehlo::Function narrow_manual_computations(const stablehlo::Function& function);
 [[nodiscard]] stablehlo::Function sink_constants(const stablehlo::Function& function);
 void open_loop_inputs(const stablehlo::Module& module, stablehlo::Function& function);
 [[nodiscard]] stablehlo::Function expand(const stablehlo::Function& function);

@@ -113,6 +113,7 @@ void ValueClasses::visit(Walk& walk, OpId id) {
   if (op.name == "stablehlo.dot") attributes = plain_dot(walk.function, op);
   for (const stablehlo::NamedAttribute& attribute : op.attributes) {
     if (says_nothing(attribute.name) || key == "constraint") continue;
+    if (key == "stablehlo.custom_call" && attribute.name != "callee") continue;
     // SIGNED or FLOAT of a compare follows from its operands.
     const bool compare = op.name == "stablehlo.compare" && attribute.name == "words";
     const Attribute& value = compare ? attribute.value.items.front() : attribute.value;
