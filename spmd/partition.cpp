@@ -502,6 +502,8 @@ Module ProgramPartitioner::run() {
   const Op& end = function_.op(body.ops.back());
   std::vector<ValueId> returned;
   for (std::size_t i = 0; i < end.operands.size(); ++i) {
+    // XLA takes every result out of a tuple: what the value was resharded to before is forgotten.
+    push_scope();
     const Sharded value = value_in_scope(end.operands[i]);
     Tiling tiling = value.tiling;
     if (i < function_.results.size() && function_.results[i].sharding.axes) {
@@ -510,6 +512,7 @@ Module ProgramPartitioner::run() {
     }
     builder_->set_origin(end.line, fmt::format("result {} of the program", i));
     returned.push_back(reshard(value, tiling).value);
+    scopes_.pop_back();
     stablehlo::FunctionResult result = function_.results.at(i);
     result.type = builder_->type(returned.back());
     local_.functions.front().results.push_back(std::move(result));
