@@ -20,7 +20,7 @@ using Names = std::set<std::string_view>;
 
 const Names& views() {
   static const Names names{"stablehlo.reshape", "stablehlo.transpose", "stablehlo.bitcast_convert",
-                           "mhlo.copy", "sdy.sharding_constraint"};
+                           "spmd.copy",         "mhlo.copy",           "sdy.sharding_constraint"};
   return names;
 }
 

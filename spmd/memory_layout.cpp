@@ -173,7 +173,7 @@ class Finder {
       } else if (name == "stablehlo.optimization_barrier") {
         origin.root = op->operands[index(main_.values[index(origin.root)].result)];
         continue;
-      } else if (name != "stablehlo.convert" && name != "mhlo.copy") {
+      } else if (name != "stablehlo.convert" && name != "mhlo.copy" && name != "spmd.copy") {
         return std::nullopt;
       }
       origin.root = op->operands.front();
