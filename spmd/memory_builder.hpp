@@ -52,7 +52,6 @@ class KernelBuilder {
   void loop(stablehlo::OpId id, stablehlo::RegionId region);
   void enter_loop(const stablehlo::Op& op, stablehlo::RegionId region, Kernel& kernel);
   void leave_loop(const stablehlo::Op& op, stablehlo::RegionId region, Kernel& kernel);
-  void copy_foreign(const stablehlo::Op& loop, stablehlo::RegionId region);
   Sources cast_sources(stablehlo::OpId id, stablehlo::RegionId region);
   Sources slice_sources(stablehlo::OpId id, stablehlo::RegionId region);
   BufferId hoist(BufferId source, stablehlo::OpId op, const stablehlo::TensorType& type,

@@ -42,6 +42,7 @@ struct Buffer {
   // The argument or loop state whose place it takes when that is free.
   BufferId home = no_buffer;
   bool needs_own_place = false;  // lies in another order than its home would
+  bool is_foreign = false;       // a stack in another order than it is sliced in
 };
 
 enum class KernelKind { other, dot, reduction, loop };

@@ -174,7 +174,7 @@ class Finder {
         origin.root = op->operands[index(main_.values[index(origin.root)].result)];
         continue;
       } else if (name != "stablehlo.convert" && name != "mhlo.copy" && name != "spmd.copy") {
-        return std::nullopt;
+        break;  // made by a kernel, perhaps in the region around
       }
       origin.root = op->operands.front();
     }

@@ -25,7 +25,6 @@ void KernelBuilder::loop(OpId id, RegionId region) {
   kernel.kind = KernelKind::loop;
   kernel.inner = {body};
   kernel.in_place = InPlace::initial;
-  if (target_ == MemoryTarget::gpu) copy_foreign(op, region);
   enter_loop(op, region, kernel);
   walk(body);
   leave_loop(op, region, kernel);
@@ -49,6 +48,8 @@ void KernelBuilder::enter_loop(const Op& op, RegionId region, Kernel& kernel) {
     kernel.initial.push_back(is_buffer ? single(initial) : no_buffer);
     const BufferId around = add_buffer(main_.type_of(op.results[i]), kernel.op, region);
     at(around).needs_own_place = is_reordered;
+    at(around).is_foreign =
+        target_ == MemoryTarget::gpu && layout_.foreign_result[index(op.results[i])];
     kernel.writes.push_back(around);
     sources(op.results[i]) = {around};
     const BufferId state = add_buffer(main_.type_of(inside), kernel.op, body);
@@ -94,16 +95,6 @@ void KernelBuilder::leave_loop(const Op& op, RegionId region, Kernel& kernel) {
   }
 }
 
-// Stacks that an earlier loop wrote in a foreign order are copied before this one reads them.
-void KernelBuilder::copy_foreign(const Op& loop, RegionId region) {
-  for (const ValueId operand : loop.operands) {
-    if (!layout_.foreign_result[index(operand)]) continue;
-    const BufferId from = single(sources(operand));
-    if (from == no_buffer) continue;
-    sources(operand) = {add_copy(from, main_.values[index(operand)].defined_by, region)};
-  }
-}
-
 // A TPU casts a stack that no round of the loop changes as a whole, before the loop.
 Sources KernelBuilder::cast_sources(OpId id, RegionId region) {
   const Op& op = main_.op(id);
@@ -127,7 +118,7 @@ Sources KernelBuilder::slice_sources(OpId id, RegionId region) {
   Sources read = sources_of_operands(op);
   const BufferId stack = single(read);
   if (target_ != MemoryTarget::gpu || stack == no_buffer || at(stack).region == region) return read;
-  if (!layout_.turns_stack[index(op.results.front())]) return read;
+  if (!layout_.turns_stack[index(op.results.front())] && !at(stack).is_foreign) return read;
   return {hoist(stack, id, TensorType(at(stack).type), "turned")};
 }
 
