@@ -22,6 +22,7 @@ void merge(Sources& into, const Sources& from) {
 KernelKind kernel_kind(const Op& op) {
   if (op.name == "stablehlo.while") return KernelKind::loop;
   if (op.name == "stablehlo.reduce") return KernelKind::reduction;
+  if (is_collective(op)) return KernelKind::collective;
   return is_dot(op) ? KernelKind::dot : KernelKind::other;
 }
 

@@ -45,7 +45,7 @@ struct Buffer {
   bool is_foreign = false;       // a stack in another order than it is sliced in
 };
 
-enum class KernelKind { other, dot, reduction, loop };
+enum class KernelKind { other, dot, reduction, collective, loop };
 
 // Which operand a kernel may write its result over, where that is needed no more.
 enum class InPlace {

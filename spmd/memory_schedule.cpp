@@ -178,6 +178,7 @@ class Scheduler {
     for (auto it = ready_.begin(); it != ready_.end(); ++it) {
       const int k = it->second;
       const KernelKind kind = kernels_[index(k)].kind;
+      if (kind == KernelKind::collective) continue;
       const bool may_wait = phase_[index(k)] != phase;
       if (may_wait && kind == KernelKind::dot && target_ == MemoryTarget::tpu) continue;
       std::int64_t freed = bytes_freed(k);

@@ -5,8 +5,9 @@
 //   2. loops come as early as they can: what they do not wait for runs after them (the gradient of
 //      the output projection runs after the backward loop, and what it reads lives as long)
 //   3. except that what frees more memory than it takes runs at once, and so do reductions, which
-//      XLA computes beside what they reduce. A dot that may wait for a loop does so on a TPU in any
-//      case; on a GPU it runs at once when it frees memory
+//      XLA computes beside what they reduce. Collectives never do: a gradient that is made early
+//      is reduced late. A dot that may wait for a loop does so on a TPU in any case; on a GPU it
+//      runs at once when it frees memory
 //
 //   logits = dot x, w;  d = f(logits);  dw = dot d, x;  dx = dot d, w;  loop(dx);  update(dw)
 //   TPU   logits, dx, loop, dw, update     GPU (dw smaller than d)   logits, dx, dw, loop, update
