@@ -189,7 +189,7 @@ class Scheduler {
       const KernelKind kind = kernels_[index(k)].kind;
       if (kind == KernelKind::collective) continue;
       const bool may_wait = phase_[index(k)] != phase;
-      if (may_wait && kind == KernelKind::dot && target_ == MemoryTarget::tpu) continue;
+      if (may_wait && kernels_[index(k)].is_windowed) continue;
       std::int64_t freed = bytes_freed(k);
       if (kind == KernelKind::reduction) freed = std::max<std::int64_t>(freed, 1);
       if (freed <= most) continue;
