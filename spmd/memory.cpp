@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -29,14 +30,52 @@ Bytes pointer_table(std::size_t results, MemoryTarget target) {
   return Bytes(ceil_div(count * tpu_pointer_bytes, tpu_table_alignment) * tpu_table_alignment);
 }
 
+// What the analysis relies on beyond what the parser checks.
+void check(const Module& module, const Function& main, const Op& op) {
+  const auto fail = [&](std::string_view what) {
+    throw InputError(module.place_of(op), fmt::format("{}: {}", op.name, what));
+  };
+  if (op.name == "func.call" || op.name == "call") {
+    throw InputError(module.place_of(op), "a call: memory is counted after inlining");
+  }
+  if (op.name == "stablehlo.while") {
+    const auto count = op.results.size();
+    const auto matches = [&](RegionId id) {
+      return main.regions[static_cast<std::size_t>(id)].arguments.size() == count;
+    };
+    if (op.regions.size() != 2 || op.operands.size() != count ||
+        !std::all_of(op.regions.begin(), op.regions.end(), matches)) {
+      fail("a loop has a condition and a body, and both take its state");
+    }
+    const Region& body = main.regions[static_cast<std::size_t>(op.regions.back())];
+    if (body.ops.empty() || main.op(body.ops.back()).operands.size() != count) {
+      fail("the body of a loop returns its state");
+    }
+  }
+  if (op.name == "stablehlo.dynamic_update_slice" && op.operands.size() < 2) {
+    fail("an array and its update are missing");
+  }
+  if (op.name == "stablehlo.dot_general" && op.operands.size() != 2) fail("takes two operands");
+  if (op.name == "stablehlo.optimization_barrier" && op.operands.size() != op.results.size()) {
+    fail("gives as many results as it takes operands");
+  }
+  const bool makes = op.operands.empty() && !op.results.empty();
+  if (makes && (op.name == "stablehlo.reshape" || op.name == "stablehlo.transpose" ||
+                op.name == "stablehlo.convert" || op.name == "stablehlo.dynamic_slice" ||
+                op.name == "stablehlo.scatter" || op.name == "stablehlo.all_gather")) {
+    fail("an operand is missing");
+  }
+}
+
 const Function& inlined_main(const Module& module) {
   const Function* main = module.find_function("main");
   if (main == nullptr) throw InputError({module.file, ""}, "no function @main");
-  for (const Op& op : main->ops) {
-    if (op.name == "func.call" || op.name == "call") {
-      throw InputError(module.place_of(op), "a call: memory is counted after inlining");
-    }
+  if (main->body().ops.empty() ||
+      main->op(main->body().ops.back()).operands.size() != main->results.size()) {
+    throw InputError({module.file, fmt::format("line {}", main->line)},
+                     "@main does not return its results");
   }
+  for (const Op& op : main->ops) check(module, *main, op);
   for (const Value& value : main->values) {
     if (!value.type.is_tensor || value.type.dtype) continue;
     throw InputError({module.file, fmt::format("line {}", main->line)},

@@ -43,6 +43,8 @@ class KernelBuilder {
   bool gathers_across(const stablehlo::Op& op) const;
   void copy_replaced_arguments();
   void place_outputs();
+  void find_windowed(std::vector<Kernel>& kernels) const;
+  std::size_t group_size(const stablehlo::Op& op) const;
 
   Sources sources_of_operands(const stablehlo::Op& op);
   // What a kernel of the op reads.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "spmd/collective_plan.hpp"
 #include "spmd/memory_builder.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/op_view.hpp"
@@ -51,6 +50,9 @@ KernelGraph KernelBuilder::build() {
   if (target_ == MemoryTarget::tpu) copy_replaced_arguments();
   walk(0);
   place_outputs();
+  if (target_ == MemoryTarget::tpu) {
+    for (KernelRegion& region : graph_.regions) find_windowed(region.kernels);
+  }
   return std::move(graph_);
 }
 
@@ -274,6 +276,26 @@ void KernelBuilder::place_outputs() {
       }
     }
   }
+}
+
+// A TPU runs a dot and the reduce_scatter of its result as one ring when the group is large enough.
+void KernelBuilder::find_windowed(std::vector<Kernel>& kernels) const {
+  constexpr std::size_t smallest_ring = 4;
+  std::map<BufferId, Kernel*> dots;
+  for (Kernel& kernel : kernels) {
+    if (kernel.kind == KernelKind::dot) dots.emplace(kernel.writes.front(), &kernel);
+    const Op& op = main_.op(kernel.op);
+    if (op.name != "stablehlo.reduce_scatter" || group_size(op) < smallest_ring) continue;
+    for (const BufferId read : kernel.reads) {
+      if (const auto dot = dots.find(read); dot != dots.end()) dot->second->is_windowed = true;
+    }
+  }
+}
+
+std::size_t KernelBuilder::group_size(const Op& op) const {
+  const Attribute* groups = find(op.attributes, "replica_groups");
+  if (groups == nullptr || groups->items.empty()) return 0;
+  return groups->items.front().items.size();
 }
 
 KernelGraph kernels_of(const Module& module, const Function& main, MemoryTarget target) {

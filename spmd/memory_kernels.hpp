@@ -62,6 +62,7 @@ struct Kernel {
   std::vector<BufferId> initial;  // of a loop, beside `writes`; no_buffer where there is none
   BufferId updates = no_buffer;   // changed in place
   InPlace in_place = InPlace::never;
+  bool is_windowed = false;                // a dot in steps with the reduce_scatter that reads it
   std::vector<stablehlo::RegionId> inner;  // the body of a loop, the branches of a case
 };
 

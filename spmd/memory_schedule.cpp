@@ -117,7 +117,8 @@ class Scheduler {
         waits_for_(kernels_.size()),
         phase_(kernels_.size(), after_all_loops),
         rank_(kernels_.size()),
-        reads_left_(graph.buffers.size()) {}
+        reads_left_(graph.buffers.size()),
+        reads_ready_(graph.buffers.size()) {}
 
   std::vector<int> order() {
     rank_kernels();
@@ -127,7 +128,7 @@ class Scheduler {
       for (const BufferId buffer : kernels_[index(k)].reads) ++reads_left_[index(buffer)];
     }
     for (int k = 0; k < count(); ++k) {
-      if (waits_for_[index(k)] == 0) ready_.emplace(rank_[index(k)], k);
+      if (waits_for_[index(k)] == 0) make_ready(k);
     }
     std::vector<int> order;
     while (!ready_.empty()) {
@@ -135,9 +136,12 @@ class Scheduler {
       const int k = next->second;
       ready_.erase(next);
       order.push_back(k);
-      for (const BufferId buffer : kernels_[index(k)].reads) --reads_left_[index(buffer)];
+      for (const BufferId buffer : kernels_[index(k)].reads) {
+        --reads_left_[index(buffer)];
+        --reads_ready_[index(buffer)];
+      }
       for (const int user : users_[index(k)]) {
-        if (--waits_for_[index(user)] == 0) ready_.emplace(rank_[index(user)], user);
+        if (--waits_for_[index(user)] == 0) make_ready(user);
       }
     }
     return order;
@@ -147,6 +151,11 @@ class Scheduler {
   using Ready = std::set<std::pair<int, int>>;  // rank, kernel
 
   [[nodiscard]] int count() const { return static_cast<int>(kernels_.size()); }
+
+  void make_ready(int k) {
+    ready_.emplace(rank_[index(k)], k);
+    for (const BufferId buffer : kernels_[index(k)].reads) ++reads_ready_[index(buffer)];
+  }
 
   // By phase, the loop that a kernel has to precede, then depth first.
   void rank_kernels() {
@@ -180,7 +189,7 @@ class Scheduler {
       const KernelKind kind = kernels_[index(k)].kind;
       if (kind == KernelKind::collective) continue;
       const bool may_wait = phase_[index(k)] != phase;
-      if (may_wait && kind == KernelKind::dot && target_ == MemoryTarget::tpu) continue;
+      if (may_wait && kernels_[index(k)].is_windowed) continue;
       std::int64_t freed = bytes_freed(k);
       if (kind == KernelKind::reduction) freed = std::max<std::int64_t>(freed, 1);
       if (freed <= most) continue;
@@ -195,7 +204,8 @@ class Scheduler {
     for (const BufferId id : kernels_[index(k)].reads) {
       const Buffer& buffer = graph_.buffers[index(id)];
       const bool is_temporary = buffer.region == region_ && !buffer.is_outside && !buffer.is_kept;
-      if (reads_left_[index(id)] == 1 && is_temporary) bytes += buffer.bytes;
+      const int left = reads_left_[index(id)];
+      if (is_temporary && reads_ready_[index(id)] == left) bytes += buffer.bytes / left;
     }
     for (const BufferId id : kernels_[index(k)].writes) {
       const Buffer& buffer = graph_.buffers[index(id)];
@@ -213,7 +223,8 @@ class Scheduler {
   std::vector<std::size_t> waits_for_;
   std::vector<int> phase_;
   std::vector<int> rank_;
-  std::vector<int> reads_left_;  // by buffer
+  std::vector<int> reads_left_;   // by buffer: readers that have not run
+  std::vector<int> reads_ready_;  // by buffer: those of them that could
   Ready ready_;
 };
 
