@@ -119,6 +119,12 @@ HloMemory entry_memory(const HloModule& module) {
   return memory;
 }
 
+std::string memory_note(const HloMemory& memory) {
+  return fmt::format(
+      "per device {} bytes of arguments and {} of results, {} of them in the place of arguments",
+      memory.argument.count(), memory.output.count(), memory.alias.count());
+}
+
 void add_entry_buffers(const HloModule& module, Plan& plan, Program& program) {
   const EntryLayout layout = read_layout(module);
   const std::vector<Alias> aliases = read_aliases(module);

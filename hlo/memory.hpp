@@ -9,6 +9,8 @@
 // 512 bytes.
 #pragma once
 
+#include <string>
+
 #include "hlo/module.hpp"
 #include "plan/plan.hpp"
 
@@ -21,6 +23,8 @@ struct HloMemory {
 };
 
 [[nodiscard]] HloMemory entry_memory(const HloModule& module);
+// As a note of a plan.
+[[nodiscard]] std::string memory_note(const HloMemory& memory);
 // The order of the text is the order of execution: what GPU and TPU compilers print in the end.
 [[nodiscard]] bool is_scheduled(const HloModule& module);
 // A buffer per parameter, one for the results that take no argument's place, and, of a scheduled

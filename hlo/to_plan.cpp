@@ -275,11 +275,7 @@ class Emitter {
   }
 
   void write_notes() {
-    const HloMemory memory = entry_memory(module_);
-    plan_.notes.push_back(
-        fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
-                    "of arguments",
-                    memory.argument.count(), memory.output.count(), memory.alias.count()));
+    plan_.notes.push_back(memory_note(entry_memory(module_)));
     if (!scheduled_) {
       plan_.notes.emplace_back(
           "the module is not scheduled: memory between arguments and results is not in the plan");
