@@ -1,11 +1,14 @@
 #include "hlo/cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "hlo/collectives.hpp"
 #include "hlo/convolution.hpp"
+#include "hlo/opcodes.hpp"
 
 namespace shardsim {
 namespace {
@@ -14,73 +17,6 @@ template <std::size_t N>
 bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
-
-constexpr std::array<std::string_view, 27> free_opcodes{"parameter",
-                                                        "constant",
-                                                        "tuple",
-                                                        "get-tuple-element",
-                                                        "bitcast",
-                                                        "after-all",
-                                                        "partition-id",
-                                                        "replica-id",
-                                                        "optimization-barrier",
-                                                        "add-dependency",
-                                                        "domain",
-                                                        "copy-start",
-                                                        "copy-done",
-                                                        "slice-start",
-                                                        "slice-done",
-                                                        "all-gather-done",
-                                                        "all-reduce-done",
-                                                        "reduce-scatter-done",
-                                                        "all-to-all-done",
-                                                        "collective-permute-done",
-                                                        "ragged-all-to-all-done",
-                                                        "collective-broadcast-done",
-                                                        "async-update",
-                                                        "async-done",
-                                                        "send-done",
-                                                        "recv-done",
-                                                        "get-dimension-size"};
-
-// Operations that move values, or bits, and compute nothing.
-constexpr std::array<std::string_view, 26> moving_opcodes{"copy",
-                                                          "broadcast",
-                                                          "iota",
-                                                          "reshape",
-                                                          "transpose",
-                                                          "slice",
-                                                          "concatenate",
-                                                          "dynamic-slice",
-                                                          "dynamic-update-slice",
-                                                          "gather",
-                                                          "pad",
-                                                          "reverse",
-                                                          "bitcast-convert",
-                                                          "dynamic-reshape",
-                                                          "infeed",
-                                                          "outfeed",
-                                                          "send",
-                                                          "recv",
-                                                          "set-dimension-size",
-                                                          "rng-bit-generator",
-                                                          "rng-get-and-update-state",
-                                                          "stochastic-convert",
-                                                          "topk",
-                                                          "shift-left",
-                                                          "shift-right-logical",
-                                                          "shift-right-arithmetic"};
-
-constexpr std::array<std::string_view, 17> transcendental_opcodes{
-    "exponential", "exponential-minus-one",
-    "log",         "log-plus-one",
-    "logistic",    "power",
-    "sqrt",        "rsqrt",
-    "cbrt",        "tanh",
-    "sine",        "cosine",
-    "tan",         "erf",
-    "atan2",       "acos",
-    "rng"};
 
 constexpr std::array<std::string_view, 8> markers{"AllocateBuffer",
                                                   "AssumeGatherIndicesInBound",
@@ -126,17 +62,6 @@ double elements_of(const HloShape& shape) {
 
 }  // namespace
 
-bool is_free(std::string_view opcode) { return is_one_of(opcode, free_opcodes); }
-
-bool is_elementwise(std::string_view opcode) {
-  constexpr std::array<std::string_view, 15> others{
-      "fusion", "call",          "while",       "conditional", "custom-call",
-      "dot",    "convolution",   "reduce",      "map",         "scatter",
-      "sort",   "reduce-window", "async-start", "cholesky",    "triangular-solve"};
-  return !is_free(opcode) && !is_one_of(opcode, moving_opcodes) && !is_one_of(opcode, others) &&
-         !collective_opcode(opcode);
-}
-
 bool is_marker(std::string_view target) { return is_one_of(target, markers); }
 
 std::string_view custom_call_target(const HloModule& module, HloId id) {
@@ -178,10 +103,15 @@ HloCost HloCostModel::count(HloId id) {
     }
     return cost;
   }
-  if (is_free(opcode) || is_one_of(opcode, moving_opcodes) || collective_opcode(opcode)) {
+  const OpcodeClass kind = class_of(opcode);
+  if (kind == OpcodeClass::free || kind == OpcodeClass::moving || collective_opcode(opcode)) {
     return cost;
   }
-  if (opcode == "fusion" || opcode == "async-start") {
+  if (kind == OpcodeClass::unknown) {
+    cost.unknown = fmt::format("instruction \"{}\"", opcode);
+    return cost;
+  }
+  if (opcode == "fusion" || opcode == "async-start" || opcode == "fusion-start") {
     return operations_of(module_.callee(id, "calls"));
   }
   if (opcode == "call") return operations_of(module_.callee(id, "to_apply"));
@@ -191,7 +121,7 @@ HloCost HloCostModel::count(HloId id) {
     return cost;
   }
   if (opcode == "conditional") return largest_branch(id);
-  if (opcode == "custom-call") return count_custom_call(id);
+  if (opcode == "custom-call" || opcode == "custom-call-start") return count_custom_call(id);
   const HloShape shape = module_.shape(id);
   const double elements = elements_of(shape);
   if (opcode == "dot" || opcode == "convolution") {
@@ -215,17 +145,13 @@ HloCost HloCostModel::count(HloId id) {
     cost.flops = Flops(sorted * std::ceil(std::log2(std::max(sorted, 1.0))));
     return cost;
   }
-  (is_one_of(opcode, transcendental_opcodes) ? cost.transcendentals : cost.flops) = Flops(elements);
+  (kind == OpcodeClass::transcendental ? cost.transcendentals : cost.flops) = Flops(elements);
   return cost;
 }
 
 HloCost HloCostModel::largest_branch(HloId id) {
-  std::vector<HloComputationId> branches = module_.called(id, "branch_computations");
-  for (const std::string_view key : {"true_computation", "false_computation"}) {
-    if (!module_.attribute(id, key).empty()) branches.push_back(module_.callee(id, key));
-  }
   HloCost largest;
-  for (const HloComputationId branch : branches) {
+  for (const HloComputationId branch : branches_of(module_, id)) {
     const HloCost cost = operations_of(branch);
     if (cost.flops > largest.flops) largest = cost;
   }
@@ -275,7 +201,7 @@ HloCost HloCostModel::count_custom_call(HloId id) const {
     const double results = static_cast<double>(first_array(shape));
     cost.flops = Flops(2 * results * contracted);
   } else {
-    cost.unknown = target;
+    cost.unknown = fmt::format("custom call \"{}\"", target);
     return cost;
   }
   cost.matmul_flops = cost.flops;
@@ -325,7 +251,7 @@ double HloCostModel::convolution_flops(HloId id, const HloShape& result) const {
 Bytes HloCostModel::bytes(HloId id) const {
   const std::string_view opcode = module_.instruction(id).opcode;
   if (is_free(opcode) || collective_opcode(opcode)) return Bytes(0);
-  if (opcode == "fusion") return fusion_bytes(id);
+  if (opcode == "fusion" || opcode == "fusion-start") return fusion_bytes(id);
   const Bytes result = module_.shape(id).bytes();
   if (opcode == "dynamic-slice" || opcode == "slice" || opcode == "gather") return 2 * result;
   if (opcode == "dynamic-update-slice") {
@@ -365,8 +291,7 @@ Bytes HloCostModel::fusion_bytes(HloId id) const {
     }
   }
   const bool updates = module_.instruction(body.root).opcode == "dynamic-update-slice";
-  return total +
-         (updates ? module_.shape(module_.operand(body.root, 1)) : module_.shape(id)).bytes();
+  return total + module_.shape(updates ? module_.operand(body.root, 1) : body.root).bytes();
 }
 
 Kernel HloCostModel::kernel(HloId id) {

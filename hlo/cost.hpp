@@ -15,8 +15,8 @@
 // what it slices out of it, and an update in place writes only the update.
 //
 // What a custom call does is not in the text. Known ones (matrix products and convolutions of
-// cuBLAS and cuDNN, and TPU's that move nothing) are counted, of others only the bytes, and
-// `unknown` names them.
+// cuBLAS and cuDNN, and TPU's that move nothing) are counted; of others, and of instructions that
+// hlo/opcodes.hpp does not know, only the bytes, and `unknown` names them.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ struct HloCost {
   Flops transcendentals;
   Flops matmul_flops;  // of dots and convolutions, part of flops
   DType matmul_dtype = DType::bf16;
-  std::string unknown;  // custom calls whose operations are not counted
+  std::string unknown;  // what has operations that are not counted: custom call "f"
 };
 
 class HloCostModel {
@@ -63,10 +63,6 @@ class HloCostModel {
   std::unordered_map<HloId, HloCost> known_;
 };
 
-// No work at all: tuples, views, parameters, what only orders others.
-[[nodiscard]] bool is_free(std::string_view opcode);
-// One result element of the elements at the same place.
-[[nodiscard]] bool is_elementwise(std::string_view opcode);
 // Custom calls that move nothing and compute nothing: markers of the compiler.
 [[nodiscard]] bool is_marker(std::string_view custom_call_target);
 [[nodiscard]] std::string_view custom_call_target(const HloModule& module, HloId id);

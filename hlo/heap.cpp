@@ -7,6 +7,7 @@
 #include "hlo/callers.hpp"
 #include "hlo/collectives.hpp"
 #include "hlo/cost.hpp"
+#include "hlo/opcodes.hpp"
 
 namespace shardsim {
 namespace {

@@ -104,7 +104,8 @@ HloSummary summarize_hlo(const HloModule& module, const HloImportOptions& option
   summary.collectives = uses_of(plan);
   add_work(module, plan, summary);
   summary.memory = entry_memory(module);
-  if (is_scheduled(module)) summary.temporaries = temporary_bytes(module);
+  summary.temporaries = options.temporaries;
+  if (!summary.temporaries && is_scheduled(module)) summary.temporaries = temporary_bytes(module);
   for (const HloInstruction& instruction : module.instructions()) {
     ++summary.opcodes[std::string(instruction.opcode)];
   }

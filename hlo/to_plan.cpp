@@ -11,6 +11,7 @@
 #include "hlo/collective_table.hpp"
 #include "hlo/cost.hpp"
 #include "hlo/memory.hpp"
+#include "hlo/opcodes.hpp"
 #include "hlo/trip_count.hpp"
 #include "plan/read_mesh.hpp"
 
@@ -18,7 +19,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
-constexpr std::int64_t most_steps = std::int64_t{1} << 28;  // instructions walked over
+constexpr std::int64_t most_steps = std::int64_t{1} << 26;  // instructions walked over
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
 constexpr std::size_t streams = 2;
@@ -42,18 +43,58 @@ struct Value {
   }
 };
 
+// The instructions that a walk over every computation passes, loops and calls multiplied out: known
+// before the walk begins. A callee stands before its callers, so one pass over the text does.
+class Steps {
+ public:
+  explicit Steps(const HloModule& module) : module_(module) {
+    for (const HloComputation& computation : module.computations()) {
+      double sum = computation.end - computation.first;
+      for (HloId id = computation.first; id < computation.end; ++id) sum += inside(id);
+      steps_.push_back(sum);
+    }
+  }
+
+  [[nodiscard]] double of(HloComputationId id) const {
+    return steps_[static_cast<std::size_t>(id)];
+  }
+
+ private:
+  [[nodiscard]] double inside(HloId id) const {
+    const std::string_view opcode = module_.instruction(id).opcode;
+    if (opcode == "while") {
+      const auto count = static_cast<double>(trip_count(module_, id).value_or(1));
+      return count * (of(module_.callee(id, "body")) + of(module_.callee(id, "condition")));
+    }
+    if (opcode == "call") return of(module_.callee(id, "to_apply"));
+    if (opcode == "async-start") return of(module_.callee(id, "calls"));
+    if (opcode != "conditional") return 0;
+    double sum = 0;
+    for (const HloComputationId branch : branches_of(module_, id)) sum += of(branch);
+    return sum;
+  }
+
+  const HloModule& module_;
+  std::vector<double> steps_;
+};
+
 class Emitter {
  public:
-  Emitter(const HloModule& module, Plan& plan)
-      : module_(module), plan_(plan), table_(module, plan), costs_(module) {
+  Emitter(const HloModule& module, const HloImportOptions& options, Plan& plan)
+      : module_(module), options_(options), plan_(plan), table_(module, plan), costs_(module) {
     scheduled_ = is_scheduled(module);
     program_.name = "all";
     program_.streams = {"compute", "communication"};
   }
 
   void run() {
+    if (Steps(module_).of(module_.entry()) > static_cast<double>(most_steps)) {
+      module_.source().fail(
+          module_.computation(module_.entry()).name,
+          fmt::format("more than {} instructions when loops are unrolled", most_steps));
+    }
     (void)run_computation(module_.entry(), {});
-    add_entry_buffers(module_, plan_, program_);
+    add_entry_buffers(module_, options_.temporaries, plan_, program_);
     plan_.programs.push_back(std::move(program_));
     write_notes();
   }
@@ -77,8 +118,6 @@ class Emitter {
     const HloComputation& computation = module_.computation(id);
     Run run{computation, arguments, {}};
     run.values.resize(static_cast<std::size_t>(computation.end - computation.first));
-    steps_ += computation.end - computation.first;
-    if (steps_ > most_steps) too_large(computation.root);
     for (HloId i = computation.first; i < computation.end; ++i) run.of(i) = step(run, i);
     return run.of(computation.root);
   }
@@ -107,7 +146,7 @@ class Emitter {
     if (opcode == "while") return run_loop(run, id);
     if (opcode == "conditional") return run_branches(run, id);
     if (opcode == "call") return run_call(run, id, module_.callee(id, "to_apply"));
-    if (opcode == "fusion") return run_fusion(run, id);
+    if (opcode == "fusion" || opcode == "fusion-start") return run_fusion(run, id);
     if (opcode == "async-start") return run_async(run, id);
     if (collective_opcode(opcode)) return run_collective(run, id);
     if (opcode == "send" || opcode == "recv" || opcode == "infeed" || opcode == "outfeed") {
@@ -164,10 +203,7 @@ class Emitter {
 
   Value run_branches(Run& run, HloId id) {
     ++conditionals_;
-    std::vector<HloComputationId> branches = module_.called(id, "branch_computations");
-    for (const std::string_view key : {"true_computation", "false_computation"}) {
-      if (!module_.attribute(id, key).empty()) branches.push_back(module_.callee(id, key));
-    }
+    const std::vector<HloComputationId> branches = branches_of(module_, id);
     Value joined;
     joined.whole = run.of(module_.operand(id, 0)).whole;
     for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -228,7 +264,7 @@ class Emitter {
     if (is_new) {
       plan_.kernels.push_back(costs_.kernel(id));
       const std::string& unknown = costs_.operations(id).unknown;
-      if (!unknown.empty()) ++unknown_calls_[unknown];
+      if (!unknown.empty()) ++unknown_work_[unknown];
     }
     Task task;
     task.kind = TaskKind::kernel;
@@ -276,7 +312,7 @@ class Emitter {
 
   void write_notes() {
     plan_.notes.push_back(memory_note(entry_memory(module_)));
-    if (!scheduled_) {
+    if (!scheduled_ && !options_.temporaries) {
       plan_.notes.emplace_back(
           "the module is not scheduled: memory between arguments and results is not in the plan");
     }
@@ -289,9 +325,9 @@ class Emitter {
       plan_.notes.push_back(
           fmt::format("conditionals run {} times: all branches are counted", conditionals_));
     }
-    for (const auto& [target, count] : unknown_calls_) {
-      plan_.notes.push_back(fmt::format(
-          "{} custom calls of \"{}\": operations unknown, only bytes are counted", count, target));
+    for (const auto& [what, count] : unknown_work_) {
+      plan_.notes.push_back(
+          fmt::format("{} times {}: operations unknown, only bytes are counted", count, what));
     }
     for (const auto& [opcode, count] : transfers_) {
       plan_.notes.push_back(fmt::format("{} \"{}\": not in the plan", count, opcode));
@@ -299,12 +335,12 @@ class Emitter {
   }
 
   const HloModule& module_;
+  const HloImportOptions& options_;
   Plan& plan_;
   CollectiveTable table_;
   HloCostModel costs_;
   Program program_;
   bool scheduled_ = false;
-  std::int64_t steps_ = 0;
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   int loop_depth_ = 0;
@@ -314,7 +350,7 @@ class Emitter {
   std::unordered_map<HloId, Label> labels_;
   std::unordered_map<std::string_view, std::int32_t> names_;
   std::map<std::string, std::int64_t> unknown_loops_;
-  std::map<std::string, std::int64_t> unknown_calls_;
+  std::map<std::string, std::int64_t> unknown_work_;
   std::map<std::string, std::int64_t> transfers_;
   std::int64_t conditionals_ = 0;
 };
@@ -332,7 +368,7 @@ Plan plan_from_hlo(const HloModule& module, const HloImportOptions& options) {
                          fmt::format("the module runs on {} devices, the mesh {} has {}",
                                      devices.count(), describe(plan.mesh), plan.mesh.devices()));
   }
-  Emitter(module, plan).run();
+  Emitter(module, options, plan).run();
   verify(plan);
   return plan;
 }

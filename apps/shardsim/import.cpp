@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/gzip.hpp"
+#include "hlo/buffer_assignment.hpp"
 #include "hlo/to_plan.hpp"
 #include "plan/plan_io.hpp"
 #include "plan/read_mesh.hpp"
@@ -58,12 +59,19 @@ struct Kind {
 
 constexpr std::array kinds{Kind{"safetensors", import_safetensors}, Kind{"hf", import_config}};
 
-Plan import_hlo(const std::string& path, const Words& meshes) {
+Plan import_hlo(const std::string& path, const Given& given) {
+  const Words meshes = given.all("mesh");
+  const Words buffers = given.all("buffers");
   if (meshes.size() > 1) throw UsageError("--mesh is given twice");
+  if (buffers.size() > 1) throw UsageError("--buffers is given twice");
   HloImportOptions options;
   if (!meshes.empty()) {
     const Json text = meshes[0];
     options.mesh = read_mesh(JsonReader(text, {"command line", "--mesh"}));
+  }
+  if (!buffers.empty()) {
+    options.temporaries =
+        parse_buffer_assignment(read_maybe_gzip(buffers[0]), buffers[0]).temporaries();
   }
   return plan_from_hlo(HloModule::parse(read_maybe_gzip(path), path), options);
 }
@@ -98,7 +106,10 @@ int import_command(const Words& words) {
   po::options_description options("Options");
   add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
-                        "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
+                        "axes and sizes to tell the groups of a program by: data=2,fsdp=4")(
+      "buffers", po::value<std::string>()->value_name("FILE"),
+      "*-buffer-assignment.txt of --xla_dump_to: what the program holds between arguments and "
+      "results, instead of an estimate");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
@@ -106,11 +117,14 @@ int import_command(const Words& words) {
   if (!operands.empty() && operands[0] == "hlo") {
     if (operands.size() != 2) throw UsageError("expected: import hlo FILE");
     const auto outputs = read_outputs(given, plan_formats, /*text_beside_files=*/false);
-    const Plan plan = import_hlo(operands[1], given.all("mesh"));
+    const Plan plan = import_hlo(operands[1], given);
     write(outputs, [&](const std::string& format) { return plan_in(plan, format); });
     return exit_done;
   }
-  if (given.has("mesh")) throw UsageError("--mesh is for programs: import hlo");
+  for (const char* option : {"mesh", "buffers"}) {
+    if (given.has(option))
+      throw UsageError(fmt::format("--{} is for programs: import hlo", option));
+  }
   const auto outputs = read_outputs(given, tree_formats, /*text_beside_files=*/false);
   const ParameterTree tree = import_given(operands);
   write(outputs, [&](const std::string& format) {
