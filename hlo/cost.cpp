@@ -99,7 +99,7 @@ HloCost HloCostModel::count(HloId id) {
   HloCost cost;
   if (opcode == "all-reduce" || opcode == "all-reduce-start") {
     for (const HloId operand : module_.operands(id)) {
-      cost.flops += Flops(elements_of(module_.shape(operand)));
+      cost.flops += Flops(elements_of(shapes_.of(operand)));
     }
     return cost;
   }
@@ -122,26 +122,26 @@ HloCost HloCostModel::count(HloId id) {
   }
   if (opcode == "conditional") return largest_branch(id);
   if (opcode == "custom-call" || opcode == "custom-call-start") return count_custom_call(id);
-  const HloShape shape = module_.shape(id);
+  const HloShape& shape = shapes_.of(id);
   const double elements = elements_of(shape);
   if (opcode == "dot" || opcode == "convolution") {
     cost.flops = Flops(opcode == "dot" ? dot_flops(id) : convolution_flops(id, shape));
     cost.matmul_flops = cost.flops;
-    cost.matmul_dtype = dtype_of(module_.shape(module_.operand(id, 0)));
+    cost.matmul_dtype = dtype_of(shapes_.of(module_.operand(id, 0)));
     return cost;
   }
   if (opcode == "reduce") {
-    return apply(id, first_array(module_.shape(module_.operand(id, 0))) - first_array(shape));
+    return apply(id, first_array(shapes_.of(module_.operand(id, 0))) - first_array(shape));
   }
   if (opcode == "map") return apply(id, first_array(shape));
   if (opcode == "scatter") {
     const auto operands = module_.operands(id);
     const HloId updates = module_.operand(id, operands.size() / 2 + 1);
-    return apply(id, first_array(module_.shape(updates)));
+    return apply(id, first_array(shapes_.of(updates)));
   }
   if (opcode == "reduce-window") return apply(id, reduce_window_applications(id));
   if (opcode == "sort") {
-    const double sorted = elements_of(module_.shape(module_.operand(id, 0)));
+    const double sorted = elements_of(shapes_.of(module_.operand(id, 0)));
     cost.flops = Flops(sorted * std::ceil(std::log2(std::max(sorted, 1.0))));
     return cost;
   }
@@ -160,9 +160,9 @@ HloCost HloCostModel::largest_branch(HloId id) {
 
 // A window that covers its whole dimension wherever it lies reduces that dimension once and
 // repeats the result: TPU compilers write a softmax's maximum and sum so.
-std::int64_t HloCostModel::reduce_window_applications(HloId id) const {
-  const HloShape input = module_.shape(module_.operand(id, 0));
-  std::int64_t results = first_array(module_.shape(id));
+std::int64_t HloCostModel::reduce_window_applications(HloId id) {
+  const HloShape& input = shapes_.of(module_.operand(id, 0));
+  std::int64_t results = first_array(shapes_.of(id));
   std::int64_t window = 1;
   const auto dims = parse_window(module_.attribute(id, "window"), module_.source());
   for (std::size_t i = 0; i < dims.size() && i < input.dims.size(); ++i) {
@@ -175,11 +175,11 @@ std::int64_t HloCostModel::reduce_window_applications(HloId id) const {
   return results * (window - 1);
 }
 
-HloCost HloCostModel::count_custom_call(HloId id) const {
+HloCost HloCostModel::count_custom_call(HloId id) {
   const std::string_view target = custom_call_target(module_, id);
   HloCost cost;
   if (is_marker(target) || target == "TopK" || target == "__gpu$TopK") return cost;
-  const HloShape shape = module_.shape(id);
+  const HloShape& shape = shapes_.of(id);
   if (prefix_of(target, 11) == "__cudnn$con") {
     // The result and a workspace.
     const auto arrays = arrays_of(shape);
@@ -188,7 +188,7 @@ HloCost HloCostModel::count_custom_call(HloId id) const {
   } else if (prefix_of(target, 8) == "__cublas") {
     const std::string_view config = module_.attribute(id, "backend_config");
     const std::size_t at = config.find("\"lhs_contracting_dimensions\":");
-    const HloShape lhs = module_.shape(module_.operand(id, 0));
+    const HloShape& lhs = shapes_.of(module_.operand(id, 0));
     double contracted = 1;
     if (at != std::string_view::npos) {
       HloCursor list(config, config.find('[', at));
@@ -205,13 +205,13 @@ HloCost HloCostModel::count_custom_call(HloId id) const {
     return cost;
   }
   cost.matmul_flops = cost.flops;
-  cost.matmul_dtype = dtype_of(module_.shape(module_.operand(id, 0)));
+  cost.matmul_dtype = dtype_of(shapes_.of(module_.operand(id, 0)));
   return cost;
 }
 
-double HloCostModel::dot_flops(HloId id) const {
-  const HloShape lhs = module_.shape(module_.operand(id, 0));
-  double flops = 2 * elements_of(module_.shape(id));
+double HloCostModel::dot_flops(HloId id) {
+  const HloShape& lhs = shapes_.of(module_.operand(id, 0));
+  double flops = 2 * elements_of(shapes_.of(id));
   for (const std::int64_t dim :
        parse_integers(module_.attribute(id, "lhs_contracting_dims"), module_.source())) {
     if (dim < 0 || static_cast<std::size_t>(dim) >= lhs.dims.size()) {
@@ -222,8 +222,8 @@ double HloCostModel::dot_flops(HloId id) const {
   return flops;
 }
 
-double HloCostModel::convolution_flops(HloId id, const HloShape& result) const {
-  const HloShape input = module_.shape(module_.operand(id, 0));
+double HloCostModel::convolution_flops(HloId id, const HloShape& result) {
+  const HloShape& input = shapes_.of(module_.operand(id, 0));
   const auto window = parse_window(module_.attribute(id, "window"), module_.source());
   const auto dims = parse_dim_labels(module_.attribute(id, "dim_labels"), module_.source());
   const auto size = [&](const HloShape& shape, std::size_t dim) {
@@ -248,30 +248,30 @@ double HloCostModel::convolution_flops(HloId id, const HloShape& result) const {
          static_cast<double>(size(input, dims.input_batch)) / groups("batch_group_count");
 }
 
-Bytes HloCostModel::bytes(HloId id) const {
+Bytes HloCostModel::bytes(HloId id) {
   const std::string_view opcode = module_.instruction(id).opcode;
   if (is_free(opcode) || collective_opcode(opcode)) return Bytes(0);
   if (opcode == "fusion" || opcode == "fusion-start") return fusion_bytes(id);
-  const Bytes result = module_.shape(id).bytes();
+  const Bytes result = shapes_.bytes(id);
   if (opcode == "dynamic-slice" || opcode == "slice" || opcode == "gather") return 2 * result;
   if (opcode == "dynamic-update-slice") {
-    return 2 * module_.shape(module_.operand(id, 1)).bytes();
+    return 2 * shapes_.bytes(module_.operand(id, 1));
   }
   Bytes total = result;
-  for (const HloId operand : module_.operands(id)) total += module_.shape(operand).bytes();
+  for (const HloId operand : module_.operands(id)) total += shapes_.bytes(operand);
   return total;
 }
 
 // Of a fusion's parameter: slices where all uses slice it, nothing where it is updated in place.
 Bytes HloCostModel::read_bytes(HloComputationId computation, const HloUsers& users,
-                               HloId parameter) const {
+                               HloId parameter) {
   Bytes sliced;
-  const Bytes whole = module_.shape(parameter).bytes();
+  const Bytes whole = shapes_.bytes(parameter);
   for (const HloId user : users.of(parameter)) {
     const std::string_view opcode = module_.instruction(user).opcode;
     const bool first = module_.operand(user, 0) == parameter;
     if (first && (opcode == "dynamic-slice" || opcode == "slice" || opcode == "gather")) {
-      sliced += module_.shape(user).bytes();
+      sliced += shapes_.bytes(user);
     } else if (!(first && opcode == "dynamic-update-slice" &&
                  user == module_.computation(computation).root)) {
       return whole;
@@ -280,7 +280,7 @@ Bytes HloCostModel::read_bytes(HloComputationId computation, const HloUsers& use
   return std::min(sliced, whole);
 }
 
-Bytes HloCostModel::fusion_bytes(HloId id) const {
+Bytes HloCostModel::fusion_bytes(HloId id) {
   const HloComputationId computation = module_.callee(id, "calls");
   const HloComputation& body = module_.computation(computation);
   const HloUsers users(module_, body);
@@ -291,7 +291,7 @@ Bytes HloCostModel::fusion_bytes(HloId id) const {
     }
   }
   const bool updates = module_.instruction(body.root).opcode == "dynamic-update-slice";
-  return total + module_.shape(updates ? module_.operand(body.root, 1) : body.root).bytes();
+  return total + shapes_.bytes(updates ? module_.operand(body.root, 1) : body.root);
 }
 
 Kernel HloCostModel::kernel(HloId id) {
@@ -300,7 +300,7 @@ Kernel HloCostModel::kernel(HloId id) {
   kernel.op = module_.instruction(id).opcode;
   if (kernel.op == "custom-call") kernel.op = custom_call_target(module_, id);
   kernel.kernel_class = cost.matmul_flops > Flops(0) ? KernelClass::matmul : KernelClass::memory;
-  kernel.dtype = cost.matmul_flops > Flops(0) ? cost.matmul_dtype : dtype_of(module_.shape(id));
+  kernel.dtype = cost.matmul_flops > Flops(0) ? cost.matmul_dtype : dtype_of(shapes_.of(id));
   kernel.flops = cost.flops;
   kernel.bytes = bytes(id);
   return kernel;

@@ -37,29 +37,30 @@ struct HloCost {
 
 class HloCostModel {
  public:
-  explicit HloCostModel(const HloModule& module) : module_(module) {}
+  explicit HloCostModel(const HloModule& module) : module_(module), shapes_(module) {}
 
   // Operations of an instruction, of everything inside a fusion; loops once, of a
   // conditional the largest branch. Of collectives an all-reduce counts an operation per element.
   [[nodiscard]] const HloCost& operations(HloId id);
   [[nodiscard]] HloCost operations_of(HloComputationId computation);
-  [[nodiscard]] Bytes bytes(HloId id) const;
+  [[nodiscard]] Bytes bytes(HloId id);
   // Both, as the plan holds them.
   [[nodiscard]] Kernel kernel(HloId id);
 
  private:
   HloCost count(HloId id);
-  HloCost count_custom_call(HloId id) const;
+  HloCost count_custom_call(HloId id);
   HloCost largest_branch(HloId id);
-  [[nodiscard]] std::int64_t reduce_window_applications(HloId id) const;
+  [[nodiscard]] std::int64_t reduce_window_applications(HloId id);
   HloCost apply(HloId id, std::int64_t times);
-  [[nodiscard]] double dot_flops(HloId id) const;
-  [[nodiscard]] double convolution_flops(HloId id, const HloShape& result) const;
-  [[nodiscard]] Bytes fusion_bytes(HloId id) const;
+  [[nodiscard]] double dot_flops(HloId id);
+  [[nodiscard]] double convolution_flops(HloId id, const HloShape& result);
+  [[nodiscard]] Bytes fusion_bytes(HloId id);
   [[nodiscard]] Bytes read_bytes(HloComputationId computation, const HloUsers& users,
-                                 HloId parameter) const;
+                                 HloId parameter);
 
   const HloModule& module_;
+  HloShapes shapes_;
   std::unordered_map<HloId, HloCost> known_;
 };
 

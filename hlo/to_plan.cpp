@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
 constexpr std::int64_t most_steps = std::int64_t{1} << 26;  // instructions walked over
+constexpr double most_bytes = 1e18;  // moved and sent in all: sums stay within 64 bits
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
 constexpr std::size_t streams = 2;
@@ -255,7 +256,7 @@ class Emitter {
     task.kind = TaskKind::collective;
     task.work = table_.entry(id);
     task.stream = asynchronous || !scheduled_ ? communication : compute;
-    return emit(task, ready, id);
+    return emit(task, plan_.collectives[static_cast<std::size_t>(task.work)].payload, ready, id);
   }
 
   Value emit_kernel(const Ready& ready, HloId id) {
@@ -270,11 +271,16 @@ class Emitter {
     task.kind = TaskKind::kernel;
     task.work = found->second;
     task.stream = compute;
-    return {emit(task, ready, id), {}};
+    const Bytes bytes = plan_.kernels[static_cast<std::size_t>(task.work)].bytes;
+    return {emit(task, bytes, ready, id), {}};
   }
 
-  Ready emit(Task task, const Ready& ready, HloId id) {
+  Ready emit(Task task, Bytes bytes, const Ready& ready, HloId id) {
     if (static_cast<std::int64_t>(program_.tasks.size()) >= most_tasks) too_large(id);
+    moved_ += static_cast<double>(bytes.count());
+    if (moved_ > most_bytes) {
+      module_.source().fail(module_.instruction(id).name, "more than 1e18 bytes moved in all");
+    }
     const Label& label = label_of(id);
     task.name = label.name;
     task.layer = layer_;
@@ -341,6 +347,7 @@ class Emitter {
   HloCostModel costs_;
   Program program_;
   bool scheduled_ = false;
+  double moved_ = 0;
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   int loop_depth_ = 0;
