@@ -70,18 +70,13 @@ std::string_view custom_call_target(const HloModule& module, HloId id) {
   return target;
 }
 
-const HloCost& HloCostModel::operations(HloId id) {
-  const auto known = known_.find(id);
+const HloCost& HloCostModel::operations_of(HloComputationId computation) {
+  const auto known = known_.find(computation);
   if (known != known_.end()) return known->second;
-  HloCost cost = count(id);
-  return known_.emplace(id, std::move(cost)).first->second;
-}
-
-HloCost HloCostModel::operations_of(HloComputationId computation) {
   const HloComputation& body = module_.computation(computation);
   HloCost sum;
   for (HloId id = body.first; id < body.end; ++id) add(sum, operations(id));
-  return sum;
+  return known_.emplace(computation, std::move(sum)).first->second;
 }
 
 // `times` applications of the function that to_apply names.
@@ -94,7 +89,7 @@ HloCost HloCostModel::apply(HloId id, std::int64_t times) {
   return cost;
 }
 
-HloCost HloCostModel::count(HloId id) {
+HloCost HloCostModel::operations(HloId id) {
   const std::string_view opcode = module_.instruction(id).opcode;
   HloCost cost;
   if (opcode == "all-reduce" || opcode == "all-reduce-start") {
@@ -152,7 +147,7 @@ HloCost HloCostModel::count(HloId id) {
 HloCost HloCostModel::largest_branch(HloId id) {
   HloCost largest;
   for (const HloComputationId branch : branches_of(module_, id)) {
-    const HloCost cost = operations_of(branch);
+    const HloCost& cost = operations_of(branch);
     if (cost.flops > largest.flops) largest = cost;
   }
   return largest;
@@ -295,7 +290,7 @@ Bytes HloCostModel::fusion_bytes(HloId id) {
 }
 
 Kernel HloCostModel::kernel(HloId id) {
-  const HloCost& cost = operations(id);
+  const HloCost cost = operations(id);
   Kernel kernel;
   kernel.op = module_.instruction(id).opcode;
   if (kernel.op == "custom-call") kernel.op = custom_call_target(module_, id);

@@ -41,14 +41,13 @@ class HloCostModel {
 
   // Operations of an instruction, of everything inside a fusion; loops once, of a
   // conditional the largest branch. Of collectives an all-reduce counts an operation per element.
-  [[nodiscard]] const HloCost& operations(HloId id);
-  [[nodiscard]] HloCost operations_of(HloComputationId computation);
+  [[nodiscard]] HloCost operations(HloId id);
+  [[nodiscard]] const HloCost& operations_of(HloComputationId computation);
   [[nodiscard]] Bytes bytes(HloId id);
   // Both, as the plan holds them.
   [[nodiscard]] Kernel kernel(HloId id);
 
  private:
-  HloCost count(HloId id);
   HloCost count_custom_call(HloId id);
   HloCost largest_branch(HloId id);
   [[nodiscard]] std::int64_t reduce_window_applications(HloId id);
@@ -61,7 +60,7 @@ class HloCostModel {
 
   const HloModule& module_;
   HloShapes shapes_;
-  std::unordered_map<HloId, HloCost> known_;
+  std::unordered_map<HloComputationId, HloCost> known_;
 };
 
 // Custom calls that move nothing and compute nothing: markers of the compiler.

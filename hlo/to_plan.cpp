@@ -84,6 +84,8 @@ class Emitter {
   Emitter(const HloModule& module, const HloImportOptions& options, Plan& plan)
       : module_(module), options_(options), plan_(plan), table_(module, plan), costs_(module) {
     scheduled_ = is_scheduled(module);
+    kernels_.resize(module.instructions().size(), -1);
+    labels_.resize(module.instructions().size());
     program_.name = "all";
     program_.streams = {"compute", "communication"};
   }
@@ -102,7 +104,7 @@ class Emitter {
 
  private:
   struct Label {
-    std::int32_t name = 0;
+    std::int32_t name = -1;
     Phase phase = Phase::forward;
     bool recompute = false;
   };
@@ -260,16 +262,16 @@ class Emitter {
   }
 
   Value emit_kernel(const Ready& ready, HloId id) {
-    const auto [found, is_new] =
-        kernels_.emplace(id, static_cast<std::int32_t>(plan_.kernels.size()));
-    if (is_new) {
+    std::int32_t& kernel = kernels_[static_cast<std::size_t>(id)];
+    if (kernel < 0) {
+      kernel = static_cast<std::int32_t>(plan_.kernels.size());
       plan_.kernels.push_back(costs_.kernel(id));
-      const std::string& unknown = costs_.operations(id).unknown;
+      const std::string unknown = costs_.operations(id).unknown;
       if (!unknown.empty()) ++unknown_work_[unknown];
     }
     Task task;
     task.kind = TaskKind::kernel;
-    task.work = found->second;
+    task.work = kernel;
     task.stream = compute;
     const Bytes bytes = plan_.kernels[static_cast<std::size_t>(task.work)].bytes;
     return {emit(task, bytes, ready, id), {}};
@@ -302,9 +304,8 @@ class Emitter {
 
   // JAX says in op_name what belongs to the backward pass and what is computed again there.
   const Label& label_of(HloId id) {
-    const auto [found, is_new] = labels_.emplace(id, Label{});
-    if (!is_new) return found->second;
-    Label& label = found->second;
+    Label& label = labels_[static_cast<std::size_t>(id)];
+    if (label.name >= 0) return label;
     const std::string op_name = module_.op_name(id);
     if (op_name.find("transpose(") != std::string::npos) label.phase = Phase::backward;
     label.recompute = op_name.find("rematted_computation") != std::string::npos;
@@ -353,8 +354,8 @@ class Emitter {
   int loop_depth_ = 0;
   std::array<std::array<TaskId, streams>, streams> awaited_{
       {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
-  std::unordered_map<HloId, std::int32_t> kernels_;
-  std::unordered_map<HloId, Label> labels_;
+  std::vector<std::int32_t> kernels_;  // by instruction, -1 for none
+  std::vector<Label> labels_;          // by instruction
   std::unordered_map<std::string_view, std::int32_t> names_;
   std::map<std::string, std::int64_t> unknown_loops_;
   std::map<std::string, std::int64_t> unknown_work_;
