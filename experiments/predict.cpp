@@ -16,7 +16,7 @@ std::string machine_of(const Experiment& experiment) {
 }  // namespace
 
 CompiledStep compile_experiment(const Experiment& experiment) {
-  if (!experiment.tree.is_null()) {
+  if (!experiment.tree->is_null()) {
     throw InputError(experiment.model_place,
                      "a parameter tree has no operations: its specs can be shown, its step cannot "
                      "be planned; name a \"model\"");
@@ -32,9 +32,9 @@ CompiledStep compile_experiment(const Experiment& experiment) {
 }
 
 SpecTable experiment_specs(const Experiment& experiment) {
-  if (!experiment.tree.is_null()) {
-    const PlacedTree placed =
-        read_placed_tree(JsonReader(experiment.tree, experiment.model_place), experiment.directory);
+  if (!experiment.tree->is_null()) {
+    const PlacedTree placed = read_placed_tree(JsonReader(*experiment.tree, experiment.model_place),
+                                               experiment.directory);
     return tree_specs(placed.tree, experiment.mesh, experiment.strategy);
   }
   CompiledStep step = compile_experiment(experiment);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "plan/read_mesh.hpp"
 #include "reports/hlo_diff_tables.hpp"

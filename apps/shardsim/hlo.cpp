@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/gzip.hpp"
+#include "base/json.hpp"
 #include "plan/read_mesh.hpp"
 #include "reports/hlo_diff_report.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/gzip.hpp"
+#include "base/json.hpp"
 #include "hlo/buffer_assignment.hpp"
 #include "hlo/to_plan.hpp"
 #include "plan/plan_io.hpp"

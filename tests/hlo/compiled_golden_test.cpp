@@ -16,7 +16,7 @@
 #include <set>
 
 #include "base/gzip.hpp"
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "hlo/cost.hpp"
 #include "hlo/memory.hpp"
 #include "hlo/replica_groups.hpp"

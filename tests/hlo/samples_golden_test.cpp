@@ -15,7 +15,7 @@
 #include <set>
 
 #include "base/gzip.hpp"
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "hlo/buffer_assignment.hpp"
 #include "hlo/collectives.hpp"
 #include "hlo/to_plan.hpp"

@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/gzip.hpp"
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "reports/hlo_diff_report.hpp"
 
 namespace shardsim {
