@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 
 namespace shardsim {
 namespace {
@@ -131,6 +132,13 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 void JsonReader::fail(std::string_view message, std::string_view suggestion) const {
   throw InputError(place_, message, suggestion);
 }
+
+bool JsonReader::is_object() const { return value_->is_object(); }
+bool JsonReader::is_array() const { return value_->is_array(); }
+bool JsonReader::is_string() const { return value_->is_string(); }
+bool JsonReader::is_number() const { return value_->is_number(); }
+bool JsonReader::is_bool() const { return value_->is_boolean(); }
+bool JsonReader::is_null() const { return value_->is_null(); }
 
 JsonReader JsonReader::at(std::string_view key) const {
   if (!value_->is_object()) fail(fmt::format("expected an object, found {}", kind_of(*value_)));

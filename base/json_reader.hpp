@@ -4,12 +4,13 @@
 //   for (auto& [axis, size] : mesh.members()) sizes.push_back(size.integer(1, max_devices));
 //   experiment.only_keys({"workload", "mesh", "strategy", "machine"});   // a typo is an error
 //
-// Comments (// and /* */) are allowed. The document outlives its readers.
+// Comments (// and /* */) are allowed. The document outlives its readers. What a Json is made of is
+// in base/json.hpp.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,12 +31,12 @@ class JsonReader {
   [[nodiscard]] const Place& place() const { return place_; }
   [[nodiscard]] const Json& json() const { return *value_; }
 
-  [[nodiscard]] bool is_object() const { return value_->is_object(); }
-  [[nodiscard]] bool is_array() const { return value_->is_array(); }
-  [[nodiscard]] bool is_string() const { return value_->is_string(); }
-  [[nodiscard]] bool is_number() const { return value_->is_number(); }
-  [[nodiscard]] bool is_bool() const { return value_->is_boolean(); }
-  [[nodiscard]] bool is_null() const { return value_->is_null(); }
+  [[nodiscard]] bool is_object() const;
+  [[nodiscard]] bool is_array() const;
+  [[nodiscard]] bool is_string() const;
+  [[nodiscard]] bool is_number() const;
+  [[nodiscard]] bool is_bool() const;
+  [[nodiscard]] bool is_null() const;
 
   // Members of an object. `at` throws when the key is missing; `find` answers nothing for a
   // missing key or a null.

@@ -5,6 +5,8 @@
 
 #include "strategies/spec_table.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;
 
 namespace {

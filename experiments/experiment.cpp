@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/json.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"
 
@@ -108,7 +109,7 @@ void read_workload(const JsonReader& json, Experiment& experiment) {
                   "precision", "optimizer", "rematerialization"});
   if (const auto tree = json.find("tree")) {
     json.only_keys({"tree"});
-    experiment.tree = tree->json();
+    *experiment.tree = tree->json();
     experiment.model_place = tree->place();
     return;
   }
@@ -158,7 +159,7 @@ Json rematerialization_to_json(const Rematerialization& rematerialization) {
 Json workload_to_json(const Experiment& experiment) {
   const OptimizerOptions& optimizer = experiment.optimizer;
   Json workload;
-  if (!experiment.tree.is_null()) return {{"tree", experiment.tree}};
+  if (!experiment.tree->is_null()) return {{"tree", *experiment.tree}};
   workload["model"] = experiment.model;
   workload["step"] = experiment.step;
   workload["batch"] = experiment.workload.batch;
@@ -199,10 +200,10 @@ std::string stem_of(const std::filesystem::path& path) {
 // What a parameter tree says of mesh and specs, as the sections that the experiment leaves out.
 Json recorded_placement(const Sections& sections, const Experiment& experiment) {
   Json recorded = Json::object();
-  if (experiment.tree.is_null() || (sections.find("mesh") && sections.find("strategy")))
+  if (experiment.tree->is_null() || (sections.find("mesh") && sections.find("strategy")))
     return recorded;
   const PlacedTree placed =
-      read_placed_tree(JsonReader(experiment.tree, experiment.model_place), experiment.directory);
+      read_placed_tree(JsonReader(*experiment.tree, experiment.model_place), experiment.directory);
   if (!placed.mesh) return recorded;
   recorded["mesh"] = mesh_to_json(*placed.mesh);
   Json specs = Json::object();
@@ -265,7 +266,7 @@ Experiment read_one(const Sections& sections, const std::string& file) {
   }
   experiment.strategy = read_strategy(section("strategy"), experiment.mesh);
   read_machine(sections, experiment);
-  experiment.resolved = resolve(experiment);
+  *experiment.resolved = resolve(experiment);
   return experiment;
 }
 

@@ -58,7 +58,7 @@ struct Experiment {
   std::string directory;  // paths in the experiment are relative to it
   std::string model;
   std::string program;  // in place of model, mesh and strategy: a path, relative to the directory
-  Json tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
+  OwnedJson tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
   std::string step = "train";
   WorkloadOptions workload;
   Rematerialization rematerialization;
@@ -69,7 +69,7 @@ struct Experiment {
   std::optional<std::string> topology;
   Place model_place;  // where errors about them point to
   Place machine_place;
-  Json resolved;  // the experiment with every default filled in; itself a valid experiment
+  OwnedJson resolved;  // the experiment with every default filled in; itself a valid experiment
 };
 
 // `document` has overrides applied already. Throws InputError. At most 2^31 devices and sequences

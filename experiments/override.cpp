@@ -5,6 +5,8 @@
 
 #include "experiments/experiment.hpp"
 
+#include "base/json.hpp"
+
 namespace shardsim {
 namespace {
 

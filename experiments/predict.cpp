@@ -39,7 +39,7 @@ CompiledStep compile_experiment(const Experiment& experiment) {
     }
     return compile_program(experiment, target);
   }
-  if (!experiment.tree.is_null()) {
+  if (!experiment.tree->is_null()) {
     throw InputError(experiment.model_place,
                      "a parameter tree has no operations: its specs can be shown, its step cannot "
                      "be planned; name a \"model\"");
@@ -59,9 +59,9 @@ SpecTable experiment_specs(const Experiment& experiment) {
     throw InputError(experiment.model_place,
                      "a program has no parameters by name: name a \"model\" or a \"tree\"");
   }
-  if (!experiment.tree.is_null()) {
-    const PlacedTree placed =
-        read_placed_tree(JsonReader(experiment.tree, experiment.model_place), experiment.directory);
+  if (!experiment.tree->is_null()) {
+    const PlacedTree placed = read_placed_tree(JsonReader(*experiment.tree, experiment.model_place),
+                                               experiment.directory);
     return tree_specs(placed.tree, experiment.mesh, experiment.strategy);
   }
   CompiledStep step = compile_experiment(experiment);

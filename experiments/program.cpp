@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/gzip.hpp"
 #include "base/text.hpp"
+#include "hlo/buffer_assignment.hpp"
 #include "hlo/to_plan.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/prepare.hpp"
@@ -13,6 +14,19 @@
 #include "stablehlo/module.hpp"
 
 namespace shardsim {
+namespace {
+
+Plan compiled_plan(const std::string& text, const std::string& path, const ProgramOptions& options) {
+  HloImportOptions import;
+  import.mesh = options.mesh;
+  if (!options.buffers.empty()) {
+    import.temporaries =
+        parse_buffer_assignment(read_maybe_gzip(options.buffers), options.buffers).temporaries();
+  }
+  return plan_from_hlo(HloModule::parse(text, path), import);
+}
+
+}  // namespace
 
 bool is_hlo(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -21,7 +35,7 @@ bool is_hlo(const std::string& text) {
 
 Plan program_plan(const std::string& path, const ProgramOptions& options) {
   const std::string text = read_maybe_gzip(path);
-  if (is_hlo(text)) return plan_from_hlo(HloModule::parse(text, path), {options.mesh});
+  if (is_hlo(text)) return compiled_plan(text, path, options);
   if (!options.mesh.axes().empty()) {
     throw InputError({path, ""}, "a StableHLO program brings its own mesh: leave out the other");
   }

@@ -14,6 +14,9 @@ namespace shardsim {
 
 struct ProgramOptions {
   Mesh mesh;  // for HLO, which has none: axes to tell groups by; empty: one axis "device"
+  // For HLO: *-buffer-assignment.txt of --xla_dump_to, which says what the program holds between
+  // arguments and results; empty: an estimate.
+  std::string buffers;
   std::optional<spmd::MemoryTarget> target;  // for StableHLO: who allocates its temporaries
   // For StableHLO: reshard in XLA's steps. Else cheaper ways are taken where there are any, and a
   // note says what they save; a plan never sends more than XLA's.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/json.hpp"
 #include "base/pattern.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"

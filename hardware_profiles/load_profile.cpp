@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json.hpp"
 #include "hardware_profiles/embedded_profiles.hpp"
 #include "hardware_profiles/profile_io.hpp"
 

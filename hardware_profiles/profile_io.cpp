@@ -8,6 +8,7 @@
 #include <charconv>
 #include <span>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <functional>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "hardware_profiles/profile_io.hpp"
 

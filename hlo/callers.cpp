@@ -8,7 +8,7 @@ namespace {
 
 // The attributes that name what runs as part of the program, not once per element.
 std::vector<std::string_view> callee_keys(std::string_view opcode) {
-  if (opcode == "fusion" || opcode == "async-start") return {"calls"};
+  if (opcode == "fusion" || opcode == "async-start" || opcode == "fusion-start") return {"calls"};
   if (opcode == "call") return {"to_apply"};
   if (opcode == "while") return {"body", "condition"};
   if (opcode == "custom-call") return {"called_computations"};
@@ -60,6 +60,15 @@ std::size_t parameter_number(const HloModule& module, HloId id) {
 std::size_t tuple_index(const HloModule& module, HloId id) {
   const std::int64_t index = parse_integer(module.attribute(id, "index"), module.source());
   return index < 0 ? 0 : static_cast<std::size_t>(index);
+}
+
+std::vector<HloComputationId> branches_of(const HloModule& module, HloId id) {
+  std::vector<HloComputationId> branches;
+  for (const char* key : {"branch_computations", "true_computation", "false_computation"}) {
+    const auto named = module.called(id, key);
+    branches.insert(branches.end(), named.begin(), named.end());
+  }
+  return branches;
 }
 
 }  // namespace shardsim

@@ -27,6 +27,8 @@ class HloCallers {
 
 // The number of a parameter instruction.
 [[nodiscard]] std::size_t parameter_number(const HloModule& module, HloId id);
+// Of a conditional, by number, or for true and false.
+[[nodiscard]] std::vector<HloComputationId> branches_of(const HloModule& module, HloId id);
 // index=3 of a get-tuple-element.
 [[nodiscard]] std::size_t tuple_index(const HloModule& module, HloId id);
 

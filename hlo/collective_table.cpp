@@ -57,7 +57,7 @@ const HeldCollectives& CollectiveTable::held(HloComputationId computation) {
     const std::string_view opcode = module_.instruction(id).opcode;
     if (collective_opcode(opcode)) inside.collectives.push_back(id);
     inside.starts = inside.starts || starts_async(module_, id);
-    if (opcode == "fusion") {
+    if (opcode == "fusion" || opcode == "fusion-start") {
       const HeldCollectives& deeper = held(module_.callee(id, "calls"));
       inside.collectives.insert(inside.collectives.end(), deeper.collectives.begin(),
                                 deeper.collectives.end());

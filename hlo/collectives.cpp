@@ -26,6 +26,8 @@ constexpr std::array kind_rows{
             "collective-broadcast: read as messages from the first device of a group to the "
             "others"}};
 
+constexpr Bytes most_payload(std::int64_t{1} << 45);
+
 const KindRow& row_of(std::string_view opcode) {
   for (const KindRow& row : kind_rows) {
     if (row.opcode == opcode) return row;
@@ -95,6 +97,9 @@ void read_payload(const HloModule& module, HloId id, std::string_view opcode,
       const Bytes bytes = slices.empty()
                               ? array->logical_bytes()
                               : storage_bytes(sliced_elements(module, id), *array->dtype);
+      if (bytes > most_payload / factor - collective.payload / factor) {
+        module.source().fail(module.instruction(id).name, "a collective of more than 32 TiB");
+      }
       collective.payload += bytes * factor;
       collective.parts.push_back({std::string(module.instruction(operand).name), bytes * factor});
     }

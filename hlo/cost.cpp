@@ -1,11 +1,14 @@
 #include "hlo/cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "hlo/collectives.hpp"
 #include "hlo/convolution.hpp"
+#include "hlo/opcodes.hpp"
 
 namespace shardsim {
 namespace {
@@ -14,73 +17,6 @@ template <std::size_t N>
 bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
-
-constexpr std::array<std::string_view, 27> free_opcodes{"parameter",
-                                                        "constant",
-                                                        "tuple",
-                                                        "get-tuple-element",
-                                                        "bitcast",
-                                                        "after-all",
-                                                        "partition-id",
-                                                        "replica-id",
-                                                        "optimization-barrier",
-                                                        "add-dependency",
-                                                        "domain",
-                                                        "copy-start",
-                                                        "copy-done",
-                                                        "slice-start",
-                                                        "slice-done",
-                                                        "all-gather-done",
-                                                        "all-reduce-done",
-                                                        "reduce-scatter-done",
-                                                        "all-to-all-done",
-                                                        "collective-permute-done",
-                                                        "ragged-all-to-all-done",
-                                                        "collective-broadcast-done",
-                                                        "async-update",
-                                                        "async-done",
-                                                        "send-done",
-                                                        "recv-done",
-                                                        "get-dimension-size"};
-
-// Operations that move values, or bits, and compute nothing.
-constexpr std::array<std::string_view, 26> moving_opcodes{"copy",
-                                                          "broadcast",
-                                                          "iota",
-                                                          "reshape",
-                                                          "transpose",
-                                                          "slice",
-                                                          "concatenate",
-                                                          "dynamic-slice",
-                                                          "dynamic-update-slice",
-                                                          "gather",
-                                                          "pad",
-                                                          "reverse",
-                                                          "bitcast-convert",
-                                                          "dynamic-reshape",
-                                                          "infeed",
-                                                          "outfeed",
-                                                          "send",
-                                                          "recv",
-                                                          "set-dimension-size",
-                                                          "rng-bit-generator",
-                                                          "rng-get-and-update-state",
-                                                          "stochastic-convert",
-                                                          "topk",
-                                                          "shift-left",
-                                                          "shift-right-logical",
-                                                          "shift-right-arithmetic"};
-
-constexpr std::array<std::string_view, 17> transcendental_opcodes{
-    "exponential", "exponential-minus-one",
-    "log",         "log-plus-one",
-    "logistic",    "power",
-    "sqrt",        "rsqrt",
-    "cbrt",        "tanh",
-    "sine",        "cosine",
-    "tan",         "erf",
-    "atan2",       "acos",
-    "rng"};
 
 constexpr std::array<std::string_view, 8> markers{"AllocateBuffer",
                                                   "AssumeGatherIndicesInBound",
@@ -126,17 +62,6 @@ double elements_of(const HloShape& shape) {
 
 }  // namespace
 
-bool is_free(std::string_view opcode) { return is_one_of(opcode, free_opcodes); }
-
-bool is_elementwise(std::string_view opcode) {
-  constexpr std::array<std::string_view, 15> others{
-      "fusion", "call",          "while",       "conditional", "custom-call",
-      "dot",    "convolution",   "reduce",      "map",         "scatter",
-      "sort",   "reduce-window", "async-start", "cholesky",    "triangular-solve"};
-  return !is_free(opcode) && !is_one_of(opcode, moving_opcodes) && !is_one_of(opcode, others) &&
-         !collective_opcode(opcode);
-}
-
 bool is_marker(std::string_view target) { return is_one_of(target, markers); }
 
 std::string_view custom_call_target(const HloModule& module, HloId id) {
@@ -145,18 +70,13 @@ std::string_view custom_call_target(const HloModule& module, HloId id) {
   return target;
 }
 
-const HloCost& HloCostModel::operations(HloId id) {
-  const auto known = known_.find(id);
+const HloCost& HloCostModel::operations_of(HloComputationId computation) {
+  const auto known = known_.find(computation);
   if (known != known_.end()) return known->second;
-  HloCost cost = count(id);
-  return known_.emplace(id, std::move(cost)).first->second;
-}
-
-HloCost HloCostModel::operations_of(HloComputationId computation) {
   const HloComputation& body = module_.computation(computation);
   HloCost sum;
   for (HloId id = body.first; id < body.end; ++id) add(sum, operations(id));
-  return sum;
+  return known_.emplace(computation, std::move(sum)).first->second;
 }
 
 // `times` applications of the function that to_apply names.
@@ -169,19 +89,24 @@ HloCost HloCostModel::apply(HloId id, std::int64_t times) {
   return cost;
 }
 
-HloCost HloCostModel::count(HloId id) {
+HloCost HloCostModel::operations(HloId id) {
   const std::string_view opcode = module_.instruction(id).opcode;
   HloCost cost;
   if (opcode == "all-reduce" || opcode == "all-reduce-start") {
     for (const HloId operand : module_.operands(id)) {
-      cost.flops += Flops(elements_of(module_.shape(operand)));
+      cost.flops += Flops(elements_of(shapes_.of(operand)));
     }
     return cost;
   }
-  if (is_free(opcode) || is_one_of(opcode, moving_opcodes) || collective_opcode(opcode)) {
+  const OpcodeClass kind = class_of(opcode);
+  if (kind == OpcodeClass::free || kind == OpcodeClass::moving || collective_opcode(opcode)) {
     return cost;
   }
-  if (opcode == "fusion" || opcode == "async-start") {
+  if (kind == OpcodeClass::unknown) {
+    cost.unknown = fmt::format("instruction \"{}\"", opcode);
+    return cost;
+  }
+  if (opcode == "fusion" || opcode == "async-start" || opcode == "fusion-start") {
     return operations_of(module_.callee(id, "calls"));
   }
   if (opcode == "call") return operations_of(module_.callee(id, "to_apply"));
@@ -191,42 +116,38 @@ HloCost HloCostModel::count(HloId id) {
     return cost;
   }
   if (opcode == "conditional") return largest_branch(id);
-  if (opcode == "custom-call") return count_custom_call(id);
-  const HloShape shape = module_.shape(id);
+  if (opcode == "custom-call" || opcode == "custom-call-start") return count_custom_call(id);
+  const HloShape& shape = shapes_.of(id);
   const double elements = elements_of(shape);
   if (opcode == "dot" || opcode == "convolution") {
     cost.flops = Flops(opcode == "dot" ? dot_flops(id) : convolution_flops(id, shape));
     cost.matmul_flops = cost.flops;
-    cost.matmul_dtype = dtype_of(module_.shape(module_.operand(id, 0)));
+    cost.matmul_dtype = dtype_of(shapes_.of(module_.operand(id, 0)));
     return cost;
   }
   if (opcode == "reduce") {
-    return apply(id, first_array(module_.shape(module_.operand(id, 0))) - first_array(shape));
+    return apply(id, first_array(shapes_.of(module_.operand(id, 0))) - first_array(shape));
   }
   if (opcode == "map") return apply(id, first_array(shape));
   if (opcode == "scatter") {
     const auto operands = module_.operands(id);
     const HloId updates = module_.operand(id, operands.size() / 2 + 1);
-    return apply(id, first_array(module_.shape(updates)));
+    return apply(id, first_array(shapes_.of(updates)));
   }
   if (opcode == "reduce-window") return apply(id, reduce_window_applications(id));
   if (opcode == "sort") {
-    const double sorted = elements_of(module_.shape(module_.operand(id, 0)));
+    const double sorted = elements_of(shapes_.of(module_.operand(id, 0)));
     cost.flops = Flops(sorted * std::ceil(std::log2(std::max(sorted, 1.0))));
     return cost;
   }
-  (is_one_of(opcode, transcendental_opcodes) ? cost.transcendentals : cost.flops) = Flops(elements);
+  (kind == OpcodeClass::transcendental ? cost.transcendentals : cost.flops) = Flops(elements);
   return cost;
 }
 
 HloCost HloCostModel::largest_branch(HloId id) {
-  std::vector<HloComputationId> branches = module_.called(id, "branch_computations");
-  for (const std::string_view key : {"true_computation", "false_computation"}) {
-    if (!module_.attribute(id, key).empty()) branches.push_back(module_.callee(id, key));
-  }
   HloCost largest;
-  for (const HloComputationId branch : branches) {
-    const HloCost cost = operations_of(branch);
+  for (const HloComputationId branch : branches_of(module_, id)) {
+    const HloCost& cost = operations_of(branch);
     if (cost.flops > largest.flops) largest = cost;
   }
   return largest;
@@ -234,9 +155,9 @@ HloCost HloCostModel::largest_branch(HloId id) {
 
 // A window that covers its whole dimension wherever it lies reduces that dimension once and
 // repeats the result: TPU compilers write a softmax's maximum and sum so.
-std::int64_t HloCostModel::reduce_window_applications(HloId id) const {
-  const HloShape input = module_.shape(module_.operand(id, 0));
-  std::int64_t results = first_array(module_.shape(id));
+std::int64_t HloCostModel::reduce_window_applications(HloId id) {
+  const HloShape& input = shapes_.of(module_.operand(id, 0));
+  std::int64_t results = first_array(shapes_.of(id));
   std::int64_t window = 1;
   const auto dims = parse_window(module_.attribute(id, "window"), module_.source());
   for (std::size_t i = 0; i < dims.size() && i < input.dims.size(); ++i) {
@@ -249,11 +170,11 @@ std::int64_t HloCostModel::reduce_window_applications(HloId id) const {
   return results * (window - 1);
 }
 
-HloCost HloCostModel::count_custom_call(HloId id) const {
+HloCost HloCostModel::count_custom_call(HloId id) {
   const std::string_view target = custom_call_target(module_, id);
   HloCost cost;
   if (is_marker(target) || target == "TopK" || target == "__gpu$TopK") return cost;
-  const HloShape shape = module_.shape(id);
+  const HloShape& shape = shapes_.of(id);
   if (prefix_of(target, 11) == "__cudnn$con") {
     // The result and a workspace.
     const auto arrays = arrays_of(shape);
@@ -262,7 +183,7 @@ HloCost HloCostModel::count_custom_call(HloId id) const {
   } else if (prefix_of(target, 8) == "__cublas") {
     const std::string_view config = module_.attribute(id, "backend_config");
     const std::size_t at = config.find("\"lhs_contracting_dimensions\":");
-    const HloShape lhs = module_.shape(module_.operand(id, 0));
+    const HloShape& lhs = shapes_.of(module_.operand(id, 0));
     double contracted = 1;
     if (at != std::string_view::npos) {
       HloCursor list(config, config.find('[', at));
@@ -275,17 +196,17 @@ HloCost HloCostModel::count_custom_call(HloId id) const {
     const double results = static_cast<double>(first_array(shape));
     cost.flops = Flops(2 * results * contracted);
   } else {
-    cost.unknown = target;
+    cost.unknown = fmt::format("custom call \"{}\"", target);
     return cost;
   }
   cost.matmul_flops = cost.flops;
-  cost.matmul_dtype = dtype_of(module_.shape(module_.operand(id, 0)));
+  cost.matmul_dtype = dtype_of(shapes_.of(module_.operand(id, 0)));
   return cost;
 }
 
-double HloCostModel::dot_flops(HloId id) const {
-  const HloShape lhs = module_.shape(module_.operand(id, 0));
-  double flops = 2 * elements_of(module_.shape(id));
+double HloCostModel::dot_flops(HloId id) {
+  const HloShape& lhs = shapes_.of(module_.operand(id, 0));
+  double flops = 2 * elements_of(shapes_.of(id));
   for (const std::int64_t dim :
        parse_integers(module_.attribute(id, "lhs_contracting_dims"), module_.source())) {
     if (dim < 0 || static_cast<std::size_t>(dim) >= lhs.dims.size()) {
@@ -296,8 +217,8 @@ double HloCostModel::dot_flops(HloId id) const {
   return flops;
 }
 
-double HloCostModel::convolution_flops(HloId id, const HloShape& result) const {
-  const HloShape input = module_.shape(module_.operand(id, 0));
+double HloCostModel::convolution_flops(HloId id, const HloShape& result) {
+  const HloShape& input = shapes_.of(module_.operand(id, 0));
   const auto window = parse_window(module_.attribute(id, "window"), module_.source());
   const auto dims = parse_dim_labels(module_.attribute(id, "dim_labels"), module_.source());
   const auto size = [&](const HloShape& shape, std::size_t dim) {
@@ -322,30 +243,30 @@ double HloCostModel::convolution_flops(HloId id, const HloShape& result) const {
          static_cast<double>(size(input, dims.input_batch)) / groups("batch_group_count");
 }
 
-Bytes HloCostModel::bytes(HloId id) const {
+Bytes HloCostModel::bytes(HloId id) {
   const std::string_view opcode = module_.instruction(id).opcode;
   if (is_free(opcode) || collective_opcode(opcode)) return Bytes(0);
-  if (opcode == "fusion") return fusion_bytes(id);
-  const Bytes result = module_.shape(id).bytes();
+  if (opcode == "fusion" || opcode == "fusion-start") return fusion_bytes(id);
+  const Bytes result = shapes_.bytes(id);
   if (opcode == "dynamic-slice" || opcode == "slice" || opcode == "gather") return 2 * result;
   if (opcode == "dynamic-update-slice") {
-    return 2 * module_.shape(module_.operand(id, 1)).bytes();
+    return 2 * shapes_.bytes(module_.operand(id, 1));
   }
   Bytes total = result;
-  for (const HloId operand : module_.operands(id)) total += module_.shape(operand).bytes();
+  for (const HloId operand : module_.operands(id)) total += shapes_.bytes(operand);
   return total;
 }
 
 // Of a fusion's parameter: slices where all uses slice it, nothing where it is updated in place.
 Bytes HloCostModel::read_bytes(HloComputationId computation, const HloUsers& users,
-                               HloId parameter) const {
+                               HloId parameter) {
   Bytes sliced;
-  const Bytes whole = module_.shape(parameter).bytes();
+  const Bytes whole = shapes_.bytes(parameter);
   for (const HloId user : users.of(parameter)) {
     const std::string_view opcode = module_.instruction(user).opcode;
     const bool first = module_.operand(user, 0) == parameter;
     if (first && (opcode == "dynamic-slice" || opcode == "slice" || opcode == "gather")) {
-      sliced += module_.shape(user).bytes();
+      sliced += shapes_.bytes(user);
     } else if (!(first && opcode == "dynamic-update-slice" &&
                  user == module_.computation(computation).root)) {
       return whole;
@@ -354,7 +275,7 @@ Bytes HloCostModel::read_bytes(HloComputationId computation, const HloUsers& use
   return std::min(sliced, whole);
 }
 
-Bytes HloCostModel::fusion_bytes(HloId id) const {
+Bytes HloCostModel::fusion_bytes(HloId id) {
   const HloComputationId computation = module_.callee(id, "calls");
   const HloComputation& body = module_.computation(computation);
   const HloUsers users(module_, body);
@@ -365,17 +286,16 @@ Bytes HloCostModel::fusion_bytes(HloId id) const {
     }
   }
   const bool updates = module_.instruction(body.root).opcode == "dynamic-update-slice";
-  return total +
-         (updates ? module_.shape(module_.operand(body.root, 1)) : module_.shape(id)).bytes();
+  return total + shapes_.bytes(updates ? module_.operand(body.root, 1) : body.root);
 }
 
 Kernel HloCostModel::kernel(HloId id) {
-  const HloCost& cost = operations(id);
+  const HloCost cost = operations(id);
   Kernel kernel;
   kernel.op = module_.instruction(id).opcode;
   if (kernel.op == "custom-call") kernel.op = custom_call_target(module_, id);
   kernel.kernel_class = cost.matmul_flops > Flops(0) ? KernelClass::matmul : KernelClass::memory;
-  kernel.dtype = cost.matmul_flops > Flops(0) ? cost.matmul_dtype : dtype_of(module_.shape(id));
+  kernel.dtype = cost.matmul_flops > Flops(0) ? cost.matmul_dtype : dtype_of(shapes_.of(id));
   kernel.flops = cost.flops;
   kernel.bytes = bytes(id);
   return kernel;

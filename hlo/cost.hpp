@@ -15,8 +15,8 @@
 // what it slices out of it, and an update in place writes only the update.
 //
 // What a custom call does is not in the text. Known ones (matrix products and convolutions of
-// cuBLAS and cuDNN, and TPU's that move nothing) are counted, of others only the bytes, and
-// `unknown` names them.
+// cuBLAS and cuDNN, and TPU's that move nothing) are counted; of others, and of instructions that
+// hlo/opcodes.hpp does not know, only the bytes, and `unknown` names them.
 #pragma once
 
 #include <string>
@@ -32,41 +32,37 @@ struct HloCost {
   Flops transcendentals;
   Flops matmul_flops;  // of dots and convolutions, part of flops
   DType matmul_dtype = DType::bf16;
-  std::string unknown;  // custom calls whose operations are not counted
+  std::string unknown;  // what has operations that are not counted: custom call "f"
 };
 
 class HloCostModel {
  public:
-  explicit HloCostModel(const HloModule& module) : module_(module) {}
+  explicit HloCostModel(const HloModule& module) : module_(module), shapes_(module) {}
 
   // Operations of an instruction, of everything inside a fusion; loops once, of a
   // conditional the largest branch. Of collectives an all-reduce counts an operation per element.
-  [[nodiscard]] const HloCost& operations(HloId id);
-  [[nodiscard]] HloCost operations_of(HloComputationId computation);
-  [[nodiscard]] Bytes bytes(HloId id) const;
+  [[nodiscard]] HloCost operations(HloId id);
+  [[nodiscard]] const HloCost& operations_of(HloComputationId computation);
+  [[nodiscard]] Bytes bytes(HloId id);
   // Both, as the plan holds them.
   [[nodiscard]] Kernel kernel(HloId id);
 
  private:
-  HloCost count(HloId id);
-  HloCost count_custom_call(HloId id) const;
+  HloCost count_custom_call(HloId id);
   HloCost largest_branch(HloId id);
-  [[nodiscard]] std::int64_t reduce_window_applications(HloId id) const;
+  [[nodiscard]] std::int64_t reduce_window_applications(HloId id);
   HloCost apply(HloId id, std::int64_t times);
-  [[nodiscard]] double dot_flops(HloId id) const;
-  [[nodiscard]] double convolution_flops(HloId id, const HloShape& result) const;
-  [[nodiscard]] Bytes fusion_bytes(HloId id) const;
+  [[nodiscard]] double dot_flops(HloId id);
+  [[nodiscard]] double convolution_flops(HloId id, const HloShape& result);
+  [[nodiscard]] Bytes fusion_bytes(HloId id);
   [[nodiscard]] Bytes read_bytes(HloComputationId computation, const HloUsers& users,
-                                 HloId parameter) const;
+                                 HloId parameter);
 
   const HloModule& module_;
-  std::unordered_map<HloId, HloCost> known_;
+  HloShapes shapes_;
+  std::unordered_map<HloComputationId, HloCost> known_;
 };
 
-// No work at all: tuples, views, parameters, what only orders others.
-[[nodiscard]] bool is_free(std::string_view opcode);
-// One result element of the elements at the same place.
-[[nodiscard]] bool is_elementwise(std::string_view opcode);
 // Custom calls that move nothing and compute nothing: markers of the compiler.
 [[nodiscard]] bool is_marker(std::string_view custom_call_target);
 [[nodiscard]] std::string_view custom_call_target(const HloModule& module, HloId id);

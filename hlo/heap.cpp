@@ -7,6 +7,7 @@
 #include "hlo/callers.hpp"
 #include "hlo/collectives.hpp"
 #include "hlo/cost.hpp"
+#include "hlo/opcodes.hpp"
 
 namespace shardsim {
 namespace {
@@ -25,15 +26,16 @@ bool ends_with(std::string_view text, std::string_view end) {
 }
 
 bool is_view(std::string_view opcode) {
-  return opcode == "bitcast" || opcode == "optimization-barrier" || opcode == "while" ||
+  return opcode == "bitcast" || opcode == "opt-barrier" || opcode == "while" ||
          opcode == "domain" || opcode == "add-dependency";
 }
 
 // The arrays of one computation and how long they live.
 class Replay {
  public:
-  Replay(const HloModule& module, std::unordered_map<HloComputationId, Bytes>& known)
-      : module_(module), known_(known) {}
+  Replay(const HloModule& module, HloShapes& shapes,
+         std::unordered_map<HloComputationId, Bytes>& known)
+      : module_(module), shapes_(shapes), known_(known) {}
 
   Bytes peak(HloComputationId id) {
     const auto found = known_.find(id);
@@ -60,7 +62,7 @@ class Replay {
 
   // Arrays of operand `id` that hold its element `index`.
   Leaves element(HloId id, std::size_t index) {
-    const HloShape shape = module_.shape(id);
+    const HloShape& shape = shapes_.of(id);
     std::size_t begin = 0;
     for (std::size_t i = 0; i < index && i < shape.elements.size(); ++i) {
       begin += arrays_of(shape.elements[i]).size();
@@ -101,7 +103,7 @@ class Replay {
 
   // Of a start: the operands first, then what -done gives; of a copy the other way round.
   Leaves started(HloId id) {
-    const HloShape shape = module_.shape(id);
+    const HloShape& shape = shapes_.of(id);
     const std::string_view opcode = module_.instruction(id).opcode;
     Leaves operands;
     if (shape.is_tuple && opcode != "all-reduce-start") {
@@ -123,10 +125,10 @@ class Replay {
     const HloId start = module_.operand(id, 0);
     const std::string_view opcode = module_.instruction(start).opcode;
     const Leaves& all = of(start);
-    const HloShape shape = module_.shape(id);
+    const HloShape& shape = shapes_.of(id);
     const std::size_t count = arrays_of(shape).size();
     std::size_t begin = 0;
-    if (module_.shape(start).is_tuple && opcode != "all-reduce-start" && opcode != "copy-start") {
+    if (shapes_.of(start).is_tuple && opcode != "all-reduce-start" && opcode != "copy-start") {
       for (const HloId operand : module_.operands(start)) begin += of(operand).size();
     }
     Leaves leaves;
@@ -162,7 +164,7 @@ class Replay {
   void make(HloId id, Leaves& leaves) {
     const std::string_view opcode = module_.instruction(id).opcode;
     const bool outside = opcode == "parameter" || opcode == "constant";
-    const HloShape shape = module_.shape(id);
+    const HloShape& shape = shapes_.of(id);
     for (const HloShape* array : arrays_of(shape)) {
       const auto target = in_place(id, leaves.size());
       leaves.push_back(target ? *target : add(*array, id, outside));
@@ -204,7 +206,7 @@ class Replay {
                                        "true_computation", "false_computation", "to_apply"}) {
       if (module_.attribute(id, key).empty()) continue;
       for (const HloComputationId callee : module_.called(id, key)) {
-        most = std::max(most, Replay(module_, known_).peak(callee));
+        most = std::max(most, Replay(module_, shapes_, known_).peak(callee));
       }
     }
     return most;
@@ -233,6 +235,7 @@ class Replay {
   }
 
   const HloModule& module_;
+  HloShapes& shapes_;
   std::unordered_map<HloComputationId, Bytes>& known_;
   HloId first_ = 0;
   std::vector<Array> arrays_;
@@ -243,7 +246,8 @@ class Replay {
 
 Bytes temporary_bytes(const HloModule& module) {
   std::unordered_map<HloComputationId, Bytes> known;
-  return Replay(module, known).peak(module.entry());
+  HloShapes shapes(module);
+  return Replay(module, shapes, known).peak(module.entry());
 }
 
 }  // namespace shardsim

@@ -118,7 +118,14 @@ HloMemory entry_memory(const HloModule& module) {
   return memory;
 }
 
-void add_entry_buffers(const HloModule& module, Plan& plan, Program& program) {
+std::string memory_note(const HloMemory& memory) {
+  return fmt::format(
+      "per device {} bytes of arguments and {} of results, {} of them in the place of arguments",
+      memory.argument.count(), memory.output.count(), memory.alias.count());
+}
+
+void add_entry_buffers(const HloModule& module, std::optional<Bytes> temporaries, Plan& plan,
+                       Program& program) {
   const EntryLayout layout = read_layout(module);
   const std::vector<Alias> aliases = read_aliases(module);
   std::set<std::size_t> kept;
@@ -148,9 +155,9 @@ void add_entry_buffers(const HloModule& module, Plan& plan, Program& program) {
   buffer.category = BufferCategory::temporaries;
   buffer.bytes = memory.output - memory.alias;
   if (buffer.bytes > Bytes(0)) (void)program.add_buffer(buffer, {});
-  if (!is_scheduled(module)) return;
+  if (!temporaries && !is_scheduled(module)) return;
   buffer.name = add_name(plan, "heap of what lies between");
-  buffer.bytes = temporary_bytes(module);
+  buffer.bytes = temporaries ? *temporaries : temporary_bytes(module);
   if (buffer.bytes > Bytes(0)) (void)program.add_buffer(buffer, {});
 }
 

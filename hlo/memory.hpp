@@ -9,6 +9,9 @@
 // 512 bytes.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "hlo/module.hpp"
 #include "plan/plan.hpp"
 
@@ -21,10 +24,14 @@ struct HloMemory {
 };
 
 [[nodiscard]] HloMemory entry_memory(const HloModule& module);
+// As a note of a plan.
+[[nodiscard]] std::string memory_note(const HloMemory& memory);
 // The order of the text is the order of execution: what GPU and TPU compilers print in the end.
 [[nodiscard]] bool is_scheduled(const HloModule& module);
 // A buffer per parameter, one for the results that take no argument's place, and, of a scheduled
-// module, one for the heap between them (hlo/heap.hpp): XLA holds all three for the whole step.
-void add_entry_buffers(const HloModule& module, Plan& plan, Program& program);
+// module or one whose `temporaries` are known, one for the heap between them (hlo/heap.hpp): XLA
+// holds all three for the whole step.
+void add_entry_buffers(const HloModule& module, std::optional<Bytes> temporaries, Plan& plan,
+                       Program& program);
 
 }  // namespace shardsim

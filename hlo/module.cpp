@@ -175,26 +175,39 @@ HloId HloModule::operand(HloId id, std::size_t index) const {
   return all[index];
 }
 
+HloComputationId HloModule::named_above(std::string_view name, HloId id) const {
+  if (name.starts_with('%')) name.remove_prefix(1);
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end() || computation(found->second).end > id) {
+    source_.fail(name, fmt::format("no computation \"{}\" above", name));
+  }
+  return found->second;
+}
+
 std::vector<HloComputationId> HloModule::called(HloId id, std::string_view key) const {
   std::vector<HloComputationId> ids;
-  for (std::string_view name : split_list(attribute(id, key))) {
-    if (name.substr(0, 1) == "%") name.remove_prefix(1);
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end() || computation(found->second).end > id) {
-      source_.fail(name, fmt::format("no computation \"{}\" above", name));
-    }
-    ids.push_back(found->second);
+  for (const std::string_view name : split_list(attribute(id, key))) {
+    ids.push_back(named_above(name, id));
   }
   return ids;
 }
 
 HloComputationId HloModule::callee(HloId id, std::string_view key) const {
-  const std::vector<HloComputationId> all = called(id, key);
-  if (all.size() != 1) {
+  const std::string_view name = trim_blanks(without_brackets(attribute(id, key)));
+  if (name.empty() || name.find(',') != std::string_view::npos) {
     const HloInstruction& caller = instruction(id);
     source_.fail(caller.name, fmt::format("{} has no {}=computation", caller.name, key));
   }
-  return all.front();
+  return named_above(name, id);
+}
+
+const HloShapes::Known& HloShapes::known(HloId id) {
+  const auto found = known_.find(module_.instruction(id).shape);
+  if (found != known_.end()) return found->second;
+  HloShape shape = module_.shape(id);
+  const Bytes bytes = shape.bytes();
+  return known_.emplace(module_.instruction(id).shape, Known{std::move(shape), bytes})
+      .first->second;
 }
 
 std::string HloModule::op_name(HloId id) const {

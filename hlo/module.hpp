@@ -82,13 +82,16 @@ class HloModule {
   // The computations that an attribute names: calls=%a, branch_computations={%a, %b}. They stand
   // before the caller in the text, so that nothing calls itself. Throws InputError for others.
   [[nodiscard]] std::vector<HloComputationId> called(HloId id, std::string_view key) const;
-  // The only one. Throws InputError when the attribute is missing or names several.
+  // The one that key=%a names. Throws InputError when the attribute is missing or names no other
+  // one above.
   [[nodiscard]] HloComputationId callee(HloId id, std::string_view key) const;
   // op_name of the metadata, quotes resolved; empty when there is none.
   [[nodiscard]] std::string op_name(HloId id) const;
 
  private:
   friend class HloParser;
+  [[nodiscard]] HloComputationId named_above(std::string_view name, HloId id) const;
+
   std::unique_ptr<const std::string> text_;  // does not move with the module
   HloSource source_;
   std::string_view name_;
@@ -98,6 +101,24 @@ class HloModule {
   std::vector<HloId> operands_;
   std::unordered_map<std::string_view, HloComputationId> by_name_;
   HloComputationId entry_ = -1;
+};
+
+// Shapes of a module's instructions: each distinct text is read once.
+class HloShapes {
+ public:
+  explicit HloShapes(const HloModule& module) : module_(module) {}
+  [[nodiscard]] const HloShape& of(HloId id) { return known(id).shape; }
+  [[nodiscard]] Bytes bytes(HloId id) { return known(id).bytes; }  // in memory, padding included
+
+ private:
+  struct Known {
+    HloShape shape;
+    Bytes bytes;
+  };
+  const Known& known(HloId id);
+
+  const HloModule& module_;
+  std::unordered_map<std::string_view, Known> known_;
 };
 
 // The instructions of one computation that use a value, by id.

@@ -8,7 +8,10 @@
 namespace shardsim {
 namespace {
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 53;
+// Of an array with its padding, and of a tuple, in bytes: no device holds as much, and sums of many
+// stay within 64 bits.
+constexpr std::int64_t most_bytes = std::int64_t{1} << 45;
+constexpr std::int64_t most_element_bits = 1024;
 constexpr int deepest_tuple = 200;
 
 std::optional<DType> parse_element_type(std::string_view name, const HloSource& source) {
@@ -27,8 +30,9 @@ std::vector<std::int64_t> parse_tile(std::string_view text, const HloSource& sou
   std::vector<std::int64_t> tile;
   for (const std::string_view part : split_list(text)) {
     tile.push_back(part == "*" ? combined_dimension : parse_integer(part, source));
-    if (tile.back() != combined_dimension && tile.back() <= 0) {
-      source.fail(part, "a tile's dimensions are positive");
+    const std::int64_t size = tile.back();
+    if (size != combined_dimension && (size <= 0 || size > most_bytes)) {
+      source.fail(part, "a tile's dimension out of range");
     }
   }
   return tile;
@@ -48,7 +52,9 @@ void parse_layout_tail(std::string_view text, const HloSource& source, HloLayout
     const std::string_view argument = cursor.bracketed();
     if (letter == 'T') layout.tiles.push_back(parse_tile(argument, source));
     if (letter == 'E') {
-      layout.element_bits = static_cast<int>(parse_integer(without_brackets(argument), source));
+      const std::int64_t bits = parse_integer(without_brackets(argument), source);
+      if (bits < 0 || bits > most_element_bits) source.fail(argument, "element bits out of range");
+      layout.element_bits = static_cast<int>(bits);
     }
     if (letter == 'S') {
       layout.memory_space = static_cast<int>(parse_integer(without_brackets(argument), source));
@@ -72,6 +78,34 @@ HloLayout parse_layout(std::string_view text, std::size_t rank, const HloSource&
   return layout;
 }
 
+double product_of(const std::vector<std::int64_t>& sizes) {
+  double product = 1;
+  for (const std::int64_t size : sizes) product *= static_cast<double>(size);
+  return product;
+}
+
+// In memory; more than most_bytes where it is more than that.
+Bytes array_bytes(const HloShape& shape) {
+  if (!shape.dtype || shape.element_count() == 0) return Bytes(0);
+  std::vector<std::int64_t> physical;
+  const auto& order = shape.layout.minor_to_major;
+  for (std::size_t i = 0; i < shape.dims.size(); ++i) {
+    const std::size_t dim =
+        order.empty() ? i : static_cast<std::size_t>(order[shape.dims.size() - 1 - i]);
+    physical.push_back(shape.dims[dim]);
+  }
+  for (const auto& tile : shape.layout.tiles) {
+    apply_tile(tile, physical);
+    if (product_of(physical) > static_cast<double>(most_bytes)) return Bytes(most_bytes + 1);
+  }
+  const auto elements = static_cast<std::int64_t>(product_of(physical));
+  if (shape.layout.element_bits > 0) {
+    return Bytes(ceil_div(elements * shape.layout.element_bits, 8));
+  }
+  // Without E(4), elements of less than a byte take a whole one.
+  return Bytes(elements * size_of(*shape.dtype).count());
+}
+
 HloShape parse_array(std::string_view text, const HloSource& source) {
   const std::size_t open = text.find('[');
   if (open == std::string_view::npos) {
@@ -85,8 +119,8 @@ HloShape parse_array(std::string_view text, const HloSource& source) {
     // A dynamic dimension, "<=8", is held at its bound.
     if (dim.substr(0, 2) == "<=") dim.remove_prefix(2);
     const std::int64_t size = parse_integer(dim, source);
-    if (size < 0 || (size > 0 && elements > most_elements / size)) {
-      source.fail(text, "an array of more than 2^53 elements");
+    if (size < 0 || (size > 0 && elements > most_bytes / size)) {
+      source.fail(text, "an array of more than 2^45 elements");
     }
     elements *= size;
     shape.dims.push_back(size);
@@ -113,26 +147,6 @@ void collect_arrays(const HloShape& shape, std::vector<const HloShape*>& out) {
   for (const HloShape& element : shape.elements) collect_arrays(element, out);
 }
 
-Bytes array_bytes(const HloShape& shape) {
-  if (!shape.dtype) return Bytes(0);
-  std::vector<std::int64_t> physical;
-  const auto& order = shape.layout.minor_to_major;
-  for (std::size_t i = 0; i < shape.dims.size(); ++i) {
-    const std::size_t dim =
-        order.empty() ? i : static_cast<std::size_t>(order[shape.dims.size() - 1 - i]);
-    physical.push_back(shape.dims[dim]);
-  }
-  if (shape.element_count() == 0) return Bytes(0);
-  for (const auto& tile : shape.layout.tiles) apply_tile(tile, physical);
-  std::int64_t elements = 1;
-  for (const std::int64_t size : physical) elements *= size;
-  if (shape.layout.element_bits > 0) {
-    return Bytes(ceil_div(elements * shape.layout.element_bits, 8));
-  }
-  // Without E(4), elements of less than a byte take a whole one.
-  return Bytes(elements * size_of(*shape.dtype).count());
-}
-
 }  // namespace
 
 std::int64_t HloShape::element_count() const {
@@ -156,7 +170,13 @@ Bytes HloShape::bytes() const {
 }
 
 HloShape parse_shape(std::string_view text, const HloSource& source) {
-  return parse_nested(text, source, 0);
+  HloShape shape = parse_nested(text, source, 0);
+  Bytes sum;
+  for (const HloShape* array : arrays_of(shape)) {
+    sum += array_bytes(*array);
+    if (sum > Bytes(most_bytes)) source.fail(text, "arrays of more than 32 TiB");
+  }
+  return shape;
 }
 
 std::vector<const HloShape*> arrays_of(const HloShape& shape) {

@@ -39,7 +39,7 @@ struct HloShape {
   [[nodiscard]] Bytes bytes() const;                 // in memory, padding included
 };
 
-// Throws InputError: no shape, an unknown element type, more than 2^53 elements.
+// Throws InputError: no shape, an unknown element type, more than 32 TiB.
 [[nodiscard]] HloShape parse_shape(std::string_view text, const HloSource& source);
 // Arrays of a shape, tuples flattened in order.
 [[nodiscard]] std::vector<const HloShape*> arrays_of(const HloShape& shape);

@@ -11,6 +11,7 @@
 #include "hlo/collective_table.hpp"
 #include "hlo/cost.hpp"
 #include "hlo/memory.hpp"
+#include "hlo/opcodes.hpp"
 #include "hlo/trip_count.hpp"
 #include "plan/read_mesh.hpp"
 
@@ -18,7 +19,8 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
-constexpr std::int64_t most_steps = std::int64_t{1} << 28;  // instructions walked over
+constexpr std::int64_t most_steps = std::int64_t{1} << 26;  // instructions walked over
+constexpr double most_bytes = 1e18;  // moved and sent in all: sums stay within 64 bits
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
 constexpr std::size_t streams = 2;
@@ -42,25 +44,67 @@ struct Value {
   }
 };
 
+// The instructions that a walk over every computation passes, loops and calls multiplied out: known
+// before the walk begins. A callee stands before its callers, so one pass over the text does.
+class Steps {
+ public:
+  explicit Steps(const HloModule& module) : module_(module) {
+    for (const HloComputation& computation : module.computations()) {
+      double sum = computation.end - computation.first;
+      for (HloId id = computation.first; id < computation.end; ++id) sum += inside(id);
+      steps_.push_back(sum);
+    }
+  }
+
+  [[nodiscard]] double of(HloComputationId id) const {
+    return steps_[static_cast<std::size_t>(id)];
+  }
+
+ private:
+  [[nodiscard]] double inside(HloId id) const {
+    const std::string_view opcode = module_.instruction(id).opcode;
+    if (opcode == "while") {
+      const auto count = static_cast<double>(trip_count(module_, id).value_or(1));
+      return count * (of(module_.callee(id, "body")) + of(module_.callee(id, "condition")));
+    }
+    if (opcode == "call") return of(module_.callee(id, "to_apply"));
+    if (opcode == "async-start") return of(module_.callee(id, "calls"));
+    if (opcode != "conditional") return 0;
+    double sum = 0;
+    for (const HloComputationId branch : branches_of(module_, id)) sum += of(branch);
+    return sum;
+  }
+
+  const HloModule& module_;
+  std::vector<double> steps_;
+};
+
 class Emitter {
  public:
-  Emitter(const HloModule& module, Plan& plan)
-      : module_(module), plan_(plan), table_(module, plan), costs_(module) {
+  Emitter(const HloModule& module, const HloImportOptions& options, Plan& plan)
+      : module_(module), options_(options), plan_(plan), table_(module, plan), costs_(module) {
     scheduled_ = is_scheduled(module);
+    kernels_.resize(module.instructions().size(), -1);
+    labels_.resize(module.instructions().size());
     program_.name = "all";
     program_.streams = {"compute", "communication"};
   }
 
   void run() {
+    if (Steps(module_).of(module_.entry()) > static_cast<double>(most_steps)) {
+      module_.source().fail(
+          module_.computation(module_.entry()).name,
+          fmt::format("more than {} instructions when loops are unrolled", most_steps));
+    }
     (void)run_computation(module_.entry(), {});
-    add_entry_buffers(module_, plan_, program_);
+    add_entry_buffers(module_, options_.temporaries, plan_, program_);
     plan_.programs.push_back(std::move(program_));
     write_notes();
   }
 
  private:
   struct Label {
-    std::int32_t name = 0;
+    std::int32_t name = -1;
     Phase phase = Phase::forward;
     bool recompute = false;
   };
@@ -77,8 +121,6 @@ class Emitter {
     const HloComputation& computation = module_.computation(id);
     Run run{computation, arguments, {}};
     run.values.resize(static_cast<std::size_t>(computation.end - computation.first));
-    steps_ += computation.end - computation.first;
-    if (steps_ > most_steps) too_large(computation.root);
     for (HloId i = computation.first; i < computation.end; ++i) run.of(i) = step(run, i);
     return run.of(computation.root);
   }
@@ -107,7 +149,7 @@ class Emitter {
     if (opcode == "while") return run_loop(run, id);
     if (opcode == "conditional") return run_branches(run, id);
     if (opcode == "call") return run_call(run, id, module_.callee(id, "to_apply"));
-    if (opcode == "fusion") return run_fusion(run, id);
+    if (opcode == "fusion" || opcode == "fusion-start") return run_fusion(run, id);
     if (opcode == "async-start") return run_async(run, id);
     if (collective_opcode(opcode)) return run_collective(run, id);
     if (opcode == "send" || opcode == "recv" || opcode == "infeed" || opcode == "outfeed") {
@@ -164,10 +206,7 @@ class Emitter {
 
   Value run_branches(Run& run, HloId id) {
     ++conditionals_;
-    std::vector<HloComputationId> branches = module_.called(id, "branch_computations");
-    for (const std::string_view key : {"true_computation", "false_computation"}) {
-      if (!module_.attribute(id, key).empty()) branches.push_back(module_.callee(id, key));
-    }
+    const std::vector<HloComputationId> branches = branches_of(module_, id);
     Value joined;
     joined.whole = run.of(module_.operand(id, 0)).whole;
     for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -219,26 +258,31 @@ class Emitter {
     task.kind = TaskKind::collective;
     task.work = table_.entry(id);
     task.stream = asynchronous || !scheduled_ ? communication : compute;
-    return emit(task, ready, id);
+    return emit(task, plan_.collectives[static_cast<std::size_t>(task.work)].payload, ready, id);
   }
 
   Value emit_kernel(const Ready& ready, HloId id) {
-    const auto [found, is_new] =
-        kernels_.emplace(id, static_cast<std::int32_t>(plan_.kernels.size()));
-    if (is_new) {
+    std::int32_t& kernel = kernels_[static_cast<std::size_t>(id)];
+    if (kernel < 0) {
+      kernel = static_cast<std::int32_t>(plan_.kernels.size());
       plan_.kernels.push_back(costs_.kernel(id));
-      const std::string& unknown = costs_.operations(id).unknown;
-      if (!unknown.empty()) ++unknown_calls_[unknown];
+      const std::string unknown = costs_.operations(id).unknown;
+      if (!unknown.empty()) ++unknown_work_[unknown];
     }
     Task task;
     task.kind = TaskKind::kernel;
-    task.work = found->second;
+    task.work = kernel;
     task.stream = compute;
-    return {emit(task, ready, id), {}};
+    const Bytes bytes = plan_.kernels[static_cast<std::size_t>(task.work)].bytes;
+    return {emit(task, bytes, ready, id), {}};
   }
 
-  Ready emit(Task task, const Ready& ready, HloId id) {
+  Ready emit(Task task, Bytes bytes, const Ready& ready, HloId id) {
     if (static_cast<std::int64_t>(program_.tasks.size()) >= most_tasks) too_large(id);
+    moved_ += static_cast<double>(bytes.count());
+    if (moved_ > most_bytes) {
+      module_.source().fail(module_.instruction(id).name, "more than 1e18 bytes moved in all");
+    }
     const Label& label = label_of(id);
     task.name = label.name;
     task.layer = layer_;
@@ -260,9 +304,8 @@ class Emitter {
 
   // JAX says in op_name what belongs to the backward pass and what is computed again there.
   const Label& label_of(HloId id) {
-    const auto [found, is_new] = labels_.emplace(id, Label{});
-    if (!is_new) return found->second;
-    Label& label = found->second;
+    Label& label = labels_[static_cast<std::size_t>(id)];
+    if (label.name >= 0) return label;
     const std::string op_name = module_.op_name(id);
     if (op_name.find("transpose(") != std::string::npos) label.phase = Phase::backward;
     label.recompute = op_name.find("rematted_computation") != std::string::npos;
@@ -275,12 +318,8 @@ class Emitter {
   }
 
   void write_notes() {
-    const HloMemory memory = entry_memory(module_);
-    plan_.notes.push_back(
-        fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
-                    "of arguments",
-                    memory.argument.count(), memory.output.count(), memory.alias.count()));
-    if (!scheduled_) {
+    plan_.notes.push_back(memory_note(entry_memory(module_)));
+    if (!scheduled_ && !options_.temporaries) {
       plan_.notes.emplace_back(
           "the module is not scheduled: memory between arguments and results is not in the plan");
     }
@@ -293,9 +332,9 @@ class Emitter {
       plan_.notes.push_back(
           fmt::format("conditionals run {} times: all branches are counted", conditionals_));
     }
-    for (const auto& [target, count] : unknown_calls_) {
-      plan_.notes.push_back(fmt::format(
-          "{} custom calls of \"{}\": operations unknown, only bytes are counted", count, target));
+    for (const auto& [what, count] : unknown_work_) {
+      plan_.notes.push_back(
+          fmt::format("{} times {}: operations unknown, only bytes are counted", count, what));
     }
     for (const auto& [opcode, count] : transfers_) {
       plan_.notes.push_back(fmt::format("{} \"{}\": not in the plan", count, opcode));
@@ -303,22 +342,23 @@ class Emitter {
   }
 
   const HloModule& module_;
+  const HloImportOptions& options_;
   Plan& plan_;
   CollectiveTable table_;
   HloCostModel costs_;
   Program program_;
   bool scheduled_ = false;
-  std::int64_t steps_ = 0;
+  double moved_ = 0;
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   int loop_depth_ = 0;
   std::array<std::array<TaskId, streams>, streams> awaited_{
       {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
-  std::unordered_map<HloId, std::int32_t> kernels_;
-  std::unordered_map<HloId, Label> labels_;
+  std::vector<std::int32_t> kernels_;  // by instruction, -1 for none
+  std::vector<Label> labels_;          // by instruction
   std::unordered_map<std::string_view, std::int32_t> names_;
   std::map<std::string, std::int64_t> unknown_loops_;
-  std::map<std::string, std::int64_t> unknown_calls_;
+  std::map<std::string, std::int64_t> unknown_work_;
   std::map<std::string, std::int64_t> transfers_;
   std::int64_t conditionals_ = 0;
 };
@@ -336,7 +376,7 @@ Plan plan_from_hlo(const HloModule& module, const HloImportOptions& options) {
                          fmt::format("the module runs on {} devices, the mesh {} has {}",
                                      devices.count(), describe(plan.mesh), plan.mesh.devices()));
   }
-  Emitter(module, plan).run();
+  Emitter(module, options, plan).run();
   verify(plan);
   return plan;
 }

@@ -24,6 +24,8 @@
 // `reason` of a collective is the op_name of its metadata, or the instruction's name.
 #pragma once
 
+#include <optional>
+
 #include "hlo/module.hpp"
 #include "plan/plan.hpp"
 
@@ -32,11 +34,13 @@ namespace shardsim {
 struct HloImportOptions {
   // Of as many devices as the module runs on: then groups are told as its axes where they are a
   // product of them. Empty: one axis "device".
-  Mesh mesh;
+  Mesh mesh = Mesh();
+  // The heap of temporaries, where it is known (hlo/buffer_assignment.hpp); else it is estimated.
+  std::optional<Bytes> temporaries = std::nullopt;
 };
 
 // Throws InputError: what HloModule::parse and the readers of attributes refuse, a mesh of another
-// number of devices, more than 2^22 tasks when loops are unrolled.
+// number of devices, more than 2^22 tasks or 2^26 instructions when loops are unrolled.
 [[nodiscard]] Plan plan_from_hlo(const HloModule& module, const HloImportOptions& options);
 
 }  // namespace shardsim

@@ -4,6 +4,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "base/json.hpp"
 #include "plan/plan_io.hpp"
 #include "plan/read_mesh.hpp"
 

@@ -1,3 +1,4 @@
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "plan/plan_io.hpp"
 

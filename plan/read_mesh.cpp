@@ -1,5 +1,7 @@
 #include "plan/read_mesh.hpp"
 
+#include "base/json.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

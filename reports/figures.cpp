@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace shardsim {

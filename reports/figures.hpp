@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_reader.hpp"
+#include "base/owned_json.hpp"
 #include "base/units.hpp"
 #include "experiments/experiment.hpp"
 #include "plan/plan.hpp"
@@ -82,7 +82,7 @@ struct Figures {
   Bytes padding_per_device{0};  // sum over `padding`
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
-  Json experiment;  // as resolved
+  OwnedJson experiment;  // as resolved
 
   [[nodiscard]] Bytes of(BufferCategory category) const {
     return by_category[static_cast<std::size_t>(category)];

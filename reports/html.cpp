@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "reports/html/resources.hpp"
 

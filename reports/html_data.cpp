@@ -1,5 +1,7 @@
 #include "reports/html_data.hpp"
 
+#include "base/json.hpp"
+
 #include <fmt/format.h>
 
 #include <map>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "reports/csv_report.hpp"
 #include "reports/html.hpp"

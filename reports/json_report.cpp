@@ -1,5 +1,6 @@
 #include "reports/json_report.hpp"
 
+#include "base/json.hpp"
 #include "base/version.hpp"
 
 namespace shardsim {
@@ -87,7 +88,7 @@ Json result_to_json(const Figures& figures) {
   Json json = {{"schema", "shardsim/result/1"},
                {"shardsim", program_version},
                {"name", figures.name},
-               {"experiment", figures.experiment},
+               {"experiment", *figures.experiment},
                {"step_time_s", seconds(figures.step)},
                {"compute_time_s", seconds(figures.compute)},
                {"communication_time_s", seconds(figures.communication)},

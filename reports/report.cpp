@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include "base/json.hpp"
 #include "reports/csv_report.hpp"
 #include "reports/figures.hpp"
 #include "reports/html_report.hpp"

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "plan/read_mesh.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "reports/html.hpp"
 #include "reports/html/resources.hpp"

@@ -140,7 +140,7 @@ class Assigner {
     }
     const SpecAssignment specs =
         find_rule_system(strategy_.name)
-            ->assign(tree, mesh_, JsonReader(strategy_.system, strategy_.place));
+            ->assign(tree, mesh_, JsonReader(*strategy_.system, strategy_.place));
     result_.rules = specs.rules;
     std::size_t leaf = 0;
     for (ParameterAssignment& a : result_.parameters) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/json.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "base/json.hpp"
 #include "plan/read_mesh.hpp"
 #include "workloads/tree_file.hpp"
 

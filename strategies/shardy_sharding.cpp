@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {

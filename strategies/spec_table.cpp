@@ -21,7 +21,7 @@ void assign_by_system(const ParameterTree& tree, const StrategyOptions& strategy
                       SpecTable& table) {
   const SpecAssignment specs =
       find_rule_system(strategy.name)
-          ->assign(tree, table.mesh, JsonReader(strategy.system, strategy.place));
+          ->assign(tree, table.mesh, JsonReader(*strategy.system, strategy.place));
   table.rules = specs.rules;
   for (std::size_t i = 0; i < tree.leaves.size(); ++i) {
     const ParameterLeaf& leaf = tree.leaves[i];

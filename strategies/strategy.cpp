@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "strategies/rules/rule_system.hpp"
 
 namespace shardsim {
@@ -101,7 +102,7 @@ const std::vector<std::string> common_keys = {"name",
 
 // What a rule system's own reader will see of the object, and the defaults that JAX programs want.
 void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptions& options) {
-  options.system = {{"name", options.name}};
+  *options.system = {{"name", options.name}};
   options.gather_units = false;
   if (options.name == "fsdp_tutorial") {
     options.reshard_after_forward = options.reshard_root_after_forward = false;
@@ -109,7 +110,7 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
   }
   if (!json.is_object()) return;
   for (const std::string& key : system.keys) {
-    if (json.json().contains(key)) options.system[key] = json.json()[key];
+    if (json.json().contains(key)) (*options.system)[key] = json.json()[key];
   }
 }
 
@@ -252,7 +253,7 @@ Json strategy_to_json(const StrategyOptions& options) {
       reduce_each_names[static_cast<std::size_t>(options.reduce_each_microbatch)];
   json["prefetch"] = options.prefetch;
   if (options.is_rule_system()) {
-    json.update(options.system);
+    json.update(*options.system);
   } else {
     json["rules"] = rules_to_json(options.rules);
   }

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_reader.hpp"
+#include "base/owned_json.hpp"
 #include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
 
@@ -65,7 +65,7 @@ struct StrategyOptions {
   ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
   std::vector<Rule> rules;  // for parameters
-  Json system;              // of a rule system: the object with its own keys; null for a recipe
+  OwnedJson system;         // of a rule system: the object with its own keys; null for a recipe
   Place place;              // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
 

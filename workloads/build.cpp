@@ -6,6 +6,7 @@
 #include <cassert>
 #include <limits>
 
+#include "base/json.hpp"
 #include "workloads/gpt2.hpp"
 #include "workloads/llama.hpp"
 #include "workloads/mlp.hpp"
@@ -82,12 +83,12 @@ void check_countable(const Workload& workload, const Place& place) {
 }  // namespace
 
 bool reads_tokens(const ModelConfig& config) {
-  return architecture_of(JsonReader(config.json, {config.path, ""})).has_sequence;
+  return architecture_of(JsonReader(*config.json, {config.path, ""})).has_sequence;
 }
 
 Workload build_workload(const ModelConfig& config, const WorkloadOptions& options) {
   assert(options.batch >= 1 && (!options.sequence || *options.sequence >= 1));
-  const JsonReader json(config.json, {config.path, ""});
+  const JsonReader json(*config.json, {config.path, ""});
   const Architecture& architecture = architecture_of(json);
   if (architecture.has_sequence && !options.sequence) {
     json.fail("a sequence length is needed: this model reads tokens");

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
-#include "base/json_reader.hpp"
+#include "base/owned_json.hpp"
 #include "workloads/op_graph.hpp"
 
 namespace shardsim {
@@ -31,7 +31,7 @@ struct WorkloadOptions {
 struct ModelConfig {
   std::string name;  // file name without directory and .json
   std::string path;
-  Json json;
+  OwnedJson json;
 };
 [[nodiscard]] std::vector<std::string> shipped_models();
 [[nodiscard]] ModelConfig load_model_config(const std::string& name, const std::string& directory,

@@ -1,5 +1,7 @@
 #include "workloads/config_reader.hpp"
 
+#include "base/json.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

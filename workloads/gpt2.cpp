@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "workloads/config_reader.hpp"
 #include "workloads/graph_builder.hpp"
 
@@ -163,7 +164,7 @@ class Gpt2Builder {
 }  // namespace
 
 Workload build_gpt2(const ModelConfig& config, const WorkloadOptions& options) {
-  const ConfigReader reader(JsonReader(config.json, {config.path, ""}), known_keys);
+  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), known_keys);
   const Gpt2Sizes sizes = read_sizes(reader, *options.sequence);
   return Gpt2Builder(config.name, sizes, options).build(reader);
 }

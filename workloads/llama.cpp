@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "workloads/config_reader.hpp"
 #include "workloads/graph_builder.hpp"
 
@@ -202,7 +203,7 @@ class LlamaBuilder {
 };
 
 Workload build(const ModelConfig& config, const WorkloadOptions& options, bool head_norms) {
-  const ConfigReader reader(JsonReader(config.json, {config.path, ""}), known_keys);
+  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), known_keys);
   LlamaSizes sizes = read_sizes(reader);
   sizes.head_norms = head_norms;
   return LlamaBuilder(config.name, sizes, options).build();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "workloads/config_reader.hpp"
 #include "workloads/graph_builder.hpp"
 
@@ -13,7 +14,7 @@ constexpr std::int64_t largest_layer = std::int64_t{1} << 31;
 }  // namespace
 
 Workload build_mlp(const ModelConfig& config, const WorkloadOptions& options) {
-  const JsonReader json(config.json, {config.path, ""});
+  const JsonReader json(*config.json, {config.path, ""});
   const std::vector<std::string> keys = {"model_type", "inputs", "hidden", "classes"};
   json.only_keys(keys);
   const ConfigReader sizes(json, keys);

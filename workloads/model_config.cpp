@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/json.hpp"
 #include "workloads/build.hpp"
 #include "workloads/shipped_configs.hpp"
 
@@ -39,7 +40,7 @@ std::string shipped_name(std::string name) {
 }
 
 ModelConfig from_file(const fs::path& path) {
-  return {model_name(path), path.string(), load_json(path.string())};
+  return {model_name(path), path.string(), OwnedJson(load_json(path.string()))};
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ ModelConfig load_model_config(const std::string& name, const std::string& direct
                                         fmt::join(known, ", ")));
   }
   const std::string file = builtin->name + ".json";
-  return {builtin->name, file, parse_json(builtin->text, file)};
+  return {builtin->name, file, OwnedJson(parse_json(builtin->text, file))};
 }
 
 }  // namespace shardsim

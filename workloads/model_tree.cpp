@@ -1,5 +1,7 @@
 #include "workloads/model_tree.hpp"
 
+#include "base/json.hpp"
+
 #include <fmt/format.h>
 
 namespace shardsim {
@@ -25,7 +27,7 @@ ParameterTree model_tree(const ModelConfig& config) {
   const Workload workload = build_workload(config, options);
   ParameterTree tree;
   tree.model = config.name;
-  const DType dtype = dtype_of(JsonReader(config.json, place));
+  const DType dtype = dtype_of(JsonReader(*config.json, place));
   for (const ParameterView& parameter : parameters(workload)) {
     const std::string& name = workload.tensors[static_cast<std::size_t>(parameter.tensor)].name;
     const std::size_t index = name.find("{}");

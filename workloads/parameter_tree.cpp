@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/json.hpp"
 #include "base/version.hpp"
 
 namespace shardsim {

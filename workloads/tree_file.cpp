@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/gzip.hpp"
+#include "base/json.hpp"
 #include "workloads/safetensors.hpp"
 
 namespace shardsim {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "workloads/config_reader.hpp"
 #include "workloads/graph_builder.hpp"
 
@@ -157,7 +158,7 @@ class VitBuilder {
 }  // namespace
 
 Workload build_vit(const ModelConfig& config, const WorkloadOptions& options) {
-  const VitSizes sizes = read_sizes(JsonReader(config.json, {config.path, ""}));
+  const VitSizes sizes = read_sizes(JsonReader(*config.json, {config.path, ""}));
   return VitBuilder(config.name, sizes, options).build();
 }
 

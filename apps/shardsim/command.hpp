@@ -67,5 +67,6 @@ int specs_command(const Words& words);
 int reshard_command(const Words& words);
 int profiles_command(const Words& words);
 int import_command(const Words& words);
+int hlo_command(const Words& words);
 
 }  // namespace shardsim

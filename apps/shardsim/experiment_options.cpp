@@ -1,5 +1,7 @@
 #include "experiment_options.hpp"
 
+#include "base/json.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -85,7 +87,7 @@ void make_names_distinct(std::vector<Experiment>& experiments) {
     if (names.count(experiment.name) == 1) continue;
     const std::string stem = std::filesystem::path(experiment.file).stem().string();
     if (stem != experiment.name) experiment.name = stem + ": " + experiment.name;
-    experiment.resolved["name"] = experiment.name;
+    (*experiment.resolved)["name"] = experiment.name;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/gzip.hpp"
+#include "base/json.hpp"
 #include "experiments/program.hpp"
 #include "plan/plan_io.hpp"
 #include "plan/read_mesh.hpp"
@@ -73,10 +74,14 @@ bool is_like_xla(const Given& given) {
 // A file of the other kind is told by its name: the readers would only say where they stop.
 Plan import_program(const std::string& kind, const std::string& path, const Given& given) {
   const Words meshes = given.all("mesh");
+  const Words buffers = given.all("buffers");
   if (meshes.size() > 1) throw UsageError("--mesh is given twice");
+  if (buffers.size() > 1) throw UsageError("--buffers is given twice");
   ProgramOptions options;
   options.like_xla = is_like_xla(given);
   if (options.like_xla && kind == "hlo") throw UsageError("--like is for StableHLO");
+  if (!buffers.empty() && kind != "hlo") throw UsageError("--buffers is for HLO");
+  if (!buffers.empty()) options.buffers = buffers[0];
   if (!meshes.empty()) {
     const Json text = meshes[0];
     options.mesh = read_mesh(JsonReader(text, {"command line", "--mesh"}));
@@ -121,7 +126,10 @@ int import_command(const Words& words) {
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
                         "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
   options.add_options()("like", po::value<std::string>()->value_name("xla"),
-                        "of StableHLO: reshard as XLA does, even where other ways send less");
+                        "of StableHLO: reshard as XLA does, even where other ways send less")(
+      "buffers", po::value<std::string>()->value_name("FILE"),
+      "of HLO: *-buffer-assignment.txt of --xla_dump_to: what the program holds between arguments "
+      "and results, instead of an estimate");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
@@ -135,7 +143,7 @@ int import_command(const Words& words) {
     write(outputs, [&](const std::string& format) { return plan_in(plan, format); });
     return exit_done;
   }
-  for (const char* option : {"mesh", "like"}) {
+  for (const char* option : {"mesh", "like", "buffers"}) {
     if (given.has(option)) throw UsageError(fmt::format("--{} is for programs", option));
   }
   const auto outputs = read_outputs(given, tree_formats, /*text_beside_files=*/false);

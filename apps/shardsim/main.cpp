@@ -28,7 +28,9 @@ constexpr std::array commands{
     Command{"reshard", "from one mesh and sharding to another: steps, time, memory",
             reshard_command},
     Command{"profiles", "hardware profiles: list, show, check", profiles_command},
-    Command{"import", "a model of others as a parameter tree", import_command},
+    Command{"import", "a model of others as a parameter tree, a compiled program as a plan",
+            import_command},
+    Command{"hlo", "what two compiled programs do differently", hlo_command},
 };
 
 std::string help() {

@@ -1,5 +1,6 @@
 #include "plan/plan_io.hpp"
 
+#include "base/json.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"

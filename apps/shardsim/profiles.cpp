@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 #include "command.hpp"
 #include "hardware_profiles/profile_io.hpp"

@@ -5,6 +5,7 @@
 
 #include "reports/reshard_report.hpp"
 
+#include "base/json.hpp"
 #include "command.hpp"
 #include "output.hpp"
 

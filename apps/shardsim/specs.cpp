@@ -1,5 +1,6 @@
 #include "reports/specs_report.hpp"
 
+#include "base/json.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"
@@ -46,7 +47,7 @@ int specs_command(const Words& words) {
     return exit_done;
   }
   write(outputs, [&](const std::string& format) {
-    return report_specs(table, experiment.resolved, report_format(format));
+    return report_specs(table, *experiment.resolved, report_format(format));
   });
   return exit_done;
 }

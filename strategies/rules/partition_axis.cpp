@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/json.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {

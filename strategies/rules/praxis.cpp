@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/json.hpp"
 #include "base/pattern.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"
 #include "strategies/rules/rule_error.hpp"

@@ -3,6 +3,8 @@
 
 #include "strategies/rules/python_lexer.hpp"
 
+#include "base/json.hpp"
+
 namespace shardsim {
 namespace {
 

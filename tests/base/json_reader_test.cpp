@@ -1,4 +1,4 @@
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>

@@ -58,6 +58,14 @@ if(NOT "${schema} ${kind} ${axis}" STREQUAL "shardsim/plan/1 all-gather x")
   message(FATAL_ERROR "import hlo: ${schema} ${kind} ${axis}")
 endif()
 
+expect(0 json hlo diff examples/programs/fsdp-matmul.hlo examples/programs/tp-matmul.hlo
+       --mesh x=2,y=4 --format json)
+string(JSON schema GET "${json}" schema)
+string(JSON change GET "${json}" collectives 0 change)
+if(NOT "${schema} ${change}" STREQUAL "shardsim/hlo-diff/1 removed")
+  message(FATAL_ERROR "hlo diff: ${schema} ${change}")
+endif()
+
 expect(0 dot plan ${example} --format dot)
 require_match("${dot}" "^digraph")
 expect(0 csv specs ${example} --format csv)

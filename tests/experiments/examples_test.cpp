@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "strategies/coverage.hpp"
 
@@ -25,11 +26,11 @@ TEST_CASE("every example says what it teaches and has specs, or compiles to a so
     for (const Experiment& experiment : read_experiments(load_json(path), path)) {
       INFO(experiment.name);
       CHECK_FALSE(experiment_specs(experiment).parameters.empty());
-      if (experiment.tree.is_null()) {
+      if (experiment.tree->is_null()) {
         const CompiledStep step = compile_experiment(experiment);  // verifies the plan
         CHECK(step.plan.mesh == experiment.mesh);
       }
-      CHECK(read_experiments(experiment.resolved, path).at(0).resolved == experiment.resolved);
+      CHECK(*read_experiments(*experiment.resolved, path).at(0).resolved == *experiment.resolved);
     }
   }
 }

@@ -8,6 +8,8 @@
 
 #include "experiments/experiment.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;
 
 namespace {

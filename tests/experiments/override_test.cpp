@@ -2,6 +2,8 @@
 
 #include "experiments/experiment.hpp"
 
+#include "base/json.hpp"
+
 namespace shardsim {
 namespace {
 

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "plan/read_mesh.hpp"
 
@@ -43,13 +44,13 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   json["workload"]["rematerialization"] = {{"save", {"q_proj", "mlp"}}};
   json["strategy"] = {{"name", "fsdp"}, {"prefetch", 3}};
   json["mesh"] = "data=2,fsdp=4";
-  const Json resolved = read(json).at(0).resolved;
+  const Json resolved = *read(json).at(0).resolved;
   CHECK(resolved["workload"]["precision"]["master"] == "none");
   CHECK(resolved["workload"]["precision"]["parameters"] == "fp32");
   CHECK(resolved["mesh"] == Json::parse(R"({"data": 2, "fsdp": 4})"));
-  CHECK(read(resolved).at(0).resolved.dump() == resolved.dump());
-  const Json defaults = read(Json::parse(minimal)).at(0).resolved;
-  CHECK(read(defaults).at(0).resolved.dump() == defaults.dump());
+  CHECK(read(resolved).at(0).resolved->dump() == resolved.dump());
+  const Json defaults = *read(Json::parse(minimal)).at(0).resolved;
+  CHECK(read(defaults).at(0).resolved->dump() == defaults.dump());
 }
 
 TEST_CASE("variants are laid over the rest of the file") {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 
 using namespace shardsim;
 

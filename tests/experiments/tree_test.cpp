@@ -3,6 +3,8 @@
 
 #include "experiments/experiment.hpp"
 
+#include "base/json.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -20,7 +22,7 @@ TEST_CASE("a tree brings its mesh and specs where the experiment has none") {
   REQUIRE(table.parameters.size() == 2);
   CHECK(table.parameters[1].spec == PartitionSpec{{"data"}, {}});
   CHECK(table.parameters[0].spec == PartitionSpec{{}});  // nothing recorded: whole
-  CHECK(read(e.resolved).resolved == e.resolved);
+  CHECK(*read(*e.resolved).resolved == *e.resolved);
 }
 
 TEST_CASE("what the experiment says goes before what the tree recorded") {

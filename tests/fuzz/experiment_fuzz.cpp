@@ -4,7 +4,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   shardsim::fuzz_reader(data, size, [](const shardsim::Json& document) {
-    return shardsim::read_experiments(document, "input.json").front().resolved;
+    return *shardsim::read_experiments(document, "input.json").front().resolved;
   });
   return 0;
 }

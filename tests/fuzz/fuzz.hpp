@@ -8,7 +8,7 @@
 #include <iostream>
 #include <string_view>
 
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 
 namespace shardsim {
 

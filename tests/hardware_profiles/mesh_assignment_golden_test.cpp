@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/json.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "hardware_profiles/mesh_assignment.hpp"
 

@@ -3,6 +3,8 @@
 
 #include "hardware_profiles/profile_io.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;  // NOLINT(google-build-using-namespace)
 
 namespace {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 

@@ -16,7 +16,7 @@
 #include <set>
 
 #include "base/gzip.hpp"
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "hlo/cost.hpp"
 #include "hlo/memory.hpp"
 #include "hlo/replica_groups.hpp"
@@ -25,9 +25,11 @@
 namespace shardsim {
 namespace {
 
-std::filesystem::path golden_folder() {
+// What was compiled for TPU and GPU, of which there is a larger set, and for CPU.
+std::vector<std::filesystem::path> golden_folders() {
+  const std::filesystem::path own = SHARDSIM_SOURCE_DIR "/tests/golden";
   const char* set = std::getenv("SHARDSIM_GOLDEN_DIR");
-  return std::filesystem::path(set != nullptr ? set : SHARDSIM_SOURCE_DIR "/tests/golden") / "xla";
+  return {(set != nullptr ? std::filesystem::path(set) : own) / "xla", own / "xla_cpu"};
 }
 
 Mesh read_mesh_pairs(const JsonReader& json) {
@@ -114,9 +116,8 @@ std::string difference(const Counts& expected, const Counts& actual) {
   return text;
 }
 
-HloModule read_module(const std::string& name) {
-  const std::string path = (golden_folder() / name).string();
-  return HloModule::parse(read_maybe_gzip(path), path);
+HloModule read_module(const std::filesystem::path& path) {
+  return HloModule::parse(read_maybe_gzip(path.string()), path.string());
 }
 
 std::string collective_failure(const HloModule& module, const Mesh& mesh,
@@ -162,6 +163,7 @@ const std::set<std::string> known_differences = {
 
 struct Tally {
   std::string what;
+  std::filesystem::path folder;
   int unexpected = 0;
   int passed = 0;
   int failed = 0;
@@ -178,15 +180,13 @@ struct Tally {
 
 using Check = std::function<void(const JsonReader& record, Tally& tally)>;
 
-// Runs the check on every record of every file; answers how many failed that should not.
-int run_all(const char* what, const Check& check) {
-  const std::filesystem::path folder = golden_folder() / "expected";
-  if (!std::filesystem::exists(folder)) {
+int run_folder(const std::filesystem::path& folder, const char* what, const Check& check) {
+  if (!std::filesystem::exists(folder / "expected")) {
     std::cout << folder.string() << ": not there, skipped\n";
     return 0;
   }
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "expected")) {
     if (entry.path().extension() == ".json") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
@@ -195,6 +195,7 @@ int run_all(const char* what, const Check& check) {
     const Json document = load_json(file);
     Tally tally;
     tally.what = what;
+    tally.folder = folder;
     for (const JsonReader& record : JsonReader(document, {file, ""}).elements()) {
       check(record, tally);
     }
@@ -206,10 +207,14 @@ int run_all(const char* what, const Check& check) {
   return unexpected;
 }
 
-const std::vector<std::string> targets = {"tpu_v5e", "gpu_h100"};
+// Runs the check on every record of every file; answers how many failed that should not.
+int run_all(const char* what, const Check& check) {
+  int unexpected = 0;
+  for (const auto& folder : golden_folders()) unexpected += run_folder(folder, what, check);
+  return unexpected;
+}
 
-// Programs of which a selection lies in the repository lack some files.
-bool is_there(const std::string& name) { return std::filesystem::exists(golden_folder() / name); }
+const std::vector<std::string> targets = {"tpu_v5e", "gpu_h100", "cpu"};
 
 template <class F>
 void for_each_target(const JsonReader& record, Tally& tally, const F& failure) {
@@ -217,8 +222,9 @@ void for_each_target(const JsonReader& record, Tally& tally, const F& failure) {
     const auto expected = record.find(target);
     if (!expected) continue;
     const std::string file = expected->at("compiled").string();
-    if (!is_there(file)) continue;
-    tally.add(file, failure(read_module(file), *expected));
+    // Programs of which a selection lies in the repository lack some files.
+    if (!std::filesystem::exists(tally.folder / file)) continue;
+    tally.add(file, failure(read_module(tally.folder / file), *expected));
   }
 }
 
@@ -235,10 +241,11 @@ TEST_CASE("collectives of compiled modules are those that XLA made") {
 
 TEST_CASE("collectives of partitioned modules are those of XLA's partitioner") {
   CHECK(run_all("spmd", [](const JsonReader& record, Tally& tally) {
-          const std::string file = record.at("spmd").string();
-          if (!is_there(file)) return;
-          tally.add(file, collective_failure(read_module(file), read_mesh_pairs(record.at("mesh")),
-                                             record.at("collectives")));
+          const auto file = record.find("spmd");
+          if (!file || !std::filesystem::exists(tally.folder / file->string())) return;
+          const HloModule module = read_module(tally.folder / file->string());
+          tally.add(file->string(), collective_failure(module, read_mesh_pairs(record.at("mesh")),
+                                                       record.at("collectives")));
         }) == 0);
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("a fusion reads what it slices and writes what it updates") {
       "  %s2 = f32[32,64]{1,0} parameter(0)\n  %u = f32[1,64]{1,0} parameter(1)\n"
       "  %n2 = s32[] parameter(2)\n  %o2 = s32[] constant(0)\n"
       "  ROOT %dus = f32[32,64]{1,0} dynamic-update-slice(%s2, %u, %n2, %o2)\n}\n");
-  const HloCostModel costs(module);
+  HloCostModel costs(module);
   CHECK(costs.bytes(test::find(module, "read")) == Bytes(256 + 4 + 256));
   CHECK(costs.bytes(test::find(module, "write")) == Bytes(256 + 4 + 256));
 }
@@ -91,7 +91,7 @@ TEST_CASE("custom calls: products are counted, strangers named") {
   const Kernel product = costs.kernel(test::find(module, "g"));
   CHECK(product.flops == Flops(2.0 * 128 * 256 * 512));
   CHECK(product.kernel_class == KernelClass::matmul);
-  CHECK(costs.operations(test::find(module, "k")).unknown == "my_kernel");
+  CHECK(costs.operations(test::find(module, "k")).unknown == "custom call \"my_kernel\"");
 }
 
 }  // namespace shardsim

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "arbitrary_plan.hpp"
+#include "base/json.hpp"
 
 namespace shardsim {
 namespace {

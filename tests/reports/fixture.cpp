@@ -1,5 +1,7 @@
 #include "fixture.hpp"
 
+#include "base/json.hpp"
+
 namespace shardsim::fixture {
 namespace {
 
@@ -14,7 +16,7 @@ Prediction common(const std::string& name) {
   Prediction p;
   p.experiment.name = name;
   p.experiment.model = "toy";
-  p.experiment.resolved = {{"name", name}, {"machine", "toy-machine"}};
+  *p.experiment.resolved = {{"name", name}, {"machine", "toy-machine"}};
   p.machine.profile.name = "toy-machine";
   p.machine.profile.device.name = "Toy 10 GiB";
   p.machine.devices = 2;

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "base/json.hpp"
 #include "fixture.hpp"
 
 namespace shardsim {

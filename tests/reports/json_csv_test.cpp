@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "fixture.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "reports/sharding_picture.hpp"
 #include "reports/specs_tables.hpp"
 

@@ -1,6 +1,7 @@
 // Gradient accumulation, and the shard_map FSDP tutorial as a plan.
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "model_step.hpp"
 #include "strategies/rules/fsdp_tutorial_step.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "model_step.hpp"
 #include "workloads/graph_builder.hpp"
 

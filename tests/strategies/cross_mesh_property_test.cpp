@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/json.hpp"
 #include "cross_mesh_helpers.hpp"
 #include "strategies/cross_mesh_candidates.hpp"
 

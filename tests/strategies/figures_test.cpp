@@ -3,6 +3,8 @@
 
 #include "model_step.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;
 using namespace shardsim::test;
 

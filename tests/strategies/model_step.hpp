@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/json.hpp"
 #include "strategies/compile.hpp"
 #include "workloads/build.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 using namespace shardsim;  // NOLINT(google-build-using-namespace)

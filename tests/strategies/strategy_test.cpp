@@ -1,5 +1,7 @@
 #include "strategies/strategy.hpp"
 
+#include "base/json.hpp"
+
 #include <catch2/catch.hpp>
 
 using namespace shardsim;

@@ -10,6 +10,8 @@
 
 #include "model_step.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;
 using namespace shardsim::test;
 

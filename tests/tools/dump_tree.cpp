@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "strategies/placed_tree.hpp"
 
 int main(int argc, char** argv) {

@@ -5,6 +5,8 @@
 
 #include "graph_helpers.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;
 using namespace shardsim::test;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "workloads/model_tree.hpp"
 
 using namespace shardsim;  // NOLINT(google-build-using-namespace)

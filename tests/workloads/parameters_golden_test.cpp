@@ -9,6 +9,8 @@
 
 #include "graph_helpers.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;
 using namespace shardsim::test;
 

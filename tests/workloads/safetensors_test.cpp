@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "scratch_folder.hpp"
 #include "workloads/tree_file.hpp"
 

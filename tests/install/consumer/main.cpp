@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "experiments/experiment.hpp"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/rules/big_vision.hpp"
 #include "strategies/rules/op_string.hpp"

@@ -6,6 +6,7 @@
 
 #include <rapidcheck.h>
 
+#include "base/json.hpp"
 #include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/rule_error.hpp"
 

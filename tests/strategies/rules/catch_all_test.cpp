@@ -5,6 +5,8 @@
 
 #include "strategies/coverage.hpp"
 
+#include "base/json.hpp"
+
 using namespace shardsim;
 
 namespace {

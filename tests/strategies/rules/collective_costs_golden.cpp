@@ -10,6 +10,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "sim/collective_cost.hpp"

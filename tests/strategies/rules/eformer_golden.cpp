@@ -1,6 +1,7 @@
 // The functions of eformer's escale/partition, as the golden cases call them.
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/rules/auto_spec.hpp"

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "base/json.hpp"
 #include "strategies/rules/auto_spec.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
 #include "strategies/rules/pattern_spec.hpp"

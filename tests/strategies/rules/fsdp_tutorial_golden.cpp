@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/rules/fsdp_tutorial.hpp"
 #include "strategies/rules/fsdp_tutorial_step.hpp"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/fsdp_tutorial_step.hpp"
 #include "strategies/rules/rule_error.hpp"

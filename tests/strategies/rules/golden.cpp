@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/json.hpp"
 #include "base/pattern.hpp"
 #include "strategies/rules/rule_error.hpp"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_reader.hpp"
+#include "base/json.hpp"
 #include "plan/mesh.hpp"
 #include "workloads/parameter_tree.hpp"
 

@@ -1,5 +1,6 @@
 #include "strategies/rules/logical_axes.hpp"
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/rules/flax_nnx.hpp"
 #include "strategies/rules/haliax.hpp"

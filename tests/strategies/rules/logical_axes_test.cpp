@@ -6,6 +6,7 @@
 
 #include <rapidcheck.h>
 
+#include "base/json.hpp"
 #include "strategies/rules/flax_nnx.hpp"
 #include "strategies/rules/haliax.hpp"
 #include "strategies/rules/rule_error.hpp"

@@ -5,6 +5,7 @@
 
 #include <rapidcheck.h>
 
+#include "base/json.hpp"
 #include "strategies/named_sharding.hpp"
 #include "strategies/rules/rule_error.hpp"
 

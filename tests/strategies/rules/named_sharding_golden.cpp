@@ -1,5 +1,6 @@
 #include "strategies/named_sharding.hpp"
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/shardy_sharding.hpp"

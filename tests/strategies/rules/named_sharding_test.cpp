@@ -8,6 +8,7 @@
 
 #include <rapidcheck.h>
 
+#include "base/json.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/shardy_sharding.hpp"
 

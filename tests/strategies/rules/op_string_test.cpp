@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {

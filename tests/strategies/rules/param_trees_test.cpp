@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/spec_summary.hpp"

@@ -1,6 +1,8 @@
 // A spec survives its text and its JSON.
 #include "strategies/partition_spec.hpp"
 
+#include "base/json.hpp"
+
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 

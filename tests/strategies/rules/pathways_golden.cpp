@@ -1,3 +1,4 @@
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/rules/pathways.hpp"
 

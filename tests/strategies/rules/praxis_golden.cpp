@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/pipeline_schedule.hpp"
 #include "strategies/rules/logical_axes.hpp"

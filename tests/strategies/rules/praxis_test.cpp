@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "strategies/pipeline_schedule.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_error.hpp"
