@@ -17,4 +17,6 @@ OwnedJson& OwnedJson::operator=(const OwnedJson& other) {
 OwnedJson& OwnedJson::operator=(OwnedJson&& other) noexcept = default;
 OwnedJson::~OwnedJson() = default;
 
+bool OwnedJson::is_null() const { return value_->is_null(); }
+
 }  // namespace shardsim

@@ -20,6 +20,8 @@ class OwnedJson {
   OwnedJson& operator=(OwnedJson&& other) noexcept;
   ~OwnedJson();
 
+  [[nodiscard]] bool is_null() const;
+
   [[nodiscard]] const Json& operator*() const { return *value_; }
   [[nodiscard]] Json& operator*() { return *value_; }
   [[nodiscard]] const Json* operator->() const { return value_.get(); }

@@ -159,7 +159,7 @@ Json rematerialization_to_json(const Rematerialization& rematerialization) {
 Json workload_to_json(const Experiment& experiment) {
   const OptimizerOptions& optimizer = experiment.optimizer;
   Json workload;
-  if (!experiment.tree->is_null()) return {{"tree", *experiment.tree}};
+  if (!experiment.tree.is_null()) return {{"tree", *experiment.tree}};
   workload["model"] = experiment.model;
   workload["step"] = experiment.step;
   workload["batch"] = experiment.workload.batch;
@@ -200,7 +200,7 @@ std::string stem_of(const std::filesystem::path& path) {
 // What a parameter tree says of mesh and specs, as the sections that the experiment leaves out.
 Json recorded_placement(const Sections& sections, const Experiment& experiment) {
   Json recorded = Json::object();
-  if (experiment.tree->is_null() || (sections.find("mesh") && sections.find("strategy")))
+  if (experiment.tree.is_null() || (sections.find("mesh") && sections.find("strategy")))
     return recorded;
   const PlacedTree placed =
       read_placed_tree(JsonReader(*experiment.tree, experiment.model_place), experiment.directory);
@@ -235,7 +235,7 @@ void read_program(const Sections& sections, const JsonReader& program, Experimen
   experiment.model_place = program.place();
   if (const auto mesh = sections.find("mesh")) experiment.mesh = read_mesh(*mesh);
   read_machine(sections, experiment);
-  experiment.resolved = resolve(experiment);
+  *experiment.resolved = resolve(experiment);
 }
 
 Experiment read_one(const Sections& sections, const std::string& file) {

@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "experiments/program.hpp"
 #include "strategies/placed_tree.hpp"
@@ -24,8 +25,11 @@ CompiledStep compile_program(const Experiment& experiment,
                              std::optional<spmd::MemoryTarget> target) {
   std::filesystem::path path(experiment.program);
   if (!path.is_absolute()) path = std::filesystem::path(experiment.directory) / path;
+  ProgramOptions options;
+  options.mesh = experiment.mesh;
+  options.target = target;
   CompiledStep step;
-  step.plan = program_plan(path.string(), {experiment.mesh, target});
+  step.plan = program_plan(path.string(), options);
   return step;
 }
 
@@ -39,7 +43,7 @@ CompiledStep compile_experiment(const Experiment& experiment) {
     }
     return compile_program(experiment, target);
   }
-  if (!experiment.tree->is_null()) {
+  if (!experiment.tree.is_null()) {
     throw InputError(experiment.model_place,
                      "a parameter tree has no operations: its specs can be shown, its step cannot "
                      "be planned; name a \"model\"");
@@ -59,7 +63,7 @@ SpecTable experiment_specs(const Experiment& experiment) {
     throw InputError(experiment.model_place,
                      "a program has no parameters by name: name a \"model\" or a \"tree\"");
   }
-  if (!experiment.tree->is_null()) {
+  if (!experiment.tree.is_null()) {
     const PlacedTree placed = read_placed_tree(JsonReader(*experiment.tree, experiment.model_place),
                                                experiment.directory);
     return tree_specs(placed.tree, experiment.mesh, experiment.strategy);

@@ -292,13 +292,6 @@ bool is_dot(const Op& op) {
          op.name == "stablehlo.convolution";
 }
 
-bool is_collective(const Op& op) {
-  static const Names names{"stablehlo.all_gather",         "stablehlo.all_reduce",
-                           "stablehlo.reduce_scatter",     "stablehlo.all_to_all",
-                           "stablehlo.collective_permute", "stablehlo.collective_broadcast"};
-  return names.count(op.name) > 0;
-}
-
 bool is_narrower(const TensorType& to, const TensorType& from) {
   return to.dtype && from.dtype && bits_of(*to.dtype) < bits_of(*from.dtype);
 }

@@ -45,7 +45,6 @@ struct Fusion {
                                MemoryTarget target);
 
 [[nodiscard]] bool is_dot(const stablehlo::Op& op);  // or a convolution
-[[nodiscard]] bool is_collective(const stablehlo::Op& op);
 // Elements of `to` take fewer bits than those of `from`.
 [[nodiscard]] bool is_narrower(const stablehlo::TensorType& to, const stablehlo::TensorType& from);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "spmd/collective_plan.hpp"
 #include "spmd/memory_builder.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/op_view.hpp"

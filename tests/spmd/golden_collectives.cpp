@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
+
 namespace shardsim::test {
 namespace {
 

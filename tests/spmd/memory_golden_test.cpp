@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/json_reader.hpp"
 #include "spmd/memory.hpp"
 #include "spmd/partition.hpp"

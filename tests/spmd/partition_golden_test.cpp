@@ -10,6 +10,7 @@
 #include <functional>
 #include <iostream>
 
+#include "base/json.hpp"
 #include "golden_collectives.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/prepare.hpp"

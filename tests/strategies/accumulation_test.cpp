@@ -20,7 +20,7 @@ CompiledStep tutorial_step(std::int64_t microbatches, const std::string& strateg
   WorkloadOptions options{128, std::nullopt, DType::f32};
   options.microbatches = microbatches;
   options.metrics = {"loss", "accuracy"};
-  Workload workload = build_workload({"mlp", "mlp.json", config}, options);
+  Workload workload = build_workload({"mlp", "mlp.json", OwnedJson(config)}, options);
   add_backward(workload, {});
   OptimizerOptions optimizer;
   optimizer.parameters = optimizer.gradients = DType::f32;

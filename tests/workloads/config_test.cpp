@@ -14,12 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Json shipped(const std::string& name) { return load_model_config(name, "", {}).json; }
+Json shipped(const std::string& name) { return *load_model_config(name, "", {}).json; }
 
 // The message of the error that building `json` ends in; "" when there is none.
 std::string error_of(const Json& json, std::optional<std::int64_t> sequence = 128) {
   try {
-    static_cast<void>(build_workload({"m", "m.json", json}, {1, sequence, DType::bf16}));
+    static_cast<void>(build_workload({"m", "m.json", OwnedJson(json)}, {1, sequence, DType::bf16}));
   } catch (const InputError& error) {
     return error.what();
   }
@@ -52,7 +52,7 @@ TEST_CASE("Shipped models go by their name alone, with or without .json") {
   for (const char* name : {"gpt2", "gpt2.json", "configs/gpt2.json"}) {
     const ModelConfig config = load_model_config(name, "/nowhere", {});
     CHECK(config.name == "gpt2");
-    CHECK(config.json["n_layer"] == 12);
+    CHECK(config.json->at("n_layer") == 12);
   }
 }
 
@@ -153,7 +153,7 @@ TEST_CASE(
     "Without head_dim it is hidden_size / heads, without kv heads there are as many as heads") {
   Json json = shipped("llama-3.1-8b");
   json.erase("num_key_value_heads");
-  const Workload w = build_workload({"m", "m.json", json}, {1, 16, DType::bf16});
+  const Workload w = build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16});
   CHECK(w.labels[static_cast<std::size_t>(w.label("kv_heads"))].size == 32);
   CHECK(w.labels[static_cast<std::size_t>(w.label("group"))].size == 1);
   CHECK(w.labels[static_cast<std::size_t>(w.label("head_dim"))].size == 128);
@@ -187,7 +187,7 @@ TEST_CASE("A ViT's patches tile its image, and it pools by the mean") {
 TEST_CASE("Dropout is left out and a note says so") {
   CHECK(forward_graph("gpt2", 1, 16).notes.empty());
   const Json json = with(shipped("gpt2"), "resid_pdrop", 0.1);
-  const Workload w = build_workload({"m", "m.json", json}, {1, 16, DType::bf16});
+  const Workload w = build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16});
   CHECK(w.notes == std::vector<std::string>{"dropout is left out (resid_pdrop)"});
 }
 

@@ -57,7 +57,7 @@ Workload random_training_graph() {
   options.batch = *rc::gen::inRange<std::int64_t>(1, 9);
   if (family != 2) options.sequence = *rc::gen::inRange<std::int64_t>(1, 65);
   options.compute_dtype = *rc::gen::element(DType::bf16, DType::f32);
-  Workload w = build_workload({"random", "random.json", json}, options);
+  Workload w = build_workload({"random", "random.json", OwnedJson(json)}, options);
   using Policy = Rematerialization::Policy;
   add_backward(w, {*rc::gen::element(Policy::none, Policy::full, Policy::selective), {}});
   add_optimizer(w, {});
@@ -192,7 +192,7 @@ TEST_CASE("Rematerialization changes neither gradients nor the model's operation
   CHECK(rc::check("same gradients", [] {
     const Json json = random_llama();
     const auto graph = [&](Rematerialization::Policy policy) {
-      Workload w = build_workload({"random", "random.json", json}, {2, 8, DType::bf16});
+      Workload w = build_workload({"random", "random.json", OwnedJson(json)}, {2, 8, DType::bf16});
       add_backward(w, {policy, {}});
       return w;
     };

@@ -191,8 +191,8 @@ TEST_CASE("a model's description gives every layer's parameters") {
 TEST_CASE("elements have the type that the description says") {
   ModelConfig config = load_model_config("gpt2", "", {});
   CHECK(model_tree(config).leaves[0].dtype == DType::f32);
-  config.json["torch_dtype"] = "bfloat16";
+  (*config.json)["torch_dtype"] = "bfloat16";
   CHECK(model_tree(config).leaves[0].dtype == DType::bf16);
-  config.json["torch_dtype"] = "bfloat17";
+  (*config.json)["torch_dtype"] = "bfloat17";
   CHECK_THROWS_WITH(model_tree(config), "gpt2.json: /torch_dtype: unknown dtype \"bfloat17\"");
 }

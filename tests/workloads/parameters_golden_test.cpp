@@ -101,7 +101,7 @@ TEST_CASE("Parameters have Hugging Face's names and shapes") {
         return type == "llama" || type == "gpt2" ? torch_shapes(record) : Shapes{};
       },
       [](const Json& record) {
-        return build_workload({"model", "model", record["model"]}, {1, 16, DType::bf16});
+        return build_workload({"model", "model", OwnedJson(record["model"])}, {1, 16, DType::bf16});
       });
 }
 
