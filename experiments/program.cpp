@@ -8,8 +8,8 @@
 #include "hlo/buffer_assignment.hpp"
 #include "hlo/to_plan.hpp"
 #include "spmd/partition.hpp"
-#include "spmd/prepare.hpp"
-#include "spmd/propagate.hpp"
+#include "spmd/propagation/prepare.hpp"
+#include "spmd/propagation/propagate.hpp"
 #include "spmd/to_plan.hpp"
 #include "stablehlo/module.hpp"
 

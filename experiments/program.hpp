@@ -8,7 +8,7 @@
 #include <string>
 
 #include "plan/plan.hpp"
-#include "spmd/memory.hpp"
+#include "spmd/memory/device_memory.hpp"
 
 namespace shardsim {
 

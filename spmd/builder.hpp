@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "spmd/tiling.hpp"
+#include "spmd/tiling/tiling.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim::spmd {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "spmd/tensor_sharding.hpp"
+#include "spmd/tiling/tensor_sharding.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim::spmd {

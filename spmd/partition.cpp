@@ -6,9 +6,9 @@
 #include <cassert>
 
 #include "base/error.hpp"
-#include "spmd/concatenation_axes.hpp"
+#include "spmd/propagation/concatenation_axes.hpp"
 #include "spmd/program_partitioner.hpp"
-#include "spmd/shift_patterns.hpp"
+#include "spmd/ops/shift_patterns.hpp"
 
 namespace shardsim::spmd {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "spmd/axis_tiling.hpp"
+#include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/partitioner.hpp"
 

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "spmd/axis_tiling.hpp"
+#include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/builder.hpp"
-#include "spmd/tiling.hpp"
+#include "spmd/tiling/tiling.hpp"
 
 namespace shardsim::spmd {
 

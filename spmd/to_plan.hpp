@@ -17,7 +17,7 @@
 #include <optional>
 
 #include "plan/plan.hpp"
-#include "spmd/memory.hpp"
+#include "spmd/memory/device_memory.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim::spmd {

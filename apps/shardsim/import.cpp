@@ -87,9 +87,10 @@ Plan import_program(const std::string& kind, const std::string& path, const Give
     options.mesh = read_mesh(JsonReader(text, {"command line", "--mesh"}));
   }
   const bool hlo = is_hlo(read_maybe_gzip(path));
-  if (hlo != (kind == "hlo")) {
-    throw InputError({path, ""}, fmt::format("is {}: import {}", hlo ? "HLO" : "no HLO",
-                                             hlo ? "hlo" : "stablehlo"));
+  if (hlo && kind == "stablehlo") throw InputError({path, ""}, "this is compiled HLO: import hlo");
+  if (!hlo && kind == "hlo") {
+    throw InputError({path, ""},
+                     "expected \"HloModule\": this is no HLO text (StableHLO: import stablehlo)");
   }
   return program_plan(path, options);
 }

@@ -1,9 +1,9 @@
-#include "spmd/axes.hpp"
+#include "spmd/tiling/axes.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "spmd/factor_propagation.hpp"
-#include "spmd/projection.hpp"
+#include "spmd/propagation/factor_propagation.hpp"
+#include "spmd/propagation/projection.hpp"
 
 namespace {
 using namespace shardsim::spmd;  // NOLINT(google-build-using-namespace)

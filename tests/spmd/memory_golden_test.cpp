@@ -17,10 +17,10 @@
 
 #include "base/json.hpp"
 #include "base/json_reader.hpp"
-#include "spmd/memory.hpp"
+#include "spmd/memory/device_memory.hpp"
 #include "spmd/partition.hpp"
-#include "spmd/prepare.hpp"
-#include "spmd/propagate.hpp"
+#include "spmd/propagation/prepare.hpp"
+#include "spmd/propagation/propagate.hpp"
 
 namespace {
 using namespace shardsim;  // NOLINT(google-build-using-namespace)

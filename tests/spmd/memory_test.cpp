@@ -1,6 +1,6 @@
 // Memory of small programs against what can be counted by hand; the rules stand in the headers of
 // spmd/memory*.hpp.
-#include "spmd/memory.hpp"
+#include "spmd/memory/device_memory.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -13,8 +13,8 @@
 #include "base/json.hpp"
 #include "golden_collectives.hpp"
 #include "spmd/partition.hpp"
-#include "spmd/prepare.hpp"
-#include "spmd/propagate.hpp"
+#include "spmd/propagation/prepare.hpp"
+#include "spmd/propagation/propagate.hpp"
 #include "spmd/to_plan.hpp"
 
 namespace {

@@ -9,8 +9,8 @@
 
 #include "device_values.hpp"
 #include "spmd/partition.hpp"
-#include "spmd/prepare.hpp"
-#include "spmd/propagate.hpp"
+#include "spmd/propagation/prepare.hpp"
+#include "spmd/propagation/propagate.hpp"
 #include "stablehlo/flops.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // prepare() by small programs. What it makes of jax's programs as a whole is compared with XLA in
 // propagate_golden_test.cpp; here is one case for each thing it does.
-#include "spmd/prepare.hpp"
+#include "spmd/propagation/prepare.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -22,9 +22,9 @@
 #include <map>
 
 #include "spmd/manual.hpp"
-#include "spmd/prepare.hpp"
-#include "spmd/propagate.hpp"
-#include "spmd/propagation_graph.hpp"
+#include "spmd/propagation/prepare.hpp"
+#include "spmd/propagation/propagate.hpp"
+#include "spmd/propagation/propagation_graph.hpp"
 #include "tests/spmd/value_classes.hpp"
 #include "tests/stablehlo/golden_files.hpp"
 

@@ -1,6 +1,6 @@
 // Propagation by small programs. Every expectation is what XLA of jaxlib 0.10.2 makes of the same
 // text (its dump after Shardy's propagation), unless the test says otherwise.
-#include "spmd/propagate.hpp"
+#include "spmd/propagation/propagate.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Pairs of tilings, by hand: which devices hold what.
-#include "spmd/tiling_match.hpp"
+#include "spmd/tiling/tiling_match.hpp"
 
 #include <catch2/catch.hpp>
 

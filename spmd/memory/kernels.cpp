@@ -1,0 +1,306 @@
+#include "spmd/memory/kernels.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "spmd/collective_plan.hpp"
+#include "spmd/memory/builder.hpp"
+#include "stablehlo/dimension_numbers.hpp"
+#include "stablehlo/op_view.hpp"
+
+namespace shardsim::spmd {
+
+using namespace stablehlo;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+void merge(Sources& into, const Sources& from) {
+  Sources merged;
+  std::set_union(into.begin(), into.end(), from.begin(), from.end(), std::back_inserter(merged));
+  into = std::move(merged);
+}
+
+KernelKind kernel_kind(const Op& op) {
+  if (op.name == "stablehlo.while") return KernelKind::loop;
+  if (op.name == "stablehlo.reduce") return KernelKind::reduction;
+  if (is_collective(op)) return KernelKind::collective;
+  return is_dot(op) ? KernelKind::dot : KernelKind::other;
+}
+
+}  // namespace
+
+KernelBuilder::KernelBuilder(const Module& module, const Function& main, MemoryTarget target)
+    : module_(module),
+      main_(main),
+      target_(target),
+      fusion_(fusion_of(module, main, target)),
+      donors_(donors_of_results(module, main)),
+      sources_(main.values.size()) {
+  graph_.regions.resize(main.regions.size());
+  if (target == MemoryTarget::gpu) layout_ = gpu_layout_copies(module, main);
+}
+
+KernelGraph KernelBuilder::build() {
+  for (const ValueId argument : main_.body().arguments) {
+    const BufferId buffer = add_buffer(main_.type_of(argument), no_op, 0);
+    at(buffer).is_outside = true;
+    at(buffer).is_kept = true;
+    arguments_.push_back(buffer);
+    sources(argument) = {buffer};
+  }
+  if (target_ == MemoryTarget::tpu) copy_replaced_arguments();
+  walk(0);
+  place_outputs();
+  if (target_ == MemoryTarget::tpu) {
+    for (KernelRegion& region : graph_.regions) find_windowed(region.kernels);
+  }
+  return std::move(graph_);
+}
+
+BufferId KernelBuilder::add_buffer(const TensorType& type, OpId op, RegionId region) {
+  Buffer buffer;
+  buffer.bytes = allocated_bytes(type, target_);
+  buffer.type = type;
+  buffer.op = op;
+  buffer.region = region;
+  graph_.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(graph_.buffers.size()) - 1;
+}
+
+BufferId KernelBuilder::add_copy(BufferId from, OpId op, RegionId region) {
+  const BufferId copy = add_buffer(TensorType(at(from).type), op, region);
+  Kernel kernel;
+  kernel.op = op;
+  kernel.reads = {from};
+  kernel.writes = {copy};
+  kernels(region).push_back(std::move(kernel));
+  return copy;
+}
+
+BufferId KernelBuilder::single(const Sources& sources) const {
+  BufferId found = no_buffer;
+  for (const BufferId source : sources) {
+    if (graph_.buffers[index(source)].is_token) continue;
+    if (found != no_buffer) return no_buffer;
+    found = source;
+  }
+  return found;
+}
+
+void KernelBuilder::walk(RegionId region) {
+  for (const OpId id : main_.regions[index(region)].ops) {
+    if (fusion_.is_live[index(id)]) visit(id, region);
+  }
+}
+
+void KernelBuilder::visit(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  switch (fusion_.kind[index(id)]) {
+    case OpKind::terminator:
+      return;
+    case OpKind::barrier:
+      return barrier(id, region);
+    case OpKind::view:
+      for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
+        sources(op.results[i]) = sources(op.operands[i]);
+      }
+      return;
+    case OpKind::fusible:
+      return fusible(id, region);
+    case OpKind::update:
+      return update(id, region);
+    case OpKind::loop:
+      return loop(id, region);
+    case OpKind::branch:
+      return branch(id, region);
+    case OpKind::kernel:
+      return add_kernel(id, region,
+                        op.name == "stablehlo.all_reduce" ? InPlace::any : InPlace::never);
+  }
+}
+
+// What is read through a barrier is there only after all of its operands are.
+void KernelBuilder::barrier(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  Buffer buffer;
+  buffer.op = id;
+  buffer.region = region;
+  buffer.is_token = true;
+  graph_.buffers.push_back(std::move(buffer));
+  const auto token = static_cast<BufferId>(graph_.buffers.size()) - 1;
+  Kernel kernel;
+  kernel.op = id;
+  kernel.reads = sources_of_operands(op);
+  kernel.writes = {token};
+  for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
+    sources(op.results[i]) = sources(op.operands[i]);
+    sources(op.results[i]).push_back(token);
+  }
+  kernels(region).push_back(std::move(kernel));
+}
+
+void KernelBuilder::fusible(OpId id, RegionId region) {
+  const ValueId result = main_.op(id).results.front();
+  if (!fusion_.is_buffer[index(result)]) {
+    sources(result) = sources_read(id, region);
+    return;
+  }
+  // What is written in another order than it is read cannot go over what is read.
+  const bool is_turned = target_ == MemoryTarget::gpu && layout_.turned[index(result)];
+  add_kernel(id, region, is_turned ? InPlace::never : InPlace::any);
+  if (!fusion_.in_two_orders[index(result)]) return;
+  const BufferId other = add_buffer(main_.type_of(result), id, region);
+  other_order_.emplace(sources(result).front(), other);
+  kernels(region).back().writes.push_back(other);
+}
+
+// dynamic_update_slice and scatter write into their first operand where that may be overwritten.
+void KernelBuilder::update(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  const BufferId target = single(sources(op.operands.front()));
+  const bool is_ours =
+      target != no_buffer && at(target).region == region && (region != 0 || !at(target).is_outside);
+  if (!is_ours || !fusion_.is_buffer[index(op.operands.front())] || op.results.size() != 1) {
+    add_kernel(id, region, InPlace::any);
+    return;
+  }
+  Kernel kernel;
+  kernel.op = id;
+  kernel.reads = sources_of_operands(op);
+  kernel.updates = target;
+  sources(op.results.front()) = {target};
+  kernels(region).push_back(std::move(kernel));
+}
+
+void KernelBuilder::branch(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  for (const RegionId inner : op.regions) walk(inner);
+  add_kernel(id, region, InPlace::never);
+  Kernel& kernel = kernels(region).back();
+  kernel.inner = op.regions;
+  for (const RegionId inner : op.regions) {
+    for (const Kernel& inside : kernels(inner)) {
+      for (const BufferId buffer : inside.reads) {
+        if (at(buffer).region != inner) merge(kernel.reads, {buffer});
+      }
+    }
+  }
+}
+
+void KernelBuilder::add_kernel(OpId id, RegionId region, InPlace in_place) {
+  const Op& op = main_.op(id);
+  Kernel kernel;
+  kernel.op = id;
+  kernel.kind = kernel_kind(op);
+  kernel.in_place = in_place;
+  kernel.reads = sources_read(id, region);
+  for (const ValueId result : op.results) {
+    const BufferId buffer = add_buffer(main_.type_of(result), id, region);
+    at(buffer).needs_own_place = gathers_across(op);
+    kernel.writes.push_back(buffer);
+    sources(result) = {buffer};
+  }
+  kernels(region).push_back(std::move(kernel));
+}
+
+// A GPU gathers along the major dimension; along another the result has to be transposed.
+bool KernelBuilder::gathers_across(const Op& op) const {
+  if (op.name != "stablehlo.all_gather" || target_ != MemoryTarget::gpu) return false;
+  const OpView view(module_, main_, op);
+  const auto dim = view.integer({"all_gather_dim"}, 0);
+  (void)view.size(view.result(0), dim);
+  const auto& dims = view.result(0);
+  return std::any_of(dims.begin(), dims.begin() + dim, [](std::int64_t size) { return size > 1; });
+}
+
+// The positions that slices and updates take are scalars and left out.
+Sources KernelBuilder::sources_of_operands(const Op& op) {
+  std::size_t count = op.operands.size();
+  if (op.name == "stablehlo.dynamic_slice") count = 1;
+  if (op.name == "stablehlo.dynamic_update_slice") count = 2;
+  Sources all;
+  for (std::size_t i = 0; i < count; ++i) merge(all, sources(op.operands[i]));
+  return all;
+}
+
+Sources KernelBuilder::sources_read(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  if (op.name == "stablehlo.dot_general") return dot_sources(op);
+  if (op.name == "stablehlo.convert") return cast_sources(id, region);
+  if (op.name == "stablehlo.dynamic_slice") return slice_sources(id, region);
+  return sources_of_operands(op);
+}
+
+// Of what is kept in two orders, a dot that does not contract the last dimension reads the other.
+Sources KernelBuilder::dot_sources(const Op& op) {
+  const DotDimensions dims = dot_dimensions(OpView(module_, main_, op));
+  Sources all;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const auto& contracted = i == 0 ? dims.lhs_contracting : dims.rhs_contracting;
+    const int last = static_cast<int>(main_.type_of(op.operands[i]).rank()) - 1;
+    const auto other = other_order_.find(single(sources(op.operands[i])));
+    const bool is_last = std::find(contracted.begin(), contracted.end(), last) != contracted.end();
+    if (other != other_order_.end() && !is_last) {
+      merge(all, {other->second});
+    } else {
+      merge(all, sources(op.operands[i]));
+    }
+  }
+  return all;
+}
+
+// A TPU gathers straight into the place of a donated argument; what the step still reads of the
+// argument it reads from a copy made at the start.
+void KernelBuilder::copy_replaced_arguments() {
+  const Op& terminator = main_.op(main_.body().ops.back());
+  for (std::size_t i = 0; i < terminator.operands.size(); ++i) {
+    if (donors_[i] < 0) continue;
+    const ValueId made = fusion_.viewed(main_, terminator.operands[i]);
+    const OpId op = main_.values[index(made)].defined_by;
+    if (op == no_op || main_.op(op).name != "stablehlo.all_gather") continue;
+    const auto argument = index(donors_[i]);
+    sources(main_.body().arguments[argument]) = {add_copy(arguments_[argument], op, 0)};
+  }
+}
+
+void KernelBuilder::place_outputs() {
+  const Op& terminator = main_.op(main_.body().ops.back());
+  for (std::size_t i = 0; i < terminator.operands.size(); ++i) {
+    for (const BufferId id : sources(terminator.operands[i])) {
+      Buffer& buffer = at(id);
+      if (buffer.is_outside || buffer.is_token) continue;
+      buffer.is_kept = true;
+      if (donors_[i] < 0) {
+        buffer.is_outside = true;  // has a place of its own
+      } else if (buffer.home == no_buffer && !buffer.needs_own_place) {
+        buffer.home = arguments_[index(donors_[i])];
+      }
+    }
+  }
+}
+
+// A TPU runs a dot and the reduce_scatter of its result as one ring when the group is large enough.
+void KernelBuilder::find_windowed(std::vector<Kernel>& kernels) const {
+  constexpr std::size_t smallest_ring = 4;
+  std::map<BufferId, Kernel*> dots;
+  for (Kernel& kernel : kernels) {
+    if (kernel.kind == KernelKind::dot) dots.emplace(kernel.writes.front(), &kernel);
+    const Op& op = main_.op(kernel.op);
+    if (op.name != "stablehlo.reduce_scatter" || group_size(op) < smallest_ring) continue;
+    for (const BufferId read : kernel.reads) {
+      if (const auto dot = dots.find(read); dot != dots.end()) dot->second->is_windowed = true;
+    }
+  }
+}
+
+std::size_t KernelBuilder::group_size(const Op& op) const {
+  const Attribute* groups = find(op.attributes, "replica_groups");
+  if (groups == nullptr || groups->items.empty()) return 0;
+  return groups->items.front().items.size();
+}
+
+KernelGraph kernels_of(const Module& module, const Function& main, MemoryTarget target) {
+  return KernelBuilder(module, main, target).build();
+}
+
+}  // namespace shardsim::spmd

@@ -1,0 +1,140 @@
+// Loops: their state, and what XLA makes once before them.
+#include <algorithm>
+#include <iterator>
+
+#include "spmd/memory/builder.hpp"
+
+namespace shardsim::spmd {
+
+using namespace stablehlo;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+void insert(Sources& sources, BufferId buffer) {
+  const auto at = std::lower_bound(sources.begin(), sources.end(), buffer);
+  if (at == sources.end() || *at != buffer) sources.insert(at, buffer);
+}
+
+}  // namespace
+
+void KernelBuilder::loop(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  const RegionId body = op.regions.back();
+  Kernel kernel;
+  kernel.op = id;
+  kernel.kind = KernelKind::loop;
+  kernel.inner = {body};
+  kernel.in_place = InPlace::initial;
+  enter_loop(op, region, kernel);
+  walk(body);
+  leave_loop(op, region, kernel);
+  kernels(region).push_back(std::move(kernel));
+}
+
+void KernelBuilder::enter_loop(const Op& op, RegionId region, Kernel& kernel) {
+  const RegionId body = op.regions.back();
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    const ValueId inside = main_.regions[index(body)].arguments[i];
+    const Sources& initial = sources(op.operands[i]);
+    if (fusion_.is_invariant(main_, op, i)) {
+      sources(inside) = initial;
+      sources(op.results[i]) = initial;
+      continue;
+    }
+    for (const BufferId buffer : initial) insert(kernel.reads, buffer);
+    const bool is_reordered =
+        target_ == MemoryTarget::gpu && layout_.reordered_state[index(inside)];
+    const bool is_buffer = fusion_.is_buffer[index(op.operands[i])] && !is_reordered;
+    kernel.initial.push_back(is_buffer ? single(initial) : no_buffer);
+    const BufferId around = add_buffer(main_.type_of(op.results[i]), kernel.op, region);
+    at(around).needs_own_place = is_reordered;
+    at(around).is_foreign =
+        target_ == MemoryTarget::gpu && layout_.foreign_result[index(op.results[i])];
+    kernel.writes.push_back(around);
+    sources(op.results[i]) = {around};
+    const BufferId state = add_buffer(main_.type_of(inside), kernel.op, body);
+    at(state).is_outside = true;
+    at(state).is_kept = true;
+    sources(inside) = {state};
+  }
+}
+
+void KernelBuilder::leave_loop(const Op& op, RegionId region, Kernel& kernel) {
+  const RegionId body = op.regions.back();
+  const Region& inside = main_.regions[index(body)];
+  const Op& terminator = main_.op(inside.ops.back());
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    if (fusion_.is_invariant(main_, op, i)) continue;
+    // The next state takes the place of this one where that is free.
+    for (const BufferId id : sources(terminator.operands[i])) {
+      Buffer& buffer = at(id);
+      if (buffer.region != body || buffer.is_outside || buffer.is_token) continue;
+      buffer.is_kept = true;
+      if (buffer.home == no_buffer && !buffer.needs_own_place) {
+        buffer.home = sources(inside.arguments[i]).front();
+      }
+    }
+  }
+  for (const Kernel& reader : kernels(body)) {
+    for (const BufferId buffer : reader.reads) {
+      if (at(buffer).region != body) insert(kernel.reads, buffer);
+    }
+  }
+  // What was hoisted out of the body is made here or still further out.
+  for (auto buffer = wanted_.begin(); buffer != wanted_.end();) {
+    insert(kernel.reads, *buffer);
+    buffer = at(*buffer).region == region ? wanted_.erase(buffer) : std::next(buffer);
+  }
+  for (auto hoisted = hoists_.begin(); hoisted != hoists_.end();) {
+    if (at(hoisted->writes.front()).region != region) {
+      ++hoisted;
+      continue;
+    }
+    kernels(region).push_back(std::move(*hoisted));
+    hoisted = hoists_.erase(hoisted);
+  }
+}
+
+// A TPU casts a stack that no round of the loop changes as a whole, before the loop.
+Sources KernelBuilder::cast_sources(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  Sources read = sources_of_operands(op);
+  const BufferId source = single(read);
+  if (target_ != MemoryTarget::tpu || source == no_buffer || at(source).region == region) {
+    return read;
+  }
+  const auto stack = fusion_.sliced_stack(main_, op.operands.front());
+  const TensorType& to = main_.type_of(op.results.front());
+  if (!stack || !is_narrower(to, main_.type_of(op.operands.front()))) return read;
+  TensorType whole = main_.type_of(*stack);
+  whole.dtype = to.dtype;
+  whole.element = to.element;
+  return {hoist(source, id, whole, "cast to " + to.element)};
+}
+
+// A GPU may have to turn the stack of layers that is sliced, before the loop.
+Sources KernelBuilder::slice_sources(OpId id, RegionId region) {
+  const Op& op = main_.op(id);
+  Sources read = sources_of_operands(op);
+  const BufferId stack = single(read);
+  if (target_ != MemoryTarget::gpu || stack == no_buffer || at(stack).region == region) return read;
+  if (!layout_.turns_stack[index(op.results.front())] && !at(stack).is_foreign) return read;
+  return {hoist(stack, id, TensorType(at(stack).type), "turned")};
+}
+
+BufferId KernelBuilder::hoist(BufferId source, OpId op, const TensorType& type,
+                              const std::string& what) {
+  const auto [entry, is_new] = hoisted_.emplace(std::make_pair(source, what), no_buffer);
+  if (is_new) {
+    entry->second = add_buffer(type, op, at(source).region);
+    Kernel kernel;
+    kernel.op = op;
+    kernel.reads = {source};
+    kernel.writes = {entry->second};
+    hoists_.push_back(std::move(kernel));
+  }
+  wanted_.insert(entry->second);
+  return entry->second;
+}
+
+}  // namespace shardsim::spmd
