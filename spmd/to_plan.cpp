@@ -300,7 +300,7 @@ Plan plan_of(const Module& local, std::optional<MemoryTarget> target) {
     }
   }
   std::vector<MeshAxis> axes;
-  if (largest != nullptr) {
+  if (largest != nullptr && !largest->axes.empty()) {
     for (const auto& axis : largest->axes) axes.push_back({axis.name, axis.size});
     positions.resize(largest->device_ids.size());
     for (std::size_t i = 0; i < positions.size(); ++i) {

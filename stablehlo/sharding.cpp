@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace shardsim::stablehlo {
 namespace {
 
@@ -69,18 +71,49 @@ std::vector<std::int64_t> parse_numbers(Scanner& text, std::string_view open,
   return values;
 }
 
+// `sizes` are at least 1. Fails where they multiply to more devices than a program may have.
+std::int64_t count_devices(Scanner& text, const std::vector<std::int64_t>& sizes) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 1) text.fail("a size of less than 1");
+    if (size > most_devices / count) {
+      text.fail(fmt::format("more than {} devices", most_devices));
+    }
+    count *= size;
+  }
+  return count;
+}
+
+void check_each_once(Scanner& text, std::vector<std::int64_t> numbers, std::int64_t count) {
+  std::sort(numbers.begin(), numbers.end());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != static_cast<std::int64_t>(i)) text.fail("not each of 0, 1, 2, ... once");
+  }
+  if (static_cast<std::int64_t>(numbers.size()) != count) {
+    text.fail(fmt::format("{} numbers are listed, not {}", numbers.size(), count));
+  }
+}
+
 void parse_tiles(Scanner& text, TileSharding& sharding) {
   sharding.kind = TileSharding::Kind::tiled;
   text.expect("=");
   sharding.tiles = parse_numbers(text, "[", "]");
+  const std::int64_t count = count_devices(text, sharding.tiles);
   if (text.accept("<=")) {
     sharding.reshape = parse_numbers(text, "[", "]");
-    if (text.accept("T")) sharding.transpose = parse_numbers(text, "(", ")");
+    if (count_devices(text, sharding.reshape) != count) {
+      text.fail(fmt::format("tiles are {}, devices another number", count));
+    }
+    if (text.accept("T")) {
+      sharding.transpose = parse_numbers(text, "(", ")");
+      check_each_once(text, sharding.transpose, static_cast<std::int64_t>(sharding.reshape.size()));
+    }
     return;
   }
   do {
     sharding.devices.push_back(text.integer("a device"));
   } while (text.accept(","));
+  check_each_once(text, sharding.devices, count);
 }
 
 TileSharding parse_tiles_or_tuple(Scanner& text, int depth) {
@@ -206,6 +239,11 @@ ProgramMesh parse_mesh(Scanner& body, std::string name) {
     mesh.device_ids = parse_numbers(body, "[", "]");
   }
   if (!body.at_end()) body.fail_expected("\">\"");
+  std::vector<std::int64_t> sizes;
+  for (const ProgramAxis& axis : mesh.axes) sizes.push_back(axis.size);
+  const std::int64_t count = count_devices(body, sizes);
+  // Without axes and with one device: everything is on that one.
+  if (!mesh.device_ids.empty() && !mesh.axes.empty()) check_each_once(body, mesh.device_ids, count);
   return mesh;
 }
 

@@ -21,6 +21,8 @@
 
 namespace shardsim::stablehlo {
 
+inline constexpr std::int64_t most_devices = std::int64_t{1} << 20;  // of a program
+
 struct ProgramAxis {
   std::string name;
   std::int64_t size = 1;

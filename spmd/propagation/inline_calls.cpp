@@ -15,6 +15,8 @@ using stablehlo::ValueId;
 
 namespace {
 
+constexpr std::size_t most_ops = std::size_t{1} << 20;
+
 class CallInliner : public FunctionRewriter {
  public:
   explicit CallInliner(const Module& module) : module_(module) {}
@@ -22,8 +24,8 @@ class CallInliner : public FunctionRewriter {
  private:
   bool rewrite(const Op& op) override {
     if (op.name != "func.call") return false;
-    const Attribute* target = find(op.attributes, "callee");
-    const std::string name = target == nullptr ? "" : target->text;
+    const Attribute* called = find(op.attributes, "callee");
+    const std::string name = called == nullptr ? "" : called->text;
     const Function* callee = module_.find_function(name);
     if (callee == nullptr) {
       throw InputError(module_.place_of(op), fmt::format("call of @{}, which is not there", name));
@@ -35,6 +37,10 @@ class CallInliner : public FunctionRewriter {
         callee->results.size() != op.results.size()) {
       throw InputError(module_.place_of(op),
                        fmt::format("@{} has other arguments or results", name));
+    }
+    if (target().ops.size() > most_ops) {
+      throw InputError(module_.place_of(op),
+                       fmt::format("more than {} ops when calls are inlined", most_ops));
     }
     active_.push_back(callee);
     const std::vector<ValueId> results = splice(*callee, renamed(op.operands));

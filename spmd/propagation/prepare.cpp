@@ -1,6 +1,7 @@
 #include "spmd/propagation/prepare.hpp"
 
 #include "spmd/propagation/prepare_passes.hpp"
+#include "stablehlo/verify.hpp"
 
 namespace shardsim::spmd {
 
@@ -11,6 +12,7 @@ Module prepare(const Module& program) {
   if (program.find_function("main") == nullptr) {
     throw InputError({program.file, ""}, "no function @main");
   }
+  verify(program);
   Module result = program;
   import_tiles(result);
   for (Function& function : result.functions) {

@@ -1,0 +1,153 @@
+#include "stablehlo/verify_indexed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardsim::stablehlo {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+bool contains(const Dims& dims, std::int64_t dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+// A gather takes slices out of `input`; a scatter puts them there.
+struct Access {
+  Shape input;
+  Shape indices;
+  Shape slices;
+  Dims window;     // offset_dims, update_window_dims
+  Dims collapsed;  // collapsed_slice_dims, inserted_window_dims
+  Dims input_batching;
+  Dims indices_batching;
+  Dims index_map;
+  std::int64_t vector_dim = 0;
+};
+
+// Each dimension once and of `rank`.
+void check_dims(const OpView& op, const Dims& dims, std::size_t rank, std::string_view name) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0 || dims[i] >= static_cast<std::int64_t>(rank)) {
+      op.fail(fmt::format("{}: no dimension {}", name, dims[i]));
+    }
+    if (std::count(dims.begin(), dims.end(), dims[i]) > 1) {
+      op.fail(fmt::format("{}: dimension {} twice", name, dims[i]));
+    }
+  }
+}
+
+Access access_of(const OpView& op, const AttributeList& numbers, bool is_scatter) {
+  const std::size_t inputs = is_scatter ? op.op().operands.size() / 2 : 1;
+  Access access;
+  access.input = op.operand(0);
+  access.indices = op.operand(inputs);
+  access.slices = is_scatter ? op.operand(inputs + 1) : op.result(0);
+  access.window = op.integers(numbers, is_scatter ? "update_window_dims" : "offset_dims");
+  access.collapsed =
+      op.integers(numbers, is_scatter ? "inserted_window_dims" : "collapsed_slice_dims");
+  access.input_batching =
+      op.integers(numbers, is_scatter ? "input_batching_dims" : "operand_batching_dims");
+  access.indices_batching = op.integers(
+      numbers, is_scatter ? "scatter_indices_batching_dims" : "start_indices_batching_dims");
+  access.index_map =
+      op.integers(numbers, is_scatter ? "scatter_dims_to_operand_dims" : "start_index_map");
+  const Dims vector_dim = op.integers(numbers, "index_vector_dim");
+  if (!vector_dim.empty()) access.vector_dim = vector_dim.front();
+  return access;
+}
+
+void check_lists(const OpView& op, const Access& access) {
+  const std::size_t rank = access.input.size();
+  check_dims(op, access.window, access.slices.size(), "window dimensions");
+  check_dims(op, access.index_map, rank, "indexed dimensions");
+  check_dims(op, access.indices_batching, access.indices.size(), "batch dimensions of the indices");
+  Dims without_output = access.collapsed;
+  without_output.insert(without_output.end(), access.input_batching.begin(),
+                        access.input_batching.end());
+  check_dims(op, without_output, rank, "dimensions that are left out");
+  if (!std::is_sorted(access.window.begin(), access.window.end())) {
+    op.fail("its window dimensions are not in order");
+  }
+  if (access.window.size() + without_output.size() != rank) {
+    op.fail("its window dimensions do not fit what it indexes");
+  }
+  if (access.vector_dim < 0 ||
+      access.vector_dim > static_cast<std::int64_t>(access.indices.size())) {
+    op.fail(fmt::format("its indices have no dimension {}", access.vector_dim));
+  }
+  const bool has_vector = access.vector_dim < static_cast<std::int64_t>(access.indices.size());
+  const std::int64_t vector =
+      has_vector ? access.indices[static_cast<std::size_t>(access.vector_dim)] : 1;
+  if (vector != static_cast<std::int64_t>(access.index_map.size())) {
+    op.fail(
+        fmt::format("an index has {} parts for {} dimensions", vector, access.index_map.size()));
+  }
+  if (access.indices_batching.size() != access.input_batching.size()) {
+    op.fail("batch dimensions do not pair up");
+  }
+  for (std::size_t i = 0; i < access.input_batching.size(); ++i) {
+    if (contains(access.index_map, access.input_batching[i]) ||
+        access.indices_batching[i] == access.vector_dim ||
+        access.input[static_cast<std::size_t>(access.input_batching[i])] !=
+            access.indices[static_cast<std::size_t>(access.indices_batching[i])]) {
+      op.fail("batch dimensions do not pair up");
+    }
+  }
+  const std::size_t batch = access.indices.size() - (has_vector ? 1 : 0);
+  if (access.slices.size() != access.window.size() + batch) op.fail("slices of another rank");
+}
+
+// `sizes`: of the window in each dimension of the input; of a scatter they are the slices' own.
+void check_slices(const OpView& op, const Access& access, const Dims* sizes) {
+  std::size_t window = 0;
+  for (std::size_t i = 0; i < access.input.size(); ++i) {
+    const auto dim = static_cast<std::int64_t>(i);
+    const bool left_out = contains(access.collapsed, dim) || contains(access.input_batching, dim);
+    const std::int64_t size =
+        left_out ? (sizes == nullptr ? 1 : (*sizes)[i])
+                 : access.slices[static_cast<std::size_t>(access.window[window++])];
+    if (sizes != nullptr && (*sizes)[i] != size) op.fail("results are no slices of its sizes");
+    if (size > access.input[i] || (left_out && size != 1)) {
+      op.fail(fmt::format("a slice of {} of dimension {}, of {}", size, i, access.input[i]));
+    }
+  }
+  std::size_t indices_dim = 0;
+  for (std::size_t i = 0; i < access.slices.size(); ++i) {
+    if (contains(access.window, static_cast<std::int64_t>(i))) continue;
+    if (static_cast<std::int64_t>(indices_dim) == access.vector_dim) ++indices_dim;
+    if (access.slices[i] != access.indices[indices_dim++]) {
+      op.fail("as many slices as indices are expected");
+    }
+  }
+}
+
+void check_alike(const OpView& op, std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
+    if (op.operand(i) != op.operand(begin)) op.fail("operands of different shapes");
+  }
+}
+
+}  // namespace
+
+void verify_indexed_access(const OpView& op) {
+  const bool is_scatter = op.op().name == "stablehlo.scatter";
+  const Access access = access_of(
+      op, op.fields({is_scatter ? "scatter_dimension_numbers" : "dimension_numbers"}), is_scatter);
+  check_lists(op, access);
+  if (!is_scatter) {
+    const Dims sizes = op.integers({"slice_sizes"});
+    if (sizes.size() != access.input.size()) op.fail("slice_sizes of another rank");
+    return check_slices(op, access, &sizes);
+  }
+  const std::size_t inputs = op.op().results.size();
+  check_alike(op, 0, inputs);
+  check_alike(op, inputs + 1, 2 * inputs + 1);
+  for (std::size_t i = 0; i < inputs; ++i) {
+    if (op.result(i) != op.operand(0)) op.fail("its results are of other shapes than its operands");
+  }
+  check_slices(op, access, nullptr);
+}
+
+}  // namespace shardsim::stablehlo
