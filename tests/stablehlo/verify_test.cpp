@@ -1,0 +1,96 @@
+// Programs that the parser can read but that contradict themselves. What is asked of each op is in
+// the StableHLO specification, under the op's constraints.
+#include "stablehlo/verify.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/stablehlo/programs.hpp"
+
+using namespace shardsim::stablehlo;  // NOLINT(google-build-using-namespace)
+using Catch::Matchers::Contains;
+using shardsim::test::parse_body;
+
+namespace {
+
+constexpr const char* arguments = "%a: tensor<4x8xf32>, %i: tensor<3x1xi32>, %z: tensor<f32>";
+
+void check_error(const std::string& body, const std::string& expected) {
+  INFO(body);
+  CHECK_THROWS_WITH(verify(parse_body(arguments, body)), Contains(expected));
+}
+
+std::string loop(const std::string& condition, const std::string& body) {
+  return "%0 = stablehlo.while(%x = %a) : tensor<4x8xf32>\n cond {\n" + condition + "\n} do {\n" +
+         body + "\n}";
+}
+
+std::string gather(const std::string& numbers, const std::string& sizes,
+                   const std::string& result) {
+  return "%0 = \"stablehlo.gather\"(%a, %i) <{dimension_numbers = #stablehlo.gather<" + numbers +
+         ">, slice_sizes = array<i64: " + sizes +
+         ">}> : (tensor<4x8xf32>, tensor<3x1xi32>) -> tensor<" + result + "xf32>";
+}
+
+std::string reduce(const std::string& block) {
+  return "%0 = stablehlo.reduce(%a init: %z) across dimensions = [1] : (tensor<4x8xf32>, "
+         "tensor<f32>) -> tensor<4xf32>\n reducer" +
+         block;
+}
+
+}  // namespace
+
+TEST_CASE("loops carry what they are given") {
+  const std::string yes =
+      "%t = stablehlo.constant dense<true> : tensor<i1>\n"
+      "stablehlo.return %t : tensor<i1>";
+  const std::string same = "stablehlo.return %x : tensor<4x8xf32>";
+  CHECK_NOTHROW(verify(parse_body(arguments, loop(yes, same))));
+  check_error(loop(same, same), "stablehlo.while: its condition does not return a tensor<i1>");
+  check_error(loop(yes, yes), "stablehlo.while: its body returns other types than it takes");
+  check_error(loop(yes, "%y = stablehlo.abs %x : tensor<4x8xf32>"),
+              "a block does not end in a return");
+}
+
+TEST_CASE("reducers combine scalars and read nothing from outside") {
+  const std::string types = "(%x: tensor<f32>, %y: tensor<f32>) {\n";
+  CHECK_NOTHROW(
+      verify(parse_body(arguments, reduce(types + "%s = stablehlo.add %x, %y : tensor<f32>\n"
+                                                  "stablehlo.return %s : tensor<f32>\n}"))));
+  check_error(reduce(types + "%s = stablehlo.add %x, %z : tensor<f32>\n"
+                             "stablehlo.return %s : tensor<f32>\n}"),
+              "line 2: stablehlo.reduce: its block reads %z from outside");
+  check_error(reduce(types + "stablehlo.return %x, %y : tensor<f32>, tensor<f32>\n}"),
+              "its block returns too few or too many values");
+}
+
+TEST_CASE("the numbers of a gather fit its tensors") {
+  const std::string rows =
+      "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1";
+  CHECK_NOTHROW(verify(parse_body(arguments, gather(rows, "1, 8", "3x8"))));
+  check_error(gather(rows, "1, 9", "3x9"), "a slice of 9 of dimension 1, of 8");
+  check_error(gather(rows, "2, 8", "3x8"), "a slice of 2 of dimension 0, of 4");
+  check_error(gather(rows, "1, 8", "3x7"), "results are no slices of its sizes");
+  check_error(gather(rows, "1, 8", "2x8"), "as many slices as indices");
+  check_error(gather(rows, "1", "3x8"), "slice_sizes of another rank");
+  check_error(gather("offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0, 1], "
+                     "index_vector_dim = 1",
+                     "1, 8", "3x8"),
+              "an index has 1 parts for 2 dimensions");
+  check_error(gather("offset_dims = [1], collapsed_slice_dims = [2], start_index_map = [0], "
+                     "index_vector_dim = 1",
+                     "1, 8", "3x8"),
+              "dimension 2 of a tensor of rank 2");
+}
+
+TEST_CASE("meshes have each device once, and not too many") {
+  const auto error = [](const std::string& mesh, const std::string& expected) {
+    CHECK_THROWS_WITH(parse_module("module @m {\n  sdy.mesh @mesh = <" + mesh +
+                                       ">\n  func.func public @main() {\n    return\n  }\n}",
+                                   "test.mlir"),
+                      Contains(expected));
+  };
+  error("[\"x\"=1048577]", "line 2: more than 1048576 devices");
+  error("[\"x\"=3000000000, \"y\"=3000000000]", "more than 1048576 devices");
+  error("[\"x\"=2], device_ids=[1, 1]", "not each of 0, 1, 2, ... once");
+  error("[\"x\"=2], device_ids=[0]", "1 numbers are listed, not 2");
+}
