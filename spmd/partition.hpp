@@ -17,7 +17,8 @@
 namespace shardsim::spmd {
 
 struct PartitionOptions {
-  // Reshard in XLA's steps even where others send less.
+  // Reshard in XLA's steps even where others send less. Without it a device never sends more than
+  // with it (wire_bytes.hpp).
   bool like_xla = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "stablehlo/op_view.hpp"
@@ -72,19 +73,27 @@ class Evaluator {
     result_.sent.assign(at(devices), 0);
   }
 
-  Evaluation run(const std::vector<OnDevices>& arguments) {
+  Evaluation run(const std::vector<OnDevices>& arguments, ValueId result) {
     const stablehlo::Region& body = function_.body();
+    need(result);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       result_.values[body.arguments[i]] = arguments[i];
     }
     for (const stablehlo::OpId id : body.ops) {
       const Op& op = function_.op(id);
-      if (op.results.size() == 1) result_.values[op.results.front()] = evaluate(op);
+      if (op.results.size() != 1 || needed_.count(op.results.front()) == 0) continue;
+      result_.values[op.results.front()] = evaluate(op);
     }
     return std::move(result_);
   }
 
  private:
+  void need(ValueId value) {
+    const Op* op = function_.definition(value);
+    if (!needed_.insert(value).second || op == nullptr) return;
+    for (const ValueId operand : op->operands) need(operand);
+  }
+
   [[nodiscard]] const Array& operand(const Op& op, std::size_t index, int device) const {
     return result_.values.at(op.operands[index])[at(device)];
   }
@@ -319,6 +328,7 @@ class Evaluator {
   const Module& program_;
   const Function& function_;
   int devices_;
+  std::set<ValueId> needed_;
   Evaluation result_;
 };
 
@@ -341,8 +351,9 @@ OnDevices numbered_tiles(const Shape& shape, const spmd::Tiling& tiling, int dev
   return result;
 }
 
-Evaluation evaluate(const Module& program, const std::vector<OnDevices>& arguments, int devices) {
-  return Evaluator(program, devices).run(arguments);
+Evaluation evaluate(const Module& program, const std::vector<OnDevices>& arguments, int devices,
+                    ValueId result) {
+  return Evaluator(program, devices).run(arguments, result);
 }
 
 }  // namespace shardsim::test

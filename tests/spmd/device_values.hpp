@@ -34,9 +34,11 @@ struct Evaluation {
   std::vector<double> sent;  // elements by device: rings, and permutes to other devices
 };
 
-// Runs the ops of the body in order. `arguments` are in the order of the function's. Throws
-// InputError for ops that compute.
+// Runs the ops of the body that `result` needs, in order: attempts that were given up stay in a
+// program until clean_up(), and send nothing. `arguments` are in the order of the function's.
+// Throws InputError for ops that compute.
 [[nodiscard]] Evaluation evaluate(const stablehlo::Module& program,
-                                  const std::vector<OnDevices>& arguments, int devices);
+                                  const std::vector<OnDevices>& arguments, int devices,
+                                  stablehlo::ValueId result);
 
 }  // namespace shardsim::test
