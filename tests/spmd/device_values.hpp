@@ -1,27 +1,19 @@
-// What every device holds while a per-device program runs: its ops that move data, evaluated on
-// integers that name elements.
+// What every device holds while a per-device program runs: its ops and collectives, evaluated
+// exactly on integers. Where they are the numbers of elements, they tell who has what.
 //
 //   tensor of 5 elements in 2 tiles: device 0 holds {1, 2, 3}, device 1 {4, 5, unknown}
 //   after replicate(): both hold {1, 2, 3, 4, 5}
-//
-// `unknown` is padding that nobody may rely on: it survives moves, and any sum with it is unknown.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
+#include "array_ops.hpp"
 #include "spmd/sharded.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim::test {
-
-inline constexpr std::int64_t unknown = -1;
-
-struct Array {
-  spmd::Shape shape;
-  std::vector<std::int64_t> elements;  // row-major
-};
 
 using OnDevices = std::vector<Array>;  // by device
 
