@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "spmd/builder.hpp"
 #include "spmd/partition.hpp"
+#include "spmd/propagation/constants.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -45,7 +47,11 @@ class Liveness {
   std::vector<bool> needed_;
 };
 
-// The all-reduce whose every reader is a slice by device that keeps one n-th of it.
+// By dimension, then by device of the program (one entry: the same on all).
+using Starts = std::vector<std::vector<std::int64_t>>;
+
+// The all-reduce whose readers all slice the same n-th by device, another one on each device of a
+// group.
 class ReduceScatters {
  public:
   explicit ReduceScatters(Function& function) : function_(function) {
@@ -68,28 +74,59 @@ class ReduceScatters {
     }
   }
 
-  [[nodiscard]] bool is_by_device(ValueId value) const {
+  // A scalar by device of the program; one entry where all devices have the same. Empty for what is
+  // computed otherwise.
+  [[nodiscard]] std::vector<std::int64_t> by_device(ValueId value) const {
     const stablehlo::Op* op = function_.definition(value);
-    if (op == nullptr) return false;
-    if (op->name == "spmd.offset") return true;
-    return op->name == "stablehlo.subtract" &&
-           (is_by_device(op->operands[0]) || is_by_device(op->operands[1]));
+    if (op == nullptr) return {};
+    if (op->name == "spmd.offset") {
+      std::vector<std::int64_t> result;
+      for (const auto& item : find(op->attributes, "by_device")->items) {
+        result.push_back(item.integer);
+      }
+      return result;
+    }
+    if (op->name == "stablehlo.constant") {
+      const auto number = splat_number(*op, function_.type_of(value).element);
+      return number ? std::vector{static_cast<std::int64_t>(*number)} : std::vector<std::int64_t>{};
+    }
+    if (op->name != "stablehlo.subtract") return {};
+    const std::vector<std::int64_t> lhs = by_device(op->operands[0]);
+    const std::vector<std::int64_t> rhs = by_device(op->operands[1]);
+    if (lhs.empty() || rhs.empty()) return {};
+    std::vector<std::int64_t> result;
+    for (std::size_t i = 0; i < std::max(lhs.size(), rhs.size()); ++i) {
+      result.push_back(lhs[i % lhs.size()] - rhs[i % rhs.size()]);
+    }
+    return result;
   }
 
-  // The dimension that a slice by device keeps one n-th of; -1 for any other op.
-  [[nodiscard]] std::int64_t scattered_dim(const stablehlo::Op& op, std::int64_t group) const {
-    if (op.name != "stablehlo.dynamic_slice") return -1;
-    const Shape& from = function_.type_of(op.operands[0]).dims;
-    const Shape& to = function_.type_of(op.results[0]).dims;
-    std::int64_t kept = 1;
-    std::int64_t found = -1;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      if (from[i] == to[i]) continue;
-      if (from[i] % to[i] != 0 || !is_by_device(op.operands[i + 1])) return -1;
-      kept *= from[i] / to[i];
-      found = static_cast<std::int64_t>(i);
+  // Where a slice begins that keeps one n-th, by dimension and device; empty for any other op.
+  [[nodiscard]] Starts starts_of(const stablehlo::Op& op, std::int64_t group) const {
+    if (op.name != "stablehlo.dynamic_slice") return {};
+    const TensorType& from = function_.type_of(op.operands[0]);
+    const TensorType& to = function_.type_of(op.results[0]);
+    if (to.elements() * group != from.elements()) return {};
+    Starts starts;
+    for (std::size_t i = 0; i < from.dims.size(); ++i) {
+      starts.push_back(from.dims[i] == to.dims[i] ? std::vector<std::int64_t>{0}
+                                                  : by_device(op.operands[i + 1]));
+      if (starts.back().empty() || from.dims[i] % to.dims[i] != 0) return {};
     }
-    return kept == group ? found : -1;
+    return starts;
+  }
+
+  // No two devices of a group keep the same part.
+  [[nodiscard]] static bool tells_apart(const Starts& starts, const stablehlo::Attribute& groups) {
+    for (const stablehlo::Attribute& group : groups.items) {
+      std::set<std::vector<std::int64_t>> parts;
+      for (const stablehlo::Attribute& device : group.items) {
+        std::vector<std::int64_t> part;
+        for (const auto& list : starts) part.push_back(list[at(device.integer) % list.size()]);
+        if (!parts.insert(std::move(part)).second) return false;
+      }
+    }
+    return true;
   }
 
   void spell_one(OpId id) {
@@ -99,15 +136,16 @@ class ReduceScatters {
     const stablehlo::Attribute* groups = find(op.attributes, "replica_groups");
     if (readers.empty() || groups == nullptr || groups->items.empty()) return;
     const auto group = static_cast<std::int64_t>(groups->items.front().items.size());
-    if (group < 2) return;
-    std::int64_t dim = -1;
+    const Starts starts = starts_of(function_.op(readers.front()), group);
+    if (group < 2 || starts.empty() || !tells_apart(starts, *groups)) return;
     for (const OpId reader : readers) {
-      dim = scattered_dim(function_.op(reader), group);
-      if (dim < 0) return;
+      if (starts_of(function_.op(reader), group) != starts) return;
     }
     op.name = "stablehlo.reduce_scatter";
-    op.attributes.push_back({"scatter_dimension", integer_attribute(dim)});
-    // The first slice is the result; what other slices keep is the same.
+    stablehlo::Attribute list;
+    list.kind = stablehlo::Attribute::Kind::list;
+    for (const auto& dim : starts) list.items.push_back(integers_attribute(dim));
+    op.attributes.push_back({"spmd.starts", std::move(list)});
     const TensorType type = function_.type_of(function_.op(readers.front()).results.front());
     function_.values[at(op.results.front())].type = type;
     for (const OpId reader : readers) {

@@ -144,19 +144,6 @@ ValueId collective_permute(Context& context, ValueId operand,
                      with_reason(builder, {{"source_target_pairs", groups_attribute(pairs)}}));
 }
 
-double sent_bytes(const Builder& builder, const Op& op) {
-  const stablehlo::Attribute* groups = find(op.attributes, "replica_groups");
-  const bool permutes = op.name == "stablehlo.collective_permute";
-  if (groups == nullptr && !permutes) return 0;
-  const TensorType& in = builder.type(op.operands.front());
-  const double bytes = static_cast<double>(in.elements()) *
-                       static_cast<double>(bits_of(in.dtype.value_or(DType::f32))) / 8;
-  if (permutes) return bytes;
-  const double n = groups->items.empty() ? 1 : static_cast<double>(groups->items[0].items.size());
-  if (op.name == "stablehlo.all_gather") return (n - 1) * bytes;
-  return (op.name == "stablehlo.all_reduce" ? 2 : 1) * (n - 1) / n * bytes;
-}
-
 ValueId all_gather_shards(Context& context, ValueId operand, const Tiling& tiling,
                           const Dims& dims) {
   for (std::size_t i = dims.size(); i-- > 0;) {

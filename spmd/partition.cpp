@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "base/error.hpp"
-#include "spmd/propagation/concatenation_axes.hpp"
-#include "spmd/program_partitioner.hpp"
 #include "spmd/ops/shift_patterns.hpp"
+#include "spmd/program_partitioner.hpp"
+#include "spmd/propagation/concatenation_axes.hpp"
+#include "spmd/wire_bytes.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -18,13 +20,19 @@ using stablehlo::Value;
 
 std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
+std::vector<int> all_devices(int count) {
+  std::vector<int> all(at(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 // "dot_general" of "stablehlo.dot_general".
 std::string short_name(const Op& op) { return op.name.substr(op.name.find('.') + 1); }
 
 }  // namespace
 
 ProgramPartitioner::ProgramPartitioner(const Module& program, const PartitionOptions& options)
-    : program_(program), function_(program.functions.front()) {
+    : program_(program), function_(program.functions.front()), like_xla_(options.like_xla) {
   local_.name = program.name;
   local_.file = program.file;
   local_.meshes = program.meshes;
@@ -38,21 +46,30 @@ ProgramPartitioner::ProgramPartitioner(const Module& program, const PartitionOpt
   for (const Op& op : function_.ops) {
     for (const ValueId operand : op.operands) ++users_[at(operand)];
   }
-  Scope& scope = scopes_.emplace_back();
+  DeviceMesh mesh;
+  mesh.devices = {0};
   if (!program.meshes.empty()) {
     const auto most = std::max_element(
         program.meshes.begin(), program.meshes.end(),
         [](const auto& a, const auto& b) { return device_mesh(a).size() < device_mesh(b).size(); });
-    scope.mesh = device_mesh(*most);
-  } else {
-    scope.mesh.devices = {0};
+    mesh = device_mesh(*most);
   }
-  scope.context = std::make_unique<Context>(*builder_, scope.mesh.size());
-  scope.context->mesh = std::make_shared<const DeviceMesh>(scope.mesh);
-  if (options.like_xla) return;
-  for (const AxisDigit& digit : axis_digits(scope.mesh)) {
-    scope.context->digits.push_back(digit.size);
+  const int devices = mesh.size();
+  push_scope(std::move(mesh), std::make_unique<Context>(*builder_, devices));
+}
+
+void ProgramPartitioner::push_scope(DeviceMesh mesh, std::unique_ptr<Context> context) {
+  context->mesh = std::make_shared<const DeviceMesh>(mesh);
+  if (!like_xla_) {
+    for (const AxisDigit& digit : axis_digits(mesh)) context->digits.push_back(digit.size);
   }
+  scopes_.push_back({std::move(mesh), std::move(context)});
+}
+
+void ProgramPartitioner::push_scope() {
+  const Scope& outer = scopes_.back();
+  const DeviceGroups all = {all_devices(outer.context->devices())};
+  push_scope(outer.mesh, std::make_unique<Context>(*builder_, outer.context->to_program(all)));
 }
 
 Tiling ProgramPartitioner::tiling_of(ValueId value) const {
@@ -165,7 +182,7 @@ Module ProgramPartitioner::run() {
   std::vector<ValueId> returned;
   for (std::size_t i = 0; i < end.operands.size(); ++i) {
     // XLA takes every result out of a tuple: what the value was resharded to before is forgotten.
-    push_scope();
+    if (like_xla_) push_scope();
     const Sharded value = value_in_scope(end.operands[i]);
     Tiling tiling = value.tiling;
     if (i < function_.results.size() && function_.results[i].sharding.axes) {
@@ -174,7 +191,7 @@ Module ProgramPartitioner::run() {
     }
     builder_->set_origin(end.line, fmt::format("result {} of the program", i));
     returned.push_back(reshard(value, tiling).value);
-    scopes_.pop_back();
+    if (like_xla_) scopes_.pop_back();
     stablehlo::FunctionResult result = function_.results.at(i);
     result.type = builder_->type(returned.back());
     local_.functions.front().results.push_back(std::move(result));
@@ -188,7 +205,12 @@ stablehlo::Module partition(const stablehlo::Module& program, const PartitionOpt
   Module merged = program;
   align_concatenations(merged);
   merge_shifts(merged);
-  return ProgramPartitioner(merged, options).run();
+  stablehlo::Module like_xla = ProgramPartitioner(merged, {.like_xla = true}).run();
+  const double usual_bytes = options.like_xla ? 0 : wire_bytes(like_xla);
+  if (usual_bytes == 0) return like_xla;
+  // What is cheapest for each value alone may cost more together: XLA reuses what it gathered once.
+  stablehlo::Module by_choice = ProgramPartitioner(merged, options).run();
+  return wire_bytes(by_choice) < usual_bytes ? by_choice : like_xla;
 }
 
 }  // namespace shardsim::spmd

@@ -17,7 +17,8 @@
 namespace shardsim::spmd {
 
 struct PartitionOptions {
-  // Reshard in XLA's steps even where others send less.
+  // Reshard in XLA's steps even where others send less. Without it a device never sends more than
+  // with it (wire_bytes.hpp).
   bool like_xla = false;
 };
 
@@ -26,8 +27,9 @@ struct PartitionOptions {
 [[nodiscard]] stablehlo::Module partition(const stablehlo::Module& program,
                                           const PartitionOptions& options = {});
 
-// Ops whose results nobody reads are taken out; an all-reduce of which every device keeps its own
-// n-th becomes a reduce-scatter.
+// Ops whose results nobody reads are taken out; an all-reduce of which every device of a
+// group keeps its own n-th becomes a reduce-scatter. Which part a device keeps, over one dimension
+// or several, its attribute "spmd.starts" says: by dimension and device, where the part begins.
 void clean_up(stablehlo::Module& local);
 
 }  // namespace shardsim::spmd

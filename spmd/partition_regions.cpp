@@ -10,18 +10,6 @@ std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-void ProgramPartitioner::push_scope() {
-  Scope& outer = scopes_.back();
-  Scope inner;
-  inner.mesh = outer.mesh;
-  inner.context = std::make_unique<Context>(*builder_, outer.context->to_program({[&] {
-    std::vector<int> all(at(outer.context->devices()));
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
-    return all;
-  }()}));
-  scopes_.push_back(std::move(inner));
-}
-
 void ProgramPartitioner::bind_arguments(RegionId from, RegionId to,
                                         const std::vector<Tiling>& tilings) {
   const std::vector<ValueId>& sources = function_.regions[at(from)].arguments;
@@ -121,11 +109,9 @@ void ProgramPartitioner::manual_computation(const OpView& op) {
     for (const auto& item : axes->items) manual.push_back(item.text);
     for (const auto& entry : axes->entries) manual.push_back(entry.name);
   }
-  Scope inner;
   DeviceGroups groups;
-  inner.mesh = without_axes(scopes_.back().mesh, manual, groups);
-  inner.context = std::make_unique<Context>(*builder_, context().to_program(groups));
-  scopes_.push_back(std::move(inner));
+  DeviceMesh mesh = without_axes(scopes_.back().mesh, manual, groups);
+  push_scope(std::move(mesh), std::make_unique<Context>(*builder_, context().to_program(groups)));
   for (std::size_t i = 0; i < body.arguments.size(); ++i) {
     // Seen from inside, the manual axes are gone from the tiling.
     const ValueId argument = body.arguments[i];

@@ -43,6 +43,8 @@ class ProgramPartitioner final : public Partitioner {
   void manual_computation(const OpView& op);
   void barrier(const OpView& op);
   void in_place(const OpView& op);
+  void push_scope(DeviceMesh mesh, std::unique_ptr<Context> context);
+  // The same devices, with nothing remembered of what was resharded before.
   void push_scope();
   Tiling tiling_of(ValueId value) const;
   TensorType local_type(ValueId value, const Tiling& tiling) const;
@@ -51,6 +53,7 @@ class ProgramPartitioner final : public Partitioner {
 
   const Module& program_;
   const Function& function_;
+  bool like_xla_;
   Module local_;
   std::unique_ptr<Builder> builder_;
   std::vector<Scope> scopes_;

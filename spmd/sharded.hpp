@@ -87,10 +87,6 @@ class Context {
 [[nodiscard]] ValueId collective_permute(Context& context, ValueId operand,
                                          const std::vector<std::pair<int, int>>& source_targets);
 
-// What one device sends in a ring (an all-to-all, a permute: directly) when it runs the op; 0 for
-// ops that are no collective of this file.
-[[nodiscard]] double sent_bytes(const Builder& builder, const Op& op);
-
 // One all-gather per dimension, the last dimension first.
 [[nodiscard]] ValueId all_gather_shards(Context& context, ValueId operand, const Tiling& tiling,
                                         const Dims& dims);

@@ -9,14 +9,6 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// The same splat on every device: nothing has to move.
-bool is_splat(const Builder& builder, ValueId value) {
-  const Op* op = builder.definition(value);
-  if (op == nullptr) return false;
-  if (op->name != "stablehlo.broadcast_in_dim") return false;
-  return builder.shape(op->operands.front()).empty();
-}
-
 // Tiled [.., n, ..] against partial [1, .., n replicas]: by way of the tiling in which the
 // dimension with as many tiles is whole.
 std::optional<Sharded> exchange_with_replicas(const Sharded& from, const Tiling& to) {
@@ -131,9 +123,7 @@ Sharded slice_whole(const Sharded& from, const Tiling& to) {
 class ReasonScope {
  public:
   ReasonScope(const Sharded& from, const Tiling& to)
-      : builder_(from.context->builder()),
-        reason_(builder_.reason()),
-        remedy_(builder_.remedy()) {
+      : builder_(from.context->builder()), reason_(builder_.reason()), remedy_(builder_.remedy()) {
     const DeviceMesh* mesh = from.context->mesh.get();
     if (mesh == nullptr || !remedy_.empty()) return;
     const std::string known = builder_.description(from.value);
@@ -146,11 +136,11 @@ class ReasonScope {
     const auto size_as = [&](const Tiling& tiling) {
       return bytes * static_cast<double>(product(shard_shape(from.shape, tiling)));
     };
-    builder_.set_remedy(fmt::format(
-        "{} as {}: a device holds {} of it instead of {}",
-        known.empty() ? "constrain the result" : "annotate " + known, wanted,
-        format_bytes(Bytes(static_cast<std::int64_t>(size_as(to)))),
-        format_bytes(Bytes(static_cast<std::int64_t>(size_as(from.tiling))))));
+    builder_.set_remedy(
+        fmt::format("{} as {}: a device holds {} of it instead of {}",
+                    known.empty() ? "constrain the result" : "annotate " + known, wanted,
+                    format_bytes(Bytes(static_cast<std::int64_t>(size_as(to)))),
+                    format_bytes(Bytes(static_cast<std::int64_t>(size_as(from.tiling))))));
   }
   ReasonScope(const ReasonScope&) = delete;
   ReasonScope& operator=(const ReasonScope&) = delete;
@@ -165,17 +155,24 @@ class ReasonScope {
   std::string remedy_;
 };
 
+}  // namespace
+
+bool is_splat(const Sharded& value) {
+  const Builder& builder = value.context->builder();
+  const Op* op = builder.definition(value.value);
+  return op != nullptr && op->name == "stablehlo.broadcast_in_dim" &&
+         builder.shape(op->operands.front()).empty();
+}
+
 void remember(const Sharded& from, const Sharded& to) {
   from.context->cache[from.value].insert_or_assign(to.tiling, to);
   to.context->cache[to.value].insert_or_assign(from.tiling, from);
 }
 
-}  // namespace
-
 Sharded reshard_like_xla(const Sharded& from, const Tiling& to, bool may_replicate) {
   if (from.tiling == to) return from;
   Builder& builder = from.context->builder();
-  if (is_splat(builder, from.value)) {
+  if (is_splat(from)) {
     const ValueId scalar = builder.definition(from.value)->operands.front();
     return {builder.broadcast_scalar(scalar, shard_shape(from.shape, to)), from.shape, to,
             from.context};

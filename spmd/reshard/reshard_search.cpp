@@ -152,20 +152,34 @@ class Search {
         offer(next, state, cost, limit);
       }
       if (state[dim].empty()) continue;
-      const int minor = state[dim].back();
       State next = state;
       next[dim].pop_back();
-      const auto p = static_cast<double>(size(minor));
-      offer(next, state, cost + (p - 1) * bytes, limit);
+      offer(next, state, cost + static_cast<double>(size(state[dim].back()) - 1) * bytes, limit);
+      exchange(state, dim, limit);
+    }
+    permute(state, used, cost + bytes, limit);
+  }
+
+  // The minor digits of `dim`, one or several, move to the end of another dimension.
+  void exchange(const State& state, std::size_t dim, double limit) {
+    const double cost = best_.at(state).cost;
+    const double bytes = tile_bytes(state);
+    State next = state;
+    std::vector<int> moving;
+    std::int64_t group = 1;
+    while (!next[dim].empty()) {
+      moving.insert(moving.begin(), next[dim].back());
+      next[dim].pop_back();
+      group *= size(moving.front());
+      const auto p = static_cast<double>(group);
       for (std::size_t other = 0; other < state.size(); ++other) {
         const std::int64_t local = shape_[other] / tiles(state, other);
-        if (other == dim || local % size(minor) != 0) continue;
+        if (other == dim || local % group != 0) continue;
         State moved = next;
-        moved[other].push_back(minor);
+        moved[other].insert(moved[other].end(), moving.begin(), moving.end());
         offer(moved, state, cost + (p - 1) / p * bytes, limit);
       }
     }
-    permute(state, used, cost + bytes, limit);
   }
 
   // Two digits of one size change places, or dimension by dimension the digits of the target are

@@ -2,11 +2,11 @@
 //
 // A device number is written in digits, the prime factors of the mesh axes; a tiling says for every
 // dimension which digits split it, major to minor, and the rest are replicas. Steps and what one
-// device sends in them (L bytes of its tile before, p the size of the digit):
+// device sends in them (L bytes of its tile before, p the size of the digits that move):
 //
 //   slice      a replica digit splits a dimension further           0
 //   gather     the minor digit of a dimension becomes a replica     (p - 1) L
-//   exchange   the minor digit of one dimension moves to another    (p - 1)/p L
+//   exchange   the minor digits of one dimension move to another    (p - 1)/p L
 //   permute    digits change places, tiles keep their size          L
 //
 // Example, mesh x=2, y=4: [x, y] to [y, x]: XLA exchanges twice and permutes; a permute to [.., ..]

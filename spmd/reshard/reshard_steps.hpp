@@ -28,6 +28,11 @@ using DimPairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 // The whole of `dims` on every device of the value's context.
 [[nodiscard]] ValueId replicate_partial(const Sharded& from, const Dims& dims);
 
+// The same scalar in every place: nothing has to move.
+[[nodiscard]] bool is_splat(const Sharded& value);
+// For later reshardings of either value.
+void remember(const Sharded& from, const Sharded& to);
+
 // As XLA goes; with `may_replicate` false the value stays as it is where XLA would replicate it.
 [[nodiscard]] Sharded reshard_like_xla(const Sharded& from, const Tiling& to, bool may_replicate);
 // The same unless a way that sends less is found (reshard_search.hpp).
