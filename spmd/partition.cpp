@@ -6,9 +6,10 @@
 #include <cassert>
 
 #include "base/error.hpp"
-#include "spmd/propagation/concatenation_axes.hpp"
-#include "spmd/program_partitioner.hpp"
 #include "spmd/ops/shift_patterns.hpp"
+#include "spmd/program_partitioner.hpp"
+#include "spmd/propagation/concatenation_axes.hpp"
+#include "spmd/reasons.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -17,9 +18,6 @@ using stablehlo::OpId;
 using stablehlo::Value;
 
 std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
-
-// "dot_general" of "stablehlo.dot_general".
-std::string short_name(const Op& op) { return op.name.substr(op.name.find('.') + 1); }
 
 }  // namespace
 
@@ -48,7 +46,6 @@ ProgramPartitioner::ProgramPartitioner(const Module& program, const PartitionOpt
     scope.mesh.devices = {0};
   }
   scope.context = std::make_unique<Context>(*builder_, scope.mesh.size());
-  scope.context->mesh = std::make_shared<const DeviceMesh>(scope.mesh);
   if (options.like_xla) return;
   for (const AxisDigit& digit : axis_digits(scope.mesh)) {
     scope.context->digits.push_back(digit.size);
@@ -86,9 +83,9 @@ Tiling ProgramPartitioner::tiling_of_result(const OpView& op, std::size_t index)
 }
 
 void ProgramPartitioner::set_result(const OpView& op, std::size_t index, const Sharded& value) {
-  values_[at(op.op().results.at(index))] = value;
-  builder_->describe(value.value,
-                     fmt::format("the result of {}, line {}", short_name(op.op()), op.op().line));
+  const ValueId result = op.op().results.at(index);
+  values_[at(result)] = value;
+  builder_->holds(value.value, result);
 }
 
 int ProgramPartitioner::users_of_result(const OpView& op, std::size_t index) {
@@ -109,7 +106,7 @@ std::vector<ValueId> ProgramPartitioner::clone(const OpView& op,
   const std::string_view name = op.op().name;
   const bool moves = name == "sdy.reshard" || name == "sdy.sharding_constraint";
   if (is_explicit_collective(name)) {
-    attributes.push_back({"spmd.reason", text_attribute("written in the program")});
+    attributes.push_back({"spmd.origin", integer_attribute(builder_->origin())});
   }
   return builder_->add_many(name == "sdy.constant" ? "stablehlo.constant"
                             : moves                ? "spmd.copy"
@@ -133,7 +130,9 @@ void ProgramPartitioner::replicated(const OpView& op) {
 
 void ProgramPartitioner::visit(const Op& op) {
   const OpView view(program_, function_, op);
-  builder_->set_origin(op.line, fmt::format("{}, line {}", short_name(op), op.line));
+  builder_->set_origin(op.line, op.results.empty()
+                                    ? stablehlo::no_op
+                                    : function_.values[at(op.results[0])].defined_by);
   if (op.name == "stablehlo.while") return loop(view);
   if (op.name == "stablehlo.case" || op.name == "stablehlo.if") return branches(view);
   if (op.name == "sdy.manual_computation") return manual_computation(view);
@@ -158,7 +157,7 @@ Module ProgramPartitioner::run() {
     const ValueId value =
         builder_->add_argument(local_type(argument, tiling), function_.values[at(argument)].name);
     values_[at(argument)] = {value, function_.type_of(argument).dims, tiling, &context()};
-    builder_->describe(value, fmt::format("argument {}", i));
+    builder_->holds(value, argument);
   }
   visit(body);
   const Op& end = function_.op(body.ops.back());
@@ -172,7 +171,7 @@ Module ProgramPartitioner::run() {
       tiling = spmd::tiling_of(scopes_.back().mesh, *function_.results[i].sharding.axes,
                                value.shape.size(), {program_.file, "result"});
     }
-    builder_->set_origin(end.line, fmt::format("result {} of the program", i));
+    builder_->set_origin(end.line, body.ops.back());
     returned.push_back(reshard(value, tiling).value);
     scopes_.pop_back();
     stablehlo::FunctionResult result = function_.results.at(i);
@@ -181,6 +180,7 @@ Module ProgramPartitioner::run() {
   }
   builder_->add_many(end.name, returned, {});
   clean_up(local_);
+  write_reasons(local_, program_);
   return std::move(local_);
 }
 
