@@ -68,6 +68,10 @@ class Reason {
     return fmt::format("{}, line {}", op_->name.substr(op_->name.find('.') + 1), op_->line);
   }
 
+  [[nodiscard]] std::string_view split_verb() const {
+    return collective_.axes.size() > 1 ? "split" : "splits";
+  }
+
   // "argument 3 [{x}, {y}]", "the result of reshape, line 9 [{x}] (of argument 3)".
   [[nodiscard]] std::string told(ValueId value) const {
     std::string text = values_.name(value);
@@ -99,11 +103,11 @@ class Reason {
     }
     const std::vector<ValueId> readers = split_over_axes(others);
     if (!readers.empty()) {
-      words.reason +=
-          fmt::format(": {} splits {}, which it reads as well", over_, told(readers.front()));
-    } else if (const auto made = split_over_axes(op_->results); !made.empty()) {
-      words.reason += fmt::format(": {} splits its result {} otherwise", over_,
-                                  text_of(*values_.layout(made.front()), mesh_));
+      words.reason += fmt::format(", which {} {} as well", split_verb(), told(readers.front()));
+    } else if (!op_->results.empty()) {
+      if (const auto made = values_.layout(op_->results.front())) {
+        words.reason += fmt::format(" for its result {}", text_of(*made, mesh_));
+      }
     }
     words.remedy = annotate_without_axes();
     return words;
@@ -193,7 +197,9 @@ class Reason {
     Words words;
     words.reason =
         fmt::format("{}, makes parts of its result on the devices along {}", who(), over_);
-    if (!names.empty()) words.reason += fmt::format(", which splits {}", text_of(names));
+    if (!names.empty()) {
+      words.reason += fmt::format(", which {} {}", split_verb(), text_of(names));
+    }
     const std::string scatter = scatter_instead();
     const std::string apart = take_off_operands(split);
     words.remedy = scatter;

@@ -3,8 +3,8 @@
 // The partitioner leaves with each collective the op of the source that asks for it (spmd.origin)
 // and the value of the source whose elements move (spmd.moved; none for sums). Of these and of the
 // shardings of the source this makes
-//   spmd.reason   "dot_general, line 4, needs argument 3 [{x}, {y}, {}] whole over y: y splits
-//                 argument 1 [{x}, {y}], which it reads as well"
+//   spmd.reason   "dot_general, line 4, needs argument 3 [{x}, {y}, {}] whole over y, which splits
+//                 argument 1 [{x}, {y}] as well"
 //   spmd.remedy   "annotate argument 3 as [{x}, {}, {}]: a device holds 2.0 MiB of it instead of
 //                 512.0 KiB"
 // A value that is cut, cast, reshaped or carried unchanged through a loop from an argument is told
