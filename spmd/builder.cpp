@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace shardsim::spmd {
@@ -14,6 +16,22 @@ using stablehlo::Value;
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+// Elements of the first operand (of a select that masks padding: the second), in other places.
+constexpr std::array<std::string_view, 10> movements = {"spmd.copy",
+                                                        "stablehlo.reshape",
+                                                        "stablehlo.transpose",
+                                                        "stablehlo.slice",
+                                                        "stablehlo.pad",
+                                                        "stablehlo.dynamic_slice",
+                                                        "stablehlo.select",
+                                                        "stablehlo.all_gather",
+                                                        "stablehlo.all_to_all",
+                                                        "stablehlo.collective_permute"};
+
+bool moves(const Op& op) {
+  return std::find(movements.begin(), movements.end(), op.name) != movements.end();
+}
 
 TensorType with_shape(TensorType type, Shape shape) {
   type.dims = std::move(shape);
@@ -51,18 +69,20 @@ const TensorType& Builder::type(ValueId value) const { return function_->type_of
 
 const Op* Builder::definition(ValueId value) const { return function_->definition(value); }
 
-void Builder::set_origin(int line, std::string reason) {
+void Builder::set_origin(int line, stablehlo::OpId source) {
   line_ = line;
-  reason_ = std::move(reason);
+  origin_ = source;
 }
 
-void Builder::describe(ValueId value, std::string text) {
-  descriptions_.try_emplace(value, std::move(text));
-}
+void Builder::holds(ValueId value, ValueId source) { sources_.try_emplace(value, source); }
 
-std::string Builder::description(ValueId value) const {
-  const auto found = descriptions_.find(value);
-  return found == descriptions_.end() ? "" : found->second;
+ValueId Builder::held_by(ValueId value) const {
+  for (;;) {
+    if (const auto known = sources_.find(value); known != sources_.end()) return known->second;
+    const Op* op = definition(value);
+    if (op == nullptr || !moves(*op)) return -1;
+    value = op->operands[op->name == "stablehlo.select" ? 1 : 0];
+  }
 }
 
 ValueId Builder::add_argument(const TensorType& type, std::string name) {

@@ -41,15 +41,14 @@ class Builder {
   // The op that made a value, or null for arguments.
   [[nodiscard]] const Op* definition(ValueId value) const;
 
-  // Ops from here on come from `line` of the source; collectives among them say `reason`.
-  void set_origin(int line, std::string reason);
-  [[nodiscard]] const std::string& reason() const { return reason_; }
-  [[nodiscard]] const std::string& remedy() const { return remedy_; }
-  void set_reason(std::string reason) { reason_ = std::move(reason); }
-  void set_remedy(std::string remedy) { remedy_ = std::move(remedy); }
-  // What to call a value in reasons: "argument 3". The first description stays.
-  void describe(ValueId value, std::string text);
-  [[nodiscard]] std::string description(ValueId value) const;  // empty: none is known
+  // Ops from here on are there for op `source` of the source, on `line`.
+  void set_origin(int line, stablehlo::OpId source);
+  [[nodiscard]] stablehlo::OpId origin() const { return origin_; }
+  // `value` is what a device has of value `source` of the source. What is said first stays.
+  void holds(ValueId value, ValueId source);
+  // The value of the source whose elements `value` has, as they were or moved; -1 when they are
+  // computed, or nobody said.
+  [[nodiscard]] ValueId held_by(ValueId value) const;
 
   ValueId add_argument(const TensorType& type, std::string name);
   ValueId add(std::string_view op, std::vector<ValueId> operands, TensorType type,
@@ -88,9 +87,8 @@ class Builder {
   stablehlo::Function* function_;
   std::vector<RegionId> open_;
   int line_ = 0;
-  std::string reason_;
-  std::string remedy_;
-  std::map<ValueId, std::string> descriptions_;
+  stablehlo::OpId origin_ = stablehlo::no_op;
+  std::map<ValueId, ValueId> sources_;
 };
 
 }  // namespace shardsim::spmd

@@ -71,6 +71,30 @@ void to_positions(Groups& rows, const std::vector<std::int64_t>& positions,
 
 }  // namespace
 
+ProgramDevices devices_of(const stablehlo::Module& module) {
+  const stablehlo::ProgramMesh* largest = nullptr;
+  std::int64_t most = 0;
+  for (const stablehlo::ProgramMesh& mesh : module.meshes) {
+    std::int64_t devices = 1;
+    for (const auto& axis : mesh.axes) devices *= axis.size;
+    if (devices > most) {
+      largest = &mesh;
+      most = devices;
+    }
+  }
+  if (largest == nullptr || largest->axes.empty()) return {Mesh({{"device", 1}}), {}};
+  ProgramDevices result;
+  std::vector<MeshAxis> axes;
+  for (const auto& axis : largest->axes) axes.push_back({axis.name, axis.size});
+  result.mesh = Mesh(std::move(axes));
+  result.positions.resize(largest->device_ids.size());
+  for (std::size_t i = 0; i < result.positions.size(); ++i) {
+    result.positions[static_cast<std::size_t>(largest->device_ids[i])] =
+        static_cast<std::int64_t>(i);
+  }
+  return result;
+}
+
 bool is_collective(const stablehlo::Op& op) { return kind_of(op).has_value(); }
 
 Collective collective_of(const stablehlo::Module& module, const stablehlo::Function& function,

@@ -23,11 +23,10 @@ Attribute groups_attribute(const DeviceGroups& groups) {
   return attribute;
 }
 
-AttributeList with_reason(const Builder& builder, AttributeList attributes) {
-  attributes.push_back({"spmd.reason", text_attribute(builder.reason())});
-  if (!builder.remedy().empty()) {
-    attributes.push_back({"spmd.remedy", text_attribute(builder.remedy())});
-  }
+// What write_reasons() makes words of.
+AttributeList with_origin(const Builder& builder, ValueId operand, AttributeList attributes) {
+  attributes.push_back({"spmd.origin", integer_attribute(builder.origin())});
+  attributes.push_back({"spmd.moved", integer_attribute(builder.held_by(operand))});
   return attributes;
 }
 
@@ -96,29 +95,18 @@ ValueId all_gather(Context& context, ValueId operand, std::int64_t dim,
   type.dims[at(dim)] *= static_cast<std::int64_t>(groups.front().size());
   return builder.add(
       "stablehlo.all_gather", {operand}, std::move(type),
-      with_reason(builder, {{"all_gather_dim", integer_attribute(dim)},
-                            {"replica_groups", groups_attribute(context.to_program(groups))}}));
+      with_origin(builder, operand,
+                  {{"all_gather_dim", integer_attribute(dim)},
+                   {"replica_groups", groups_attribute(context.to_program(groups))}}));
 }
 
 ValueId all_reduce(Context& context, ValueId operand, const DeviceGroups& groups,
                    std::string_view reduction) {
   Builder& builder = context.builder();
-  const std::string reason = builder.reason();
-  if (builder.remedy().empty()) {
-    builder.set_reason(reason + ": what it sums over is split, so that devices hold parts of sums");
-    builder.set_remedy(
-        "split what is summed over fewer axes, or keep the result split over the same axes: a "
-        "reduce-scatter sends half");
-  }
-  const ValueId sum = builder.add(
-      "stablehlo.all_reduce", {operand}, builder.type(operand),
-      with_reason(builder, {{"replica_groups", groups_attribute(context.to_program(groups))},
-                            {"spmd.reduction", text_attribute(reduction)}}));
-  if (builder.reason() != reason) {
-    builder.set_reason(reason);
-    builder.set_remedy("");
-  }
-  return sum;
+  return builder.add("stablehlo.all_reduce", {operand}, builder.type(operand),
+                     with_origin(builder, operand,
+                                 {{"replica_groups", groups_attribute(context.to_program(groups))},
+                                  {"spmd.reduction", text_attribute(reduction)}}));
 }
 
 ValueId all_to_all(Context& context, ValueId operand, std::int64_t dim,
@@ -126,11 +114,12 @@ ValueId all_to_all(Context& context, ValueId operand, std::int64_t dim,
   Builder& builder = context.builder();
   return builder.add(
       "stablehlo.all_to_all", {operand}, builder.type(operand),
-      with_reason(builder, {{"split_dimension", integer_attribute(dim)},
-                            {"concat_dimension", integer_attribute(dim)},
-                            {"split_count",
-                             integer_attribute(static_cast<std::int64_t>(groups.front().size()))},
-                            {"replica_groups", groups_attribute(context.to_program(groups))}}));
+      with_origin(
+          builder, operand,
+          {{"split_dimension", integer_attribute(dim)},
+           {"concat_dimension", integer_attribute(dim)},
+           {"split_count", integer_attribute(static_cast<std::int64_t>(groups.front().size()))},
+           {"replica_groups", groups_attribute(context.to_program(groups))}}));
 }
 
 ValueId collective_permute(Context& context, ValueId operand,
@@ -140,8 +129,9 @@ ValueId collective_permute(Context& context, ValueId operand,
   for (const auto& [source, target] : context.to_program(source_targets)) {
     pairs.push_back({source, target});
   }
-  return builder.add("stablehlo.collective_permute", {operand}, builder.type(operand),
-                     with_reason(builder, {{"source_target_pairs", groups_attribute(pairs)}}));
+  return builder.add(
+      "stablehlo.collective_permute", {operand}, builder.type(operand),
+      with_origin(builder, operand, {{"source_target_pairs", groups_attribute(pairs)}}));
 }
 
 ValueId all_gather_shards(Context& context, ValueId operand, const Tiling& tiling,

@@ -10,6 +10,7 @@
 #include "spmd/ops/shift_patterns.hpp"
 #include "spmd/program_partitioner.hpp"
 #include "spmd/propagation/concatenation_axes.hpp"
+#include "spmd/reasons.hpp"
 #include "spmd/wire_bytes.hpp"
 
 namespace shardsim::spmd {
@@ -25,9 +26,6 @@ std::vector<int> all_devices(int count) {
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
-
-// "dot_general" of "stablehlo.dot_general".
-std::string short_name(const Op& op) { return op.name.substr(op.name.find('.') + 1); }
 
 }  // namespace
 
@@ -59,7 +57,6 @@ ProgramPartitioner::ProgramPartitioner(const Module& program, const PartitionOpt
 }
 
 void ProgramPartitioner::push_scope(DeviceMesh mesh, std::unique_ptr<Context> context) {
-  context->mesh = std::make_shared<const DeviceMesh>(mesh);
   if (!like_xla_) {
     for (const AxisDigit& digit : axis_digits(mesh)) context->digits.push_back(digit.size);
   }
@@ -103,9 +100,9 @@ Tiling ProgramPartitioner::tiling_of_result(const OpView& op, std::size_t index)
 }
 
 void ProgramPartitioner::set_result(const OpView& op, std::size_t index, const Sharded& value) {
-  values_[at(op.op().results.at(index))] = value;
-  builder_->describe(value.value,
-                     fmt::format("the result of {}, line {}", short_name(op.op()), op.op().line));
+  const ValueId result = op.op().results.at(index);
+  values_[at(result)] = value;
+  builder_->holds(value.value, result);
 }
 
 int ProgramPartitioner::users_of_result(const OpView& op, std::size_t index) {
@@ -126,7 +123,7 @@ std::vector<ValueId> ProgramPartitioner::clone(const OpView& op,
   const std::string_view name = op.op().name;
   const bool moves = name == "sdy.reshard" || name == "sdy.sharding_constraint";
   if (is_explicit_collective(name)) {
-    attributes.push_back({"spmd.reason", text_attribute("written in the program")});
+    attributes.push_back({"spmd.origin", integer_attribute(builder_->origin())});
   }
   return builder_->add_many(name == "sdy.constant" ? "stablehlo.constant"
                             : moves                ? "spmd.copy"
@@ -150,7 +147,9 @@ void ProgramPartitioner::replicated(const OpView& op) {
 
 void ProgramPartitioner::visit(const Op& op) {
   const OpView view(program_, function_, op);
-  builder_->set_origin(op.line, fmt::format("{}, line {}", short_name(op), op.line));
+  builder_->set_origin(op.line, op.results.empty()
+                                    ? stablehlo::no_op
+                                    : function_.values[at(op.results[0])].defined_by);
   if (op.name == "stablehlo.while") return loop(view);
   if (op.name == "stablehlo.case" || op.name == "stablehlo.if") return branches(view);
   if (op.name == "sdy.manual_computation") return manual_computation(view);
@@ -175,7 +174,7 @@ Module ProgramPartitioner::run() {
     const ValueId value =
         builder_->add_argument(local_type(argument, tiling), function_.values[at(argument)].name);
     values_[at(argument)] = {value, function_.type_of(argument).dims, tiling, &context()};
-    builder_->describe(value, fmt::format("argument {}", i));
+    builder_->holds(value, argument);
   }
   visit(body);
   const Op& end = function_.op(body.ops.back());
@@ -189,7 +188,7 @@ Module ProgramPartitioner::run() {
       tiling = spmd::tiling_of(scopes_.back().mesh, *function_.results[i].sharding.axes,
                                value.shape.size(), {program_.file, "result"});
     }
-    builder_->set_origin(end.line, fmt::format("result {} of the program", i));
+    builder_->set_origin(end.line, body.ops.back());
     returned.push_back(reshard(value, tiling).value);
     if (like_xla_) scopes_.pop_back();
     stablehlo::FunctionResult result = function_.results.at(i);
@@ -198,6 +197,7 @@ Module ProgramPartitioner::run() {
   }
   builder_->add_many(end.name, returned, {});
   clean_up(local_);
+  write_reasons(local_, program_);
   return std::move(local_);
 }
 

@@ -4,8 +4,8 @@
 //   Module program = prepare(read_module("step.mlir"));
 //   propagate(program);
 //   Module local = partition(program);
-//     %0 = stablehlo.all_gather %w ...       {spmd.reason = "operand 1 of dot_general, line 7:
-//     ..."} %1 = stablehlo.dot_general %x, %0
+//     %0 = stablehlo.all_gather %w ...    {spmd.reason = "dot_general, line 7: needs ...", ...}
+//     %1 = stablehlo.dot_general %x, %0
 //
 // What is made, and in which order, is what XLA's SpmdPartitioner makes of the same shardings
 // (openxla/xla xla/service/spmd/). The result is again StableHLO, over local types, with

@@ -16,6 +16,7 @@ void ProgramPartitioner::bind_arguments(RegionId from, RegionId to,
   for (std::size_t i = 0; i < sources.size(); ++i) {
     values_[at(sources[i])] = {builder_->arguments_of(to)[i], function_.type_of(sources[i]).dims,
                                tilings[i], &context()};
+    builder_->holds(builder_->arguments_of(to)[i], sources[i]);
   }
 }
 
@@ -38,6 +39,7 @@ void ProgramPartitioner::loop(const OpView& op) {
     visit(source);
     std::vector<ValueId> returned;
     const Op& end = function_.op(source.ops.back());
+    builder_->set_origin(op.op().line, source.owner);
     for (std::size_t i = 0; i < end.operands.size(); ++i) {
       // The condition answers one truth value, the body the next state.
       const Tiling wanted = part == 0 ? Tiling() : tilings.at(i);
@@ -70,6 +72,7 @@ void ProgramPartitioner::branches(const OpView& op) {
     visit(source);
     std::vector<ValueId> returned;
     const Op& end = function_.op(source.ops.back());
+    builder_->set_origin(op.op().line, source.owner);
     for (std::size_t i = 0; i < end.operands.size(); ++i) {
       returned.push_back(reshard(value_in_scope(end.operands[i]), tilings[i]).value);
     }
@@ -121,6 +124,7 @@ void ProgramPartitioner::manual_computation(const OpView& op) {
   }
   visit(body);
   const Op& end = function_.op(body.ops.back());
+  builder_->set_origin(op.op().line, body.owner);
   std::vector<ValueId> returned;
   for (std::size_t i = 0; i < end.operands.size(); ++i) {
     const Sharded value = value_in_scope(end.operands[i]);

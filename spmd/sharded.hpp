@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/builder.hpp"
+#include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/tiling/tiling.hpp"
 
 namespace shardsim::spmd {
@@ -50,8 +50,6 @@ class Context {
   // The context inside groups of this one's devices; the same groups give the same context.
   [[nodiscard]] Context& grouped(const DeviceGroups& local);
 
-  // The axes that tilings are told by in reasons; null within groups, which have none.
-  std::shared_ptr<const DeviceMesh> mesh;
   // The radices of a device number, where resharding may go other ways than XLA's
   // (reshard_search.hpp); empty: it goes XLA's.
   std::vector<std::int64_t> digits;
@@ -97,8 +95,8 @@ class Context {
 // Types that shardsim does not know count as four bytes.
 [[nodiscard]] double element_bytes(const TensorType& type);
 
-// A scalar that differs by device: `values` has one for each device of the context, the same in every
-// group.
+// A scalar that differs by device: `values` has one for each device of the context, the same in
+// every group.
 [[nodiscard]] ValueId scalar_by_device(Context& context, const std::vector<std::int64_t>& values,
                                        const TensorType& scalar);
 // Where this device's tile begins in each dimension; a constant 0 where there is one tile. `dims`:

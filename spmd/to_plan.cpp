@@ -288,27 +288,9 @@ Plan plan_of(const Module& local, std::optional<MemoryTarget> target) {
   Plan plan;
   plan.subject.model = local.name;
   plan.subject.strategy = "program";
-  std::vector<std::int64_t> positions;
-  const stablehlo::ProgramMesh* largest = nullptr;
-  std::int64_t most = 0;
-  for (const stablehlo::ProgramMesh& mesh : local.meshes) {
-    std::int64_t devices = 1;
-    for (const auto& axis : mesh.axes) devices *= axis.size;
-    if (devices > most) {
-      largest = &mesh;
-      most = devices;
-    }
-  }
-  std::vector<MeshAxis> axes;
-  if (largest != nullptr && !largest->axes.empty()) {
-    for (const auto& axis : largest->axes) axes.push_back({axis.name, axis.size});
-    positions.resize(largest->device_ids.size());
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      positions[at(largest->device_ids[i])] = static_cast<std::int64_t>(i);
-    }
-  }
-  plan.mesh = axes.empty() ? Mesh({{"device", 1}}) : Mesh(std::move(axes));
-  Emitter(local, plan, std::move(positions), target).run();
+  ProgramDevices devices = devices_of(local);
+  plan.mesh = std::move(devices.mesh);
+  Emitter(local, plan, std::move(devices.positions), target).run();
   verify(plan);
   return plan;
 }

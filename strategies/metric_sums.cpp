@@ -29,7 +29,8 @@ void add_metric_sums(SpmdBuilder& builder, const AxisList& data_axes, ValueId lo
           DType::f32,
           scalar,
           {{name, scalar}},
-          fmt::format("metric {} is summed over {}", metric, builder.names(data_axes))};
+          fmt::format("metric {} is summed over {}", metric, builder.names(data_axes)),
+          fmt::format("leave {} out of \"workload.metrics\"", metric)};
       pass.last_reductions.push_back(std::move(item));
     }
   }

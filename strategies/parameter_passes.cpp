@@ -8,13 +8,13 @@ namespace shardsim {
 
 std::vector<ValueId> bring_together(SpmdBuilder& builder, const std::vector<ValueId>& from,
                                     const std::vector<Sharding>& to, Stream stream,
-                                    std::string_view name, std::string_view reason,
+                                    std::string_view name, const WordsOf& words,
                                     std::vector<Item>& items) {
   std::vector<ValueId> arrived;
   std::vector<std::vector<Item>> rounds;  // the k-th step of every value
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::vector<Item> own;
-    arrived.push_back(builder.bring(from[i], to[i], stream, reason, own));
+    arrived.push_back(builder.bring(from[i], to[i], stream, words, own));
     if (rounds.size() < own.size()) rounds.resize(own.size());
     for (std::size_t k = 0; k < own.size(); ++k) rounds[k].push_back(std::move(own[k]));
   }
@@ -42,8 +42,12 @@ std::vector<ValueId> bring_together(SpmdBuilder& builder, const std::vector<Valu
 }
 
 ParameterPasses::ParameterPasses(SpmdBuilder& builder, const Assignment& assignment,
-                                 const StrategyOptions& strategy, const OptimizerOptions& optimizer)
-    : builder_(builder), strategy_(strategy), gradient_dtype_(optimizer.gradients) {
+                                 const StrategyOptions& strategy, const OptimizerOptions& optimizer,
+                                 const Reasons& reasons)
+    : builder_(builder),
+      strategy_(strategy),
+      reasons_(reasons),
+      gradient_dtype_(optimizer.gradients) {
   for (const ParameterAssignment& a : assignment.parameters) {
     by_tensor_[a.tensor] = &a;
     const ValueId stored =
@@ -120,12 +124,12 @@ void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
 }
 
 void ParameterPasses::gather_together(const std::vector<TensorId>& parameters,
-                                      std::string_view unit, Phase phase,
+                                      const std::string& unit, Phase phase,
                                       std::vector<Item>& items) {
   // Shards are converted first, so that the compute dtype travels.
   std::vector<ValueId> cast_from, cast_to, sources, targets;
   std::vector<Sharding> shardings;
-  AxisList axes;
+  std::vector<TensorId> moved;
   for (const TensorId parameter : parameters) {
     const ParameterAssignment& a = assignment(parameter);
     ValueId source = stored_.at(parameter);
@@ -144,19 +148,18 @@ void ParameterPasses::gather_together(const std::vector<TensorId>& parameters,
     sources.push_back(source);
     targets.push_back(gathered);
     shardings.push_back(a.compute);
-    for (const AxisRef& axis : split_axes(a.stored)) {
-      if (!contains(split_axes(a.compute), axis) && !contains(axes, axis)) axes.push_back(axis);
-    }
+    moved.push_back(parameter);
   }
   if (!cast_from.empty()) {
     items.push_back(
         builder_.cast(fmt::format("{} cast", unit), cast_from, cast_to, Stream::gathers));
   }
-  const std::string reason =
-      fmt::format("parameters of {} are stored over {} and read whole in the {} pass", unit,
-                  builder_.names(axes), phase == Phase::forward ? "forward" : "backward");
+  const auto words = [&](const ReshardStep& step) {
+    const bool root = is_root(static_cast<std::size_t>(builder_.tensor(moved.front()).block));
+    return reasons_.gather(unit, root, moved, phase, step.axes);
+  };
   const std::vector<ValueId> arrived =
-      bring_together(builder_, sources, shardings, Stream::gathers, unit, reason, items);
+      bring_together(builder_, sources, shardings, Stream::gathers, unit, words, items);
   // The values that ops read have been promised already: let the last step make them.
   for (Item& item : items) {
     for (ValueId& result : item.results) {
@@ -226,12 +229,11 @@ std::vector<ValueId> ParameterPasses::accumulate(const std::vector<ValueId>& sum
   return sums;
 }
 
-void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::string_view unit,
+void ParameterPasses::reduce_together(const std::vector<Pending>& pending, const std::string& unit,
                                       BlockPass& pass, std::vector<Item>& items) {
   std::vector<ValueId> cast_from, cast_to, sources;
   std::vector<Sharding> shardings;
-  AxisList axes;
-  bool scattered = false;
+  std::vector<TensorId> parameters;
   for (const auto& [parameter, gradient] : pending) {
     const Sharding target = assignment(parameter).gradient;
     ValueId source = gradient;
@@ -246,18 +248,15 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::
     }
     sources.push_back(source);
     shardings.push_back(target);
-    for (const AxisRef& axis : from.sharding.partial) {
-      if (!contains(axes, axis)) axes.push_back(axis);
-      scattered |= overlaps_any(axis, split_axes(target));
-    }
+    parameters.push_back(parameter);
   }
   if (!cast_from.empty()) {
     items.push_back(builder_.cast(fmt::format("{} gradient cast", unit), cast_from, cast_to,
                                   Stream::reductions));
   }
-  const std::string reason =
-      fmt::format("gradients of {} are partial sums over {} and kept {}", unit,
-                  builder_.names(axes), scattered ? "in shards" : "whole");
+  const auto words = [&](const ReshardStep& step) {
+    return reasons_.reduce(unit, parameters, step);
+  };
   // Reduced, then added up; or added up, then reduced.
   std::vector<ValueId> early_sources, late_sources;
   std::vector<Sharding> early_targets, late_targets;
@@ -268,18 +267,18 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, std::
     (now ? early_targets : late_targets).push_back(shardings[i]);
     (now ? early : late).push_back(pending[i].parameter);
   }
-  const auto settle = [&](const std::vector<TensorId>& parameters,
+  const auto settle = [&](const std::vector<TensorId>& owners,
                           const std::vector<ValueId>& gradients) {
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
+    for (std::size_t i = 0; i < owners.size(); ++i) {
       builder_.value(gradients[i]).category = BufferCategory::gradients;
-      gradients_[parameters[i]] = gradients[i];
+      gradients_[owners[i]] = gradients[i];
     }
   };
   const std::vector<ValueId> reduced = bring_together(builder_, early_sources, early_targets,
-                                                      Stream::reductions, unit, reason, items);
+                                                      Stream::reductions, unit, words, items);
   settle(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_sources, unit, pass);
-  settle(late, bring_together(builder_, sums, late_targets, Stream::reductions, unit, reason,
+  settle(late, bring_together(builder_, sums, late_targets, Stream::reductions, unit, words,
                               pass.last_reductions));
 }
 

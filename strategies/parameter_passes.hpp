@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "strategies/assign.hpp"
+#include "strategies/reasons.hpp"
 #include "strategies/spmd_builder.hpp"
 #include "workloads/build.hpp"
 
@@ -20,7 +21,8 @@ namespace shardsim {
 class ParameterPasses {
  public:
   ParameterPasses(SpmdBuilder& builder, const Assignment& assignment,
-                  const StrategyOptions& strategy, const OptimizerOptions& optimizer);
+                  const StrategyOptions& strategy, const OptimizerOptions& optimizer,
+                  const Reasons& reasons);
 
   [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
     return *by_tensor_.at(parameter);
@@ -51,10 +53,10 @@ class ParameterPasses {
   [[nodiscard]] std::vector<TensorId> read_in(std::size_t block, Phase phase) const;
   [[nodiscard]] std::vector<TensorId> unit_parameters(std::size_t block) const;
   [[nodiscard]] bool keeps_gathered(std::size_t block) const;
-  void gather_together(const std::vector<TensorId>& parameters, std::string_view unit, Phase phase,
-                       std::vector<Item>& items);
-  void reduce_together(const std::vector<Pending>& pending, std::string_view unit, BlockPass& pass,
-                       std::vector<Item>& items);
+  void gather_together(const std::vector<TensorId>& parameters, const std::string& unit,
+                       Phase phase, std::vector<Item>& items);
+  void reduce_together(const std::vector<Pending>& pending, const std::string& unit,
+                       BlockPass& pass, std::vector<Item>& items);
   // Is this gradient reduced in every microbatch?
   [[nodiscard]] bool is_reduced_each_time(const Value& gradient, const Sharding& target) const;
   // The sums over the microbatches of what each of them leaves in `summands`.
@@ -63,6 +65,7 @@ class ParameterPasses {
 
   SpmdBuilder& builder_;
   const StrategyOptions& strategy_;
+  const Reasons& reasons_;
   DType gradient_dtype_;
   std::map<TensorId, const ParameterAssignment*> by_tensor_;
   std::map<TensorId, ValueId> stored_;
@@ -77,7 +80,7 @@ class ParameterPasses {
 [[nodiscard]] std::vector<ValueId> bring_together(SpmdBuilder& builder,
                                                   const std::vector<ValueId>& from,
                                                   const std::vector<Sharding>& to, Stream stream,
-                                                  std::string_view name, std::string_view reason,
+                                                  std::string_view name, const WordsOf& words,
                                                   std::vector<Item>& items);
 
 }  // namespace shardsim

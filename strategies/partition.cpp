@@ -1,7 +1,6 @@
 #include "strategies/partition.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -12,6 +11,7 @@
 #include "strategies/parameter_passes.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/propagate.hpp"
+#include "strategies/reasons.hpp"
 #include "strategies/spmd_builder.hpp"
 
 namespace shardsim {
@@ -32,7 +32,8 @@ class Partitioner {
       : workload_(workload),
         shardings_(propagate(workload, assignment)),
         builder_(workload, mesh),
-        parameters_(builder_, assignment, strategy, optimizer),
+        reasons_(builder_, assignment, strategy, optimizer),
+        parameters_(builder_, assignment, strategy, optimizer, reasons_),
         partial_sums_(workload, shardings_),
         data_axes_(assignment.data_axes),
         home_(workload.tensors.size(), no_value) {
@@ -158,8 +159,7 @@ class Partitioner {
     item.results = made;
     item.kernel = kernel_of(op, factors, item);
     pass.body.push_back(std::move(item));
-    for (std::size_t r = 0; r < op.results.size(); ++r)
-      settle(op, op.results[r], factors, made[r], pass);
+    for (std::size_t r = 0; r < op.results.size(); ++r) settle(op, op.results[r], made[r], pass);
   }
 
   // Results that are parts of an operand: no work, no memory of their own.
@@ -168,7 +168,7 @@ class Partitioner {
     for (const Operand& result : op.results) {
       const ValueId part = make(result, factors);
       builder_.value(part).storage = whole;
-      settle(op, result, factors, part, pass);
+      settle(op, result, part, pass);
     }
   }
 
@@ -182,11 +182,11 @@ class Partitioner {
     for (const ValueId known : brought_[tensor]) {
       if (builder_.value(known).sharding == needed) return known;
     }
-    const std::string reason =
-        fmt::format("{} ({}) reads {} as {}, which is there as {}", op.name, op.function,
-                    builder_.tensor(tensor).name, to_string(needed, builder_.mesh()),
-                    to_string(builder_.value(home).sharding, builder_.mesh()));
-    const ValueId brought = builder_.bring(home, needed, Stream::activations, reason, pass.body);
+    const Value lies = builder_.value(home);
+    const auto words = [&](const ReshardStep& step) {
+      return reasons_.read(op, lies, needed, step.axes);
+    };
+    const ValueId brought = builder_.bring(home, needed, Stream::activations, words, pass.body);
     brought_[tensor].push_back(brought);
     return brought;
   }
@@ -206,15 +206,17 @@ class Partitioner {
     reduction.stream = Stream::activations;
     reduction.name = op.name;
     reduction.operands = item.operands;
-    reduction.collective = {
-        CollectiveKind::all_reduce,
-        merged(axes),
-        {},
-        {},
-        statistic.dtype,
-        payload,
-        {{op.name + " " + statistic.name, payload}},
-        fmt::format("{} ({}) needs the {} over all shards", op.name, op.function, statistic.name)};
+    axes = merged(axes);
+    Words words = reasons_.statistic(op, statistic, axes);
+    reduction.collective = {CollectiveKind::all_reduce,
+                            axes,
+                            {},
+                            {},
+                            statistic.dtype,
+                            payload,
+                            {{op.name + " " + statistic.name, payload}},
+                            std::move(words.reason),
+                            std::move(words.remedy)};
     // The op waits for it through a value of its own.
     const ValueId value =
         builder_.add_value(op.results.front().tensor,
@@ -236,8 +238,7 @@ class Partitioner {
   }
 
   // Brings a result home.
-  void settle(const Op& op, const Operand& result, const FactorAxes& factors, ValueId made,
-              BlockPass& pass) {
+  void settle(const Op& op, const Operand& result, ValueId made, BlockPass& pass) {
     const TensorId id = result.tensor;
     const Tensor& tensor = builder_.tensor(id);
     if (tensor.role == TensorRole::parameter_gradient && !partial_sums_.is_summand(id)) {
@@ -251,32 +252,11 @@ class Partitioner {
     const AxisList kept = partial_sums_.kept(id);
     Sharding target = without(shardings_[index(id)], kept);
     target.partial = kept;
-    home_[index(id)] = builder_.bring(made, target, Stream::activations,
-                                      why(op, factors, builder_.value(made), target), pass.body);
-  }
-
-  // Why a result does not stay as its op made it.
-  [[nodiscard]] std::string why(const Op& op, const FactorAxes& factors, const Value& made,
-                                const Sharding& target) const {
-    const AxisList& partial = made.sharding.partial;
-    const std::string who = fmt::format("{} ({})", op.name, op.function);
-    if (partial.empty()) {
-      return fmt::format("{} gives {} as {}, wanted as {}", who, made.name,
-                         to_string(made.sharding, builder_.mesh()),
-                         to_string(target, builder_.mesh()));
-    }
-    std::vector<std::string> summed;
-    for (const auto& [factor, axes] : factors) {
-      const bool is_summed = std::any_of(
-          axes.begin(), axes.end(), [&](const AxisRef& axis) { return contains(partial, axis); });
-      if (is_summed) summed.push_back(workload_.labels[static_cast<std::size_t>(factor)].name);
-    }
-    const bool gradient = builder_.tensor(made.tensor).role == TensorRole::activation_gradient;
-    return fmt::format("{} sums {}over {}, whose shards lie on {}", who,
-                       gradient ? "the gradient of its input " : "",
-                       summed.empty() ? "what its operands left partial"
-                                      : fmt::format("{}", fmt::join(summed, " and ")),
-                       builder_.names(partial));
+    const Value value = builder_.value(made);
+    const auto words = [&](const ReshardStep& step) {
+      return reasons_.made(op, value, target, partial_sums_, step.axes);
+    };
+    home_[index(id)] = builder_.bring(made, target, Stream::activations, words, pass.body);
   }
 
   // Points of the space of `dims`, or of all factors of an op, on one device.
@@ -356,8 +336,14 @@ class Partitioner {
     }
     const ValueId whole =
         role == TensorRole::parameter ? parameters_.stored(tensor) : parameters_.gradient(a.tensor);
-    return builder_.bring(whole, a.optimizer, Stream::reductions, "the optimizer's shards",
-                          pass.body);
+    const std::string& name = builder_.tensor(a.tensor).name;
+    const auto words = [&](const ReshardStep& step) {
+      return Words{
+          fmt::format("the optimizer keeps its state of {} over {}, as its gradient is not", name,
+                      builder_.names(step.axes)),
+          ""};
+    };
+    return builder_.bring(whole, a.optimizer, Stream::reductions, words, pass.body);
   }
 
   void gather_updated(const Block& block, const std::vector<ValueId>& updated,
@@ -365,17 +351,20 @@ class Partitioner {
                       BlockPass& pass) {
     if (updated.empty()) return;
     const std::string unit = block.count == 1 ? "root" : block.name;
-    const std::string reason = fmt::format(
-        "updated parameters of {}: the optimizer works on shards, the parameters are stored whole",
-        unit);
+    std::vector<TensorId> parameters;
+    for (const ValueId shard : updated) parameters.push_back(builder_.value(shard).tensor);
+    const auto words = [&](const ReshardStep& step) {
+      return reasons_.updated(unit, parameters, step.axes);
+    };
     const std::vector<ValueId> arrived =
-        bring_together(builder_, updated, stored, Stream::gathers, unit, reason, pass.reductions);
+        bring_together(builder_, updated, stored, Stream::gathers, unit, words, pass.reductions);
     for (std::size_t i = 0; i < arrived.size(); ++i) builder_.value(arrived[i]).storage = homes[i];
   }
 
   const Workload& workload_;
   std::vector<Sharding> shardings_;
   SpmdBuilder builder_;
+  Reasons reasons_;
   ParameterPasses parameters_;
   PartialSums partial_sums_;
   AxisList data_axes_;

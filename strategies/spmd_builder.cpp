@@ -24,7 +24,7 @@ ValueId SpmdBuilder::add_view(ValueId of, const Sharding& sharding) {
   return view;
 }
 
-ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, std::string_view reason,
+ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
                            std::vector<Item>& items) {
   const Value source = value(from);
   ValueId now = from;
@@ -42,9 +42,16 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, std:
     item.kind = TaskKind::collective;
     item.stream = stream;
     item.name = source.name;
-    item.collective = {
-        hop.kind,           hop.axes, {}, {}, source.dtype, payload, {{source.name, payload}},
-        std::string(reason)};
+    Words said = words(hop);
+    item.collective = {hop.kind,
+                       hop.axes,
+                       {},
+                       {},
+                       source.dtype,
+                       payload,
+                       {{source.name, payload}},
+                       std::move(said.reason),
+                       std::move(said.remedy)};
     item.operands = {now};
     item.results = {next};
     items.push_back(std::move(item));

@@ -1,14 +1,21 @@
 // Makes values and items of an SpmdStep; shared by the parts of the partitioner.
 #pragma once
 
+#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "strategies/reshard.hpp"
 #include "strategies/spmd.hpp"
 
 namespace shardsim {
+
+// Of a collective: why it is there, and what would avoid it (empty: nothing is known).
+struct Words {
+  std::string reason;
+  std::string remedy;
+};
+using WordsOf = std::function<Words(const ReshardStep& step)>;
 
 class SpmdBuilder {
  public:
@@ -18,6 +25,9 @@ class SpmdBuilder {
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   [[nodiscard]] const Tensor& tensor(TensorId id) const {
     return workload_.tensors[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] const Value& value(ValueId id) const {
+    return step.values[static_cast<std::size_t>(id)];
   }
   [[nodiscard]] Value& value(ValueId id) { return step.values[static_cast<std::size_t>(id)]; }
   [[nodiscard]] std::vector<std::int64_t> shape(TensorId id) const {
@@ -30,7 +40,7 @@ class SpmdBuilder {
   ValueId add_view(ValueId of, const Sharding& sharding);
 
   // Brings a value to another sharding, adding items; answers the value that has it.
-  ValueId bring(ValueId from, const Sharding& to, Stream stream, std::string_view reason,
+  ValueId bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
                 std::vector<Item>& items);
 
   // A kernel that converts element types; memory bound.

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include "base/text.hpp"
 #include "spmd/reshard/reshard_choice.hpp"
 #include "spmd/reshard/reshard_steps.hpp"
 
@@ -118,52 +115,6 @@ Sharded slice_whole(const Sharded& from, const Tiling& to) {
   return {slice, from.shape, to, from.context};
 }
 
-// While it lives, collectives say which value they bring from where to where, and how an annotation
-// would spare them.
-class ReasonScope {
- public:
-  ReasonScope(const Sharded& from, const Tiling& to)
-      : builder_(from.context->builder()), reason_(builder_.reason()), remedy_(builder_.remedy()) {
-    const DeviceMesh* mesh = from.context->mesh.get();
-    if (mesh == nullptr || !remedy_.empty()) return;
-    const std::string known = builder_.description(from.value);
-    const std::string what = known.empty() ? "what it makes" : known;
-    const std::size_t rank = from.shape.size();
-    const std::string wanted = spec_text(*mesh, to, rank);
-    builder_.set_reason(fmt::format("{}: {} lies as {} and is needed as {}", reason_, what,
-                                    spec_text(*mesh, from.tiling, rank), wanted));
-    const double bytes = element_bytes(builder_.type(from.value));
-    const auto size_as = [&](const Tiling& tiling) {
-      return bytes * static_cast<double>(product(shard_shape(from.shape, tiling)));
-    };
-    builder_.set_remedy(
-        fmt::format("{} as {}: a device holds {} of it instead of {}",
-                    known.empty() ? "constrain the result" : "annotate " + known, wanted,
-                    format_bytes(Bytes(static_cast<std::int64_t>(size_as(to)))),
-                    format_bytes(Bytes(static_cast<std::int64_t>(size_as(from.tiling))))));
-  }
-  ReasonScope(const ReasonScope&) = delete;
-  ReasonScope& operator=(const ReasonScope&) = delete;
-  ~ReasonScope() {
-    builder_.set_reason(reason_);
-    builder_.set_remedy(remedy_);
-  }
-
- private:
-  Builder& builder_;
-  std::string reason_;
-  std::string remedy_;
-};
-
-}  // namespace
-
-bool is_splat(const Sharded& value) {
-  const Builder& builder = value.context->builder();
-  const Op* op = builder.definition(value.value);
-  return op != nullptr && op->name == "stablehlo.broadcast_in_dim" &&
-         builder.shape(op->operands.front()).empty();
-}
-
 void remember(const Sharded& from, const Sharded& to) {
   from.context->cache[from.value].insert_or_assign(to.tiling, to);
   to.context->cache[to.value].insert_or_assign(from.tiling, from);
@@ -200,7 +151,6 @@ Sharded reshard(const Sharded& from, const Tiling& target) {
   if (from.tiling == target) return from;
   const auto& known = from.context->cache[from.value];
   if (const auto found = known.find(target); found != known.end()) return found->second;
-  const ReasonScope reason(from, target);
   const Sharded result = reshard_cheaply(from, target);
   remember(from, result);
   return result;
@@ -210,7 +160,6 @@ Sharded replicate(const Sharded& from) {
   if (from.tiling.is_replicated()) return from;
   const auto& known = from.context->cache[from.value];
   if (const auto found = known.find(Tiling()); found != known.end()) return found->second;
-  const ReasonScope reason(from, Tiling());
   const Sharded result{replicate_partial(from, iota_dims(from.shape.size())), from.shape, Tiling(),
                        from.context};
   remember(from, result);

@@ -61,32 +61,6 @@ std::vector<AxisDigit> axis_digits(const DeviceMesh& mesh) {
   return digits;
 }
 
-std::string spec_text(const DeviceMesh& mesh, const Tiling& tiling, std::size_t rank) {
-  const std::vector<AxisDigit> digits = axis_digits(mesh);
-  std::vector<std::int64_t> sizes;
-  for (const AxisDigit& digit : digits) sizes.push_back(digit.size);
-  const auto dims = digits_of(tiling, rank, sizes);
-  if (!dims) return fmt::format("{} tiles", fmt::join(tiling.tiles(), "x"));
-  std::vector<std::string> texts;
-  for (const std::vector<int>& dim : *dims) {
-    std::vector<std::string> parts;
-    for (std::size_t i = 0; i < dim.size();) {
-      AxisDigit part = digits[at(dim[i])];
-      for (++i; i < dim.size(); ++i) {
-        const AxisDigit& next = digits[at(dim[i])];
-        if (next.axis != part.axis || next.pre_size != part.pre_size * part.size) break;
-        part.size *= next.size;
-      }
-      const stablehlo::ProgramAxis& axis = mesh.axes[part.axis];
-      parts.push_back(part.size == axis.size
-                          ? axis.name
-                          : fmt::format("{}:({}){}", axis.name, part.pre_size, part.size));
-    }
-    texts.push_back(fmt::format("{{{}}}", fmt::join(parts, ", ")));
-  }
-  return fmt::format("[{}]", fmt::join(texts, ", "));
-}
-
 DeviceMesh without_axes(const DeviceMesh& mesh, const std::vector<std::string>& axes,
                         DeviceGroups& groups) {
   Shape sizes;

@@ -28,9 +28,6 @@ struct AxisDigit {
 };
 // Major to minor; none where devices are numbered in another order than the mesh.
 [[nodiscard]] std::vector<AxisDigit> axis_digits(const DeviceMesh& mesh);
-// "[{x}, {}]", "[{y:(2)2, x}, {}]" as Shardy writes it; numbers of tiles where axes do not tell it.
-[[nodiscard]] std::string spec_text(const DeviceMesh& mesh, const Tiling& tiling,
-                                    std::size_t rank);
 
 // Without the axes named: places in a group, and the groups in the devices of `mesh`.
 [[nodiscard]] DeviceMesh without_axes(const DeviceMesh& mesh, const std::vector<std::string>& axes,

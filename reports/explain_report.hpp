@@ -1,0 +1,15 @@
+// `plan --explain`: a summary, then a block per row of the explanation, the most expensive first.
+// As text, Markdown and JSON ("shardsim/explanation/1").
+#pragma once
+
+#include <string>
+
+#include "reports/explanation.hpp"
+
+namespace shardsim {
+
+[[nodiscard]] std::string explain_text(const Explanation& explanation);
+[[nodiscard]] std::string explain_markdown(const Explanation& explanation);
+[[nodiscard]] std::string explain_json(const Explanation& explanation);
+
+}  // namespace shardsim

@@ -1,0 +1,95 @@
+// Why a strategy's collectives are there and what would avoid them, in words for people: the
+// `reason` and `remedy` of the plan's collectives. A reason names what in the strategy asks for the
+// collective (a rule, a recipe, an axis list), a remedy what to write there instead and its price.
+//
+//   reason   the forward pass reads the parameters of model.layers.{} whole, as fsdp splits the
+//            batch; they are stored over fsdp (fsdp: dimension 0 over fsdp)
+//   remedy   take fsdp off their specs: a device holds 91.0 GiB more (with gradients and optimizer
+//            state), and their gradients are all-reduced
+//
+// Prices are bytes on one device, of all layers together. Where no change of the strategy is known
+// to help, the remedy is empty.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "strategies/assign.hpp"
+#include "strategies/factors.hpp"
+#include "strategies/partial_sums.hpp"
+#include "strategies/spmd_builder.hpp"
+#include "workloads/build.hpp"
+
+namespace shardsim {
+
+class Reasons {
+ public:
+  Reasons(const SpmdBuilder& builder, const Assignment& assignment, const StrategyOptions& strategy,
+          const OptimizerOptions& optimizer);
+
+  // Parameters of a unit, on their way from how they are stored to how ops read them.
+  [[nodiscard]] Words gather(const std::string& unit, bool is_root,
+                             const std::vector<TensorId>& parameters, Phase phase,
+                             const AxisList& axes) const;
+  // Their gradients, partial sums or otherwise made than they are kept.
+  [[nodiscard]] Words reduce(const std::string& unit, const std::vector<TensorId>& parameters,
+                             const ReshardStep& step) const;
+  // Parameters that the optimizer has updated in shards.
+  [[nodiscard]] Words updated(const std::string& unit, const std::vector<TensorId>& parameters,
+                              const AxisList& axes) const;
+
+  // An op reads a tensor otherwise than it lies.
+  [[nodiscard]] Words read(const Op& op, const Value& home, const Sharding& needed,
+                           const AxisList& axes) const;
+  // An op makes a tensor otherwise than it is wanted; `sums` have the factors of `op`.
+  [[nodiscard]] Words made(const Op& op, const Value& made, const Sharding& target,
+                           const PartialSums& sums, const AxisList& axes) const;
+  [[nodiscard]] Words statistic(const Op& op, const Statistic& statistic,
+                                const AxisList& axes) const;
+
+ private:
+  // A factor that an op sums over, split.
+  struct Summed {
+    const Op* op = nullptr;
+    LabelId label = 0;
+  };
+
+  [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
+    return *by_tensor_.at(parameter);
+  }
+  // " (fsdp: dimension 0 over fsdp)": what gave `axes` to those of the parameters that have them.
+  [[nodiscard]] std::string assigned_by(const std::vector<TensorId>& parameters,
+                                        const AxisList& axes) const;
+  [[nodiscard]] std::string names_of(const std::vector<TensorId>& parameters) const;
+  // "splits the batch", "splits the sequence", ...: what the inputs are split along.
+  [[nodiscard]] std::string splits_inputs(const AxisList& axes) const;
+  // What a device would hold more without `axes` in the specs of these parameters.
+  [[nodiscard]] Bytes price_without(const std::vector<TensorId>& parameters,
+                                    const AxisList& axes) const;
+  [[nodiscard]] Bytes gathered_bytes(const std::vector<TensorId>& parameters) const;
+  // Parameters that split `label` over `axes`: those of the block, or where activations carry the
+  // label from block to block, all.
+  [[nodiscard]] bool is_carried(LabelId label) const;
+  [[nodiscard]] std::vector<TensorId> splitting(LabelId label, const AxisList& axes,
+                                                int block) const;
+  void find_summed(const Op& op, const AxisList& axes, const PartialSums& sums,
+                   std::vector<Summed>& found) const;
+  [[nodiscard]] std::string split_none(const std::vector<LabelId>& labels, const AxisList& axes,
+                                       int block) const;
+  [[nodiscard]] std::string sequence_axes_off(const AxisList& axes) const;
+  [[nodiscard]] std::string sequence_parallel_off(const Value& value, const AxisList& axes) const;
+  [[nodiscard]] bool is_model_axis(const AxisList& axes) const;
+  [[nodiscard]] const std::string& label_name(LabelId label) const;
+
+  const SpmdBuilder& builder_;
+  const Assignment& all_;
+  const StrategyOptions& strategy_;
+  DType stored_dtype_;
+  DType gradient_dtype_;
+  std::map<TensorId, const ParameterAssignment*> by_tensor_;
+  std::map<TensorId, std::vector<DType>> states_;  // of the optimizer, by parameter
+  std::map<TensorId, const Op*> makers_;
+};
+
+}  // namespace shardsim
