@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "spmd/broadcast_dims.hpp"
 #include "spmd/tiling/tiling.hpp"
 #include "stablehlo/module.hpp"
 
@@ -40,6 +41,9 @@ class Builder {
   [[nodiscard]] const Shape& shape(ValueId value) const { return type(value).dims; }
   // The op that made a value, or null for arguments.
   [[nodiscard]] const Op* definition(ValueId value) const;
+  [[nodiscard]] const Dims& broadcast_dims(ValueId value) const {
+    return broadcast_dims_.of(value);
+  }
 
   // Ops from here on come from `line` of the source; collectives among them say `reason`.
   void set_origin(int line, std::string reason);
@@ -91,6 +95,7 @@ class Builder {
   std::string reason_;
   std::string remedy_;
   std::map<ValueId, std::string> descriptions_;
+  BroadcastDims broadcast_dims_;
 };
 
 }  // namespace shardsim::spmd

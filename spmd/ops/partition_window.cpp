@@ -86,8 +86,8 @@ std::optional<std::string> never_selected(const OpView& op) {
   const bool in_order = compare.operands == select.arguments;
   const bool in_reverse = compare.operands[0] == select.arguments[1] &&
                           compare.operands[1] == select.arguments[0];
-  const bool wants_large = direction.starts_with('G') != std::string::npos;
-  const bool wants_small = direction.starts_with('L') != std::string::npos;
+  const bool wants_large = direction.starts_with('G');
+  const bool wants_small = direction.starts_with('L');
   if ((!in_order && !in_reverse) || (!wants_large && !wants_small)) return {};
   return wants_large == in_order ? "-inf" : "inf";
 }
