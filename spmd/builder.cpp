@@ -125,6 +125,7 @@ std::vector<ValueId> Builder::add_many(std::string_view name, std::vector<ValueI
   std::vector<ValueId> results = op.results;
   function_->regions[at(open_.back())].ops.push_back(id);
   function_->ops.push_back(std::move(op));
+  broadcast_dims_.note({module_, *function_, function_->ops.back()});
   return results;
 }
 

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "spmd/broadcast_dims.hpp"
 #include "spmd/tiling/tiling.hpp"
 #include "stablehlo/module.hpp"
 
@@ -40,6 +41,9 @@ class Builder {
   [[nodiscard]] const Shape& shape(ValueId value) const { return type(value).dims; }
   // The op that made a value, or null for arguments.
   [[nodiscard]] const Op* definition(ValueId value) const;
+  [[nodiscard]] const Dims& broadcast_dims(ValueId value) const {
+    return broadcast_dims_.of(value);
+  }
 
   // Ops from here on are there for op `source` of the source, on `line`.
   void set_origin(int line, stablehlo::OpId source);
@@ -89,6 +93,7 @@ class Builder {
   int line_ = 0;
   stablehlo::OpId origin_ = stablehlo::no_op;
   std::map<ValueId, ValueId> sources_;
+  BroadcastDims broadcast_dims_;
 };
 
 }  // namespace shardsim::spmd

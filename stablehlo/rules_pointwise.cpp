@@ -16,17 +16,17 @@ ValueId before_slice(const OpView& op, ValueId value) {
   return is_slice ? definition->operands.front() : value;
 }
 
-// Pieces of one tensor, as jnp.roll makes, can be put together by sending them to neighbours.
+// Slices, as jnp.roll puts together, or slices of a tensor and the tensor, as jnp.pad does to wrap:
+// neighbours send them.
 bool joins_pieces(const OpView& op) {
   const std::vector<ValueId>& operands = op.op().operands;
-  const bool all_sliced = std::all_of(operands.begin(), operands.end(), [&](ValueId value) {
-    return before_slice(op, value) != value;
-  });
+  const auto is_sliced = [&](ValueId value) { return before_slice(op, value) != value; };
   const ValueId source = before_slice(op, operands.front());
   const bool one_source = std::all_of(operands.begin(), operands.end(), [&](ValueId value) {
     return before_slice(op, value) == source;
   });
-  return all_sliced || one_source;
+  return std::all_of(operands.begin(), operands.end(), is_sliced) ||
+         (one_source && std::any_of(operands.begin(), operands.end(), is_sliced));
 }
 
 }  // namespace

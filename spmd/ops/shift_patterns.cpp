@@ -246,7 +246,10 @@ class ShiftMerger {
     const ValueId result = op.results.front();
     const auto padded = behind_copies(op.operands.front());
     const Op* pad = padded ? function_.definition(*padded) : nullptr;
-    if (pad == nullptr || pad->name != "stablehlo.pad" || !lie_alike(*padded, result)) return;
+    if (pad == nullptr || pad->name != "stablehlo.pad" || !lie_alike(*padded, result) ||
+        !lie_alike(pad->operands.front(), result)) {
+      return;
+    }
     const OpView padding(module_, function_, *pad);
     Shape low = padding.integers({"low", "edge_padding_low"});
     Shape high = padding.integers({"high", "edge_padding_high"});

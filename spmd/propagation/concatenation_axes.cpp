@@ -5,6 +5,7 @@
 
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/tiling/tensor_sharding.hpp"
+#include "stablehlo/op_rules.hpp"
 #include "stablehlo/op_view.hpp"
 
 namespace shardsim::spmd {
@@ -38,9 +39,11 @@ struct Candidate {
 
 class CommonAxes {
  public:
-  CommonAxes(std::vector<Tensor> tensors, std::size_t concatenated, const stablehlo::Shape& result)
+  CommonAxes(std::vector<Tensor> tensors, std::size_t concatenated, bool must_be_whole,
+             const stablehlo::Shape& result)
       : tensors_(std::move(tensors)),
         concatenated_(concatenated),
+        must_be_whole_(must_be_whole),
         sizes_(result),
         chosen_(result.size()) {}
 
@@ -51,7 +54,7 @@ class CommonAxes {
           candidates_.begin(), candidates_.end(),
           [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); }));
     }
-    hand_over();
+    if (must_be_whole_) hand_over();
     return chosen_;
   }
 
@@ -134,6 +137,7 @@ class CommonAxes {
 
   std::vector<Tensor> tensors_;
   std::size_t concatenated_;
+  bool must_be_whole_;  // the concatenated dimension
   stablehlo::Shape sizes_;
   DimAxes chosen_;
   std::vector<Candidate> candidates_;
@@ -170,6 +174,12 @@ class Aligner {
     return result;
   }
 
+  [[nodiscard]] bool needs_replication(const Op& op, std::int64_t dim) const {
+    const auto rule = stablehlo::factor_rule(module_, function_, op).rule;
+    const int factor = rule->results.front()[at(dim)].front();
+    return rule->factors[at(factor)].kind == stablehlo::FactorKind::need_replication;
+  }
+
   void align(OpId id) {
     const Op op = function_.op(id);
     const ValueId result = op.results.front();
@@ -190,8 +200,9 @@ class Aligner {
     const auto mesh = meshes_.common(given);
     if (!mesh) return;
     const std::int64_t dim = OpView(module_, function_, op).integer({"dim", "dimension"}, 0);
-    const DimAxes common =
-        CommonAxes(std::move(tensors), at(dim), function_.type_of(result).dims).find();
+    const DimAxes common = CommonAxes(std::move(tensors), at(dim), needs_replication(op, dim),
+                                      function_.type_of(result).dims)
+                               .find();
     TensorSharding sharding;
     sharding.mesh = *mesh;
     for (const Axes& axes : common) sharding.dimensions.push_back({axes, /*open=*/false});

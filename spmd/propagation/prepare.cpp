@@ -16,7 +16,7 @@ Module prepare(const Module& program) {
   Module result = program;
   import_tiles(result);
   for (Function& function : result.functions) {
-    function = canonicalize(result, function);
+    function = canonicalize(result, simplify_moves(result, function));
     // A constant that a loop passed around stands in its body now.
     if (narrow_loops(function)) function = canonicalize(result, function);
     sink_constants(function);

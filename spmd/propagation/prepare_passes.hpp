@@ -5,6 +5,8 @@
 // import_tiles: mhlo.sharding becomes sdy.sharding over a mesh that explains all tiles; @Sharding
 //   becomes a constraint, and a call between @SPMDFullToShardShape and @SPMDShardToFullShape a
 //   manual computation.
+// simplify_moves: a slice of a concatenation reads the pieces that it needs only; a reversal of
+//   dimensions of size 1 is nothing.
 // canonicalize, of each function by itself: what MLIR folds. x + 0 and x * 1 are x, constants are
 //   right operands of commutative ops and may be large, broadcasts that add dimensions of size 1
 //   are reshapes, ...
@@ -26,6 +28,8 @@ namespace shardsim::spmd {
 
 // Throws InputError: shardings that no mesh explains.
 void import_tiles(stablehlo::Module& program);
+[[nodiscard]] stablehlo::Function simplify_moves(const stablehlo::Module& module,
+                                                 const stablehlo::Function& function);
 [[nodiscard]] stablehlo::Function canonicalize(const stablehlo::Module& module,
                                                const stablehlo::Function& function);
 // Throws InputError: functions that are not there or call themselves.

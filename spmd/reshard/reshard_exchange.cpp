@@ -121,6 +121,11 @@ Sharded exchange_one_by_one(Sharded value, const Tiling& to, const DimPairs& pai
 }  // namespace
 
 Sharded permute(const Sharded& from, const Tiling& to) {
+  Builder& builder = from.context->builder();
+  const Dims& alike = builder.broadcast_dims(from.value);
+  if (!alike.empty() && replicate_dims(from.tiling, alike) == replicate_dims(to, alike)) {
+    return {builder.copy(from.value), from.shape, to, from.context};
+  }
   std::vector<std::pair<int, int>> pairs;
   for (std::size_t i = 0; i < to.devices().size(); ++i) {
     pairs.emplace_back(from.tiling.devices()[i], to.devices()[i]);
