@@ -63,6 +63,8 @@ struct Kernel {
   BufferId updates = no_buffer;   // changed in place
   InPlace in_place = InPlace::never;
   bool is_windowed = false;                // a dot in steps with the reduce_scatter that reads it
+  // Of a dot that only a reduce_scatter reads, which runs right after it: the shard.
+  BufferId reduced = no_buffer;
   std::vector<stablehlo::RegionId> inner;  // the body of a loop, the branches of a case
 };
 
