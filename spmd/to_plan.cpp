@@ -49,11 +49,12 @@ struct Ready {
 class Emitter {
  public:
   Emitter(const Module& module, Plan& plan, std::vector<std::int64_t> positions,
-          std::optional<MemoryTarget> target)
+          std::optional<MemoryTarget> target, std::optional<Bytes> capacity)
       : module_(module),
         function_(module.functions.front()),
         plan_(plan),
         target_(target),
+        capacity_(capacity),
         positions_(std::move(positions)),
         ready_(function_.values.size()),
         work_(function_.ops.size(), -1) {
@@ -233,7 +234,7 @@ class Emitter {
           "no machine is given: memory between arguments and results is not in the plan");
       return;
     }
-    const DeviceMemory memory = device_memory(module_, *target_);
+    const DeviceMemory memory = device_memory(module_, *target_, capacity_);
     if (memory.outputs > memory.aliased) {
       add_buffer("results", BufferCategory::inputs, memory.outputs - memory.aliased);
     }
@@ -267,6 +268,7 @@ class Emitter {
   const Function& function_;
   Plan& plan_;
   std::optional<MemoryTarget> target_;
+  std::optional<Bytes> capacity_;
   std::vector<std::int64_t> positions_;
   Program program_;
   std::vector<Ready> ready_;        // by value
@@ -284,7 +286,8 @@ class Emitter {
 
 }  // namespace
 
-Plan plan_of(const Module& local, std::optional<MemoryTarget> target) {
+Plan plan_of(const Module& local, std::optional<MemoryTarget> target,
+             std::optional<Bytes> capacity) {
   Plan plan;
   plan.subject.model = local.name;
   plan.subject.strategy = "program";
@@ -308,7 +311,7 @@ Plan plan_of(const Module& local, std::optional<MemoryTarget> target) {
     }
   }
   plan.mesh = axes.empty() ? Mesh({{"device", 1}}) : Mesh(std::move(axes));
-  Emitter(local, plan, std::move(positions), target).run();
+  Emitter(local, plan, std::move(positions), target, capacity).run();
   verify(plan);
   return plan;
 }

@@ -29,10 +29,12 @@ KernelKind kernel_kind(const Op& op) {
 
 }  // namespace
 
-KernelBuilder::KernelBuilder(const Module& module, const Function& main, MemoryTarget target)
+KernelBuilder::KernelBuilder(const Module& module, const Function& main, MemoryTarget target,
+                             bool is_tight)
     : module_(module),
       main_(main),
       target_(target),
+      is_tight_(is_tight),
       fusion_(fusion_of(module, main, target)),
       donors_(donors_of_results(module, main)),
       sources_(main.values.size()) {
@@ -48,7 +50,7 @@ KernelGraph KernelBuilder::build() {
     arguments_.push_back(buffer);
     sources(argument) = {buffer};
   }
-  if (target_ == MemoryTarget::tpu) copy_replaced_arguments();
+  if (target_ == MemoryTarget::tpu && !is_tight_) copy_replaced_arguments();
   walk(0);
   place_outputs();
   if (target_ == MemoryTarget::tpu) {
@@ -196,7 +198,7 @@ void KernelBuilder::add_kernel(OpId id, RegionId region, InPlace in_place) {
   kernel.reads = sources_read(id, region);
   for (const ValueId result : op.results) {
     const BufferId buffer = add_buffer(main_.type_of(result), id, region);
-    at(buffer).needs_own_place = gathers_across(op);
+    at(buffer).needs_own_place = needs_own_place(op);
     kernel.writes.push_back(buffer);
     sources(result) = {buffer};
   }
@@ -211,6 +213,11 @@ bool KernelBuilder::gathers_across(const Op& op) const {
   (void)view.size(view.result(0), dim);
   const auto& dims = view.result(0);
   return std::any_of(dims.begin(), dims.begin() + dim, [](std::int64_t size) { return size > 1; });
+}
+
+bool KernelBuilder::needs_own_place(const Op& op) const {
+  const bool waits = target_ == MemoryTarget::tpu && is_tight_ && op.name == "stablehlo.all_gather";
+  return waits || gathers_across(op);
 }
 
 // The positions that slices and updates take are scalars and left out.
@@ -269,6 +276,12 @@ void KernelBuilder::place_outputs() {
     for (const BufferId id : sources(terminator.operands[i])) {
       Buffer& buffer = at(id);
       if (buffer.is_outside || buffer.is_token) continue;
+      if (is_tight_ && target_ == MemoryTarget::gpu && buffer.needs_own_place && donors_[i] >= 0) {
+        const BufferId turned = add_copy(id, buffer.op, 0);
+        at(turned).is_kept = true;
+        at(turned).home = arguments_[index(donors_[i])];
+        continue;
+      }
       buffer.is_kept = true;
       if (donors_[i] < 0) {
         buffer.is_outside = true;  // has a place of its own
@@ -301,8 +314,7 @@ void KernelBuilder::find_windowed(std::vector<Kernel>& kernels) const {
     if (op.name != "stablehlo.reduce_scatter") continue;
     const BufferId shard = kernel.writes.front();
     const std::size_t devices = group_size(op);
-    const bool is_ring =
-        devices >= (is_all_reduced.count(shard) > 0 ? always_late : smallest_ring);
+    const bool is_ring = devices >= (is_all_reduced.count(shard) > 0 ? always_late : smallest_ring);
     for (const BufferId read : kernel.reads) {
       const auto dot = dots.find(read);
       if (dot == dots.end()) continue;
@@ -318,8 +330,9 @@ std::size_t KernelBuilder::group_size(const Op& op) const {
   return groups->items.front().items.size();
 }
 
-KernelGraph kernels_of(const Module& module, const Function& main, MemoryTarget target) {
-  return KernelBuilder(module, main, target).build();
+KernelGraph kernels_of(const Module& module, const Function& main, MemoryTarget target,
+                       bool is_tight) {
+  return KernelBuilder(module, main, target, is_tight).build();
 }
 
 }  // namespace shardsim::spmd

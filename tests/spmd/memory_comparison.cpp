@@ -26,10 +26,11 @@ Bytes capacity(const JsonReader& record) {
   return Bytes(tpu.at(record.at("target").at("chip").string()));
 }
 
-spmd::DeviceMemory memory_of(const std::string& program, spmd::MemoryTarget target) {
+spmd::DeviceMemory memory_of(const std::string& program, spmd::MemoryTarget target,
+                             Bytes available) {
   stablehlo::Module module = spmd::prepare(stablehlo::read_module(program));
   spmd::propagate(module);
-  return spmd::device_memory(spmd::partition(module, {.like_xla = true}), target);
+  return spmd::device_memory(spmd::partition(module, {.like_xla = true}), target, available);
 }
 
 }  // namespace
@@ -52,9 +53,9 @@ MemoryComparison compare_memory(const std::string& record) {
   found.step = json.at("step").string();
   found.platform = json.at("target").at("platform").string();
   found.chip = json.at("target").at("chip").string();
-  const spmd::DeviceMemory memory =
-      memory_of(memory_program(record),
-                found.platform == "tpu" ? spmd::MemoryTarget::tpu : spmd::MemoryTarget::gpu);
+  const spmd::DeviceMemory memory = memory_of(
+      memory_program(record),
+      found.platform == "tpu" ? spmd::MemoryTarget::tpu : spmd::MemoryTarget::gpu, capacity(json));
   found.arguments = memory.arguments;
   found.peak = memory.peak;
   found.fits = memory.peak <= capacity(json);
