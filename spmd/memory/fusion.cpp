@@ -240,7 +240,8 @@ class Decision {
     const Readers& readers = readers_[index(result)];
     const bool in_two_orders = target_ == MemoryTarget::tpu && is_rounded_for_dots(op, readers);
     const bool is_buffer =
-        needs_memory_[index(result)] || in_two_orders || is_kept_for_readers(op, readers);
+        needs_memory_[index(result)] || in_two_orders || is_kept_for_readers(op, readers) ||
+        is_written_by_dot(op, readers);
     fusion_.in_two_orders[index(result)] = in_two_orders;
     fusion_.is_buffer[index(result)] = is_buffer;
     for (const ValueId operand : op.operands) {
@@ -259,6 +260,18 @@ class Decision {
     }
     const ValueId result = op.results.front();
     return allocated_bytes(main_.type_of(result), target_) <= origins_.source_bytes[index(result)];
+  }
+
+  // A TPU adds to the result of a dot where it is written: a residual stream is one array per layer,
+  // not the sum of all dots before it.
+  bool is_written_by_dot(const Op& op, const Readers& readers) const {
+    if (target_ != MemoryTarget::tpu || op.name != "stablehlo.add" || readers.size() < 2) {
+      return false;
+    }
+    return std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId operand) {
+      const Op* made = main_.definition(fusion_.viewed(main_, operand));
+      return made != nullptr && is_dot(*made);
+    });
   }
 
   bool is_rounded_for_dots(const Op& op, const Readers& readers) const {
