@@ -42,9 +42,10 @@ struct Fusion {
                                                                stablehlo::ValueId value) const;
 };
 
-// Throws InputError: attributes of dots that contradict their types.
+// `is_tight`: as in kernels_of(). Throws InputError: attributes of dots that contradict their
+// types.
 [[nodiscard]] Fusion fusion_of(const stablehlo::Module& module, const stablehlo::Function& main,
-                               MemoryTarget target);
+                               MemoryTarget target, bool is_tight = false);
 
 [[nodiscard]] bool is_dot(const stablehlo::Op& op);  // or a convolution
 // Elements of `to` take fewer bits than those of `from`.

@@ -35,7 +35,7 @@ KernelBuilder::KernelBuilder(const Module& module, const Function& main, MemoryT
       main_(main),
       target_(target),
       is_tight_(is_tight),
-      fusion_(fusion_of(module, main, target)),
+      fusion_(fusion_of(module, main, target, is_tight)),
       donors_(donors_of_results(module, main)),
       sources_(main.values.size()) {
   graph_.regions.resize(main.regions.size());
