@@ -11,6 +11,7 @@
 #include "spmd/collective_plan.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/loops.hpp"
+#include "stablehlo/op_rules.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -257,6 +258,13 @@ class Emitter {
     if (conditionals_ > 0) {
       plan_.notes.push_back(
           fmt::format("conditionals run {} times: all branches are counted", conditionals_));
+    }
+    for (const auto& [name, count] : stablehlo::unknown_ops(module_)) {
+      // Ours, and calls, which are told below.
+      if (name.starts_with("spmd.") || name.starts_with("stablehlo.custom_call")) continue;
+      plan_.notes.push_back(
+          fmt::format("{} ops {}: unknown, computed whole on every device; only bytes are counted",
+                      count, name));
     }
     for (const auto& [target, count] : unknown_calls_) {
       plan_.notes.push_back(fmt::format(
