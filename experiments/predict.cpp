@@ -21,13 +21,16 @@ spmd::MemoryTarget target_of(const Profile& profile) {
                                                                : spmd::MemoryTarget::gpu;
 }
 
-CompiledStep compile_program(const Experiment& experiment,
-                             std::optional<spmd::MemoryTarget> target) {
+// `profile`: of the machine, null where none is given.
+CompiledStep compile_program(const Experiment& experiment, const Profile* profile) {
   std::filesystem::path path(experiment.program);
   if (!path.is_absolute()) path = std::filesystem::path(experiment.directory) / path;
   ProgramOptions options;
   options.mesh = experiment.mesh;
-  options.target = target;
+  if (profile != nullptr) {
+    options.target = target_of(*profile);
+    options.capacity = profile->device.memory_capacity.value;
+  }
   CompiledStep step;
   step.plan = program_plan(path.string(), options);
   return step;
@@ -37,11 +40,9 @@ CompiledStep compile_program(const Experiment& experiment,
 
 CompiledStep compile_experiment(const Experiment& experiment) {
   if (!experiment.program.empty()) {
-    std::optional<spmd::MemoryTarget> target;
-    if (!experiment.machine.empty()) {
-      target = target_of(load_profile(machine_of(experiment), experiment.machine_place));
-    }
-    return compile_program(experiment, target);
+    if (experiment.machine.empty()) return compile_program(experiment, nullptr);
+    const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
+    return compile_program(experiment, &profile);
   }
   if (!experiment.tree.is_null()) {
     throw InputError(experiment.model_place,
@@ -86,7 +87,7 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& option
   // The machine first: reading it takes less than making the plan.
   const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
   if (!experiment.program.empty()) {
-    CompiledStep step = compile_program(experiment, target_of(profile));
+    CompiledStep step = compile_program(experiment, &profile);
     Machine machine = make_machine(profile, step.plan.mesh.devices(), experiment.topology,
                                    experiment.machine_place);
     Result result = simulate(step.plan, machine, options);

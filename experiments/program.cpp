@@ -16,7 +16,8 @@
 namespace shardsim {
 namespace {
 
-Plan compiled_plan(const std::string& text, const std::string& path, const ProgramOptions& options) {
+Plan compiled_plan(const std::string& text, const std::string& path,
+                   const ProgramOptions& options) {
   HloImportOptions import;
   import.mesh = options.mesh;
   if (!options.buffers.empty()) {
@@ -41,9 +42,10 @@ Plan program_plan(const std::string& path, const ProgramOptions& options) {
   }
   stablehlo::Module program = spmd::prepare(stablehlo::parse_module(text, path));
   spmd::propagate(program);
-  Plan like_xla = spmd::plan_of(spmd::partition(program, {.like_xla = true}), options.target);
+  Plan like_xla =
+      spmd::plan_of(spmd::partition(program, {.like_xla = true}), options.target, options.capacity);
   if (options.like_xla) return like_xla;
-  Plan plan = spmd::plan_of(spmd::partition(program), options.target);
+  Plan plan = spmd::plan_of(spmd::partition(program), options.target, options.capacity);
   const Bytes usual = wire_bytes_per_device(like_xla);
   const Bytes bytes = wire_bytes_per_device(plan);
   if (bytes >= usual) return like_xla;

@@ -17,7 +17,9 @@ struct ProgramOptions {
   // For HLO: *-buffer-assignment.txt of --xla_dump_to, which says what the program holds between
   // arguments and results; empty: an estimate.
   std::string buffers;
-  std::optional<spmd::MemoryTarget> target;  // for StableHLO: who allocates its temporaries
+  // For StableHLO: who allocates its temporaries, and in how much memory.
+  std::optional<spmd::MemoryTarget> target;
+  std::optional<Bytes> capacity;
   // For StableHLO: reshard in XLA's steps. Else cheaper ways are taken where there are any, and a
   // note says what they save; a plan never sends more than XLA's.
   bool like_xla = false;

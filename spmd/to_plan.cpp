@@ -11,6 +11,7 @@
 #include "spmd/collective_plan.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/loops.hpp"
+#include "stablehlo/op_rules.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -49,11 +50,12 @@ struct Ready {
 class Emitter {
  public:
   Emitter(const Module& module, Plan& plan, std::vector<std::int64_t> positions,
-          std::optional<MemoryTarget> target)
+          std::optional<MemoryTarget> target, std::optional<Bytes> capacity)
       : module_(module),
         function_(module.functions.front()),
         plan_(plan),
         target_(target),
+        capacity_(capacity),
         positions_(std::move(positions)),
         ready_(function_.values.size()),
         work_(function_.ops.size(), -1) {
@@ -233,7 +235,7 @@ class Emitter {
           "no machine is given: memory between arguments and results is not in the plan");
       return;
     }
-    const DeviceMemory memory = device_memory(module_, *target_);
+    const DeviceMemory memory = device_memory(module_, *target_, capacity_);
     if (memory.outputs > memory.aliased) {
       add_buffer("results", BufferCategory::inputs, memory.outputs - memory.aliased);
     }
@@ -257,6 +259,13 @@ class Emitter {
       plan_.notes.push_back(
           fmt::format("conditionals run {} times: all branches are counted", conditionals_));
     }
+    for (const auto& [name, count] : stablehlo::unknown_ops(module_)) {
+      // Ours, and calls, which are told below.
+      if (name.starts_with("spmd.") || name.starts_with("stablehlo.custom_call")) continue;
+      plan_.notes.push_back(
+          fmt::format("{} ops {}: unknown, computed whole on every device; only bytes are counted",
+                      count, name));
+    }
     for (const auto& [target, count] : unknown_calls_) {
       plan_.notes.push_back(fmt::format(
           "{} custom calls of \"{}\": operations unknown, only bytes are counted", count, target));
@@ -267,6 +276,7 @@ class Emitter {
   const Function& function_;
   Plan& plan_;
   std::optional<MemoryTarget> target_;
+  std::optional<Bytes> capacity_;
   std::vector<std::int64_t> positions_;
   Program program_;
   std::vector<Ready> ready_;        // by value
@@ -284,13 +294,14 @@ class Emitter {
 
 }  // namespace
 
-Plan plan_of(const Module& local, std::optional<MemoryTarget> target) {
+Plan plan_of(const Module& local, std::optional<MemoryTarget> target,
+             std::optional<Bytes> capacity) {
   Plan plan;
   plan.subject.model = local.name;
   plan.subject.strategy = "program";
   ProgramDevices devices = devices_of(local);
   plan.mesh = std::move(devices.mesh);
-  Emitter(local, plan, std::move(devices.positions), target).run();
+  Emitter(local, plan, std::move(devices.positions), target, capacity).run();
   verify(plan);
   return plan;
 }

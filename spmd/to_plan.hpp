@@ -22,9 +22,10 @@
 
 namespace shardsim::spmd {
 
-// `local` is what partition() made. Throws InputError: more than 2^22 tasks when loops are
-// unrolled.
+// `local` is what partition() made; `capacity` is what a device has for it. Throws InputError: more
+// than 2^22 tasks when loops are unrolled.
 [[nodiscard]] Plan plan_of(const stablehlo::Module& local,
-                           std::optional<MemoryTarget> target = std::nullopt);
+                           std::optional<MemoryTarget> target = std::nullopt,
+                           std::optional<Bytes> capacity = std::nullopt);
 
 }  // namespace shardsim::spmd

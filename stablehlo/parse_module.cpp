@@ -26,7 +26,7 @@ void skip_alias(Scanner& scanner) {
   const std::string name(scanner.suffix_id("a name after \"#\""));
   scanner.expect("=");
   if (!scanner.accept_word("loc")) {
-    scanner.fail(fmt::format("attribute alias #{}", name), "print the program without aliases");
+    scanner.fail(fmt::format("attribute alias #{}: print the program without aliases", name));
   }
   scanner.skip_parentheses();
 }

@@ -250,7 +250,7 @@ ProgramMesh parse_mesh(Scanner& body, std::string name) {
 AxisSharding parse_axis_sharding(Scanner& body) {
   AxisSharding sharding;
   if (body.next_is_word("mesh")) {
-    body.fail("sharding with a mesh written in place", "name it: sdy.mesh @mesh = <...>");
+    body.fail("sharding with a mesh written in place: name it, sdy.mesh @mesh = <...>");
   }
   sharding.mesh = body.symbol();
   body.expect(",");

@@ -67,8 +67,7 @@ TensorType parse_tensor(Scanner& scanner) {
   std::int64_t elements = 1;
   while (scanner.peek() == '?' || scanner.peek() == '*' || scanner.next_is_digit()) {
     if (!scanner.next_is_digit()) {
-      scanner.fail("dynamic dimension",
-                   "export with static shapes; symbolic dimensions are not supported");
+      scanner.fail("dynamic dimension: export with static shapes");
     }
     const std::int64_t size = scanner.integer("a dimension");
     if (size != 0 && elements > most_elements / size) scanner.fail("tensor with too many elements");

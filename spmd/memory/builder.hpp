@@ -16,7 +16,7 @@ namespace shardsim::spmd {
 class KernelBuilder {
  public:
   KernelBuilder(const stablehlo::Module& module, const stablehlo::Function& main,
-                MemoryTarget target);
+                MemoryTarget target, bool is_tight);
   KernelGraph build();
 
  private:
@@ -41,6 +41,7 @@ class KernelBuilder {
   void branch(stablehlo::OpId id, stablehlo::RegionId region);
   void add_kernel(stablehlo::OpId id, stablehlo::RegionId region, InPlace in_place);
   bool gathers_across(const stablehlo::Op& op) const;
+  bool needs_own_place(const stablehlo::Op& op) const;
   void copy_replaced_arguments();
   void place_outputs();
   void find_windowed(std::vector<Kernel>& kernels) const;
@@ -62,6 +63,7 @@ class KernelBuilder {
   const stablehlo::Module& module_;
   const stablehlo::Function& main_;
   MemoryTarget target_;
+  bool is_tight_;
   Fusion fusion_;
   LayoutCopies layout_;                       // empty of a TPU
   std::vector<int> donors_;                   // by result of the function

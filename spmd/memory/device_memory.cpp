@@ -85,6 +85,15 @@ const Function& inlined_main(const Module& module) {
   return *main;
 }
 
+// Does the compiler begin to save memory?
+bool is_too_large(const DeviceMemory& memory, MemoryTarget target, Bytes capacity) {
+  if (target == MemoryTarget::tpu) return memory.peak > capacity;
+  constexpr std::int64_t usable_percent = 80;
+  constexpr std::int64_t slop_percent = 95;
+  const Bytes outside = memory.arguments + memory.outputs - memory.aliased;
+  return memory.temporaries > (capacity * usable_percent / 100 - outside) * slop_percent / 100;
+}
+
 }  // namespace
 
 Bytes allocated_bytes(const TensorType& type, MemoryTarget target) {
@@ -94,7 +103,8 @@ Bytes allocated_bytes(const TensorType& type, MemoryTarget target) {
   return Bytes(ceil_div(bytes, tpu_alignment) * tpu_alignment);
 }
 
-DeviceMemory device_memory(const Module& per_device, MemoryTarget target) {
+DeviceMemory device_memory(const Module& per_device, MemoryTarget target,
+                           std::optional<Bytes> capacity) {
   const Function& main = inlined_main(per_device);
   DeviceMemory memory;
   for (const ValueId argument : main.body().arguments) {
@@ -107,12 +117,23 @@ DeviceMemory device_memory(const Module& per_device, MemoryTarget target) {
     memory.outputs += bytes;
     if (donors[i] >= 0) memory.aliased += bytes;
   }
-  TemporaryPeak peak = temporary_peak(main, kernels_of(per_device, main, target), target);
-  memory.temporaries = peak.bytes;
+  const auto estimate = [&](bool is_tight) {
+    return temporary_peak(main, kernels_of(per_device, main, target, is_tight), target);
+  };
+  TemporaryPeak peak = estimate(/*is_tight=*/false);
+  const auto take = [&] {
+    memory.temporaries = peak.bytes;
+    memory.peak = memory.arguments + memory.outputs - memory.aliased + memory.temporaries;
+  };
+  take();
+  if (capacity && is_too_large(memory, target, *capacity)) {
+    TemporaryPeak tight = estimate(/*is_tight=*/true);
+    if (tight.bytes < peak.bytes) peak = std::move(tight);
+    take();
+  }
   memory.at_peak = std::move(peak.alive);
   std::stable_sort(memory.at_peak.begin(), memory.at_peak.end(),
                    [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; });
-  memory.peak = memory.arguments + memory.outputs - memory.aliased + memory.temporaries;
   return memory;
 }
 

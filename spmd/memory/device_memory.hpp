@@ -20,9 +20,15 @@
 // Example: x: f32[1024,1024], y = dot(x, x), z = exp(y) * 2, return reduce(z): exp and multiply are
 // part of the reduction, so y alone is in memory: 4 MiB of temporaries.
 //
+// With the capacity of a device, a program that is too large for it is given what compilers do then
+// (kernels.hpp): TPU, when the peak exceeds the capacity; GPU, when temporaries exceed
+//   95 % of (80 % of the capacity - arguments - outputs + aliased)
+// (openxla/xla, GetSchedulerMemoryLimit with its defaults).
+//
 // What XLA's heap loses to gaps between buffers is not counted, nor program code.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +59,8 @@ struct DeviceMemory {
 
 // `per_device` has one function @main, calls inlined, with local types. Throws InputError: no
 // @main, calls, element types without a size.
-[[nodiscard]] DeviceMemory device_memory(const stablehlo::Module& per_device, MemoryTarget target);
+[[nodiscard]] DeviceMemory device_memory(const stablehlo::Module& per_device, MemoryTarget target,
+                                         std::optional<Bytes> capacity = std::nullopt);
 
 // One array as the target allocates it.
 [[nodiscard]] Bytes allocated_bytes(const stablehlo::TensorType& type, MemoryTarget target);

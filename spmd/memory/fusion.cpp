@@ -150,10 +150,12 @@ struct Origins {
 // Walks the program backwards: readers before what they read.
 class Decision {
  public:
-  Decision(const Module& module, const Function& main, MemoryTarget target, Fusion& fusion)
+  Decision(const Module& module, const Function& main, MemoryTarget target, bool is_tight,
+           Fusion& fusion)
       : module_(module),
         main_(main),
         target_(target),
+        is_tight_(is_tight),
         fusion_(fusion),
         origins_(main, target, fusion),
         is_read_(main.values.size()),
@@ -238,10 +240,10 @@ class Decision {
   void fusible(OpId id, const Op& op) {
     const ValueId result = op.results.front();
     const Readers& readers = readers_[index(result)];
-    const bool in_two_orders = target_ == MemoryTarget::tpu && is_rounded_for_dots(op, readers);
-    const bool is_buffer =
-        needs_memory_[index(result)] || in_two_orders || is_kept_for_readers(op, readers);
-    fusion_.in_two_orders[index(result)] = in_two_orders;
+    const bool is_kept = target_ == MemoryTarget::tpu && is_rounded_for_dots(op, readers);
+    const bool is_buffer = needs_memory_[index(result)] || is_kept ||
+                           is_kept_for_readers(op, readers) || is_written_by_dot(op, readers);
+    fusion_.in_two_orders[index(result)] = is_kept && !is_tight_;
     fusion_.is_buffer[index(result)] = is_buffer;
     for (const ValueId operand : op.operands) {
       is_read_[index(operand)] = true;
@@ -261,6 +263,18 @@ class Decision {
     return allocated_bytes(main_.type_of(result), target_) <= origins_.source_bytes[index(result)];
   }
 
+  // A TPU adds to the result of a dot where it is written: a residual stream is one array per
+  // layer, not the sum of all dots before it.
+  bool is_written_by_dot(const Op& op, const Readers& readers) const {
+    if (target_ != MemoryTarget::tpu || op.name != "stablehlo.add" || readers.size() < 2) {
+      return false;
+    }
+    return std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId operand) {
+      const Op* made = main_.definition(fusion_.viewed(main_, operand));
+      return made != nullptr && is_dot(*made);
+    });
+  }
+
   bool is_rounded_for_dots(const Op& op, const Readers& readers) const {
     if (op.name != "stablehlo.convert") return false;
     if (!is_narrower(main_.type_of(op.results.front()), main_.type_of(op.operands.front()))) {
@@ -278,6 +292,7 @@ class Decision {
   const Module& module_;
   const Function& main_;
   MemoryTarget target_;
+  bool is_tight_;
   Fusion& fusion_;
   Origins origins_;
   std::vector<bool> is_read_;       // by ValueId
@@ -321,13 +336,13 @@ std::optional<ValueId> Fusion::sliced_stack(const Function& main, ValueId value)
   return op->operands.front();
 }
 
-Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target) {
+Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target, bool is_tight) {
   Fusion fusion;
   for (const Op& op : main.ops) fusion.kind.push_back(kind_of(op));
   fusion.is_live.resize(main.ops.size());
   fusion.in_two_orders.resize(main.values.size());
   for (const Value& value : main.values) fusion.is_buffer.push_back(value.defined_by == no_op);
-  Decision(module, main, target, fusion).region(0);
+  Decision(module, main, target, is_tight, fusion).region(0);
   // Views of a buffer are it.
   for (std::size_t value = 0; value < main.values.size(); ++value) {
     fusion.is_buffer[value] =

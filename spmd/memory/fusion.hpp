@@ -7,7 +7,9 @@
 //   dear
 //        function (exp, divide, ...) of every element, is rounded, and is read by several dots
 //        without batch dimensions is computed once, and written in two orders when they contract
-//        different dimensions: the cotangent of the logits (llama3-8b, qwen3-1.7b with fsdp)
+//        different dimensions: the cotangent of the logits (llama3-8b, qwen3-1.7b with fsdp).
+//        What is added to the result of a dot and read more than once is written by the dot: a
+//        residual stream is one array per layer (unrolled qwen3-0.6b on v5e, llama3-8b on v5p)
 //   GPU  dots read memory, apart from casts, slices and broadcasts of it; and what is dear to
 //   compute
 //        is not computed again for a second reader if it is no larger than what it is computed
@@ -40,9 +42,10 @@ struct Fusion {
                                                                stablehlo::ValueId value) const;
 };
 
-// Throws InputError: attributes of dots that contradict their types.
+// `is_tight`: as in kernels_of(). Throws InputError: attributes of dots that contradict their
+// types.
 [[nodiscard]] Fusion fusion_of(const stablehlo::Module& module, const stablehlo::Function& main,
-                               MemoryTarget target);
+                               MemoryTarget target, bool is_tight = false);
 
 [[nodiscard]] bool is_dot(const stablehlo::Op& op);  // or a convolution
 // Elements of `to` take fewer bits than those of `from`.

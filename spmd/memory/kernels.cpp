@@ -29,11 +29,13 @@ KernelKind kernel_kind(const Op& op) {
 
 }  // namespace
 
-KernelBuilder::KernelBuilder(const Module& module, const Function& main, MemoryTarget target)
+KernelBuilder::KernelBuilder(const Module& module, const Function& main, MemoryTarget target,
+                             bool is_tight)
     : module_(module),
       main_(main),
       target_(target),
-      fusion_(fusion_of(module, main, target)),
+      is_tight_(is_tight),
+      fusion_(fusion_of(module, main, target, is_tight)),
       donors_(donors_of_results(module, main)),
       sources_(main.values.size()) {
   graph_.regions.resize(main.regions.size());
@@ -48,7 +50,7 @@ KernelGraph KernelBuilder::build() {
     arguments_.push_back(buffer);
     sources(argument) = {buffer};
   }
-  if (target_ == MemoryTarget::tpu) copy_replaced_arguments();
+  if (target_ == MemoryTarget::tpu && !is_tight_) copy_replaced_arguments();
   walk(0);
   place_outputs();
   if (target_ == MemoryTarget::tpu) {
@@ -196,7 +198,7 @@ void KernelBuilder::add_kernel(OpId id, RegionId region, InPlace in_place) {
   kernel.reads = sources_read(id, region);
   for (const ValueId result : op.results) {
     const BufferId buffer = add_buffer(main_.type_of(result), id, region);
-    at(buffer).needs_own_place = gathers_across(op);
+    at(buffer).needs_own_place = needs_own_place(op);
     kernel.writes.push_back(buffer);
     sources(result) = {buffer};
   }
@@ -211,6 +213,11 @@ bool KernelBuilder::gathers_across(const Op& op) const {
   (void)view.size(view.result(0), dim);
   const auto& dims = view.result(0);
   return std::any_of(dims.begin(), dims.begin() + dim, [](std::int64_t size) { return size > 1; });
+}
+
+bool KernelBuilder::needs_own_place(const Op& op) const {
+  const bool waits = target_ == MemoryTarget::tpu && is_tight_ && op.name == "stablehlo.all_gather";
+  return waits || gathers_across(op);
 }
 
 // The positions that slices and updates take are scalars and left out.
@@ -269,6 +276,12 @@ void KernelBuilder::place_outputs() {
     for (const BufferId id : sources(terminator.operands[i])) {
       Buffer& buffer = at(id);
       if (buffer.is_outside || buffer.is_token) continue;
+      if (is_tight_ && target_ == MemoryTarget::gpu && buffer.needs_own_place && donors_[i] >= 0) {
+        const BufferId turned = add_copy(id, buffer.op, 0);
+        at(turned).is_kept = true;
+        at(turned).home = arguments_[index(donors_[i])];
+        continue;
+      }
       buffer.is_kept = true;
       if (donors_[i] < 0) {
         buffer.is_outside = true;  // has a place of its own
@@ -280,15 +293,33 @@ void KernelBuilder::place_outputs() {
 }
 
 // A TPU runs a dot and the reduce_scatter of its result as one ring when the group is large enough.
+// With an all_reduce over other devices behind it (hsdp) there is no ring: the reduce_scatter runs
+// right after the dot, so that the dot need not wait either (llama3-8b hsdp 2x16 on v5p, mistral-7b
+// 2x32 and qwen3-1.7b 4x4 on v5e). In groups of 64 and more the dot waits in both cases (llama3-8b
+// hsdp 4x64 on v6e, llama3-70b fsdp 128 on v5p).
 void KernelBuilder::find_windowed(std::vector<Kernel>& kernels) const {
   constexpr std::size_t smallest_ring = 4;
+  constexpr std::size_t always_late = 64;
   std::map<BufferId, Kernel*> dots;
+  std::map<BufferId, int> readers;
+  std::set<BufferId> is_all_reduced;
   for (Kernel& kernel : kernels) {
     if (kernel.kind == KernelKind::dot) dots.emplace(kernel.writes.front(), &kernel);
+    for (const BufferId read : kernel.reads) ++readers[read];
+    if (main_.op(kernel.op).name != "stablehlo.all_reduce") continue;
+    is_all_reduced.insert(kernel.reads.begin(), kernel.reads.end());
+  }
+  for (const Kernel& kernel : kernels) {
     const Op& op = main_.op(kernel.op);
-    if (op.name != "stablehlo.reduce_scatter" || group_size(op) < smallest_ring) continue;
+    if (op.name != "stablehlo.reduce_scatter") continue;
+    const BufferId shard = kernel.writes.front();
+    const std::size_t devices = group_size(op);
+    const bool is_ring = devices >= (is_all_reduced.count(shard) > 0 ? always_late : smallest_ring);
     for (const BufferId read : kernel.reads) {
-      if (const auto dot = dots.find(read); dot != dots.end()) dot->second->is_windowed = true;
+      const auto dot = dots.find(read);
+      if (dot == dots.end()) continue;
+      dot->second->is_windowed = is_ring;
+      if (!is_ring && readers[read] == 1) dot->second->reduced = shard;
     }
   }
 }
@@ -299,8 +330,9 @@ std::size_t KernelBuilder::group_size(const Op& op) const {
   return groups->items.front().items.size();
 }
 
-KernelGraph kernels_of(const Module& module, const Function& main, MemoryTarget target) {
-  return KernelBuilder(module, main, target).build();
+KernelGraph kernels_of(const Module& module, const Function& main, MemoryTarget target,
+                       bool is_tight) {
+  return KernelBuilder(module, main, target, is_tight).build();
 }
 
 }  // namespace shardsim::spmd

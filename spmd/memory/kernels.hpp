@@ -18,6 +18,13 @@
 //   GPU  stacks in another order (layout.hpp)
 // A TPU also copies a donated argument at the start of the step when an all_gather at the end
 // writes in its place (zero1 rows of qwen3 and ViT-L).
+//
+// A program that is too large is made tight:
+//   TPU  nothing is written in two orders (gpt2 with dp on v5e); no argument is copied; what is
+//   gathered at the end has a place of its own and is copied
+//        over the argument when all is done (qwen3-1.7b with zero1 over 16 v5e)
+//   GPU  what was gathered along another than the major dimension is turned into its place at once,
+//        not when all is gathered (gpt3-175b with zero1_tp on A100)
 #pragma once
 
 #include <string>
@@ -62,7 +69,9 @@ struct Kernel {
   std::vector<BufferId> initial;  // of a loop, beside `writes`; no_buffer where there is none
   BufferId updates = no_buffer;   // changed in place
   InPlace in_place = InPlace::never;
-  bool is_windowed = false;                // a dot in steps with the reduce_scatter that reads it
+  bool is_windowed = false;  // a dot in steps with the reduce_scatter that reads it
+  // Of a dot that only a reduce_scatter reads, which runs right after it: the shard.
+  BufferId reduced = no_buffer;
   std::vector<stablehlo::RegionId> inner;  // the body of a loop, the branches of a case
 };
 
@@ -77,6 +86,7 @@ struct KernelGraph {
 
 // Throws InputError: element types without a size.
 [[nodiscard]] KernelGraph kernels_of(const stablehlo::Module& module,
-                                     const stablehlo::Function& main, MemoryTarget target);
+                                     const stablehlo::Function& main, MemoryTarget target,
+                                     bool is_tight = false);
 
 }  // namespace shardsim::spmd

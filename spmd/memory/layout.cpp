@@ -86,7 +86,8 @@ class Finder {
     return false;
   }
 
-  // Which results of the loop stack what lies in a dot's order.
+  // Which results of the loop stack what lies in a dot's order, computed there or sliced from a
+  // stack that was turned.
   void stacked(const Op& loop) {
     const Region& body = main_.regions[index(loop.regions.back())];
     const Op& terminator = main_.op(body.ops.back());
@@ -94,8 +95,12 @@ class Finder {
       const Op* update = main_.definition(terminator.operands[i]);
       if (update == nullptr || update->name != "stablehlo.dynamic_update_slice") continue;
       if (update->operands.front() != body.arguments[i]) continue;
-      if (transposed_[index(update->operands[1])])
-        copies_.foreign_result[index(loop.results[i])] = true;
+      const ValueId part = update->operands[1];
+      if (transposed_[index(part)]) copies_.foreign_result[index(loop.results[i])] = true;
+      const auto origin = origin_of(part);
+      if (origin && copies_.turns_stack[index(origin->slice)]) {
+        copies_.reordered_state[index(body.arguments[i])] = true;
+      }
     }
   }
 

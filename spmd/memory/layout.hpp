@@ -10,7 +10,7 @@
 //              one gathered along 4096 is not.
 //   dotted     a dot with batch dimensions wants (batch, free, contracted). Of a KV cache
 //              [b, t, kv, e] per layer that is so for keys (contracted: e) if kv is 1, for values
-//              (contracted: t) never.
+//              (contracted: t) never. What is stacked of such slices lies in their order, too.
 //   stacked    what a loop stacks for a later one, computed from a dot whose result is transposed
 //              before it is stored: written in the dot's order, copied into its own order between
 //              the loops.

@@ -136,6 +136,7 @@ class Scheduler {
       const int k = next->second;
       ready_.erase(next);
       order.push_back(k);
+      last_ = k;
       for (const BufferId buffer : kernels_[index(k)].reads) {
         --reads_left_[index(buffer)];
         --reads_ready_[index(buffer)];
@@ -187,7 +188,10 @@ class Scheduler {
     for (auto it = ready_.begin(); it != ready_.end(); ++it) {
       const int k = it->second;
       const KernelKind kind = kernels_[index(k)].kind;
-      if (kind == KernelKind::collective) continue;
+      if (kind == KernelKind::collective) {
+        if (follows_last(k)) return it;
+        continue;
+      }
       const bool may_wait = phase_[index(k)] != phase;
       if (may_wait && kernels_[index(k)].is_windowed) continue;
       std::int64_t freed = bytes_freed(k);
@@ -199,6 +203,12 @@ class Scheduler {
     return best;
   }
 
+  // The reduce_scatter of the dot that has just run.
+  bool follows_last(int k) const {
+    if (last_ < 0 || kernels_[index(last_)].reduced == no_buffer) return false;
+    return kernels_[index(k)].writes.front() == kernels_[index(last_)].reduced;
+  }
+
   std::int64_t bytes_freed(int k) const {
     Bytes bytes;
     for (const BufferId id : kernels_[index(k)].reads) {
@@ -207,7 +217,9 @@ class Scheduler {
       const int left = reads_left_[index(id)];
       if (is_temporary && reads_ready_[index(id)] == left) bytes += buffer.bytes / left;
     }
-    for (const BufferId id : kernels_[index(k)].writes) {
+    const BufferId reduced = kernels_[index(k)].reduced;
+    const std::vector<BufferId> shard{reduced};
+    for (const BufferId id : reduced == no_buffer ? kernels_[index(k)].writes : shard) {
       const Buffer& buffer = graph_.buffers[index(id)];
       if (!buffer.is_outside && buffer.home == no_buffer) bytes -= buffer.bytes;
     }
@@ -225,6 +237,7 @@ class Scheduler {
   std::vector<int> rank_;
   std::vector<int> reads_left_;   // by buffer: readers that have not run
   std::vector<int> reads_ready_;  // by buffer: those of them that could
+  int last_ = -1;                 // what ran before
   Ready ready_;
 };
 

@@ -115,6 +115,15 @@ Sharded slice_whole(const Sharded& from, const Tiling& to) {
   return {slice, from.shape, to, from.context};
 }
 
+}  // namespace
+
+bool is_splat(const Sharded& value) {
+  const Builder& builder = value.context->builder();
+  const Op* op = builder.definition(value.value);
+  return op != nullptr && op->name == "stablehlo.broadcast_in_dim" &&
+         builder.shape(op->operands.front()).empty();
+}
+
 void remember(const Sharded& from, const Sharded& to) {
   from.context->cache[from.value].insert_or_assign(to.tiling, to);
   to.context->cache[to.value].insert_or_assign(from.tiling, from);

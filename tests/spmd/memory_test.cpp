@@ -1,5 +1,5 @@
 // Memory of small programs against what can be counted by hand; the rules stand in the headers of
-// spmd/memory*.hpp.
+// spmd/memory/*.hpp.
 #include "spmd/memory/device_memory.hpp"
 
 #include <catch2/catch.hpp>
@@ -163,6 +163,107 @@ TEST_CASE("a TPU casts a stack of weights once, before the loop") {
   CHECK(temporaries("%x: tensor<1024x1024xbf16>, %weights: tensor<4x1024x1024xf32>) -> "
                     "(tensor<1024x1024xbf16>, tensor<4x1024x1024xbf16>)",
                     layers("bf16", "f32")) == 8 * MiB + 2 * MiB + 512);
+}
+
+namespace {
+
+const std::string square_dot =
+    " : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>";
+
+std::int64_t temporaries_in(Bytes capacity, const std::string& text, MemoryTarget target) {
+  return device_memory(stablehlo::parse_module(text, "test.mlir"), target, capacity)
+      .temporaries.count();
+}
+
+}  // namespace
+
+TEST_CASE("what is added to a dot is written by a TPU in its place") {
+  // A residual stream: the last sum and the next dot, 4 MiB each, not every dot.
+  CHECK(temporaries("%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32>", R"(
+    %a = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0])" + square_dot +
+                                                                               R"(
+    %1 = stablehlo.add %x, %a : tensor<1024x1024xf32>
+    %b = stablehlo.dot_general %1, %x, contracting_dims = [1] x [0])" + square_dot +
+                                                                               R"(
+    %2 = stablehlo.add %1, %b : tensor<1024x1024xf32>
+    %c = stablehlo.dot_general %2, %x, contracting_dims = [1] x [0])" + square_dot +
+                                                                               R"(
+    %3 = stablehlo.add %2, %c : tensor<1024x1024xf32>
+    return %3 : tensor<1024x1024xf32>)") == 2 * square);
+}
+
+TEST_CASE("a TPU with too little memory copies no argument before what replaces it is gathered") {
+  const std::string text = R"(
+    func.func @main(%p: tensor<1024x1024xf32> {tf.aliasing_output = 0 : i32}) -> tensor<1024x1024xf32> {
+    %y = stablehlo.dot_general %p, %p, contracting_dims = [1] x [0])" +
+                           square_dot + R"(
+    %h = stablehlo.slice %y [0:512, 0:1024] : (tensor<1024x1024xf32>) -> tensor<512x1024xf32>
+    %n = "stablehlo.all_gather"(%h) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<512x1024xf32>) -> tensor<1024x1024xf32>
+    return %n : tensor<1024x1024xf32>
+    })";
+  // Copy of %p and %y, beside %p itself.
+  CHECK(temporaries_in(Bytes(3 * square), text, MemoryTarget::tpu) == 2 * square);
+  // %y and its half, or the half and what is gathered.
+  CHECK(temporaries_in(Bytes(3 * square - 1), text, MemoryTarget::tpu) == square + square / 2);
+}
+
+TEST_CASE("a GPU with too little memory turns what it gathers at once") {
+  const std::string gather =
+      R"( <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<1024x512xf32>) -> tensor<1024x1024xf32>)";
+  const std::string text = R"(
+    func.func @main(%p: tensor<1024x1024xf32> {tf.aliasing_output = 0 : i32}, %q: tensor<1024x1024xf32> {tf.aliasing_output = 1 : i32}, %a: tensor<1024x512xf32>, %b: tensor<1024x512xf32>) -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
+    %g = "stablehlo.all_gather"(%a))" +
+                           gather + R"(
+    %h = "stablehlo.all_gather"(%b))" +
+                           gather + R"(
+    return %g, %h : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+    })";
+  // 12 MiB of arguments. 95 % of (80 % of 30 MiB - 12 MiB) is 11.4 MiB, of 20 MiB 3.8 MiB.
+  CHECK(temporaries_in(Bytes(30 * MiB), text, MemoryTarget::gpu) == 2 * square);
+  CHECK(temporaries_in(Bytes(20 * MiB), text, MemoryTarget::gpu) == square);
+}
+
+TEST_CASE("a dot waits behind a loop when it forms a ring with its reduce_scatter") {
+  const auto text = [](const std::string& reduced) {
+    return R"(
+    %d = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0])" +
+           square_dot + R"(
+    %w = stablehlo.dot_general %d, %x, contracting_dims = [0] x [0])" +
+           square_dot + R"(
+    %r = "stablehlo.reduce_scatter"(%w) <{scatter_dimension = 0 : i64, replica_groups = [[0, 1, 2, 3], [4, 5, 6, 7]]}> ({
+    ^bb0(%u: tensor<f32>, %v: tensor<f32>):
+      %t = stablehlo.add %u, %v : tensor<f32>
+      stablehlo.return %t : tensor<f32>
+    }) : (tensor<1024x1024xf32>) -> tensor<256x1024xf32>
+    %a = "stablehlo.all_reduce"(%r) <{replica_groups = [[0, 4], [1, 5], [2, 6], [3, 7]]}> ({
+    ^bb0(%u: tensor<f32>, %v: tensor<f32>):
+      %t = stablehlo.add %u, %v : tensor<f32>
+      stablehlo.return %t : tensor<f32>
+    }) : (tensor<256x1024xf32>) -> tensor<256x1024xf32>
+    %e = stablehlo.dot_general %d, %x, contracting_dims = [1] x [0])" +
+           square_dot + R"(
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0:2 = stablehlo.while(%i = %c, %h = %e) : tensor<i32>, tensor<1024x1024xf32>
+     cond {
+      %n = stablehlo.constant dense<4> : tensor<i32>
+      %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %next = stablehlo.add %i, %one : tensor<i32>
+      %y = stablehlo.dot_general %h, %h, contracting_dims = [1] x [0])" +
+           square_dot + R"(
+      stablehlo.return %next, %y : tensor<i32>, tensor<1024x1024xf32>
+    }
+    return %)" +
+           reduced + ", %0#1 : tensor<256x1024xf32>, tensor<1024x1024xf32>";
+  };
+  const std::string signature =
+      "%x: tensor<1024x1024xf32>) -> (tensor<256x1024xf32>, tensor<1024x1024xf32>)";
+  // %d and %e, and in the loop the next %h and the counter.
+  CHECK(temporaries(signature, text("r")) == 3 * square + 512);
+  // The all_reduce: no ring. %d is gone, its quarter waits for the all_reduce.
+  CHECK(temporaries(signature, text("a")) == 2 * square + square / 4 + 512);
 }
 
 TEST_CASE("what memory cannot be counted of is an error with its place") {

@@ -11,7 +11,7 @@
 
 #include "base/gzip.hpp"
 #include "stablehlo/op_rules.hpp"
-#include "tests/stablehlo/golden_files.hpp"
+#include "tests/base/golden_files.hpp"
 
 namespace {
 using namespace shardsim::stablehlo;  // NOLINT(google-build-using-namespace)
@@ -88,8 +88,8 @@ void check_shardings(const Module& module, const std::string& text,
 
 TEST_CASE("programs are read without loss") {
   for (const std::string& file : shardsim::test::golden_programs("xla/programs")) {
-    std::vector<std::string> failures;
-    int passed = 0;
+    shardsim::test::Comparison result;
+    std::vector<std::string>& failures = result.failures;
     try {
       const std::string text = shardsim::read_maybe_gzip(file);
       const Module module = parse_module(text, file);
@@ -105,11 +105,11 @@ TEST_CASE("programs are read without loss") {
       for (const auto& [name, count] : unknown_ops(module)) {
         failures.push_back(fmt::format("{} unknown {}", count, name));
       }
-      passed = static_cast<int>(module.op_count());
+      if (failures.empty()) result.passed = static_cast<int>(module.op_count());
     } catch (const std::exception& error) {
       failures.emplace_back(error.what());
     }
-    shardsim::test::report(file, failures.empty() ? passed : 0, failures);
+    shardsim::test::report(file, result);
     CHECK(failures.empty());
   }
 }
