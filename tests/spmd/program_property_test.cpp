@@ -55,7 +55,7 @@ class AnyProgram {
         "  %zero = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n{}  return {} : {}\n}}\n",
         mesh, arguments_, text_of(shape_), result_sharding_, ops_, name_, text_of(shape_));
   }
-  void shard_result() { result_sharding_ = attribute(any_dims(shape_.size())); }
+  void shard_result() { result_sharding_ = attribute(any_dims(shape_)); }
 
  private:
   static const std::vector<Shape>& meshes() {
@@ -64,14 +64,15 @@ class AnyProgram {
   }
   static std::int64_t any_size() { return any(0, 3) == 0 ? any(1, 10) : 4 * any(1, 3); }
 
-  // Every axis splits some dimension, or none.
-  std::string any_dims(std::size_t rank) {
-    std::vector<std::vector<std::string>> dims(rank);
-    for (const std::string& axis : axes_) {
-      const auto dim = at(any(0, static_cast<std::int64_t>(rank) + 1));
-      if (dim == rank) continue;
-      const std::int64_t place = any(0, 2);
-      dims[dim].insert(place == 0 ? dims[dim].begin() : dims[dim].end(), '"' + axis + '"');
+  // Every axis splits some dimension, or none; no dimension into more tiles than it has elements.
+  std::string any_dims(const Shape& shape) {
+    std::vector<std::vector<std::string>> dims(shape.size());
+    Shape left = shape;
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      const auto dim = at(any(0, static_cast<std::int64_t>(shape.size()) + 1));
+      if (dim == shape.size() || left[dim] < mesh_[i]) continue;
+      left[dim] /= mesh_[i];
+      dims[dim].push_back('"' + axes_[i] + '"');
     }
     std::vector<std::string> texts;
     for (const auto& dim : dims) texts.push_back(fmt::format("{{{}}}", fmt::join(dim, ", ")));
@@ -84,7 +85,7 @@ class AnyProgram {
   std::string argument(const Shape& shape) {
     const std::string name = fmt::format("%arg{}", argument_count_++);
     arguments_ += fmt::format("{}{}: {}{}", argument_count_ == 1 ? "" : ", ", name, text_of(shape),
-                              attribute(any_dims(shape.size())));
+                              attribute(any_dims(shape)));
     return name;
   }
 
@@ -94,7 +95,7 @@ class AnyProgram {
     shape_ = shape;
   }
   void constrain() {
-    add(fmt::format("sdy.sharding_constraint {} <@mesh, {}> : {}", name_, any_dims(shape_.size()),
+    add(fmt::format("sdy.sharding_constraint {} <@mesh, {}> : {}", name_, any_dims(shape_),
                     text_of(shape_)),
         shape_);
   }
