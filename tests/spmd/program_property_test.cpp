@@ -70,7 +70,8 @@ class AnyProgram {
     for (const std::string& axis : axes_) {
       const auto dim = at(any(0, static_cast<std::int64_t>(shape.size()) + 1));
       if (dim == shape.size() || (has_products_ && !dims[dim].empty())) continue;
-      dims[dim].push_back('"' + axis + '"');
+      const bool is_major = any(0, 2) == 0;
+      dims[dim].insert(is_major ? dims[dim].begin() : dims[dim].end(), '"' + axis + '"');
     }
     std::vector<std::string> texts;
     for (const auto& dim : dims) texts.push_back(fmt::format("{{{}}}", fmt::join(dim, ", ")));
@@ -242,8 +243,7 @@ class AnyProgram {
 
   // XLA's partitioner (jax 0.10.2, run on 8 host devices) computes wrong numbers for some products
   // of which a dimension is split over two axes: it takes [z, y] for [y, z]. Ours does what it
-  // does, so that only one axis splits a dimension where there are products, and axes stand in the
-  // mesh's order elsewhere.
+  // does, so that only one axis splits a dimension where there are products.
   bool has_products_ = any(0, 2) == 0;
   Shape mesh_;
   std::vector<std::string> axes_;
