@@ -42,8 +42,6 @@ void partition_slice(Partitioner& p, const OpView& op) {
   }
   if (!result) result = slice_tiles(operand, bounds, wanted);
   if (!result) return p.replicated(op);
-  // A slice of everything is a value of its own, with nothing known of it.
-  if (result->value == operand.value) result->value = p.builder().copy(result->value);
   p.set_result(op, 0, reshard(*result, wanted));
 }
 

@@ -210,8 +210,9 @@ std::optional<Sharded> slice_tiles(const Sharded& operand, const SliceBounds& bo
     limits[i] += input->window[i].high;
     is_cut = is_cut || starts[i] != 0 || bounds.strides[i] != 1 || input->window[i].high != 0;
   }
+  // Of another shape: a value of its own, of which nothing is known from before.
   const ValueId value = is_cut ? builder.slice(input->value, starts, limits, bounds.strides)
-                               : input->value;
+                               : builder.copy(input->value);
   return Sharded{value, shape, target, operand.context};
 }
 

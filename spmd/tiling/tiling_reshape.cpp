@@ -86,6 +86,8 @@ class ReshapeWalk {
     const std::int64_t size = wanted_.back();
     wanted_.pop_back();
     if (piece.size == size) {
+      // Behind the tiles that are there already, padding would come between elements.
+      if (unfinished_ && piece.size % piece.tiles != 0) return Step::fail;
       give(piece.tiles);
       return Step::go_on;
     }

@@ -1,11 +1,12 @@
 // The ops of one device on small arrays of integers, exactly.
 //
 // `unknown` is padding that nobody may rely on: it survives moves, and whatever is computed with it
-// is unknown. All other numbers are 0 or more.
+// is unknown.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "spmd/tiling/tiling.hpp"
@@ -13,7 +14,7 @@
 
 namespace shardsim::test {
 
-inline constexpr std::int64_t unknown = -1;
+inline constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
 
 struct Array {
   spmd::Shape shape;

@@ -160,7 +160,15 @@ TEST_CASE("after a resharding every device has every element of its tile", "[res
   }));
 }
 
-// What a device must receive, some other device must send.
+// The bound: a device must receive every element of its new tile of which it has no copy, whatever
+// the collectives. What is received is sent, so that summed over the devices
+//
+//   sent >= sum over devices of |new tile \\ old tile|
+//
+// Example: 8 elements over 4 devices, made whole: each lacks 6, 24 are sent; an all-gather sends
+// (4 - 1) * 2 per device, which is that.
+//
+// And of both ways the one by choice is the one by which a device that always sends sends less.
 TEST_CASE("a resharding sends no less than what devices lack", "[reshard]") {
   CHECK(rc::check([] {
     const Resharding task = any_resharding();
@@ -262,8 +270,61 @@ Repeated repeated(const std::string& text, bool like_xla) {
 
 }  // namespace
 
-// Axes that split a factor of the product share its work, all others repeat it; what is summed over
-// is whole again when tanh is taken.
+// x[m,k] w1[k,f] -> h[m,f], w2[f,n] -> y[m,n], every factor split over the same axes wherever it
+// stands, every axis of the mesh on one factor at most. The axes of a product's own factors share
+// its work; each of the others repeats it once per place:
+//
+//   flops on all devices = flops of the program + repeated
+//   repeated = sum over products of flops * (product of the sizes of the axes of other factors - 1)
+//
+// Example, mesh x=2 y=3, m over x, n over y: the second product (m, f, n) is repeated nowhere, the
+// first (m, k, f) on the 3 places of y: repeated = 2 m k f * (3 - 1).
+TEST_CASE("flops of all devices are those of the program and what replication repeats", "[flops]") {
+  CHECK(rc::check([] {
+    const std::map<std::string, double> axes = {{"x", 2}, {"y", 3}, {"z", 2}};
+    const std::map<char, double> sizes = {{'m', 24}, {'k', 12}, {'f', 48}, {'n', 36}};
+    const Split split = any_split("mkfn");
+    double devices = 1;
+    for (const auto& [name, size] : axes) devices *= size;
+    double whole = 0;
+    double repeated = 0;
+    for (const std::string factors : {"mkf", "mfn"}) {
+      double flops = 2;
+      double places = devices;
+      for (const char factor : factors) {
+        flops *= sizes.at(factor);
+        const auto found = split.find(factor);
+        if (found == split.end()) continue;
+        for (const std::string& axis : found->second) places /= axes.at(axis);
+      }
+      whole += flops;
+      repeated += flops * (places - 1);
+    }
+    const std::string text = fmt::format(
+        R"(module @mlp {{
+  sdy.mesh @mesh = <["x"=2, "y"=3, "z"=2]>
+  func.func public @main(%arg0: tensor<24x12xf32> {}, %arg1: tensor<12x48xf32> {}, %arg2: tensor<48x36xf32> {}) -> (tensor<24x36xf32> {}) {{
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<24x12xf32>, tensor<12x48xf32>) -> tensor<24x48xf32>
+    %1 = stablehlo.tanh %0 : tensor<24x48xf32>
+    %2 = stablehlo.dot_general %1, %arg2, contracting_dims = [1] x [0] : (tensor<24x48xf32>, tensor<48x36xf32>) -> tensor<24x36xf32>
+    return %2 : tensor<24x36xf32>
+  }}
+}})",
+        text_of(split, "mk"), text_of(split, "kf"), text_of(split, "fn"), text_of(split, "mn"));
+    RC_LOG() << text;
+    stablehlo::Module program = prepare(stablehlo::parse_module(text, "mlp.mlir"));
+    RC_ASSERT(stablehlo::work_of(program, program.functions.front()).work.matmul.count() == whole);
+    propagate(program);
+    for (const bool like_xla : {true, false}) {
+      const stablehlo::Module local = partition(program, {like_xla});
+      const auto part = stablehlo::work_of(local, local.functions.front()).work;
+      RC_ASSERT(devices * part.matmul.count() == whole + repeated);
+    }
+  }));
+}
+
+// Partial sums are whole again when tanh is taken: axes of the result share it, the others, those
+// of the summed factor too, repeat it.
 TEST_CASE("work is shared over the axes that split it and repeated over the others", "[flops]") {
   CHECK(rc::check([] {
     const Split split = any_split("bmnk");
