@@ -23,17 +23,21 @@ spmd::MemoryTarget target_of(const Profile& profile) {
 
 CompiledStep compile_program(const Experiment& experiment,
                              std::optional<spmd::MemoryTarget> target) {
-  std::filesystem::path path(experiment.program);
-  if (!path.is_absolute()) path = std::filesystem::path(experiment.directory) / path;
   ProgramOptions options;
   options.mesh = experiment.mesh;
   options.target = target;
   CompiledStep step;
-  step.plan = program_plan(path.string(), options);
+  step.plan = program_plan(program_path(experiment), options);
   return step;
 }
 
 }  // namespace
+
+std::string program_path(const Experiment& experiment) {
+  const std::filesystem::path path(experiment.program);
+  if (path.empty() || path.is_absolute()) return path.string();
+  return (std::filesystem::path(experiment.directory) / path).string();
+}
 
 CompiledStep compile_experiment(const Experiment& experiment) {
   if (!experiment.program.empty()) {

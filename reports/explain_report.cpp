@@ -90,6 +90,11 @@ std::vector<std::pair<std::string, std::string>> lines(const Explanation& explan
   std::vector<std::pair<std::string, std::string>> result;
   result.emplace_back("why", reason(explanation, row));
   result.emplace_back("to avoid", remedy(explanation, row));
+  if (row.reasons > 1) {
+    result.emplace_back("alike", fmt::format("{} more, whose words differ from these in numbers "
+                                             "only: lines, arguments, sizes",
+                                             row.reasons - 1));
+  }
   result.emplace_back("sends", sends(explanation, row));
   if (row.time) result.emplace_back("takes", takes(explanation, row));
   result.emplace_back("where", where(row));
@@ -172,6 +177,7 @@ std::string explain_json(const Explanation& explanation) {
                                    {"wire_bytes_per_execution", row.wire_bytes.count()},
                                    {"count", row.count},
                                    {"places", row.places},
+                                   {"reasons_alike", row.reasons},
                                    {"wire_bytes_per_device", row.total_wire_bytes().count()},
                                    {"time_s", time_or_null(row.time)},
                                    {"where", row.where},

@@ -82,8 +82,9 @@ ProgramDevices devices_of(const stablehlo::Module& module) {
       most = devices;
     }
   }
-  if (largest == nullptr) return {Mesh({{"device", 1}}), {}};
+  if (largest == nullptr) return {Mesh({{"device", 1}}), "", {}};
   ProgramDevices result;
+  result.name = largest->name;
   std::vector<MeshAxis> axes;
   for (const auto& axis : largest->axes) axes.push_back({axis.name, axis.size});
   result.mesh = axes.empty() ? Mesh({{"device", 1}}) : Mesh(std::move(axes));

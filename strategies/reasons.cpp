@@ -146,9 +146,9 @@ Words Reasons::gather(const std::string& unit, bool is_root,
         format_bytes(gathered_bytes(parameters)));
   }
   words.remedy += fmt::format(
-      "take {} off their specs: a device holds {} more (with gradients and "
-      "optimizer state), and their gradients are all-reduced",
-      builder_.names(axes), format_bytes(price_without(parameters, axes)));
+      "take {} off their specs: a device holds {} more (with gradients and optimizer state){}",
+      builder_.names(axes), format_bytes(price_without(parameters, axes)),
+      strategy_.zero_stage < 2 ? ", and their gradients are all-reduced" : "");
   return words;
 }
 
