@@ -74,18 +74,16 @@ std::vector<std::size_t> by_price(const Plan& plan) {
   return order;
 }
 
-// The remedy with what it brings; empty when it cannot be done.
+// The remedy with what it brings; without the change where it cannot be done or spares nothing.
 std::string tried(const spmd::Change& change, stablehlo::Module program, Bytes before) {
-  if (!spmd::apply(change, program)) return "";
+  if (!spmd::apply(change, program)) return change.otherwise;
   try {
     const Bytes after = wire_bytes_per_device(partitioned(std::move(program), {}, false, nullptr));
-    const std::string price = fmt::format("a device then sends {} per step instead of {}",
-                                          format_bytes(after), format_bytes(before));
-    if (after < before) return fmt::format("{}; tried: {}", change.remedy, price);
-    return fmt::format("{}; tried: it spares nothing, {}", change.remedy,
-                       after == before ? "other collectives send as much" : price);
+    if (after >= before) return change.otherwise;
+    return fmt::format("{}; tried: a device then sends {} per step instead of {}", change.remedy,
+                       format_bytes(after), format_bytes(before));
   } catch (const InputError&) {
-    return "";
+    return change.otherwise;
   }
 }
 

@@ -32,8 +32,8 @@ struct ProgramOptions {
 // expensive collectives first, and adds to each remedy what a device sends in a step then:
 //   "annotate argument 3 as [{x}, {}, {}]: ...; tried: a device then sends 9.0 MiB per step instead
 //   of 10.5 MiB"
-// Where the remedy names several ways, the last is tried.
-// At most `remedies_tried`; a remedy that cannot be partitioned is taken out. Costs as many
+// Where the remedy names several ways, the last is tried. What spares no bytes, since others take
+// their place, or cannot be partitioned is taken out. At most `remedies_tried`, each at the cost of
 // program_plan(). Compiled HLO is left as it is.
 inline constexpr std::size_t remedies_tried = 12;
 void try_remedies(const std::string& path, Plan& plan);

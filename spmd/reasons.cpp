@@ -36,14 +36,14 @@ std::string bytes_instead(Bytes after, Bytes before) {
                      format_bytes(before));
 }
 
-// [of, number, sharding without < and >]
+// [of, number, sharding without < and >, otherwise]
 stablehlo::Attribute attribute_of(const Change& change) {
   stablehlo::Attribute list;
   list.kind = stablehlo::Attribute::Kind::list;
   const std::string text = stablehlo::text_of(change.sharding);
   list.items = {integer_attribute(static_cast<std::int64_t>(change.of)),
-                integer_attribute(change.number),
-                text_attribute(std::string_view(text).substr(1, text.size() - 2))};
+                integer_attribute(change.number), text_attribute(text.substr(1, text.size() - 2)),
+                text_attribute(change.otherwise)};
   return list;
 }
 
@@ -139,8 +139,9 @@ class Reason {
     propose(words, Change::Of::argument, source_.values[at(root)].result, *whole);
   }
 
-  void propose(Words& words, Change::Of of, std::int64_t number, const Layout& layout) const {
-    words.change = {words.remedy, of, number, values_.written(layout)};
+  void propose(Words& words, Change::Of of, std::int64_t number, const Layout& layout,
+               std::string otherwise = {}) const {
+    words.change = {words.remedy, std::move(otherwise), of, number, values_.written(layout)};
   }
 
   [[nodiscard]] Words of_constraint() const {
@@ -235,12 +236,15 @@ class Reason {
       return format_bytes(
           wire_bytes_per_device(kind, Mesh::size_of(collective_.axes), collective_.payload));
     };
+    const std::string otherwise = words.remedy;
     if (!words.remedy.empty()) words.remedy += "; or ";
     words.remedy += fmt::format(
-        "constrain the result of line {} to {}: a reduce-scatter, which sends {} instead of {}",
+        "constrain the result of line {} to {}: a reduce-scatter, which sends {} instead of {}, "
+        "where "
+        "nothing reads it whole",
         op_->line, text_of(*split, mesh_), wire(CollectiveKind::reduce_scatter),
         wire(CollectiveKind::all_reduce));
-    propose(words, Change::Of::line, op_->line, *split);
+    propose(words, Change::Of::line, op_->line, *split, otherwise);
   }
 
   // Work is only known to grow by the axes where every point of the op is one multiplication.
@@ -276,7 +280,8 @@ std::vector<Change> proposed_changes(const Module& local) {
     });
     if (known) continue;
     stablehlo::Scanner sharding(written->items[2].text, local.file, op.line);
-    changes.push_back({remedy->text, static_cast<Change::Of>(written->items[0].integer),
+    changes.push_back({remedy->text, written->items[3].text,
+                       static_cast<Change::Of>(written->items[0].integer),
                        written->items[1].integer, stablehlo::parse_axis_sharding(sharding)});
   }
   return changes;

@@ -29,6 +29,7 @@ void write_reasons(stablehlo::Module& local, const stablehlo::Module& program);
 struct Change {
   enum class Of { argument, result, line };
   std::string remedy;
+  std::string otherwise;  // the remedy without it; empty: no other is known
   Of of = Of::argument;
   std::int64_t number = 0;
   stablehlo::AxisSharding sharding;

@@ -113,7 +113,7 @@ TEST_CASE("The text has a summary and a block per row") {
   const std::string text = explain_text(explain(step(), &result));
   CHECK_THAT(text, Contains("Collectives of toy, fsdp on fsdp=4,model=2\n"));
   CHECK_THAT(text,
-             Contains("4 collectives of 2 kinds; a device sends 8.0 MiB per step in 8.00 ms"));
+             Contains("4 collectives, 2 distinct; a device sends 8.0 MiB per step in 8.00 ms"));
   CHECK_THAT(text, Contains("\n1. all-reduce over model (2 devices), 1.0 MiB bf16, 2 times\n"));
   CHECK_THAT(text, Contains("   why       dot, line 7, sums\n"));
   CHECK_THAT(text, Contains("   takes     6.00 ms per step (60.0 %"));

@@ -40,7 +40,9 @@ TEST_CASE("Every collective of every recipe has a reason") {
 }
 
 TEST_CASE("Parameters without the axis in their specs are not gathered") {
-  const std::string words = "the forward pass reads the parameters of model.layers.{}";
+  const std::string words =
+      "model.layers.{} are stored over fsdp (fsdp: dimension 0 over fsdp) and read whole in the "
+      "forward";
   const Plan plan = plan_of(R"("fsdp")", fsdp);
   const Collective* gather = find(plan, CollectiveKind::all_gather, words);
   REQUIRE(gather != nullptr);
@@ -54,7 +56,9 @@ TEST_CASE("Parameters without the axis in their specs are not gathered") {
 }
 
 TEST_CASE("What the forward pass gathered is not gathered again when it is kept") {
-  const std::string words = "the backward pass reads the parameters of model.layers.{}";
+  const std::string words =
+      "model.layers.{} are stored over fsdp (fsdp: dimension 0 over fsdp) and read whole in the "
+      "backward";
   const Plan plan = plan_of(R"("fsdp")", fsdp);
   const Collective* gather = find(plan, CollectiveKind::all_gather, words);
   REQUIRE(gather != nullptr);
