@@ -91,6 +91,8 @@ struct Prediction {
 // parameter tree has no operations to compile, a program no parameters by name: InputError.
 [[nodiscard]] CompiledStep compile_experiment(const Experiment& experiment);
 [[nodiscard]] SpecTable experiment_specs(const Experiment& experiment);
+// Path of the experiment's program; empty: it has none.
+[[nodiscard]] std::string program_path(const Experiment& experiment);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& options);
 
 }  // namespace shardsim

@@ -23,8 +23,6 @@ spmd::MemoryTarget target_of(const Profile& profile) {
 
 // `profile`: of the machine, null where none is given.
 CompiledStep compile_program(const Experiment& experiment, const Profile* profile) {
-  std::filesystem::path path(experiment.program);
-  if (!path.is_absolute()) path = std::filesystem::path(experiment.directory) / path;
   ProgramOptions options;
   options.mesh = experiment.mesh;
   if (profile != nullptr) {
@@ -32,11 +30,17 @@ CompiledStep compile_program(const Experiment& experiment, const Profile* profil
     options.capacity = profile->device.memory_capacity.value;
   }
   CompiledStep step;
-  step.plan = program_plan(path.string(), options);
+  step.plan = program_plan(program_path(experiment), options);
   return step;
 }
 
 }  // namespace
+
+std::string program_path(const Experiment& experiment) {
+  const std::filesystem::path path(experiment.program);
+  if (path.empty() || path.is_absolute()) return path.string();
+  return (std::filesystem::path(experiment.directory) / path).string();
+}
 
 CompiledStep compile_experiment(const Experiment& experiment) {
   if (!experiment.program.empty()) {

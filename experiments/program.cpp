@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
 #include "base/error.hpp"
 #include "base/gzip.hpp"
 #include "base/text.hpp"
@@ -10,6 +16,7 @@
 #include "spmd/partition.hpp"
 #include "spmd/propagation/prepare.hpp"
 #include "spmd/propagation/propagate.hpp"
+#include "spmd/reasons.hpp"
 #include "spmd/to_plan.hpp"
 #include "stablehlo/module.hpp"
 
@@ -27,6 +34,59 @@ Plan compiled_plan(const std::string& text, const std::string& path,
   return plan_from_hlo(HloModule::parse(text, path), import);
 }
 
+// The cheaper of XLA's resharding and our own.
+Plan partitioned(stablehlo::Module program, const ProgramOptions& options,
+                 std::vector<spmd::Change>* changes) {
+  spmd::propagate(program);
+  const auto plan_of = [&](bool as_xla) {
+    const stablehlo::Module local = spmd::partition(program, {.like_xla = as_xla});
+    if (changes != nullptr) {
+      const std::vector<spmd::Change> proposed = spmd::proposed_changes(local);
+      changes->insert(changes->end(), proposed.begin(), proposed.end());
+    }
+    return spmd::plan_of(local, options.target, options.capacity);
+  };
+  Plan like_xla = plan_of(true);
+  if (options.like_xla) return like_xla;
+  Plan plan = plan_of(false);
+  const Bytes usual = wire_bytes_per_device(like_xla);
+  const Bytes bytes = wire_bytes_per_device(plan);
+  if (bytes >= usual) return like_xla;
+  plan.notes.push_back(fmt::format(
+      "a device sends {} per step where XLA's partitioner sends {}: some arrays are resharded in "
+      "other steps (--like xla shows XLA's)",
+      format_bytes(bytes), format_bytes(usual)));
+  return plan;
+}
+
+// Indices into plan.collectives, those that send most first.
+std::vector<std::size_t> by_price(const Plan& plan) {
+  const std::vector<std::int64_t> counts = executions(plan);
+  std::vector<std::size_t> order(plan.collectives.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto price = [&](std::size_t i) {
+    const Collective& collective = plan.collectives[i];
+    return counts[i] *
+           wire_bytes_per_device(collective.kind, group_size(plan, collective), collective.payload);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return price(a) > price(b); });
+  return order;
+}
+
+// The remedy with what it brings; without the change where it cannot be done or spares nothing.
+std::string tried(const spmd::Change& change, stablehlo::Module program, Bytes before) {
+  if (!spmd::apply(change, program)) return change.otherwise;
+  try {
+    const Bytes after = wire_bytes_per_device(partitioned(std::move(program), {}, nullptr));
+    if (after >= before) return change.otherwise;
+    return fmt::format("{}; tried: a device then sends {} per step instead of {}", change.remedy,
+                       format_bytes(after), format_bytes(before));
+  } catch (const InputError&) {
+    return change.otherwise;
+  }
+}
+
 }  // namespace
 
 bool is_hlo(const std::string& text) {
@@ -40,20 +100,28 @@ Plan program_plan(const std::string& path, const ProgramOptions& options) {
   if (!options.mesh.axes().empty()) {
     throw InputError({path, ""}, "a StableHLO program brings its own mesh: leave out the other");
   }
-  stablehlo::Module program = spmd::prepare(stablehlo::parse_module(text, path));
-  spmd::propagate(program);
-  Plan like_xla =
-      spmd::plan_of(spmd::partition(program, {.like_xla = true}), options.target, options.capacity);
-  if (options.like_xla) return like_xla;
-  Plan plan = spmd::plan_of(spmd::partition(program), options.target, options.capacity);
-  const Bytes usual = wire_bytes_per_device(like_xla);
-  const Bytes bytes = wire_bytes_per_device(plan);
-  if (bytes >= usual) return like_xla;
-  plan.notes.push_back(fmt::format(
-      "a device sends {} per step where XLA's partitioner sends {}: some arrays are resharded in "
-      "other steps (--like xla shows XLA's)",
-      format_bytes(bytes), format_bytes(usual)));
-  return plan;
+  return partitioned(spmd::prepare(stablehlo::parse_module(text, path)), options, nullptr);
+}
+
+void try_remedies(const std::string& path, Plan& plan) {
+  const std::string text = read_maybe_gzip(path);
+  if (is_hlo(text)) return;
+  const stablehlo::Module program = spmd::prepare(stablehlo::parse_module(text, path));
+  std::vector<spmd::Change> changes;
+  const Bytes before = wire_bytes_per_device(partitioned(program, {}, &changes));
+  std::map<std::string, std::string> known;
+  for (const std::size_t i : by_price(plan)) {
+    std::string& remedy = plan.collectives[i].remedy;
+    const auto change = std::find_if(changes.begin(), changes.end(),
+                                     [&](const auto& one) { return one.remedy == remedy; });
+    if (change == changes.end()) continue;
+    auto found = known.find(remedy);
+    if (found == known.end()) {
+      if (known.size() == remedies_tried) continue;
+      found = known.emplace(remedy, tried(*change, program, before)).first;
+    }
+    remedy = found->second;
+  }
 }
 
 }  // namespace shardsim

@@ -29,7 +29,7 @@ std::string title_of(const ExplainedCollective& row) {
                      times(row.count));
 }
 
-std::string largest(const Explanation& explanation) {
+std::string most_expensive(const Explanation& explanation) {
   const ExplainedCollective& row = explanation.collectives.front();
   return fmt::format("{} over {}, {} ({})", name_of(row.kind), row.over,
                      format_bytes(row.total_wire_bytes()),
@@ -38,16 +38,16 @@ std::string largest(const Explanation& explanation) {
 
 std::string summary_of(const Explanation& explanation) {
   if (explanation.collectives.empty()) return "No collectives: devices never exchange anything.";
-  std::string text = fmt::format(
-      "{} collective{} of {} kind{}; a device sends {} per step", format_count(explanation.count),
-      explanation.count == 1 ? "" : "s", explanation.collectives.size(),
-      explanation.collectives.size() == 1 ? "" : "s", format_bytes(explanation.wire_bytes));
+  std::string text =
+      fmt::format("{} collective{}, {} distinct; a device sends {} per step",
+                  format_count(explanation.count), explanation.count == 1 ? "" : "s",
+                  explanation.collectives.size(), format_bytes(explanation.wire_bytes));
   if (explanation.time) {
     text +=
         fmt::format(" in {} ({} of the step, where nothing hides it)", duration(*explanation.time),
                     format_percent(explanation.share_of_step(*explanation.time)));
   }
-  return text + fmt::format("; the largest: {}.", largest(explanation));
+  return text + fmt::format("; the most expensive: {}.", most_expensive(explanation));
 }
 
 std::string sends(const Explanation& explanation, const ExplainedCollective& row) {
@@ -90,6 +90,11 @@ std::vector<std::pair<std::string, std::string>> lines(const Explanation& explan
   std::vector<std::pair<std::string, std::string>> result;
   result.emplace_back("why", reason(explanation, row));
   result.emplace_back("to avoid", remedy(explanation, row));
+  if (row.reasons > 1) {
+    result.emplace_back("alike", fmt::format("{} more, whose words differ from these in numbers "
+                                             "only: lines, arguments, sizes",
+                                             row.reasons - 1));
+  }
   result.emplace_back("sends", sends(explanation, row));
   if (row.time) result.emplace_back("takes", takes(explanation, row));
   result.emplace_back("where", where(row));
@@ -172,6 +177,7 @@ std::string explain_json(const Explanation& explanation) {
                                    {"wire_bytes_per_execution", row.wire_bytes.count()},
                                    {"count", row.count},
                                    {"places", row.places},
+                                   {"reasons_alike", row.reasons},
                                    {"wire_bytes_per_device", row.total_wire_bytes().count()},
                                    {"time_s", time_or_null(row.time)},
                                    {"where", row.where},

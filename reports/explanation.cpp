@@ -113,8 +113,12 @@ class Explainer {
         explanation_.collectives.push_back(std::move(row));
       }
       ++explanation_.collectives[found->second].places;
+      if (!explanation_.compiled) reasons_[found->second].insert(collective.reason);
     }
     places_.resize(explanation_.collectives.size());
+    for (const auto& [row, reasons] : reasons_) {
+      explanation_.collectives[row].reasons = static_cast<std::int64_t>(reasons.size());
+    }
   }
 
   void visit_tasks() {
@@ -170,8 +174,9 @@ class Explainer {
   const Result* result_;
   Explanation explanation_;
   bool says_phases_ = false;
-  std::vector<std::size_t> row_of_;  // by entry of plan.collectives
-  std::vector<Places> places_;       // by row, until they are sorted
+  std::vector<std::size_t> row_of_;                       // by entry of plan.collectives
+  std::map<std::size_t, std::set<std::string>> reasons_;  // by row
+  std::vector<Places> places_;                            // by row, until they are sorted
 };
 
 }  // namespace

@@ -33,7 +33,8 @@ struct ExplainedCollective {
   std::int64_t count = 0;          // executions per step
   std::optional<SimTime> time;     // sum over executions
   std::vector<std::string> where;  // "model.layers.{}, forward, 32 layers"
-  std::string reason;              // empty: not known
+  std::int64_t reasons = 0;        // distinct ones
+  std::string reason;              // of the first; empty: not known
   std::string remedy;              // empty: none is known
 
   [[nodiscard]] Bytes total_wire_bytes() const { return count * wire_bytes; }

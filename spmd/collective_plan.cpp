@@ -82,8 +82,9 @@ ProgramDevices devices_of(const stablehlo::Module& module) {
       most = devices;
     }
   }
-  if (largest == nullptr || largest->axes.empty()) return {Mesh({{"device", 1}}), {}};
+  if (largest == nullptr || largest->axes.empty()) return {Mesh({{"device", 1}}), "", {}};
   ProgramDevices result;
+  result.name = largest->name;
   std::vector<MeshAxis> axes;
   for (const auto& axis : largest->axes) axes.push_back({axis.name, axis.size});
   result.mesh = Mesh(std::move(axes));

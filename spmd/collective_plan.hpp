@@ -1,6 +1,9 @@
 // One collective of a partitioned program as the plan tells it, and the devices that it runs on.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "plan/plan.hpp"
 #include "stablehlo/module.hpp"
 
@@ -10,6 +13,7 @@ namespace shardsim::spmd {
 // (empty: the number itself); without one, a single device.
 struct ProgramDevices {
   Mesh mesh;
+  std::string name;  // of the mesh in the program
   std::vector<std::int64_t> positions;
 };
 [[nodiscard]] ProgramDevices devices_of(const stablehlo::Module& module);

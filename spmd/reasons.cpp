@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/text.hpp"
@@ -23,6 +24,7 @@ std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 struct Words {
   std::string reason;
   std::string remedy;
+  std::optional<Change> change;
 };
 
 std::string text_of(const std::vector<std::string>& names) {
@@ -32,6 +34,17 @@ std::string text_of(const std::vector<std::string>& names) {
 std::string bytes_instead(Bytes after, Bytes before) {
   return fmt::format("a device holds {} of it instead of {}", format_bytes(after),
                      format_bytes(before));
+}
+
+// [of, number, sharding without < and >, otherwise]
+stablehlo::Attribute attribute_of(const Change& change) {
+  stablehlo::Attribute list;
+  list.kind = stablehlo::Attribute::Kind::list;
+  const std::string text = stablehlo::text_of(change.sharding);
+  list.items = {integer_attribute(static_cast<std::int64_t>(change.of)),
+                integer_attribute(change.number), text_attribute(text.substr(1, text.size() - 2)),
+                text_attribute(change.otherwise)};
+  return list;
 }
 
 // One collective and what the source has of it.
@@ -51,7 +64,7 @@ class Reason {
 
   [[nodiscard]] Words words() const {
     if (op_ == nullptr) return {};
-    if (is_explicit_collective(op_->name)) return {who() + ": written in the program", ""};
+    if (is_explicit_collective(op_->name)) return {who() + ": written in the program", "", {}};
     const bool sums = collective_.kind == CollectiveKind::all_reduce ||
                       collective_.kind == CollectiveKind::reduce_scatter;
     if (sums) return of_sum();
@@ -109,20 +122,26 @@ class Reason {
         words.reason += fmt::format(" for its result {}", text_of(*made, mesh_));
       }
     }
-    words.remedy = annotate_without_axes();
+    annotate_without_axes(words);
     return words;
   }
 
   // The annotation of an argument is all that a user has to change; what ops compute lies as their
   // operands let it, so that no annotation of theirs is sure to help.
-  [[nodiscard]] std::string annotate_without_axes() const {
+  void annotate_without_axes(Words& words) const {
     const ValueId root = values_.root(moved_);
     const auto layout = values_.layout(root);
-    if (!layout || !values_.is_argument(root)) return "";
+    if (!layout || !values_.is_argument(root)) return;
     const auto whole = without(*layout, collective_.axes);
-    if (!whole) return "";
-    return fmt::format("annotate {} as {}: {}", values_.name(root), text_of(*whole, mesh_),
-                       bytes_instead(whole->shard_bytes(), layout->shard_bytes()));
+    if (!whole) return;
+    words.remedy = fmt::format("annotate {} as {}: {}", values_.name(root), text_of(*whole, mesh_),
+                               bytes_instead(whole->shard_bytes(), layout->shard_bytes()));
+    propose(words, Change::Of::argument, source_.values[at(root)].result, *whole);
+  }
+
+  void propose(Words& words, Change::Of of, std::int64_t number, const Layout& layout,
+               std::string otherwise = {}) const {
+    words.change = {words.remedy, std::move(otherwise), of, number, values_.written(layout)};
   }
 
   [[nodiscard]] Words of_constraint() const {
@@ -131,8 +150,9 @@ class Reason {
     words.reason = fmt::format("{}, asks for {} of {}", who(),
                                wanted ? text_of(*wanted, mesh_) : "another sharding", told(moved_));
     if (const auto layout = values_.layout(moved_); layout && wanted) {
-      words.remedy = fmt::format("let it ask for {}: {}", text_of(*layout, mesh_),
+      words.remedy = fmt::format("let line {} ask for {}: {}", op_->line, text_of(*layout, mesh_),
                                  bytes_instead(layout->shard_bytes(), wanted->shard_bytes()));
+      propose(words, Change::Of::line, op_->line, *layout);
     }
     return words;
   }
@@ -158,8 +178,9 @@ class Reason {
                                wanted ? text_of(*wanted, mesh_) : "another sharding", told(moved_));
     const auto layout = values_.layout(moved_);
     if (loops || !layout || !wanted) return words;
-    words.remedy = fmt::format("return it as {}: {}", text_of(*layout, mesh_),
+    words.remedy = fmt::format("return result {} as {}: {}", place, text_of(*layout, mesh_),
                                bytes_instead(layout->shard_bytes(), wanted->shard_bytes()));
+    propose(words, Change::Of::result, static_cast<std::int64_t>(place), *layout);
     return words;
   }
 
@@ -200,26 +221,30 @@ class Reason {
     if (!names.empty()) {
       words.reason += fmt::format(", which {} {}", split_verb(), text_of(names));
     }
-    const std::string scatter = scatter_instead();
-    const std::string apart = take_off_operands(split);
-    words.remedy = scatter;
-    if (!apart.empty()) words.remedy += (scatter.empty() ? "" : "; or ") + apart;
+    words.remedy = take_off_operands(split);
+    scatter_instead(words);
     return words;
   }
 
-  [[nodiscard]] std::string scatter_instead() const {
-    if (collective_.kind != CollectiveKind::all_reduce || op_->results.size() != 1) return "";
+  void scatter_instead(Words& words) const {
+    if (collective_.kind != CollectiveKind::all_reduce || op_->results.size() != 1) return;
     const auto made = values_.layout(op_->results.front());
-    if (!made || collective_.axes.empty()) return "";
+    if (!made || collective_.axes.empty()) return;
     const auto split = with(*made, collective_.axes);
-    if (!split) return "";
+    if (!split) return;
     const auto wire = [&](CollectiveKind kind) {
       return format_bytes(
           wire_bytes_per_device(kind, Mesh::size_of(collective_.axes), collective_.payload));
     };
-    return fmt::format("constrain its result to {}: a reduce-scatter, which sends {} instead of {}",
-                       text_of(*split, mesh_), wire(CollectiveKind::reduce_scatter),
-                       wire(CollectiveKind::all_reduce));
+    const std::string otherwise = words.remedy;
+    if (!words.remedy.empty()) words.remedy += "; or ";
+    words.remedy += fmt::format(
+        "constrain the result of line {} to {}: a reduce-scatter, which sends {} instead of {}, "
+        "where "
+        "nothing reads it whole",
+        op_->line, text_of(*split, mesh_), wire(CollectiveKind::reduce_scatter),
+        wire(CollectiveKind::all_reduce));
+    propose(words, Change::Of::line, op_->line, *split, otherwise);
   }
 
   // Work is only known to grow by the axes where every point of the op is one multiplication.
@@ -244,10 +269,51 @@ class Reason {
 
 }  // namespace
 
+std::vector<Change> proposed_changes(const Module& local) {
+  std::vector<Change> changes;
+  for (const Op& op : local.functions.front().ops) {
+    const stablehlo::Attribute* remedy = find(op.attributes, "spmd.remedy");
+    const stablehlo::Attribute* written = find(op.attributes, "spmd.change");
+    if (remedy == nullptr || written == nullptr) continue;
+    const bool known = std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+      return change.remedy == remedy->text;
+    });
+    if (known) continue;
+    stablehlo::Scanner sharding(written->items[2].text, local.file, op.line);
+    changes.push_back({remedy->text, written->items[3].text,
+                       static_cast<Change::Of>(written->items[0].integer),
+                       written->items[1].integer, stablehlo::parse_axis_sharding(sharding)});
+  }
+  return changes;
+}
+
+bool apply(const Change& change, Module& prepared) {
+  Function& function = prepared.functions.front();
+  const auto set = [&](stablehlo::ValueSharding& sharding) {
+    sharding = {change.sharding, std::nullopt};
+    return true;
+  };
+  if (change.of == Change::Of::argument) {
+    const auto& arguments = function.body().arguments;
+    return at(change.number) < arguments.size() &&
+           set(function.values[at(arguments[at(change.number)])].sharding);
+  }
+  if (change.of == Change::Of::result) {
+    return at(change.number) < function.results.size() &&
+           set(function.results[at(change.number)].sharding);
+  }
+  bool found = false;
+  for (const Op& op : function.ops) {
+    if (op.line != change.number || op.results.empty()) continue;
+    found = set(function.values[at(op.results.front())].sharding);
+  }
+  return found;
+}
+
 void write_reasons(Module& local, const Module& program) {
   const ProgramDevices devices = devices_of(local);
   const Function& source = program.functions.front();
-  const SourceValues values(source, devices.mesh);
+  const SourceValues values(source, devices.mesh, devices.name);
   Function& function = local.functions.front();
   for (Op& op : function.ops) {
     if (!is_collective(op) || find(op.attributes, "spmd.origin") == nullptr) continue;
@@ -263,6 +329,7 @@ void write_reasons(Module& local, const Module& program) {
     if (!words.remedy.empty()) {
       op.attributes.push_back({"spmd.remedy", text_attribute(words.remedy)});
     }
+    if (words.change) op.attributes.push_back({"spmd.change", attribute_of(*words.change)});
   }
 }
 

@@ -77,12 +77,15 @@ std::optional<Layout> with(const Layout& layout, const std::vector<AxisRef>& axe
   for (const AxisRef& axis : axes) {
     if (layout.uses(axis)) return {};
   }
-  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
-    const std::int64_t shards = Mesh::size_of(layout.axes[d]) * Mesh::size_of(axes);
-    if (layout.shape[d] == 0 || layout.shape[d] % shards != 0) continue;
-    Layout result = layout;
-    result.axes[d].insert(result.axes[d].end(), axes.begin(), axes.end());
-    return result;
+  // A dimension that is whole before one that is split already.
+  for (const bool whole : {true, false}) {
+    for (std::size_t d = 0; d < layout.shape.size(); ++d) {
+      const std::int64_t shards = Mesh::size_of(layout.axes[d]) * Mesh::size_of(axes);
+      if (layout.axes[d].empty() != whole || layout.shape[d] % shards != 0) continue;
+      Layout result = layout;
+      result.axes[d].insert(result.axes[d].end(), axes.begin(), axes.end());
+      return result;
+    }
   }
   return {};
 }
@@ -135,6 +138,20 @@ std::optional<Layout> SourceValues::layout(const stablehlo::TensorType& type,
     }
   }
   return result;
+}
+
+stablehlo::AxisSharding SourceValues::written(const Layout& layout) const {
+  stablehlo::AxisSharding sharding;
+  sharding.mesh = mesh_name_;
+  for (const auto& axes : layout.axes) {
+    stablehlo::DimensionSharding& dimension = sharding.dimensions.emplace_back();
+    for (const AxisRef& axis : axes) {
+      const std::string& name = mesh_.axes()[at(axis.axis)].name;
+      const bool whole = mesh_.is_whole(axis);
+      dimension.axes.push_back({name, whole ? 1 : axis.pre_size, whole ? 0 : axis.size});
+    }
+  }
+  return sharding;
 }
 
 ValueId SourceValues::root(ValueId value) const {

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -29,19 +30,23 @@ struct Layout {
 
 // Without `axes`; nothing where one of them is not the minor end of what splits a dimension.
 [[nodiscard]] std::optional<Layout> without(const Layout& layout, const std::vector<AxisRef>& axes);
-// Split over `axes` too, in the first dimension that they divide; nothing where none is.
+// Split over `axes` too, in the first dimension that they divide, one that is whole if there is;
+// nothing where they divide none.
 [[nodiscard]] std::optional<Layout> with(const Layout& layout, const std::vector<AxisRef>& axes);
 [[nodiscard]] std::string text_of(const Layout& layout, const Mesh& mesh);  // "[{y}, {x}]"
 
 class SourceValues {
  public:
-  SourceValues(const stablehlo::Function& function, const Mesh& mesh)
-      : function_(function), mesh_(mesh) {}
+  // `mesh_name`: what the source calls the mesh.
+  SourceValues(const stablehlo::Function& function, const Mesh& mesh, std::string mesh_name)
+      : function_(function), mesh_(mesh), mesh_name_(std::move(mesh_name)) {}
 
   [[nodiscard]] std::string name(stablehlo::ValueId value) const;
   // Nothing for what is no tensor or has a sharding that names no axes of the mesh.
   [[nodiscard]] std::optional<Layout> layout(stablehlo::ValueId value) const;
   [[nodiscard]] std::optional<Layout> layout(const stablehlo::FunctionResult& result) const;
+  // As a program would say it, every dimension closed.
+  [[nodiscard]] stablehlo::AxisSharding written(const Layout& layout) const;
   // The value that this one's elements come from without being computed with; itself, if computed.
   [[nodiscard]] stablehlo::ValueId root(stablehlo::ValueId value) const;
   [[nodiscard]] bool is_argument(stablehlo::ValueId value) const;
@@ -55,6 +60,7 @@ class SourceValues {
 
   const stablehlo::Function& function_;
   const Mesh& mesh_;
+  std::string mesh_name_;
 };
 
 }  // namespace shardsim::spmd

@@ -134,10 +134,8 @@ Words Reasons::gather(const std::string& unit, bool is_root,
                       const AxisList& axes) const {
   Words words;
   words.reason = fmt::format(
-      "the {} pass reads the parameters of {} whole, as {}; they are stored "
-      "over {}{}",
-      pass_of(phase), unit, splits_inputs(axes), builder_.names(axes),
-      assigned_by(parameters, axes));
+      "parameters of {} are stored over {}{} and read whole in the {} pass, as {}", unit,
+      builder_.names(axes), assigned_by(parameters, axes), pass_of(phase), splits_inputs(axes));
   if (phase != Phase::forward) {
     words.remedy = fmt::format(
         "\"{}\": false keeps what the forward pass gathered: {} more on a "
@@ -146,9 +144,9 @@ Words Reasons::gather(const std::string& unit, bool is_root,
         format_bytes(gathered_bytes(parameters)));
   }
   words.remedy += fmt::format(
-      "take {} off their specs: a device holds {} more (with gradients and "
-      "optimizer state), and their gradients are all-reduced",
-      builder_.names(axes), format_bytes(price_without(parameters, axes)));
+      "take {} off their specs: a device holds {} more (with gradients and optimizer state){}",
+      builder_.names(axes), format_bytes(price_without(parameters, axes)),
+      strategy_.zero_stage < 2 ? ", and their gradients are all-reduced" : "");
   return words;
 }
 
@@ -255,7 +253,9 @@ Words Reasons::read(const Op& op, const Value& home, const Sharding& needed,
 void Reasons::find_summed(const Op& op, const AxisList& axes, const PartialSums& sums,
                           std::vector<Summed>& found) const {
   bool own = false;
-  for (const auto& [label, split] : sums.factors_of(op)) {
+  for (const auto& factor : sums.factors_of(op)) {
+    const LabelId label = factor.first;
+    const AxisList& split = factor.second;
     const bool in_result =
         std::any_of(op.results.begin(), op.results.end(), [&](const Operand& result) {
           return std::any_of(result.dims.begin(), result.dims.end(), [&](const Dim& dim) {

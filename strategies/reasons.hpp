@@ -2,8 +2,8 @@
 // `reason` and `remedy` of the plan's collectives. A reason names what in the strategy asks for the
 // collective (a rule, a recipe, an axis list), a remedy what to write there instead and its price.
 //
-//   reason   the forward pass reads the parameters of model.layers.{} whole, as fsdp splits the
-//            batch; they are stored over fsdp (fsdp: dimension 0 over fsdp)
+//   reason   parameters of model.layers.{} are stored over fsdp (fsdp: dimension 0 over fsdp) and
+//            read whole in the forward pass, as fsdp splits the batch
 //   remedy   take fsdp off their specs: a device holds 91.0 GiB more (with gradients and optimizer
 //            state), and their gradients are all-reduced
 //

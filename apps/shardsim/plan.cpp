@@ -1,6 +1,7 @@
 #include "base/json.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
+#include "experiments/program.hpp"
 #include "output.hpp"
 #include "plan/plan_io.hpp"
 #include "reports/explain_report.hpp"
@@ -36,8 +37,17 @@ std::string render(const Explanation& explanation, const std::string& format) {
 }
 
 Explanation explain(const Experiment& experiment) {
-  if (experiment.machine.empty()) return explain(compile_experiment(experiment).plan, nullptr);
-  const Prediction prediction = predict(experiment, {});
+  const auto with_prices = [&](Plan& plan) {
+    const std::string program = program_path(experiment);
+    if (!program.empty()) try_remedies(program, plan);
+  };
+  if (experiment.machine.empty()) {
+    CompiledStep step = compile_experiment(experiment);
+    with_prices(step.plan);
+    return explain(step.plan, nullptr);
+  }
+  Prediction prediction = predict(experiment, {});
+  with_prices(prediction.step.plan);
   return explain(prediction.step.plan, &prediction.result);
 }
 
