@@ -6,9 +6,9 @@
 #include <cassert>
 
 #include "base/error.hpp"
-#include "spmd/propagation/concatenation_axes.hpp"
-#include "spmd/program_partitioner.hpp"
 #include "spmd/ops/shift_patterns.hpp"
+#include "spmd/program_partitioner.hpp"
+#include "spmd/propagation/concatenation_axes.hpp"
 
 namespace shardsim::spmd {
 namespace {
