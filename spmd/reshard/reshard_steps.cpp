@@ -1,4 +1,5 @@
 #include "spmd/reshard/reshard_steps.hpp"
+
 #include <algorithm>
 
 #include "spmd/ops/halo.hpp"
