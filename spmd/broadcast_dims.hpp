@@ -6,8 +6,8 @@
 //   %3 = transpose %2, dims = [1, 0]                        dimension 1
 //   %4 = add %3, %argument                                  none
 //
-// Kept through elementwise ops, transposes, reshapes, slices and pads, as XLA's partitioner keeps it
-// (openxla/xla xla/service/spmd/spmd_partitioner.cc, SpmdBuilder). O(rank) per op.
+// Kept through elementwise ops, transposes, reshapes, slices and pads, as XLA's partitioner keeps
+// it (openxla/xla xla/service/spmd/spmd_partitioner.cc, SpmdBuilder). O(rank) per op.
 #pragma once
 
 #include <map>

@@ -44,6 +44,7 @@ class Builder {
   [[nodiscard]] const Dims& broadcast_dims(ValueId value) const {
     return broadcast_dims_.of(value);
   }
+  void forget_broadcasts() { broadcast_dims_ = {}; }
 
   // Ops from here on are there for op `source` of the source, on `line`.
   void set_origin(int line, stablehlo::OpId source);

@@ -180,8 +180,13 @@ Module ProgramPartitioner::run() {
   const Op& end = function_.op(body.ops.back());
   std::vector<ValueId> returned;
   for (std::size_t i = 0; i < end.operands.size(); ++i) {
-    // XLA takes every result out of a tuple: what the value was resharded to before is forgotten.
-    if (like_xla_) push_scope();
+    // XLA brings the elements of a tuple to their results, but a lone result from outside: what the
+    // value was resharded to before, and where it was broadcast, is forgotten.
+    const bool forgets = like_xla_ && end.operands.size() == 1;
+    if (forgets) {
+      push_scope();
+      builder_->forget_broadcasts();
+    }
     const Sharded value = value_in_scope(end.operands[i]);
     Tiling tiling = value.tiling;
     if (i < function_.results.size() && function_.results[i].sharding.axes) {
@@ -190,7 +195,7 @@ Module ProgramPartitioner::run() {
     }
     builder_->set_origin(end.line, body.ops.back());
     returned.push_back(reshard(value, tiling).value);
-    if (like_xla_) scopes_.pop_back();
+    if (forgets) scopes_.pop_back();
     stablehlo::FunctionResult result = function_.results.at(i);
     result.type = builder_->type(returned.back());
     local_.functions.front().results.push_back(std::move(result));

@@ -30,7 +30,7 @@ ValueId rotate_padded(const Sharded& input, std::int64_t dim, std::int64_t amoun
       limits[at(dim)] = start + size;
       part = builder.slice(part, starts, limits, Shape(local.size(), 1));
     }
-    if (distance != 0) {
+    if (distance % taking_part != 0) {
       std::vector<std::pair<int, int>> pairs;
       input.tiling.each([&](const Dims& index, int device) {
         if (index[at(dim)] >= taking_part) return;

@@ -114,9 +114,9 @@ class ShiftMerger {
 
   [[nodiscard]] static bool is_unary(const std::string& name) {
     static const std::set<std::string> names = {
-        "stablehlo.abs",  "stablehlo.convert",     "stablehlo.cosine", "stablehlo.exponential",
-        "stablehlo.log",  "stablehlo.negate",      "stablehlo.not",    "stablehlo.rsqrt",
-        "stablehlo.sign", "stablehlo.sine",        "stablehlo.sqrt",   "stablehlo.tanh",
+        "stablehlo.abs",  "stablehlo.convert", "stablehlo.cosine", "stablehlo.exponential",
+        "stablehlo.log",  "stablehlo.negate",  "stablehlo.not",    "stablehlo.rsqrt",
+        "stablehlo.sign", "stablehlo.sine",    "stablehlo.sqrt",   "stablehlo.tanh",
         "stablehlo.ceil", "stablehlo.floor"};
     return names.count(name) > 0;
   }
@@ -171,9 +171,9 @@ class ShiftMerger {
                                 {"high", integers_attribute(highs)},
                                 {"interior", integers_attribute(Shape(lows.size(), 0))}});
     const auto rotated = [&](const Slice& slice, std::int64_t amount) {
-      ValueId value = create("spmd.rotate", {pad}, function_.type_of(pad),
-                             {{"dim", integer_attribute(dim)},
-                              {"amount", integer_attribute(amount)}});
+      ValueId value =
+          create("spmd.rotate", {pad}, function_.type_of(pad),
+                 {{"dim", integer_attribute(dim)}, {"amount", integer_attribute(amount)}});
       for (auto modifier = slice.modifiers.rbegin(); modifier != slice.modifiers.rend();
            ++modifier) {
         const Op modify = function_.op(*modifier);
@@ -188,8 +188,7 @@ class ShiftMerger {
     TensorType index = type;
     index.element = "ui32";
     index.dtype = DType::u32;
-    const ValueId place =
-        create("stablehlo.iota", {}, index, {{"dim", integer_attribute(dim)}});
+    const ValueId place = create("stablehlo.iota", {}, index, {{"dim", integer_attribute(dim)}});
     const ValueId with_front = choose(place, "LT", low, front, pad);
     const ValueId both = choose(place, "GE", size - high, back, with_front);
     editor.commit();
@@ -210,11 +209,10 @@ class ShiftMerger {
     TensorType mask = function_.type_of(place);
     mask.element = "i1";
     mask.dtype = DType::boolean;
-    const ValueId is_there =
-        create("stablehlo.compare", {place, bound}, mask,
-               {{"comparison_direction", text_attribute(direction)}});
-    return create("stablehlo.select", {is_there, chosen, otherwise},
-                  function_.type_of(otherwise), {});
+    const ValueId is_there = create("stablehlo.compare", {place, bound}, mask,
+                                    {{"comparison_direction", text_attribute(direction)}});
+    return create("stablehlo.select", {is_there, chosen, otherwise}, function_.type_of(otherwise),
+                  {});
   }
 
   ValueId create(std::string_view name, std::vector<ValueId> operands, TensorType type,
@@ -263,8 +261,7 @@ class ShiftMerger {
       if (interior[i] != 0 || strides[i] != 1) return;
       const std::int64_t size = function_.type_of(*padded).dims[i];
       twice = twice || (is_split(result, static_cast<std::int64_t>(i)) &&
-                        (low[i] != 0 || high[i] != 0) &&
-                        function_.type_of(result).dims[i] != size);
+                        (low[i] != 0 || high[i] != 0) && function_.type_of(result).dims[i] != size);
       low[i] -= starts[i];
       high[i] = limits[i] - (size - high[i]);
     }

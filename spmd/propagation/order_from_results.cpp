@@ -26,6 +26,7 @@ class Orderer {
   explicit Orderer(Function& function) : function_(function), placed_(function.ops.size(), 0) {}
 
   void run() { order(0); }
+  [[nodiscard]] bool needs(OpId id) const { return placed_[index(id)] != 0; }
 
  private:
   struct Pending {
@@ -99,6 +100,16 @@ class Orderer {
 
 void order_from_results(Function& function) {
   Orderer(function).run();
+  compact(function);
+}
+
+void drop_unneeded(Function& function) {
+  Function ordered = function;
+  Orderer orderer(ordered);
+  orderer.run();
+  for (stablehlo::Region& region : function.regions) {
+    std::erase_if(region.ops, [&](OpId id) { return !orderer.needs(id); });
+  }
   compact(function);
 }
 

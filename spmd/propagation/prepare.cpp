@@ -20,12 +20,13 @@ Module prepare(const Module& program) {
     // A constant that a loop passed around stands in its body now.
     if (narrow_loops(function)) function = canonicalize(result, function);
     sink_constants(function);
+    function = expand(function);
+    order_from_results(function);
   }
   Function main = inline_calls(result, *result.find_function("main"));
   narrow_loops(main);
-  main = expand(main);
-  order_from_results(main);
-  if (narrow_manual_computations(main)) order_from_results(main);
+  drop_unneeded(main);
+  if (narrow_manual_computations(main)) drop_unneeded(main);
   open_loop_inputs(result, main);
   result.functions.clear();
   result.functions.push_back(std::move(main));

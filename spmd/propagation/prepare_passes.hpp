@@ -19,7 +19,9 @@
 //   constraint that is open in all dimensions, so that the loop is not held to it.
 // expand: what HLO has no op for. A large constant is a broadcast scalar, an iota has one dimension
 //   and is broadcast, a broadcast that stretches a dimension of size 1 drops it before.
-// order_from_results: only what results need, operands before their readers, first operand first.
+// order_from_results, of each function before it is inlined: only what results need, operands
+// before
+//   their readers, first operand first.
 #pragma once
 
 #include "stablehlo/module.hpp"
@@ -43,5 +45,7 @@ void sink_constants(stablehlo::Function& function);
 void open_loop_inputs(const stablehlo::Module& module, stablehlo::Function& function);
 [[nodiscard]] stablehlo::Function expand(const stablehlo::Function& function);
 void order_from_results(stablehlo::Function& function);
+// Only what results need, in the order as it is.
+void drop_unneeded(stablehlo::Function& function);
 
 }  // namespace shardsim::spmd

@@ -35,13 +35,14 @@ class MoveSimplifier : public FunctionRewriter {
     const ValueId operand = renamed(op.operands.front());
     const Shape& shape = target_type(operand).dims;
     const Dims dims = OpView(module_, source(), op).integers({"dims", "dimensions"});
-    const bool moves =
-        std::any_of(dims.begin(), dims.end(), [&](std::int64_t dim) { return shape[at(dim)] != 1; });
+    const bool moves = std::any_of(dims.begin(), dims.end(),
+                                   [&](std::int64_t dim) { return shape[at(dim)] != 1; });
     if (!moves) replace(op.results.front(), operand);
     return !moves;
   }
 
-  // Of the pieces that it needs. Where others read the concatenation too, only if that is one piece.
+  // Of the pieces that it needs. Where others read the concatenation too, only if that is one
+  // piece.
   bool rewrite_slice(const Op& op) {
     const Op* joined = target_definition(renamed(op.operands.front()));
     if (joined == nullptr || joined->name != "stablehlo.concatenate") return false;
@@ -87,10 +88,10 @@ class MoveSimplifier : public FunctionRewriter {
     made.name = op.name;
     made.line = op.line;
     made.operands = {operand};
-    made.attributes = {{"start_indices", integers_attribute(starts)},
-                       {"limit_indices", integers_attribute(limits)},
-                       {"strides", integers_attribute(OpView(module_, source(), op)
-                                                          .integers({"strides"}))}};
+    made.attributes = {
+        {"start_indices", integers_attribute(starts)},
+        {"limit_indices", integers_attribute(limits)},
+        {"strides", integers_attribute(OpView(module_, source(), op).integers({"strides"}))}};
     return create(std::move(made), type);
   }
 

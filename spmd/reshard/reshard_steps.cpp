@@ -1,5 +1,7 @@
 #include "spmd/reshard/reshard_steps.hpp"
 
+#include <algorithm>
+
 #include "spmd/ops/halo.hpp"
 #include "spmd/reshard/reshard_choice.hpp"
 
@@ -92,13 +94,15 @@ ValueId replicate_partial(const Sharded& from, const Dims& dims) {
   ValueId value = from.value;
   if (!broadcast.empty()) {
     // All of it is on one device of each group: the others add zeros.
-    const DeviceGroups groups = groups_along(from.tiling, broadcast);
+    DeviceGroups groups = groups_along(from.tiling, broadcast);
     const TensorType scalar{true, {}, "i1", DType::boolean, ""};
     std::vector<std::int64_t> owners(at(context.devices()), 0);
     for (const std::vector<int>& group : groups) owners[at(group.front())] = 1;
     const ValueId owns = scalar_by_device(context, owners, scalar);
     const ValueId zeros = builder.broadcast_scalar(builder.zero(builder.type(value)), shard);
     value = builder.select(builder.broadcast_scalar(owns, shard), value, zeros);
+    // One group of all devices counts in their order.
+    if (groups.size() == 1) std::sort(groups.front().begin(), groups.front().end());
     value = all_reduce(context, value, groups, "add");
   }
   if (gather.empty() && summed.empty()) return value;

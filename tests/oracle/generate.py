@@ -66,7 +66,10 @@ class _Generator:
                 spec = None
             self.program["outputs"].append({"value": value, "spec": spec})
         self.renumber()
-        return programs.without_unused(self.program)
+        program = programs.without_unused(self.program)
+        if not any(value["dtype"] == "float32" for value in program["inputs"]):
+            program["gradient"] = False  # there is nothing to derive by
+        return program
 
     def renumber(self):
         count = len(self.program["inputs"])

@@ -1,16 +1,19 @@
 """Random programs: are shardsim's collectives those of XLA?
 
-    random_programs.py SHARDSIM [--count 500] [--seed 1] [--families einsum,mixed] [--jobs 2]
-                       [--least 0.9] [--reduce FOLDER] [--only FAMILY:NUMBER]
+    random_programs.py SHARDSIM [--count 500] [--seeds 1,2] [--families einsum,mixed] [--jobs 2]
+                       [--least 0.9] [--reduce FOLDER] [--document FILE] [--only FAMILY:NUMBER]
 
-Prints how many programs agree, by family; with --reduce makes every one that does not as small as it
-goes and writes it, with both lists of collectives, into FOLDER. Exit code 1 when fewer than --least
-are identical. Programs that XLA itself refuses do not count.
+Prints for every seed how many programs agree, by family; with --reduce makes every one that does not
+as small as it goes and writes it, with both lists of collectives, into FOLDER. --document writes all
+seeds as one page of Markdown, with the reason of each difference that reasons.json knows. Exit code 1
+when of some seed fewer than --least are identical, or one failed. Programs that XLA itself refuses do
+not count.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import json
 import os
 import queue
 import sys
@@ -37,8 +40,11 @@ def fault_of(result):
 class Run:
     """Programs are dealt to threads; each has its own XLA process."""
 
-    def __init__(self, options):
+    def __init__(self, options, seed):
         self.options = options
+        self.seed = seed
+        self.total = collections.Counter()
+        self.reports = {}  # of programs that disagree, by name
         self.tallies = collections.defaultdict(collections.Counter)
         self.reasons = collections.Counter()
         self.saved = collections.Counter()
@@ -64,7 +70,7 @@ class Run:
                 family, number = self.todo.get_nowait()
             except queue.Empty:
                 break
-            program = generate.generate(family, f"{self.options.seed} {number}")
+            program = generate.generate(family, f"{self.seed} {number}")
             result = comparison(program)
             with self.lock:
                 self.tallies[family][result.outcome] += 1
@@ -73,11 +79,11 @@ class Run:
                     self.reasons[result.outcome, result.reason.splitlines()[0]] += 1
             if self.options.only:
                 print(programs.summary(program), result.report(), sep="\n")
-            if self.options.reduce:
-                self.write(f"{family} {number}".replace(" ", "_"), program, result, comparison)
+            if self.options.reduce or self.options.document:
+                self.make_small(f"{self.seed} {family} {number}", program, result, comparison)
         comparison.close()
 
-    def write(self, name, program, result, comparison):
+    def make_small(self, name, program, result, comparison):
         fault = fault_of(result)
         if fault is None:
             return
@@ -91,52 +97,94 @@ class Run:
             return True
 
         program = reduce.reduce(program, disagrees)
-        path = os.path.join(self.options.reduce, name)
-        with open(path + ".txt", "w", encoding="utf-8") as file:
-            file.write(f"{programs.summary(program)}\n\n{fault}\n{result.report()}\n")
-        for suffix, text in ((".mlir", result.stablehlo), (".hlo", result.partitioned)):
+        report = f"{programs.summary(program)}\n\n{fault}\n{result.report()}\n"
+        with self.lock:
+            self.reports[name] = report
+        if not self.options.reduce:
+            return
+        path = os.path.join(self.options.reduce, name.replace(" ", "_"))
+        for suffix, text in ((".txt", report), (".mlir", result.stablehlo),
+                             (".hlo", result.partitioned)):
             with open(path + suffix, "w", encoding="utf-8") as file:
                 file.write(text)
 
+    def compared(self):
+        return sum(self.total.values()) - self.total["refused by XLA"]
+
+    def share(self):
+        return self.total["identical"] / self.compared() if self.compared() else 0.0
+
     def table(self):
-        total = collections.Counter()
         rows = []
         for family, tally in self.tallies.items():
             rows.append((family, tally))
-            total += tally
-        rows.append(("all", total))
+            self.total += tally
+        rows.append(("all", self.total))
         columns = compare.OUTCOMES
-        lines = [f"{'family':18}" + "".join(f"{c:>{len(c) + 2}}" for c in columns)]
+        lines = [f"{f'seed {self.seed}':18}" + "".join(f"{c:>{len(c) + 2}}" for c in columns)]
         for family, tally in rows:
             lines.append(f"{family:18}" + "".join(f"{tally[c]:{len(c) + 2}}" for c in columns))
-        compared = sum(total.values()) - total["refused by XLA"]
-        share = total["identical"] / compared if compared else 0.0
-        lines.append(f"identical: {total['identical']} of {compared}, {100 * share:.1f} %")
+        lines.append(f"identical: {self.total['identical']} of {self.compared()}, "
+                     f"{100 * self.share():.1f} %")
         lines.append(f"without --like xla: {self.saved['fewer']} send fewer bytes than XLA's, "
                      f"{self.saved['more']} more")
-        return "\n".join(lines), share
+        for (outcome, reason), count in sorted(self.reasons.items(), key=lambda item: -item[1]):
+            lines.append(f"{count:4} {outcome}: {reason[:160]}")
+        return "\n".join(lines)
+
+
+def document(runs, options):
+    """The page docs/xla-agreement-random.md."""
+    with open(os.path.join(compare.HERE, "reasons.json"), encoding="utf-8") as file:
+        reasons = json.load(file)
+    seeds = ",".join(str(run.seed) for run in runs)
+    lines = ["# Random programs against XLA", "",
+             f"{options.count} programs per seed, with `--like xla` against XLA's partitioner, live: "
+             "the same collectives (kind, axes or", "groups or pairs, dtype, payload, count) are "
+             "*identical*. Generated by", "", "```",
+             "tests/oracle/random_programs.py build/release/shardsim "
+             f"--count {options.count} --seeds {seeds} \\",
+             "  --document docs/xla-agreement-random.md", "```", "",
+             "| seed | " + " | ".join(compare.OUTCOMES) + " | share identical |",
+             "|---|" + "---|" * (len(compare.OUTCOMES) + 1)]
+    for run in runs:
+        counts = " | ".join(str(run.total[outcome]) for outcome in compare.OUTCOMES)
+        lines.append(f"| {run.seed} | {counts} | {100 * run.share():.1f} % |")
+    lines += ["", "Without `--like xla`: "
+              f"{sum(run.saved['fewer'] for run in runs)} programs send fewer bytes than XLA's, "
+              f"{sum(run.saved['more'] for run in runs)} more.", "", "## What remains", ""]
+    for run in runs:
+        for name, report in sorted(run.reports.items()):
+            lines += [f"### {name}", "", reasons.get(name, "No reason is known."), "", "```",
+                      *report.rstrip().splitlines(), "```", ""]
+    with open(options.document, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines).rstrip() + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shardsim")
     parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", default="1")
     parser.add_argument("--families", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.0)
     parser.add_argument("--reduce", metavar="FOLDER")
+    parser.add_argument("--document", metavar="FILE")
     parser.add_argument("--only", metavar="FAMILY:NUMBER")
     options = parser.parse_args()
     if options.reduce:
         os.makedirs(options.reduce, exist_ok=True)
-    run = Run(options)
-    run.run()
-    table, share = run.table()
-    print(table)
-    for (outcome, reason), count in sorted(run.reasons.items(), key=lambda item: -item[1]):
-        print(f"{count:4} {outcome}: {reason[:160]}")
-    sys.exit(1 if share < options.least else 0)
+    runs = []
+    for seed in options.seeds.split(","):
+        run = Run(options, int(seed))
+        run.run()
+        print(run.table(), flush=True)
+        runs.append(run)
+    if options.document:
+        document(runs, options)
+    short = any(run.share() < options.least or run.total["failed"] for run in runs)
+    sys.exit(1 if short else 0)
 
 
 if __name__ == "__main__":

@@ -179,4 +179,30 @@ TEST_CASE("a call between full and per-device shapes is a manual computation") {
   CHECK(find(manual.attributes, "manual_axes")->entries.front().name == "axis_0");
 }
 
+TEST_CASE("a slice of a concatenation reads the pieces that it needs only") {
+  const auto sliced = [](const std::string& slice) {
+    return prepared(R"((%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.concatenate %a, %b, %c, dim = 0 : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<12xf32>
+    %1 = stablehlo.slice %0 )" +
+                    slice + R"( : (tensor<12xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  })");
+  };
+  CHECK(sliced("[4:8]") == Names{"return"});
+  CHECK(sliced("[6:10]") == Names{"concatenate", "slice", "return"});
+  CHECK(sliced("[1:12:3]") == Names{"concatenate", "slice", "return"});
+}
+
+TEST_CASE("a reversal of dimensions of size 1 is nothing") {
+  const auto reversed = [](const std::string& dims) {
+    return prepared(R"((%a: tensor<1x4xf32>) -> tensor<1x4xf32> {
+    %0 = stablehlo.reverse %a, dims = )" +
+                    dims + R"( : tensor<1x4xf32>
+    return %0 : tensor<1x4xf32>
+  })");
+  };
+  CHECK(reversed("[0]") == Names{"return"});
+  CHECK(reversed("[0, 1]") == Names{"reverse", "return"});
+}
+
 }  // namespace
