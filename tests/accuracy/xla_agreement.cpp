@@ -126,7 +126,8 @@ answers.
 
 The programs are those of `tests/golden/xla`: StableHLO from jax 0.10.2, taken through Shardy and
 XLA's partitioner, its collectives read directly after the pass `spmd-partitioning`. The plans are
-those that `shardsim plan --program FILE` makes, with and without `--like xla`.
+those that `shardsim import stablehlo FILE` makes, with and without `--like xla`; `plan --program` and
+`run --program` take the one without.
 
 *Identical*: the same multiset of (kind, mesh axes, groups or pairs, element type, payload, count).
 *Same bytes*: for each kind and axes the same sum of payload times count. *Cheaper*: other
@@ -139,7 +140,7 @@ family.
 
   void print_collectives() const {
     std::cout << "## Collectives\n\n"
-                 "| family | programs | with `--like xla` | by default | wire MB of XLA | "
+                 "| family | programs | with `--like xla` | by default | wire MB: XLA | "
                  "`--like xla` | default |\n|---|---:|---|---|---:|---:|---:|\n";
     Family all;
     const auto row = [](const std::string& name, const Family& family) {
