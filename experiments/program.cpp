@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/error.hpp"
 #include "base/gzip.hpp"
 #include "base/text.hpp"
@@ -11,12 +13,14 @@
 #include "spmd/propagation/prepare.hpp"
 #include "spmd/propagation/propagate.hpp"
 #include "spmd/to_plan.hpp"
+#include "spmd/wire_bytes.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim {
 namespace {
 
-Plan compiled_plan(const std::string& text, const std::string& path, const ProgramOptions& options) {
+Plan compiled_plan(const std::string& text, const std::string& path,
+                   const ProgramOptions& options) {
   HloImportOptions import;
   import.mesh = options.mesh;
   if (!options.buffers.empty()) {
@@ -41,16 +45,18 @@ Plan program_plan(const std::string& path, const ProgramOptions& options) {
   }
   stablehlo::Module program = spmd::prepare(stablehlo::parse_module(text, path));
   spmd::propagate(program);
-  Plan like_xla = spmd::plan_of(spmd::partition(program, {.like_xla = true}), options.target);
-  if (options.like_xla) return like_xla;
-  Plan plan = spmd::plan_of(spmd::partition(program), options.target);
-  const Bytes usual = wire_bytes_per_device(like_xla);
-  const Bytes bytes = wire_bytes_per_device(plan);
-  if (bytes >= usual) return like_xla;
+  if (options.like_xla) {
+    return spmd::plan_of(spmd::partition(program, {.like_xla = true}), options.target);
+  }
+  const stablehlo::Module local = spmd::partition(program);
+  Plan plan = spmd::plan_of(local, options.target);
+  const double bytes = spmd::wire_bytes(local);
+  const double usual = spmd::wire_bytes(spmd::partition(program, {.like_xla = true}));
+  if (bytes >= usual) return plan;
   plan.notes.push_back(fmt::format(
       "a device sends {} per step where XLA's partitioner sends {}: some arrays are resharded in "
       "other steps (--like xla shows XLA's)",
-      format_bytes(bytes), format_bytes(usual)));
+      format_bytes(Bytes(std::llround(bytes))), format_bytes(Bytes(std::llround(usual)))));
   return plan;
 }
 
