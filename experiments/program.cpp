@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "spmd/propagation/propagate.hpp"
 #include "spmd/reasons.hpp"
 #include "spmd/to_plan.hpp"
+#include "spmd/wire_bytes.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim {
@@ -34,28 +36,21 @@ Plan compiled_plan(const std::string& text, const std::string& path,
   return plan_from_hlo(HloModule::parse(text, path), import);
 }
 
-// The cheaper of XLA's resharding and our own.
+// `changes`: is given what remedies propose; may be null.
 Plan partitioned(stablehlo::Module program, const ProgramOptions& options,
                  std::vector<spmd::Change>* changes) {
   spmd::propagate(program);
-  const auto plan_of = [&](bool as_xla) {
-    const stablehlo::Module local = spmd::partition(program, {.like_xla = as_xla});
-    if (changes != nullptr) {
-      const std::vector<spmd::Change> proposed = spmd::proposed_changes(local);
-      changes->insert(changes->end(), proposed.begin(), proposed.end());
-    }
-    return spmd::plan_of(local, options.target, options.capacity);
-  };
-  Plan like_xla = plan_of(true);
-  if (options.like_xla) return like_xla;
-  Plan plan = plan_of(false);
-  const Bytes usual = wire_bytes_per_device(like_xla);
-  const Bytes bytes = wire_bytes_per_device(plan);
-  if (bytes >= usual) return like_xla;
+  const stablehlo::Module local = spmd::partition(program, {.like_xla = options.like_xla});
+  if (changes != nullptr) *changes = spmd::proposed_changes(local);
+  Plan plan = spmd::plan_of(local, options.target, options.capacity);
+  if (options.like_xla) return plan;
+  const double bytes = spmd::wire_bytes(local);
+  const double usual = spmd::wire_bytes(spmd::partition(program, {.like_xla = true}));
+  if (bytes >= usual) return plan;
   plan.notes.push_back(fmt::format(
       "a device sends {} per step where XLA's partitioner sends {}: some arrays are resharded in "
       "other steps (--like xla shows XLA's)",
-      format_bytes(bytes), format_bytes(usual)));
+      format_bytes(Bytes(std::llround(bytes))), format_bytes(Bytes(std::llround(usual)))));
   return plan;
 }
 

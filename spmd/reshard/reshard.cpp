@@ -160,7 +160,7 @@ Sharded reshard(const Sharded& from, const Tiling& target) {
   if (from.tiling == target) return from;
   const auto& known = from.context->cache[from.value];
   if (const auto found = known.find(target); found != known.end()) return found->second;
-  const Sharded result = reshard_cheaply(from, target);
+  Sharded result = reshard_cheaply(from, target);
   remember(from, result);
   return result;
 }
@@ -169,8 +169,8 @@ Sharded replicate(const Sharded& from) {
   if (from.tiling.is_replicated()) return from;
   const auto& known = from.context->cache[from.value];
   if (const auto found = known.find(Tiling()); found != known.end()) return found->second;
-  const Sharded result{replicate_partial(from, iota_dims(from.shape.size())), from.shape, Tiling(),
-                       from.context};
+  Sharded result{replicate_partial(from, iota_dims(from.shape.size())), from.shape, Tiling(),
+                 from.context};
   remember(from, result);
   return result;
 }

@@ -111,11 +111,11 @@ class Search {
   [[nodiscard]] std::int64_t size(int digit) const { return radices_.sizes[at(digit)]; }
 
   [[nodiscard]] double tile_bytes(const State& state) const {
-    double elements = 1;
+    std::int64_t elements = 1;
     for (std::size_t dim = 0; dim < shape_.size(); ++dim) {
-      elements *= static_cast<double>(shape_[dim] / tiles(state, dim));
+      elements *= shape_[dim] / tiles(state, dim);
     }
-    return elements * element_bytes_;
+    return static_cast<double>(elements) * element_bytes_;
   }
 
   [[nodiscard]] std::int64_t tiles(const State& state, std::size_t dim) const {

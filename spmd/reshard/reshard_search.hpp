@@ -9,8 +9,9 @@
 //   exchange   the minor digits of one dimension move to another    (p - 1)/p L
 //   permute    digits change places, tiles keep their size          L
 //
-// Example, mesh x=2, y=4: [x, y] to [y, x]: XLA exchanges twice and permutes; a permute to [.., ..]
-// of other digits may do with less.
+// Example, mesh x=2, y=4, columns over (x, y) to rows over (y, x): y moves to the rows for 3/4 L,
+// then x behind it for 1/2 L. XLA moves both at once for 7/8 L, which leaves (x, y), and permutes
+// for L.
 #pragma once
 
 #include <cstdint>

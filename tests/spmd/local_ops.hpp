@@ -31,13 +31,11 @@ inline std::string text_of_groups(const stablehlo::Attribute& groups) {
   return text;
 }
 
-// "all_gather 64x32 {0 1}{2 3}", "dot_general 8x32", ... in order: collectives, dots and
-// convolutions with their local results.
-inline std::vector<std::string> local_ops(const stablehlo::Module& whole) {
-  const stablehlo::Module local = spmd::partition(whole, {.like_xla = true});
-  const stablehlo::Function& function = local.functions.front();
-  std::vector<std::string> lines;
-  for (const stablehlo::Op& op : function.ops) {
+inline void add_lines(const stablehlo::Function& function, stablehlo::RegionId region,
+                      std::vector<std::string>& lines) {
+  for (const stablehlo::OpId id : function.regions[static_cast<std::size_t>(region)].ops) {
+    const stablehlo::Op& op = function.op(id);
+    for (const stablehlo::RegionId inner : op.regions) add_lines(function, inner, lines);
     const std::string name = op.name.substr(op.name.find('.') + 1);
     const stablehlo::Attribute* groups = stablehlo::find(op.attributes, "replica_groups");
     if (groups == nullptr) groups = stablehlo::find(op.attributes, "source_target_pairs");
@@ -49,6 +47,14 @@ inline std::vector<std::string> local_ops(const stablehlo::Module& whole) {
     if (groups != nullptr) line += " " + text_of_groups(*groups);
     lines.push_back(line);
   }
+}
+
+// "all_gather 64x32 {0 1}{2 3}", "dot_general 8x32", ... in order: collectives, dots and
+// convolutions with their local results.
+inline std::vector<std::string> local_ops(const stablehlo::Module& whole, bool like_xla = true) {
+  const stablehlo::Module local = spmd::partition(whole, {like_xla});
+  std::vector<std::string> lines;
+  add_lines(local.functions.front(), 0, lines);
   return lines;
 }
 

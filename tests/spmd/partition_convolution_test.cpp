@@ -2,6 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include "local_ops.hpp"
+#include "spmd/propagation/constants.hpp"
+#include "spmd/propagation/prepare.hpp"
+#include "spmd/propagation/propagate.hpp"
 
 namespace {
 using shardsim::test::local_ops;
@@ -83,4 +86,40 @@ TEST_CASE("feature groups are a batch") {
         Lines{"convolution 4x32x16x2"});
   // The kernel is whole: every device cuts out its own part.
   CHECK(convolve({.groups = 8}, by_feature, whole, by_feature) == Lines{"convolution 4x32x16x2"});
+}
+
+TEST_CASE("windows never select padding") {
+  // 7 elements over two devices are tiles of 4, the last padded with what the comparison likes
+  // least.
+  const auto paddings = [](const std::string& direction) {
+    shardsim::stablehlo::Module whole =
+        shardsim::spmd::prepare(shardsim::stablehlo::parse_module(R"(sdy.mesh @mesh = <["x"=2]>
+func.func public @main(%arg0: tensor<7xf32>, %arg1: tensor<3xf32>) -> tensor<7xf32> {
+  %zero = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  %a = sdy.sharding_constraint %arg0 <@mesh, [{"x"}]> : tensor<7xf32>
+  %0 = "stablehlo.select_and_scatter"(%a, %arg1, %zero) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %1 = stablehlo.compare )" + direction + R"(, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }, {
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %2 = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) : (tensor<7xf32>, tensor<3xf32>, tensor<f32>) -> tensor<7xf32>
+  %b = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<7xf32>
+  return %b : tensor<7xf32>
+}
+)",
+                                                                  "test.mlir"));
+    shardsim::spmd::propagate(whole);
+    const auto local = shardsim::spmd::partition(whole, {.like_xla = true});
+    std::vector<std::string> found;
+    for (const auto& op : local.functions.front().ops) {
+      const auto text = shardsim::spmd::splat_text(op);
+      if (text && text->find("inf") != std::string::npos) found.push_back(*text);
+    }
+    return found;
+  };
+  CHECK(paddings("GE") == Lines{"-inf"});
+  CHECK(paddings("LE") == Lines{"inf"});
 }

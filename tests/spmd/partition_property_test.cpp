@@ -163,7 +163,7 @@ TEST_CASE("after a resharding every device has every element of its tile", "[res
 // The bound: a device must receive every element of its new tile of which it has no copy, whatever
 // the collectives. What is received is sent, so that summed over the devices
 //
-//   sent >= sum over devices of |new tile \\ old tile|
+//   sent >= sum over devices of elements of the new tile that are not in the old
 //
 // Example: 8 elements over 4 devices, made whole: each lacks 6, 24 are sent; an all-gather sends
 // (4 - 1) * 2 per device, which is that.
