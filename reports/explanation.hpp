@@ -51,7 +51,7 @@ struct Explanation {
 
   // Of all wire bytes; of the step, which a row can exceed only by running beside others.
   [[nodiscard]] double share_of_bytes(const ExplainedCollective& row) const;
-  [[nodiscard]] double share_of_step(SimTime time) const;
+  [[nodiscard]] double share_of_step(SimTime part) const;
 };
 
 // `result`: of the same plan, or null where no machine is given.
