@@ -18,7 +18,7 @@ constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
-const std::vector<std::string> section_names = {"name",    "workload", "program", "mesh",
+const std::vector<std::string> section_names = {"name",    "workload", "program", "like",    "mesh",
                                                 "devices", "strategy", "machine", "topology"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
@@ -184,6 +184,7 @@ Json resolve(const Experiment& experiment) {
     resolved["strategy"] = strategy_to_json(experiment.strategy);
   } else {
     resolved["program"] = experiment.program;
+    if (experiment.like_xla) resolved["like"] = "xla";
   }
   if (!experiment.mesh.axes().empty()) resolved["mesh"] = mesh_to_json(experiment.mesh);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
@@ -231,6 +232,7 @@ void read_program(const Sections& sections, const JsonReader& program, Experimen
     }
   }
   experiment.program = program.string();
+  if (const auto like = sections.find("like")) experiment.like_xla = like->choice({"xla"}) == "xla";
   experiment.step = "program";
   experiment.model_place = program.place();
   if (const auto mesh = sections.find("mesh")) experiment.mesh = read_mesh(*mesh);
@@ -249,6 +251,7 @@ Experiment read_one(const Sections& sections, const std::string& file) {
     read_program(sections, *program, experiment);
     return experiment;
   }
+  if (const auto like = sections.find("like")) like->fail("is for a \"program\"");
   read_workload(sections.at("workload"), experiment);
   const Json recorded = recorded_placement(sections, experiment);
   const auto section = [&](const std::string& key) {

@@ -57,7 +57,8 @@ struct Experiment {
   std::string file;
   std::string directory;  // paths in the experiment are relative to it
   std::string model;
-  std::string program;  // in place of model, mesh and strategy: a path, relative to the directory
+  std::string program;    // in place of model, mesh and strategy: a path, relative to the directory
+  bool like_xla = false;  // of a program: reshard as XLA does, even where other ways send less
   OwnedJson tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
   std::string step = "train";
   WorkloadOptions workload;

@@ -25,6 +25,7 @@ spmd::MemoryTarget target_of(const Profile& profile) {
 CompiledStep compile_program(const Experiment& experiment, const Profile* profile) {
   ProgramOptions options;
   options.mesh = experiment.mesh;
+  options.like_xla = experiment.like_xla;
   if (profile != nullptr) {
     options.target = target_of(*profile);
     options.capacity = profile->device.memory_capacity.value;

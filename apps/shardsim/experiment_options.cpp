@@ -21,6 +21,8 @@ constexpr std::array flags{
     Flag{"tree", "workload.tree", "FILE", "for specs, in place of a model: a parameter tree"},
     Flag{"program", "program", "FILE",
          "in place of model, mesh and strategy: StableHLO or HLO text"},
+    Flag{"like", "like", "xla",
+         "of a program: reshard as XLA does, even where other ways send less"},
     Flag{"step", "workload.step", "STEP", "train"},
     Flag{"batch", "workload.batch", "N", "sequences or images per step, on all devices"},
     Flag{"sequence", "workload.sequence", "N", "tokens per sequence"},

@@ -30,7 +30,8 @@ std::map<std::string, std::string> some_records() {
 }
 
 Prediction predict_program(const std::string& record, const std::string& chip) {
-  const Json document{{"program", memory_program(record)}, {"machine", machines.at(chip)}};
+  const Json document{
+      {"program", memory_program(record)}, {"like", "xla"}, {"machine", machines.at(chip)}};
   return predict(read_experiments(document, "test.json").at(0), {});
 }
 
