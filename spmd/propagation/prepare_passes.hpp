@@ -5,8 +5,9 @@
 // import_tiles: mhlo.sharding becomes sdy.sharding over a mesh that explains all tiles; @Sharding
 //   becomes a constraint, and a call between @SPMDFullToShardShape and @SPMDShardToFullShape a
 //   manual computation.
-// simplify_moves: a slice of a concatenation reads the pieces that it needs only; a reversal of
-//   dimensions of size 1 is nothing.
+// simplify_moves: a slice of a concatenation reads the pieces that it needs only, pieces without
+//   elements are left out; a reversal of dimensions of size 1 is nothing, a padded tensor without
+//   elements is padding.
 // canonicalize, of each function by itself: what MLIR folds. x + 0 and x * 1 are x, constants are
 //   right operands of commutative ops and may be large, broadcasts that add dimensions of size 1
 //   are reshapes, ...

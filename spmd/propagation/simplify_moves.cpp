@@ -28,6 +28,8 @@ class MoveSimplifier : public FunctionRewriter {
  private:
   bool rewrite(const Op& op) override {
     if (op.name == "stablehlo.reverse") return rewrite_reverse(op);
+    if (op.name == "stablehlo.pad") return rewrite_pad(op);
+    if (op.name == "stablehlo.concatenate") return rewrite_concatenate(op);
     return op.name == "stablehlo.slice" && rewrite_slice(op);
   }
 
@@ -39,6 +41,28 @@ class MoveSimplifier : public FunctionRewriter {
                                    [&](std::int64_t dim) { return shape[at(dim)] != 1; });
     if (!moves) replace(op.results.front(), operand);
     return !moves;
+  }
+
+  // Of nothing: padding everywhere.
+  bool rewrite_pad(const Op& op) {
+    if (target_type(renamed(op.operands.front())).elements() != 0) return false;
+    Op made;
+    made.name = "stablehlo.broadcast_in_dim";
+    made.line = op.line;
+    made.operands = {renamed(op.operands.back())};
+    made.attributes = {{"dims", integers_attribute({})}};
+    replace(op.results.front(), create(std::move(made), source().type_of(op.results.front())));
+    return true;
+  }
+
+  // Without what has no elements.
+  bool rewrite_concatenate(const Op& op) {
+    std::vector<ValueId> pieces = renamed(op.operands);
+    std::erase_if(pieces, [&](ValueId piece) { return target_type(piece).elements() == 0; });
+    if (pieces.empty() || pieces.size() == op.operands.size()) return false;
+    const auto dim = at(OpView(module_, source(), op).integer({"dim", "dimension"}, 0));
+    replace(op.results.front(), concatenated(op, pieces, dim));
+    return true;
   }
 
   // Of the pieces that it needs. Where others read the concatenation too, only if that is one

@@ -181,8 +181,8 @@ def main():
         run.run()
         print(run.table(), flush=True)
         runs.append(run)
-    if options.document:
-        document(runs, options)
+        if options.document:
+            document(runs, options)
     short = any(run.share() < options.least or run.total["failed"] for run in runs)
     sys.exit(1 if short else 0)
 

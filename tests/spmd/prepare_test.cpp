@@ -193,6 +193,20 @@ TEST_CASE("a slice of a concatenation reads the pieces that it needs only") {
   CHECK(sliced("[1:12:3]") == Names{"concatenate", "slice", "return"});
 }
 
+TEST_CASE("pieces without elements are left out of a concatenation") {
+  CHECK(prepared(R"((%a: tensor<0xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
+    %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<0xf32>, tensor<3xf32>) -> tensor<3xf32>
+    return %0 : tensor<3xf32>
+  })") == Names{"return"});
+}
+
+TEST_CASE("a padded tensor without elements is padding") {
+  CHECK(prepared(R"((%a: tensor<0xf32>, %p: tensor<f32>) -> tensor<3xf32> {
+    %0 = stablehlo.pad %a, %p, low = [1], high = [2], interior = [0] : (tensor<0xf32>, tensor<f32>) -> tensor<3xf32>
+    return %0 : tensor<3xf32>
+  })") == Names{"broadcast_in_dim", "return"});
+}
+
 TEST_CASE("a reversal of dimensions of size 1 is nothing") {
   const auto reversed = [](const std::string& dims) {
     return prepared(R"((%a: tensor<1x4xf32>) -> tensor<1x4xf32> {
