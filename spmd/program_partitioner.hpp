@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/partitioner.hpp"
+#include "spmd/tiling/axis_tiling.hpp"
 
 namespace shardsim::spmd {
 

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/builder.hpp"
+#include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/tiling/tiling.hpp"
 
 namespace shardsim::spmd {
@@ -97,8 +97,8 @@ class Context {
 // Types that shardsim does not know count as four bytes.
 [[nodiscard]] double element_bytes(const TensorType& type);
 
-// A scalar that differs by device: `values` has one for each device of the context, the same in every
-// group.
+// A scalar that differs by device: `values` has one for each device of the context, the same in
+// every group.
 [[nodiscard]] ValueId scalar_by_device(Context& context, const std::vector<std::int64_t>& values,
                                        const TensorType& scalar);
 // Where this device's tile begins in each dimension; a constant 0 where there is one tile. `dims`:

@@ -1,8 +1,8 @@
 #include <charconv>
 
+#include "spmd/ops/windowed.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
-#include "spmd/ops/windowed.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -50,8 +50,8 @@ void partition_pad(Partitioner& p, const OpView& op) {
                            op.integers({"high", "edge_padding_high"}),
                            op.integers({"interior", "interior_padding"})};
   const ValueId padding = replicate(p.operand(op, 1)).value;
-  const auto result = pad_tiles(p.operand(op, 0), sizes, padding, is_zero(op, 1),
-                                p.tiling_of_result(op, 0));
+  const auto result =
+      pad_tiles(p.operand(op, 0), sizes, padding, is_zero(op, 1), p.tiling_of_result(op, 0));
   if (!result) return p.replicated(op);
   p.set_result(op, 0, *result);
 }
@@ -62,10 +62,9 @@ void partition_concatenate(Partitioner& p, const OpView& op) {
   if (wanted.is_replicated()) return p.replicated(op);
   const std::int64_t dim = op.integer({"dim", "dimension"}, 0);
   const Shape& shape = op.result(0);
-  const auto target = dim_to_move_tiles_to(shape, wanted, dim,
-                                           [&](std::int64_t other) { return other != dim; });
-  const Tiling tiling =
-      target ? move_tiles(wanted, dim, *target) : replicate_dims(wanted, {dim});
+  const auto target =
+      dim_to_move_tiles_to(shape, wanted, dim, [&](std::int64_t other) { return other != dim; });
+  const Tiling tiling = target ? move_tiles(wanted, dim, *target) : replicate_dims(wanted, {dim});
   std::vector<ValueId> operands;
   for (std::size_t i = 0; i < op.op().operands.size(); ++i) {
     operands.push_back(reshard(p.operand(op, i), tiling).value);
@@ -83,8 +82,7 @@ void partition_reverse(Partitioner& p, const OpView& op) {
   Window window(operand.shape.size());
   for (const std::int64_t dim : dims) {
     const std::int64_t size = operand.shape[static_cast<std::size_t>(dim)];
-    window[static_cast<std::size_t>(dim)].low =
-        round_up(size, operand.tiles(dim)) - size;
+    window[static_cast<std::size_t>(dim)].low = round_up(size, operand.tiles(dim)) - size;
   }
   const ValueId zero = p.builder().zero(p.builder().type(operand.value));
   const auto input = reshard_for_window(operand, window, operand.tiling, zero, Masking::none);

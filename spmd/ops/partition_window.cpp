@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "spmd/ops/halo_exchange.hpp"
-#include "spmd/partitioner.hpp"
 #include "spmd/ops/windowed.hpp"
+#include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -84,8 +84,8 @@ std::optional<std::string> never_selected(const OpView& op) {
   if (compare.name != "stablehlo.compare") return {};
   const std::string direction = direction_of(compare);
   const bool in_order = compare.operands == select.arguments;
-  const bool in_reverse = compare.operands[0] == select.arguments[1] &&
-                          compare.operands[1] == select.arguments[0];
+  const bool in_reverse =
+      compare.operands[0] == select.arguments[1] && compare.operands[1] == select.arguments[0];
   const bool wants_large = direction.starts_with('G');
   const bool wants_small = direction.starts_with('L');
   if ((!in_order && !in_reverse) || (!wants_large && !wants_small)) return {};
@@ -120,8 +120,7 @@ ScatterDim plan_scatter(const WindowDim& given, std::int64_t dim, const Tiling& 
   plan.sources = {dim, tiling, linear(count, source_tile, 0) - plan.first,
                   limit - linear(count, source_tile, source_tile)};
   plan.data = {dim, tiling, linear(count, tile, window.low) - first_data,
-               limit_data -
-                   linear(count, tile, tile + window.stride + window.low - window.size)};
+               limit_data - linear(count, tile, tile + window.stride + window.low - window.size)};
   const std::int64_t most_windows = max_in(limit - plan.first, 0, tiles);
   HaloCut& source_cut = plan.source_cut;
   source_cut.size = sources[at(dim)];
@@ -213,8 +212,7 @@ void partition_select_and_scatter(Partitioner& p, const OpView& op) {
     window[i].high = 0;
   }
   const TensorType made_type = builder.type(data_value);
-  ValueId made =
-      with_padding(p, op, window, {data_value, source_value, init}, {made_type}).front();
+  ValueId made = with_padding(p, op, window, {data_value, source_value, init}, {made_type}).front();
   const Shape local = shard_shape(data.shape, tiling);
   if (made_type.dims != local) made = builder.dynamic_slice(made, starts, local);
   p.set_result(op, 0, {made, data.shape, tiling, &context});

@@ -78,8 +78,8 @@ class WindowedReshard {
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       const auto dim = static_cast<std::int64_t>(i);
       const WindowPlan& plan = plans_[i];
-      const bool stays = target_.tiles(dim) == 1 ||
-                         (is_trivial(window_[i]) && !operand_.tiling.is_replicated());
+      const bool stays =
+          target_.tiles(dim) == 1 || (is_trivial(window_[i]) && !operand_.tiling.is_replicated());
       low.push_back(stays ? 0 : plan.left);
       high.push_back(stays ? 0 : plan.padded_size - plan.left - operand_.shape[i]);
       sizes.push_back(target_.tiles(dim) == 1 ? operand_.shape[i] : plan.tile_size);
@@ -125,8 +125,8 @@ class WindowedReshard {
       if (!plans_[i].mask_first) unmasked.push_back(static_cast<std::int64_t>(i));
       starts.push_back(plans_[i].cut_start);
       limits.push_back(plans_[i].cut_limit);
-      is_cut = is_cut || plans_[i].cut_limit - plans_[i].cut_start !=
-                             builder_.shape(operand_.value)[i];
+      is_cut =
+          is_cut || plans_[i].cut_limit - plans_[i].cut_start != builder_.shape(operand_.value)[i];
     }
     ValueId value = operand_.value;
     if (unmasked.size() != plans_.size()) {
@@ -145,8 +145,7 @@ class WindowedReshard {
       if (!plan.is_exchanged) continue;
       const std::int64_t tile = plan.input_tile;
       const std::size_t count = plan.start.size();
-      Halo halo{static_cast<std::int64_t>(i), tiling,
-                linear(count, tile, plan.left) - plan.start,
+      Halo halo{static_cast<std::int64_t>(i), tiling, linear(count, tile, plan.left) - plan.start,
                 plan.limit - linear(count, tile, tile + plan.left)};
       HaloCut cut;
       cut.size = plan.exchanged_size;
@@ -199,8 +198,8 @@ std::optional<Sharded> slice_tiles(const Sharded& operand, const SliceBounds& bo
     shape.push_back(ceil_div(bounds.limits[i] - bounds.starts[i], bounds.strides[i]));
   }
   const ValueId zero = builder.zero(builder.type(operand.value));
-  const auto input = reshard_for_window(reshard(operand, target), window, target, zero,
-                                        Masking::none);
+  const auto input =
+      reshard_for_window(reshard(operand, target), window, target, zero, Masking::none);
   if (!input) return {};
   Shape starts;
   Shape limits = builder.shape(input->value);
@@ -216,8 +215,8 @@ std::optional<Sharded> slice_tiles(const Sharded& operand, const SliceBounds& bo
   return Sharded{value, shape, target, operand.context};
 }
 
-std::optional<Sharded> pad_tiles(const Sharded& operand, const PaddingSizes& sizes,
-                                 ValueId padding, bool is_zero, const Tiling& target) {
+std::optional<Sharded> pad_tiles(const Sharded& operand, const PaddingSizes& sizes, ValueId padding,
+                                 bool is_zero, const Tiling& target) {
   if (target.is_replicated()) return {};
   Builder& builder = operand.context->builder();
   Window window;

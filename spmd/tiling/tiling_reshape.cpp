@@ -182,8 +182,8 @@ Tiling reshape_tiling_in_parts(const Shape& from, const Shape& to, const Tiling&
       Dims run;
       for (std::size_t i = first; i < last; ++i) run.push_back(static_cast<std::int64_t>(i));
       const Tiling of_run = replicate_all_but(tiling, run);
-      const auto refined = refine_tiling(
-          result, Tiling::tiled(part->tiles(), of_run.devices()), result.tile_count() + 1);
+      const auto refined = refine_tiling(result, Tiling::tiled(part->tiles(), of_run.devices()),
+                                         result.tile_count() + 1);
       if (!refined) continue;
       result = *refined;
       next = last;
@@ -204,8 +204,7 @@ std::optional<std::int64_t> only_tiled_dim(const Tiling& tiling) {
   return found;
 }
 
-std::optional<Tiling> refine_tiling(const Tiling& tiling, const Tiling& other,
-                                    std::int64_t least) {
+std::optional<Tiling> refine_tiling(const Tiling& tiling, const Tiling& other, std::int64_t least) {
   if (other.is_replicated()) return {};
   if (tiling.is_replicated()) return other;
   if (!tiling.is_partial() || tiling.tiles().size() != other.tiles().size()) return {};
