@@ -27,9 +27,9 @@ struct PartitionOptions {
 [[nodiscard]] stablehlo::Module partition(const stablehlo::Module& program,
                                           const PartitionOptions& options = {});
 
-// Ops whose results nobody reads are taken out; an all-reduce of which every device of a
-// group keeps its own n-th becomes a reduce-scatter. Which part a device keeps, over one dimension
-// or several, its attribute "spmd.starts" says: by dimension and device, where the part begins.
+// Ops whose results nobody reads are taken out; an all-reduce over n devices of which every device
+// keeps an n-th becomes a reduce-scatter. Which part a device keeps, of one dimension or several,
+// its attribute "spmd.starts" says: by dimension and device, where the part begins.
 void clean_up(stablehlo::Module& local);
 
 }  // namespace shardsim::spmd

@@ -30,7 +30,7 @@ struct Array {
 
 using LocalOperand = std::function<const Array&(std::size_t)>;
 // The result of an op on one device. Throws InputError for ops that are not known here.
-[[nodiscard]] Array evaluate_local(const stablehlo::OpView& op, const LocalOperand& value,
+[[nodiscard]] Array evaluate_local(const stablehlo::OpView& view, const LocalOperand& value,
                                    int device);
 
 }  // namespace shardsim::test

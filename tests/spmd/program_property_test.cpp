@@ -82,7 +82,7 @@ class AnyProgram {
   }
 
   std::string argument(const Shape& shape) {
-    const std::string name = fmt::format("%arg{}", argument_count_++);
+    std::string name = fmt::format("%arg{}", argument_count_++);
     arguments_ += fmt::format("{}{}: {}{}", argument_count_ == 1 ? "" : ", ", name, text_of(shape),
                               attribute(any_dims(shape)));
     return name;

@@ -102,23 +102,25 @@ TEST_CASE("what is cheaper alone and dearer together is not taken") {
   CHECK(wire_bytes(partition(program)) == 7.0 / 8 * 16 * 32 * 4);
 }
 
-TEST_CASE("a reduce-scatter needs another part on each device of its groups") {
-  // Four elements summed over {0, 1} and {2, 3}, of which every device keeps two.
-  const auto name_after_slicing = [](const std::vector<int>& devices) {
-    Module module;
-    module.functions.emplace_back().regions.emplace_back();
-    Builder builder(module);
-    Context context(builder, 4);
-    const auto type = shardsim::stablehlo::TensorType{true, {4}, "f32", shardsim::DType::f32, ""};
-    const auto sum = all_reduce(context, builder.add_argument(type, ""), {{0, 1}, {2, 3}}, "add");
-    const auto part =
-        builder.dynamic_slice(sum, tile_offsets(context, {4}, Tiling::tiled({2}, devices)), {2});
-    builder.add_many("func.return", {part}, {});
-    shardsim::spmd::clean_up(module);
-    return module.functions.front().definition(sum)->name;
-  };
-  CHECK(name_after_slicing({0, 2, 1, 3}) == "stablehlo.reduce_scatter");
-  CHECK(name_after_slicing({0, 1, 2, 3}) == "stablehlo.all_reduce");
+TEST_CASE("a reduce-scatter says which part a device keeps") {
+  // 4x2 summed over all four devices, of which each keeps 2x1: rows by the major, columns by the
+  // minor digit of its number.
+  Module module;
+  module.functions.emplace_back().regions.emplace_back();
+  Builder builder(module);
+  Context context(builder, 4);
+  const shardsim::stablehlo::TensorType type{true, {4, 2}, "f32", shardsim::DType::f32, ""};
+  const auto sum = all_reduce(context, builder.add_argument(type, ""), {{0, 1, 2, 3}}, "add");
+  const auto starts = tile_offsets(context, {4, 2}, Tiling::tiled({2, 2}, {0, 1, 2, 3}));
+  builder.add_many("func.return", {builder.dynamic_slice(sum, starts, {2, 1})}, {});
+  shardsim::spmd::clean_up(module);
+  const auto& scatter = *module.functions.front().definition(sum);
+  CHECK(scatter.name == "stablehlo.reduce_scatter");
+  std::vector<std::vector<std::int64_t>> found;
+  for (const auto& dim : shardsim::stablehlo::find(scatter.attributes, "spmd.starts")->items) {
+    for (found.emplace_back(); const auto& start : dim.items) found.back().push_back(start.integer);
+  }
+  CHECK(found == std::vector<std::vector<std::int64_t>>{{0, 0, 2, 2}, {0, 1, 0, 1}});
 }
 
 TEST_CASE("uneven tiles behind other tiles do not reshape into one dimension") {
