@@ -65,7 +65,7 @@ Attribute text_attribute(std::string_view text) {
 Builder::Builder(stablehlo::Module& module)
     : module_(module), function_(&module.functions.front()), open_{0} {}
 
-const TensorType& Builder::type(ValueId value) const { return function_->type_of(value); }
+TensorType Builder::type(ValueId value) const { return function_->type_of(value); }
 
 const Op* Builder::definition(ValueId value) const { return function_->definition(value); }
 

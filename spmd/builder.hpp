@@ -37,8 +37,9 @@ class Builder {
   explicit Builder(stablehlo::Module& module);
 
   [[nodiscard]] stablehlo::Function& function() { return *function_; }
-  [[nodiscard]] const TensorType& type(ValueId value) const;
-  [[nodiscard]] const Shape& shape(ValueId value) const { return type(value).dims; }
+  // Copies: values move when others are made.
+  [[nodiscard]] TensorType type(ValueId value) const;
+  [[nodiscard]] Shape shape(ValueId value) const { return function_->type_of(value).dims; }
   // The op that made a value, or null for arguments.
   [[nodiscard]] const Op* definition(ValueId value) const;
   [[nodiscard]] const Dims& broadcast_dims(ValueId value) const {

@@ -101,9 +101,8 @@ void parse_tiles(Scanner& text, TileSharding& sharding) {
   const std::int64_t count = count_devices(text, sharding.tiles);
   if (text.accept("<=")) {
     sharding.reshape = parse_numbers(text, "[", "]");
-    if (count_devices(text, sharding.reshape) != count) {
-      text.fail(fmt::format("tiles are {}, devices another number", count));
-    }
+    const std::int64_t devices = count_devices(text, sharding.reshape);
+    if (devices != count) text.fail(fmt::format("{} tiles for {} devices", count, devices));
     if (text.accept("T")) {
       sharding.transpose = parse_numbers(text, "(", ")");
       check_each_once(text, sharding.transpose, static_cast<std::int64_t>(sharding.reshape.size()));

@@ -93,14 +93,7 @@ std::vector<TileMesh::Digits> TileMesh::digits_of(const TileSharding& tiles, con
 
 void TileMesh::add(const TileSharding& tiles, const Place& place) {
   if (tiles.kind != TileSharding::Kind::tiled) return;
-  const std::int64_t count = product(tiles.tiles, place);
-  const std::int64_t devices = tiles.reshape.empty()
-                                   ? static_cast<std::int64_t>(tiles.devices.size())
-                                   : product(tiles.reshape, place);
-  if (count != devices) {
-    throw InputError(place,
-                     fmt::format("{} tiles for {} devices in {}", count, devices, text_of(tiles)));
-  }
+  const std::int64_t devices = product(tiles.tiles, place);
   if (devices_ != 0 && devices != devices_) {
     throw InputError(place, fmt::format("{} devices here, {} in other shardings: {}", devices,
                                         devices_, text_of(tiles)));
