@@ -264,6 +264,9 @@ class ShiftMerger {
                         (low[i] != 0 || high[i] != 0) && function_.type_of(result).dims[i] != size);
       low[i] -= starts[i];
       high[i] = limits[i] - (size - high[i]);
+      // A slice of nothing but padding is no smaller pad of the operand.
+      const std::int64_t whole = function_.type_of(pad->operands.front()).dims[i];
+      if (low[i] <= -whole || high[i] <= -whole) return;
     }
     if (!twice) return;
     replace(id, "stablehlo.pad", pad->operands,
