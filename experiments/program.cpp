@@ -20,6 +20,7 @@
 #include "spmd/reasons.hpp"
 #include "spmd/to_plan.hpp"
 #include "spmd/wire_bytes.hpp"
+#include "stablehlo/flops.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim {
@@ -95,7 +96,12 @@ Plan program_plan(const std::string& path, const ProgramOptions& options) {
   if (!options.mesh.axes().empty()) {
     throw InputError({path, ""}, "a StableHLO program brings its own mesh: leave out the other");
   }
-  return partitioned(spmd::prepare(stablehlo::parse_module(text, path)), options, nullptr);
+  const stablehlo::Module module = stablehlo::parse_module(text, path);
+  Plan plan = partitioned(spmd::prepare(module), options, nullptr);
+  plan.subject.model_flops = stablehlo::work_of(module, *module.find_function("main")).work.matmul;
+  plan.notes.emplace_back(
+      "model work, and MFU with it, is that of the program's matmuls, recomputation included");
+  return plan;
 }
 
 void try_remedies(const std::string& path, Plan& plan) {

@@ -26,7 +26,9 @@ std::string header_text(const Plan& plan) {
       fmt::format("Plan of {}, strategy {}\n", plan.subject.model, plan.subject.strategy);
   out += fmt::format("  mesh       {} ({} device{})\n", mesh.empty() ? "none" : mesh.substr(1),
                      format_count(plan.mesh.devices()), plan.mesh.devices() == 1 ? "" : "s");
-  out += fmt::format("  parameters {}\n", format_count(plan.subject.parameters));
+  if (plan.subject.parameters > 0) {
+    out += fmt::format("  parameters {}\n", format_count(plan.subject.parameters));
+  }
   if (plan.subject.tokens_per_step > 0) {
     out += fmt::format("  tokens     {} per step\n", format_count(plan.subject.tokens_per_step));
   }

@@ -184,6 +184,27 @@ double applications(const OpView& op) {
   return 0;
 }
 
+// How many devices each do what a manual computation says: the product of its manual axes.
+double manual_devices(const Module& module, const Op& op) {
+  const Attribute* manual = find(op.attributes, "manual_axes");
+  if (manual == nullptr) return 1;
+  const ProgramMesh* mesh = nullptr;
+  for (const char* name : {"in_shardings", "out_shardings"}) {
+    const Attribute* shardings = find(op.attributes, name);
+    if (mesh != nullptr || shardings == nullptr || shardings->items.empty()) continue;
+    Scanner body(shardings->items.front().text, module.file, op.line);
+    mesh = module.find_mesh(parse_axis_sharding(body).mesh);
+  }
+  double devices = 1;
+  for (const NamedAttribute& axis : manual->entries) {
+    if (mesh == nullptr) break;
+    for (const ProgramAxis& known : mesh->axes) {
+      if (known.name == axis.name) devices *= static_cast<double>(known.size);
+    }
+  }
+  return devices;
+}
+
 class WorkCounter {
  public:
   explicit WorkCounter(const Module& module) : module_(module) {}
@@ -244,7 +265,7 @@ class WorkCounter {
     if (op.name == "sdy.manual_computation" || op.name == "sdy.named_computation") {
       Work work;
       for (const RegionId region : op.regions) work += of_region(function, region);
-      return work;
+      return work * manual_devices(module_, op);
     }
     if (op.name == "stablehlo.custom_call" && !factor_rule(module_, function, op).rule) {
       const Attribute* target = find(op.attributes, "callee");

@@ -43,7 +43,8 @@ struct ProgramWork {
 };
 
 // Of a function with everything that it calls: loops times their trip count, of branches the
-// dearest. Throws InputError for functions that call themselves.
+// dearest, of manual computations what all devices along their manual axes do. Throws InputError
+// for functions that call themselves.
 [[nodiscard]] ProgramWork work_of(const Module& module, const Function& function);
 
 }  // namespace shardsim::stablehlo

@@ -35,7 +35,8 @@ real dimensions, compiled ahead of time by XLA's TPU and GPU compilers (jax 0.10
 jax-cuda13 0.10.2). Theirs are the compilers' own figures; nothing was run on a device. Ours come from
 the StableHLO alone, as a user asks for them:
 
-    shardsim run --program tests/golden/xla_models/programs/ID.mlir.gz --machine MACHINE --format json
+    shardsim run --program tests/golden/xla_models/programs/ID.mlir.gz --like xla --machine MACHINE \
+        --format json
 
 with MACHINE `tpu-v5e`, `tpu-v5p`, `tpu-v6e`, `dgx-h100` or `dgx-a100`: `memory.peak_bytes` is the
 peak, `memory.fits` the verdict.

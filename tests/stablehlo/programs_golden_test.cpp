@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/gzip.hpp"
+#include "stablehlo/flops.hpp"
 #include "stablehlo/op_rules.hpp"
 #include "tests/base/golden_files.hpp"
 
@@ -112,4 +113,25 @@ TEST_CASE("programs are read without loss") {
     shardsim::test::report(file, result);
     CHECK(failures.empty());
   }
+}
+
+TEST_CASE("matmuls of whole steps have the operations that were counted elsewhere") {
+  shardsim::test::Comparison result;
+  const auto folder = shardsim::test::golden_folder("xla_models");
+  for (const std::string& file : shardsim::test::golden_files(folder / "records", ".json")) {
+    const shardsim::Json document = shardsim::load_json(file);
+    const double expected = document.at("program_dot_flops_global").get<double>();
+    const std::string name = document.at("id").get<std::string>() + ".mlir";
+    const auto program = shardsim::test::plain_or_gzip(folder / "programs" / name);
+    REQUIRE(program);
+    const Module module = read_module(*program);
+    const double actual = work_of(module, *module.find_function("main")).work.matmul.count();
+    if (actual == expected) {
+      ++result.passed;
+    } else {
+      result.failures.push_back(fmt::format("{}: {} operations, not {}", name, actual, expected));
+    }
+  }
+  shardsim::test::report("xla_models/records", result);
+  CHECK(result.failures.empty());
 }
