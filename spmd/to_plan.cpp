@@ -267,8 +267,9 @@ class Emitter {
                       count, name));
     }
     for (const auto& [target, count] : unknown_calls_) {
-      plan_.notes.push_back(fmt::format(
-          "{} custom calls of \"{}\": operations unknown, only bytes are counted", count, target));
+      plan_.notes.push_back(
+          fmt::format("{} custom call{} of \"{}\": operations unknown, only bytes are counted",
+                      count, count == 1 ? "" : "s", target));
     }
   }
 

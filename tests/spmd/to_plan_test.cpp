@@ -41,7 +41,7 @@ TEST_CASE("a custom call of unknown meaning likewise") {
       "%0 = stablehlo.custom_call @mystery(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>");
   REQUIRE(plan.collectives.size() == 1);
   CHECK(plan.collectives[0].kind == CollectiveKind::all_gather);
-  CHECK_THAT(plan.notes, VectorContains(std::string("1 custom calls of \"mystery\": operations "
+  CHECK_THAT(plan.notes, VectorContains(std::string("1 custom call of \"mystery\": operations "
                                                     "unknown, only bytes are counted")));
 }
 
