@@ -17,8 +17,8 @@
 //   4      64 if 64 divides s; else 8                     1024
 //
 // (wider elements are kept as halves of 32 bits). The two minor dimensions are those that give the
-// fewest bytes. The rule agrees with 4,225 of 4,225 arguments that the TPU compiler of libtpu 0.0.51
-// laid out on v4, v5e, v5p and v6e.
+// fewest bytes. The rule agrees with 4,225 of 4,225 arguments that the TPU compiler of libtpu
+// 0.0.51 laid out on v4, v5e, v5p and v6e.
 #pragma once
 
 #include <cstdint>

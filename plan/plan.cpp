@@ -108,9 +108,9 @@ Bytes wire_bytes_per_device(const Plan& plan) {
   Bytes sum{0};
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
     const Collective& collective = plan.collectives[i];
-    sum += wire_bytes_per_device(collective.kind, group_size(plan, collective),
-                                 collective.payload) *
-           executed[i];
+    sum +=
+        wire_bytes_per_device(collective.kind, group_size(plan, collective), collective.payload) *
+        executed[i];
   }
   return sum;
 }

@@ -60,7 +60,7 @@ class Builder {
   ValueId add(std::string_view op, std::vector<ValueId> operands, TensorType type,
               AttributeList attributes = {});
   // For several results; `regions` were made by begin_region/end_region.
-  std::vector<ValueId> add_many(std::string_view op, std::vector<ValueId> operands,
+  std::vector<ValueId> add_many(std::string_view name, std::vector<ValueId> operands,
                                 const std::vector<TensorType>& types, AttributeList attributes = {},
                                 std::vector<RegionId> regions = {});
   // Ops are appended to the new region until it ends; `returned` are its results.

@@ -168,8 +168,7 @@ void ProgramPartitioner::visit(const Region& region) {
 
 Module ProgramPartitioner::run() {
   const Region& body = function_.body();
-  for (std::size_t i = 0; i < body.arguments.size(); ++i) {
-    const ValueId argument = body.arguments[i];
+  for (const ValueId argument : body.arguments) {
     const Tiling tiling = tiling_of(argument);
     const ValueId value =
         builder_->add_argument(local_type(argument, tiling), function_.values[at(argument)].name);

@@ -36,7 +36,7 @@ class FunctionVerifier {
       : module_(module), function_(function) {}
 
   void run() {
-    for (std::size_t i = 0; i < function_.regions.size(); ++i) visit(function_.regions[i]);
+    for (const Region& region : function_.regions) visit(region);
     const Op& end = terminator(function_.body());
     std::vector<TensorType> declared;
     for (const FunctionResult& result : function_.results) declared.push_back(result.type);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "spmd/ops/dot_dims.hpp"
-#include "spmd/partitioner.hpp"
 #include "spmd/ops/windowed.hpp"
+#include "spmd/partitioner.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 
 namespace shardsim::spmd {

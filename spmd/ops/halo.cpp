@@ -34,8 +34,7 @@ Sharded pad_split_dim(const Sharded& value, std::int64_t dim, std::int64_t padde
 
 Sharded cut_split_dim(const Sharded& value, std::int64_t dim, std::int64_t limit) {
   Sharded padded = value;
-  padded.shape[at(dim)] =
-      value.context->builder().shape(value.value)[at(dim)] * value.tiles(dim);
+  padded.shape[at(dim)] = value.context->builder().shape(value.value)[at(dim)] * value.tiles(dim);
   SliceBounds bounds{Shape(value.shape.size(), 0), padded.shape, Shape(value.shape.size(), 1)};
   bounds.limits[at(dim)] = round_up(limit, value.tiles(dim));
   auto result = slice_tiles(padded, bounds, value.tiling);

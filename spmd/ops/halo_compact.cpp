@@ -139,10 +139,10 @@ class CompactExchange {
       for (std::size_t source = 0; source < tiles_; ++source) {
         if (next[source] >= to_send[source].size()) continue;
         const Piece& piece = to_send[source][next[source]];
-        const bool before = permute.start > piece.limit && permute.limit == tile_ &&
-                            piece.start == 0;
-        const bool behind = permute.limit < piece.start && permute.start == 0 &&
-                            piece.limit == tile_;
+        const bool before =
+            permute.start > piece.limit && permute.limit == tile_ && piece.start == 0;
+        const bool behind =
+            permute.limit < piece.start && permute.start == 0 && piece.limit == tile_;
         if (!permute.tiles.empty() && (served[at(piece.tile)] || before || behind)) continue;
         served[at(piece.tile)] = true;
         permute.tiles.emplace_back(static_cast<std::int64_t>(source), piece.tile);
@@ -218,16 +218,15 @@ class CompactExchange {
     PerTile starts;
     for (std::size_t tile = 0; tile < tiles_; ++tile) starts.push_back(start_of(tile));
     const ValueId start = scalar_by_tile(context_, halo_.tiling, halo_.dim, starts);
-    const ValueId place =
-        builder_.binary("stablehlo.add", builder_.iota({true, shape, "i32", DType::i32, ""}, halo_.dim),
-                        builder_.broadcast_scalar(start, shape));
+    const ValueId place = builder_.binary(
+        "stablehlo.add", builder_.iota({true, shape, "i32", DType::i32, ""}, halo_.dim),
+        builder_.broadcast_scalar(start, shape));
     const auto compare = [&](std::string_view direction, std::int64_t bound) {
       return builder_.compare(
           direction, place,
           builder_.broadcast_scalar(builder_.constant(std::to_string(bound), scalar), shape));
     };
-    const ValueId valid =
-        builder_.binary("stablehlo.and", compare("GE", 0), compare("LT", size_));
+    const ValueId valid = builder_.binary("stablehlo.and", compare("GE", 0), compare("LT", size_));
     return builder_.select(valid, value, builder_.broadcast_scalar(padding, shape));
   }
 
@@ -245,8 +244,8 @@ class CompactExchange {
 
 }  // namespace
 
-ValueId exchange_halo_compact(Context& context, ValueId shard, const Halo& halo,
-                              std::int64_t size, std::optional<ValueId> padding) {
+ValueId exchange_halo_compact(Context& context, ValueId shard, const Halo& halo, std::int64_t size,
+                              std::optional<ValueId> padding) {
   return CompactExchange(context, shard, halo, size).run(padding);
 }
 

@@ -69,8 +69,8 @@ class Exchange {
                                           std::max<std::int64_t>(reach_.max_right, 0)) /
                                  tile;
     zeros_ = 0;
-    for (std::int64_t i = skipped;
-         i < ceil_div(std::max<std::int64_t>(reach_.max_right, 0), tile); ++i) {
+    for (std::int64_t i = skipped; i < ceil_div(std::max<std::int64_t>(reach_.max_right, 0), tile);
+         ++i) {
       right_halo(i);
     }
     if (zeros_ > 0) pieces_.push_back(zeros());
@@ -133,11 +133,10 @@ ValueId cut_by_tile(Context& context, ValueId exchanged, const Halo& halo, const
   const std::size_t rank = builder.shape(exchanged).size();
   Shape low(rank, 0);
   Shape high(rank, 0);
-  low[at(halo.dim)] =
-      std::max<std::int64_t>(0, before - std::max<std::int64_t>(0, max_left));
-  high[at(halo.dim)] = std::max<std::int64_t>(
-      0, max_in(offset, 0, tiles) + cut_at.tile_size - builder.shape(exchanged)[at(halo.dim)] -
-             low[at(halo.dim)]);
+  low[at(halo.dim)] = std::max<std::int64_t>(0, before - std::max<std::int64_t>(0, max_left));
+  high[at(halo.dim)] =
+      std::max<std::int64_t>(0, max_in(offset, 0, tiles) + cut_at.tile_size -
+                                    builder.shape(exchanged)[at(halo.dim)] - low[at(halo.dim)]);
   if (low[at(halo.dim)] > 0 || high[at(halo.dim)] > 0) {
     exchanged = builder.pad(exchanged, cut_at.padding, low, high, Shape(rank, 0));
   }
@@ -165,10 +164,10 @@ ValueId mask_padding(Context& context, ValueId value, const Halo& halo, const Ha
   for (const std::int64_t ordinal : cut_at.ordinal) {
     by_whole_tile.push_back(cut_at.start[at(ordinal)]);
   }
-  const ValueId place = builder.binary(
-      "stablehlo.add", builder.iota(index, halo.dim),
-      builder.broadcast_scalar(scalar_by_tile(context, cut_at.whole, halo.dim, by_whole_tile),
-                               shape));
+  const ValueId place =
+      builder.binary("stablehlo.add", builder.iota(index, halo.dim),
+                     builder.broadcast_scalar(
+                         scalar_by_tile(context, cut_at.whole, halo.dim, by_whole_tile), shape));
   const auto compare = [&](std::string_view direction, std::int64_t bound) {
     return builder.compare(
         direction, place,
@@ -209,9 +208,8 @@ ValueId scalar_by_tile(Context& context, const Tiling& tiling, std::int64_t dim,
   Builder& builder = context.builder();
   if (all_equal(values)) return builder.constant(std::to_string(values.front()), scalar_i32);
   std::vector<std::int64_t> by_device(at(context.devices()));
-  tiling.each([&](const Dims& index, int device) {
-    by_device[at(device)] = values[at(index[at(dim)])];
-  });
+  tiling.each(
+      [&](const Dims& index, int device) { by_device[at(device)] = values[at(index[at(dim)])]; });
   return scalar_by_device(context, by_device, scalar_i32);
 }
 

@@ -49,9 +49,9 @@ struct Halo {
 // exchange_halo() and what follows: every tile of the result has exactly `tile_size` elements from
 // its own `start` on.
 struct HaloCut {
-  std::int64_t size = 0;         // of the whole dimension
+  std::int64_t size = 0;          // of the whole dimension
   std::int64_t left_padding = 0;  // in front of it
-  std::int64_t padded_size = 0;  // with padding on both sides
+  std::int64_t padded_size = 0;   // with padding on both sides
   std::int64_t tile_size = 0;
   PerTile start;  // on the padded dimension
   // Of every device the number of its tile among those that take part: tile ordinal[i] of
@@ -59,7 +59,7 @@ struct HaloCut {
   Tiling whole;
   PerTile ordinal;
   ValueId padding = -1;
-  bool mask = true;                   // put `padding` where there is no data
+  bool mask = true;  // put `padding` where there is no data
   bool mask_when_compact = false;
 };
 [[nodiscard]] std::optional<ValueId> exchange_halo_and_cut(Context& context, ValueId shard,

@@ -200,8 +200,7 @@ Dims IndexedAccess::output_by_priority(const Shape& slices) const {
   return result;
 }
 
-std::optional<Dims> IndexedAccess::split_lookups(const Tiling& operand,
-                                                 const Shape& slices) const {
+std::optional<Dims> IndexedAccess::split_lookups(const Tiling& operand, const Shape& slices) const {
   if (operand.is_replicated()) return {};
   Dims dims;
   std::int64_t tiles = 1;

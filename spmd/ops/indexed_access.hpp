@@ -1,6 +1,7 @@
 // Which dimensions of a gather or a scatter belong together.
 //
-//   gather table[V, D] by ids[B, S] -> [B, S, D]: slices [1, D], offset_dims [2], index_vector_dim 2
+//   gather table[V, D] by ids[B, S] -> [B, S, D]: slices [1, D], offset_dims [2], index_vector_dim
+//   2
 //     passing over the operand   D: operand 1, output 2 (whole slices)
 //     passing over the indices   B, S: indices 0 1, output 0 1
 //     looked up                  V: operand 0, slices of one element
@@ -66,8 +67,7 @@ class IndexedAccess {
   [[nodiscard]] Dims output_by_priority(const Shape& slices) const;
 
   // Dimensions of the operand that are split and of which a slice has one element.
-  [[nodiscard]] std::optional<Dims> split_lookups(const Tiling& operand,
-                                                  const Shape& slices) const;
+  [[nodiscard]] std::optional<Dims> split_lookups(const Tiling& operand, const Shape& slices) const;
 
  private:
   void read_gather(const OpView& op);

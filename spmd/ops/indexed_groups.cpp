@@ -55,13 +55,11 @@ std::optional<SharedTilings> split_alike(const Tiling& operand, const Tiling& in
   if (indices_tiles == 1 && operand_tiles == 1) return {};
   SharedTilings result{operand, indices};
   if (indices.is_replicated()) {
-    result.indices =
-        tiling_along(operand, shared.operand, shared.indices, access.indices_rank());
+    result.indices = tiling_along(operand, shared.operand, shared.indices, access.indices_rank());
     return result;
   }
   if (operand.is_replicated()) {
-    result.operand =
-        tiling_along(indices, shared.indices, shared.operand, access.operand_rank());
+    result.operand = tiling_along(indices, shared.indices, shared.operand, access.operand_rank());
     return result;
   }
   if (indices_tiles < operand_tiles) {

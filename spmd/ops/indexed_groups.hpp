@@ -20,8 +20,7 @@ struct SharedTilings {
   Tiling operand;
   Tiling indices;
 };
-[[nodiscard]] std::optional<SharedTilings> split_alike(const Tiling& operand,
-                                                       const Tiling& indices,
+[[nodiscard]] std::optional<SharedTilings> split_alike(const Tiling& operand, const Tiling& indices,
                                                        const SharedDims& shared,
                                                        const IndexedAccess& access);
 
@@ -30,8 +29,7 @@ struct SharedTilings {
 [[nodiscard]] Tiling indices_from_output(const IndexedAccess& access, const Tiling& output);
 [[nodiscard]] std::optional<Tiling> output_from_operand(const IndexedAccess& access,
                                                         const Sharded& operand,
-                                                        const Tiling& tiling,
-                                                        const Shape& slices);
+                                                        const Tiling& tiling, const Shape& slices);
 
 // One scalar of i32 for each entry of index_map(), as a value of the indices' type.
 [[nodiscard]] ValueId along_indices(const IndexedAccess& access, const Sharded& indices,

@@ -25,8 +25,8 @@
 #include <optional>
 
 #include "spmd/ops/dot_dims.hpp"
-#include "spmd/sharded.hpp"
 #include "spmd/ops/windowed.hpp"
+#include "spmd/sharded.hpp"
 
 namespace shardsim::spmd {
 

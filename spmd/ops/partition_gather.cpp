@@ -4,9 +4,9 @@
 #include <array>
 
 #include "spmd/ops/indexed_groups.hpp"
+#include "spmd/ops/trial.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
-#include "spmd/ops/trial.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -56,8 +56,7 @@ std::optional<Sharded> over_shared_dims(GatherTask task, const SharedDims& share
   const GroupedTiling indices_groups = group_by(indices.tiling, shared.indices);
   const GroupedTiling operand_groups =
       align_groups(group_by(task.operand.tiling, shared.operand), indices_groups);
-  const GroupedTiling output_groups =
-      align_groups(group_by(output, shared.output), indices_groups);
+  const GroupedTiling output_groups = align_groups(group_by(output, shared.output), indices_groups);
   const Sharded operand_part = within_groups(task.operand, operand_groups);
   const Sharded indices_part = within_groups(indices, indices_groups);
   return reshard(solve_groups(task, operand_part, indices_part, output_groups, task.slices),
@@ -92,11 +91,11 @@ std::optional<Sharded> over_whole_slices(const GatherTask& given) {
   const GroupedTiling output_groups = group_by(*output, output_dims);
   const GroupedTiling operand_groups =
       align_groups(group_by(task.operand.tiling, operand_dims), output_groups);
-  const GroupedTiling indices_groups = align_groups(
-      group_replicas(task.indices.tiling, groups,
-                     static_cast<std::int64_t>(task.operand.tiling.devices().size()),
-                     access.indices_rank(), access.indices_by_priority()),
-      output_groups);
+  const GroupedTiling indices_groups =
+      align_groups(group_replicas(task.indices.tiling, groups,
+                                  static_cast<std::int64_t>(task.operand.tiling.devices().size()),
+                                  access.indices_rank(), access.indices_by_priority()),
+                   output_groups);
   const Sharded operand_part = within_groups(task.operand, operand_groups);
   const Sharded indices_part = within_groups(task.indices, indices_groups);
   return reshard(solve_groups(task, operand_part, indices_part, output_groups, slices),
@@ -127,9 +126,8 @@ ValueId last_indices(const GatherTask& task, const Sharded& indices, ValueId fir
   std::vector<ValueId> sizes;
   for (const std::int64_t dim : task.access.index_map()) {
     const bool is_split = holds(dims, dim) && task.operand.tiles(dim) > 1;
-    const std::int64_t size = is_split
-                                  ? builder.shape(task.operand.value)[at(dim)] - 1
-                                  : task.operand.shape[at(dim)];
+    const std::int64_t size =
+        is_split ? builder.shape(task.operand.value)[at(dim)] - 1 : task.operand.shape[at(dim)];
     sizes.push_back(builder.constant(std::to_string(size), scalar));
   }
   return builder.binary("stablehlo.add", first, along_indices(task.access, indices, sizes));
@@ -200,10 +198,9 @@ std::optional<Sharded> over_lookups(const GatherTask& given) {
   mask.dtype = DType::boolean;
   outside = builder.add("stablehlo.broadcast_in_dim", {outside}, mask,
                         {{"dims", integers_attribute(access.connected().output)}});
-  const ValueId zeros =
-      builder.broadcast_scalar(builder.zero(builder.type(made.value)), mask.dims);
-  made.value = all_reduce_along(context, builder.select(outside, zeros, made.value),
-                                operand_tiling, *dims, "add");
+  const ValueId zeros = builder.broadcast_scalar(builder.zero(builder.type(made.value)), mask.dims);
+  made.value = all_reduce_along(context, builder.select(outside, zeros, made.value), operand_tiling,
+                                *dims, "add");
   return reshard(made, task.output);
 }
 
@@ -225,12 +222,12 @@ std::optional<Sharded> over_indices(const GatherTask& given) {
       align_groups(group_by(task.indices.tiling, passing.indices), output_groups);
   std::int64_t groups = 1;
   for (const std::int64_t dim : passing.indices) groups *= task.indices.tiles(dim);
-  const GroupedTiling operand_groups = align_groups(
-      group_replicas(task.operand.tiling, groups,
-                     static_cast<std::int64_t>(task.indices.tiling.devices().size()),
-                     access.operand_rank(),
-                     access.operand_by_priority(task.operand.tiling, task.slices)),
-      output_groups);
+  const GroupedTiling operand_groups =
+      align_groups(group_replicas(task.operand.tiling, groups,
+                                  static_cast<std::int64_t>(task.indices.tiling.devices().size()),
+                                  access.operand_rank(),
+                                  access.operand_by_priority(task.operand.tiling, task.slices)),
+                   output_groups);
   const Sharded operand_part = within_groups(task.operand, operand_groups);
   const Sharded indices_part = within_groups(task.indices, indices_groups);
   return reshard(solve_groups(task, operand_part, indices_part, output_groups, task.slices),
@@ -265,8 +262,8 @@ Sharded gather_whole(const GatherTask& task) {
   attributes.push_back({"slice_sizes", integers_attribute(task.slices)});
   const ValueId operand = replicate(task.operand).value;
   const ValueId indices = replicate(task.indices).value;
-  const ValueId made = builder.add("stablehlo.gather", {operand, indices}, std::move(type),
-                                   std::move(attributes));
+  const ValueId made =
+      builder.add("stablehlo.gather", {operand, indices}, std::move(type), std::move(attributes));
   return reshard({made, task.output_shape, Tiling(), task.operand.context}, task.output);
 }
 

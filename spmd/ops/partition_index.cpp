@@ -72,16 +72,16 @@ void update_one_tile(Partitioner& p, const OpView& op, std::vector<ValueId> star
     const ValueId offset = builder.convert(offsets[at(dim)], type);
     const ValueId local = builder.binary("stablehlo.subtract", start, offset);
     const std::int64_t tile = builder.shape(operand.value)[at(dim)];
-    const ValueId inside = builder.binary(
-        "stablehlo.and", builder.compare("GE", local, builder.zero(type)),
-        builder.compare("LT", local, builder.constant(std::to_string(tile), type)));
+    const ValueId inside =
+        builder.binary("stablehlo.and", builder.compare("GE", local, builder.zero(type)),
+                       builder.compare("LT", local, builder.constant(std::to_string(tile), type)));
     start = builder.select(inside, local, builder.zero(type));
     is_here = is_here < 0 ? inside : builder.binary("stablehlo.and", is_here, inside);
   }
   const ValueId updated = builder.dynamic_update_slice(operand.value, update.value, starts);
   const ValueId mask = builder.broadcast_scalar(is_here, builder.shape(updated));
-  p.set_result(op, 0, {builder.select(mask, updated, operand.value), operand.shape, tiling,
-                       &p.context()});
+  p.set_result(op, 0,
+               {builder.select(mask, updated, operand.value), operand.shape, tiling, &p.context()});
 }
 
 }  // namespace
@@ -98,8 +98,8 @@ void partition_dynamic_slice(Partitioner& p, const OpView& op) {
   if (wanted.is_replicated()) return p.replicated(op);
   const Sharded operand = reshard(p.operand(op, 0), wanted);
   const Shape local = local_result(op, 0, wanted).dims;
-  const ValueId made = p.builder().dynamic_slice(
-      operand.value, start_indices(p, op, 1, whole, slice), local);
+  const ValueId made =
+      p.builder().dynamic_slice(operand.value, start_indices(p, op, 1, whole, slice), local);
   p.set_result(op, 0, {made, slice, wanted, &p.context()});
 }
 
@@ -120,8 +120,7 @@ void partition_dynamic_update_slice(Partitioner& p, const OpView& op) {
     return update_one_tile(p, op, starts, sliced, split);
   }
   const Sharded operand = p.operand(op, 0);
-  const Tiling& finer =
-      operand.tiling.tile_count() > wanted.tile_count() ? operand.tiling : wanted;
+  const Tiling& finer = operand.tiling.tile_count() > wanted.tile_count() ? operand.tiling : wanted;
   const Tiling tiling = replicate_dims(finer, sliced);
   const Sharded base = reshard(operand, tiling);
   const Sharded update = reshard(p.operand(op, 1), tiling);

@@ -3,9 +3,9 @@
 // split dimension.
 #include <algorithm>
 
+#include "spmd/ops/windowed.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
-#include "spmd/ops/windowed.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -32,9 +32,8 @@ std::optional<ValueId> recut(const Sharded& value, std::int64_t dim, std::int64_
   Builder& builder = value.context->builder();
   Window window(value.shape.size());
   window[at(dim)].high = tile * value.tiles(dim) - value.shape[at(dim)];
-  const auto input =
-      reshard_for_window(value, window, value.tiling, builder.zero(builder.type(value.value)),
-                         Masking::none);
+  const auto input = reshard_for_window(value, window, value.tiling,
+                                        builder.zero(builder.type(value.value)), Masking::none);
   if (!input) return {};
   return input->value;
 }
@@ -66,9 +65,8 @@ Sharded reshape_uneven(const Sharded& given, const Tiling& tiling, const Shape& 
     const Sharded reshaped{builder.reshape(operand.value, uncut), padded, tiling, operand.context};
     Window window(shape.size());
     window[at(*to_dim)].high = to_size - padded[at(*to_dim)];
-    const auto input =
-        reshard_for_window(reshaped, window, tiling, builder.zero(builder.type(operand.value)),
-                           Masking::none);
+    const auto input = reshard_for_window(reshaped, window, tiling,
+                                          builder.zero(builder.type(operand.value)), Masking::none);
     if (!input) return reshape_whole(operand, tiling, shape);
     return {input->value, shape, tiling, operand.context};
   }

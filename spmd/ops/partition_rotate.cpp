@@ -66,8 +66,8 @@ void partition_rotate(Partitioner& p, const OpView& op) {
     const ValueId wrapped = rotate_padded(input, dim, (amount + padded - size) % padded);
     const TensorType scalar{true, {}, "i32", DType::i32, ""};
     const ValueId offset = tile_offsets(p.context(), input.shape, tiling, {dim})[at(dim)];
-    const ValueId limit = builder.binary(
-        "stablehlo.subtract", builder.constant(std::to_string(amount), scalar), offset);
+    const ValueId limit = builder.binary("stablehlo.subtract",
+                                         builder.constant(std::to_string(amount), scalar), offset);
     const ValueId is_wrapped =
         builder.compare("LT", builder.iota({true, local, "i32", DType::i32, ""}, dim),
                         builder.broadcast_scalar(limit, local));

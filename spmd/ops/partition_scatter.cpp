@@ -4,9 +4,9 @@
 #include <array>
 
 #include "spmd/ops/indexed_groups.hpp"
+#include "spmd/ops/trial.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
-#include "spmd/ops/trial.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -54,8 +54,7 @@ Many solve_groups(const ScatterTask& outer, const Many& operands, const Sharded&
   return result;
 }
 
-std::optional<Many> over_shared_dims(ScatterTask task, const SharedDims& shared,
-                                     bool is_counted) {
+std::optional<Many> over_shared_dims(ScatterTask task, const SharedDims& shared, bool is_counted) {
   if (shared.operand.empty()) return {};
   const IndexedAccess& access = task.access;
   const auto tilings =
@@ -65,14 +64,13 @@ std::optional<Many> over_shared_dims(ScatterTask task, const SharedDims& shared,
   task.indices = reshard(task.indices, tilings->indices);
   Tiling updates = output_from_indices(access, task.indices.tiling);
   const Tiling rest = replicate_dims(tilings->operand, shared.operand);
-  if (const auto whole =
-          output_from_operand(access, task.operands.front(), rest, task.slices)) {
+  if (const auto whole = output_from_operand(access, task.operands.front(), rest, task.slices)) {
     updates = refined_if_possible(updates, *whole);
   }
   task.updates = reshard_all(task.updates, updates);
-  Sharded indices = is_counted ? relative_to_tiles(access, task.indices, task.operands.front(),
-                                                   shared.operand)
-                               : task.indices;
+  Sharded indices =
+      is_counted ? relative_to_tiles(access, task.indices, task.operands.front(), shared.operand)
+                 : task.indices;
   const GroupedTiling indices_groups = group_by(indices.tiling, shared.indices);
   const GroupedTiling operand_groups =
       align_groups(group_by(tilings->operand, shared.operand), indices_groups);
@@ -81,9 +79,9 @@ std::optional<Many> over_shared_dims(ScatterTask task, const SharedDims& shared,
   const Many operand_parts = all_within_groups(task.operands, operand_groups);
   const Many update_parts = all_within_groups(task.updates, update_groups);
   const Sharded indices_part = within_groups(indices, indices_groups);
-  return reshard_all(solve_groups(task, operand_parts, indices_part, update_parts,
-                                  operand_groups, task.slices),
-                     task.output);
+  return reshard_all(
+      solve_groups(task, operand_parts, indices_part, update_parts, operand_groups, task.slices),
+      task.output);
 }
 
 std::optional<Many> over_batch(const ScatterTask& task) {
@@ -115,17 +113,17 @@ std::optional<Many> over_whole_slices(const ScatterTask& given) {
   const GroupedTiling update_groups = group_by(*updates, update_dims);
   const GroupedTiling operand_groups =
       align_groups(group_by(operand.tiling, operand_dims), update_groups);
-  const GroupedTiling indices_groups = align_groups(
-      group_replicas(task.indices.tiling, groups,
-                     static_cast<std::int64_t>(operand.tiling.devices().size()),
-                     access.indices_rank(), access.indices_by_priority()),
-      update_groups);
+  const GroupedTiling indices_groups =
+      align_groups(group_replicas(task.indices.tiling, groups,
+                                  static_cast<std::int64_t>(operand.tiling.devices().size()),
+                                  access.indices_rank(), access.indices_by_priority()),
+                   update_groups);
   const Many operand_parts = all_within_groups(task.operands, operand_groups);
   const Many update_parts = all_within_groups(task.updates, update_groups);
   const Sharded indices_part = within_groups(task.indices, indices_groups);
-  return reshard_all(solve_groups(task, operand_parts, indices_part, update_parts,
-                                  operand_groups, slices),
-                     task.output);
+  return reshard_all(
+      solve_groups(task, operand_parts, indices_part, update_parts, operand_groups, slices),
+      task.output);
 }
 
 // Groups of devices have different rows: each writes what falls into its own, as places outside of
@@ -141,9 +139,9 @@ std::optional<Many> over_lookups(const ScatterTask& given) {
   const auto devices = static_cast<std::int64_t>(tiling.devices().size());
   const GroupedTiling operand_groups = group_by(tiling, *dims);
   const auto of_indices = [&](const Tiling& of) {
-    return align_groups(group_replicas(of, groups, devices, access.indices_rank(),
-                                       access.indices_by_priority()),
-                        operand_groups);
+    return align_groups(
+        group_replicas(of, groups, devices, access.indices_rank(), access.indices_by_priority()),
+        operand_groups);
   };
   const auto of_updates = [&](const Tiling& of) {
     return align_groups(group_replicas(of, groups, devices, access.output_rank(),
@@ -161,14 +159,13 @@ std::optional<Many> over_lookups(const ScatterTask& given) {
     indices_groups = of_indices(indices_from_output(access, update_tiling));
   }
   task.indices = reshard(task.indices, ungroup(indices_groups));
-  Sharded local_indices =
-      relative_to_tiles(access, task.indices, task.operands.front(), *dims);
+  Sharded local_indices = relative_to_tiles(access, task.indices, task.operands.front(), *dims);
   const Many operand_parts = all_within_groups(task.operands, operand_groups);
   const Many update_parts = all_within_groups(task.updates, update_groups);
   const Sharded indices_part = within_groups(local_indices, indices_groups);
-  return reshard_all(solve_groups(task, operand_parts, indices_part, update_parts,
-                                  operand_groups, task.slices),
-                     task.output);
+  return reshard_all(
+      solve_groups(task, operand_parts, indices_part, update_parts, operand_groups, task.slices),
+      task.output);
 }
 
 // What leaves a value unchanged when it is combined with it; nothing for reducers that are no
@@ -228,8 +225,7 @@ Sharded only_on_first(const ScatterTask& task, const Sharded& operand, const Red
   const ValueId identity =
       builder.broadcast_scalar(builder.constant(reduction.identity, element), shape);
   Sharded result = operand;
-  result.value =
-      builder.select(builder.broadcast_scalar(is_other, shape), identity, operand.value);
+  result.value = builder.select(builder.broadcast_scalar(is_other, shape), identity, operand.value);
   return result;
 }
 
@@ -254,23 +250,21 @@ std::optional<Many> over_indices(const ScatterTask& given) {
   for (const std::int64_t dim : passing.indices) groups *= task.indices.tiles(dim);
   const Tiling operand_tiling = task.operands.front().tiling;
   const GroupedTiling operand_groups = align_groups(
-      group_replicas(operand_tiling, groups,
-                     static_cast<std::int64_t>(task.indices.tiling.devices().size()),
-                     access.operand_rank(),
-                     access.operand_by_priority(operand_tiling, task.slices)),
+      group_replicas(
+          operand_tiling, groups, static_cast<std::int64_t>(task.indices.tiling.devices().size()),
+          access.operand_rank(), access.operand_by_priority(operand_tiling, task.slices)),
       update_groups);
   const GroupedTiling indices_groups =
       align_groups(group_by(task.indices.tiling, passing.indices), update_groups);
   const Tiling indices_tiling = task.indices.tiling;
-  const Sharded operand = only_on_first(
-      task, within_groups(task.operands.front(), operand_groups), *reduction);
+  const Sharded operand =
+      only_on_first(task, within_groups(task.operands.front(), operand_groups), *reduction);
   const Many update_parts = all_within_groups(task.updates, update_groups);
   const Sharded indices_part = within_groups(task.indices, indices_groups);
-  Many made = solve_groups(task, {operand}, indices_part, update_parts, operand_groups,
-                           task.slices);
-  made.front().value =
-      all_reduce_along(*task.operands.front().context, made.front().value, indices_tiling,
-                       passing.indices, reduction->op);
+  Many made =
+      solve_groups(task, {operand}, indices_part, update_parts, operand_groups, task.slices);
+  made.front().value = all_reduce_along(*task.operands.front().context, made.front().value,
+                                        indices_tiling, passing.indices, reduction->op);
   return reshard_all(made, task.output);
 }
 
@@ -306,14 +300,12 @@ Many scatter_whole(const ScatterTask& task) {
   for (const auto& attribute : task.op.op().attributes) {
     if (attribute.name.rfind("sdy.", 0) != 0) attributes.push_back(attribute);
   }
-  const RegionId region =
-      builder.copy_region(task.op.function(), task.op.op().regions.front());
-  const std::vector<ValueId> made = builder.add_many("stablehlo.scatter", operands, types,
-                                                     std::move(attributes), {region});
+  const RegionId region = builder.copy_region(task.op.function(), task.op.op().regions.front());
+  const std::vector<ValueId> made =
+      builder.add_many("stablehlo.scatter", operands, types, std::move(attributes), {region});
   Many result;
   for (std::size_t i = 0; i < made.size(); ++i) {
-    result.push_back(
-        reshard({made[i], task.operands[i].shape, Tiling(), &context}, task.output));
+    result.push_back(reshard({made[i], task.operands[i].shape, Tiling(), &context}, task.output));
   }
   return result;
 }

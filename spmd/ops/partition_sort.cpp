@@ -19,8 +19,7 @@ void partition_sort(Partitioner& p, const OpView& op) {
   Tiling tiling = wanted;
   if (wanted.tiles(dim) != 1) {
     if (shape.size() == 1) return p.replicated(op);
-    const auto target =
-        dim_to_move_tiles_to(shape, wanted, dim, [](std::int64_t) { return true; });
+    const auto target = dim_to_move_tiles_to(shape, wanted, dim, [](std::int64_t) { return true; });
     tiling = target ? move_tiles(wanted, dim, *target) : replicate_dims(wanted, {dim});
   }
   std::vector<ValueId> operands;
@@ -46,8 +45,9 @@ void partition_custom_call(Partitioner& p, const OpView& op) {
   const Sharded operand = p.operand(op, 0);
   const TensorType type = p.builder().type(operand.value);
   const ValueId made = p.clone(op, {operand.value}, {type}).front();
-  p.set_result(op, 0, reshard({made, operand.shape, operand.tiling, &p.context()},
-                              p.tiling_of_result(op, 0)));
+  p.set_result(
+      op, 0,
+      reshard({made, operand.shape, operand.tiling, &p.context()}, p.tiling_of_result(op, 0)));
 }
 
 }  // namespace shardsim::spmd

@@ -66,9 +66,9 @@ TrialCost Trial::cost(std::string_view op_name, const std::vector<Sharded>& resu
   const auto& ops = function.body().ops;
   for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
     const Op& op = function.op(*id);
-    const bool is_needed =
-        std::any_of(op.results.begin(), op.results.end(),
-                    [&](ValueId value) { return needed[static_cast<std::size_t>(value)]; });
+    const bool is_needed = std::any_of(op.results.begin(), op.results.end(), [&](ValueId value) {
+      return needed[static_cast<std::size_t>(value)];
+    });
     if (!is_needed) continue;
     for (const ValueId operand : op.operands) needed[static_cast<std::size_t>(operand)] = true;
     if (op.name != op_name && !is_collective(op)) continue;

@@ -42,8 +42,8 @@ enum class Masking { none, when_compact, always };
 // padded dimension.
 [[nodiscard]] std::optional<WindowedInput> reshard_for_window(const Sharded& operand,
                                                               const Window& window,
-                                                              const Tiling& target,
-                                                              ValueId padding, Masking masking);
+                                                              const Tiling& target, ValueId padding,
+                                                              Masking masking);
 
 // Slices: both steps, the exchange and what is left to do on each device. `shape` is that of the
 // result.
@@ -62,7 +62,6 @@ struct PaddingSizes {
 };
 // `is_zero`: the padding is known to be 0, which is what devices without a neighbour receive.
 [[nodiscard]] std::optional<Sharded> pad_tiles(const Sharded& operand, const PaddingSizes& sizes,
-                                               ValueId padding, bool is_zero,
-                                               const Tiling& target);
+                                               ValueId padding, bool is_zero, const Tiling& target);
 
 }  // namespace shardsim::spmd

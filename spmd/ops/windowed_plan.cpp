@@ -87,8 +87,7 @@ bool plan_dilation(const WindowDim& dim, const Extent& extent, WindowPlan& plan)
   bool all_same = true;
   for (std::int64_t tile = 0; tile < plan.tiles; ++tile) {
     const std::int64_t first = first_element(tile);
-    const std::int64_t wanted =
-        dim.stride * (extent.windows_per_tile - 1) + extent.dilated_window;
+    const std::int64_t wanted = dim.stride * (extent.windows_per_tile - 1) + extent.dilated_window;
     const std::int64_t limit = first + (plan.tile_size - 1) * dim.base_dilation + 1;
     plan.window.high = std::max(plan.window.high, wanted - limit);
     all_same = all_same && first == plan.window.low;

@@ -16,15 +16,15 @@
 namespace shardsim::spmd {
 
 struct WindowPlan {
-  bool is_exchanged = false;   // otherwise tiles stay as they are, or all is in one
-  std::int64_t tiles = 1;      // that take part
-  std::int64_t left = 0;       // padding before the first element
+  bool is_exchanged = false;  // otherwise tiles stay as they are, or all is in one
+  std::int64_t tiles = 1;     // that take part
+  std::int64_t left = 0;      // padding before the first element
   std::int64_t padded_size = 0;
   std::int64_t tile_size = 0;  // afterwards
   PerTile start;               // of each tile, on the padded dimension
   PerTile limit;
-  PerTile ordinal;             // number of a tile among those that take part
-  PerTile result_start;        // empty: 0
+  PerTile ordinal;       // number of a tile among those that take part
+  PerTile result_start;  // empty: 0
   // Before the exchange: tiles are cut to [cut_start, cut_limit), and masked when `mask_first`.
   std::int64_t input_tile = 0;  // size after that
   std::int64_t cut_start = 0;

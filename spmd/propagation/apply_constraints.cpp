@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "spmd/manual.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/import_passes.hpp"
-#include "spmd/manual.hpp"
 #include "spmd/propagation/op_kinds.hpp"
 
 namespace shardsim::spmd {

@@ -150,7 +150,7 @@ class Canonicalizer : public FunctionRewriter {
         (result_type(op).element[0] == 'i' || result_type(op).element[0] == 'u');
     const bool zero = right == 0.0;
     const bool one = right == 1.0;
-    const std::string_view name = std::string_view(op.name).substr(10);
+    const std::string_view name = std::string_view{op.name}.substr(10);
     const bool keeps = (name == "add" && zero) || (name == "multiply" && one) ||
                        ((name == "or" || name == "xor") && zero) ||
                        (name == "and" && one && is_bit);

@@ -13,7 +13,6 @@ namespace {
 
 using stablehlo::Function;
 using stablehlo::Module;
-using stablehlo::no_op;
 using stablehlo::Op;
 using stablehlo::OpId;
 using stablehlo::OpView;

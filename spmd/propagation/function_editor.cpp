@@ -52,10 +52,10 @@ FunctionEditor::Around& FunctionEditor::around(OpId op) {
 OpId FunctionEditor::clone(OpId op) {
   const OpId id = static_cast<OpId>(function_.ops.size());
   Op copy = function_.op(op);
-  for (std::size_t i = 0; i < copy.results.size(); ++i) {
-    Value value = function_.values[static_cast<std::size_t>(copy.results[i])];
+  for (ValueId& result : copy.results) {
+    Value value = function_.values[static_cast<std::size_t>(result)];
     value.defined_by = id;
-    copy.results[i] = static_cast<ValueId>(function_.values.size());
+    result = static_cast<ValueId>(function_.values.size());
     function_.values.push_back(std::move(value));
   }
   function_.ops.push_back(std::move(copy));

@@ -157,7 +157,7 @@ std::vector<ValueId> FunctionRewriter::create_around(
     op.results.push_back(static_cast<ValueId>(target_.values.size()));
     target_.values.push_back({"", type, id, result, {}});
   }
-  const std::vector<ValueId> made = op.results;
+  std::vector<ValueId> made = op.results;
   std::vector<ValueId> arguments;
   for (const ValueId argument : callee.body().arguments) {
     const int position = static_cast<int>(arguments.size());

@@ -48,7 +48,7 @@ std::vector<std::size_t> unspecified_dims(const Op& op) {
   const std::string text = config == nullptr ? "" : config->text;
   const std::size_t begin = text.find("unspecified_dims=[");
   if (begin == std::string::npos) return dims;
-  stablehlo::Scanner scanner(std::string_view(text).substr(begin + 18), "unspecified_dims",
+  stablehlo::Scanner scanner(std::string_view{text}.substr(begin + 18), "unspecified_dims",
                              op.line);
   while (!scanner.accept("]")) {
     if (!dims.empty()) scanner.expect(",");

@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 
+#include "spmd/manual.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
-#include "spmd/manual.hpp"
 #include "spmd/propagation/op_kinds.hpp"
 #include "spmd/propagation/prepare_passes.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "spmd/propagation/import_passes.hpp"
 #include "spmd/manual.hpp"
+#include "spmd/propagation/import_passes.hpp"
 #include "spmd/propagation/op_kinds.hpp"
 #include "spmd/propagation/propagation_engine.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "spmd/propagation/function_editor.hpp"
 #include "spmd/manual.hpp"
+#include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/op_kinds.hpp"
 #include "spmd/propagation/propagation_directions.hpp"
 #include "spmd/propagation/sharding_groups.hpp"

@@ -11,8 +11,7 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // One dimension of tiles against another: split the target dimension of every tile over the group,
 // and put what arrives together along the source dimension.
-Sharded exchange_dims(const Sharded& from, const Tiling& to, std::int64_t source,
-                      std::int64_t target) {
+Sharded exchange_dims(const Sharded& from, std::int64_t source, std::int64_t target) {
   Builder& builder = from.context->builder();
   const Tiling moved = after_all_to_all(from.tiling, {source}, {target});
   const std::int64_t group = from.tiles(source) / from.tiles(target);
@@ -46,7 +45,7 @@ Sharded exchange_dims(const Sharded& from, const Tiling& to, std::int64_t source
   if (joined[at(source)] != wanted) {
     exchanged_value = cut_split_dim(exchanged_value, source, from.shape[at(source)]);
   }
-  return exchanged_value.tiling == to ? exchanged_value : exchanged_value;
+  return exchanged_value;
 }
 
 // Several exchanges at once, where all of them are even: one all-to-all over all the groups.
@@ -113,7 +112,7 @@ Sharded exchange_many(const Sharded& from, const Dims& sources, const Dims& targ
 Sharded exchange_one_by_one(Sharded value, const Tiling& to, const DimPairs& pairs) {
   for (const auto& [source, target] : pairs) {
     if (value.tiling == to) return value;
-    value = exchange_dims(value, to, source, target);
+    value = exchange_dims(value, source, target);
   }
   return value.tiling == to ? value : permute(value, to);
 }
