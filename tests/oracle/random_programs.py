@@ -157,6 +157,8 @@ def document(runs, options):
         for name, report in sorted(run.reports.items()):
             lines += [f"### {name}", "", reasons.get(name, "No reason is known."), "", "```",
                       *report.rstrip().splitlines(), "```", ""]
+    if not any(run.reports for run in runs):
+        lines.append("Nothing.")
     with open(options.document, "w", encoding="utf-8") as file:
         file.write("\n".join(lines).rstrip() + "\n")
 
