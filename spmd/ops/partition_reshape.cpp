@@ -99,6 +99,10 @@ Sharded reshape_within_groups(const Sharded& operand, const Tiling& tiling, cons
     if (tiles != tiling.tiles(static_cast<std::int64_t>(i))) use_wanted = false;
   }
   const GroupedTiling from_groups = group_by(operand.tiling, from_dims);
+  // Nothing is gained where the groups are as split as the whole.
+  if (from_groups.tiling.tile_count() >= operand.tiling.tile_count()) {
+    return reshape_uneven(operand, tiling, shape);
+  }
   GroupedTiling to_groups = group_by(use_wanted ? tiling : through, to_dims);
   if (use_wanted) to_groups = align_groups(std::move(to_groups), from_groups);
   const Sharded inner{builder.copy(operand.value), inner_from, from_groups.tiling,
