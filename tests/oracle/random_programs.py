@@ -48,17 +48,17 @@ class Run:
         self.tallies = collections.defaultdict(collections.Counter)
         self.reasons = collections.Counter()
         self.saved = collections.Counter()
-        self.todo = queue.Queue()
+        self.waiting = queue.Queue()
         self.lock = threading.Lock()
 
     def run(self):
         families = self.options.families.split(",") if self.options.families else FAMILIES
         if self.options.only:
             family, number = self.options.only.split(":")
-            self.todo.put((family, int(number)))
+            self.waiting.put((family, int(number)))
         else:
             for i in range(self.options.count):
-                self.todo.put((families[i % len(families)], i // len(families)))
+                self.waiting.put((families[i % len(families)], i // len(families)))
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             for work in [pool.submit(self.work) for _ in range(self.options.jobs)]:
                 work.result()
@@ -67,7 +67,7 @@ class Run:
         comparison = compare.Comparison(self.options.shardsim)
         while True:
             try:
-                family, number = self.todo.get_nowait()
+                family, number = self.waiting.get_nowait()
             except queue.Empty:
                 break
             program = generate.generate(family, f"{self.seed} {number}")
