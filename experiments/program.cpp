@@ -19,7 +19,6 @@
 #include "spmd/propagation/propagate.hpp"
 #include "spmd/reasons.hpp"
 #include "spmd/to_plan.hpp"
-#include "spmd/wire_bytes.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/module.hpp"
 
@@ -41,17 +40,20 @@ Plan compiled_plan(const std::string& text, const std::string& path,
 Plan partitioned(stablehlo::Module program, const ProgramOptions& options,
                  std::vector<spmd::Change>* changes) {
   spmd::propagate(program);
-  const stablehlo::Module local = spmd::partition(program, {.like_xla = options.like_xla});
-  if (changes != nullptr) *changes = spmd::proposed_changes(local);
-  Plan plan = spmd::plan_of(local, options.target, options.capacity);
-  if (options.like_xla) return plan;
-  const double bytes = spmd::wire_bytes(local);
-  const double usual = spmd::wire_bytes(spmd::partition(program, {.like_xla = true}));
-  if (bytes >= usual) return plan;
+  spmd::PartitionChoice choice;
+  if (options.like_xla) {
+    choice.local = spmd::partition(program, {.like_xla = true});
+  } else {
+    choice = spmd::partition_by_choice(program);
+  }
+  if (changes != nullptr) *changes = spmd::proposed_changes(choice.local);
+  Plan plan = spmd::plan_of(choice.local, options.target, options.capacity);
+  if (choice.wire_bytes >= choice.like_xla_wire_bytes) return plan;
   plan.notes.push_back(fmt::format(
       "a device sends {} per step where XLA's partitioner sends {}: some arrays are resharded in "
       "other steps (--like xla shows XLA's)",
-      format_bytes(Bytes(std::llround(bytes))), format_bytes(Bytes(std::llround(usual)))));
+      format_bytes(Bytes(std::llround(choice.wire_bytes))),
+      format_bytes(Bytes(std::llround(choice.like_xla_wire_bytes)))));
   return plan;
 }
 

@@ -205,16 +205,31 @@ Module ProgramPartitioner::run() {
   return std::move(local_);
 }
 
-stablehlo::Module partition(const stablehlo::Module& program, const PartitionOptions& options) {
-  Module merged = program;
-  align_concatenations(merged);
-  merge_shifts(merged);
-  stablehlo::Module like_xla = ProgramPartitioner(merged, {.like_xla = true}).run();
-  const double usual_bytes = options.like_xla ? 0 : wire_bytes(like_xla);
-  if (usual_bytes == 0) return like_xla;
+namespace {
+
+Module aligned(Module program) {
+  align_concatenations(program);
+  merge_shifts(program);
+  return program;
+}
+
+}  // namespace
+
+Module partition(const Module& program, const PartitionOptions& options) {
+  if (!options.like_xla) return partition_by_choice(program).local;
+  return ProgramPartitioner(aligned(program), options).run();
+}
+
+PartitionChoice partition_by_choice(const Module& program) {
+  const Module merged = aligned(program);
+  Module like_xla = ProgramPartitioner(merged, {.like_xla = true}).run();
+  const double usual = wire_bytes(like_xla);
+  if (usual == 0) return {std::move(like_xla), 0, 0};
   // What is cheapest for each value alone may cost more together: XLA reuses what it gathered once.
-  stablehlo::Module by_choice = ProgramPartitioner(merged, options).run();
-  return wire_bytes(by_choice) < usual_bytes ? by_choice : like_xla;
+  Module by_choice = ProgramPartitioner(merged, {}).run();
+  const double bytes = wire_bytes(by_choice);
+  if (bytes < usual) return {std::move(by_choice), bytes, usual};
+  return {std::move(like_xla), usual, usual};
 }
 
 }  // namespace shardsim::spmd

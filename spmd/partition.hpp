@@ -27,6 +27,15 @@ struct PartitionOptions {
 [[nodiscard]] stablehlo::Module partition(const stablehlo::Module& program,
                                           const PartitionOptions& options = {});
 
+// What partition() makes without like_xla, and what it spares.
+struct PartitionChoice {
+  stablehlo::Module local;
+  double wire_bytes = 0;           // a device sends in a step (wire_bytes.hpp)
+  double like_xla_wire_bytes = 0;  // in XLA's steps; never less
+};
+
+[[nodiscard]] PartitionChoice partition_by_choice(const stablehlo::Module& program);
+
 // Ops whose results nobody reads are taken out; an all-reduce over n devices of which every device
 // keeps an n-th becomes a reduce-scatter. Which part a device keeps, of one dimension or several,
 // its attribute "spmd.starts" says: by dimension and device, where the part begins.
