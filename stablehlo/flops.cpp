@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "stablehlo/dimension_numbers.hpp"
+#include "stablehlo/flops_algorithms.hpp"
 #include "stablehlo/loops.hpp"
 #include "stablehlo/op_rules.hpp"
 
@@ -108,60 +109,76 @@ double convolution_flops(const OpView& op) {
   return 2 * count;
 }
 
-bool is_transcendental(std::string_view name) {
-  static const std::unordered_set<std::string_view> names{
-      "atan2", "cbrt",         "cosine",   "erf",   "exponential", "exponential_minus_one",
-      "log",   "log_plus_one", "logistic", "power", "rsqrt",       "sine",
-      "sqrt",  "tan",          "tanh"};
-  return names.count(name) != 0;
+// Drawing a random number counts as one transcendental function, as in XLA.
+bool is_transcendental(std::string_view op_name) {
+  static const std::unordered_set<std::string_view> names{"acos",
+                                                          "acosh",
+                                                          "asin",
+                                                          "asinh",
+                                                          "atan",
+                                                          "atanh",
+                                                          "atan2",
+                                                          "bessel_i1e",
+                                                          "cbrt",
+                                                          "cosh",
+                                                          "cosine",
+                                                          "digamma",
+                                                          "erf",
+                                                          "erf_inv",
+                                                          "erfc",
+                                                          "exponential",
+                                                          "exponential_minus_one",
+                                                          "lgamma",
+                                                          "log",
+                                                          "log_plus_one",
+                                                          "logistic",
+                                                          "polygamma",
+                                                          "power",
+                                                          "rng",
+                                                          "rng_bit_generator",
+                                                          "rsqrt",
+                                                          "sine",
+                                                          "sinh",
+                                                          "sqrt",
+                                                          "tan",
+                                                          "tanh",
+                                                          "zeta"};
+  return names.count(op_name.substr(op_name.find('.') + 1)) != 0;
 }
 
-bool costs_per_element(std::string_view name) {
-  static const std::unordered_set<std::string_view> names{"abs",
-                                                          "add",
-                                                          "and",
-                                                          "ceil",
-                                                          "clamp",
-                                                          "compare",
-                                                          "complex",
-                                                          "convert",
-                                                          "count_leading_zeros",
-                                                          "divide",
-                                                          "floor",
-                                                          "imag",
-                                                          "is_finite",
-                                                          "maximum",
-                                                          "minimum",
-                                                          "multiply",
-                                                          "negate",
-                                                          "not",
-                                                          "or",
-                                                          "popcnt",
-                                                          "real",
-                                                          "reduce_precision",
-                                                          "remainder",
-                                                          "round_nearest_afz",
-                                                          "round_nearest_even",
-                                                          "select",
-                                                          "shift_left",
-                                                          "shift_right_arithmetic",
-                                                          "shift_right_logical",
-                                                          "sign",
-                                                          "square",
-                                                          "subtract",
-                                                          "xor"};
-  return names.count(name) != 0;
+// Elementwise for sharding is also what only sends or copies its elements.
+bool costs_per_element(std::string_view op_name) {
+  const std::string_view name = op_name.substr(op_name.find('.') + 1);
+  if (name == "clamp") return true;
+  return is_elementwise(op_name) && name != "copy" && name != "cross-replica-sum" &&
+         !name.starts_with("collective_");
 }
 
-// One application of a reducer: its ops, on scalars. The short form names one.
-Work work_of_reducer(const OpView& op) {
+// One application of a reducer or comparator: its ops, on scalars. The short form names one.
+Work work_of_reducer(const OpView& op, std::size_t index = 0) {
   Work work;
   if (op.attribute({"applies"}) != nullptr) work.elementwise = Flops{1};
-  for (const RegionId region : op.op().regions) {
-    for (const OpId id : op.function().regions[static_cast<std::size_t>(region)].ops) {
-      work += work_of(op.module(), op.function(), op.function().op(id));
-    }
+  if (index >= op.op().regions.size()) return work;
+  const RegionId region = op.op().regions[index];
+  for (const OpId id : op.function().regions[static_cast<std::size_t>(region)].ops) {
+    work += work_of(op.module(), op.function(), op.function().op(id));
   }
+  return work;
+}
+
+double window_positions(const OpView& op) {
+  double window = 1;
+  for (const std::int64_t size : op.integers({"window_dimensions"})) {
+    window *= static_cast<double>(size);
+  }
+  return window;
+}
+
+// For each element of the source the best of its window is sought, and the element added there.
+Work work_of_select_and_scatter(const OpView& op) {
+  const double sources = elements(op.operand(1));
+  Work work = work_of_reducer(op, 0) * (sources * (window_positions(op) - 1));
+  work += work_of_reducer(op, 1) * sources;
   return work;
 }
 
@@ -175,13 +192,9 @@ double applications(const OpView& op) {
     return elements(op.result(0));
   }
   if (name == "stablehlo.reduce_window") {
-    double window = 1;
-    for (const std::int64_t size : op.integers({"window_dimensions"})) {
-      window *= static_cast<double>(size);
-    }
-    return elements(op.result(0)) * (window - 1);
+    return elements(op.result(0)) * (window_positions(op) - 1);
   }
-  return 0;
+  return comparisons(op);
 }
 
 // How many devices each do what a manual computation says: the product of its manual axes.
@@ -305,13 +318,17 @@ Work work_of(const Module& module, const Function& function, const Op& op) {
     return work;
   }
   if (const double times = applications(view); times > 0) return work_of_reducer(view) * times;
-  if (op.results.size() != 1) return work;
-  std::string_view name = op.name;
-  name.remove_prefix(name.find('.') + 1);
-  if (is_transcendental(name)) {
-    work.transcendental = Flops{elements(view.result(0))};
-  } else if (costs_per_element(name)) {
-    work.elementwise = Flops{elements(view.result(0))};
+  if (op.name == "stablehlo.select_and_scatter") return work_of_select_and_scatter(view);
+  if (const double flops = algorithm_flops(view); flops > 0) {
+    work.elementwise = Flops{flops};
+    return work;
+  }
+  if (op.results.empty()) return work;
+  const std::size_t last = op.results.size() - 1;  // beside a new state, of random bits
+  if (is_transcendental(op.name)) {
+    work.transcendental = Flops{elements(view.result(last))};
+  } else if (costs_per_element(op.name)) {
+    work.elementwise = Flops{elements(view.result(last))};
   }
   return work;
 }

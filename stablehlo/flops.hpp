@@ -7,6 +7,7 @@
 //   elementwise   1 per element of the result; transcendental functions are counted apart
 //   reduce        one application of its reducer per element that goes away
 //   reduce_window one per element of the result and position of the window but the first
+//   sort, fft, matrix decompositions: flops_algorithms.hpp
 //
 // Example: bf16[1024,512] x bf16[512,2048]: 2 * 1024 * 2048 * 512 = 2.147 GFLOP.
 // The conventions are those of XLA's cost analysis (xla/service/hlo_cost_analysis.cc), so that
@@ -23,8 +24,8 @@ namespace shardsim::stablehlo {
 
 struct Work {
   Flops matmul{0};          // dots and convolutions
-  Flops elementwise{0};     // and reductions
-  Flops transcendental{0};  // exp, log, tanh, sqrt, ...
+  Flops elementwise{0};     // and reductions, sorts, transforms, decompositions
+  Flops transcendental{0};  // exp, log, tanh, sqrt, random numbers, ...
 
   Work& operator+=(const Work& other);
   friend Work operator*(const Work& work, double times);

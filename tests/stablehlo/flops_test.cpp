@@ -61,6 +61,51 @@ TEST_CASE("loops run their trip count, of branches the dearest counts, calls are
   CHECK(work_of_main(module) == Work{Flops{0}, Flops{10 * (1 + 1 + 8)}, Flops{8}});
 }
 
+// The counts are those of flops_algorithms.hpp's formulas by hand.
+TEST_CASE("transforms, decompositions and sorts count the operations of their algorithms") {
+  const Module transforms = parse_body("%a: tensor<8x1024xcomplex<f32>>, %r: tensor<8x1024xf32>", R"(
+    %0 = stablehlo.fft %a, type = FFT, length = [1024] : (tensor<8x1024xcomplex<f32>>) -> tensor<8x1024xcomplex<f32>>
+    %1 = stablehlo.fft %r, type = RFFT, length = [1024] : (tensor<8x1024xf32>) -> tensor<8x513xcomplex<f32>>
+    %2 = stablehlo.fft %a, type = FFT, length = [8, 1024] : (tensor<8x1024xcomplex<f32>>) -> tensor<8x1024xcomplex<f32>>)");
+  CHECK(work_of_main(transforms).elementwise ==
+        Flops{8 * 1024 * (5.0 * 10 + 2.5 * 10 + 5.0 * (3 + 10))});
+
+  const Module matrices = parse_body("%a: tensor<2x6x6xf32>, %b: tensor<2x6x5xf32>", R"(
+    %0 = stablehlo.cholesky %a, lower = true : tensor<2x6x6xf32>
+    %1 = "stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<2x6x6xf32>, tensor<2x6x5xf32>) -> tensor<2x6x5xf32>)");
+  CHECK(work_of_main(matrices).elementwise == Flops{2 * (6 * 6 * 6 / 3.0 + 6 * 6 * 5)});
+
+  // Rows of 1000: 10 rounds of merging, each compares every element once.
+  const Module sort = parse_body("%a: tensor<4x1000xf32>", R"(
+    %0 = "stablehlo.sort"(%a) <{dimension = 1 : i64, is_stable = true}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }) : (tensor<4x1000xf32>) -> tensor<4x1000xf32>)");
+  CHECK(work_of_main(sort).elementwise == Flops{4 * 1000 * 10});
+}
+
+// Pooling 8 to 4 by windows of 2: one comparison and one sum for each of the 4.
+TEST_CASE("the gradient of a pooling searches and adds") {
+  const Module module = parse_body("%a: tensor<8xf32>, %s: tensor<4xf32>, %i: tensor<f32>", R"(
+    %0 = "stablehlo.select_and_scatter"(%a, %s, %i) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }, {
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }) : (tensor<8xf32>, tensor<4xf32>, tensor<f32>) -> tensor<8xf32>)");
+  CHECK(work_of_main(module).elementwise == Flops{4 + 4});
+}
+
+TEST_CASE("a random number counts as a transcendental function") {
+  const Module module = parse_body("%s: tensor<2xui64>", R"(
+    %0, %1 = stablehlo.rng_bit_generator %s, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, tensor<16xui32>))");
+  CHECK(work_of_main(module) == Work{Flops{0}, Flops{0}, Flops{16}});
+}
+
 // flops of Compiled.cost_analysis() (jaxlib 0.10.2, host platform) of the program partitioned over
 // 8 devices, times 8. These programs are split evenly and exchange nothing, so that all devices
 // together do what one would.
