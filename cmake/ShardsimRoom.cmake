@@ -13,6 +13,8 @@ function(shardsim_room name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/shardsim>)
   shardsim_flags(shardsim_${name})
+  set_target_properties(shardsim_${name} PROPERTIES
+    UNITY_BUILD ${SHARDSIM_UNITY} UNITY_BUILD_BATCH_SIZE 16)
   set_property(GLOBAL APPEND PROPERTY SHARDSIM_ROOMS ${name})
 endfunction()
 
