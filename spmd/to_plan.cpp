@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "spmd/collective_plan.hpp"
+#include "spmd/memory/kernel_work.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/loops.hpp"
 #include "stablehlo/op_rules.hpp"
@@ -59,6 +60,7 @@ class Emitter {
         positions_(std::move(positions)),
         ready_(function_.values.size()),
         work_(function_.ops.size(), -1) {
+    if (target_) fused_.emplace(module_, function_, *target_);
     program_.name = "all";
     program_.streams = {"compute", "communication"};
   }
@@ -88,7 +90,7 @@ class Emitter {
     for (const ValueId operand : op.operands) ready.join(ready_[at(operand)]);
     if (is_collective(op)) {
       ready = emit(collective_task(id), ready, op);
-    } else if (!is_rename(op)) {
+    } else if (fused_ ? fused_->is_kernel(id) : !is_rename(op)) {
       ready = emit(kernel_task(id), ready, op);
     }
     for (const ValueId result : op.results) ready_[at(result)] = ready;
@@ -110,7 +112,7 @@ class Emitter {
   Task kernel_task(OpId id) {
     if (work_[at(id)] < 0) {
       work_[at(id)] = static_cast<std::int32_t>(plan_.kernels.size());
-      plan_.kernels.push_back(kernel_of(function_.op(id)));
+      plan_.kernels.push_back(kernel_of(id));
     }
     Task task;
     task.kind = TaskKind::kernel;
@@ -119,15 +121,27 @@ class Emitter {
     return task;
   }
 
-  Kernel kernel_of(const Op& op) {
-    const stablehlo::Work work = work_of(module_, function_, op);
+  KernelWork work_of(OpId id) {
+    if (fused_) return fused_->work_of(id);
+    const Op& op = function_.op(id);
+    KernelWork done{stablehlo::work_of(module_, function_, op), Bytes{0}};
+    for (const ValueId operand : op.operands) done.bytes += bytes_of(operand);
+    for (const ValueId result : op.results) done.bytes += bytes_of(result);
+    return done;
+  }
+
+  Kernel kernel_of(OpId id) {
+    const Op& op = function_.op(id);
+    const KernelWork done = work_of(id);
     Kernel kernel;
     kernel.op = op.name.substr(op.name.find('.') + 1);
-    kernel.flops = work.matmul + work.elementwise;
-    if (work.matmul > Flops{0}) kernel.kernel_class = KernelClass::matmul;
+    kernel.bytes = done.bytes;
     kernel.dtype = function_.type_of(op.results.front()).dtype.value_or(DType::f32);
-    for (const ValueId operand : op.operands) kernel.bytes += bytes_of(operand);
-    for (const ValueId result : op.results) kernel.bytes += bytes_of(result);
+    kernel.flops = done.work.elementwise;
+    if (done.work.matmul > Flops{0}) {
+      kernel.kernel_class = KernelClass::matmul;
+      kernel.flops = done.work.matmul;
+    }
     if (op.name == "stablehlo.custom_call") {
       const stablehlo::Attribute* callee = find(op.attributes, "callee");
       ++unknown_calls_[callee == nullptr ? "" : callee->text];
@@ -250,7 +264,10 @@ class Emitter {
 
   void write_notes() {
     plan_.notes.emplace_back(
-        "one kernel per op of the program: compilers fuse, so that memory-bound time is too long");
+        target_ ? "kernels are what XLA would fuse, an estimate: other ops are computed inside "
+                  "those that read them; what a matmul's kernel does beside it costs no time"
+                : "one kernel per op of the program: compilers fuse, so that memory-bound time is "
+                  "too long");
     for (const int line : unknown_loops_) {
       plan_.notes.push_back(
           fmt::format("the loop of line {}: trip count unknown, its body is counted once", line));
@@ -278,6 +295,7 @@ class Emitter {
   Plan& plan_;
   std::optional<MemoryTarget> target_;
   std::optional<Bytes> capacity_;
+  std::optional<FusedProgram> fused_;  // where the target is known
   std::vector<std::int64_t> positions_;
   Program program_;
   std::vector<Ready> ready_;        // by value

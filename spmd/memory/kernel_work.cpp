@@ -1,0 +1,164 @@
+#include "spmd/memory/kernel_work.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "spmd/collective_plan.hpp"
+
+namespace shardsim::spmd {
+
+using namespace stablehlo;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+std::size_t index(int id) { return static_cast<std::size_t>(id); }
+
+// Known to the compiler, or not data.
+bool is_free(const Op& op) {
+  constexpr std::array<std::string_view, 5> names = {"stablehlo.constant", "spmd.offset",
+                                                     "stablehlo.after_all", "stablehlo.tuple",
+                                                     "stablehlo.get_tuple_element"};
+  return std::find(names.begin(), names.end(), op.name) != names.end();
+}
+
+Bytes bytes_of(const TensorType& type, std::int64_t elements) {
+  return type.is_tensor ? storage_bytes(elements, type.dtype.value_or(DType::f32)) : Bytes{0};
+}
+
+std::int64_t elements_of(const TensorType& type) { return type.is_tensor ? type.elements() : 0; }
+
+}  // namespace
+
+FusedProgram::FusedProgram(const Module& module, const Function& main, MemoryTarget target)
+    : module_(module),
+      main_(main),
+      target_(target),
+      fusion_(fusion_of(module, main, target)),
+      is_initial_(main.values.size()) {
+  for (std::size_t value = 0; value < main.values.size(); ++value) {
+    computed_as_.push_back(static_cast<ValueId>(value));
+  }
+  find_loop_states();
+}
+
+void FusedProgram::find_loop_states() {
+  for (std::size_t id = 0; id < main_.ops.size(); ++id) {
+    const Op& loop = main_.ops[id];
+    if (fusion_.kind[id] != OpKind::loop || !fusion_.is_live[id]) continue;
+    for (std::size_t i = 0; i < loop.operands.size(); ++i) {
+      const ValueId initial = fusion_.viewed(main_, loop.operands[i]);
+      if (fusion_.is_buffer[index(initial)]) continue;
+      if (target_ == MemoryTarget::gpu || !fusion_.is_invariant(main_, loop, i)) {
+        is_initial_[index(initial)] = true;
+        continue;
+      }
+      for (const RegionId region : loop.regions) {
+        computed_as_[index(main_.regions[index(region)].arguments[i])] = initial;
+      }
+    }
+  }
+}
+
+bool FusedProgram::is_kernel(OpId id) const {
+  const Op& op = main_.op(id);
+  if (op.results.empty() || !fusion_.is_live[index(id)]) return false;
+  if (is_collective(op) || is_free(op)) return false;
+  switch (fusion_.kind[index(id)]) {
+    case OpKind::kernel:
+    case OpKind::update:
+      return true;
+    case OpKind::fusible:
+      return fusion_.is_buffer[index(op.results.front())] || is_initial_[index(op.results.front())];
+    default:
+      return false;
+  }
+}
+
+KernelWork FusedProgram::work_of(OpId id) {
+  const Op& op = main_.op(id);
+  needed_.clear();
+  open_.clear();
+  KernelWork done;
+  done.work = stablehlo::work_of(module_, main_, op);
+  done.bytes = written(id);
+  need_operands(id);
+  while (!open_.empty()) {
+    const auto [value, elements] = open_.back();
+    open_.pop_back();
+    // A path that needs more of the value is open, too.
+    if (needed_.at(value) == elements && !is_read(value)) {
+      compute(main_.values[index(value)].defined_by, elements);
+    }
+  }
+  for (const auto& [value, elements] : needed_) {
+    const TensorType& type = main_.type_of(value);
+    if (is_read(value)) {
+      done.bytes += bytes_of(type, elements);
+    } else if (const Op* made = main_.definition(value); made != nullptr && elements > 0) {
+      done.work += stablehlo::work_of(module_, main_, *made) *
+                   (static_cast<double>(elements) / static_cast<double>(type.elements()));
+    }
+  }
+  return done;
+}
+
+bool FusedProgram::is_read(ValueId value) const {
+  if (fusion_.is_buffer[index(value)]) return true;
+  const Op* op = main_.definition(value);
+  return op == nullptr || is_collective(*op);
+}
+
+// A kernel reads its operands whole, but of an array that it gathers from no more than it makes, of
+// one that it updates in place nothing.
+void FusedProgram::need_operands(OpId id) {
+  const Op& op = main_.op(id);
+  const std::int64_t made = elements_of(main_.type_of(op.results.front()));
+  if (fusion_.kind[index(id)] == OpKind::fusible) return compute(id, made);
+  const std::size_t targets = fusion_.kind[index(id)] == OpKind::update ? op.results.size() : 0;
+  for (std::size_t i = targets; i < op.operands.size(); ++i) {
+    const std::int64_t all = elements_of(main_.type_of(op.operands[i]));
+    need(op.operands[i], i == 0 && op.name == "stablehlo.gather" ? std::min(all, made) : all);
+  }
+}
+
+// An array in memory has many names: views of it, and the state that no round of a loop changes.
+void FusedProgram::need(ValueId value, std::int64_t elements) {
+  const bool is_whole = elements >= elements_of(main_.type_of(value));
+  ValueId source = fusion_.viewed(main_, value);
+  for (; computed_as_[index(source)] != source; source = fusion_.viewed(main_, source)) {
+    source = computed_as_[index(source)];
+  }
+  const std::int64_t all = elements_of(main_.type_of(source));
+  elements = is_whole ? all : std::min(elements, all);
+  const auto [known, is_new] = needed_.emplace(source, elements);
+  if (!is_new && known->second >= elements) return;
+  known->second = elements;
+  open_.emplace_back(source, elements);
+}
+
+// For each element of its result a fused op reads one of each operand: of what is sliced a part, of
+// what is broadcast all.
+void FusedProgram::compute(OpId id, std::int64_t elements) {
+  for (const ValueId operand : main_.op(id).operands) {
+    need(operand, std::min(elements, elements_of(main_.type_of(operand))));
+  }
+}
+
+Bytes FusedProgram::written(OpId id) const {
+  const Op& op = main_.op(id);
+  Bytes bytes{0};
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    ValueId made = op.results[i];
+    if (fusion_.kind[index(id)] == OpKind::update && fusion_.is_buffer[index(op.operands[i])]) {
+      // The updates come last; scatter has indices before them.
+      made = op.operands[op.name == "stablehlo.scatter" ? op.results.size() + 1 + i : 1];
+    }
+    const TensorType& type = main_.type_of(made);
+    const int copies = fusion_.in_two_orders[index(op.results[i])] ? 2 : 1;
+    bytes += bytes_of(type, elements_of(type)) * copies;
+  }
+  return bytes;
+}
+
+}  // namespace shardsim::spmd

@@ -1,0 +1,67 @@
+// What the kernels of a program compute and move once XLA has fused it (fusion.hpp): an op that is
+// fused makes no kernel, its work is done by every kernel that reads it.
+//
+//   flops   of the op and of what is fused into it, once per kernel
+//   bytes   what it writes, and each array in memory that it is computed from: as much of it as the
+//           most that one path reads; behind a slice that is no more than the slice
+//
+// Updates (dynamic_update_slice, scatter) of an array in memory are taken to be made in place: they
+// move the update, not the array.
+//
+// Example, on a TPU: x, w: f32[1024,1024], s: f32[8,1024,1024],
+//   y = dot(exp(x) * slice(s), w)
+// is one kernel: 2 * 1024^3 operations of the dot, 2^20 of multiply, 2^20 of exp; it reads x, 4 MiB
+// of s, w, and writes y: 16 MiB. One kernel per op would move 36 MiB.
+//
+// What the loops of a program begin with is written before them; what is computed from constants
+// and changes in no round a TPU computes inside.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "spmd/memory/fusion.hpp"
+#include "stablehlo/flops.hpp"
+
+namespace shardsim::spmd {
+
+struct KernelWork {
+  stablehlo::Work work;
+  Bytes bytes;
+};
+
+class FusedProgram {
+ public:
+  // Keeps references to both. Throws InputError: as fusion_of().
+  FusedProgram(const stablehlo::Module& module, const stablehlo::Function& main,
+               MemoryTarget target);
+
+  // Not fused, and no collective, loop or branch.
+  [[nodiscard]] bool is_kernel(stablehlo::OpId op) const;
+  // Of a kernel. In time linear in the ops that it computes.
+  [[nodiscard]] KernelWork work_of(stablehlo::OpId op);
+
+ private:
+  // How many of the elements of a value are needed.
+  using Need = std::pair<stablehlo::ValueId, std::int64_t>;
+
+  void find_loop_states();
+  void need_operands(stablehlo::OpId id);
+  void need(stablehlo::ValueId value, std::int64_t elements);
+  void compute(stablehlo::OpId id, std::int64_t elements);
+  [[nodiscard]] bool is_read(stablehlo::ValueId value) const;
+  [[nodiscard]] Bytes written(stablehlo::OpId id) const;
+
+  const stablehlo::Module& module_;
+  const stablehlo::Function& main_;
+  MemoryTarget target_;
+  Fusion fusion_;
+  std::vector<bool> is_initial_;                 // by ValueId: what a loop begins with, no buffer
+  std::vector<stablehlo::ValueId> computed_as_;  // by ValueId of an invariant argument of a body
+  // Of the kernel at hand.
+  std::map<stablehlo::ValueId, std::int64_t> needed_;
+  std::vector<Need> open_;
+};
+
+}  // namespace shardsim::spmd
