@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "spmd/collective_plan.hpp"
@@ -22,10 +23,6 @@ bool is_free(const Op& op) {
   return std::find(names.begin(), names.end(), op.name) != names.end();
 }
 
-Bytes bytes_of(const TensorType& type, std::int64_t elements) {
-  return type.is_tensor ? storage_bytes(elements, type.dtype.value_or(DType::f32)) : Bytes{0};
-}
-
 std::int64_t elements_of(const TensorType& type) { return type.is_tensor ? type.elements() : 0; }
 
 }  // namespace
@@ -35,7 +32,7 @@ FusedProgram::FusedProgram(const Module& module, const Function& main, MemoryTar
       main_(main),
       target_(target),
       fusion_(fusion_of(module, main, target)),
-      is_initial_(main.values.size()) {
+      fills_(main.values.size()) {
   for (std::size_t value = 0; value < main.values.size(); ++value) {
     computed_as_.push_back(static_cast<ValueId>(value));
   }
@@ -50,7 +47,7 @@ void FusedProgram::find_loop_states() {
       const ValueId initial = fusion_.viewed(main_, loop.operands[i]);
       if (fusion_.is_buffer[index(initial)]) continue;
       if (target_ == MemoryTarget::gpu || !fusion_.is_invariant(main_, loop, i)) {
-        is_initial_[index(initial)] = true;
+        if (!is_overwritten(loop, i)) ++fills_[index(initial)];
         continue;
       }
       for (const RegionId region : loop.regions) {
@@ -58,6 +55,20 @@ void FusedProgram::find_loop_states() {
       }
     }
   }
+}
+
+// A TPU does not fill a stack whose slices the loop writes from the first to the last.
+bool FusedProgram::is_overwritten(const Op& loop, std::size_t i) const {
+  if (target_ != MemoryTarget::tpu) return false;
+  const Region& body = main_.regions[index(loop.regions.back())];
+  const ValueId next = fusion_.viewed(main_, main_.op(body.ops.back()).operands[i]);
+  const Op* update = main_.definition(next);
+  if (update == nullptr || update->name != "stablehlo.dynamic_update_slice") return false;
+  if (fusion_.viewed(main_, update->operands.front()) != body.arguments[i]) return false;
+  return std::any_of(update->operands.begin() + 2, update->operands.end(), [&](ValueId start) {
+    const ValueId counter = fusion_.viewed(main_, start);
+    return std::find(body.arguments.begin(), body.arguments.end(), counter) != body.arguments.end();
+  });
 }
 
 bool FusedProgram::is_kernel(OpId id) const {
@@ -69,7 +80,7 @@ bool FusedProgram::is_kernel(OpId id) const {
     case OpKind::update:
       return true;
     case OpKind::fusible:
-      return fusion_.is_buffer[index(op.results.front())] || is_initial_[index(op.results.front())];
+      return fusion_.is_buffer[index(op.results.front())] || fills_[index(op.results.front())] > 0;
     default:
       return false;
   }
@@ -101,6 +112,15 @@ KernelWork FusedProgram::work_of(OpId id) {
     }
   }
   return done;
+}
+
+// A part has its share of the padding.
+Bytes FusedProgram::bytes_of(const TensorType& type, std::int64_t elements) const {
+  const Bytes all = allocated_bytes(type, target_);
+  const std::int64_t count = elements_of(type);
+  if (elements >= count) return all;
+  return Bytes(std::llround(static_cast<double>(all.count()) * static_cast<double>(elements) /
+                            static_cast<double>(count)));
 }
 
 bool FusedProgram::is_read(ValueId value) const {
@@ -154,9 +174,9 @@ Bytes FusedProgram::written(OpId id) const {
       // The updates come last; scatter has indices before them.
       made = op.operands[op.name == "stablehlo.scatter" ? op.results.size() + 1 + i : 1];
     }
-    const TensorType& type = main_.type_of(made);
-    const int copies = fusion_.in_two_orders[index(op.results[i])] ? 2 : 1;
-    bytes += bytes_of(type, elements_of(type)) * copies;
+    const int copies = std::max(fusion_.in_two_orders[index(op.results[i])] ? 2 : 1,
+                                fills_[index(op.results[i])]);
+    bytes += allocated_bytes(main_.type_of(made), target_) * copies;
   }
   return bytes;
 }

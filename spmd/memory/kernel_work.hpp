@@ -47,9 +47,11 @@ class FusedProgram {
   using Need = std::pair<stablehlo::ValueId, std::int64_t>;
 
   void find_loop_states();
+  [[nodiscard]] bool is_overwritten(const stablehlo::Op& loop, std::size_t i) const;
   void need_operands(stablehlo::OpId id);
   void need(stablehlo::ValueId value, std::int64_t elements);
   void compute(stablehlo::OpId id, std::int64_t elements);
+  [[nodiscard]] Bytes bytes_of(const stablehlo::TensorType& type, std::int64_t elements) const;
   [[nodiscard]] bool is_read(stablehlo::ValueId value) const;
   [[nodiscard]] Bytes written(stablehlo::OpId id) const;
 
@@ -57,7 +59,7 @@ class FusedProgram {
   const stablehlo::Function& main_;
   MemoryTarget target_;
   Fusion fusion_;
-  std::vector<bool> is_initial_;                 // by ValueId: what a loop begins with, no buffer
+  std::vector<int> fills_;  // by ValueId: how many states of loops begin with it; 0 for buffers
   std::vector<stablehlo::ValueId> computed_as_;  // by ValueId of an invariant argument of a body
   // Of the kernel at hand.
   std::map<stablehlo::ValueId, std::int64_t> needed_;
