@@ -60,12 +60,15 @@ class Emitter {
         positions_(std::move(positions)),
         ready_(function_.values.size()),
         work_(function_.ops.size(), -1) {
-    if (target_) fused_.emplace(module_, function_, *target_);
     program_.name = "all";
     program_.streams = {"compute", "communication"};
   }
 
   void run() {
+    if (target_) {
+      memory_ = device_memory(module_, *target_, capacity_);
+      fused_.emplace(module_, function_, *target_);
+    }
     run_region(0);
     add_buffers();
     plan_.programs.push_back(std::move(program_));
@@ -136,10 +139,14 @@ class Emitter {
     Kernel kernel;
     kernel.op = op.name.substr(op.name.find('.') + 1);
     kernel.bytes = done.bytes;
-    kernel.dtype = function_.type_of(op.results.front()).dtype.value_or(DType::f32);
+    kernel.dtype = dtype_of(op.results.front());
     kernel.flops = done.work.elementwise;
     if (done.work.matmul > Flops{0}) {
       kernel.kernel_class = KernelClass::matmul;
+      kernel.dtype = dtype_of(op.operands.at(0));
+      if (bits_of(dtype_of(op.operands.at(1))) > bits_of(kernel.dtype)) {
+        kernel.dtype = dtype_of(op.operands.at(1));
+      }
       kernel.flops = done.work.matmul;
     }
     if (op.name == "stablehlo.custom_call") {
@@ -147,6 +154,10 @@ class Emitter {
       ++unknown_calls_[callee == nullptr ? "" : callee->text];
     }
     return kernel;
+  }
+
+  [[nodiscard]] DType dtype_of(ValueId value) const {
+    return function_.type_of(value).dtype.value_or(DType::f32);
   }
 
   [[nodiscard]] Bytes bytes_of(ValueId value) const {
@@ -249,17 +260,16 @@ class Emitter {
           "no machine is given: memory between arguments and results is not in the plan");
       return;
     }
-    const DeviceMemory memory = device_memory(module_, *target_, capacity_);
-    if (memory.outputs > memory.aliased) {
-      add_buffer("results", BufferCategory::inputs, memory.outputs - memory.aliased);
+    if (memory_.outputs > memory_.aliased) {
+      add_buffer("results", BufferCategory::inputs, memory_.outputs - memory_.aliased);
     }
-    if (memory.temporaries > Bytes{0}) {
-      add_buffer("temporaries", BufferCategory::temporaries, memory.temporaries);
+    if (memory_.temporaries > Bytes{0}) {
+      add_buffer("temporaries", BufferCategory::temporaries, memory_.temporaries);
     }
     plan_.notes.push_back(
         fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
                     "of arguments; temporaries are estimated from what a compiler would keep",
-                    memory.arguments.count(), memory.outputs.count(), memory.aliased.count()));
+                    memory_.arguments.count(), memory_.outputs.count(), memory_.aliased.count()));
   }
 
   void write_notes() {
@@ -295,7 +305,8 @@ class Emitter {
   Plan& plan_;
   std::optional<MemoryTarget> target_;
   std::optional<Bytes> capacity_;
-  std::optional<FusedProgram> fused_;  // where the target is known
+  DeviceMemory memory_;                // where the target is known
+  std::optional<FusedProgram> fused_;  // likewise
   std::vector<std::int64_t> positions_;
   Program program_;
   std::vector<Ready> ready_;        // by value

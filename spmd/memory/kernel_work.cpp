@@ -37,6 +37,7 @@ FusedProgram::FusedProgram(const Module& module, const Function& main, MemoryTar
     computed_as_.push_back(static_cast<ValueId>(value));
   }
   find_loop_states();
+  if (target == MemoryTarget::gpu) keep_what_is_dear(0);
 }
 
 void FusedProgram::find_loop_states() {
@@ -54,6 +55,23 @@ void FusedProgram::find_loop_states() {
         computed_as_[index(main_.regions[index(region)].arguments[i])] = initial;
       }
     }
+  }
+}
+
+// What several kernels read is written once where that moves less than computing it in each.
+void FusedProgram::keep_what_is_dear(RegionId region) {
+  for (const OpId id : main_.regions[index(region)].ops) {
+    const Op& op = main_.op(id);
+    if (fusion_.kind[index(id)] == OpKind::loop || fusion_.kind[index(id)] == OpKind::branch) {
+      for (const RegionId inner : op.regions) keep_what_is_dear(inner);
+    }
+    if (fusion_.kind[index(id)] != OpKind::fusible || !fusion_.is_live[index(id)]) continue;
+    const ValueId made = op.results.front();
+    const std::int64_t readers = fusion_.readers[index(made)];
+    if (fusion_.is_buffer[index(made)] || readers < 2) continue;
+    const Bytes own = allocated_bytes(main_.type_of(made), target_);
+    const Bytes sources = work_of(id).bytes - own;
+    if (sources * readers > sources + own * (readers + 1)) fusion_.is_buffer[index(made)] = true;
   }
 }
 
@@ -174,8 +192,8 @@ Bytes FusedProgram::written(OpId id) const {
       // The updates come last; scatter has indices before them.
       made = op.operands[op.name == "stablehlo.scatter" ? op.results.size() + 1 + i : 1];
     }
-    const int copies = std::max(fusion_.in_two_orders[index(op.results[i])] ? 2 : 1,
-                                fills_[index(op.results[i])]);
+    const int copies =
+        std::max(fusion_.in_two_orders[index(op.results[i])] ? 2 : 1, fills_[index(op.results[i])]);
     bytes += allocated_bytes(main_.type_of(made), target_) * copies;
   }
   return bytes;

@@ -47,6 +47,7 @@ class FusedProgram {
   using Need = std::pair<stablehlo::ValueId, std::int64_t>;
 
   void find_loop_states();
+  void keep_what_is_dear(stablehlo::RegionId region);
   [[nodiscard]] bool is_overwritten(const stablehlo::Op& loop, std::size_t i) const;
   void need_operands(stablehlo::OpId id);
   void need(stablehlo::ValueId value, std::int64_t elements);
