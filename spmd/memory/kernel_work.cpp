@@ -13,6 +13,8 @@ using namespace stablehlo;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
+constexpr std::int64_t not_needed = -1;
+
 std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
 // Known to the compiler, or not data.
@@ -32,7 +34,8 @@ FusedProgram::FusedProgram(const Module& module, const Function& main, MemoryTar
       main_(main),
       target_(target),
       fusion_(fusion_of(module, main, target)),
-      fills_(main.values.size()) {
+      fills_(main.values.size()),
+      needed_(main.values.size(), not_needed) {
   for (std::size_t value = 0; value < main.values.size(); ++value) {
     computed_as_.push_back(static_cast<ValueId>(value));
   }
@@ -79,14 +82,21 @@ void FusedProgram::keep_what_is_dear(RegionId region) {
 bool FusedProgram::is_overwritten(const Op& loop, std::size_t i) const {
   if (target_ != MemoryTarget::tpu) return false;
   const Region& body = main_.regions[index(loop.regions.back())];
-  const ValueId next = fusion_.viewed(main_, main_.op(body.ops.back()).operands[i]);
-  const Op* update = main_.definition(next);
+  const Op& end = main_.op(body.ops.back());
+  const Op* update = main_.definition(fusion_.viewed(main_, end.operands[i]));
   if (update == nullptr || update->name != "stablehlo.dynamic_update_slice") return false;
   if (fusion_.viewed(main_, update->operands.front()) != body.arguments[i]) return false;
-  return std::any_of(update->operands.begin() + 2, update->operands.end(), [&](ValueId start) {
-    const ValueId counter = fusion_.viewed(main_, start);
-    return std::find(body.arguments.begin(), body.arguments.end(), counter) != body.arguments.end();
-  });
+  for (std::size_t k = 0; k < body.arguments.size(); ++k) {
+    const ValueId counter = body.arguments[k];
+    const Op* step = main_.definition(fusion_.viewed(main_, end.operands[k]));
+    const auto is_counter = [&](ValueId value) { return fusion_.viewed(main_, value) == counter; };
+    if (step != nullptr && step->name == "stablehlo.add" &&
+        std::any_of(step->operands.begin(), step->operands.end(), is_counter) &&
+        std::any_of(update->operands.begin() + 2, update->operands.end(), is_counter)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool FusedProgram::is_kernel(OpId id) const {
@@ -106,8 +116,8 @@ bool FusedProgram::is_kernel(OpId id) const {
 
 KernelWork FusedProgram::work_of(OpId id) {
   const Op& op = main_.op(id);
-  needed_.clear();
-  open_.clear();
+  for (const ValueId value : touched_) needed_[index(value)] = not_needed;
+  touched_.clear();
   KernelWork done;
   done.work = stablehlo::work_of(module_, main_, op);
   done.bytes = written(id);
@@ -116,11 +126,12 @@ KernelWork FusedProgram::work_of(OpId id) {
     const auto [value, elements] = open_.back();
     open_.pop_back();
     // A path that needs more of the value is open, too.
-    if (needed_.at(value) == elements && !is_read(value)) {
+    if (needed_[index(value)] == elements && !is_read(value)) {
       compute(main_.values[index(value)].defined_by, elements);
     }
   }
-  for (const auto& [value, elements] : needed_) {
+  for (const ValueId value : touched_) {
+    const std::int64_t elements = needed_[index(value)];
     const TensorType& type = main_.type_of(value);
     if (is_read(value)) {
       done.bytes += bytes_of(type, elements);
@@ -169,9 +180,10 @@ void FusedProgram::need(ValueId value, std::int64_t elements) {
   }
   const std::int64_t all = elements_of(main_.type_of(source));
   elements = is_whole ? all : std::min(elements, all);
-  const auto [known, is_new] = needed_.emplace(source, elements);
-  if (!is_new && known->second >= elements) return;
-  known->second = elements;
+  std::int64_t& known = needed_[index(source)];
+  if (known >= elements) return;
+  if (known == not_needed) touched_.push_back(source);
+  known = elements;
   open_.emplace_back(source, elements);
 }
 
@@ -189,8 +201,9 @@ Bytes FusedProgram::written(OpId id) const {
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     ValueId made = op.results[i];
     if (fusion_.kind[index(id)] == OpKind::update && fusion_.is_buffer[index(op.operands[i])]) {
-      // The updates come last; scatter has indices before them.
-      made = op.operands[op.name == "stablehlo.scatter" ? op.results.size() + 1 + i : 1];
+      // The updates of a scatter come last, after its indices.
+      const bool is_scatter = op.name == "stablehlo.scatter";
+      made = op.operands[is_scatter ? op.operands.size() - op.results.size() + i : 1];
     }
     const int copies =
         std::max(fusion_.in_two_orders[index(op.results[i])] ? 2 : 1, fills_[index(op.results[i])]);

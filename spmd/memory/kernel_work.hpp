@@ -17,7 +17,7 @@
 // and changes in no round a TPU computes inside.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -63,7 +63,8 @@ class FusedProgram {
   std::vector<int> fills_;  // by ValueId: how many states of loops begin with it; 0 for buffers
   std::vector<stablehlo::ValueId> computed_as_;  // by ValueId of an invariant argument of a body
   // Of the kernel at hand.
-  std::map<stablehlo::ValueId, std::int64_t> needed_;
+  std::vector<std::int64_t> needed_;  // by ValueId
+  std::vector<stablehlo::ValueId> touched_;
   std::vector<Need> open_;
 };
 
