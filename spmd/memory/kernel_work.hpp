@@ -49,10 +49,10 @@ class FusedProgram {
                MemoryTarget target);
 
   // Not fused, and no collective, loop or branch.
-  [[nodiscard]] bool is_kernel(stablehlo::OpId op) const;
+  [[nodiscard]] bool is_kernel(stablehlo::OpId id) const;
   // Of a kernel. Linear in the ops that it computes, which are few where programs are layers; a
   // chain of n ops with a reader each takes n^2, as in fusion_of().
-  [[nodiscard]] KernelWork work_of(stablehlo::OpId op);
+  [[nodiscard]] KernelWork work_of(stablehlo::OpId id);
 
  private:
   // How many of the elements of a value are needed.
