@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "spmd/collective_plan.hpp"
+#include "spmd/memory/kernel_work.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/loops.hpp"
 #include "stablehlo/op_rules.hpp"
@@ -64,6 +65,10 @@ class Emitter {
   }
 
   void run() {
+    if (target_) {
+      memory_ = device_memory(module_, *target_, capacity_);
+      fused_.emplace(module_, function_, *target_);
+    }
     run_region(0);
     add_buffers();
     plan_.programs.push_back(std::move(program_));
@@ -88,7 +93,7 @@ class Emitter {
     for (const ValueId operand : op.operands) ready.join(ready_[at(operand)]);
     if (is_collective(op)) {
       ready = emit(collective_task(id), ready, op);
-    } else if (!is_rename(op)) {
+    } else if (fused_ ? fused_->is_kernel(id) : !is_rename(op)) {
       ready = emit(kernel_task(id), ready, op);
     }
     for (const ValueId result : op.results) ready_[at(result)] = ready;
@@ -110,7 +115,7 @@ class Emitter {
   Task kernel_task(OpId id) {
     if (work_[at(id)] < 0) {
       work_[at(id)] = static_cast<std::int32_t>(plan_.kernels.size());
-      plan_.kernels.push_back(kernel_of(function_.op(id)));
+      plan_.kernels.push_back(kernel_of(id));
     }
     Task task;
     task.kind = TaskKind::kernel;
@@ -119,20 +124,40 @@ class Emitter {
     return task;
   }
 
-  Kernel kernel_of(const Op& op) {
-    const stablehlo::Work work = work_of(module_, function_, op);
+  KernelWork work_of(OpId id) {
+    if (fused_) return fused_->work_of(id);
+    const Op& op = function_.op(id);
+    KernelWork done{stablehlo::work_of(module_, function_, op), Bytes{0}};
+    for (const ValueId operand : op.operands) done.bytes += bytes_of(operand);
+    for (const ValueId result : op.results) done.bytes += bytes_of(result);
+    return done;
+  }
+
+  Kernel kernel_of(OpId id) {
+    const Op& op = function_.op(id);
+    const KernelWork done = work_of(id);
     Kernel kernel;
     kernel.op = op.name.substr(op.name.find('.') + 1);
-    kernel.flops = work.matmul + work.elementwise;
-    if (work.matmul > Flops{0}) kernel.kernel_class = KernelClass::matmul;
-    kernel.dtype = function_.type_of(op.results.front()).dtype.value_or(DType::f32);
-    for (const ValueId operand : op.operands) kernel.bytes += bytes_of(operand);
-    for (const ValueId result : op.results) kernel.bytes += bytes_of(result);
+    kernel.bytes = done.bytes;
+    kernel.dtype = dtype_of(op.results.front());
+    kernel.flops = done.work.elementwise;
+    if (done.work.matmul > Flops{0}) {
+      kernel.kernel_class = KernelClass::matmul;
+      kernel.dtype = dtype_of(op.operands.at(0));
+      if (bits_of(dtype_of(op.operands.at(1))) > bits_of(kernel.dtype)) {
+        kernel.dtype = dtype_of(op.operands.at(1));
+      }
+      kernel.flops = done.work.matmul;
+    }
     if (op.name == "stablehlo.custom_call") {
       const stablehlo::Attribute* callee = find(op.attributes, "callee");
       ++unknown_calls_[callee == nullptr ? "" : callee->text];
     }
     return kernel;
+  }
+
+  [[nodiscard]] DType dtype_of(ValueId value) const {
+    return function_.type_of(value).dtype.value_or(DType::f32);
   }
 
   [[nodiscard]] Bytes bytes_of(ValueId value) const {
@@ -235,22 +260,24 @@ class Emitter {
           "no machine is given: memory between arguments and results is not in the plan");
       return;
     }
-    const DeviceMemory memory = device_memory(module_, *target_, capacity_);
-    if (memory.outputs > memory.aliased) {
-      add_buffer("results", BufferCategory::inputs, memory.outputs - memory.aliased);
+    if (memory_.outputs > memory_.aliased) {
+      add_buffer("results", BufferCategory::inputs, memory_.outputs - memory_.aliased);
     }
-    if (memory.temporaries > Bytes{0}) {
-      add_buffer("temporaries", BufferCategory::temporaries, memory.temporaries);
+    if (memory_.temporaries > Bytes{0}) {
+      add_buffer("temporaries", BufferCategory::temporaries, memory_.temporaries);
     }
     plan_.notes.push_back(
         fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
                     "of arguments; temporaries are estimated from what a compiler would keep",
-                    memory.arguments.count(), memory.outputs.count(), memory.aliased.count()));
+                    memory_.arguments.count(), memory_.outputs.count(), memory_.aliased.count()));
   }
 
   void write_notes() {
     plan_.notes.emplace_back(
-        "one kernel per op of the program: compilers fuse, so that memory-bound time is too long");
+        target_ ? "kernels are what XLA would fuse, an estimate: other ops are computed inside "
+                  "those that read them; what a matmul's kernel does beside it costs no time"
+                : "one kernel per op of the program: compilers fuse, so that memory-bound time is "
+                  "too long");
     for (const int line : unknown_loops_) {
       plan_.notes.push_back(
           fmt::format("the loop of line {}: trip count unknown, its body is counted once", line));
@@ -278,6 +305,8 @@ class Emitter {
   Plan& plan_;
   std::optional<MemoryTarget> target_;
   std::optional<Bytes> capacity_;
+  DeviceMemory memory_;                // where the target is known
+  std::optional<FusedProgram> fused_;  // likewise
   std::vector<std::int64_t> positions_;
   Program program_;
   std::vector<Ready> ready_;        // by value

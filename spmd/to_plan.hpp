@@ -3,15 +3,18 @@
 //   %0 = stablehlo.all_gather %w      #0 all-gather   communication   after what makes %w
 //   %1 = stablehlo.dot_general ...    #1 matmul       compute, after #0
 //
-// - One kernel per op, in program order: compilers fuse and reorder. Ops that only rename data
-//   (reshape, constants, offsets by device) are none.
+// - Where the target is known, kernels are what XLA would fuse (memory/kernel_work.hpp); an op that
+//   is computed inside others is no task, who reads it waits for its operands. Otherwise one kernel
+//   per op; ops that only rename data (reshape, constants, offsets by device) are none.
+// - A kernel with a dot counts the dot's operations alone and runs at the rate of its operands'
+//   type: what is fused into it is taken to run beside it, on other units.
+// - The order is that of the program.
 // - Collectives run on a stream of their own, users wait for them.
 // - Loops are unrolled, their iterations numbered as layers (inner loops as microbatches). A loop
-// of
-//   unknown trip count runs once, all branches of a conditional run, and notes say so.
+//   of unknown trip count runs once, all branches of a conditional run, and notes say so.
 // - Buffers are the arguments, those results that take no argument's place, and, where the target
-// is
-//   known, one heap for what lies between (memory.hpp): XLA holds all three for the whole step.
+//   is known, one heap for what lies between (memory/device_memory.hpp): XLA holds all three for
+//   the whole step.
 #pragma once
 
 #include <optional>
@@ -23,7 +26,7 @@
 namespace shardsim::spmd {
 
 // `local` is what partition() made; `capacity` is what a device has for it. Throws InputError: more
-// than 2^22 tasks when loops are unrolled.
+// than 2^22 tasks when loops are unrolled; with a target, as device_memory().
 [[nodiscard]] Plan plan_of(const stablehlo::Module& local,
                            std::optional<MemoryTarget> target = std::nullopt,
                            std::optional<Bytes> capacity = std::nullopt);

@@ -55,6 +55,9 @@ void check(const Module& module, const Function& main, const Op& op) {
   if (op.name == "stablehlo.dynamic_update_slice" && op.operands.size() < 2) {
     fail("an array and its update are missing");
   }
+  if (op.name == "stablehlo.scatter" && op.operands.size() < 2 * op.results.size() + 1) {
+    fail("arrays, indices or updates are missing");
+  }
   if (op.name == "stablehlo.dot_general" && op.operands.size() != 2) fail("takes two operands");
   if (op.name == "stablehlo.optimization_barrier" && op.operands.size() != op.results.size()) {
     fail("gives as many results as it takes operands");
@@ -62,7 +65,7 @@ void check(const Module& module, const Function& main, const Op& op) {
   const bool makes = op.operands.empty() && !op.results.empty();
   if (makes && (op.name == "stablehlo.reshape" || op.name == "stablehlo.transpose" ||
                 op.name == "stablehlo.convert" || op.name == "stablehlo.dynamic_slice" ||
-                op.name == "stablehlo.scatter" || op.name == "stablehlo.all_gather")) {
+                op.name == "stablehlo.all_gather")) {
     fail("an operand is missing");
   }
 }

@@ -167,6 +167,12 @@ class Decision {
     for (auto op = region.ops.rbegin(); op != region.ops.rend(); ++op) visit(*op);
   }
 
+  std::vector<int> reader_counts() const {
+    std::vector<int> counts;
+    for (const Readers& readers : readers_) counts.push_back(static_cast<int>(readers.size()));
+    return counts;
+  }
+
  private:
   using Readers = std::set<OpId>;  // kernels
 
@@ -342,7 +348,9 @@ Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target
   fusion.is_live.resize(main.ops.size());
   fusion.in_two_orders.resize(main.values.size());
   for (const Value& value : main.values) fusion.is_buffer.push_back(value.defined_by == no_op);
-  Decision(module, main, target, is_tight, fusion).region(0);
+  Decision decision(module, main, target, is_tight, fusion);
+  decision.region(0);
+  fusion.readers = decision.reader_counts();
   // Views of a buffer are it.
   for (std::size_t value = 0; value < main.values.size(); ++value) {
     fusion.is_buffer[value] =

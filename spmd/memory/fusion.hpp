@@ -30,6 +30,7 @@ struct Fusion {
   std::vector<bool> is_live;        // by OpId: somebody reads a result
   std::vector<bool> is_buffer;      // by ValueId: needs memory of its own
   std::vector<bool> in_two_orders;  // by ValueId
+  std::vector<int> readers;         // by ValueId: kernels computed from it with nothing between
 
   // State `i` of the loop is the same in every round.
   [[nodiscard]] bool is_invariant(const stablehlo::Function& main, const stablehlo::Op& loop,
