@@ -8,6 +8,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "hlo/collective_table.hpp"
 #include "hlo/cost.hpp"
 #include "hlo/memory.hpp"
@@ -56,9 +57,7 @@ class Steps {
     }
   }
 
-  [[nodiscard]] double of(HloComputationId id) const {
-    return steps_[static_cast<std::size_t>(id)];
-  }
+  [[nodiscard]] double of(HloComputationId id) const { return steps_[at(id)]; }
 
  private:
   [[nodiscard]] double inside(HloId id) const {
@@ -114,7 +113,7 @@ class Emitter {
     const std::vector<Value>& arguments;
     std::vector<Value> values;
 
-    Value& of(HloId id) { return values[static_cast<std::size_t>(id - computation.first)]; }
+    Value& of(HloId id) { return values[at(id - computation.first)]; }
   };
 
   Value run_computation(HloComputationId id, const std::vector<Value>& arguments) {
@@ -258,11 +257,11 @@ class Emitter {
     task.kind = TaskKind::collective;
     task.work = table_.entry(id);
     task.stream = asynchronous || !scheduled_ ? communication : compute;
-    return emit(task, plan_.collectives[static_cast<std::size_t>(task.work)].payload, ready, id);
+    return emit(task, plan_.collectives[at(task.work)].payload, ready, id);
   }
 
   Value emit_kernel(const Ready& ready, HloId id) {
-    std::int32_t& kernel = kernels_[static_cast<std::size_t>(id)];
+    std::int32_t& kernel = kernels_[at(id)];
     if (kernel < 0) {
       kernel = static_cast<std::int32_t>(plan_.kernels.size());
       plan_.kernels.push_back(costs_.kernel(id));
@@ -273,7 +272,7 @@ class Emitter {
     task.kind = TaskKind::kernel;
     task.work = kernel;
     task.stream = compute;
-    const Bytes bytes = plan_.kernels[static_cast<std::size_t>(task.work)].bytes;
+    const Bytes bytes = plan_.kernels[at(task.work)].bytes;
     return {emit(task, bytes, ready, id), {}};
   }
 
@@ -304,7 +303,7 @@ class Emitter {
 
   // JAX says in op_name what belongs to the backward pass and what is computed again there.
   const Label& label_of(HloId id) {
-    Label& label = labels_[static_cast<std::size_t>(id)];
+    Label& label = labels_[at(id)];
     if (label.name >= 0) return label;
     const std::string op_name = module_.op_name(id);
     if (op_name.find("transpose(") != std::string::npos) label.phase = Phase::backward;

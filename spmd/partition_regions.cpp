@@ -1,15 +1,10 @@
 // Loops, branches and manual computations: ops whose regions are partitioned within them.
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/program_partitioner.hpp"
 
 namespace shardsim::spmd {
-namespace {
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
-
-}  // namespace
-
 void ProgramPartitioner::bind_arguments(RegionId from, RegionId to,
                                         const std::vector<Tiling>& tilings) {
   const std::vector<ValueId>& sources = function_.regions[at(from)].arguments;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "spmd/collective_plan.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/loops.hpp"
@@ -26,8 +27,6 @@ using stablehlo::ValueId;
 constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 constexpr std::array<std::string_view, 9> renames = {
     "stablehlo.constant",  "stablehlo.reshape", "stablehlo.optimization_barrier",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
@@ -59,7 +60,7 @@ void read_layout(const OpView& op, const Attribute& layout, std::string_view fir
       target = item.text == first ? &first_dim : item.text == second ? &second_dim : nullptr;
     } else if (item.kind == Attribute::Kind::integer && item.integer >= 0 &&
                static_cast<std::size_t>(item.integer) < spatial.size()) {
-      target = &spatial[static_cast<std::size_t>(item.integer)];
+      target = &spatial[at(item.integer)];
     }
     if (target == nullptr || *target != RuleBuilder::no_dimension) {
       op.fail(fmt::format("dimension \"{}\" is unknown or given twice", item.text));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/loops.hpp"
 #include "stablehlo/op_rules.hpp"
@@ -158,7 +159,7 @@ Work work_of_reducer(const OpView& op) {
   Work work;
   if (op.attribute({"applies"}) != nullptr) work.elementwise = Flops{1};
   for (const RegionId region : op.op().regions) {
-    for (const OpId id : op.function().regions[static_cast<std::size_t>(region)].ops) {
+    for (const OpId id : op.function().regions[at(region)].ops) {
       work += work_of(op.module(), op.function(), op.function().op(id));
     }
   }
@@ -239,7 +240,7 @@ class WorkCounter {
   }
 
   Work of_region(const Function& function, RegionId region) {
-    return of_region(function, function.regions[static_cast<std::size_t>(region)]);
+    return of_region(function, function.regions[at(region)]);
   }
 
   Work of_op(const Function& function, const Op& op) {

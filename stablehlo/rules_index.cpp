@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/index.hpp"
 #include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
@@ -32,8 +33,8 @@ using AddFactor = std::function<void(int input, int indices, int slices, Factor 
 // split table; of wider windows it needs the input whole.
 void add_window_dim(const IndexedAccess& access, int input_dim, int slices_dim,
                     const AddFactor& add) {
-  const std::int64_t input_size = access.input[static_cast<std::size_t>(input_dim)];
-  const std::int64_t size = access.slices[static_cast<std::size_t>(slices_dim)];
+  const std::int64_t input_size = access.input[at(input_dim)];
+  const std::int64_t size = access.slices[at(slices_dim)];
   if (input_size == size) {
     add(input_dim, none, slices_dim, {size});
   } else if (access.is_scatter || size == 1) {
@@ -51,7 +52,7 @@ void add_batch_dim(const OpView& op, const IndexedAccess& access, int indices_di
                    const AddFactor& add) {
   const auto batching = std::find(access.indices_batching.begin(), access.indices_batching.end(),
                                   static_cast<std::int64_t>(indices_dim));
-  Factor factor{access.slices[static_cast<std::size_t>(slices_dim)]};
+  Factor factor{access.slices[at(slices_dim)]};
   int input_dim = none;
   if (batching != access.indices_batching.end()) {
     const auto pair = static_cast<std::size_t>(batching - access.indices_batching.begin());
@@ -85,7 +86,7 @@ void add_factors(const OpView& op, const IndexedAccess& access, const AddFactor&
   for (const std::int64_t collapsed : access.collapsed_dims) {
     const int dim = checked(op, access.input, collapsed);
     add(dim, none, none,
-        {access.input[static_cast<std::size_t>(dim)],
+        {access.input[at(dim)],
          access.is_scatter ? FactorKind::pass_through : FactorKind::reduction});
   }
   if (access.index_vector_dim >= 0 &&

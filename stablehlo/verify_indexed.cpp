@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace shardsim::stablehlo {
 namespace {
 
@@ -78,8 +80,7 @@ void check_lists(const OpView& op, const Access& access) {
     op.fail(fmt::format("its indices have no dimension {}", access.vector_dim));
   }
   const bool has_vector = access.vector_dim < static_cast<std::int64_t>(access.indices.size());
-  const std::int64_t vector =
-      has_vector ? access.indices[static_cast<std::size_t>(access.vector_dim)] : 1;
+  const std::int64_t vector = has_vector ? access.indices[at(access.vector_dim)] : 1;
   if (vector != static_cast<std::int64_t>(access.index_map.size())) {
     op.fail(
         fmt::format("an index has {} parts for {} dimensions", vector, access.index_map.size()));
@@ -90,8 +91,8 @@ void check_lists(const OpView& op, const Access& access) {
   for (std::size_t i = 0; i < access.input_batching.size(); ++i) {
     if (contains(access.index_map, access.input_batching[i]) ||
         access.indices_batching[i] == access.vector_dim ||
-        access.input[static_cast<std::size_t>(access.input_batching[i])] !=
-            access.indices[static_cast<std::size_t>(access.indices_batching[i])]) {
+        access.input[at(access.input_batching[i])] !=
+            access.indices[at(access.indices_batching[i])]) {
       op.fail("batch dimensions do not pair up");
     }
   }
@@ -105,9 +106,8 @@ void check_slices(const OpView& op, const Access& access, const Dims* sizes) {
   for (std::size_t i = 0; i < access.input.size(); ++i) {
     const auto dim = static_cast<std::int64_t>(i);
     const bool left_out = contains(access.collapsed, dim) || contains(access.input_batching, dim);
-    const std::int64_t size =
-        left_out ? (sizes == nullptr ? 1 : (*sizes)[i])
-                 : access.slices[static_cast<std::size_t>(access.window[window++])];
+    const std::int64_t size = left_out ? (sizes == nullptr ? 1 : (*sizes)[i])
+                                       : access.slices[at(access.window[window++])];
     if (sizes != nullptr && (*sizes)[i] != size) op.fail("results are no slices of its sizes");
     if (size > access.input[i] || (left_out && size != 1)) {
       op.fail(fmt::format("a slice of {} of dimension {}, of {}", size, i, access.input[i]));

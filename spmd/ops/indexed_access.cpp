@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
 using stablehlo::Op;
 using stablehlo::ValueId;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Along which dimension a value counts 0, 1, 2, ...: an iota, or an iota repeated.
 std::optional<std::int64_t> counting_dim(const OpView& op, ValueId value) {

@@ -1,11 +1,10 @@
 #include "spmd/ops/indexed_groups.hpp"
 
+#include "base/index.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t tiles_over(const Tiling& tiling, const Dims& dims) {
   std::int64_t tiles = 1;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/ops/partition_convolution.hpp"
 #include "spmd/tiling/tiling_match.hpp"
 
@@ -7,8 +8,6 @@ namespace shardsim::spmd {
 namespace {
 
 using stablehlo::ConvolutionDimensions;
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 DotAttempt split_over(const ConvolutionAttempt& attempt, std::int64_t group_dim,
                       std::int64_t other_dim) {

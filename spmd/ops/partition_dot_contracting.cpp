@@ -1,10 +1,9 @@
+#include "base/index.hpp"
 #include "spmd/ops/partition_dot.hpp"
 #include "spmd/tiling/tiling_match.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // Operands whose devices are grouped by contracting dimensions: `tiling` as a whole, and within.
 struct SummedOperand {

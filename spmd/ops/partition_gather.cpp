@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
 #include "spmd/ops/indexed_groups.hpp"
 #include "spmd/ops/trial.hpp"
 #include "spmd/partitioner.hpp"
@@ -10,8 +11,6 @@
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // One gather, of the program or within groups.
 struct GatherTask {
