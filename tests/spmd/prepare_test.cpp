@@ -10,6 +10,7 @@
 
 namespace {
 using namespace shardsim::test;  // NOLINT(google-build-using-namespace)
+using shardsim::at;
 using Names = std::vector<std::string>;
 
 // The ops of @main in order, without the dialect.

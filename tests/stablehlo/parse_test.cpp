@@ -9,6 +9,7 @@
 #include "tests/stablehlo/programs.hpp"
 
 using namespace shardsim::stablehlo;  // NOLINT(google-build-using-namespace)
+using shardsim::at;
 using shardsim::test::parse_body;
 
 namespace {
