@@ -1,15 +1,12 @@
-// The model descriptions of workloads/configs/, compiled in by embed_configs.cmake.
+// The shipped model descriptions, configs/*.json, as text.
 #pragma once
 
-#include <string>
 #include <vector>
+
+#include "base/embedded_file.hpp"
 
 namespace shardsim {
 
-struct ShippedConfig {
-  std::string name;  // "llama-3.1-8b"
-  std::string text;
-};
-[[nodiscard]] std::vector<ShippedConfig> shipped_configs();
+[[nodiscard]] const std::vector<EmbeddedFile>& embedded_configs();  // by family, then size
 
 }  // namespace shardsim
