@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -15,6 +14,7 @@
 #include "hlo/opcodes.hpp"
 #include "hlo/trip_count.hpp"
 #include "plan/read_mesh.hpp"
+#include "plan/stream_order.hpp"
 
 namespace shardsim {
 namespace {
@@ -24,16 +24,6 @@ constexpr std::int64_t most_steps = std::int64_t{1} << 26;  // instructions walk
 constexpr double most_bytes = 1e18;  // moved and sent in all: sums stay within 64 bits
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
-constexpr std::size_t streams = 2;
-
-// When a value is there: streams run in order, so the last task on each says it.
-struct Ready {
-  std::array<TaskId, streams> last{before_the_step, before_the_step};
-
-  void join(const Ready& other) {
-    for (std::size_t i = 0; i < streams; ++i) last[i] = std::max(last[i], other.last[i]);
-  }
-};
 
 // Elements of a tuple apart; empty for arrays, and for tuples made at once.
 struct Value {
@@ -288,17 +278,7 @@ class Emitter {
     task.microbatch = microbatch_;
     task.phase = label.phase;
     task.recompute = label.recompute;
-    std::vector<TaskId> after;
-    for (std::size_t other = 0; other < streams; ++other) {
-      // Of its own stream it follows every task anyhow, and what that waited for.
-      TaskId& awaited = awaited_[task.stream][other];
-      if (other == task.stream || ready.last[other] <= awaited) continue;
-      awaited = ready.last[other];
-      after.push_back(awaited);
-    }
-    Ready done;
-    done.last[task.stream] = program_.add_task(task, after);
-    return done;
+    return order_.add(program_, task, ready);
   }
 
   // JAX says in op_name what belongs to the backward pass and what is computed again there.
@@ -351,8 +331,7 @@ class Emitter {
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   int loop_depth_ = 0;
-  std::array<std::array<TaskId, streams>, streams> awaited_{
-      {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
+  StreamOrder order_;
   std::vector<std::int32_t> kernels_;  // by instruction, -1 for none
   std::vector<Label> labels_;          // by instruction
   std::unordered_map<std::string_view, std::int32_t> names_;

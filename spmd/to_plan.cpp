@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "plan/stream_order.hpp"
 #include "spmd/collective_plan.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/loops.hpp"
@@ -36,15 +37,6 @@ constexpr std::array<std::string_view, 9> renames = {
 bool is_rename(const Op& op) {
   return std::find(renames.begin(), renames.end(), op.name) != renames.end();
 }
-
-// When a value is there: streams run in order, so the last task on each says it.
-struct Ready {
-  std::array<TaskId, 2> last{before_the_step, before_the_step};
-
-  void join(const Ready& other) {
-    for (std::size_t i = 0; i < last.size(); ++i) last[i] = std::max(last[i], other.last[i]);
-  }
-};
 
 class Emitter {
  public:
@@ -148,16 +140,7 @@ class Emitter {
     task.name = name_of(op);
     task.layer = layer_;
     task.microbatch = microbatch_;
-    std::vector<TaskId> after;
-    for (std::size_t other = 0; other < ready.last.size(); ++other) {
-      TaskId& awaited = awaited_[task.stream][other];
-      if (other == task.stream || ready.last[other] <= awaited) continue;
-      awaited = ready.last[other];
-      after.push_back(awaited);
-    }
-    Ready done;
-    done.last[task.stream] = program_.add_task(task, after);
-    return done;
+    return order_.add(program_, task, ready);
   }
 
   std::int32_t name_of(const Op& op) {
@@ -282,8 +265,7 @@ class Emitter {
   std::vector<Ready> ready_;        // by value
   std::vector<std::int32_t> work_;  // by op: its kernel or collective, once made
   std::map<std::string, std::int32_t> names_;
-  std::array<std::array<TaskId, 2>, 2> awaited_{
-      {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
+  StreamOrder order_;
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   int depth_ = 0;
