@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
 #include "sim/torus_routes.hpp"
 
 namespace shardsim {
@@ -83,8 +84,8 @@ class ClusterMeter final : public TransferMeter {
     moves_ = true;
     const std::int64_t per_node = cluster_.devices_per_node.value;
     const std::size_t level = message.source / per_node == message.target / per_node ? 0 : 2;
-    count(devices_[static_cast<std::size_t>(message.source)][level], message);
-    count(devices_[static_cast<std::size_t>(message.target)][level + 1], message);
+    count(devices_[at(message.source)][level], message);
+    count(devices_[at(message.target)][level + 1], message);
   }
 
   [[nodiscard]] Seconds time() const override {

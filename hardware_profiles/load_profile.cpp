@@ -9,13 +9,13 @@ namespace shardsim {
 
 std::vector<std::string> shipped_profiles() {
   std::vector<std::string> names;
-  for (const EmbeddedProfile& profile : embedded_profiles()) names.emplace_back(profile.name);
+  for (const EmbeddedFile& profile : embedded_profiles()) names.emplace_back(profile.name);
   return names;
 }
 
 Profile load_profile(const std::string& name, const Place& place) {
   if (name.ends_with(".json")) return read_profile(load_json(name), name);
-  for (const EmbeddedProfile& shipped : embedded_profiles()) {
+  for (const EmbeddedFile& shipped : embedded_profiles()) {
     if (shipped.name != name) continue;
     Profile profile = read_profile(parse_json(shipped.text, name), name);
     profile.path = "built in";

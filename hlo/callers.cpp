@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace shardsim {
 
 namespace {
@@ -27,14 +29,14 @@ HloCallers::HloCallers(const HloModule& module)
     for (const std::string_view key : callee_keys(module.instruction(id).opcode)) {
       if (module.attribute(id, key).empty()) continue;
       for (const HloComputationId callee : module.called(id, key)) {
-        callers_[static_cast<std::size_t>(callee)] = id;
+        callers_[at(callee)] = id;
       }
     }
   }
 }
 
 std::optional<HloId> HloCallers::caller(HloComputationId computation) const {
-  return callers_[static_cast<std::size_t>(computation)];
+  return callers_[at(computation)];
 }
 
 HloComputationId HloCallers::computation_of(HloId id) const {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/index.hpp"
 #include "hlo/collectives.hpp"
 #include "hlo/convolution.hpp"
 #include "hlo/opcodes.hpp"
@@ -212,7 +213,7 @@ double HloCostModel::dot_flops(HloId id) {
     if (dim < 0 || static_cast<std::size_t>(dim) >= lhs.dims.size()) {
       module_.source().fail(module_.instruction(id).name, "a contracted dimension out of range");
     }
-    flops *= static_cast<double>(lhs.dims[static_cast<std::size_t>(dim)]);
+    flops *= static_cast<double>(lhs.dims[at(dim)]);
   }
   return flops;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "hlo/callers.hpp"
 #include "hlo/collectives.hpp"
 #include "hlo/cost.hpp"
@@ -52,7 +53,7 @@ class Replay {
   }
 
  private:
-  Leaves& of(HloId id) { return leaves_[static_cast<std::size_t>(id - first_)]; }
+  Leaves& of(HloId id) { return leaves_[at(id - first_)]; }
 
   std::size_t add(const HloShape& shape, HloId id, bool outside) {
     const Bytes bytes = shape.layout.memory_space == 0 ? shape.bytes() : Bytes(0);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/index.hpp"
 #include "hlo/heap.hpp"
 
 namespace shardsim {
@@ -72,7 +73,7 @@ const HloShape& at_path(const HloShape& shape, const Alias& alias, const HloModu
     if (index < 0 || static_cast<std::size_t>(index) >= part->elements.size()) {
       module.source().fail(module.header("input_output_alias"), "an alias of no result");
     }
-    part = &part->elements[static_cast<std::size_t>(index)];
+    part = &part->elements[at(index)];
   }
   return *part;
 }

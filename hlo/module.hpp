@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/index.hpp"
 #include "hlo/cursor.hpp"
 #include "hlo/shape.hpp"
 
@@ -63,13 +64,11 @@ class HloModule {
 
   [[nodiscard]] const std::vector<HloComputation>& computations() const { return computations_; }
   [[nodiscard]] const HloComputation& computation(HloComputationId id) const {
-    return computations_[static_cast<std::size_t>(id)];
+    return computations_[at(id)];
   }
   [[nodiscard]] HloComputationId entry() const { return entry_; }
   [[nodiscard]] const std::vector<HloInstruction>& instructions() const { return instructions_; }
-  [[nodiscard]] const HloInstruction& instruction(HloId id) const {
-    return instructions_[static_cast<std::size_t>(id)];
-  }
+  [[nodiscard]] const HloInstruction& instruction(HloId id) const { return instructions_[at(id)]; }
   [[nodiscard]] std::span<const HloId> operands(HloId id) const;
   // Throws InputError when there are fewer.
   [[nodiscard]] HloId operand(HloId id, std::size_t index) const;

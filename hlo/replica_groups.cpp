@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "hlo/shape.hpp"
 
 namespace shardsim {
@@ -132,7 +133,7 @@ DeviceGroups parse_mesh_groups(std::string_view text, const HloSource& source) {
   DeviceGroups groups = mesh.groups(parts);
   if (device_ids.empty()) return groups;
   for (auto& group : groups) {
-    for (std::int64_t& device : group) device = device_ids[static_cast<std::size_t>(device)];
+    for (std::int64_t& device : group) device = device_ids[at(device)];
   }
   return groups;
 }
@@ -147,10 +148,10 @@ void check_distinct(const DeviceGroups& groups, std::int64_t limit, std::string_
         source.fail(text,
                     fmt::format("device {} in a group, but the module runs on {}", id, limit));
       }
-      if (seen[static_cast<std::size_t>(id)]) {
+      if (seen[at(id)]) {
         source.fail(text, fmt::format("device {} is in two groups", id));
       }
-      seen[static_cast<std::size_t>(id)] = true;
+      seen[at(id)] = true;
     }
   }
 }

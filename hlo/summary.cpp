@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "hlo/heap.hpp"
 
 namespace shardsim {
@@ -73,14 +74,14 @@ void add_work(const HloModule& module, const Plan& plan, HloSummary& summary) {
   for (const Program& program : plan.programs) {
     for (const Task& task : program.tasks) {
       if (task.kind != TaskKind::kernel) continue;
-      const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
+      const Kernel& kernel = plan.kernels[at(task.work)];
       const bool is_matmul = kernel.kernel_class == KernelClass::matmul;
       add(is_matmul ? summary.matmuls : summary.others, kernel);
       add(by_name[task.name], kernel);
     }
   }
   for (const auto& [name, work] : by_name) {
-    HloWork& sum = summary.work[op_names.of(plan.names[static_cast<std::size_t>(name)])];
+    HloWork& sum = summary.work[op_names.of(plan.names[at(name)])];
     sum.flops += work.flops;
     sum.bytes += work.bytes;
   }

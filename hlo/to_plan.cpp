@@ -4,16 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "hlo/collective_table.hpp"
 #include "hlo/cost.hpp"
 #include "hlo/memory.hpp"
 #include "hlo/opcodes.hpp"
 #include "hlo/trip_count.hpp"
 #include "plan/read_mesh.hpp"
+#include "plan/stream_order.hpp"
 
 namespace shardsim {
 namespace {
@@ -23,16 +24,6 @@ constexpr std::int64_t most_steps = std::int64_t{1} << 26;  // instructions walk
 constexpr double most_bytes = 1e18;  // moved and sent in all: sums stay within 64 bits
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
-constexpr std::size_t streams = 2;
-
-// When a value is there: streams run in order, so the last task on each says it.
-struct Ready {
-  std::array<TaskId, streams> last{before_the_step, before_the_step};
-
-  void join(const Ready& other) {
-    for (std::size_t i = 0; i < streams; ++i) last[i] = std::max(last[i], other.last[i]);
-  }
-};
 
 // Elements of a tuple apart; empty for arrays, and for tuples made at once.
 struct Value {
@@ -56,9 +47,7 @@ class Steps {
     }
   }
 
-  [[nodiscard]] double of(HloComputationId id) const {
-    return steps_[static_cast<std::size_t>(id)];
-  }
+  [[nodiscard]] double of(HloComputationId id) const { return steps_[at(id)]; }
 
  private:
   [[nodiscard]] double inside(HloId id) const {
@@ -114,7 +103,7 @@ class Emitter {
     const std::vector<Value>& arguments;
     std::vector<Value> values;
 
-    Value& of(HloId id) { return values[static_cast<std::size_t>(id - computation.first)]; }
+    Value& of(HloId id) { return values[at(id - computation.first)]; }
   };
 
   Value run_computation(HloComputationId id, const std::vector<Value>& arguments) {
@@ -258,11 +247,11 @@ class Emitter {
     task.kind = TaskKind::collective;
     task.work = table_.entry(id);
     task.stream = asynchronous || !scheduled_ ? communication : compute;
-    return emit(task, plan_.collectives[static_cast<std::size_t>(task.work)].payload, ready, id);
+    return emit(task, plan_.collectives[at(task.work)].payload, ready, id);
   }
 
   Value emit_kernel(const Ready& ready, HloId id) {
-    std::int32_t& kernel = kernels_[static_cast<std::size_t>(id)];
+    std::int32_t& kernel = kernels_[at(id)];
     if (kernel < 0) {
       kernel = static_cast<std::int32_t>(plan_.kernels.size());
       plan_.kernels.push_back(costs_.kernel(id));
@@ -273,7 +262,7 @@ class Emitter {
     task.kind = TaskKind::kernel;
     task.work = kernel;
     task.stream = compute;
-    const Bytes bytes = plan_.kernels[static_cast<std::size_t>(task.work)].bytes;
+    const Bytes bytes = plan_.kernels[at(task.work)].bytes;
     return {emit(task, bytes, ready, id), {}};
   }
 
@@ -289,22 +278,12 @@ class Emitter {
     task.microbatch = microbatch_;
     task.phase = label.phase;
     task.recompute = label.recompute;
-    std::vector<TaskId> after;
-    for (std::size_t other = 0; other < streams; ++other) {
-      // Of its own stream it follows every task anyhow, and what that waited for.
-      TaskId& awaited = awaited_[task.stream][other];
-      if (other == task.stream || ready.last[other] <= awaited) continue;
-      awaited = ready.last[other];
-      after.push_back(awaited);
-    }
-    Ready done;
-    done.last[task.stream] = program_.add_task(task, after);
-    return done;
+    return order_.add(program_, task, ready);
   }
 
   // JAX says in op_name what belongs to the backward pass and what is computed again there.
   const Label& label_of(HloId id) {
-    Label& label = labels_[static_cast<std::size_t>(id)];
+    Label& label = labels_[at(id)];
     if (label.name >= 0) return label;
     const std::string op_name = module_.op_name(id);
     if (op_name.find("transpose(") != std::string::npos) label.phase = Phase::backward;
@@ -352,8 +331,7 @@ class Emitter {
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   int loop_depth_ = 0;
-  std::array<std::array<TaskId, streams>, streams> awaited_{
-      {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
+  StreamOrder order_;
   std::vector<std::int32_t> kernels_;  // by instruction, -1 for none
   std::vector<Label> labels_;          // by instruction
   std::unordered_map<std::string_view, std::int32_t> names_;

@@ -6,6 +6,8 @@
 #include <array>
 #include <cassert>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 
 using stablehlo::Attribute;
@@ -14,8 +16,6 @@ using stablehlo::Region;
 using stablehlo::Value;
 
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 // Elements of the first operand (of a select that masks padding: the second), in other places.
 constexpr std::array<std::string_view, 10> movements = {"spmd.copy",
@@ -203,7 +203,7 @@ ValueId Builder::reshape(ValueId value, const Shape& shape) {
 ValueId Builder::transpose(ValueId value, const Dims& permutation) {
   Shape shape;
   for (const std::int64_t dim : permutation) {
-    shape.push_back(this->shape(value)[static_cast<std::size_t>(dim)]);
+    shape.push_back(this->shape(value)[at(dim)]);
   }
   return add("stablehlo.transpose", {value}, with_shape(type(value), std::move(shape)),
              {{"dims", integers_attribute(permutation)}});
@@ -235,9 +235,9 @@ ValueId Builder::pad(ValueId value, ValueId padding, const Shape& low, const Sha
 
 ValueId Builder::concatenate(const std::vector<ValueId>& values, std::int64_t dim) {
   Shape shape = this->shape(values.front());
-  std::int64_t& size = shape[static_cast<std::size_t>(dim)];
+  std::int64_t& size = shape[at(dim)];
   size = 0;
-  for (const ValueId value : values) size += this->shape(value)[static_cast<std::size_t>(dim)];
+  for (const ValueId value : values) size += this->shape(value)[at(dim)];
   return add("stablehlo.concatenate", values, with_shape(type(values.front()), std::move(shape)),
              {{"dim", integer_attribute(dim)}});
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/index.hpp"
 #include "spmd/builder.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/propagation/constants.hpp"
@@ -11,8 +12,6 @@ namespace {
 using stablehlo::Function;
 using stablehlo::OpId;
 using stablehlo::Region;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 // Marks what the results of a region need, from its end to its beginning.
 class Liveness {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/mesh_groups.hpp"
 #include "stablehlo/op_view.hpp"
 
@@ -64,7 +65,7 @@ void to_positions(Groups& rows, const std::vector<std::int64_t>& positions,
   for (auto& row : rows) {
     for (std::int64_t& device : row) {
       if (device < 0 || device >= devices) op.fail("a device that the mesh does not have");
-      if (!positions.empty()) device = positions[static_cast<std::size_t>(device)];
+      if (!positions.empty()) device = positions[at(device)];
     }
   }
 }
@@ -90,8 +91,7 @@ ProgramDevices devices_of(const stablehlo::Module& module) {
   result.mesh = Mesh(std::move(axes));
   result.positions.resize(largest->device_ids.size());
   for (std::size_t i = 0; i < result.positions.size(); ++i) {
-    result.positions[static_cast<std::size_t>(largest->device_ids[i])] =
-        static_cast<std::int64_t>(i);
+    result.positions[at(largest->device_ids[i])] = static_cast<std::int64_t>(i);
   }
   return result;
 }

@@ -4,14 +4,13 @@
 #include <cassert>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "spmd/sharded.hpp"
 
 namespace shardsim::spmd {
 namespace {
 
 using stablehlo::Attribute;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 Attribute groups_attribute(const DeviceGroups& groups) {
   Attribute attribute;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "spmd/ops/shift_patterns.hpp"
 #include "spmd/program_partitioner.hpp"
 #include "spmd/propagation/concatenation_axes.hpp"
@@ -18,8 +19,6 @@ namespace {
 
 using stablehlo::OpId;
 using stablehlo::Value;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 std::vector<int> all_devices(int count) {
   std::vector<int> all(at(count));

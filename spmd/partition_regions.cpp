@@ -1,15 +1,10 @@
 // Loops, branches and manual computations: ops whose regions are partitioned within them.
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/program_partitioner.hpp"
 
 namespace shardsim::spmd {
-namespace {
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
-
-}  // namespace
-
 void ProgramPartitioner::bind_arguments(RegionId from, RegionId to,
                                         const std::vector<Tiling>& tilings) {
   const std::vector<ValueId>& sources = function_.regions[at(from)].arguments;
@@ -18,6 +13,26 @@ void ProgramPartitioner::bind_arguments(RegionId from, RegionId to,
                                tilings[i], &context()};
     builder_->holds(builder_->arguments_of(to)[i], sources[i]);
   }
+}
+
+RegionId ProgramPartitioner::partition_region(const OpView& op, RegionId region,
+                                              const std::vector<TensorType>& types,
+                                              const std::vector<Tiling>& arguments,
+                                              const std::vector<Tiling>& results) {
+  push_scope();
+  const RegionId made = builder_->begin_region(types);
+  bind_arguments(region, made, arguments);
+  const Region& source = function_.regions[at(region)];
+  visit(source);
+  std::vector<ValueId> returned;
+  const Op& end = function_.op(source.ops.back());
+  builder_->set_origin(op.op().line, source.owner);
+  for (std::size_t i = 0; i < end.operands.size(); ++i) {
+    returned.push_back(reshard(value_in_scope(end.operands[i]), results.at(i)).value);
+  }
+  builder_->end_region(end.name, returned);
+  scopes_.pop_back();
+  return made;
 }
 
 void ProgramPartitioner::loop(const OpView& op) {
@@ -30,24 +45,11 @@ void ProgramPartitioner::loop(const OpView& op) {
     types.push_back(local_type(op.op().results[i], tilings.back()));
   }
   std::vector<RegionId> regions;
-  for (std::size_t part = 0; part < op.op().regions.size(); ++part) {
-    const RegionId region = op.op().regions[part];
-    push_scope();
-    const RegionId made = builder_->begin_region(types);
-    bind_arguments(region, made, tilings);
-    const Region& source = function_.regions[at(region)];
-    visit(source);
-    std::vector<ValueId> returned;
-    const Op& end = function_.op(source.ops.back());
-    builder_->set_origin(op.op().line, source.owner);
-    for (std::size_t i = 0; i < end.operands.size(); ++i) {
-      // The condition answers one truth value, the body the next state.
-      const Tiling wanted = part == 0 ? Tiling() : tilings.at(i);
-      returned.push_back(reshard(value_in_scope(end.operands[i]), wanted).value);
-    }
-    builder_->end_region(end.name, returned);
-    regions.push_back(made);
-    scopes_.pop_back();
+  for (const RegionId region : op.op().regions) {
+    // The condition answers one truth value, the body the next state.
+    const bool is_condition = regions.empty();
+    regions.push_back(partition_region(op, region, types, tilings,
+                                       is_condition ? std::vector<Tiling>(1) : tilings));
   }
   const std::vector<ValueId> made =
       builder_->add_many(op.op().name, operands, types, {}, std::move(regions));
@@ -66,19 +68,7 @@ void ProgramPartitioner::branches(const OpView& op) {
   }
   std::vector<RegionId> regions;
   for (const RegionId region : op.op().regions) {
-    push_scope();
-    const RegionId made = builder_->begin_region({});
-    const Region& source = function_.regions[at(region)];
-    visit(source);
-    std::vector<ValueId> returned;
-    const Op& end = function_.op(source.ops.back());
-    builder_->set_origin(op.op().line, source.owner);
-    for (std::size_t i = 0; i < end.operands.size(); ++i) {
-      returned.push_back(reshard(value_in_scope(end.operands[i]), tilings[i]).value);
-    }
-    builder_->end_region(end.name, returned);
-    regions.push_back(made);
-    scopes_.pop_back();
+    regions.push_back(partition_region(op, region, {}, {}, tilings));
   }
   const std::vector<ValueId> made =
       builder_->add_many(op.op().name, {selector}, types, {}, std::move(regions));

@@ -49,6 +49,10 @@ class ProgramPartitioner final : public Partitioner {
   Tiling tiling_of(ValueId value) const;
   TensorType local_type(ValueId value, const Tiling& tiling) const;
   void bind_arguments(RegionId from, RegionId to, const std::vector<Tiling>& tilings);
+  // A region of `op` in a scope of its own; it returns values that lie as `results`.
+  RegionId partition_region(const OpView& op, RegionId region, const std::vector<TensorType>& types,
+                            const std::vector<Tiling>& arguments,
+                            const std::vector<Tiling>& results);
   [[nodiscard]] Sharded value_in_scope(ValueId value);
 
   const Module& program_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/index.hpp"
 #include "base/text.hpp"
 #include "spmd/builder.hpp"
 #include "spmd/collective_plan.hpp"
@@ -18,8 +19,6 @@ namespace {
 
 using stablehlo::Function;
 using stablehlo::Module;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 struct Words {
   std::string reason;

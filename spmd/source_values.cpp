@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/dtype.hpp"
+#include "base/index.hpp"
 
 namespace shardsim::spmd {
 namespace {
@@ -15,8 +16,6 @@ using stablehlo::Op;
 using stablehlo::Region;
 using stablehlo::RegionId;
 using stablehlo::ValueId;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 constexpr std::array<std::string_view, 9> movements = {
     "stablehlo.convert", "stablehlo.reshape",       "stablehlo.transpose",

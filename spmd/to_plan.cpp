@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
+#include "plan/stream_order.hpp"
 #include "spmd/collective_plan.hpp"
 #include "spmd/memory/kernel_work.hpp"
 #include "stablehlo/flops.hpp"
@@ -28,8 +30,6 @@ constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
 
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
-
 constexpr std::array<std::string_view, 9> renames = {
     "stablehlo.constant",  "stablehlo.reshape", "stablehlo.optimization_barrier",
     "spmd.copy",           "spmd.offset",       "stablehlo.iota",
@@ -38,15 +38,6 @@ constexpr std::array<std::string_view, 9> renames = {
 bool is_rename(const Op& op) {
   return std::find(renames.begin(), renames.end(), op.name) != renames.end();
 }
-
-// When a value is there: streams run in order, so the last task on each says it.
-struct Ready {
-  std::array<TaskId, 2> last{before_the_step, before_the_step};
-
-  void join(const Ready& other) {
-    for (std::size_t i = 0; i < last.size(); ++i) last[i] = std::max(last[i], other.last[i]);
-  }
-};
 
 class Emitter {
  public:
@@ -174,16 +165,7 @@ class Emitter {
     task.name = name_of(op);
     task.layer = layer_;
     task.microbatch = microbatch_;
-    std::vector<TaskId> after;
-    for (std::size_t other = 0; other < ready.last.size(); ++other) {
-      TaskId& awaited = awaited_[task.stream][other];
-      if (other == task.stream || ready.last[other] <= awaited) continue;
-      awaited = ready.last[other];
-      after.push_back(awaited);
-    }
-    Ready done;
-    done.last[task.stream] = program_.add_task(task, after);
-    return done;
+    return order_.add(program_, task, ready);
   }
 
   std::int32_t name_of(const Op& op) {
@@ -312,8 +294,7 @@ class Emitter {
   std::vector<Ready> ready_;        // by value
   std::vector<std::int32_t> work_;  // by op: its kernel or collective, once made
   std::map<std::string, std::int32_t> names_;
-  std::array<std::array<TaskId, 2>, 2> awaited_{
-      {{before_the_step, before_the_step}, {before_the_step, before_the_step}}};
+  StreamOrder order_;
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   int depth_ = 0;

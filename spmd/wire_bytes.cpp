@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include "base/index.hpp"
 #include "stablehlo/loops.hpp"
 
 namespace shardsim::spmd {
@@ -16,7 +17,7 @@ using stablehlo::ValueId;
 
 double region_bytes(const Function& function, RegionId id) {
   double bytes = 0;
-  for (const OpId op_id : function.regions[static_cast<std::size_t>(id)].ops) {
+  for (const OpId op_id : function.regions[at(id)].ops) {
     const Op& op = function.op(op_id);
     bytes += wire_bytes(function, op);
     const bool is_loop = op.name == "stablehlo.while";

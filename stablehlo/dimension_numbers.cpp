@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
@@ -59,7 +60,7 @@ void read_layout(const OpView& op, const Attribute& layout, std::string_view fir
       target = item.text == first ? &first_dim : item.text == second ? &second_dim : nullptr;
     } else if (item.kind == Attribute::Kind::integer && item.integer >= 0 &&
                static_cast<std::size_t>(item.integer) < spatial.size()) {
-      target = &spatial[static_cast<std::size_t>(item.integer)];
+      target = &spatial[at(item.integer)];
     }
     if (target == nullptr || *target != RuleBuilder::no_dimension) {
       op.fail(fmt::format("dimension \"{}\" is unknown or given twice", item.text));
@@ -123,6 +124,32 @@ ConvolutionDimensions convolution_dimensions(const OpView& op) {
     if (groups < 1 || groups > most_groups) op.fail("unlikely number of groups");
   }
   return result;
+}
+
+IndexedDimensions indexed_dimensions(const OpView& op) {
+  IndexedDimensions read;
+  const bool is_scatter = op.op().name == "stablehlo.scatter";
+  const std::size_t inputs = is_scatter ? op.op().operands.size() / 2 : 1;
+  op.expect_counts(is_scatter ? 2 * inputs + 1 : 2, inputs);
+  if (inputs == 0) op.fail("nothing to scatter into");
+  read.is_scatter = is_scatter;
+  read.inputs = inputs;
+  read.input = op.operand(0);
+  read.indices = op.operand(inputs);
+  read.slices = is_scatter ? op.operand(inputs + 1) : op.result(0);
+  const AttributeList numbers =
+      op.fields({is_scatter ? "scatter_dimension_numbers" : "dimension_numbers"});
+  const auto dims = [&](std::string_view of_gather, std::string_view of_scatter) {
+    return op.integers(numbers, is_scatter ? of_scatter : of_gather);
+  };
+  read.window = dims("offset_dims", "update_window_dims");
+  read.collapsed = dims("collapsed_slice_dims", "inserted_window_dims");
+  read.input_batching = dims("operand_batching_dims", "input_batching_dims");
+  read.indices_batching = dims("start_indices_batching_dims", "scatter_indices_batching_dims");
+  read.index_map = dims("start_index_map", "scatter_dims_to_operand_dims");
+  const std::vector<std::int64_t> vector_dim = op.integers(numbers, "index_vector_dim");
+  if (!vector_dim.empty()) read.vector_dim = vector_dim.front();  // not printed when it is 0
+  return read;
 }
 
 }  // namespace shardsim::stablehlo

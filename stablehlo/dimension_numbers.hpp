@@ -1,4 +1,5 @@
-// Which dimension of a dot or a convolution plays which part, from either spelling of the op.
+// Which dimension of a dot, a convolution, a gather or a scatter plays which part, from either
+// spelling of the op.
 //
 //   batching_dims = [0] x [0], contracting_dims = [2] x [1]
 //   dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]
@@ -32,8 +33,27 @@ struct ConvolutionDimensions {
   std::int64_t batch_groups = 1;
 };
 
+// A gather takes slices out of `input`; a scatter, which may have several inputs and slices that
+// are alike, puts them there.
+struct IndexedDimensions {
+  bool is_scatter = false;
+  std::size_t inputs = 1;
+  Shape input;
+  Shape indices;
+  Shape slices;                                // results of a gather, updates of a scatter
+  std::vector<std::int64_t> window;            // of the slices: offset_dims, update_window_dims
+  std::vector<std::int64_t> collapsed;         // of the input: windows of size 1, left out
+  std::vector<std::int64_t> input_batching;    // batch dimensions of the input ...
+  std::vector<std::int64_t> indices_batching;  // ... and of the indices, pairwise
+  std::vector<std::int64_t> index_map;         // of the input: what the parts of an index count
+  std::int64_t vector_dim = 0;                 // of the indices: one index; their rank when scalar
+};
+
 // Throw InputError: missing, of unequal length, no dimensions of the operands.
 [[nodiscard]] DotDimensions dot_dimensions(const OpView& op);
 [[nodiscard]] ConvolutionDimensions convolution_dimensions(const OpView& op);
+// As they are written: verify_indexed_access() checks them. Throws InputError: no such attribute,
+// another number of operands.
+[[nodiscard]] IndexedDimensions indexed_dimensions(const OpView& op);
 
 }  // namespace shardsim::stablehlo

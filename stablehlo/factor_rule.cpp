@@ -7,6 +7,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/index.hpp"
+
 namespace shardsim::stablehlo {
 namespace {
 
@@ -133,7 +135,7 @@ class RuleReader {
       first = false;
       const int index = read_factor();
       if (index > highest_) body_.fail("unknown factor");
-      Factor& factor = rule.factors[static_cast<std::size_t>(index)];
+      Factor& factor = rule.factors[at(index)];
       if (word == "reduction") {
         factor.kind = FactorKind::reduction;
       } else if (word == "need_replication") {
@@ -198,7 +200,7 @@ void RuleBuilder::map(TensorFactors& tensor, int dim, int factor) {
     throw InputError(module_.place_of(op_), fmt::format("{}: dimension {} of a tensor of rank {}",
                                                         op_.name, dim, tensor.size()));
   }
-  tensor[static_cast<std::size_t>(dim)].push_back(factor);
+  tensor[at(dim)].push_back(factor);
 }
 
 RuleBuilder& RuleBuilder::add(const std::vector<int>& operand_dims,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/flops_algorithms.hpp"
 #include "stablehlo/loops.hpp"
@@ -160,7 +161,7 @@ Work work_of_reducer(const OpView& op, std::size_t index = 0) {
   if (op.attribute({"applies"}) != nullptr) work.elementwise = Flops{1};
   if (index >= op.op().regions.size()) return work;
   const RegionId region = op.op().regions[index];
-  for (const OpId id : op.function().regions[static_cast<std::size_t>(region)].ops) {
+  for (const OpId id : op.function().regions[at(region)].ops) {
     work += work_of(op.module(), op.function(), op.function().op(id));
   }
   return work;
@@ -252,7 +253,7 @@ class WorkCounter {
   }
 
   Work of_region(const Function& function, RegionId region) {
-    return of_region(function, function.regions[static_cast<std::size_t>(region)]);
+    return of_region(function, function.regions[at(region)]);
   }
 
   Work of_op(const Function& function, const Op& op) {

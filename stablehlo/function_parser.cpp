@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace shardsim::stablehlo {
 
 Function FunctionParser::parse() {
@@ -78,7 +80,7 @@ void FunctionParser::parse_block_arguments(RegionId region) {
   static_cast<void>(scanner_.suffix_id("the name of a block"));
   if (scanner_.accept("(")) {
     while (!scanner_.accept(")")) {
-      Region& block = function_.regions[static_cast<std::size_t>(region)];
+      Region& block = function_.regions[at(region)];
       if (!block.arguments.empty()) scanner_.expect(",");
       scanner_.expect("%");
       std::string name(scanner_.suffix_id("the name of an argument"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
 
 namespace shardsim::stablehlo {
@@ -91,8 +92,8 @@ std::optional<std::int64_t> step_of(const Function& function, const Region& body
 
 std::optional<std::int64_t> trip_count(const Function& function, const Op& loop) {
   if (loop.name != "stablehlo.while" || loop.regions.size() != 2) return {};
-  const Region& condition = function.regions[static_cast<std::size_t>(loop.regions[0])];
-  const Region& body = function.regions[static_cast<std::size_t>(loop.regions[1])];
+  const Region& condition = function.regions[at(loop.regions[0])];
+  const Region& body = function.regions[at(loop.regions[1])];
   const auto comparison = comparison_of(function, condition);
   if (!comparison) return {};
   const auto found =

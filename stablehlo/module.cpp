@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "base/gzip.hpp"
+#include "base/index.hpp"
 
 namespace shardsim::stablehlo {
 
 const Op* Function::definition(ValueId value) const {
-  const OpId id = values[static_cast<std::size_t>(value)].defined_by;
+  const OpId id = values[at(value)].defined_by;
   return id == no_op ? nullptr : &op(id);
 }
 

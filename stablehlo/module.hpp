@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.hpp"
 #include "stablehlo/attribute.hpp"
 #include "stablehlo/sharding.hpp"
 #include "stablehlo/tensor_type.hpp"
@@ -78,10 +79,8 @@ struct Function {
   int line = 0;
 
   [[nodiscard]] const Region& body() const { return regions.front(); }
-  [[nodiscard]] const TensorType& type_of(ValueId value) const {
-    return values[static_cast<std::size_t>(value)].type;
-  }
-  [[nodiscard]] const Op& op(OpId id) const { return ops[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const TensorType& type_of(ValueId value) const { return values[at(value)].type; }
+  [[nodiscard]] const Op& op(OpId id) const { return ops[at(id)]; }
   // The op that makes a value, or null for arguments.
   [[nodiscard]] const Op* definition(ValueId value) const;
 };

@@ -1,6 +1,7 @@
 // The end of an op in FunctionParser: its results, checked against its types, with their shardings.
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "stablehlo/function_parser.hpp"
 
 namespace shardsim::stablehlo {
@@ -25,9 +26,9 @@ void FunctionParser::finish(Draft draft, OpId id) {
     }
   }
   for (const RegionId region : op.regions) {
-    function_.regions[static_cast<std::size_t>(region)].owner = id;
+    function_.regions[at(region)].owner = id;
   }
-  function_.ops[static_cast<std::size_t>(id)] = std::move(op);
+  function_.ops[at(id)] = std::move(op);
   attach_shardings(id);
 }
 
@@ -39,7 +40,7 @@ void FunctionParser::check_operand_types(const Draft& draft) {
                               operands.size(), draft.operand_types.size()));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const Value& value = function_.values[static_cast<std::size_t>(operands[i])];
+    const Value& value = function_.values[at(operands[i])];
     if (value.type == draft.operand_types[i]) continue;
     scanner_.fail(fmt::format("%{} is {}, not {}", value.name, text_of(value.type),
                               text_of(draft.operand_types[i])));
@@ -102,7 +103,7 @@ void FunctionParser::attach_shardings(OpId id) {
                               shardings.size()));
   }
   for (std::size_t i = 0; i < shardings.size(); ++i) {
-    function_.values[static_cast<std::size_t>(op.results[i])].sharding = std::move(shardings[i]);
+    function_.values[at(op.results[i])].sharding = std::move(shardings[i]);
   }
 }
 

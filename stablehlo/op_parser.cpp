@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "stablehlo/function_parser.hpp"
 
 namespace shardsim::stablehlo {
@@ -17,7 +18,7 @@ void FunctionParser::parse_op(RegionId parent) {
   // The op has its place in the order of the text before its regions add theirs.
   const OpId id = static_cast<OpId>(function_.ops.size());
   function_.ops.emplace_back();
-  function_.regions[static_cast<std::size_t>(parent)].ops.push_back(id);
+  function_.regions[at(parent)].ops.push_back(id);
   while (parse_clause(draft)) {
   }
   if (scanner_.accept(":")) parse_types(draft);

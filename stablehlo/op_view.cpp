@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace shardsim::stablehlo {
 
 const Shape& OpView::operand(std::size_t index) const {
@@ -18,7 +20,7 @@ std::int64_t OpView::size(const Shape& shape, std::int64_t dimension) const {
   if (dimension < 0 || static_cast<std::size_t>(dimension) >= shape.size()) {
     fail(fmt::format("dimension {} of a tensor of rank {}", dimension, shape.size()));
   }
-  return shape[static_cast<std::size_t>(dimension)];
+  return shape[at(dimension)];
 }
 
 const Attribute* OpView::attribute(std::initializer_list<std::string_view> names) const {

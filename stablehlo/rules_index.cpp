@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/index.hpp"
+#include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
@@ -11,29 +13,15 @@ namespace {
 
 constexpr int none = RuleBuilder::no_dimension;
 
-// gather: input and indices give slices. scatter: slices go into the input where the indices say.
-// Both name the same parts; the words of gather are used here.
-struct IndexedAccess {
-  bool is_scatter = false;
-  const Shape& input;
-  const Shape& indices;
-  const Shape& slices;
-  std::vector<std::int64_t> offset_dims;       // of the slices: a window of the input
-  std::vector<std::int64_t> collapsed_dims;    // of the input: windows of size 1, left out
-  std::vector<std::int64_t> input_batching;    // batch dimensions of the input ...
-  std::vector<std::int64_t> indices_batching;  // ... and of the indices, pairwise
-  std::int64_t index_vector_dim = 0;           // of the indices: one index; their rank when scalar
-};
-
 using AddFactor = std::function<void(int input, int indices, int slices, Factor factor)>;
 
 // A dimension of the window. What is whole passes through. A scatter keeps the input where it is
 // and needs the slices whole. A gather of single elements is masked and summed, as a look-up in a
 // split table; of wider windows it needs the input whole.
-void add_window_dim(const IndexedAccess& access, int input_dim, int slices_dim,
+void add_window_dim(const IndexedDimensions& access, int input_dim, int slices_dim,
                     const AddFactor& add) {
-  const std::int64_t input_size = access.input[static_cast<std::size_t>(input_dim)];
-  const std::int64_t size = access.slices[static_cast<std::size_t>(slices_dim)];
+  const std::int64_t input_size = access.input[at(input_dim)];
+  const std::int64_t size = access.slices[at(slices_dim)];
   if (input_size == size) {
     add(input_dim, none, slices_dim, {size});
   } else if (access.is_scatter || size == 1) {
@@ -47,11 +35,11 @@ void add_window_dim(const IndexedAccess& access, int input_dim, int slices_dim,
 
 // A dimension of the slices that comes from the indices: a batch dimension of all three, or one
 // that the input does not have, over which a scatter adds up.
-void add_batch_dim(const OpView& op, const IndexedAccess& access, int indices_dim, int slices_dim,
-                   const AddFactor& add) {
+void add_batch_dim(const OpView& op, const IndexedDimensions& access, int indices_dim,
+                   int slices_dim, const AddFactor& add) {
   const auto batching = std::find(access.indices_batching.begin(), access.indices_batching.end(),
                                   static_cast<std::int64_t>(indices_dim));
-  Factor factor{access.slices[static_cast<std::size_t>(slices_dim)]};
+  Factor factor{access.slices[at(slices_dim)]};
   int input_dim = none;
   if (batching != access.indices_batching.end()) {
     const auto pair = static_cast<std::size_t>(batching - access.indices_batching.begin());
@@ -63,18 +51,18 @@ void add_batch_dim(const OpView& op, const IndexedAccess& access, int indices_di
   add(input_dim, indices_dim, slices_dim, factor);
 }
 
-void add_factors(const OpView& op, const IndexedAccess& access, const AddFactor& add) {
+void add_factors(const OpView& op, const IndexedDimensions& access, const AddFactor& add) {
   std::size_t input_dim = 0;
   int batch = 0;
   for (std::size_t dim = 0; dim < access.slices.size(); ++dim) {
     const int slices_dim = static_cast<int>(dim);
-    if (!contains(access.offset_dims, slices_dim)) {
-      const int indices_dim = batch < access.index_vector_dim ? batch : batch + 1;
+    if (!contains(access.window, slices_dim)) {
+      const int indices_dim = batch < access.vector_dim ? batch : batch + 1;
       add_batch_dim(op, access, checked(op, access.indices, indices_dim), slices_dim, add);
       ++batch;
       continue;
     }
-    while (contains(access.collapsed_dims, static_cast<std::int64_t>(input_dim)) ||
+    while (contains(access.collapsed, static_cast<std::int64_t>(input_dim)) ||
            contains(access.input_batching, static_cast<std::int64_t>(input_dim))) {
       ++input_dim;
     }
@@ -82,36 +70,23 @@ void add_factors(const OpView& op, const IndexedAccess& access, const AddFactor&
                    slices_dim, add);
     ++input_dim;
   }
-  for (const std::int64_t collapsed : access.collapsed_dims) {
+  for (const std::int64_t collapsed : access.collapsed) {
     const int dim = checked(op, access.input, collapsed);
     add(dim, none, none,
-        {access.input[static_cast<std::size_t>(dim)],
+        {access.input[at(dim)],
          access.is_scatter ? FactorKind::pass_through : FactorKind::reduction});
   }
-  if (access.index_vector_dim >= 0 &&
-      access.index_vector_dim < static_cast<std::int64_t>(access.indices.size())) {
-    const int dim = static_cast<int>(access.index_vector_dim);
+  if (access.vector_dim >= 0 &&
+      access.vector_dim < static_cast<std::int64_t>(access.indices.size())) {
+    const int dim = static_cast<int>(access.vector_dim);
     add(none, dim, none, {op.size(access.indices, dim), FactorKind::need_replication});
   }
-}
-
-// Not printed when it is 0.
-std::int64_t index_vector_dim(const OpView& op, const AttributeList& numbers) {
-  const std::vector<std::int64_t> printed = op.integers(numbers, "index_vector_dim");
-  return printed.empty() ? 0 : printed.front();
 }
 
 }  // namespace
 
 std::optional<FactorRule> gather_rule(const OpView& op) {
-  op.expect_counts(2, 1);
-  const AttributeList numbers = op.fields({"dimension_numbers"});
-  IndexedAccess access{false, op.operand(0), op.operand(1), op.result(0), {}, {}, {}, {}, 0};
-  access.offset_dims = op.integers(numbers, "offset_dims");
-  access.collapsed_dims = op.integers(numbers, "collapsed_slice_dims");
-  access.input_batching = op.integers(numbers, "operand_batching_dims");
-  access.indices_batching = op.integers(numbers, "start_indices_batching_dims");
-  access.index_vector_dim = index_vector_dim(op, numbers);
+  const IndexedDimensions access = indexed_dimensions(op);
   RuleBuilder builder(op.module(), op.function(), op.op());
   add_factors(op, access, [&](int input, int indices, int slices, Factor factor) {
     builder.add({input, indices}, {slices}, factor);
@@ -121,17 +96,8 @@ std::optional<FactorRule> gather_rule(const OpView& op) {
 
 // Operands: n inputs, the indices, n updates.
 std::optional<FactorRule> scatter_rule(const OpView& op) {
-  const std::size_t inputs = op.op().operands.size() / 2;
-  op.expect_counts(2 * inputs + 1, inputs);
-  if (inputs == 0) op.fail("nothing to scatter into");
-  const AttributeList numbers = op.fields({"scatter_dimension_numbers"});
-  IndexedAccess access{
-      true, op.operand(0), op.operand(inputs), op.operand(inputs + 1), {}, {}, {}, {}, 0};
-  access.offset_dims = op.integers(numbers, "update_window_dims");
-  access.collapsed_dims = op.integers(numbers, "inserted_window_dims");
-  access.input_batching = op.integers(numbers, "input_batching_dims");
-  access.indices_batching = op.integers(numbers, "scatter_indices_batching_dims");
-  access.index_vector_dim = index_vector_dim(op, numbers);
+  const IndexedDimensions access = indexed_dimensions(op);
+  const std::size_t inputs = access.inputs;
   RuleBuilder builder(op.module(), op.function(), op.op());
   add_factors(op, access, [&](int input, int indices, int slices, Factor factor) {
     std::vector<int> operand_dims = dims(inputs, input);

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "base/index.hpp"
 #include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
@@ -55,14 +56,14 @@ std::optional<FactorRule> broadcast_rule(const OpView& op) {
   if (targets.size() != input.size()) op.fail("one dimension of the result per one of the operand");
   std::vector<int> source(output.size(), none);
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    source[static_cast<std::size_t>(checked(op, output, targets[i]))] = static_cast<int>(i);
+    source[at(checked(op, output, targets[i]))] = static_cast<int>(i);
   }
   RuleBuilder builder(op.module(), op.function(), op.op());
   for (std::size_t dim = 0; dim < output.size(); ++dim) {
     int from = source[dim];
-    if (from != none && input[static_cast<std::size_t>(from)] != output[dim]) {
+    if (from != none && input[at(from)] != output[dim]) {
       // Of size 1, repeated in place.
-      if (input[static_cast<std::size_t>(from)] != 1) op.fail("operand and result differ in size");
+      if (input[at(from)] != 1) op.fail("operand and result differ in size");
       builder.add({from}, {none}, {1});
       from = none;
     }
@@ -78,7 +79,7 @@ std::optional<FactorRule> transpose_rule(const OpView& op) {
   RuleBuilder builder(op.module(), op.function(), op.op());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const int from = checked(op, input, order[i]);
-    builder.add({from}, {static_cast<int>(i)}, {input[static_cast<std::size_t>(from)]});
+    builder.add({from}, {static_cast<int>(i)}, {input[at(from)]});
   }
   return builder.build();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
 #include "stablehlo/op_rules.hpp"
 #include "stablehlo/verify_indexed.hpp"
 
@@ -15,8 +16,6 @@ constexpr std::array<std::string_view, 8> ops_with_reducers{
     "stablehlo.all_reduce",         "stablehlo.map",           "stablehlo.reduce",
     "stablehlo.reduce_scatter",     "stablehlo.reduce_window", "stablehlo.scatter",
     "stablehlo.select_and_scatter", "stablehlo.sort"};
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 // Blocks that may read what is around them.
 constexpr std::array<std::string_view, 5> control_flow{"sdy.manual_computation",

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+#include "stablehlo/dimension_numbers.hpp"
+
 namespace shardsim::stablehlo {
 namespace {
 
@@ -12,19 +15,6 @@ using Dims = std::vector<std::int64_t>;
 bool contains(const Dims& dims, std::int64_t dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
 }
-
-// A gather takes slices out of `input`; a scatter puts them there.
-struct Access {
-  Shape input;
-  Shape indices;
-  Shape slices;
-  Dims window;     // offset_dims, update_window_dims
-  Dims collapsed;  // collapsed_slice_dims, inserted_window_dims
-  Dims input_batching;
-  Dims indices_batching;
-  Dims index_map;
-  std::int64_t vector_dim = 0;
-};
 
 // Each dimension once and of `rank`.
 void check_dims(const OpView& op, const Dims& dims, std::size_t rank, std::string_view name) {
@@ -38,27 +28,7 @@ void check_dims(const OpView& op, const Dims& dims, std::size_t rank, std::strin
   }
 }
 
-Access access_of(const OpView& op, const AttributeList& numbers, bool is_scatter) {
-  const std::size_t inputs = is_scatter ? op.op().operands.size() / 2 : 1;
-  Access access;
-  access.input = op.operand(0);
-  access.indices = op.operand(inputs);
-  access.slices = is_scatter ? op.operand(inputs + 1) : op.result(0);
-  access.window = op.integers(numbers, is_scatter ? "update_window_dims" : "offset_dims");
-  access.collapsed =
-      op.integers(numbers, is_scatter ? "inserted_window_dims" : "collapsed_slice_dims");
-  access.input_batching =
-      op.integers(numbers, is_scatter ? "input_batching_dims" : "operand_batching_dims");
-  access.indices_batching = op.integers(
-      numbers, is_scatter ? "scatter_indices_batching_dims" : "start_indices_batching_dims");
-  access.index_map =
-      op.integers(numbers, is_scatter ? "scatter_dims_to_operand_dims" : "start_index_map");
-  const Dims vector_dim = op.integers(numbers, "index_vector_dim");
-  if (!vector_dim.empty()) access.vector_dim = vector_dim.front();
-  return access;
-}
-
-void check_lists(const OpView& op, const Access& access) {
+void check_lists(const OpView& op, const IndexedDimensions& access) {
   const std::size_t rank = access.input.size();
   check_dims(op, access.window, access.slices.size(), "window dimensions");
   check_dims(op, access.index_map, rank, "indexed dimensions");
@@ -78,8 +48,7 @@ void check_lists(const OpView& op, const Access& access) {
     op.fail(fmt::format("its indices have no dimension {}", access.vector_dim));
   }
   const bool has_vector = access.vector_dim < static_cast<std::int64_t>(access.indices.size());
-  const std::int64_t vector =
-      has_vector ? access.indices[static_cast<std::size_t>(access.vector_dim)] : 1;
+  const std::int64_t vector = has_vector ? access.indices[at(access.vector_dim)] : 1;
   if (vector != static_cast<std::int64_t>(access.index_map.size())) {
     op.fail(
         fmt::format("an index has {} parts for {} dimensions", vector, access.index_map.size()));
@@ -90,8 +59,8 @@ void check_lists(const OpView& op, const Access& access) {
   for (std::size_t i = 0; i < access.input_batching.size(); ++i) {
     if (contains(access.index_map, access.input_batching[i]) ||
         access.indices_batching[i] == access.vector_dim ||
-        access.input[static_cast<std::size_t>(access.input_batching[i])] !=
-            access.indices[static_cast<std::size_t>(access.indices_batching[i])]) {
+        access.input[at(access.input_batching[i])] !=
+            access.indices[at(access.indices_batching[i])]) {
       op.fail("batch dimensions do not pair up");
     }
   }
@@ -100,14 +69,13 @@ void check_lists(const OpView& op, const Access& access) {
 }
 
 // `sizes`: of the window in each dimension of the input; of a scatter they are the slices' own.
-void check_slices(const OpView& op, const Access& access, const Dims* sizes) {
+void check_slices(const OpView& op, const IndexedDimensions& access, const Dims* sizes) {
   std::size_t window = 0;
   for (std::size_t i = 0; i < access.input.size(); ++i) {
     const auto dim = static_cast<std::int64_t>(i);
     const bool left_out = contains(access.collapsed, dim) || contains(access.input_batching, dim);
-    const std::int64_t size =
-        left_out ? (sizes == nullptr ? 1 : (*sizes)[i])
-                 : access.slices[static_cast<std::size_t>(access.window[window++])];
+    const std::int64_t size = left_out ? (sizes == nullptr ? 1 : (*sizes)[i])
+                                       : access.slices[at(access.window[window++])];
     if (sizes != nullptr && (*sizes)[i] != size) op.fail("results are no slices of its sizes");
     if (size > access.input[i] || (left_out && size != 1)) {
       op.fail(fmt::format("a slice of {} of dimension {}, of {}", size, i, access.input[i]));
@@ -132,16 +100,14 @@ void check_alike(const OpView& op, std::size_t begin, std::size_t end) {
 }  // namespace
 
 void verify_indexed_access(const OpView& op) {
-  const bool is_scatter = op.op().name == "stablehlo.scatter";
-  const Access access = access_of(
-      op, op.fields({is_scatter ? "scatter_dimension_numbers" : "dimension_numbers"}), is_scatter);
+  const IndexedDimensions access = indexed_dimensions(op);
   check_lists(op, access);
-  if (!is_scatter) {
+  if (!access.is_scatter) {
     const Dims sizes = op.integers({"slice_sizes"});
     if (sizes.size() != access.input.size()) op.fail("slice_sizes of another rank");
     return check_slices(op, access, &sizes);
   }
-  const std::size_t inputs = op.op().results.size();
+  const std::size_t inputs = access.inputs;
   check_alike(op, 0, inputs);
   check_alike(op, inputs + 1, 2 * inputs + 1);
   for (std::size_t i = 0; i < inputs; ++i) {

@@ -22,27 +22,20 @@ What is recorded, and where it comes from:
     logical_axes  names in the boxes of flax.linen (with_partitioning, with_logical_partitioning)
                   and in the metadata of flax.nnx variables
 
-Needs jax alone; flax's boxes are recognized, not imported.
+Needs jax alone, and parameter_tree.py beside it; flax's boxes are recognized, not imported.
 """
 
-import argparse
-import gzip
-import importlib
 import json
-import os
-import sys
 
 import jax
+
+from parameter_tree import command_line, document_of, load_function, write_document
 
 
 def export_tree(tree, path, *, model="", source=""):
     """Writes `tree` to `path`, compressed when that ends in ".gz". Raises ValueError for a leaf
     that has no shape and for shardings that a PartitionSpec on one mesh does not say."""
-    document = describe_tree(tree, model=model, source=source)
-    opened = gzip.open if str(path).endswith(".gz") else open
-    with opened(path, "wt", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
+    write_document(describe_tree(tree, model=model, source=source), path)
 
 
 def describe_tree(tree, *, model="", source=""):
@@ -57,15 +50,9 @@ def describe_tree(tree, *, model="", source=""):
         parameters[name] = _describe_leaf(name, leaf, meshes)
     if len(meshes) > 1:
         raise ValueError(f"the leaves lie on different meshes: {list(meshes.values())}")
-    document = {"schema": "shardsim/parameter-tree/1", "framework": f"jax {jax.__version__}"}
-    if model:
-        document["model"] = model
-    if source:
-        document["source"] = source
-    if meshes:
-        (document["mesh"],) = meshes.values()
-    document["parameters"] = parameters
-    return document
+    mesh = next(iter(meshes.values()), None)
+    framework = f"jax {jax.__version__}"
+    return document_of(framework, parameters, model=model, source=source, mesh=mesh)
 
 
 def _key_text(key):
@@ -140,24 +127,8 @@ def _spec_entry(entry):
     return list(entry) if isinstance(entry, tuple) else entry
 
 
-def load_function(text):
-    """The function that "package.module:function" names; modules are looked for in the working
-    directory first."""
-    module, colon, name = text.partition(":")
-    if not colon:
-        raise SystemExit(f"{text}: expected MODULE:FUNCTION")
-    sys.path.insert(0, os.getcwd())
-    function = importlib.import_module(module)
-    for part in name.split("."):
-        function = getattr(function, part)
-    return function
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("function", metavar="MODULE:FUNCTION", help="makes the tree; no arguments")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="tree.json[.gz]")
-    parser.add_argument("--model", default="", help="the model's name, for reports")
+    parser = command_line(__doc__, "the tree")
     parser.add_argument("--call", action="store_true", help="call the function, do not trace it")
     arguments = parser.parse_args()
     function = load_function(arguments.function)

@@ -27,18 +27,13 @@ shardsim. A mesh needs names for its dimensions: mesh_dim_names of init_device_m
 Refused: Partial placements, FSDP1's flat parameters, strides that no order of mesh dimensions
 gives.
 
-Needs torch alone.
+Needs torch alone, and parameter_tree.py beside it.
 """
-
-import argparse
-import gzip
-import importlib
-import json
-import os
-import sys
 
 import torch
 from torch.distributed.tensor import DTensor
+
+from parameter_tree import command_line, document_of, load_function, write_document
 
 WRAPPER_MARKS = ("_orig_mod.", "_checkpoint_wrapped_module.")
 
@@ -47,11 +42,7 @@ def export_tree(module, path, *, model="", source="", axes=()):
     """Writes the parameters of `module` to `path`, compressed when that ends in ".gz". `axes` name
     the dimensions of a mesh that has no names. Raises ValueError for a placement that a
     PartitionSpec does not say."""
-    document = describe_tree(module, model=model, source=source, axes=axes)
-    opened = gzip.open if str(path).endswith(".gz") else open
-    with opened(path, "wt", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
+    write_document(describe_tree(module, model=model, source=source, axes=axes), path)
 
 
 def describe_tree(module, *, model="", source="", axes=()):
@@ -69,15 +60,9 @@ def describe_tree(module, *, model="", source="", axes=()):
             root = _root_of(parameter.device_mesh)
             if root.mesh_dim_names or axes:
                 meshes.append((name, _mesh_of(name, root, axes)))
-    document = {"schema": "shardsim/parameter-tree/1", "framework": f"torch {torch.__version__}"}
-    if model:
-        document["model"] = model
-    if source:
-        document["source"] = source
-    if meshes:
-        document["mesh"] = _common_mesh(meshes)
-    document["parameters"] = parameters
-    return document
+    mesh = _common_mesh(meshes)
+    framework = f"torch {torch.__version__}"
+    return document_of(framework, parameters, model=model, source=source, mesh=mesh)
 
 
 def _describe_parameter(name, parameter, axes):
@@ -111,8 +96,8 @@ def _root_of(mesh):
 
 
 def _common_mesh(meshes):
-    """The mesh with the most dimensions; every other is a part of it."""
-    _, largest = max(meshes, key=lambda named: len(named[1]))
+    """The mesh with the most dimensions, of which every other is a part; None without meshes."""
+    _, largest = max(meshes, key=lambda named: len(named[1]), default=("", None))
     for name, mesh in meshes:
         for axis, size in mesh.items():
             if largest.get(axis) != size:
@@ -152,24 +137,8 @@ def _position(name, placement, entry, sizes):
     raise ValueError(f"{name}: {placement} is no order of the mesh dimensions {list(sizes)}")
 
 
-def load_function(text):
-    """The function that "package.module:function" names; modules are looked for in the working
-    directory first."""
-    module, colon, name = text.partition(":")
-    if not colon:
-        raise SystemExit(f"{text}: expected MODULE:FUNCTION")
-    sys.path.insert(0, os.getcwd())
-    function = importlib.import_module(module)
-    for part in name.split("."):
-        function = getattr(function, part)
-    return function
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("function", metavar="MODULE:FUNCTION", help="makes the module; no arguments")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="tree.json[.gz]")
-    parser.add_argument("--model", default="", help="the model's name, for reports")
+    parser = command_line(__doc__, "the module")
     parser.add_argument("--axes", default="", metavar="NAME,...", help="for a mesh without names")
     arguments = parser.parse_args()
     function = load_function(arguments.function)

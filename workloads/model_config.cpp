@@ -7,7 +7,7 @@
 
 #include "base/json.hpp"
 #include "workloads/build.hpp"
-#include "workloads/shipped_configs.hpp"
+#include "workloads/embedded_configs.hpp"
 
 namespace shardsim {
 namespace {
@@ -47,7 +47,7 @@ ModelConfig from_file(const fs::path& path) {
 
 std::vector<std::string> shipped_models() {
   std::vector<std::string> names;
-  for (const ShippedConfig& config : shipped_configs()) names.push_back(config.name);
+  for (const EmbeddedFile& config : embedded_configs()) names.emplace_back(config.name);
   return names;
 }
 
@@ -55,9 +55,9 @@ ModelConfig load_model_config(const std::string& name, const std::string& direct
                               const Place& place) {
   if (name.empty()) throw InputError(place, "the model's name is empty");
   const std::string wanted = shipped_name(name);
-  const std::vector<ShippedConfig> shipped = shipped_configs();
+  const std::vector<EmbeddedFile>& shipped = embedded_configs();
   const auto builtin = std::find_if(shipped.begin(), shipped.end(),
-                                    [&](const ShippedConfig& c) { return c.name == wanted; });
+                                    [&](const EmbeddedFile& c) { return c.name == wanted; });
   // A bare name means the shipped model even where a file of that name lies about.
   if (builtin == shipped.end() || wanted != name) {
     if (const auto path = find_file(name, {})) return from_file(*path);
@@ -72,8 +72,8 @@ ModelConfig load_model_config(const std::string& name, const std::string& direct
     throw InputError(place, fmt::format("no model or file \"{}\"; shipped are {}", name,
                                         fmt::join(known, ", ")));
   }
-  const std::string file = builtin->name + ".json";
-  return {builtin->name, file, OwnedJson(parse_json(builtin->text, file))};
+  const std::string file = wanted + ".json";
+  return {wanted, file, OwnedJson(parse_json(builtin->text, file))};
 }
 
 }  // namespace shardsim

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "spmd/memory/fusion.hpp"
 #include "spmd/memory/kernels.hpp"
 #include "spmd/memory/layout.hpp"
@@ -20,12 +21,11 @@ class KernelBuilder {
   KernelGraph build();
 
  private:
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
-  Buffer& at(BufferId id) { return graph_.buffers[index(id)]; }
+  Buffer& buffer_of(BufferId id) { return graph_.buffers[at(id)]; }
   std::vector<Kernel>& kernels(stablehlo::RegionId region) {
-    return graph_.regions[index(region)].kernels;
+    return graph_.regions[at(region)].kernels;
   }
-  Sources& sources(stablehlo::ValueId value) { return sources_[index(value)]; }
+  Sources& sources(stablehlo::ValueId value) { return sources_[at(value)]; }
   BufferId add_buffer(const stablehlo::TensorType& type, stablehlo::OpId op,
                       stablehlo::RegionId region);
   // A kernel that copies one buffer into a new one.

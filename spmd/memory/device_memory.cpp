@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/tile.hpp"
 #include "spmd/memory/fusion.hpp"
 #include "spmd/memory/kernels.hpp"
@@ -41,13 +42,13 @@ void check(const Module& module, const Function& main, const Op& op) {
   if (op.name == "stablehlo.while") {
     const auto count = op.results.size();
     const auto matches = [&](RegionId id) {
-      return main.regions[static_cast<std::size_t>(id)].arguments.size() == count;
+      return main.regions[at(id)].arguments.size() == count;
     };
     if (op.regions.size() != 2 || op.operands.size() != count ||
         !std::all_of(op.regions.begin(), op.regions.end(), matches)) {
       fail("a loop has a condition and a body, and both take its state");
     }
-    const Region& body = main.regions[static_cast<std::size_t>(op.regions.back())];
+    const Region& body = main.regions[at(op.regions.back())];
     if (body.ops.empty() || main.op(body.ops.back()).operands.size() != count) {
       fail("the body of a loop returns its state");
     }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/op_view.hpp"
 
@@ -92,8 +93,6 @@ OpKind kind_of(const Op& op) {
   return OpKind::fusible;
 }
 
-std::size_t index(int id) { return static_cast<std::size_t>(id); }
-
 // What follows from the ops above a value.
 struct Origins {
   Origins(const Function& main, MemoryTarget target, const Fusion& fusion)
@@ -109,12 +108,12 @@ struct Origins {
                                      // made by a kernel
  private:
   void region(const Function& main, MemoryTarget target, const Fusion& fusion, RegionId id) {
-    for (const ValueId argument : main.regions[index(id)].arguments) {
-      source_bytes[index(argument)] = allocated_bytes(main.type_of(argument), target);
+    for (const ValueId argument : main.regions[at(id)].arguments) {
+      source_bytes[at(argument)] = allocated_bytes(main.type_of(argument), target);
     }
-    for (const OpId op_id : main.regions[index(id)].ops) {
+    for (const OpId op_id : main.regions[at(id)].ops) {
       const Op& op = main.op(op_id);
-      const OpKind kind = fusion.kind[index(op_id)];
+      const OpKind kind = fusion.kind[at(op_id)];
       if (kind == OpKind::loop || kind == OpKind::branch) {
         for (const RegionId inner : op.regions) region(main, target, fusion, inner);
       }
@@ -122,7 +121,7 @@ struct Origins {
         fused(main, op, kind);
       } else {
         for (const ValueId result : op.results) {
-          source_bytes[index(result)] = allocated_bytes(main.type_of(result), target);
+          source_bytes[at(result)] = allocated_bytes(main.type_of(result), target);
         }
       }
     }
@@ -130,13 +129,13 @@ struct Origins {
 
   void fused(const Function& main, const Op& op, OpKind kind) {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const std::size_t result = index(op.results[i]);
+      const std::size_t result = at(op.results[i]);
       const std::int64_t elements = main.type_of(op.results[i]).elements();
       from_constants[result] = kind != OpKind::barrier;
       dear_elements[result] = dear().count(op.name) > 0;
       for (std::size_t o = 0; o < op.operands.size(); ++o) {
         if (kind == OpKind::barrier && o != i) continue;
-        const std::size_t operand = index(op.operands[o]);
+        const std::size_t operand = at(op.operands[o]);
         if (!from_constants[operand]) from_constants[result] = false;
         if (dear_elements[operand] && main.type_of(op.operands[o]).elements() == elements) {
           dear_elements[result] = true;
@@ -163,7 +162,7 @@ class Decision {
         readers_(main.values.size()) {}
 
   void region(RegionId id) {
-    const Region& region = main_.regions[index(id)];
+    const Region& region = main_.regions[at(id)];
     for (auto op = region.ops.rbegin(); op != region.ops.rend(); ++op) visit(*op);
   }
 
@@ -177,22 +176,22 @@ class Decision {
   using Readers = std::set<OpId>;  // kernels
 
   void read(ValueId value, OpId reader, bool needs_memory) {
-    is_read_[index(value)] = true;
-    readers_[index(value)].insert(reader);
-    if (needs_memory) needs_memory_[index(value)] = true;
+    is_read_[at(value)] = true;
+    readers_[at(value)].insert(reader);
+    if (needs_memory) needs_memory_[at(value)] = true;
   }
 
   void visit(OpId id) {
     const Op& op = main_.op(id);
-    const OpKind kind = fusion_.kind[index(id)];
+    const OpKind kind = fusion_.kind[at(id)];
     const bool is_live =
         op.results.empty() || std::any_of(op.results.begin(), op.results.end(),
-                                          [&](ValueId value) { return is_read_[index(value)]; });
-    fusion_.is_live[index(id)] = is_live;
+                                          [&](ValueId value) { return is_read_[at(value)]; });
+    fusion_.is_live[at(id)] = is_live;
     if (!is_live) return;
     if (kind == OpKind::view || kind == OpKind::barrier) return hand_on(op);
     if (kind == OpKind::fusible) return fusible(id, op);
-    for (const ValueId result : op.results) fusion_.is_buffer[index(result)] = true;
+    for (const ValueId result : op.results) fusion_.is_buffer[at(result)] = true;
     if (kind == OpKind::loop || kind == OpKind::branch) {
       for (auto inner = op.regions.rbegin(); inner != op.regions.rend(); ++inner) region(*inner);
     }
@@ -204,7 +203,7 @@ class Decision {
   // Whether a kernel needs its operand `i` in memory.
   bool needs_memory(const Op& op, OpKind kind, std::size_t i) const {
     const ValueId operand = op.operands[i];
-    const bool is_constant = origins_.from_constants[index(operand)];
+    const bool is_constant = origins_.from_constants[at(operand)];
     switch (kind) {
       case OpKind::branch:
         return false;
@@ -235,8 +234,8 @@ class Decision {
 
   void hand_on(const Op& op) {
     for (std::size_t i = 0; i < op.operands.size() && i < op.results.size(); ++i) {
-      const auto operand = index(op.operands[i]);
-      const auto result = index(op.results[i]);
+      const auto operand = at(op.operands[i]);
+      const auto result = at(op.results[i]);
       is_read_[operand] = true;
       if (needs_memory_[result]) needs_memory_[operand] = true;
       readers_[operand].insert(readers_[result].begin(), readers_[result].end());
@@ -245,18 +244,18 @@ class Decision {
 
   void fusible(OpId id, const Op& op) {
     const ValueId result = op.results.front();
-    const Readers& readers = readers_[index(result)];
+    const Readers& readers = readers_[at(result)];
     const bool is_kept = target_ == MemoryTarget::tpu && is_rounded_for_dots(op, readers);
-    const bool is_buffer = needs_memory_[index(result)] || is_kept ||
+    const bool is_buffer = needs_memory_[at(result)] || is_kept ||
                            is_kept_for_readers(op, readers) || is_written_by_dot(op, readers);
-    fusion_.in_two_orders[index(result)] = is_kept && !is_tight_;
-    fusion_.is_buffer[index(result)] = is_buffer;
+    fusion_.in_two_orders[at(result)] = is_kept && !is_tight_;
+    fusion_.is_buffer[at(result)] = is_buffer;
     for (const ValueId operand : op.operands) {
-      is_read_[index(operand)] = true;
+      is_read_[at(operand)] = true;
       if (is_buffer) {
-        readers_[index(operand)].insert(id);
+        readers_[at(operand)].insert(id);
       } else {
-        readers_[index(operand)].insert(readers.begin(), readers.end());
+        readers_[at(operand)].insert(readers.begin(), readers.end());
       }
     }
   }
@@ -266,7 +265,7 @@ class Decision {
       return false;
     }
     const ValueId result = op.results.front();
-    return allocated_bytes(main_.type_of(result), target_) <= origins_.source_bytes[index(result)];
+    return allocated_bytes(main_.type_of(result), target_) <= origins_.source_bytes[at(result)];
   }
 
   // A TPU adds to the result of a dot where it is written: a residual stream is one array per
@@ -286,7 +285,7 @@ class Decision {
     if (!is_narrower(main_.type_of(op.results.front()), main_.type_of(op.operands.front()))) {
       return false;
     }
-    if (!origins_.dear_elements[index(op.operands.front())]) return false;
+    if (!origins_.dear_elements[at(op.operands.front())]) return false;
     const auto is_plain_dot = [&](OpId reader) {
       const Op& dot = main_.op(reader);
       return dot.name == "stablehlo.dot_general" &&
@@ -318,12 +317,12 @@ bool is_narrower(const TensorType& to, const TensorType& from) {
 }
 
 ValueId Fusion::viewed(const Function& main, ValueId value) const {
-  for (OpId id = main.values[index(value)].defined_by; id != no_op;
-       id = main.values[index(value)].defined_by) {
-    if (kind[index(id)] == OpKind::view) {
+  for (OpId id = main.values[at(value)].defined_by; id != no_op;
+       id = main.values[at(value)].defined_by) {
+    if (kind[at(id)] == OpKind::view) {
       value = main.op(id).operands.front();
-    } else if (kind[index(id)] == OpKind::barrier) {
-      value = main.op(id).operands[index(main.values[index(value)].result)];
+    } else if (kind[at(id)] == OpKind::barrier) {
+      value = main.op(id).operands[at(main.values[at(value)].result)];
     } else {
       break;
     }
@@ -332,7 +331,7 @@ ValueId Fusion::viewed(const Function& main, ValueId value) const {
 }
 
 bool Fusion::is_invariant(const Function& main, const Op& loop, std::size_t i) const {
-  const Region& body = main.regions[index(loop.regions.back())];
+  const Region& body = main.regions[at(loop.regions.back())];
   return viewed(main, main.op(body.ops.back()).operands[i]) == body.arguments[i];
 }
 
@@ -354,7 +353,7 @@ Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target
   // Views of a buffer are it.
   for (std::size_t value = 0; value < main.values.size(); ++value) {
     fusion.is_buffer[value] =
-        fusion.is_buffer[index(fusion.viewed(main, static_cast<ValueId>(value)))];
+        fusion.is_buffer[at(fusion.viewed(main, static_cast<ValueId>(value)))];
   }
   return fusion;
 }

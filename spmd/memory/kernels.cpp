@@ -45,8 +45,8 @@ KernelBuilder::KernelBuilder(const Module& module, const Function& main, MemoryT
 KernelGraph KernelBuilder::build() {
   for (const ValueId argument : main_.body().arguments) {
     const BufferId buffer = add_buffer(main_.type_of(argument), no_op, 0);
-    at(buffer).is_outside = true;
-    at(buffer).is_kept = true;
+    buffer_of(buffer).is_outside = true;
+    buffer_of(buffer).is_kept = true;
     arguments_.push_back(buffer);
     sources(argument) = {buffer};
   }
@@ -70,7 +70,7 @@ BufferId KernelBuilder::add_buffer(const TensorType& type, OpId op, RegionId reg
 }
 
 BufferId KernelBuilder::add_copy(BufferId from, OpId op, RegionId region) {
-  const BufferId copy = add_buffer(TensorType(at(from).type), op, region);
+  const BufferId copy = add_buffer(TensorType(buffer_of(from).type), op, region);
   Kernel kernel;
   kernel.op = op;
   kernel.reads = {from};
@@ -82,7 +82,7 @@ BufferId KernelBuilder::add_copy(BufferId from, OpId op, RegionId region) {
 BufferId KernelBuilder::single(const Sources& sources) const {
   BufferId found = no_buffer;
   for (const BufferId source : sources) {
-    if (graph_.buffers[index(source)].is_token) continue;
+    if (graph_.buffers[at(source)].is_token) continue;
     if (found != no_buffer) return no_buffer;
     found = source;
   }
@@ -90,14 +90,14 @@ BufferId KernelBuilder::single(const Sources& sources) const {
 }
 
 void KernelBuilder::walk(RegionId region) {
-  for (const OpId id : main_.regions[index(region)].ops) {
-    if (fusion_.is_live[index(id)]) visit(id, region);
+  for (const OpId id : main_.regions[at(region)].ops) {
+    if (fusion_.is_live[at(id)]) visit(id, region);
   }
 }
 
 void KernelBuilder::visit(OpId id, RegionId region) {
   const Op& op = main_.op(id);
-  switch (fusion_.kind[index(id)]) {
+  switch (fusion_.kind[at(id)]) {
     case OpKind::terminator:
       return;
     case OpKind::barrier:
@@ -143,14 +143,14 @@ void KernelBuilder::barrier(OpId id, RegionId region) {
 
 void KernelBuilder::fusible(OpId id, RegionId region) {
   const ValueId result = main_.op(id).results.front();
-  if (!fusion_.is_buffer[index(result)]) {
+  if (!fusion_.is_buffer[at(result)]) {
     sources(result) = sources_read(id, region);
     return;
   }
   // What is written in another order than it is read cannot go over what is read.
-  const bool is_turned = target_ == MemoryTarget::gpu && layout_.turned[index(result)];
+  const bool is_turned = target_ == MemoryTarget::gpu && layout_.turned[at(result)];
   add_kernel(id, region, is_turned ? InPlace::never : InPlace::any);
-  if (!fusion_.in_two_orders[index(result)]) return;
+  if (!fusion_.in_two_orders[at(result)]) return;
   const BufferId other = add_buffer(main_.type_of(result), id, region);
   other_order_.emplace(sources(result).front(), other);
   kernels(region).back().writes.push_back(other);
@@ -160,9 +160,9 @@ void KernelBuilder::fusible(OpId id, RegionId region) {
 void KernelBuilder::update(OpId id, RegionId region) {
   const Op& op = main_.op(id);
   const BufferId target = single(sources(op.operands.front()));
-  const bool is_ours =
-      target != no_buffer && at(target).region == region && (region != 0 || !at(target).is_outside);
-  if (!is_ours || !fusion_.is_buffer[index(op.operands.front())] || op.results.size() != 1) {
+  const bool is_ours = target != no_buffer && buffer_of(target).region == region &&
+                       (region != 0 || !buffer_of(target).is_outside);
+  if (!is_ours || !fusion_.is_buffer[at(op.operands.front())] || op.results.size() != 1) {
     add_kernel(id, region, InPlace::any);
     return;
   }
@@ -183,7 +183,7 @@ void KernelBuilder::branch(OpId id, RegionId region) {
   for (const RegionId inner : op.regions) {
     for (const Kernel& inside : kernels(inner)) {
       for (const BufferId buffer : inside.reads) {
-        if (at(buffer).region != inner) merge(kernel.reads, {buffer});
+        if (buffer_of(buffer).region != inner) merge(kernel.reads, {buffer});
       }
     }
   }
@@ -198,7 +198,7 @@ void KernelBuilder::add_kernel(OpId id, RegionId region, InPlace in_place) {
   kernel.reads = sources_read(id, region);
   for (const ValueId result : op.results) {
     const BufferId buffer = add_buffer(main_.type_of(result), id, region);
-    at(buffer).needs_own_place = needs_own_place(op);
+    buffer_of(buffer).needs_own_place = needs_own_place(op);
     kernel.writes.push_back(buffer);
     sources(result) = {buffer};
   }
@@ -263,9 +263,9 @@ void KernelBuilder::copy_replaced_arguments() {
   for (std::size_t i = 0; i < terminator.operands.size(); ++i) {
     if (donors_[i] < 0) continue;
     const ValueId made = fusion_.viewed(main_, terminator.operands[i]);
-    const OpId op = main_.values[index(made)].defined_by;
+    const OpId op = main_.values[at(made)].defined_by;
     if (op == no_op || main_.op(op).name != "stablehlo.all_gather") continue;
-    const auto argument = index(donors_[i]);
+    const auto argument = at(donors_[i]);
     sources(main_.body().arguments[argument]) = {add_copy(arguments_[argument], op, 0)};
   }
 }
@@ -274,19 +274,19 @@ void KernelBuilder::place_outputs() {
   const Op& terminator = main_.op(main_.body().ops.back());
   for (std::size_t i = 0; i < terminator.operands.size(); ++i) {
     for (const BufferId id : sources(terminator.operands[i])) {
-      Buffer& buffer = at(id);
+      Buffer& buffer = buffer_of(id);
       if (buffer.is_outside || buffer.is_token) continue;
       if (is_tight_ && target_ == MemoryTarget::gpu && buffer.needs_own_place && donors_[i] >= 0) {
         const BufferId turned = add_copy(id, buffer.op, 0);
-        at(turned).is_kept = true;
-        at(turned).home = arguments_[index(donors_[i])];
+        buffer_of(turned).is_kept = true;
+        buffer_of(turned).home = arguments_[at(donors_[i])];
         continue;
       }
       buffer.is_kept = true;
       if (donors_[i] < 0) {
         buffer.is_outside = true;  // has a place of its own
       } else if (buffer.home == no_buffer && !buffer.needs_own_place) {
-        buffer.home = arguments_[index(donors_[i])];
+        buffer.home = arguments_[at(donors_[i])];
       }
     }
   }

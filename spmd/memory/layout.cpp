@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/op_view.hpp"
 
@@ -37,10 +38,8 @@ class Finder {
   }
 
  private:
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
-
   void region(RegionId id) {
-    for (const OpId op : main_.regions[index(id)].ops) visit(op);
+    for (const OpId op : main_.regions[at(id)].ops) visit(op);
   }
 
   void visit(OpId id) {
@@ -54,14 +53,14 @@ class Finder {
       dotted(op);
     } else if (op.name == "stablehlo.transpose") {
       sliced_and_transposed(op);
-      if (is_turned(op)) copies_.turned[index(op.operands.front())] = true;
-      transposed_[index(op.results.front())] = is_transposed_dot(op);
+      if (is_turned(op)) copies_.turned[at(op.operands.front())] = true;
+      transposed_[at(op.results.front())] = is_transposed_dot(op);
     } else if (op.regions.empty() && op.results.size() == 1) {
       // Elementwise ops and views hand the order on.
       const std::int64_t elements = main_.type_of(op.results.front()).elements();
-      transposed_[index(op.results.front())] =
+      transposed_[at(op.results.front())] =
           std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId operand) {
-            return transposed_[index(operand)] && main_.type_of(operand).elements() == elements;
+            return transposed_[at(operand)] && main_.type_of(operand).elements() == elements;
           });
     }
   }
@@ -79,7 +78,7 @@ class Finder {
     const auto permutation = OpView(module_, main_, op).integers({"dims", "permutation"});
     std::int64_t last = -1;
     for (const std::int64_t from : permutation) {
-      if (main_.type_of(operand).dims[static_cast<std::size_t>(from)] == 1) continue;
+      if (main_.type_of(operand).dims[at(from)] == 1) continue;
       if (from < last) return true;
       last = from;
     }
@@ -89,17 +88,17 @@ class Finder {
   // Which results of the loop stack what lies in a dot's order, computed there or sliced from a
   // stack that was turned.
   void stacked(const Op& loop) {
-    const Region& body = main_.regions[index(loop.regions.back())];
+    const Region& body = main_.regions[at(loop.regions.back())];
     const Op& terminator = main_.op(body.ops.back());
     for (std::size_t i = 0; i < loop.results.size(); ++i) {
       const Op* update = main_.definition(terminator.operands[i]);
       if (update == nullptr || update->name != "stablehlo.dynamic_update_slice") continue;
       if (update->operands.front() != body.arguments[i]) continue;
       const ValueId part = update->operands[1];
-      if (transposed_[index(part)]) copies_.foreign_result[index(loop.results[i])] = true;
+      if (transposed_[at(part)]) copies_.foreign_result[at(loop.results[i])] = true;
       const auto origin = origin_of(part);
-      if (origin && copies_.turns_stack[index(origin->slice)]) {
-        copies_.reordered_state[index(body.arguments[i])] = true;
+      if (origin && copies_.turns_stack[at(origin->slice)]) {
+        copies_.reordered_state[at(body.arguments[i])] = true;
       }
     }
   }
@@ -108,10 +107,10 @@ class Finder {
     const auto dim = OpView(module_, main_, op).integer({"all_gather_dim"}, 0);
     const auto origin = origin_of(op.operands.front());
     if (!origin) return;
-    const int at = origin->dims[static_cast<std::size_t>(dim)];
+    const int place = origin->dims[at(dim)];
     for (const int other : origin->dims) {
-      if (other >= 0 && other < at && main_.type_of(origin->root).dims[index(other)] > 1) {
-        copies_.turns_stack[index(origin->slice)] = true;
+      if (other >= 0 && other < place && main_.type_of(origin->root).dims[at(other)] > 1) {
+        copies_.turns_stack[at(origin->slice)] = true;
       }
     }
   }
@@ -125,7 +124,7 @@ class Finder {
       if (std::find(reader.operands.begin(), reader.operands.end(), op.results.front()) ==
           reader.operands.end())
         continue;
-      copies_.turns_stack[index(origin->slice)] = true;
+      copies_.turns_stack[at(origin->slice)] = true;
       return;
     }
   }
@@ -143,17 +142,17 @@ class Finder {
     const auto& sizes = main_.type_of(origin->root).dims;
     std::vector<int> part(sizes.size(), no_dimension);
     for (std::size_t i = 0; i < origin->dims.size(); ++i) {
-      const int at = origin->dims[i];
-      if (at == no_dimension || sizes[index(at)] == 1) continue;
+      const int place = origin->dims[i];
+      if (place == no_dimension || sizes[at(place)] == 1) continue;
       const auto is_in = [&](const std::vector<int>& list) {
         return std::find(list.begin(), list.end(), static_cast<int>(i)) != list.end();
       };
-      part[index(at)] = is_in(batch) ? 0 : is_in(contracted) ? 2 : 1;
+      part[at(place)] = is_in(batch) ? 0 : is_in(contracted) ? 2 : 1;
     }
     part.erase(std::remove(part.begin(), part.end(), no_dimension), part.end());
     if (std::is_sorted(part.begin(), part.end())) return;
-    copies_.turns_stack[index(origin->slice)] = true;
-    copies_.reordered_state[index(origin->root)] = true;
+    copies_.turns_stack[at(origin->slice)] = true;
+    copies_.reordered_state[at(origin->root)] = true;
   }
 
   // The loop state that `value` is a slice or a view of, if it is one.
@@ -171,12 +170,12 @@ class Finder {
       } else if (name == "stablehlo.transpose") {
         const auto from = OpView(module_, main_, *op).integers({"dims", "permutation"});
         for (int& dim : origin.dims) {
-          if (dim != no_dimension) dim = static_cast<int>(from[index(dim)]);
+          if (dim != no_dimension) dim = static_cast<int>(from[at(dim)]);
         }
       } else if (name == "stablehlo.reshape") {
         if (!through_reshape(*op, origin.dims)) return std::nullopt;
       } else if (name == "stablehlo.optimization_barrier") {
-        origin.root = op->operands[index(main_.values[index(origin.root)].result)];
+        origin.root = op->operands[at(main_.values[at(origin.root)].result)];
         continue;
       } else if (name != "stablehlo.convert" && name != "mhlo.copy" && name != "spmd.copy") {
         break;  // made by a kernel, perhaps in the region around
@@ -200,7 +199,7 @@ class Finder {
       place[t] = static_cast<int>(f++);
     }
     for (int& dim : dims) {
-      if (dim != no_dimension) dim = place[index(dim)];
+      if (dim != no_dimension) dim = place[at(dim)];
     }
     return true;
   }

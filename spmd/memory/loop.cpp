@@ -34,7 +34,7 @@ void KernelBuilder::loop(OpId id, RegionId region) {
 void KernelBuilder::enter_loop(const Op& op, RegionId region, Kernel& kernel) {
   const RegionId body = op.regions.back();
   for (std::size_t i = 0; i < op.results.size(); ++i) {
-    const ValueId inside = main_.regions[index(body)].arguments[i];
+    const ValueId inside = main_.regions[at(body)].arguments[i];
     const Sources& initial = sources(op.operands[i]);
     if (fusion_.is_invariant(main_, op, i)) {
       sources(inside) = initial;
@@ -42,32 +42,31 @@ void KernelBuilder::enter_loop(const Op& op, RegionId region, Kernel& kernel) {
       continue;
     }
     for (const BufferId buffer : initial) insert(kernel.reads, buffer);
-    const bool is_reordered =
-        target_ == MemoryTarget::gpu && layout_.reordered_state[index(inside)];
-    const bool is_buffer = fusion_.is_buffer[index(op.operands[i])] && !is_reordered;
+    const bool is_reordered = target_ == MemoryTarget::gpu && layout_.reordered_state[at(inside)];
+    const bool is_buffer = fusion_.is_buffer[at(op.operands[i])] && !is_reordered;
     kernel.initial.push_back(is_buffer ? single(initial) : no_buffer);
     const BufferId around = add_buffer(main_.type_of(op.results[i]), kernel.op, region);
-    at(around).needs_own_place = is_reordered;
-    at(around).is_foreign =
-        target_ == MemoryTarget::gpu && layout_.foreign_result[index(op.results[i])];
+    buffer_of(around).needs_own_place = is_reordered;
+    buffer_of(around).is_foreign =
+        target_ == MemoryTarget::gpu && layout_.foreign_result[at(op.results[i])];
     kernel.writes.push_back(around);
     sources(op.results[i]) = {around};
     const BufferId state = add_buffer(main_.type_of(inside), kernel.op, body);
-    at(state).is_outside = true;
-    at(state).is_kept = true;
+    buffer_of(state).is_outside = true;
+    buffer_of(state).is_kept = true;
     sources(inside) = {state};
   }
 }
 
 void KernelBuilder::leave_loop(const Op& op, RegionId region, Kernel& kernel) {
   const RegionId body = op.regions.back();
-  const Region& inside = main_.regions[index(body)];
+  const Region& inside = main_.regions[at(body)];
   const Op& terminator = main_.op(inside.ops.back());
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     if (fusion_.is_invariant(main_, op, i)) continue;
     // The next state takes the place of this one where that is free.
     for (const BufferId id : sources(terminator.operands[i])) {
-      Buffer& buffer = at(id);
+      Buffer& buffer = buffer_of(id);
       if (buffer.region != body || buffer.is_outside || buffer.is_token) continue;
       buffer.is_kept = true;
       if (buffer.home == no_buffer && !buffer.needs_own_place) {
@@ -77,16 +76,16 @@ void KernelBuilder::leave_loop(const Op& op, RegionId region, Kernel& kernel) {
   }
   for (const Kernel& reader : kernels(body)) {
     for (const BufferId buffer : reader.reads) {
-      if (at(buffer).region != body) insert(kernel.reads, buffer);
+      if (buffer_of(buffer).region != body) insert(kernel.reads, buffer);
     }
   }
   // What was hoisted out of the body is made here or still further out.
   for (auto buffer = wanted_.begin(); buffer != wanted_.end();) {
     insert(kernel.reads, *buffer);
-    buffer = at(*buffer).region == region ? wanted_.erase(buffer) : std::next(buffer);
+    buffer = buffer_of(*buffer).region == region ? wanted_.erase(buffer) : std::next(buffer);
   }
   for (auto hoisted = hoists_.begin(); hoisted != hoists_.end();) {
-    if (at(hoisted->writes.front()).region != region) {
+    if (buffer_of(hoisted->writes.front()).region != region) {
       ++hoisted;
       continue;
     }
@@ -100,7 +99,7 @@ Sources KernelBuilder::cast_sources(OpId id, RegionId region) {
   const Op& op = main_.op(id);
   Sources read = sources_of_operands(op);
   const BufferId source = single(read);
-  if (target_ != MemoryTarget::tpu || source == no_buffer || at(source).region == region) {
+  if (target_ != MemoryTarget::tpu || source == no_buffer || buffer_of(source).region == region) {
     return read;
   }
   const auto stack = fusion_.sliced_stack(main_, op.operands.front());
@@ -117,16 +116,17 @@ Sources KernelBuilder::slice_sources(OpId id, RegionId region) {
   const Op& op = main_.op(id);
   Sources read = sources_of_operands(op);
   const BufferId stack = single(read);
-  if (target_ != MemoryTarget::gpu || stack == no_buffer || at(stack).region == region) return read;
-  if (!layout_.turns_stack[index(op.results.front())] && !at(stack).is_foreign) return read;
-  return {hoist(stack, id, TensorType(at(stack).type), "turned")};
+  if (target_ != MemoryTarget::gpu || stack == no_buffer || buffer_of(stack).region == region)
+    return read;
+  if (!layout_.turns_stack[at(op.results.front())] && !buffer_of(stack).is_foreign) return read;
+  return {hoist(stack, id, TensorType(buffer_of(stack).type), "turned")};
 }
 
 BufferId KernelBuilder::hoist(BufferId source, OpId op, const TensorType& type,
                               const std::string& what) {
   const auto [entry, is_new] = hoisted_.emplace(std::make_pair(source, what), no_buffer);
   if (is_new) {
-    entry->second = add_buffer(type, op, at(source).region);
+    entry->second = add_buffer(type, op, buffer_of(source).region);
     Kernel kernel;
     kernel.op = op;
     kernel.reads = {source};

@@ -5,14 +5,14 @@
 #include <set>
 #include <utility>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
 using Edges = std::vector<std::vector<int>>;
 
 constexpr int after_all_loops = std::numeric_limits<int>::max();
-
-std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
 // Which kernels must have run before each: those that write what it reads, and, of what it changes
 // in place, those that read it before.
@@ -21,21 +21,21 @@ Edges dependencies_of(const KernelGraph& graph, const std::vector<Kernel>& kerne
   std::vector<int> writer(graph.buffers.size(), -1);
   std::vector<std::vector<int>> readers(graph.buffers.size());
   for (int k = 0; k < static_cast<int>(kernels.size()); ++k) {
-    const Kernel& kernel = kernels[index(k)];
+    const Kernel& kernel = kernels[at(k)];
     std::set<int> before;
     for (const BufferId buffer : kernel.reads) {
-      before.insert(writer[index(buffer)]);
-      readers[index(buffer)].push_back(k);
+      before.insert(writer[at(buffer)]);
+      readers[at(buffer)].push_back(k);
     }
     if (kernel.updates != no_buffer) {
-      before.insert(readers[index(kernel.updates)].begin(), readers[index(kernel.updates)].end());
-      readers[index(kernel.updates)].clear();
-      writer[index(kernel.updates)] = k;
+      before.insert(readers[at(kernel.updates)].begin(), readers[at(kernel.updates)].end());
+      readers[at(kernel.updates)].clear();
+      writer[at(kernel.updates)] = k;
     }
-    for (const BufferId buffer : kernel.writes) writer[index(buffer)] = k;
+    for (const BufferId buffer : kernel.writes) writer[at(buffer)] = k;
     before.erase(-1);
     before.erase(k);
-    dependencies[index(k)].assign(before.begin(), before.end());
+    dependencies[at(k)].assign(before.begin(), before.end());
   }
   return dependencies;
 }
@@ -47,7 +47,7 @@ class DepthFirst {
       : dependencies_(dependencies), depth_(dependencies.size()), seen_(dependencies.size()) {
     for (std::size_t k = 0; k < depth_.size(); ++k) {
       for (const int before : dependencies_[k]) {
-        depth_[k] = std::max(depth_[k], depth_[index(before)] + 1);
+        depth_[k] = std::max(depth_[k], depth_[at(before)] + 1);
       }
     }
   }
@@ -55,11 +55,11 @@ class DepthFirst {
   std::vector<int> order() {
     std::vector<bool> is_waited_for(depth_.size());
     for (const auto& before : dependencies_) {
-      for (const int k : before) is_waited_for[index(k)] = true;
+      for (const int k : before) is_waited_for[at(k)] = true;
     }
     std::vector<int> last;
     for (int k = 0; k < static_cast<int>(depth_.size()); ++k) {
-      if (!is_waited_for[index(k)]) last.push_back(k);
+      if (!is_waited_for[at(k)]) last.push_back(k);
     }
     for (const int k : deepest_first(std::move(last))) visit(k);
     return std::move(order_);
@@ -74,7 +74,7 @@ class DepthFirst {
 
   std::vector<int> deepest_first(std::vector<int> kernels) const {
     std::stable_sort(kernels.begin(), kernels.end(),
-                     [&](int a, int b) { return depth_[index(a)] > depth_[index(b)]; });
+                     [&](int a, int b) { return depth_[at(a)] > depth_[at(b)]; });
     return kernels;
   }
 
@@ -94,9 +94,9 @@ class DepthFirst {
   }
 
   void enter(int kernel, std::vector<Frame>& stack) {
-    if (seen_[index(kernel)]) return;
-    seen_[index(kernel)] = true;
-    stack.push_back({kernel, deepest_first(dependencies_[index(kernel)])});
+    if (seen_[at(kernel)]) return;
+    seen_[at(kernel)] = true;
+    stack.push_back({kernel, deepest_first(dependencies_[at(kernel)])});
   }
 
   const Edges& dependencies_;
@@ -111,7 +111,7 @@ class Scheduler {
       : graph_(graph),
         region_(region),
         target_(target),
-        kernels_(graph.regions[index(region)].kernels),
+        kernels_(graph.regions[at(region)].kernels),
         dependencies_(dependencies_of(graph, kernels_)),
         users_(kernels_.size()),
         waits_for_(kernels_.size()),
@@ -123,12 +123,12 @@ class Scheduler {
   std::vector<int> order() {
     rank_kernels();
     for (int k = 0; k < count(); ++k) {
-      waits_for_[index(k)] = dependencies_[index(k)].size();
-      for (const int before : dependencies_[index(k)]) users_[index(before)].push_back(k);
-      for (const BufferId buffer : kernels_[index(k)].reads) ++reads_left_[index(buffer)];
+      waits_for_[at(k)] = dependencies_[at(k)].size();
+      for (const int before : dependencies_[at(k)]) users_[at(before)].push_back(k);
+      for (const BufferId buffer : kernels_[at(k)].reads) ++reads_left_[at(buffer)];
     }
     for (int k = 0; k < count(); ++k) {
-      if (waits_for_[index(k)] == 0) make_ready(k);
+      if (waits_for_[at(k)] == 0) make_ready(k);
     }
     std::vector<int> order;
     while (!ready_.empty()) {
@@ -137,12 +137,12 @@ class Scheduler {
       ready_.erase(next);
       order.push_back(k);
       last_ = k;
-      for (const BufferId buffer : kernels_[index(k)].reads) {
-        --reads_left_[index(buffer)];
-        --reads_ready_[index(buffer)];
+      for (const BufferId buffer : kernels_[at(k)].reads) {
+        --reads_left_[at(buffer)];
+        --reads_ready_[at(buffer)];
       }
-      for (const int user : users_[index(k)]) {
-        if (--waits_for_[index(user)] == 0) make_ready(user);
+      for (const int user : users_[at(k)]) {
+        if (--waits_for_[at(user)] == 0) make_ready(user);
       }
     }
     return order;
@@ -154,8 +154,8 @@ class Scheduler {
   [[nodiscard]] int count() const { return static_cast<int>(kernels_.size()); }
 
   void make_ready(int k) {
-    ready_.emplace(rank_[index(k)], k);
-    for (const BufferId buffer : kernels_[index(k)].reads) ++reads_ready_[index(buffer)];
+    ready_.emplace(rank_[at(k)], k);
+    for (const BufferId buffer : kernels_[at(k)].reads) ++reads_ready_[at(buffer)];
   }
 
   // By phase, the loop that a kernel has to precede, then depth first.
@@ -163,11 +163,11 @@ class Scheduler {
     std::vector<int> order = DepthFirst(dependencies_).order();
     int phase = 0;
     for (const int k : order) {
-      if (kernels_[index(k)].kind == KernelKind::loop) precede(k, phase++);
+      if (kernels_[at(k)].kind == KernelKind::loop) precede(k, phase++);
     }
     std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return phase_[index(a)] < phase_[index(b)]; });
-    for (int i = 0; i < count(); ++i) rank_[index(order[index(i)])] = i;
+                     [&](int a, int b) { return phase_[at(a)] < phase_[at(b)]; });
+    for (int i = 0; i < count(); ++i) rank_[at(order[at(i)])] = i;
   }
 
   void precede(int loop, int phase) {
@@ -175,25 +175,25 @@ class Scheduler {
     while (!open.empty()) {
       const int k = open.back();
       open.pop_back();
-      if (phase_[index(k)] <= phase) continue;
-      phase_[index(k)] = phase;
-      for (const int before : dependencies_[index(k)]) open.push_back(before);
+      if (phase_[at(k)] <= phase) continue;
+      phase_[at(k)] = phase;
+      for (const int before : dependencies_[at(k)]) open.push_back(before);
     }
   }
 
   Ready::const_iterator choose() const {
     auto best = ready_.begin();
-    const int phase = phase_[index(best->second)];
+    const int phase = phase_[at(best->second)];
     std::int64_t most = 0;
     for (auto it = ready_.begin(); it != ready_.end(); ++it) {
       const int k = it->second;
-      const KernelKind kind = kernels_[index(k)].kind;
+      const KernelKind kind = kernels_[at(k)].kind;
       if (kind == KernelKind::collective) {
         if (follows_last(k)) return it;
         continue;
       }
-      const bool may_wait = phase_[index(k)] != phase;
-      if (may_wait && kernels_[index(k)].is_windowed) continue;
+      const bool may_wait = phase_[at(k)] != phase;
+      if (may_wait && kernels_[at(k)].is_windowed) continue;
       std::int64_t freed = bytes_freed(k);
       if (kind == KernelKind::reduction) freed = std::max<std::int64_t>(freed, 1);
       if (freed <= most) continue;
@@ -205,22 +205,22 @@ class Scheduler {
 
   // The reduce_scatter of the dot that has just run.
   bool follows_last(int k) const {
-    if (last_ < 0 || kernels_[index(last_)].reduced == no_buffer) return false;
-    return kernels_[index(k)].writes.front() == kernels_[index(last_)].reduced;
+    if (last_ < 0 || kernels_[at(last_)].reduced == no_buffer) return false;
+    return kernels_[at(k)].writes.front() == kernels_[at(last_)].reduced;
   }
 
   std::int64_t bytes_freed(int k) const {
     Bytes bytes;
-    for (const BufferId id : kernels_[index(k)].reads) {
-      const Buffer& buffer = graph_.buffers[index(id)];
+    for (const BufferId id : kernels_[at(k)].reads) {
+      const Buffer& buffer = graph_.buffers[at(id)];
       const bool is_temporary = buffer.region == region_ && !buffer.is_outside && !buffer.is_kept;
-      const int left = reads_left_[index(id)];
-      if (is_temporary && reads_ready_[index(id)] == left) bytes += buffer.bytes / left;
+      const int left = reads_left_[at(id)];
+      if (is_temporary && reads_ready_[at(id)] == left) bytes += buffer.bytes / left;
     }
-    const BufferId reduced = kernels_[index(k)].reduced;
+    const BufferId reduced = kernels_[at(k)].reduced;
     const std::vector<BufferId> shard{reduced};
-    for (const BufferId id : reduced == no_buffer ? kernels_[index(k)].writes : shard) {
-      const Buffer& buffer = graph_.buffers[index(id)];
+    for (const BufferId id : reduced == no_buffer ? kernels_[at(k)].writes : shard) {
+      const Buffer& buffer = graph_.buffers[at(id)];
       if (!buffer.is_outside && buffer.home == no_buffer) bytes -= buffer.bytes;
     }
     return bytes.count();

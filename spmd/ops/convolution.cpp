@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // A batch dimension can be written as a spatial one: a window as wide as the dimension, moved by
 // one less over an input that is spread out as far.

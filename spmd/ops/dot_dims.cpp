@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 
 namespace shardsim::spmd {
@@ -13,8 +14,6 @@ using stablehlo::OpView;
 bool has(const std::vector<int>& dims, std::int64_t dim) {
   return std::find(dims.begin(), dims.end(), static_cast<int>(dim)) != dims.end();
 }
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 std::int64_t dim_in(const DotDim& dim, DotTensor tensor) {
   return tensor == DotTensor::lhs ? dim.lhs : tensor == DotTensor::rhs ? dim.rhs : dim.output;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
 using stablehlo::AxisPart;
 using stablehlo::OpView;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 using Axes = std::vector<AxisPart>;
 

@@ -2,16 +2,11 @@
 
 #include <cassert>
 
+#include "base/index.hpp"
 #include "spmd/ops/halo_exchange.hpp"
 #include "spmd/ops/windowed.hpp"
 
 namespace shardsim::spmd {
-namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 ValueId exchange_to(Context& context, ValueId shard, const Shape& shape, const Tiling& tiling,
                     std::int64_t dim, const Shape& starts, std::int64_t size) {
   const std::int64_t tile = context.builder().shape(shard)[at(dim)];

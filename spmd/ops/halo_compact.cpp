@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <string>
 
+#include "base/index.hpp"
 #include "spmd/ops/halo_exchange.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // A run of elements that a tile needs: of one source tile, or padding.
 struct Piece {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
 using DevicePairs = std::vector<std::pair<int, int>>;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 const TensorType scalar_i32{true, {}, "i32", DType::i32, ""};
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
 using stablehlo::Op;
 using stablehlo::ValueId;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Along which dimension a value counts 0, 1, 2, ...: an iota, or an iota repeated.
 std::optional<std::int64_t> counting_dim(const OpView& op, ValueId value) {
@@ -29,59 +29,30 @@ std::optional<std::int64_t> counting_dim(const OpView& op, ValueId value) {
 
 }  // namespace
 
-IndexedAccess::IndexedAccess(const OpView& op) : is_scatter_(op.op().name == "stablehlo.scatter") {
-  if (is_scatter_) {
-    read_scatter(op);
+IndexedAccess::IndexedAccess(const OpView& op)
+    : dims_(stablehlo::indexed_dimensions(op)),
+      batch_{dims_.input_batching, dims_.indices_batching, {}} {
+  if (dims_.is_scatter) {
+    read_window(op);
   } else {
-    read_gather(op);
+    slice_sizes_ = op.integers({"slice_sizes"});
   }
-  indices_rank_ = indices_shape_.size();
   batch_.output = output_dims_of(batch_.indices);
   find_counted(op);
 }
 
-void IndexedAccess::read_gather(const OpView& op) {
-  op.expect_counts(2, 1);
-  const auto numbers = op.fields({"dimension_numbers"});
-  operand_shape_ = op.operand(0);
-  indices_shape_ = op.operand(1);
-  output_rank_ = op.result(0).size();
-  offset_dims_ = op.integers(numbers, "offset_dims");
-  collapsed_ = op.integers(numbers, "collapsed_slice_dims");
-  batch_.operand = op.integers(numbers, "operand_batching_dims");
-  batch_.indices = op.integers(numbers, "start_indices_batching_dims");
-  index_map_ = op.integers(numbers, "start_index_map");
-  const Dims vector_dim = op.integers(numbers, "index_vector_dim");
-  index_vector_dim_ = vector_dim.empty() ? 0 : vector_dim.front();
-  slice_sizes_ = op.integers({"slice_sizes"});
-}
-
-void IndexedAccess::read_scatter(const OpView& op) {
-  inputs_ = op.op().operands.size() / 2;
-  op.expect_counts(2 * inputs_ + 1, inputs_);
-  const auto numbers = op.fields({"scatter_dimension_numbers"});
-  operand_shape_ = op.operand(0);
-  indices_shape_ = op.operand(inputs_);
-  const Shape& updates = op.operand(inputs_ + 1);
-  output_rank_ = updates.size();
-  offset_dims_ = op.integers(numbers, "update_window_dims");
-  collapsed_ = op.integers(numbers, "inserted_window_dims");
-  batch_.operand = op.integers(numbers, "input_batching_dims");
-  batch_.indices = op.integers(numbers, "scatter_indices_batching_dims");
-  index_map_ = op.integers(numbers, "scatter_dims_to_operand_dims");
-  const Dims vector_dim = op.integers(numbers, "index_vector_dim");
-  index_vector_dim_ = vector_dim.empty() ? 0 : vector_dim.front();
-  slice_sizes_.assign(operand_shape_.size(), 1);
+void IndexedAccess::read_window(const OpView& op) {
+  slice_sizes_.assign(operand_rank(), 1);
   std::size_t window = 0;
-  for (std::size_t i = 0; i < operand_shape_.size(); ++i) {
+  for (std::size_t i = 0; i < operand_rank(); ++i) {
     if (has_no_output(static_cast<std::int64_t>(i))) continue;
-    if (window >= offset_dims_.size()) op.fail("update_window_dims do not fit the operand");
-    slice_sizes_[i] = updates[at(offset_dims_[window++])];
+    if (window >= dims_.window.size()) op.fail("update_window_dims do not fit the operand");
+    slice_sizes_[i] = dims_.slices[at(dims_.window[window++])];
   }
 }
 
 bool IndexedAccess::has_no_output(std::int64_t operand_dim) const {
-  return holds(collapsed_, operand_dim) || holds(batch_.operand, operand_dim);
+  return holds(dims_.collapsed, operand_dim) || holds(batch_.operand, operand_dim);
 }
 
 Dims IndexedAccess::output_dims_of(const Dims& indices) const {
@@ -98,11 +69,11 @@ Dims IndexedAccess::output_dims_of(const Dims& indices) const {
 
 // The indices are put together along their vector, or are one piece.
 void IndexedAccess::find_counted(const OpView& op) {
-  const ValueId indices = op.op().operands[inputs_];
+  const ValueId indices = op.op().operands[dims_.inputs];
   const Op* made = op.function().definition(indices);
-  std::vector<std::optional<std::int64_t>> counting(index_map_.size());
+  std::vector<std::optional<std::int64_t>> counting(dims_.index_map.size());
   const auto note = [&](std::size_t first, std::size_t count, std::optional<std::int64_t> dim) {
-    if (!dim || *dim == index_vector_dim_) return;
+    if (!dim || *dim == dims_.vector_dim) return;
     for (std::size_t i = first; i < std::min(first + count, counting.size()); ++i) {
       counting[i] = dim;
     }
@@ -110,25 +81,25 @@ void IndexedAccess::find_counted(const OpView& op) {
   const bool is_concatenated =
       made != nullptr && made->name == "stablehlo.concatenate" &&
       OpView(op.module(), op.function(), *made).integer({"dim", "dimension"}, 0) ==
-          index_vector_dim_;
+          dims_.vector_dim;
   if (is_concatenated) {
     std::size_t first = 0;
     for (const ValueId piece : made->operands) {
-      const std::size_t count = at(op.function().type_of(piece).dims[at(index_vector_dim_)]);
+      const std::size_t count = at(op.function().type_of(piece).dims[at(dims_.vector_dim)]);
       note(first, count, counting_dim(op, piece));
       first += count;
     }
   } else {
-    note(0, has_index_vector() ? at(indices_shape_[at(index_vector_dim_)]) : 1,
+    note(0, has_index_vector() ? at(dims_.indices[at(dims_.vector_dim)]) : 1,
          counting_dim(op, indices));
   }
   SharedDims found;
   for (std::size_t i = 0; i < counting.size(); ++i) {
     if (!counting[i]) continue;
     if (holds(found.indices, *counting[i])) return;
-    const std::int64_t operand_dim = index_map_[i];
+    const std::int64_t operand_dim = dims_.index_map[i];
     if (slice_sizes_[at(operand_dim)] != 1 || holds(batch_.indices, *counting[i])) continue;
-    if (operand_shape_[at(operand_dim)] != indices_shape_[at(*counting[i])]) return;
+    if (dims_.input[at(operand_dim)] != dims_.indices[at(*counting[i])]) return;
     found.indices.push_back(*counting[i]);
     found.operand.push_back(operand_dim);
   }
@@ -141,7 +112,7 @@ SharedDims IndexedAccess::whole_slices(const Shape& operand_shape, const Shape& 
   std::size_t window = 0;
   for (std::size_t i = 0; i < operand_shape.size(); ++i) {
     if (has_no_output(static_cast<std::int64_t>(i))) continue;
-    const std::int64_t output = offset_dims_[window++];
+    const std::int64_t output = dims_.window[window++];
     if (slices[i] != operand_shape[i]) continue;
     result.operand.push_back(static_cast<std::int64_t>(i));
     result.output.push_back(output);
@@ -152,10 +123,10 @@ SharedDims IndexedAccess::whole_slices(const Shape& operand_shape, const Shape& 
 SharedDims IndexedAccess::connected(const Dims& but) const {
   SharedDims result;
   std::int64_t indices_dim = 0;
-  for (std::size_t i = 0; i < output_rank_; ++i) {
+  for (std::size_t i = 0; i < output_rank(); ++i) {
     const auto output = static_cast<std::int64_t>(i);
-    if (holds(offset_dims_, output)) continue;
-    if (indices_dim == index_vector_dim_) ++indices_dim;
+    if (holds(dims_.window, output)) continue;
+    if (indices_dim == dims_.vector_dim) ++indices_dim;
     if (!holds(but, indices_dim)) {
       result.indices.push_back(indices_dim);
       result.output.push_back(output);
@@ -180,10 +151,10 @@ Dims IndexedAccess::operand_by_priority(const Tiling& operand, const Shape& slic
 
 Dims IndexedAccess::indices_by_priority() const {
   Dims result;
-  if (has_index_vector()) result.push_back(index_vector_dim_);
-  for (std::size_t i = 0; i < indices_rank_; ++i) {
+  if (has_index_vector()) result.push_back(dims_.vector_dim);
+  for (std::size_t i = 0; i < indices_rank(); ++i) {
     const auto dim = static_cast<std::int64_t>(i);
-    if (dim != index_vector_dim_ && !holds(batch_.indices, dim)) result.push_back(dim);
+    if (dim != dims_.vector_dim && !holds(batch_.indices, dim)) result.push_back(dim);
   }
   result.insert(result.end(), batch_.indices.begin(), batch_.indices.end());
   return result;
@@ -192,7 +163,7 @@ Dims IndexedAccess::indices_by_priority() const {
 Dims IndexedAccess::output_by_priority(const Shape& slices) const {
   const Dims whole = whole_slices(slices).output;
   Dims result;
-  for (std::size_t i = 0; i < output_rank_; ++i) {
+  for (std::size_t i = 0; i < output_rank(); ++i) {
     const auto dim = static_cast<std::int64_t>(i);
     if (!holds(whole, dim)) result.push_back(dim);
   }
@@ -204,7 +175,7 @@ std::optional<Dims> IndexedAccess::split_lookups(const Tiling& operand, const Sh
   if (operand.is_replicated()) return {};
   Dims dims;
   std::int64_t tiles = 1;
-  for (const std::int64_t dim : index_map_) {
+  for (const std::int64_t dim : dims_.index_map) {
     if (slices[at(dim)] != 1) continue;
     tiles *= operand.tiles(dim);
     dims.push_back(dim);

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "spmd/tiling/tiling.hpp"
+#include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/op_view.hpp"
 
 namespace shardsim::spmd {
@@ -32,18 +33,18 @@ class IndexedAccess {
   // Of a stablehlo.gather or stablehlo.scatter. Throws InputError: attributes that are missing.
   explicit IndexedAccess(const OpView& op);
 
-  [[nodiscard]] bool is_scatter() const { return is_scatter_; }
   // How many tensors are written into; 1 for a gather.
-  [[nodiscard]] std::size_t inputs() const { return inputs_; }
-  [[nodiscard]] std::size_t operand_rank() const { return operand_shape_.size(); }
-  [[nodiscard]] std::size_t indices_rank() const { return indices_rank_; }
-  [[nodiscard]] std::size_t output_rank() const { return output_rank_; }
+  [[nodiscard]] std::size_t inputs() const { return dims_.inputs; }
+  [[nodiscard]] std::size_t operand_rank() const { return dims_.input.size(); }
+  [[nodiscard]] std::size_t indices_rank() const { return dims_.indices.size(); }
+  [[nodiscard]] std::size_t output_rank() const { return dims_.slices.size(); }
   [[nodiscard]] bool has_index_vector() const {
-    return index_vector_dim_ < static_cast<std::int64_t>(indices_rank_);
+    return index_vector_dim() < static_cast<std::int64_t>(indices_rank());
   }
-  [[nodiscard]] std::int64_t index_vector_dim() const { return index_vector_dim_; }
-  [[nodiscard]] const Dims& index_map() const { return index_map_; }  // operand dims of an index
-  [[nodiscard]] const Dims& offset_dims() const { return offset_dims_; }
+  [[nodiscard]] std::int64_t index_vector_dim() const { return dims_.vector_dim; }
+  [[nodiscard]] const Dims& index_map() const {
+    return dims_.index_map;
+  }  // operand dims of an index
   // The slice of the operand that one index stands for.
   [[nodiscard]] const Shape& slice_sizes() const { return slice_sizes_; }
 
@@ -54,7 +55,7 @@ class IndexedAccess {
   // Dimensions of the operand that slices of these sizes take whole, and of the output.
   [[nodiscard]] SharedDims whole_slices(const Shape& operand_shape, const Shape& slices) const;
   [[nodiscard]] SharedDims whole_slices(const Shape& slices) const {
-    return whole_slices(operand_shape_, slices);
+    return whole_slices(dims_.input, slices);
   }
   // Of indices and output; `but` these of the indices.
   [[nodiscard]] SharedDims connected(const Dims& but = {}) const;
@@ -70,22 +71,12 @@ class IndexedAccess {
   [[nodiscard]] std::optional<Dims> split_lookups(const Tiling& operand, const Shape& slices) const;
 
  private:
-  void read_gather(const OpView& op);
-  void read_scatter(const OpView& op);
+  void read_window(const OpView& op);
   void find_counted(const OpView& op);
   [[nodiscard]] Dims output_dims_of(const Dims& indices) const;
   [[nodiscard]] bool has_no_output(std::int64_t operand_dim) const;
 
-  bool is_scatter_ = false;
-  std::size_t inputs_ = 1;
-  Shape operand_shape_;
-  Shape indices_shape_;
-  std::size_t indices_rank_ = 0;
-  std::size_t output_rank_ = 0;
-  std::int64_t index_vector_dim_ = 0;
-  Dims index_map_;
-  Dims offset_dims_;
-  Dims collapsed_;
+  stablehlo::IndexedDimensions dims_;
   Shape slice_sizes_;
   SharedDims batch_;
   SharedDims counted_;

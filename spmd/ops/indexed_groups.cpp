@@ -1,11 +1,10 @@
 #include "spmd/ops/indexed_groups.hpp"
 
+#include "base/index.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t tiles_over(const Tiling& tiling, const Dims& dims) {
   std::int64_t tiles = 1;
@@ -29,23 +28,11 @@ std::optional<Tiling> split_replicas_like(const Tiling& tiling, const Dims& dims
   return align_dims(Tiling::tiled(std::move(tiles), tiling.devices()), dims, wanted, wanted_dims);
 }
 
-}  // namespace
-
-Shape group_shape(const GroupedTiling& grouped, const Shape& shape) {
-  Shape result = shape;
-  for (std::size_t i = 0; i < grouped.dims.size(); ++i) {
-    if (at(grouped.dims[i]) >= shape.size()) continue;
-    std::int64_t& size = result[at(grouped.dims[i])];
-    size = ceil_div(size, grouped.sizes[i]);
-  }
-  return result;
-}
-
-Sharded within_groups(Sharded& value, const GroupedTiling& grouped) {
-  value = reshard(value, ungroup(grouped));
-  return {value.value, group_shape(grouped, value.shape), grouped.tiling,
-          &value.context->grouped(grouped.groups)};
-}
+// Operand and indices split alike over dimensions that they share.
+struct SharedTilings {
+  Tiling operand;
+  Tiling indices;
+};
 
 std::optional<SharedTilings> split_alike(const Tiling& operand, const Tiling& indices,
                                          const SharedDims& shared, const IndexedAccess& access) {
@@ -80,22 +67,143 @@ std::optional<SharedTilings> split_alike(const Tiling& operand, const Tiling& in
   return result;
 }
 
+// The output as the indices suggest it.
 Tiling output_from_indices(const IndexedAccess& access, const Tiling& indices) {
   const SharedDims dims = access.connected();
   return tiling_along(indices, dims.indices, dims.output, access.output_rank());
 }
+
+// The output as the operand's whole slices suggest it.
+std::optional<Tiling> output_from_operand(const IndexedTensors& given, const Tiling& tiling) {
+  const SharedDims whole = given.access.whole_slices(given.operand.shape, given.slices);
+  const Tiling output =
+      tiling_along(tiling, whole.operand, whole.output, given.access.output_rank());
+  if (output.is_replicated()) return {};
+  return output;
+}
+
+// Groups of a tensor that is not split over them: `split` is, in `dims`.
+struct Replicas {
+  const Tiling& split;
+  const Dims& dims;
+  const GroupedTiling& groups;
+
+  [[nodiscard]] GroupedTiling of(const Tiling& tiling, std::size_t rank,
+                                 const Dims& may_replicate) const {
+    const auto devices = static_cast<std::int64_t>(split.devices().size());
+    return align_groups(
+        group_replicas(tiling, tiles_over(split, dims), devices, rank, may_replicate), groups);
+  }
+};
+
+}  // namespace
 
 Tiling indices_from_output(const IndexedAccess& access, const Tiling& output) {
   const SharedDims dims = access.connected();
   return tiling_along(output, dims.output, dims.indices, access.indices_rank());
 }
 
-std::optional<Tiling> output_from_operand(const IndexedAccess& access, const Sharded& operand,
-                                          const Tiling& tiling, const Shape& slices) {
-  const SharedDims whole = access.whole_slices(operand.shape, slices);
-  const Tiling output = tiling_along(tiling, whole.operand, whole.output, access.output_rank());
+std::optional<SharedSplit> split_shared(const IndexedTensors& given, const SharedDims& shared) {
+  if (shared.operand.empty()) return {};
+  const auto tilings = split_alike(given.operand.tiling, given.indices, shared, given.access);
+  if (!tilings) return {};
+  Tiling output = output_from_indices(given.access, tilings->indices);
+  const Tiling rest = replicate_dims(tilings->operand, shared.operand);
+  if (const auto whole = output_from_operand(given, rest)) {
+    output = refined_if_possible(output, *whole);
+  }
+  const GroupedTiling indices = group_by(tilings->indices, shared.indices);
+  return SharedSplit{tilings->operand,
+                     tilings->indices,
+                     output,
+                     {align_groups(group_by(tilings->operand, shared.operand), indices), indices,
+                      align_groups(group_by(output, shared.output), indices), given.slices}};
+}
+
+std::optional<IndexedGroups> split_whole_slices(const IndexedTensors& given) {
+  const IndexedAccess& access = given.access;
+  const Tiling& operand = given.operand.tiling;
+  if (operand.is_replicated()) return {};
+  const auto output = output_from_operand(given, operand);
+  if (!output) return {};
+  const Dims dims = access.whole_slices(given.slices).operand;
+  Dims output_dims;
+  for (std::size_t i = 0; i < output->tiles().size(); ++i) {
+    if (output->tiles()[i] != 1) output_dims.push_back(static_cast<std::int64_t>(i));
+  }
+  IndexedGroups groups;
+  groups.slices = given.slices;
+  const Shape& local = given.operand.context->builder().shape(given.operand.value);
+  for (const std::int64_t dim : dims) groups.slices[at(dim)] = local[at(dim)];
+  groups.output = group_by(refined_if_possible(*output, given.output), output_dims);
+  groups.operand = align_groups(group_by(operand, dims), groups.output);
+  groups.indices = Replicas{operand, dims, groups.output}.of(given.indices, access.indices_rank(),
+                                                             access.indices_by_priority());
+  return groups;
+}
+
+IndexedGroups split_lookups(const IndexedTensors& given, const Dims& dims) {
+  const IndexedAccess& access = given.access;
+  IndexedGroups groups;
+  groups.slices = given.slices;
+  groups.operand = group_by(given.operand.tiling, dims);
+  const Replicas replicas{given.operand.tiling, dims, groups.operand};
+  const auto of_indices = [&](const Tiling& tiling) {
+    return replicas.of(tiling, access.indices_rank(), access.indices_by_priority());
+  };
+  const auto of_output = [&](const Tiling& tiling) {
+    return replicas.of(tiling, access.output_rank(), access.output_by_priority(given.slices));
+  };
+  groups.indices = of_indices(given.indices);
+  groups.output = of_output(given.output);
+  // Where only one of indices and output is split, the other follows.
+  const bool indices_whole = groups.indices.tiling.is_replicated();
+  const bool output_whole = groups.output.tiling.is_replicated();
+  if (!indices_whole && output_whole) {
+    groups.output = of_output(output_from_indices(access, given.indices));
+  } else if (indices_whole && !output_whole) {
+    groups.indices = of_indices(indices_from_output(access, given.output));
+  }
+  return groups;
+}
+
+Tiling refined_indices(const IndexedTensors& given) {
+  const SharedDims passing = given.access.passing();
+  return refined_if_possible(
+      given.indices,
+      tiling_along(given.output, passing.output, passing.indices, given.access.indices_rank()));
+}
+
+std::optional<IndexedGroups> split_indices(const IndexedTensors& given) {
+  const IndexedAccess& access = given.access;
+  const SharedDims passing = access.passing();
+  const Tiling output =
+      tiling_along(given.indices, passing.indices, passing.output, access.output_rank());
   if (output.is_replicated()) return {};
-  return output;
+  const Tiling& operand = given.operand.tiling;
+  IndexedGroups groups;
+  groups.slices = given.slices;
+  groups.output = group_by(refined_if_possible(output, given.output), passing.output);
+  groups.indices = align_groups(group_by(given.indices, passing.indices), groups.output);
+  groups.operand = Replicas{given.indices, passing.indices, groups.output}.of(
+      operand, access.operand_rank(), access.operand_by_priority(operand, given.slices));
+  return groups;
+}
+
+Shape group_shape(const GroupedTiling& grouped, const Shape& shape) {
+  Shape result = shape;
+  for (std::size_t i = 0; i < grouped.dims.size(); ++i) {
+    if (at(grouped.dims[i]) >= shape.size()) continue;
+    std::int64_t& size = result[at(grouped.dims[i])];
+    size = ceil_div(size, grouped.sizes[i]);
+  }
+  return result;
+}
+
+Sharded within_groups(Sharded& value, const GroupedTiling& grouped) {
+  value = reshard(value, ungroup(grouped));
+  return {value.value, group_shape(grouped, value.shape), grouped.tiling,
+          &value.context->grouped(grouped.groups)};
 }
 
 ValueId along_indices(const IndexedAccess& access, const Sharded& indices,

@@ -1,9 +1,9 @@
 #include "spmd/ops/partition_convolution.hpp"
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // Spatial dimensions are split, and neither the batch nor the features on both sides.
 bool is_split_spatially(const DotDims& dims, const Sharded& lhs, const Sharded& rhs,

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/ops/partition_convolution.hpp"
 #include "spmd/tiling/tiling_match.hpp"
 
@@ -8,7 +9,18 @@ namespace {
 
 using stablehlo::ConvolutionDimensions;
 
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
+Dims listed(std::int64_t first, std::int64_t second, const std::vector<int>& spatial) {
+  Dims dims{first, second};
+  dims.insert(dims.end(), spatial.begin(), spatial.end());
+  return dims;
+}
+
+// result[keys[i]] = values[i]
+Dims by_dim(const Dims& keys, const Dims& values) {
+  Dims result(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) result[at(keys[i])] = values[i];
+  return result;
+}
 
 DotAttempt split_over(const ConvolutionAttempt& attempt, std::int64_t group_dim,
                       std::int64_t other_dim) {
@@ -89,33 +101,17 @@ ValueId split_groups_only(const ConvolutionAttempt& attempt, const DotDims& dims
 
 Dims input_of_kernel(const ConvolutionDimensions& numbers, std::int64_t group_dim,
                      std::int64_t other_dim) {
-  Dims dims(numbers.input_spatial.size() + 2);
-  dims[at(numbers.kernel_output)] = group_dim;
-  dims[at(numbers.kernel_input)] = other_dim;
-  for (std::size_t i = 0; i < numbers.input_spatial.size(); ++i) {
-    dims[at(numbers.kernel_spatial[i])] = numbers.input_spatial[i];
-  }
-  return dims;
+  return by_dim(listed(numbers.kernel_output, numbers.kernel_input, numbers.kernel_spatial),
+                listed(group_dim, other_dim, numbers.input_spatial));
 }
 
 Dims input_of_result(const ConvolutionDimensions& numbers, std::int64_t group_dim,
                      std::int64_t other_dim) {
-  Dims dims(numbers.input_spatial.size() + 2);
-  dims[at(numbers.output_feature)] = group_dim;
-  dims[at(numbers.output_batch)] = other_dim;
-  for (std::size_t i = 0; i < numbers.input_spatial.size(); ++i) {
-    dims[at(numbers.output_spatial[i])] = numbers.input_spatial[i];
-  }
-  return dims;
+  return by_dim(listed(numbers.output_feature, numbers.output_batch, numbers.output_spatial),
+                listed(group_dim, other_dim, numbers.input_spatial));
 }
 
-Dims inverse(const Dims& permutation) {
-  Dims result(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i) {
-    result[at(permutation[i])] = static_cast<std::int64_t>(i);
-  }
-  return result;
-}
+Dims inverse(const Dims& permutation) { return by_dim(permutation, iota_dims(permutation.size())); }
 
 DotAttempt split_groups(const ConvolutionAttempt& attempt) {
   const ConvolutionDimensions& numbers = attempt.convolution.numbers();

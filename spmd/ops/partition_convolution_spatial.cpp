@@ -1,3 +1,4 @@
+#include "base/index.hpp"
 #include "spmd/ops/halo_exchange.hpp"
 #include "spmd/ops/partition_convolution.hpp"
 #include "spmd/tiling/tiling_match.hpp"
@@ -6,8 +7,6 @@ namespace shardsim::spmd {
 namespace {
 
 using stablehlo::ConvolutionDimensions;
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // Feature and batch groups that are split need the ways of partition_convolution_groups.cpp.
 bool splits_groups(const ConvolutionDimensions& numbers, const Sharded& lhs, const Sharded& rhs) {

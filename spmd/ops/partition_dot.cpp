@@ -1,13 +1,12 @@
 #include "spmd/ops/partition_dot.hpp"
 
+#include "base/index.hpp"
 #include "spmd/ops/dot_result.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_match.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // Operands are whole: each replica of the result computes the same, so that one is enough.
 DotAttempt group_on_replicas(const Dot& dot, const Sharded& lhs, const Sharded& rhs,

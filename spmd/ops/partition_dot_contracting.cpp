@@ -1,10 +1,9 @@
+#include "base/index.hpp"
 #include "spmd/ops/partition_dot.hpp"
 #include "spmd/tiling/tiling_match.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // Operands whose devices are grouped by contracting dimensions: `tiling` as a whole, and within.
 struct SummedOperand {
@@ -25,36 +24,35 @@ Tiling split_like(const Tiling& tiling, const Dims& dims, const Tiling& model,
   return with_extents(tiling, extents);
 }
 
+// Regroups `other` as `kept` is; false where that would change how it lies and must not.
+bool follow(SummedOperand& other, const Dims& other_dims, SummedOperand& kept,
+            const Dims& kept_dims, bool keep_groups) {
+  kept.tiling = kept.value.tiling;
+  kept.grouped = group_by(kept.tiling, kept_dims);
+  other.grouped = align_groups(
+      group_by(split_like(other.value.tiling, other_dims, kept.tiling, kept_dims), other_dims),
+      kept.grouped);
+  other.tiling = ungroup(other.grouped);
+  if (keep_groups && other.value.tiling != other.tiling) return false;
+  other.value = reshard(other.value, other.tiling);
+  return true;
+}
+
 // The operand with more bytes on a device keeps its groups.
-std::optional<Operands> align_operands(Sharded lhs, Sharded rhs, const Dims& lhs_dims,
+std::optional<Operands> align_operands(const Sharded& lhs, const Sharded& rhs, const Dims& lhs_dims,
                                        const Dims& rhs_dims, bool keep_groups) {
-  Operands result;
-  if (local_bytes(lhs) > local_bytes(rhs)) {
-    result.lhs.grouped = group_by(lhs.tiling, lhs_dims);
-    result.rhs.grouped =
-        align_groups(group_by(split_like(rhs.tiling, rhs_dims, lhs.tiling, lhs_dims), rhs_dims),
-                     result.lhs.grouped);
-    result.lhs.tiling = lhs.tiling;
-    result.rhs.tiling = ungroup(result.rhs.grouped);
-    if (keep_groups && rhs.tiling != result.rhs.tiling) return std::nullopt;
-    rhs = reshard(rhs, result.rhs.tiling);
-  } else {
-    result.rhs.grouped = group_by(rhs.tiling, rhs_dims);
-    result.lhs.grouped =
-        align_groups(group_by(split_like(lhs.tiling, lhs_dims, rhs.tiling, rhs_dims), lhs_dims),
-                     result.rhs.grouped);
-    result.rhs.tiling = rhs.tiling;
-    result.lhs.tiling = ungroup(result.lhs.grouped);
-    if (keep_groups && lhs.tiling != result.lhs.tiling) return std::nullopt;
-    lhs = reshard(lhs, result.lhs.tiling);
-  }
+  Operands result{{lhs, {}, {}}, {rhs, {}, {}}};
+  const bool aligned = local_bytes(lhs) > local_bytes(rhs)
+                           ? follow(result.rhs, rhs_dims, result.lhs, lhs_dims, keep_groups)
+                           : follow(result.lhs, lhs_dims, result.rhs, rhs_dims, keep_groups);
+  if (!aligned) return std::nullopt;
   const auto pad_over = [](const Sharded& value, const Dims& dims) {
     Dims others = iota_dims(value.shape.size());
     std::erase_if(others, [&](std::int64_t dim) { return holds(dims, dim); });
     return pad_with_zero(value, {}, others);
   };
-  result.lhs.value = pad_over(lhs, lhs_dims);
-  result.rhs.value = pad_over(rhs, rhs_dims);
+  result.lhs.value = pad_over(result.lhs.value, lhs_dims);
+  result.rhs.value = pad_over(result.rhs.value, rhs_dims);
   return result;
 }
 

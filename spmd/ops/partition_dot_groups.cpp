@@ -1,12 +1,11 @@
 #include <cassert>
 
+#include "base/index.hpp"
 #include "spmd/ops/partition_dot.hpp"
 #include "spmd/tiling/tiling_match.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // --- batch -----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
@@ -54,7 +55,7 @@ void partition_broadcast(Partitioner& p, const OpView& op) {
   }
   Dims repeated;
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    if (operand.shape[i] == 1 && type.dims[static_cast<std::size_t>(targets[i])] != 1) {
+    if (operand.shape[i] == 1 && type.dims[at(targets[i])] != 1) {
       repeated.push_back(targets[i]);
     }
   }
@@ -80,7 +81,7 @@ void partition_transpose(Partitioner& p, const OpView& op) {
   const std::vector<std::int64_t> order = op.integers({"dims", "permutation"});
   Dims inverse(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+    inverse[at(order[i])] = static_cast<std::int64_t>(i);
   }
   const TensorType& type = result_type(op, 0);
   const ValueId operand = reshard(p.operand(op, 0), transpose(wanted, inverse)).value;
@@ -98,7 +99,7 @@ void partition_iota(Partitioner& p, const OpView& op) {
   ValueId iota = p.clone(op, {}, {local}).front();
   if (wanted.tiles(dim) > 1) {
     const std::vector<ValueId> starts = tile_offsets(p.context(), type.dims, wanted);
-    ValueId start = starts[static_cast<std::size_t>(dim)];
+    ValueId start = starts[at(dim)];
     TensorType scalar = type;
     scalar.dims.clear();
     if (scalar.dtype != DType::i32) start = builder.convert(start, scalar);

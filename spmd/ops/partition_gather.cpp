@@ -1,17 +1,14 @@
 // Gathers: there are several ways to do one on tiles; the cheapest is taken, and the rest of the
 // problem, within its groups of devices, is solved in the same way again.
-#include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
 #include "spmd/ops/indexed_groups.hpp"
 #include "spmd/ops/trial.hpp"
 #include "spmd/partitioner.hpp"
-#include "spmd/tiling/tiling_reshape.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // One gather, of the program or within groups.
 struct GatherTask {
@@ -27,40 +24,30 @@ struct GatherTask {
 
 Sharded partition_within(const GatherTask& task);
 
-// The same within groups, and what comes out as it lies on all devices.
-Sharded solve_groups(const GatherTask& outer, const Sharded& operand, const Sharded& indices,
-                     const GroupedTiling& output, const Shape& slices) {
-  const Sharded made = partition_within({outer.op, outer.access, operand, indices,
-                                         group_shape(output, outer.output_shape), output.tiling,
-                                         slices, outer.may_recurse});
-  return {made.value, outer.output_shape, ungroup(output), outer.operand.context};
+IndexedTensors tensors_of(const GatherTask& task) {
+  return {task.access, task.operand, task.indices.tiling, task.output, task.slices};
 }
 
-// Operand and indices share dimensions: every device looks up only its own part.
+// The same within groups, and what comes out as it lies on all devices.
+Sharded solve_groups(GatherTask task, Sharded indices, const IndexedGroups& groups) {
+  const Sharded operand_part = within_groups(task.operand, groups.operand);
+  const Sharded indices_part = within_groups(indices, groups.indices);
+  const Sharded made = partition_within({task.op, task.access, operand_part, indices_part,
+                                         group_shape(groups.output, task.output_shape),
+                                         groups.output.tiling, groups.slices, task.may_recurse});
+  return {made.value, task.output_shape, ungroup(groups.output), task.operand.context};
+}
+
 std::optional<Sharded> over_shared_dims(GatherTask task, const SharedDims& shared,
                                         bool is_counted) {
-  if (shared.operand.empty()) return {};
-  const IndexedAccess& access = task.access;
-  const auto tilings = split_alike(task.operand.tiling, task.indices.tiling, shared, access);
-  if (!tilings) return {};
-  task.operand = reshard(task.operand, tilings->operand);
-  task.indices = reshard(task.indices, tilings->indices);
-  Tiling output = output_from_indices(access, task.indices.tiling);
-  const Tiling rest = replicate_dims(task.operand.tiling, shared.operand);
-  if (const auto whole = output_from_operand(access, task.operand, rest, task.slices)) {
-    output = refined_if_possible(output, *whole);
-  }
-  Sharded indices = is_counted
-                        ? relative_to_tiles(access, task.indices, task.operand, shared.operand)
-                        : task.indices;
-  const GroupedTiling indices_groups = group_by(indices.tiling, shared.indices);
-  const GroupedTiling operand_groups =
-      align_groups(group_by(task.operand.tiling, shared.operand), indices_groups);
-  const GroupedTiling output_groups = align_groups(group_by(output, shared.output), indices_groups);
-  const Sharded operand_part = within_groups(task.operand, operand_groups);
-  const Sharded indices_part = within_groups(indices, indices_groups);
-  return reshard(solve_groups(task, operand_part, indices_part, output_groups, task.slices),
-                 task.output);
+  const auto split = split_shared(tensors_of(task), shared);
+  if (!split) return {};
+  task.operand = reshard(task.operand, split->operand);
+  task.indices = reshard(task.indices, split->indices);
+  const Sharded indices =
+      is_counted ? relative_to_tiles(task.access, task.indices, task.operand, shared.operand)
+                 : task.indices;
+  return reshard(solve_groups(task, indices, split->groups), task.output);
 }
 
 std::optional<Sharded> over_batch(const GatherTask& task) {
@@ -71,35 +58,10 @@ std::optional<Sharded> over_counted(const GatherTask& task) {
   return over_shared_dims(task, task.access.counted(), /*is_counted=*/true);
 }
 
-// Dimensions that slices take whole stay split: operand and output lie alike.
-std::optional<Sharded> over_whole_slices(const GatherTask& given) {
-  GatherTask task = given;
-  const IndexedAccess& access = task.access;
-  auto output = output_from_operand(access, task.operand, task.operand.tiling, task.slices);
-  if (task.operand.tiling.is_replicated() || !output) return {};
-  const Dims operand_dims = access.whole_slices(task.slices).operand;
-  std::int64_t groups = 1;
-  for (const std::int64_t dim : operand_dims) groups *= task.operand.tiles(dim);
-  Dims output_dims;
-  for (std::size_t i = 0; i < output->tiles().size(); ++i) {
-    if (output->tiles()[i] != 1) output_dims.push_back(static_cast<std::int64_t>(i));
-  }
-  Shape slices = task.slices;
-  const Shape& local = task.operand.context->builder().shape(task.operand.value);
-  for (const std::int64_t dim : operand_dims) slices[at(dim)] = local[at(dim)];
-  output = refined_if_possible(*output, task.output);
-  const GroupedTiling output_groups = group_by(*output, output_dims);
-  const GroupedTiling operand_groups =
-      align_groups(group_by(task.operand.tiling, operand_dims), output_groups);
-  const GroupedTiling indices_groups =
-      align_groups(group_replicas(task.indices.tiling, groups,
-                                  static_cast<std::int64_t>(task.operand.tiling.devices().size()),
-                                  access.indices_rank(), access.indices_by_priority()),
-                   output_groups);
-  const Sharded operand_part = within_groups(task.operand, operand_groups);
-  const Sharded indices_part = within_groups(task.indices, indices_groups);
-  return reshard(solve_groups(task, operand_part, indices_part, output_groups, slices),
-                 task.output);
+std::optional<Sharded> over_whole_slices(const GatherTask& task) {
+  const auto groups = split_whole_slices(tensors_of(task));
+  if (!groups) return {};
+  return reshard(solve_groups(task, task.indices, *groups), task.output);
 }
 
 // Where an index falls beyond the device's tiles; one truth value per index vector.
@@ -135,42 +97,6 @@ ValueId last_indices(const GatherTask& task, const Sharded& indices, ValueId fir
 
 // Groups of devices have different rows of the operand: each looks up what it has, puts zero
 // elsewhere, and all add up.
-struct LookupGroups {
-  GroupedTiling operand;
-  GroupedTiling indices;
-  GroupedTiling output;
-};
-
-LookupGroups lookup_groups(const GatherTask& task, const Dims& dims) {
-  const IndexedAccess& access = task.access;
-  std::int64_t groups = 1;
-  for (const std::int64_t dim : dims) groups *= task.operand.tiles(dim);
-  const auto devices = static_cast<std::int64_t>(task.operand.tiling.devices().size());
-  LookupGroups result;
-  result.operand = group_by(task.operand.tiling, dims);
-  const auto of_indices = [&](const Tiling& tiling) {
-    return align_groups(group_replicas(tiling, groups, devices, access.indices_rank(),
-                                       access.indices_by_priority()),
-                        result.operand);
-  };
-  const auto of_output = [&](const Tiling& tiling) {
-    return align_groups(group_replicas(tiling, groups, devices, access.output_rank(),
-                                       access.output_by_priority(task.slices)),
-                        result.operand);
-  };
-  result.indices = of_indices(task.indices.tiling);
-  result.output = of_output(task.output);
-  // Where only one of indices and output is split, the other follows.
-  const bool indices_whole = result.indices.tiling.is_replicated();
-  const bool output_whole = result.output.tiling.is_replicated();
-  if (!indices_whole && output_whole) {
-    result.output = of_output(output_from_indices(access, task.indices.tiling));
-  } else if (indices_whole && !output_whole) {
-    result.indices = of_indices(indices_from_output(access, task.output));
-  }
-  return result;
-}
-
 std::optional<Sharded> over_lookups(const GatherTask& given) {
   GatherTask task = given;
   const IndexedAccess& access = task.access;
@@ -179,7 +105,7 @@ std::optional<Sharded> over_lookups(const GatherTask& given) {
   Context& context = *task.operand.context;
   Builder& builder = context.builder();
   const Tiling operand_tiling = task.operand.tiling;
-  const LookupGroups groups = lookup_groups(task, *dims);
+  const IndexedGroups groups = split_lookups(tensors_of(task), *dims);
   task.indices = reshard(task.indices, ungroup(groups.indices));
   const ValueId first =
       along_indices(access, task.indices, first_indices(access, task.operand, *dims));
@@ -189,9 +115,7 @@ std::optional<Sharded> over_lookups(const GatherTask& given) {
       "stablehlo.subtract",
       builder.add("stablehlo.clamp", {first, task.indices.value, last}, builder.type(first)),
       first);
-  const Sharded operand_part = within_groups(task.operand, groups.operand);
-  const Sharded indices_part = within_groups(local_indices, groups.indices);
-  Sharded made = solve_groups(task, operand_part, indices_part, groups.output, task.slices);
+  Sharded made = solve_groups(task, local_indices, groups);
   ValueId outside = outside_of_tiles(task, task.indices, first, last, made.tiling);
   TensorType mask = builder.type(made.value);
   mask.element = "i1";
@@ -207,31 +131,11 @@ std::optional<Sharded> over_lookups(const GatherTask& given) {
 // Every device looks up for its part of the indices.
 std::optional<Sharded> over_indices(const GatherTask& given) {
   GatherTask task = given;
-  const IndexedAccess& access = task.access;
   if (task.indices.tiling.is_replicated()) return {};
-  const SharedDims passing = access.passing();
-  const Tiling from_output =
-      tiling_along(task.output, passing.output, passing.indices, access.indices_rank());
-  task.indices = reshard(task.indices, refined_if_possible(task.indices.tiling, from_output));
-  Tiling output =
-      tiling_along(task.indices.tiling, passing.indices, passing.output, access.output_rank());
-  if (output.is_replicated()) return {};
-  output = refined_if_possible(output, task.output);
-  const GroupedTiling output_groups = group_by(output, passing.output);
-  const GroupedTiling indices_groups =
-      align_groups(group_by(task.indices.tiling, passing.indices), output_groups);
-  std::int64_t groups = 1;
-  for (const std::int64_t dim : passing.indices) groups *= task.indices.tiles(dim);
-  const GroupedTiling operand_groups =
-      align_groups(group_replicas(task.operand.tiling, groups,
-                                  static_cast<std::int64_t>(task.indices.tiling.devices().size()),
-                                  access.operand_rank(),
-                                  access.operand_by_priority(task.operand.tiling, task.slices)),
-                   output_groups);
-  const Sharded operand_part = within_groups(task.operand, operand_groups);
-  const Sharded indices_part = within_groups(task.indices, indices_groups);
-  return reshard(solve_groups(task, operand_part, indices_part, output_groups, task.slices),
-                 task.output);
+  task.indices = reshard(task.indices, refined_indices(tensors_of(task)));
+  const auto groups = split_indices(tensors_of(task));
+  if (!groups) return {};
+  return reshard(solve_groups(task, task.indices, *groups), task.output);
 }
 
 using Method = std::optional<Sharded> (*)(const GatherTask&);
@@ -269,11 +173,7 @@ Sharded gather_whole(const GatherTask& task) {
 
 Sharded partition_within(const GatherTask& task) {
   if (!task.may_recurse) return gather_whole(task);
-  std::vector<std::pair<TrialCost, Method>> by_cost;
-  for (const Method method : methods) by_cost.emplace_back(cost_of(method, task), method);
-  std::stable_sort(by_cost.begin(), by_cost.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [cost, method] : by_cost) {
+  for (const Method method : cheapest_first(methods, [&](Method m) { return cost_of(m, task); })) {
     if (auto made = method(task)) return *made;
   }
   return gather_whole(task);

@@ -3,14 +3,13 @@
 #include <charconv>
 #include <string>
 
+#include "base/index.hpp"
 #include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
 namespace {
 
 using stablehlo::Attribute;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 TensorType local_result(const OpView& op, std::size_t index, const Tiling& tiling) {
   TensorType type = op.function().type_of(op.op().results[index]);

@@ -1,3 +1,4 @@
+#include "base/index.hpp"
 #include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
@@ -7,7 +8,7 @@ std::string reduction_of(const OpView& op) {
   if (const stablehlo::Attribute* applies = op.attribute({"applies"})) return applies->text;
   const stablehlo::Function& function = op.function();
   for (const stablehlo::RegionId id : op.op().regions) {
-    const stablehlo::Region& region = function.regions[static_cast<std::size_t>(id)];
+    const stablehlo::Region& region = function.regions[at(id)];
     if (region.ops.size() == 2) return function.op(region.ops.front()).name;
   }
   return "region";
@@ -32,8 +33,8 @@ std::vector<ValueId> reduce_gathered(Partitioner& p, const OpView& op,
     Shape local = builder.shape(input.value);
     Shape whole = local;
     for (const std::int64_t dim : reduced) {
-      local[static_cast<std::size_t>(dim)] = 1;
-      whole[static_cast<std::size_t>(dim)] = input.tiles(dim);
+      local[at(dim)] = 1;
+      whole[at(dim)] = input.tiles(dim);
     }
     const Sharded seen{builder.reshape(value, local), whole, grouped.tiling, &context};
     operands.push_back(replicate(seen).value);
@@ -69,7 +70,7 @@ void partition_reduce(Partitioner& p, const OpView& op) {
     TensorType type = op.function().type_of(op.op().results[i]);
     type.dims.clear();
     for (const std::int64_t dim : kept) {
-      type.dims.push_back(p.builder().shape(inputs[i].value)[static_cast<std::size_t>(dim)]);
+      type.dims.push_back(p.builder().shape(inputs[i].value)[at(dim)]);
     }
     types.push_back(std::move(type));
   }

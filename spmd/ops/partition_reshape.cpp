@@ -3,14 +3,13 @@
 // split dimension.
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/ops/windowed.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 struct TilingPair {
   Tiling from;

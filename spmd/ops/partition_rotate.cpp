@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <string>
 
+#include "base/index.hpp"
 #include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // What every tile of the rotated dimension is made of: parts of tiles that lie to the left, round
 // and round. Tiles that are nothing but padding take no part.

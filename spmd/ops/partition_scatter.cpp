@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
 #include "spmd/ops/indexed_groups.hpp"
 #include "spmd/ops/trial.hpp"
 #include "spmd/partitioner.hpp"
@@ -10,8 +11,6 @@
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 using Many = std::vector<Sharded>;
 
@@ -41,47 +40,42 @@ Many all_within_groups(Many& values, const GroupedTiling& grouped) {
   return result;
 }
 
+IndexedTensors tensors_of(const ScatterTask& task) {
+  return {task.access, task.operands.front(), task.indices.tiling, task.updates.front().tiling,
+          task.slices};
+}
+
 // The same within groups, as it lies on all devices; operands and results lie alike.
-Many solve_groups(const ScatterTask& outer, const Many& operands, const Sharded& indices,
-                  const Many& updates, const GroupedTiling& output, const Shape& slices) {
-  const Many made = partition_within({outer.op, outer.access, operands, indices, updates,
-                                      output.tiling, slices, outer.may_recurse});
+Many solve_groups(ScatterTask task, const Many& operand_parts, Sharded indices,
+                  const IndexedGroups& groups) {
+  const Many update_parts = all_within_groups(task.updates, groups.output);
+  const Sharded indices_part = within_groups(indices, groups.indices);
+  const Many made =
+      partition_within({task.op, task.access, operand_parts, indices_part, update_parts,
+                        groups.operand.tiling, groups.slices, task.may_recurse});
   Many result;
   for (std::size_t i = 0; i < made.size(); ++i) {
     result.push_back(
-        {made[i].value, outer.operands[i].shape, ungroup(output), outer.operands[i].context});
+        {made[i].value, task.operands[i].shape, ungroup(groups.operand), task.operands[i].context});
   }
   return result;
 }
 
+Many solve_groups(ScatterTask task, const Sharded& indices, const IndexedGroups& groups) {
+  const Many operand_parts = all_within_groups(task.operands, groups.operand);
+  return reshard_all(solve_groups(task, operand_parts, indices, groups), task.output);
+}
+
 std::optional<Many> over_shared_dims(ScatterTask task, const SharedDims& shared, bool is_counted) {
-  if (shared.operand.empty()) return {};
-  const IndexedAccess& access = task.access;
-  const auto tilings =
-      split_alike(task.operands.front().tiling, task.indices.tiling, shared, access);
-  if (!tilings) return {};
-  task.operands = reshard_all(task.operands, tilings->operand);
-  task.indices = reshard(task.indices, tilings->indices);
-  Tiling updates = output_from_indices(access, task.indices.tiling);
-  const Tiling rest = replicate_dims(tilings->operand, shared.operand);
-  if (const auto whole = output_from_operand(access, task.operands.front(), rest, task.slices)) {
-    updates = refined_if_possible(updates, *whole);
-  }
-  task.updates = reshard_all(task.updates, updates);
-  Sharded indices =
-      is_counted ? relative_to_tiles(access, task.indices, task.operands.front(), shared.operand)
-                 : task.indices;
-  const GroupedTiling indices_groups = group_by(indices.tiling, shared.indices);
-  const GroupedTiling operand_groups =
-      align_groups(group_by(tilings->operand, shared.operand), indices_groups);
-  const GroupedTiling update_groups =
-      align_groups(group_by(updates, shared.output), indices_groups);
-  const Many operand_parts = all_within_groups(task.operands, operand_groups);
-  const Many update_parts = all_within_groups(task.updates, update_groups);
-  const Sharded indices_part = within_groups(indices, indices_groups);
-  return reshard_all(
-      solve_groups(task, operand_parts, indices_part, update_parts, operand_groups, task.slices),
-      task.output);
+  const auto split = split_shared(tensors_of(task), shared);
+  if (!split) return {};
+  task.operands = reshard_all(task.operands, split->operand);
+  task.indices = reshard(task.indices, split->indices);
+  task.updates = reshard_all(task.updates, split->output);
+  const Sharded indices = is_counted ? relative_to_tiles(task.access, task.indices,
+                                                         task.operands.front(), shared.operand)
+                                     : task.indices;
+  return solve_groups(task, indices, split->groups);
 }
 
 std::optional<Many> over_batch(const ScatterTask& task) {
@@ -92,80 +86,22 @@ std::optional<Many> over_counted(const ScatterTask& task) {
   return over_shared_dims(task, task.access.counted(), /*is_counted=*/true);
 }
 
-std::optional<Many> over_whole_slices(const ScatterTask& given) {
-  ScatterTask task = given;
-  const IndexedAccess& access = task.access;
-  const Sharded& operand = task.operands.front();
-  if (operand.tiling.is_replicated()) return {};
-  auto updates = output_from_operand(access, operand, operand.tiling, task.slices);
-  if (!updates) return {};
-  const Dims operand_dims = access.whole_slices(task.slices).operand;
-  std::int64_t groups = 1;
-  for (const std::int64_t dim : operand_dims) groups *= operand.tiles(dim);
-  Dims update_dims;
-  for (std::size_t i = 0; i < updates->tiles().size(); ++i) {
-    if (updates->tiles()[i] != 1) update_dims.push_back(static_cast<std::int64_t>(i));
-  }
-  Shape slices = task.slices;
-  const Shape& local = operand.context->builder().shape(operand.value);
-  for (const std::int64_t dim : operand_dims) slices[at(dim)] = local[at(dim)];
-  updates = refined_if_possible(*updates, task.updates.front().tiling);
-  const GroupedTiling update_groups = group_by(*updates, update_dims);
-  const GroupedTiling operand_groups =
-      align_groups(group_by(operand.tiling, operand_dims), update_groups);
-  const GroupedTiling indices_groups =
-      align_groups(group_replicas(task.indices.tiling, groups,
-                                  static_cast<std::int64_t>(operand.tiling.devices().size()),
-                                  access.indices_rank(), access.indices_by_priority()),
-                   update_groups);
-  const Many operand_parts = all_within_groups(task.operands, operand_groups);
-  const Many update_parts = all_within_groups(task.updates, update_groups);
-  const Sharded indices_part = within_groups(task.indices, indices_groups);
-  return reshard_all(
-      solve_groups(task, operand_parts, indices_part, update_parts, operand_groups, slices),
-      task.output);
+std::optional<Many> over_whole_slices(const ScatterTask& task) {
+  const auto groups = split_whole_slices(tensors_of(task));
+  if (!groups) return {};
+  return solve_groups(task, task.indices, *groups);
 }
 
 // Groups of devices have different rows: each writes what falls into its own, as places outside of
 // a tensor are not written.
 std::optional<Many> over_lookups(const ScatterTask& given) {
   ScatterTask task = given;
-  const IndexedAccess& access = task.access;
-  const Tiling tiling = task.operands.front().tiling;
-  const auto dims = access.split_lookups(tiling, task.slices);
+  const Sharded& operand = task.operands.front();
+  const auto dims = task.access.split_lookups(operand.tiling, task.slices);
   if (!dims) return {};
-  std::int64_t groups = 1;
-  for (const std::int64_t dim : *dims) groups *= tiling.tiles(dim);
-  const auto devices = static_cast<std::int64_t>(tiling.devices().size());
-  const GroupedTiling operand_groups = group_by(tiling, *dims);
-  const auto of_indices = [&](const Tiling& of) {
-    return align_groups(
-        group_replicas(of, groups, devices, access.indices_rank(), access.indices_by_priority()),
-        operand_groups);
-  };
-  const auto of_updates = [&](const Tiling& of) {
-    return align_groups(group_replicas(of, groups, devices, access.output_rank(),
-                                       access.output_by_priority(task.slices)),
-                        operand_groups);
-  };
-  const Tiling update_tiling = task.updates.front().tiling;
-  GroupedTiling indices_groups = of_indices(task.indices.tiling);
-  GroupedTiling update_groups = of_updates(update_tiling);
-  const bool indices_whole = indices_groups.tiling.is_replicated();
-  const bool updates_whole = update_groups.tiling.is_replicated();
-  if (!indices_whole && updates_whole) {
-    update_groups = of_updates(output_from_indices(access, task.indices.tiling));
-  } else if (indices_whole && !updates_whole) {
-    indices_groups = of_indices(indices_from_output(access, update_tiling));
-  }
-  task.indices = reshard(task.indices, ungroup(indices_groups));
-  Sharded local_indices = relative_to_tiles(access, task.indices, task.operands.front(), *dims);
-  const Many operand_parts = all_within_groups(task.operands, operand_groups);
-  const Many update_parts = all_within_groups(task.updates, update_groups);
-  const Sharded indices_part = within_groups(local_indices, indices_groups);
-  return reshard_all(
-      solve_groups(task, operand_parts, indices_part, update_parts, operand_groups, task.slices),
-      task.output);
+  const IndexedGroups groups = split_lookups(tensors_of(task), *dims);
+  task.indices = reshard(task.indices, ungroup(groups.indices));
+  return solve_groups(task, relative_to_tiles(task.access, task.indices, operand, *dims), groups);
 }
 
 // What leaves a value unchanged when it is combined with it; nothing for reducers that are no
@@ -232,39 +168,17 @@ Sharded only_on_first(const ScatterTask& task, const Sharded& operand, const Red
 // Every device writes its part of the updates; all results are combined.
 std::optional<Many> over_indices(const ScatterTask& given) {
   ScatterTask task = given;
-  const IndexedAccess& access = task.access;
-  const SharedDims passing = access.passing();
-  const Tiling update_tiling = task.updates.front().tiling;
-  const Tiling from_updates =
-      tiling_along(update_tiling, passing.output, passing.indices, access.indices_rank());
-  task.indices = reshard(task.indices, refined_if_possible(task.indices.tiling, from_updates));
-  Tiling updates =
-      tiling_along(task.indices.tiling, passing.indices, passing.output, access.output_rank());
-  if (updates.is_replicated() || task.operands.size() != 1) return {};
-  updates = refined_if_possible(updates, update_tiling);
-  const auto reduction = reduction_of(
-      task.op, task.operands.front().context->builder().type(task.operands.front().value));
+  task.indices = reshard(task.indices, refined_indices(tensors_of(task)));
+  const auto groups = split_indices(tensors_of(task));
+  if (!groups || task.operands.size() != 1) return {};
+  Sharded& operand = task.operands.front();
+  const auto reduction = reduction_of(task.op, operand.context->builder().type(operand.value));
   if (!reduction) return {};
-  const GroupedTiling update_groups = group_by(updates, passing.output);
-  std::int64_t groups = 1;
-  for (const std::int64_t dim : passing.indices) groups *= task.indices.tiles(dim);
-  const Tiling operand_tiling = task.operands.front().tiling;
-  const GroupedTiling operand_groups = align_groups(
-      group_replicas(
-          operand_tiling, groups, static_cast<std::int64_t>(task.indices.tiling.devices().size()),
-          access.operand_rank(), access.operand_by_priority(operand_tiling, task.slices)),
-      update_groups);
-  const GroupedTiling indices_groups =
-      align_groups(group_by(task.indices.tiling, passing.indices), update_groups);
-  const Tiling indices_tiling = task.indices.tiling;
-  const Sharded operand =
-      only_on_first(task, within_groups(task.operands.front(), operand_groups), *reduction);
-  const Many update_parts = all_within_groups(task.updates, update_groups);
-  const Sharded indices_part = within_groups(task.indices, indices_groups);
-  Many made =
-      solve_groups(task, {operand}, indices_part, update_parts, operand_groups, task.slices);
-  made.front().value = all_reduce_along(*task.operands.front().context, made.front().value,
-                                        indices_tiling, passing.indices, reduction->op);
+  const Sharded operand_part =
+      only_on_first(task, within_groups(operand, groups->operand), *reduction);
+  Many made = solve_groups(task, {operand_part}, task.indices, *groups);
+  made.front().value = all_reduce_along(*operand.context, made.front().value, task.indices.tiling,
+                                        task.access.passing().indices, reduction->op);
   return reshard_all(made, task.output);
 }
 
@@ -312,11 +226,7 @@ Many scatter_whole(const ScatterTask& task) {
 
 Many partition_within(const ScatterTask& task) {
   if (!task.may_recurse) return scatter_whole(task);
-  std::vector<std::pair<TrialCost, Method>> by_cost;
-  for (const Method method : methods) by_cost.emplace_back(cost_of(method, task), method);
-  std::stable_sort(by_cost.begin(), by_cost.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [cost, method] : by_cost) {
+  for (const Method method : cheapest_first(methods, [&](Method m) { return cost_of(m, task); })) {
     if (auto made = method(task)) return *made;
   }
   return scatter_whole(task);

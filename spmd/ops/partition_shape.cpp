@@ -1,5 +1,6 @@
 #include <charconv>
 
+#include "base/index.hpp"
 #include "spmd/ops/windowed.hpp"
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
@@ -81,8 +82,8 @@ void partition_reverse(Partitioner& p, const OpView& op) {
   const Sharded operand = reshard(p.operand(op, 0), reverse_tiling(wanted, dims));
   Window window(operand.shape.size());
   for (const std::int64_t dim : dims) {
-    const std::int64_t size = operand.shape[static_cast<std::size_t>(dim)];
-    window[static_cast<std::size_t>(dim)].low = round_up(size, operand.tiles(dim)) - size;
+    const std::int64_t size = operand.shape[at(dim)];
+    window[at(dim)].low = round_up(size, operand.tiles(dim)) - size;
   }
   const ValueId zero = p.builder().zero(p.builder().type(operand.value));
   const auto input = reshard_for_window(operand, window, operand.tiling, zero, Masking::none);

@@ -1,14 +1,13 @@
 // Windows that slide over split dimensions: every device gets what its own results read.
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/ops/halo_exchange.hpp"
 #include "spmd/ops/windowed.hpp"
 #include "spmd/partitioner.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 Window window_of(const OpView& op, std::size_t rank) {
   const auto sizes = op.integers({"window_dimensions"});

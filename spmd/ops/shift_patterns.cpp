@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "base/index.hpp"
 #include "spmd/builder.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "stablehlo/op_view.hpp"
@@ -17,8 +18,6 @@ using stablehlo::no_op;
 using stablehlo::OpId;
 using stablehlo::OpView;
 using stablehlo::ValueSharding;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 bool is_copy(const Op& op) {
   return op.name == "sdy.reshard" || op.name == "sdy.sharding_constraint";

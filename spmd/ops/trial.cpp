@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
@@ -60,17 +62,16 @@ Sharded Trial::argument(const Sharded& like) {
 TrialCost Trial::cost(std::string_view op_name, const std::vector<Sharded>& results) const {
   const Function& function = module_.functions.front();
   std::vector<bool> needed(function.values.size(), false);
-  for (const Sharded& result : results) needed[static_cast<std::size_t>(result.value)] = true;
+  for (const Sharded& result : results) needed[at(result.value)] = true;
   std::int64_t memory = 0;
   std::int64_t communication = 0;
   const auto& ops = function.body().ops;
   for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
     const Op& op = function.op(*id);
-    const bool is_needed = std::any_of(op.results.begin(), op.results.end(), [&](ValueId value) {
-      return needed[static_cast<std::size_t>(value)];
-    });
+    const bool is_needed = std::any_of(op.results.begin(), op.results.end(),
+                                       [&](ValueId value) { return needed[at(value)]; });
     if (!is_needed) continue;
-    for (const ValueId operand : op.operands) needed[static_cast<std::size_t>(operand)] = true;
+    for (const ValueId operand : op.operands) needed[at(operand)] = true;
     if (op.name != op_name && !is_collective(op)) continue;
     memory = std::max(memory, memory_bytes(function, op));
     if (is_collective(op)) communication += collective_bytes(function, op);

@@ -11,8 +11,11 @@
 //   permute                  the operand
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "spmd/sharded.hpp"
 
@@ -41,5 +44,16 @@ class Trial {
   Builder builder_;
   Context context_;
 };
+
+// Ways to partition an op by what they cost; of equal costs the first comes first.
+template <typename Methods, typename CostOf>
+[[nodiscard]] Methods cheapest_first(Methods methods, const CostOf& cost_of) {
+  std::vector<std::pair<TrialCost, std::size_t>> order;
+  for (const auto& method : methods) order.emplace_back(cost_of(method), order.size());
+  std::sort(order.begin(), order.end());
+  Methods sorted = methods;
+  for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = methods[order[i].second];
+  return sorted;
+}
 
 }  // namespace shardsim::spmd

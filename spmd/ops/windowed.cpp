@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/ops/windowed_plan.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 bool any(const Shape& sizes) {
   return std::any_of(sizes.begin(), sizes.end(), [](std::int64_t size) { return size != 0; });

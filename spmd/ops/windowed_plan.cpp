@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 struct Extent {
   std::int64_t dilated_window = 1;

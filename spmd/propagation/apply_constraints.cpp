@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/manual.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/import_passes.hpp"
@@ -27,9 +28,9 @@ class ConstraintApplier {
         position_(function.ops.size()),
         uses_(uses_of(function)),
         owners_(function.values.size(), no_op) {
-    for (std::size_t i = 0; i < order_.size(); ++i) position_[index(order_[i])] = i;
+    for (std::size_t i = 0; i < order_.size(); ++i) position_[at(order_[i])] = i;
     for (const stablehlo::Region& region : function.regions) {
-      for (const ValueId argument : region.arguments) owners_[index(argument)] = region.owner;
+      for (const ValueId argument : region.arguments) owners_[at(argument)] = region.owner;
     }
   }
 
@@ -51,15 +52,11 @@ class ConstraintApplier {
   }
 
  private:
-  template <typename Id>
-  static std::size_t index(Id id) {
-    return static_cast<std::size_t>(id);
-  }
-  Value& value(ValueId id) { return function_.values[index(id)]; }
+  Value& value(ValueId id) { return function_.values[at(id)]; }
 
   // The op whose data flow the value is part of: the owner of a loop's arguments and results, say.
   [[nodiscard]] OpId flow_of(ValueId id) {
-    const OpId op = value(id).defined_by != no_op ? value(id).defined_by : owners_[index(id)];
+    const OpId op = value(id).defined_by != no_op ? value(id).defined_by : owners_[at(id)];
     if (op == no_op) return no_op;
     return is_data_flow(function_.op(op)) || is_manual(function_.op(op)) ? op : no_op;
   }
@@ -67,7 +64,7 @@ class ConstraintApplier {
   [[nodiscard]] bool has_sharding(ValueId id) {
     if (const OpId flow = flow_of(id); flow != no_op) {
       if (is_manual(function_.op(flow))) return true;
-      const Value& result = value(function_.op(flow).results[index(value(id).result)]);
+      const Value& result = value(function_.op(flow).results[at(value(id).result)]);
       return result.sharding.axes.has_value();
     }
     return value(id).sharding.axes.has_value();
@@ -76,11 +73,11 @@ class ConstraintApplier {
   // Arguments of reducers and the like cannot have one.
   [[nodiscard]] bool can_have_sharding(ValueId id) {
     return value(id).type.is_tensor &&
-           (value(id).defined_by != no_op || owners_[index(id)] == no_op || flow_of(id) != no_op);
+           (value(id).defined_by != no_op || owners_[at(id)] == no_op || flow_of(id) != no_op);
   }
 
   [[nodiscard]] bool constrained_otherwise(ValueId id, const AxisSharding& sharding) {
-    return std::any_of(uses_[index(id)].begin(), uses_[index(id)].end(), [&](const Use& use) {
+    return std::any_of(uses_[at(id)].begin(), uses_[at(id)].end(), [&](const Use& use) {
       const Op& user = function_.op(use.op);
       if (is_constraint(user)) return *value(user.results.front()).sharding.axes != sharding;
       if (!is_manual(user)) return false;
@@ -108,13 +105,13 @@ class ConstraintApplier {
       Op op;
       op.name = "sdy.sharding_constraint";
       op.operands = {input};
-      constraint = editor_.create(std::move(op), value(input).type, uses_[index(input)].front().op);
+      constraint = editor_.create(std::move(op), value(input).type, uses_[at(input)].front().op);
       const ValueId made = function_.op(constraint).results.front();
       value(made).sharding.axes = sharding;
       uses_.resize(function_.values.size());
       owners_.resize(function_.values.size(), no_op);
       position_.resize(function_.ops.size());
-      uses_[index(input)].push_back({constraint, 0});
+      uses_[at(input)].push_back({constraint, 0});
     } else {
       editor_.take_out(constraint);
     }
@@ -128,8 +125,8 @@ class ConstraintApplier {
   }
 
   [[nodiscard]] stablehlo::RegionId region_of(ValueId argument) {
-    for (const stablehlo::RegionId region : function_.op(owners_[index(argument)]).regions) {
-      const std::vector<ValueId>& arguments = function_.regions[index(region)].arguments;
+    for (const stablehlo::RegionId region : function_.op(owners_[at(argument)]).regions) {
+      const std::vector<ValueId>& arguments = function_.regions[at(region)].arguments;
       if (std::find(arguments.begin(), arguments.end(), argument) != arguments.end()) return region;
     }
     return 0;
@@ -138,19 +135,19 @@ class ConstraintApplier {
   template <typename Where>
   void replace(ValueId old, ValueId by, Where where) {
     std::vector<Use> kept;
-    for (const Use& use : uses_[index(old)]) {
+    for (const Use& use : uses_[at(old)]) {
       if (!where(use)) {
         kept.push_back(use);
         continue;
       }
-      function_.ops[index(use.op)].operands[use.operand] = by;
-      uses_[index(by)].push_back(use);
+      function_.ops[at(use.op)].operands[use.operand] = by;
+      uses_[at(by)].push_back(use);
     }
-    uses_[index(old)] = std::move(kept);
+    uses_[at(old)] = std::move(kept);
   }
 
   [[nodiscard]] bool read_by_constraint(ValueId id, OpId except) {
-    return std::any_of(uses_[index(id)].begin(), uses_[index(id)].end(), [&](const Use& use) {
+    return std::any_of(uses_[at(id)].begin(), uses_[at(id)].end(), [&](const Use& use) {
       const Op& user = function_.op(use.op);
       return use.op != except && (is_constraint(user) || is_manual(user));
     });
@@ -166,7 +163,7 @@ class ConstraintApplier {
     }
     OpId tail = head;
     const auto readers = [&]() -> const std::vector<Use>& {
-      return uses_[index(function_.op(tail).results.front())];
+      return uses_[at(function_.op(tail).results.front())];
     };
     while (readers().size() == 1 && is_constraint(function_.op(readers().front().op))) {
       tail = readers().front().op;
@@ -183,7 +180,7 @@ class ConstraintApplier {
               const Op& user = function_.op(use.op);
               return use.op != head && user.name != "func.return" &&
                      user.parent == function_.op(tail).parent &&
-                     position_[index(tail)] < position_[index(use.op)];
+                     position_[at(tail)] < position_[at(use.op)];
             });
   }
 

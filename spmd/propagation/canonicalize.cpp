@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "spmd/propagation/constants.hpp"
 #include "spmd/propagation/fold_constants.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
@@ -32,7 +33,7 @@ class Canonicalizer : public FunctionRewriter {
   Canonicalizer(const stablehlo::Module& module, const Function& function)
       : module_(module), readers_(function.values.size(), 0) {
     for (const Op& op : function.ops) {
-      for (const ValueId operand : op.operands) ++readers_[static_cast<std::size_t>(operand)];
+      for (const ValueId operand : op.operands) ++readers_[at(operand)];
     }
   }
 
@@ -114,7 +115,7 @@ class Canonicalizer : public FunctionRewriter {
   }
   bool copy_with(const Op& op, std::vector<ValueId> operands) {
     const stablehlo::OpId made = copy(op);
-    target().ops[static_cast<std::size_t>(made)].operands = std::move(operands);
+    target().ops[at(made)].operands = std::move(operands);
     return true;
   }
 
@@ -184,7 +185,7 @@ class Canonicalizer : public FunctionRewriter {
     if (inner != nullptr && inner->name == "stablehlo.broadcast_in_dim") {
       const std::vector<std::int64_t> before = target_integers(*inner, "dims");
       std::vector<std::int64_t> merged;
-      for (const std::int64_t dim : before) merged.push_back(dims[static_cast<std::size_t>(dim)]);
+      for (const std::int64_t dim : before) merged.push_back(dims[at(dim)]);
       return broadcast(op, inner->operands.front(), std::move(merged));
     }
     if (target_type(operand).elements() == to.elements() && sorted) {
@@ -197,7 +198,7 @@ class Canonicalizer : public FunctionRewriter {
       transpose.operands = {operand};
       std::vector<std::int64_t> permutation(dims.size());
       for (std::size_t i = 0; i < dims.size(); ++i) {
-        permutation[static_cast<std::size_t>(dims[i])] = static_cast<std::int64_t>(i);
+        permutation[at(dims[i])] = static_cast<std::int64_t>(i);
       }
       transpose.attributes.push_back(integers_attribute("dims", permutation));
       return use_instead(op, create(std::move(transpose), to));
@@ -222,7 +223,7 @@ class Canonicalizer : public FunctionRewriter {
     const std::vector<std::int64_t> dim = integers(op, {"dim", "iota_dimension"});
     const TensorType& type = result_type(op);
     if (dim.size() != 1 || static_cast<std::size_t>(dim[0]) >= type.rank()) return false;
-    const std::int64_t size = type.dims[static_cast<std::size_t>(dim[0])];
+    const std::int64_t size = type.dims[at(dim[0])];
     if (size == 1) return use_constant(op, type.element[0] == 'f' ? "0.000000e+00" : "0");
     if (type.rank() == 1) return false;
     Op line;
@@ -250,13 +251,13 @@ class Canonicalizer : public FunctionRewriter {
     const bool twice = inner != nullptr && inner->name == "stablehlo.transpose";
     if (twice) {
       const std::vector<std::int64_t> before = target_integers(*inner, "dims");
-      for (std::int64_t& dim : dims) dim = before[static_cast<std::size_t>(dim)];
+      for (std::int64_t& dim : dims) dim = before[at(dim)];
       operand = inner->operands.front();
     }
     if (std::is_sorted(dims.begin(), dims.end())) return use_instead(op, operand);
     std::vector<std::int64_t> moved;  // dimensions of size 1 can move freely
     for (const std::int64_t dim : dims) {
-      if (target_type(operand).dims[static_cast<std::size_t>(dim)] != 1) moved.push_back(dim);
+      if (target_type(operand).dims[at(dim)] != 1) moved.push_back(dim);
     }
     if (std::is_sorted(moved.begin(), moved.end())) return use_reshape(op, operand);
     if (!twice) return false;
@@ -300,7 +301,7 @@ class Canonicalizer : public FunctionRewriter {
     }
     if (!is_constant_value(operands[0]) || is_constant_value(operands[1])) return false;
     const stablehlo::OpId made = copy(op);
-    Op& swapped = target().ops[static_cast<std::size_t>(made)];
+    Op& swapped = target().ops[at(made)];
     swapped.operands = {operands[1], operands[0]};
     for (stablehlo::NamedAttribute& attribute : swapped.attributes) {
       if (attribute.name != "words") continue;
@@ -336,8 +337,8 @@ class Canonicalizer : public FunctionRewriter {
     const std::vector<std::int64_t> dim = integers(op, {"dim", "dimension"});
     for (const ValueId old : op.operands) {
       const Op* inner = target_definition(renamed(old));
-      if (inner != nullptr && inner->name == op.name &&
-          readers_[static_cast<std::size_t>(old)] == 1 && target_integers(*inner, "dim") == dim) {
+      if (inner != nullptr && inner->name == op.name && readers_[at(old)] == 1 &&
+          target_integers(*inner, "dim") == dim) {
         operands.insert(operands.end(), inner->operands.begin(), inner->operands.end());
       } else {
         operands.push_back(renamed(old));

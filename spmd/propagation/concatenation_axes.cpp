@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/index.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/tiling/tensor_sharding.hpp"
 #include "stablehlo/op_rules.hpp"
@@ -18,8 +19,6 @@ using stablehlo::OpId;
 using stablehlo::OpView;
 using stablehlo::TensorType;
 using stablehlo::ValueId;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 using DimAxes = std::vector<Axes>;  // by dimension
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "spmd/propagation/constants.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
 #include "spmd/propagation/op_kinds.hpp"
@@ -80,7 +81,7 @@ class Expander : public FunctionRewriter {
       operand = broadcast(operand, {}, with_dims(scalar, type.dims), op.line);
     }
     const stablehlo::OpId made = copy(op);
-    target().ops[static_cast<std::size_t>(made)].operands = std::move(operands);
+    target().ops[at(made)].operands = std::move(operands);
     return true;
   }
 
@@ -98,7 +99,7 @@ class Expander : public FunctionRewriter {
     const TensorType& to = result_type(op);
     TensorType placed = to;
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      placed.dims[static_cast<std::size_t>(dims[i])] = from.dims[i];
+      placed.dims[at(dims[i])] = from.dims[i];
     }
     const ValueId in_place = broadcast(operand, dims, placed, op.line);
     if (placed == to) {
@@ -121,12 +122,11 @@ class Expander : public FunctionRewriter {
   bool unfuse_transpose(const Op& op, ValueId operand, std::vector<std::int64_t> dims) {
     std::vector<std::int64_t> order(dims.size());
     std::iota(order.begin(), order.end(), std::int64_t{0});
-    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-      return dims[static_cast<std::size_t>(a)] < dims[static_cast<std::size_t>(b)];
-    });
+    std::sort(order.begin(), order.end(),
+              [&](std::int64_t a, std::int64_t b) { return dims[at(a)] < dims[at(b)]; });
     const TensorType from = target_type(operand);
     std::vector<std::int64_t> sizes;
-    for (const std::int64_t dim : order) sizes.push_back(from.dims[static_cast<std::size_t>(dim)]);
+    for (const std::int64_t dim : order) sizes.push_back(from.dims[at(dim)]);
     Op transpose;
     transpose.name = "stablehlo.transpose";
     transpose.line = op.line;

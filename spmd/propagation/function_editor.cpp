@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 
 using stablehlo::Function;
@@ -16,7 +18,7 @@ using stablehlo::ValueId;
 namespace {
 
 void collect(const Function& function, RegionId region, std::vector<OpId>& order) {
-  for (const OpId id : function.regions[static_cast<std::size_t>(region)].ops) {
+  for (const OpId id : function.regions[at(region)].ops) {
     order.push_back(id);
     for (const RegionId inner : function.op(id).regions) collect(function, inner, order);
   }
@@ -35,7 +37,7 @@ std::vector<std::vector<Use>> uses_of(const Function& function) {
   for (const OpId id : ops_in_order(function)) {
     const std::vector<ValueId>& operands = function.op(id).operands;
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      uses[static_cast<std::size_t>(operands[i])].push_back({id, i});
+      uses[at(operands[i])].push_back({id, i});
     }
   }
   return uses;
@@ -46,14 +48,14 @@ FunctionEditor::FunctionEditor(Function& function)
 
 FunctionEditor::Around& FunctionEditor::around(OpId op) {
   if (around_.size() < function_.ops.size()) around_.resize(function_.ops.size());
-  return around_[static_cast<std::size_t>(op)];
+  return around_[at(op)];
 }
 
 OpId FunctionEditor::clone(OpId op) {
   const OpId id = static_cast<OpId>(function_.ops.size());
   Op copy = function_.op(op);
   for (ValueId& result : copy.results) {
-    Value value = function_.values[static_cast<std::size_t>(result)];
+    Value value = function_.values[at(result)];
     value.defined_by = id;
     result = static_cast<ValueId>(function_.values.size());
     function_.values.push_back(std::move(value));
@@ -73,18 +75,18 @@ OpId FunctionEditor::create(Op op, stablehlo::TensorType result, OpId near) {
 }
 
 void FunctionEditor::place_before(OpId op, OpId anchor) {
-  function_.ops[static_cast<std::size_t>(op)].parent = function_.op(anchor).parent;
+  function_.ops[at(op)].parent = function_.op(anchor).parent;
   around(anchor).before.push_back(op);
 }
 
 void FunctionEditor::place_after(OpId op, OpId anchor) {
-  function_.ops[static_cast<std::size_t>(op)].parent = function_.op(anchor).parent;
+  function_.ops[at(op)].parent = function_.op(anchor).parent;
   around(anchor).after.push_back(op);
 }
 
 void FunctionEditor::place_first(OpId op, RegionId region) {
-  function_.ops[static_cast<std::size_t>(op)].parent = region;
-  first_[static_cast<std::size_t>(region)].push_back(op);
+  function_.ops[at(op)].parent = region;
+  first_[at(region)].push_back(op);
 }
 
 void FunctionEditor::erase(OpId op) { around(op).erased = true; }
@@ -130,12 +132,12 @@ class Compactor {
 
  private:
   ValueId define(ValueId id, OpId by, std::string name) {
-    Value value = std::move(old_.values[static_cast<std::size_t>(id)]);
+    Value value = std::move(old_.values[at(id)]);
     value.defined_by = by;
     if (!name.empty()) value.name = std::move(name);
-    values_[static_cast<std::size_t>(id)] = static_cast<ValueId>(fresh_.values.size());
+    values_[at(id)] = static_cast<ValueId>(fresh_.values.size());
     fresh_.values.push_back(std::move(value));
-    return values_[static_cast<std::size_t>(id)];
+    return values_[at(id)];
   }
 
   RegionId region(RegionId id, OpId owner) {
@@ -143,23 +145,23 @@ class Compactor {
     fresh_.regions.emplace_back();
     Region made;
     made.owner = owner;
-    for (const ValueId argument : old_.regions[static_cast<std::size_t>(id)].arguments) {
+    for (const ValueId argument : old_.regions[at(id)].arguments) {
       std::string name = fmt::format("arg{}", arguments_++);
       made.arguments.push_back(define(argument, no_op, std::move(name)));
     }
-    for (const OpId inner : old_.regions[static_cast<std::size_t>(id)].ops) {
+    for (const OpId inner : old_.regions[at(id)].ops) {
       made.ops.push_back(op(inner, fresh));
     }
-    fresh_.regions[static_cast<std::size_t>(fresh)] = std::move(made);
+    fresh_.regions[at(fresh)] = std::move(made);
     return fresh;
   }
 
   OpId op(OpId id, RegionId parent) {
     const OpId fresh = static_cast<OpId>(fresh_.ops.size());
     fresh_.ops.emplace_back();
-    Op made = std::move(old_.ops[static_cast<std::size_t>(id)]);
+    Op made = std::move(old_.ops[at(id)]);
     made.parent = parent;
-    for (ValueId& operand : made.operands) operand = values_[static_cast<std::size_t>(operand)];
+    for (ValueId& operand : made.operands) operand = values_[at(operand)];
     const int number = made.results.empty() ? 0 : results_++;
     for (std::size_t i = 0; i < made.results.size(); ++i) {
       std::string name =
@@ -167,7 +169,7 @@ class Compactor {
       made.results[i] = define(made.results[i], fresh, std::move(name));
     }
     for (RegionId& inner : made.regions) inner = region(inner, fresh);
-    fresh_.ops[static_cast<std::size_t>(fresh)] = std::move(made);
+    fresh_.ops[at(fresh)] = std::move(made);
     return fresh;
   }
 

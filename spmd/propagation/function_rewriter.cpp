@@ -1,5 +1,7 @@
 #include "spmd/propagation/function_rewriter.hpp"
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 
 using stablehlo::Function;
@@ -12,11 +14,6 @@ using stablehlo::Value;
 using stablehlo::ValueId;
 
 namespace {
-
-template <typename Id>
-std::size_t index(Id id) {
-  return static_cast<std::size_t>(id);
-}
 
 std::vector<ValueId> kept(const std::vector<ValueId>& values, const std::vector<char>& keep) {
   std::vector<ValueId> result;
@@ -46,7 +43,7 @@ Function FunctionRewriter::run(const Function& source) {
   return std::move(target_);
 }
 
-ValueId FunctionRewriter::renamed(ValueId value) const { return names_[index(value)]; }
+ValueId FunctionRewriter::renamed(ValueId value) const { return names_[at(value)]; }
 
 std::vector<ValueId> FunctionRewriter::renamed(const std::vector<ValueId>& values) const {
   std::vector<ValueId> result;
@@ -54,19 +51,19 @@ std::vector<ValueId> FunctionRewriter::renamed(const std::vector<ValueId>& value
   return result;
 }
 
-void FunctionRewriter::replace(ValueId old, ValueId by) { names_[index(old)] = by; }
+void FunctionRewriter::replace(ValueId old, ValueId by) { names_[at(old)] = by; }
 
 void FunctionRewriter::copy_region(RegionId from, RegionId to, const Kept& keep) {
   const RegionId outer = region_;
   region_ = to;
-  const Region& region = source_->regions[index(from)];
+  const Region& region = source_->regions[at(from)];
   for (std::size_t i = 0; i < region.arguments.size(); ++i) {
     const ValueId argument = region.arguments[i];
     if (keep.inputs != nullptr && (*keep.inputs)[i] == 0) continue;
-    Value value = source_->values[index(argument)];
-    value.result = static_cast<int>(target_.regions[index(to)].arguments.size());
-    names_[index(argument)] = static_cast<ValueId>(target_.values.size());
-    target_.regions[index(to)].arguments.push_back(names_[index(argument)]);
+    Value value = source_->values[at(argument)];
+    value.result = static_cast<int>(target_.regions[at(to)].arguments.size());
+    names_[at(argument)] = static_cast<ValueId>(target_.values.size());
+    target_.regions[at(to)].arguments.push_back(names_[at(argument)]);
     target_.values.push_back(std::move(value));
   }
   for (const OpId id : region.ops) {
@@ -74,7 +71,7 @@ void FunctionRewriter::copy_region(RegionId from, RegionId to, const Kept& keep)
     if (!rewrite(op)) copy(op);
   }
   if (keep.outputs != nullptr) {
-    Op& end = target_.ops[index(target_.regions[index(to)].ops.back())];
+    Op& end = target_.ops[at(target_.regions[at(to)].ops.back())];
     // The condition of a loop returns something else.
     if (end.operands.size() == keep.outputs->size()) {
       end.operands = kept(end.operands, *keep.outputs);
@@ -91,7 +88,7 @@ OpId FunctionRewriter::copy_loop(const Op& loop, const std::vector<char>& keep) 
     const ValueId same = renamed(loop.operands[i]);
     replace(loop.results[i], same);
     for (const RegionId region : loop.regions) {
-      replace(source_->regions[index(region)].arguments[i], same);
+      replace(source_->regions[at(region)].arguments[i], same);
     }
   }
   return copy(loop, Kept{&keep, &keep});
@@ -104,7 +101,7 @@ OpId FunctionRewriter::copy_without_inputs(const Op& op, const std::vector<char>
 OpId FunctionRewriter::copy(const Op& op, const Kept& keep) {
   const OpId id = static_cast<OpId>(target_.ops.size());
   target_.ops.emplace_back();
-  target_.regions[index(region_)].ops.push_back(id);
+  target_.regions[at(region_)].ops.push_back(id);
   Op made = op;
   made.parent = region_;
   made.operands = renamed(op.operands);
@@ -112,7 +109,7 @@ OpId FunctionRewriter::copy(const Op& op, const Kept& keep) {
   if (keep.outputs != nullptr) made.results = kept(made.results, *keep.outputs);
   for (std::size_t i = 0; i < made.results.size(); ++i) {
     const ValueId old = made.results[i];
-    Value value = source_->values[index(old)];
+    Value value = source_->values[at(old)];
     value.defined_by = id;
     value.result = static_cast<int>(i);
     made.results[i] = static_cast<ValueId>(target_.values.size());
@@ -126,14 +123,14 @@ OpId FunctionRewriter::copy(const Op& op, const Kept& keep) {
     target_.regions.back().owner = id;
     copy_region(from, region, keep);
   }
-  target_.ops[index(id)] = std::move(made);
+  target_.ops[at(id)] = std::move(made);
   return id;
 }
 
 ValueId FunctionRewriter::create(Op op, stablehlo::TensorType type) {
   const OpId id = static_cast<OpId>(target_.ops.size());
   const ValueId result = static_cast<ValueId>(target_.values.size());
-  target_.regions[index(region_)].ops.push_back(id);
+  target_.regions[at(region_)].ops.push_back(id);
   op.parent = region_;
   op.results = {result};
   target_.values.push_back({"", std::move(type), id, 0, {}});
@@ -147,7 +144,7 @@ std::vector<ValueId> FunctionRewriter::create_around(
   const OpId id = static_cast<OpId>(target_.ops.size());
   const RegionId inner = static_cast<RegionId>(target_.regions.size());
   target_.ops.emplace_back();
-  target_.regions[index(region_)].ops.push_back(id);
+  target_.regions[at(region_)].ops.push_back(id);
   target_.regions.emplace_back();
   target_.regions.back().owner = id;
   op.parent = region_;
@@ -164,16 +161,16 @@ std::vector<ValueId> FunctionRewriter::create_around(
     arguments.push_back(static_cast<ValueId>(target_.values.size()));
     target_.values.push_back({"", callee.type_of(argument), no_op, position, {}});
   }
-  target_.regions[index(inner)].arguments = arguments;
+  target_.regions[at(inner)].arguments = arguments;
   Op terminator;
   terminator.name = end;
   terminator.line = op.line;
   terminator.parent = inner;
-  target_.ops[index(id)] = std::move(op);
+  target_.ops[at(id)] = std::move(op);
   const RegionId outer = region_;
   region_ = inner;
   terminator.operands = splice(callee, arguments);
-  target_.regions[index(inner)].ops.push_back(static_cast<OpId>(target_.ops.size()));
+  target_.regions[at(inner)].ops.push_back(static_cast<OpId>(target_.ops.size()));
   target_.ops.push_back(std::move(terminator));
   region_ = outer;
   return made;
@@ -186,7 +183,7 @@ std::vector<ValueId> FunctionRewriter::splice(const Function& callee,
   source_ = &callee;
   names_.assign(callee.values.size(), -1);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    names_[index(callee.body().arguments[i])] = arguments[i];
+    names_[at(callee.body().arguments[i])] = arguments[i];
   }
   std::vector<ValueId> returned;
   for (const OpId id : callee.body().ops) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
 #include "spmd/propagation/prepare_passes.hpp"
@@ -95,7 +96,7 @@ class ManualImporter : public FunctionRewriter {
   }
 
   [[nodiscard]] const TileSharding* tiles_of(ValueId value) const {
-    const auto& tiles = source().values[static_cast<std::size_t>(value)].sharding.tiles;
+    const auto& tiles = source().values[at(value)].sharding.tiles;
     return tiles ? &*tiles : nullptr;
   }
 
@@ -115,7 +116,7 @@ class ManualImporter : public FunctionRewriter {
 
   // The @SPMDShardToFullShape of a result of the call, or null.
   [[nodiscard]] const Op* leaving(ValueId result) const {
-    for (const Use& use : uses_[static_cast<std::size_t>(result)]) {
+    for (const Use& use : uses_[at(result)]) {
       const Op& reader = source().op(use.op);
       if (target_of(reader) == "SPMDShardToFullShape") return &reader;
       if (target_of(reader) != "Sharding") continue;
@@ -152,7 +153,7 @@ class ManualImporter : public FunctionRewriter {
     const std::vector<ValueId> made =
         create_around(std::move(manual), types, *callee, "sdy.return");
     for (std::size_t i = 0; i < made.size(); ++i) {
-      target().values[static_cast<std::size_t>(made[i])].sharding = {};
+      target().values[at(made[i])].sharding = {};
       outer_results_[op.results[i]] = made[i];
       replace(op.results[i], made[i]);
     }
@@ -218,7 +219,7 @@ class TileImporter {
 
  private:
   static void make_constraint(Function& function, Op& op) {
-    Value& result = function.values[static_cast<std::size_t>(op.results.front())];
+    Value& result = function.values[at(op.results.front())];
     if (!result.sharding.axes) return;
     for (const std::size_t dim : unspecified_dims(op)) {
       if (dim < result.sharding.axes->dimensions.size()) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "base/index.hpp"
 #include "spmd/manual.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
@@ -20,11 +21,6 @@ using stablehlo::ValueId;
 
 namespace {
 
-template <typename Id>
-std::size_t index(Id id) {
-  return static_cast<std::size_t>(id);
-}
-
 bool drops(const std::vector<char>& keep) {
   return std::find(keep.begin(), keep.end(), 0) != keep.end();
 }
@@ -40,7 +36,7 @@ class LoopNarrower : public FunctionRewriter {
  private:
   // By operand: 0 for what every round passes on as it is.
   static std::vector<char> changing(const Function& function, const Op& loop) {
-    const stablehlo::Region& body = function.regions[index(loop.regions.back())];
+    const stablehlo::Region& body = function.regions[at(loop.regions.back())];
     const std::vector<ValueId>& returned = function.op(body.ops.back()).operands;
     std::vector<char> keep(loop.operands.size(), 1);
     for (std::size_t i = 0; i < keep.size(); ++i) {
@@ -66,13 +62,13 @@ class ManualNarrower : public FunctionRewriter {
  private:
   bool rewrite(const Op& op) override {
     if (!is_manual(op)) return false;
-    const stablehlo::Region& body = source().regions[index(op.regions.front())];
+    const stablehlo::Region& body = source().regions[at(op.regions.front())];
     std::vector<char> keep;
     for (const ValueId argument : body.arguments) {
-      keep.push_back(uses_[index(argument)].empty() ? 0 : 1);
+      keep.push_back(uses_[at(argument)].empty() ? 0 : 1);
     }
     if (!drops(keep)) return false;
-    Op& made = target().ops[index(copy_without_inputs(op, keep))];
+    Op& made = target().ops[at(copy_without_inputs(op, keep))];
     for (stablehlo::NamedAttribute& attribute : made.attributes) {
       if (attribute.name != "in_shardings") continue;
       std::vector<stablehlo::Attribute> items;
@@ -100,7 +96,7 @@ class ConstantSinker : public FunctionRewriter {
         continue;
       }
       const ValueId local = local_copy(value, *definition);
-      target().ops[index(made)].operands[i] = local;
+      target().ops[at(made)].operands[i] = local;
     }
     return true;
   }
@@ -110,7 +106,7 @@ class ConstantSinker : public FunctionRewriter {
     const auto known = copies_.find({target_region(), value});
     if (known != copies_.end()) return known->second;
     const ValueId copy = create(std::move(constant), target_type(value));
-    std::vector<OpId>& ops = target().regions[index(target_region())].ops;
+    std::vector<OpId>& ops = target().regions[at(target_region())].ops;
     std::rotate(ops.begin(), ops.end() - 1, ops.end());
     return copies_[{target_region(), value}] = copy;
   }
@@ -126,7 +122,7 @@ class LoopOpener {
       const Op& op = function.op(id);
       if (!is_manual(op)) continue;
       const ManualComputation manual = manual_computation(op, module.place_of(op));
-      const stablehlo::Region& body = function.regions[index(op.regions.front())];
+      const stablehlo::Region& body = function.regions[at(op.regions.front())];
       for (std::size_t i = 0; i < manual.in.size() && i < body.arguments.size(); ++i) {
         manual_[body.arguments[i]] = manual.in[i];
       }
@@ -143,7 +139,7 @@ class LoopOpener {
  private:
   // Inner loops first.
   void visit_region(RegionId region) {
-    const std::vector<OpId> ops = function_.regions[index(region)].ops;
+    const std::vector<OpId> ops = function_.regions[at(region)].ops;
     for (const OpId id : ops) {
       const std::vector<RegionId> regions = function_.op(id).regions;
       for (const RegionId inner : regions) visit_region(inner);
@@ -166,14 +162,14 @@ class LoopOpener {
         const auto known = opened.find(value);
         const ValueId by = known != opened.end() ? known->second : constraint(value, *given, loop);
         opened[value] = by;
-        function_.ops[index(id)].operands[i] = by;
+        function_.ops[at(id)].operands[i] = by;
       }
     }
   }
 
   void collect(RegionId region, std::set<RegionId>& inside, std::vector<OpId>& ops) {
     inside.insert(region);
-    for (const OpId id : function_.regions[index(region)].ops) {
+    for (const OpId id : function_.regions[at(region)].ops) {
       for (const OpId before : placed_before_[id]) ops.push_back(before);
       ops.push_back(id);
       for (const RegionId inner : function_.op(id).regions) collect(inner, inside, ops);
@@ -181,10 +177,10 @@ class LoopOpener {
   }
 
   [[nodiscard]] bool is_inside(ValueId value, const std::set<RegionId>& inside) const {
-    const OpId definition = function_.values[index(value)].defined_by;
+    const OpId definition = function_.values[at(value)].defined_by;
     if (definition != no_op) return inside.contains(function_.op(definition).parent);
     return std::any_of(inside.begin(), inside.end(), [&](RegionId region) {
-      const std::vector<ValueId>& arguments = function_.regions[index(region)].arguments;
+      const std::vector<ValueId>& arguments = function_.regions[at(region)].arguments;
       return std::find(arguments.begin(), arguments.end(), value) != arguments.end();
     });
   }
@@ -193,7 +189,7 @@ class LoopOpener {
   [[nodiscard]] const stablehlo::AxisSharding* given_sharding(ValueId value) const {
     const auto manual = manual_.find(value);
     if (manual != manual_.end()) return &manual->second;
-    const auto& given = function_.values[index(value)].sharding.axes;
+    const auto& given = function_.values[at(value)].sharding.axes;
     return given ? &*given : nullptr;
   }
 
@@ -210,7 +206,7 @@ class LoopOpener {
     op.attributes.push_back({"value", std::move(text)});
     const OpId made = editor_.create(std::move(op), function_.type_of(value), loop);
     const ValueId result = function_.op(made).results.front();
-    function_.values[index(result)].sharding.axes = std::move(open);
+    function_.values[at(result)].sharding.axes = std::move(open);
     editor_.place_before(made, loop);
     placed_before_[loop].push_back(made);
     return result;

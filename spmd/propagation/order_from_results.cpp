@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/op_kinds.hpp"
 #include "spmd/propagation/prepare_passes.hpp"
@@ -15,18 +16,13 @@ using stablehlo::ValueId;
 
 namespace {
 
-template <typename Id>
-std::size_t index(Id id) {
-  return static_cast<std::size_t>(id);
-}
-
 // Ops of a region after what they read, directly or in their own regions.
 class Orderer {
  public:
   explicit Orderer(Function& function) : function_(function), placed_(function.ops.size(), 0) {}
 
   void run() { order(0); }
-  [[nodiscard]] bool needs(OpId id) const { return placed_[index(id)] != 0; }
+  [[nodiscard]] bool needs(OpId id) const { return placed_[at(id)] != 0; }
 
  private:
   struct Pending {
@@ -36,7 +32,7 @@ class Orderer {
   };
 
   void order(RegionId region) {
-    std::vector<OpId>& ops = function_.regions[index(region)].ops;
+    std::vector<OpId>& ops = function_.regions[at(region)].ops;
     std::vector<OpId> roots;
     for (const OpId id : ops) {
       if (id == ops.back() || keeps(function_.op(id))) roots.push_back(id);
@@ -47,7 +43,7 @@ class Orderer {
     for (const OpId id : ordered) {
       for (const RegionId inner : function_.op(id).regions) order(inner);
     }
-    function_.regions[index(region)].ops = std::move(ordered);
+    function_.regions[at(region)].ops = std::move(ordered);
   }
 
   [[nodiscard]] static bool keeps(const Op& op) {
@@ -56,17 +52,17 @@ class Orderer {
   }
 
   void place(OpId root, RegionId region, std::vector<OpId>& ordered) {
-    if (placed_[index(root)] != 0) return;
+    if (placed_[at(root)] != 0) return;
     std::vector<Pending> stack{{root, needs_of(root, region)}};
     while (!stack.empty()) {
       Pending& top = stack.back();
-      if (placed_[index(top.op)] != 0) {
+      if (placed_[at(top.op)] != 0) {
         stack.pop_back();
       } else if (top.next < top.needs.size()) {
         const OpId need = top.needs[top.next++];
-        if (placed_[index(need)] == 0) stack.push_back({need, needs_of(need, region)});
+        if (placed_[at(need)] == 0) stack.push_back({need, needs_of(need, region)});
       } else {
-        placed_[index(top.op)] = 1;
+        placed_[at(top.op)] = 1;
         ordered.push_back(top.op);
         stack.pop_back();
       }
@@ -82,13 +78,13 @@ class Orderer {
   void collect(OpId id, RegionId region, std::vector<OpId>& needs) const {
     const Op& op = function_.op(id);
     for (const ValueId operand : op.operands) {
-      const OpId definition = function_.values[index(operand)].defined_by;
+      const OpId definition = function_.values[at(operand)].defined_by;
       if (definition != no_op && function_.op(definition).parent == region) {
         needs.push_back(definition);
       }
     }
     for (const RegionId inner : op.regions) {
-      for (const OpId nested : function_.regions[index(inner)].ops) collect(nested, region, needs);
+      for (const OpId nested : function_.regions[at(inner)].ops) collect(nested, region, needs);
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
@@ -67,7 +69,7 @@ TensorProjection project(const stablehlo::TensorFactors& tensor,
     AxisFeed feed(dimension.axes);
     bool overflown = false;
     for (const int index : tensor[d]) {
-      FactorAxes& factor = result.factors[static_cast<std::size_t>(index)];
+      FactorAxes& factor = result.factors[at(index)];
       factor.present = true;
       factor.minor_most = index == tensor[d].back();
       factor.closed = overflown || !dimension.open;
@@ -75,7 +77,7 @@ TensorProjection project(const stablehlo::TensorFactors& tensor,
       if (factor.minor_most) {
         feed.take_all(factor.axes);
       } else {
-        overflown = fill(factor, factors[static_cast<std::size_t>(index)].size, feed);
+        overflown = fill(factor, factors[at(index)].size, feed);
       }
     }
   }
@@ -94,11 +96,11 @@ TensorSharding unproject(const TensorProjection& projection, const stablehlo::Te
   for (const stablehlo::DimensionFactors& indices : tensor) {
     DimensionAxes& dimension = result.dimensions.emplace_back();
     for (const int index : indices) {
-      const FactorAxes& factor = projection.factors[static_cast<std::size_t>(index)];
+      const FactorAxes& factor = projection.factors[at(index)];
       if (factor.closed) dimension.open = false;
       append_all(dimension.axes, factor.axes);
       append_all(dimension.axes, factor.overflow);
-      const std::int64_t size = factors[static_cast<std::size_t>(index)].size;
+      const std::int64_t size = factors[at(index)].size;
       if (!factor.overflow.empty() || total_size(factor.axes) < size) break;
     }
   }

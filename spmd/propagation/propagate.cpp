@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "spmd/manual.hpp"
 #include "spmd/propagation/import_passes.hpp"
 #include "spmd/propagation/op_kinds.hpp"
@@ -76,26 +77,25 @@ class Writer {
   }
 
   [[nodiscard]] stablehlo::AxisSharding text_of_slot(SlotId slot, std::size_t rank) const {
-    const std::optional<TensorSharding>& found =
-        graph_.slots[static_cast<std::size_t>(slot)].sharding;
+    const std::optional<TensorSharding>& found = graph_.slots[at(slot)].sharding;
     return meshes_.text_form(found ? *found : open_sharding(0, rank));
   }
 
   // Arguments are stored as they lie inside; outside, their manual axes come before.
   void write_manual(Op& op) const {
     ManualComputation manual = manual_computation(op, module_.place_of(op));
-    const stablehlo::Region& body = function_.regions[static_cast<std::size_t>(op.regions.front())];
+    const stablehlo::Region& body = function_.regions[at(op.regions.front())];
     for (std::size_t i = 0; i < manual.in.size(); ++i) {
       const Place place = module_.place_of(op);
       const TensorSharding outside =
           meshes_.resolve(manual.in[i], manual.in[i].dimensions.size(), place);
-      const SlotId slot = graph_.slot_of[static_cast<std::size_t>(body.arguments[i])];
-      const TensorSharding& inner = *graph_.slots[static_cast<std::size_t>(slot)].sharding;
+      const SlotId slot = graph_.slot_of[at(body.arguments[i])];
+      const TensorSharding& inner = *graph_.slots[at(slot)].sharding;
       manual.in[i] = meshes_.text_form(with_manual_axes(
           inner, outside, meshes_.resolve_names(manual.axes, outside.mesh, place)));
     }
     for (std::size_t i = 0; i < manual.out.size(); ++i) {
-      manual.out[i] = *function_.values[static_cast<std::size_t>(op.results[i])].sharding.axes;
+      manual.out[i] = *function_.values[at(op.results[i])].sharding.axes;
     }
     set_manual_shardings(op, manual.in, manual.out);
   }
@@ -103,8 +103,7 @@ class Writer {
   void write_constraint(Op& op) const {
     for (stablehlo::NamedAttribute& attribute : op.attributes) {
       if (attribute.name != "value" && attribute.name != "sharding") continue;
-      const std::string text =
-          text_of(*function_.values[static_cast<std::size_t>(op.results.front())].sharding.axes);
+      const std::string text = text_of(*function_.values[at(op.results.front())].sharding.axes);
       attribute.value.text = text.substr(1, text.size() - 2);  // without < and >
     }
   }
@@ -126,16 +125,14 @@ void propagate(stablehlo::Module& program) {
     PropagationGraph graph = build_graph(program, function, meshes);
     run_propagation(graph, meshes);
     for (const ValueId argument : function.body().arguments) {
-      const SlotId slot = graph.slot_of[static_cast<std::size_t>(argument)];
+      const SlotId slot = graph.slot_of[at(argument)];
       if (slot == no_slot) continue;
-      settle_at_boundary(meshes, graph.slots[static_cast<std::size_t>(slot)].sharding,
-                         function.type_of(argument).dims);
+      settle_at_boundary(meshes, graph.slots[at(slot)].sharding, function.type_of(argument).dims);
     }
     for (std::size_t i = 0; i < graph.result_slots.size(); ++i) {
       const SlotId slot = graph.result_slots[i];
       if (slot == no_slot) continue;
-      settle_at_boundary(meshes, graph.slots[static_cast<std::size_t>(slot)].sharding,
-                         function.results[i].type.dims);
+      settle_at_boundary(meshes, graph.slots[at(slot)].sharding, function.results[i].type.dims);
     }
     Writer(program, function, graph, meshes).write();
     merge_constants(function);

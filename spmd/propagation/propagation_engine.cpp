@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
 #include "spmd/manual.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
 // The steps still to visit: last in, first out, each at most once.
 class Worklist {
@@ -16,15 +15,15 @@ class Worklist {
   explicit Worklist(std::size_t steps) : waiting_(steps, 0) {}
 
   void push(StepId step) {
-    if (waiting_[index(step)] != 0) return;
-    waiting_[index(step)] = 1;
+    if (waiting_[at(step)] != 0) return;
+    waiting_[at(step)] = 1;
     stack_.push_back(step);
   }
   [[nodiscard]] bool empty() const { return stack_.empty(); }
   StepId pop() {
     const StepId step = stack_.back();
     stack_.pop_back();
-    waiting_[index(step)] = 0;
+    waiting_[at(step)] = 0;
     return step;
   }
 
@@ -56,7 +55,7 @@ class Engine {
     bool changed = false;
     while (!worklist_.empty()) {
       const StepId id = worklist_.pop();
-      Step& step = graph_.steps[index(id)];
+      Step& step = graph_.steps[at(id)];
       if (!is_due(step)) continue;
       changed = visit(step, pass, id) || changed;
     }
@@ -67,7 +66,7 @@ class Engine {
   [[nodiscard]] bool is_due(const Step& step) const {
     if (step.visited < clock_of_pass_) return true;
     const auto changed = [&](SlotId slot) {
-      return slot != no_slot && graph_.slots[index(slot)].changed > step.visited;
+      return slot != no_slot && graph_.slots[at(slot)].changed > step.visited;
     };
     return std::any_of(step.operands.begin(), step.operands.end(), changed) ||
            std::any_of(step.results.begin(), step.results.end(), changed);
@@ -76,7 +75,7 @@ class Engine {
   // The sharding of the step's i-th result, as its sources see it.
   [[nodiscard]] std::optional<TensorSharding> target_sharding(const Step& step,
                                                               std::size_t result) const {
-    const std::optional<TensorSharding>& own = graph_.slots[index(step.results[result])].sharding;
+    const std::optional<TensorSharding>& own = graph_.slots[at(step.results[result])].sharding;
     if (!step.manual_outside || !own) return own;
     return step.is_argument_edge ? with_manual_axes(*own, *step.manual_outside, step.manual_axes)
                                  : without_manual_axes(*own, step.manual_axes);
@@ -119,7 +118,7 @@ class Engine {
     // What the step saw: a value that is operand twice changes once.
     std::vector<std::optional<TensorSharding>> seen;
     for (const SlotId slot : step.operands) {
-      seen.push_back(slot == no_slot ? std::nullopt : graph_.slots[index(slot)].sharding);
+      seen.push_back(slot == no_slot ? std::nullopt : graph_.slots[at(slot)].sharding);
     }
     for (std::size_t i = 0; i < step.operands.size(); ++i) {
       if (updated.operands[i] == 0) continue;
@@ -140,8 +139,8 @@ class Engine {
   }
 
   [[nodiscard]] const TensorSharding* sharding_of(SlotId slot) const {
-    if (slot == no_slot || !graph_.slots[index(slot)].sharding) return nullptr;
-    return &*graph_.slots[index(slot)].sharding;
+    if (slot == no_slot || !graph_.slots[at(slot)].sharding) return nullptr;
+    return &*graph_.slots[at(slot)].sharding;
   }
 
   static bool is_news(const std::optional<TensorSharding>& old, const TensorSharding& fresh) {
@@ -149,10 +148,10 @@ class Engine {
   }
 
   void set(SlotId id, const TensorSharding& sharding, StepId by) {
-    Slot& slot = graph_.slots[index(id)];
+    Slot& slot = graph_.slots[at(id)];
     assign(slot, sharding, by);
     for (const SlotId member : slot.group) {
-      if (member != id) assign(graph_.slots[index(member)], sharding, by);
+      if (member != id) assign(graph_.slots[at(member)], sharding, by);
     }
   }
 
@@ -222,7 +221,7 @@ void run_propagation(PropagationGraph& graph, const Meshes& meshes) {
   engine.run_all_op_priorities();
   for (const auto& [priority, slots] : later) {
     for (const PutOff& put_off : slots) {
-      restore_dimensions(graph.slots[index(put_off.slot)], put_off, priority);
+      restore_dimensions(graph.slots[at(put_off.slot)], put_off, priority);
     }
     engine.run_all_op_priorities();
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/manual.hpp"
 #include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/op_kinds.hpp"
@@ -23,11 +24,6 @@ using stablehlo::RegionId;
 using stablehlo::ValueId;
 
 namespace {
-
-template <typename Id>
-std::size_t index(Id id) {
-  return static_cast<std::size_t>(id);
-}
 
 FactorRule identity_rule(const stablehlo::TensorType& type, std::size_t operands) {
   FactorRule rule;
@@ -58,7 +54,7 @@ class GraphBuilder {
       for (const ValueId result : function_.op(op).results) add_wakes(result);
       for (const RegionId region : function_.op(op).regions) {
         if (!is_manual(function_.op(op))) continue;
-        for (const ValueId argument : function_.regions[index(region)].arguments) {
+        for (const ValueId argument : function_.regions[at(region)].arguments) {
           add_wakes(argument);
         }
       }
@@ -72,13 +68,13 @@ class GraphBuilder {
     graph_.slots.emplace_back();
     return static_cast<SlotId>(graph_.slots.size()) - 1;
   }
-  Slot& slot_of(ValueId value) { return graph_.slots[index(graph_.slot_of[index(value)])]; }
+  Slot& slot_of(ValueId value) { return graph_.slots[at(graph_.slot_of[at(value)])]; }
 
   // Of one tensor value, with the sharding that the program gives it.
   void give_slot(ValueId id) {
-    const stablehlo::Value& value = function_.values[index(id)];
+    const stablehlo::Value& value = function_.values[at(id)];
     if (!value.type.is_tensor) return;
-    graph_.slot_of[index(id)] = new_slot();
+    graph_.slot_of[at(id)] = new_slot();
     if (value.sharding.axes) {
       set(slot_of(id), *value.sharding.axes, value.type.rank(), place_of_value(value));
     }
@@ -101,7 +97,7 @@ class GraphBuilder {
   }
 
   void visit_region(RegionId region) {
-    for (const OpId id : function_.regions[index(region)].ops) visit(id);
+    for (const OpId id : function_.regions[at(region)].ops) visit(id);
   }
 
   void visit(OpId id) {
@@ -110,10 +106,10 @@ class GraphBuilder {
     if (is_manual(op)) return visit_manual(op);
     add_step(id, op);
     for (const RegionId region : op.regions) {
-      const std::vector<ValueId>& arguments = function_.regions[index(region)].arguments;
+      const std::vector<ValueId>& arguments = function_.regions[at(region)].arguments;
       for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (is_loop(op) && i < op.results.size()) {
-          graph_.slot_of[index(arguments[i])] = graph_.slot_of[index(op.results[i])];
+          graph_.slot_of[at(arguments[i])] = graph_.slot_of[at(op.results[i])];
         } else {
           give_slot(arguments[i]);
         }
@@ -136,18 +132,18 @@ class GraphBuilder {
     }
     step.elementwise = is_elementwise(function_, op);
     for (const ValueId operand : op.operands) {
-      step.operands.push_back(graph_.slot_of[index(operand)]);
+      step.operands.push_back(graph_.slot_of[at(operand)]);
     }
     for (const ValueId result : op.results) {
-      step.results.push_back(graph_.slot_of[index(result)]);
+      step.results.push_back(graph_.slot_of[at(result)]);
     }
-    step_of_[index(id)] = static_cast<StepId>(graph_.steps.size());
+    step_of_[at(id)] = static_cast<StepId>(graph_.steps.size());
     graph_.steps.push_back(std::move(step));
   }
 
   [[nodiscard]] bool reads_what_only_it_reads(const Op& op) const {
     return std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId operand) {
-      return is_scalar(function_.type_of(operand)) || uses_[index(operand)].size() == 1;
+      return is_scalar(function_.type_of(operand)) || uses_[at(operand)].size() == 1;
     });
   }
 
@@ -157,7 +153,7 @@ class GraphBuilder {
     if (!is_branch(op)) sources.push_back(op.operands[result]);
     for (const RegionId region : op.regions) {
       if (is_loop(op) && region == op.regions.front()) continue;  // the condition
-      const Op& end = function_.op(function_.regions[index(region)].ops.back());
+      const Op& end = function_.op(function_.regions[at(region)].ops.back());
       if (result < end.operands.size()) sources.push_back(end.operands[result]);
     }
     return sources;
@@ -174,25 +170,25 @@ class GraphBuilder {
   void add_edge(const std::vector<ValueId>& sources, ValueId target,
                 std::optional<TensorSharding> outside, const std::vector<int>& manual_axes,
                 bool is_argument_edge) {
-    if (graph_.slot_of[index(target)] == no_slot) return;
+    if (graph_.slot_of[at(target)] == no_slot) return;
     Step step;
     step.rule = identity_rule(function_.type_of(target), sources.size());
     step.directions = same_in_all_passes(step.rule, Direction::both);
     for (const ValueId source : sources) {
-      step.operands.push_back(graph_.slot_of[index(source)]);
+      step.operands.push_back(graph_.slot_of[at(source)]);
     }
-    step.results = {graph_.slot_of[index(target)]};
+    step.results = {graph_.slot_of[at(target)]};
     step.manual_outside = std::move(outside);
     step.manual_axes = manual_axes;
     step.is_argument_edge = is_argument_edge;
-    edge_of_[index(target)] = static_cast<StepId>(graph_.steps.size());
+    edge_of_[at(target)] = static_cast<StepId>(graph_.steps.size());
     graph_.steps.push_back(std::move(step));
   }
 
   void visit_manual(const Op& op) {
     const Place place = module_.place_of(op);
     const ManualComputation manual = manual_computation(op, place);
-    const stablehlo::Region& body = function_.regions[index(op.regions.front())];
+    const stablehlo::Region& body = function_.regions[at(op.regions.front())];
     if (body.arguments.size() != op.operands.size()) {
       throw InputError(place, fmt::format("{} operands, but {} arguments in the body",
                                           op.operands.size(), body.arguments.size()));
@@ -225,12 +221,12 @@ class GraphBuilder {
       const SlotId slot = graph_.result_slots.back();
       if (const auto& given = function_.results[i].sharding.axes) {
         const Place place{module_.file, fmt::format("line {}: result {}", function_.line, i)};
-        set(graph_.slots[index(slot)], *given, type.rank(), place);
+        set(graph_.slots[at(slot)], *given, type.rank(), place);
       }
       Step step;
       step.rule = identity_rule(type, 1);
       step.directions = same_in_all_passes(step.rule, Direction::both);
-      step.operands = {graph_.slot_of[index(end.operands[i])]};
+      step.operands = {graph_.slot_of[at(end.operands[i])]};
       step.results = {slot};
       graph_.function_results.push_back(std::move(step));
     }
@@ -240,14 +236,14 @@ class GraphBuilder {
   [[nodiscard]] StepId step_of_use(const Use& use) const {
     const Op* op = &function_.op(use.op);
     const auto edge_to_result = [&](const Op& owner) {
-      return use.operand < owner.results.size() ? edge_of_[index(owner.results[use.operand])] : -1;
+      return use.operand < owner.results.size() ? edge_of_[at(owner.results[use.operand])] : -1;
     };
     if (is_loop(*op) || is_barrier(*op)) return edge_to_result(*op);
     if (is_manual(*op)) {
-      return edge_of_[index(function_.regions[index(op->regions.front())].arguments[use.operand])];
+      return edge_of_[at(function_.regions[at(op->regions.front())].arguments[use.operand])];
     }
-    if (!is_terminator(*op)) return step_of_[index(use.op)];
-    const OpId owner = function_.regions[index(op->parent)].owner;
+    if (!is_terminator(*op)) return step_of_[at(use.op)];
+    const OpId owner = function_.regions[at(op->parent)].owner;
     if (owner == no_op) return -1;
     const Op& outer = function_.op(owner);
     const bool is_condition = is_loop(outer) && op->parent == outer.regions.front();
@@ -260,27 +256,27 @@ class GraphBuilder {
   }
 
   void add_wakes(ValueId id) {
-    if (graph_.slot_of[index(id)] == no_slot) return;
+    if (graph_.slot_of[at(id)] == no_slot) return;
     Slot& slot = slot_of(id);
-    const StepId edge = edge_of_[index(id)];
-    const OpId definition = function_.values[index(id)].defined_by;
+    const StepId edge = edge_of_[at(id)];
+    const OpId definition = function_.values[at(id)].defined_by;
     if (edge >= 0 && definition != no_op && is_loop(function_.op(definition))) {
-      const auto result = index(function_.values[index(id)].result);
+      const auto result = at(function_.values[at(id)].result);
       for (const RegionId region : function_.op(definition).regions) {
-        const std::vector<ValueId>& arguments = function_.regions[index(region)].arguments;
+        const std::vector<ValueId>& arguments = function_.regions[at(region)].arguments;
         if (result < arguments.size()) wake_readers(slot, arguments[result], true);
       }
     }
     if (edge >= 0) {
       wake(slot, edge);
     } else if (definition != no_op) {
-      wake(slot, step_of_[index(definition)]);
+      wake(slot, step_of_[at(definition)]);
     }
     wake_readers(slot, id, edge < 0);
   }
 
   void wake_readers(Slot& slot, ValueId value, bool last_first) {
-    const std::vector<Use>& uses = uses_[index(value)];
+    const std::vector<Use>& uses = uses_[at(value)];
     if (last_first) {
       for (auto use = uses.rbegin(); use != uses.rend(); ++use) wake(slot, step_of_use(*use));
     } else {

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/index.hpp"
 #include "spmd/propagation/function_editor.hpp"
 
 namespace shardsim::spmd {
@@ -27,7 +28,7 @@ std::map<std::int64_t, std::vector<SlotId>> groups_in(const Module& module,
     if (op.name != "sdy.sharding_group") continue;
     const Attribute* number = find(op.attributes, "group_id");
     if (number == nullptr) throw InputError(module.place_of(op), "sharding group without group_id");
-    const SlotId slot = graph.slot_of[static_cast<std::size_t>(op.operands.front())];
+    const SlotId slot = graph.slot_of[at(op.operands.front())];
     if (slot == no_slot) continue;
     const auto [known, is_new] = group_of.emplace(slot, number->integer);
     std::vector<SlotId>& mine = groups[number->integer];
@@ -50,7 +51,7 @@ void share_in_groups(const Module& module, const Function& function, Propagation
   for (const auto& [number, members] : groups_in(module, function, graph)) {
     std::optional<TensorSharding> shared;
     for (const SlotId member : members) {
-      const auto& sharding = graph.slots[static_cast<std::size_t>(member)].sharding;
+      const auto& sharding = graph.slots[at(member)].sharding;
       if (sharding && shared && *sharding != *shared) {
         throw InputError({module.file, fmt::format("sharding group {}", number)},
                          "its values are given different shardings");
@@ -58,7 +59,7 @@ void share_in_groups(const Module& module, const Function& function, Propagation
       if (sharding) shared = sharding;
     }
     for (const SlotId member : members) {
-      Slot& slot = graph.slots[static_cast<std::size_t>(member)];
+      Slot& slot = graph.slots[at(member)];
       slot.group = members;
       slot.sharding = shared;
     }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/builder.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
 #include "spmd/propagation/prepare_passes.hpp"
@@ -13,8 +14,6 @@ using stablehlo::Op;
 using stablehlo::OpView;
 using stablehlo::TensorType;
 using stablehlo::ValueId;
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 class MoveSimplifier : public FunctionRewriter {
  public:

@@ -1,10 +1,9 @@
+#include "base/index.hpp"
 #include "spmd/reshard/reshard_choice.hpp"
 #include "spmd/reshard/reshard_steps.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Tiled [.., n, ..] against partial [1, .., n replicas]: by way of the tiling in which the
 // dimension with as many tiles is whole.

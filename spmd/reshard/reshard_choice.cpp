@@ -4,10 +4,10 @@
 #include <cassert>
 #include <map>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 using DimsBySize = std::map<std::int64_t, Dims>;
 

@@ -1,13 +1,12 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/ops/halo.hpp"
 #include "spmd/reshard/reshard_choice.hpp"
 #include "spmd/reshard/reshard_steps.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // One dimension of tiles against another: split the target dimension of every tile over the group,
 // and put what arrives together along the source dimension.

@@ -6,13 +6,13 @@
 #include <queue>
 #include <tuple>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
 
 // More states than this are not looked at: the path that is there stays.
 constexpr int most_states = 4'000;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // For every dimension the digits that split it, major to minor.
 using State = std::vector<std::vector<int>>;

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "spmd/ops/halo.hpp"
 #include "spmd/reshard/reshard_choice.hpp"
 
 namespace shardsim::spmd {
-namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 Shape padded_shape(const Shape& shape, const Tiling& tiling) {
   Shape result = shape;
   for (std::size_t i = 0; i < tiling.tiles().size(); ++i) {

@@ -7,12 +7,11 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "spmd/reshard/reshard_search.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Cuts of one axis that all parts used in a sharding share: sizes, major to minor.
 struct AxisCuts {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 
 bool TensorSharding::splits_nothing() const {
@@ -35,7 +37,7 @@ int Meshes::find(const std::string& name, const Place& place) const {
 }
 
 Axis Meshes::resolve(const stablehlo::AxisPart& part, int mesh, const Place& place) const {
-  const std::vector<stablehlo::ProgramAxis>& axes = meshes_[static_cast<std::size_t>(mesh)].axes;
+  const std::vector<stablehlo::ProgramAxis>& axes = meshes_[at(mesh)].axes;
   const auto axis = std::find_if(axes.begin(), axes.end(), [&](const stablehlo::ProgramAxis& a) {
     return a.name == part.axis;
   });
@@ -102,15 +104,14 @@ std::vector<int> Meshes::resolve_names(const std::vector<std::string>& names, in
 }
 
 bool Meshes::is_whole(const Axis& axis, int mesh) const {
-  const stablehlo::ProgramMesh& of = meshes_[static_cast<std::size_t>(mesh)];
-  return axis.size == of.axes[static_cast<std::size_t>(axis.index)].size;
+  const stablehlo::ProgramMesh& of = meshes_[at(mesh)];
+  return axis.size == of.axes[at(axis.index)].size;
 }
 
 std::vector<stablehlo::AxisPart> Meshes::text_form(const Axes& axes, int mesh) const {
   std::vector<stablehlo::AxisPart> parts;
   for (const Axis& axis : axes) {
-    const stablehlo::ProgramAxis& whole =
-        meshes_[static_cast<std::size_t>(mesh)].axes[static_cast<std::size_t>(axis.index)];
+    const stablehlo::ProgramAxis& whole = meshes_[at(mesh)].axes[at(axis.index)];
     parts.push_back({whole.name, axis.pre_size, is_whole(axis, mesh) ? 0 : axis.size});
   }
   return parts;
@@ -118,7 +119,7 @@ std::vector<stablehlo::AxisPart> Meshes::text_form(const Axes& axes, int mesh) c
 
 stablehlo::AxisSharding Meshes::text_form(const TensorSharding& sharding) const {
   stablehlo::AxisSharding result;
-  result.mesh = meshes_[static_cast<std::size_t>(sharding.mesh)].name;
+  result.mesh = meshes_[at(sharding.mesh)].name;
   for (const DimensionAxes& dimension : sharding.dimensions) {
     result.dimensions.push_back({text_form(dimension.axes, sharding.mesh), false, std::nullopt});
   }
@@ -127,9 +128,7 @@ stablehlo::AxisSharding Meshes::text_form(const TensorSharding& sharding) const 
   return result;
 }
 
-bool Meshes::is_empty(int mesh) const {
-  return meshes_[static_cast<std::size_t>(mesh)].axes.empty();
-}
+bool Meshes::is_empty(int mesh) const { return meshes_[at(mesh)].axes.empty(); }
 
 std::optional<int> Meshes::common(const std::vector<const TensorSharding*>& all) const {
   std::optional<int> mesh;

@@ -8,10 +8,10 @@
 #include <functional>
 #include <numeric>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // Places of `from` in row-major order, read in the order of `permutation`.
 std::vector<int> permuted(const std::vector<int>& from, const Shape& extents,

@@ -1,11 +1,10 @@
 #include <numeric>
 
+#include "base/index.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
 
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // Twos, then odd numbers up to the root of what is left. What is left itself is not among them, as
 // in XLA: of 6 only the 2, of 3 and 5 nothing is borrowed.

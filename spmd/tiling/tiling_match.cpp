@@ -5,10 +5,10 @@
 #include <iterator>
 #include <set>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // indices[device]: where a device stands in the array of extents.
 std::vector<Dims> places(const Tiling& tiling) {

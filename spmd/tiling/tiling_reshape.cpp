@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
+
 namespace shardsim::spmd {
 namespace {
-
-std::size_t at(std::int64_t dim) { return static_cast<std::size_t>(dim); }
 
 // What is left of one dimension of the source.
 struct Piece {

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/index.hpp"
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "experiments/program.hpp"
@@ -23,7 +24,7 @@ Counts collectives_of(const Plan& plan) {
   Counts counts;
   for (const Task& task : plan.programs.at(0).tasks) {
     if (task.kind != TaskKind::collective) continue;
-    const Collective& one = plan.collectives[static_cast<std::size_t>(task.work)];
+    const Collective& one = plan.collectives[at(task.work)];
     REQUIRE(one.axes.size() == 1);
     ++counts[{one.kind, one.dtype, one.payload.count()}];
   }

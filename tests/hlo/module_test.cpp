@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "fixture.hpp"
 #include "hlo/name_table.hpp"
 
@@ -87,7 +88,7 @@ TEST_CASE("a name table is emptied at once and grows") {
   NameTable table;
   std::vector<std::string> names;
   for (int i = 0; i < 1000; ++i) names.push_back(fmt::format("n{}", i));
-  for (int i = 0; i < 1000; ++i) table.add(names[static_cast<std::size_t>(i)], i);
+  for (int i = 0; i < 1000; ++i) table.add(names[at(i)], i);
   CHECK(table.find("n999") == 999);
   table.add("n7", 42);
   CHECK(table.find("n7") == 42);

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "base/gzip.hpp"
+#include "base/index.hpp"
 #include "base/json.hpp"
 #include "hlo/buffer_assignment.hpp"
 #include "hlo/collectives.hpp"
@@ -42,9 +43,9 @@ class Sample {
     std::map<HloId, Found> all;
     for (const Task& task : plan_.programs.at(0).tasks) {
       if (task.kind != TaskKind::collective) continue;
-      const HloId id = by_name.at(plan_.names[static_cast<std::size_t>(task.name)]);
+      const HloId id = by_name.at(plan_.names[at(task.name)]);
       Found& found = all[id];
-      found.planned = plan_.collectives[static_cast<std::size_t>(task.work)];
+      found.planned = plan_.collectives[at(task.work)];
       ++found.executions;
     }
     for (auto& [id, found] : all) {

@@ -4,6 +4,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "plan/stream_order.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -110,6 +112,31 @@ TEST_CASE("verify names the first violation") {
   CHECK(complaint([](Plan& p) { p.names[1] = p.names[0]; }) == "plan: name \"layers.{}\" twice");
   CHECK(complaint([](Plan& p) { p.programs[0].streams[0] = "main"; }) ==
         "plan: program all: the first stream is not \"compute\"");
+}
+
+// The header's example.
+TEST_CASE("tasks on two streams wait for what their streams have not waited for") {
+  Program program;
+  StreamOrder order;
+  const auto add = [&](std::uint8_t stream, const Ready& ready) {
+    Task task;
+    task.stream = stream;
+    return order.add(program, task, ready);
+  };
+  const Ready a = add(0, {});
+  const Ready b = add(1, a);
+  Ready both = a;
+  both.join(b);
+  (void)add(0, both);
+  (void)add(0, b);
+  const auto after = [&](std::size_t task) {
+    const auto tasks = program.after(program.tasks[task]);
+    return std::vector<TaskId>(tasks.begin(), tasks.end());
+  };
+  CHECK(after(0).empty());
+  CHECK(after(1) == std::vector<TaskId>{0});
+  CHECK(after(2) == std::vector<TaskId>{1});
+  CHECK(after(3).empty());
 }
 
 }  // namespace

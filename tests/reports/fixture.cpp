@@ -33,6 +33,15 @@ Prediction common(const std::string& name) {
   return p;
 }
 
+ProgramResult common_program() {
+  ProgramResult program;
+  program.name = "all";
+  program.devices = 2;
+  program.compute_time = ms(800);
+  program.idle_time = ms(50);
+  return program;
+}
+
 }  // namespace
 
 Prediction dp() {
@@ -43,13 +52,9 @@ Prediction dp() {
   // 2000 tokens in 1 s on 2 devices.
   result.tokens_per_second_per_device = 1000;
   result.mfu = 0.5;
-  ProgramResult program;
-  program.name = "all";
-  program.devices = 2;
-  program.compute_time = ms(800);
+  ProgramResult program = common_program();
   program.communication_time = ms(500);
   program.exposed_time = ms(150);
-  program.idle_time = ms(50);
   program.peak = gib(12);
   program.peak_time = ms(600);
   program.peak_task = "layers.1.mlp";
@@ -128,13 +133,9 @@ Prediction fsdp() {
   // 2000 tokens in 1.25 s on 2 devices.
   result.tokens_per_second_per_device = 800;
   result.mfu = 0.4;
-  ProgramResult program;
-  program.name = "all";
-  program.devices = 2;
-  program.compute_time = ms(800);
+  ProgramResult program = common_program();
   program.communication_time = ms(750);
   program.exposed_time = ms(400);
-  program.idle_time = ms(50);
   program.peak = gib(7);
   program.peak_time = ms(800);
   program.peak_task = "layers.0";

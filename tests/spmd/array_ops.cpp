@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/index.hpp"
 #include "spmd/ops/dot_dims.hpp"
 #include "spmd/propagation/constants.hpp"
 
@@ -13,8 +14,6 @@ using spmd::Dims;
 using spmd::Shape;
 using stablehlo::OpView;
 using Operand = LocalOperand;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 void each_index(const Shape& shape, const std::function<void(const Dims&)>& visit) {
   if (spmd::product(shape) == 0) return;

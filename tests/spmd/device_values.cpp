@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/index.hpp"
 #include "stablehlo/op_view.hpp"
 
 namespace shardsim::test {
@@ -18,8 +19,6 @@ using stablehlo::Module;
 using stablehlo::Op;
 using stablehlo::OpView;
 using stablehlo::ValueId;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 using Groups = std::vector<std::vector<int>>;
 

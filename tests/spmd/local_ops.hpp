@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "spmd/partition.hpp"
 #include "stablehlo/module.hpp"
 
@@ -33,7 +34,7 @@ inline std::string text_of_groups(const stablehlo::Attribute& groups) {
 
 inline void add_lines(const stablehlo::Function& function, stablehlo::RegionId region,
                       std::vector<std::string>& lines) {
-  for (const stablehlo::OpId id : function.regions[static_cast<std::size_t>(region)].ops) {
+  for (const stablehlo::OpId id : function.regions[at(region)].ops) {
     const stablehlo::Op& op = function.op(id);
     for (const stablehlo::RegionId inner : op.regions) add_lines(function, inner, lines);
     const std::string name = op.name.substr(op.name.find('.') + 1);

@@ -15,6 +15,7 @@ struct Sizes {
   std::string lhs = "64x16";
   std::string rhs = "16x32";
   std::string result = "64x32";
+  std::string dims = "contracting_dims = [1] x [0]";
 };
 
 Lines matmul(const std::string& mesh, const std::string& lhs, const std::string& rhs,
@@ -22,14 +23,13 @@ Lines matmul(const std::string& mesh, const std::string& lhs, const std::string&
   const std::string x = "tensor<" + sizes.lhs + "xf32>";
   const std::string w = "tensor<" + sizes.rhs + "xf32>";
   const std::string y = "tensor<" + sizes.result + "xf32>";
-  return local_ops(program(
-      mesh,
-      "%arg0: " + x + " {sdy.sharding = " + sharding(lhs) + "}, %arg1: " + w +
-          " {sdy.sharding = " + sharding(rhs) + "}",
-      "  %r = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] {sdy.sharding = "
-      "#sdy.sharding_per_value<[<@mesh, [" +
-          result + "]>]>} : (" + x + ", " + w + ") -> " + y,
-      y + " {sdy.sharding = " + sharding(result) + "}"));
+  return local_ops(program(mesh,
+                           "%arg0: " + x + " {sdy.sharding = " + sharding(lhs) + "}, %arg1: " + w +
+                               " {sdy.sharding = " + sharding(rhs) + "}",
+                           "  %r = stablehlo.dot_general %arg0, %arg1, " + sizes.dims +
+                               " {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [" + result +
+                               "]>]>} : (" + x + ", " + w + ") -> " + y,
+                           y + " {sdy.sharding = " + sharding(result) + "}"));
 }
 
 const std::string line_of_4 = "\"x\"=4";
@@ -80,15 +80,8 @@ TEST_CASE("with a whole result, parts are added up rather than gathered where th
   CHECK(matmul(line_of_4, R"({}, {"x"})", "{}, {}", "{}, {}") ==
         Lines{"all_gather 64x16 {0 1 2 3}", "dot_general 64x32"});
   // A vector of 64 times 64x32, 2048 elements for a result of 32: whole lhs is sliced, 32 added up.
-  const std::string whole = sharding("{}");
-  CHECK(local_ops(program(
-            line_of_4,
-            "%arg0: tensor<64xf32> {sdy.sharding = " + whole +
-                "}, %arg1: tensor<64x32xf32> {sdy.sharding = " + sharding(R"({"x"}, {})") + "}",
-            "  %r = stablehlo.dot_general %arg0, %arg1, contracting_dims = [0] x [0] "
-            "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<64xf32>, "
-            "tensor<64x32xf32>) -> tensor<32xf32>",
-            "tensor<32xf32> {sdy.sharding = " + whole + "}")) ==
+  CHECK(matmul(line_of_4, "{}", R"({"x"}, {})", "{}",
+               {"64", "64x32", "32", "contracting_dims = [0] x [0]"}) ==
         Lines{"dot_general 32", "all_reduce 32 {0 1 2 3}"});
 }
 
@@ -120,15 +113,8 @@ TEST_CASE("one value as both operands is resharded twice") {
 TEST_CASE("batch dimensions: the operand that is split otherwise is exchanged") {
   // Attention scores by head; queries lie by sequence: they change over from sequence to heads, on
   // every device 4 heads of 32 positions become 1 head of 128... written [head, seq, dim].
-  const std::string heads = sharding(R"({"x"}, {}, {})");
-  CHECK(local_ops(
-            program(line_of_4,
-                    "%arg0: tensor<4x128x8xf32> {sdy.sharding = " + sharding(R"({}, {"x"}, {})") +
-                        "}, %arg1: tensor<4x64x8xf32> {sdy.sharding = " + heads + "}",
-                    "  %r = stablehlo.dot_general %arg0, %arg1, batching_dims = [0] x [0], "
-                    "contracting_dims = [2] x [2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, "
-                    "[{\"x\"}, {}, {}]>]>} : (tensor<4x128x8xf32>, tensor<4x64x8xf32>) -> "
-                    "tensor<4x128x64xf32>",
-                    "tensor<4x128x64xf32> {sdy.sharding = " + heads + "}")) ==
+  CHECK(matmul(line_of_4, R"({}, {"x"}, {})", R"({"x"}, {}, {})", R"({"x"}, {}, {})",
+               {"4x128x8", "4x64x8", "4x128x64",
+                "batching_dims = [0] x [0], contracting_dims = [2] x [2]"}) ==
         Lines{"all_to_all 4x1x32x8 {0 1 2 3}", "dot_general 1x128x64"});
 }

@@ -26,15 +26,13 @@ Plan partitioned(const std::string& path, const spmd::PartitionOptions& options)
   return spmd::plan_of(spmd::partition(program, options));
 }
 
-struct Outcome {
-  int programs = 0;
-  int unexpected = 0;
-};
+Plan partitioned_like_xla(const std::string& path) { return partitioned(path, {.like_xla = true}); }
 
 // Every record that has a program under `key`; `is_right` says which agreement will do.
-Outcome run_all(const std::string& key, const MakePlan& make,
-                const std::function<bool(const ProgramAgreement&)>& is_right) {
-  Outcome outcome;
+void check_all(const std::string& key, const MakePlan& make,
+               const std::function<bool(const ProgramAgreement&)>& is_right) {
+  int programs = 0;
+  int unexpected = 0;
   for (const GoldenRecords& file : golden_records(golden_folder("xla") / "expected")) {
     Comparison result;
     for (const JsonReader& record : file.records()) {
@@ -42,23 +40,23 @@ Outcome run_all(const std::string& key, const MakePlan& make,
       if (!program) continue;
       const auto path = plain_or_gzip(golden_folder("xla") / program->string());
       if (!path) program->fail("no such file");
-      ++outcome.programs;
+      ++programs;
       const ProgramAgreement found = compare_program(record, [&] { return make(*path); });
       if (is_right(found)) {
         ++result.passed;
         continue;
       }
       const bool is_known = known_differences().count(found.name) > 0;
-      outcome.unexpected += is_known ? 0 : 1;
+      unexpected += is_known ? 0 : 1;
       result.failures.push_back(fmt::format("{}: {}{}, wire bytes {} for {}\n{}", found.name,
                                             name_of(found.agreement), is_known ? " (known)" : "",
                                             found.bytes, found.expected_bytes, found.text));
     }
     report(file.name() + " " + key, result);
   }
-  std::cout << fmt::format("{}: {} programs, {} unexpected\n", key, outcome.programs,
-                           outcome.unexpected);
-  return outcome;
+  std::cout << fmt::format("{}: {} programs, {} unexpected\n", key, programs, unexpected);
+  CHECK(programs > 0);
+  CHECK(unexpected == 0);
 }
 
 bool is_identical(const ProgramAgreement& found) { return found.agreement == Agreement::identical; }
@@ -69,36 +67,22 @@ TEST_CASE("from the shardings that Shardy propagated, the collectives are XLA's"
   const MakePlan make = [](const std::string& path) {
     return spmd::plan_of(spmd::partition(stablehlo::read_module(path), {.like_xla = true}));
   };
-  const Outcome outcome = run_all("propagated", make, is_identical);
-  CHECK(outcome.programs > 0);
-  CHECK(outcome.unexpected == 0);
+  check_all("propagated", make, is_identical);
 }
 
 TEST_CASE("from programs as jax prints them, the collectives are XLA's", "[programs]") {
-  const MakePlan make = [](const std::string& path) {
-    return partitioned(path, {.like_xla = true});
-  };
-  const Outcome outcome = run_all("program", make, is_identical);
-  CHECK(outcome.programs > 0);
-  CHECK(outcome.unexpected == 0);
+  check_all("program", partitioned_like_xla, is_identical);
 }
 
 TEST_CASE("from programs with mhlo.sharding in place of axes, too", "[gspmd]") {
-  const MakePlan make = [](const std::string& path) {
-    return partitioned(path, {.like_xla = true});
-  };
-  const Outcome outcome = run_all("program_gspmd", make, is_identical);
-  CHECK(outcome.programs > 0);
-  CHECK(outcome.unexpected == 0);
+  check_all("program_gspmd", partitioned_like_xla, is_identical);
 }
 
 TEST_CASE("left to itself the partitioner never sends more than XLA", "[default]") {
   const MakePlan make = [](const std::string& path) { return partitioned(path, {}); };
-  const Outcome outcome = run_all("program", make, [](const ProgramAgreement& found) {
+  check_all("program", make, [](const ProgramAgreement& found) {
     return found.agreement != Agreement::failed && found.bytes <= found.expected_bytes;
   });
-  CHECK(outcome.programs > 0);
-  CHECK(outcome.unexpected == 0);
 }
 
 }  // namespace shardsim::test

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/index.hpp"
 #include "device_values.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/propagation/prepare.hpp"
@@ -18,8 +19,6 @@ namespace {
 using namespace shardsim;        // NOLINT(google-build-using-namespace)
 using namespace shardsim::spmd;  // NOLINT(google-build-using-namespace)
 using test::OnDevices;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t any(std::int64_t from, std::int64_t below) { return *rc::gen::inRange(from, below); }
 

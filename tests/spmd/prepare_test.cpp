@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "base/index.hpp"
 #include "tests/spmd/programs.hpp"
 
 namespace {
 using namespace shardsim::test;  // NOLINT(google-build-using-namespace)
+using shardsim::at;
 using Names = std::vector<std::string>;
 
 // The ops of @main in order, without the dialect.
@@ -113,7 +115,7 @@ TEST_CASE("what a loop does not change is read from outside, through an open con
   REQUIRE(ops_of(module) ==
           Names{"sharding_constraint", "while", "constant", "return", "add", "return", "return"});
   const auto& constraint = main_of(module).ops[0];
-  const auto& made = main_of(module).values[static_cast<std::size_t>(constraint.results.front())];
+  const auto& made = main_of(module).values[at(constraint.results.front())];
   CHECK(text_of(*made.sharding.axes) == "<@mesh, [{?}]>");
   CHECK(main_of(module).ops[1].operands.size() == 1);
 }

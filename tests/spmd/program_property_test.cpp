@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "device_values.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/propagation/prepare.hpp"
@@ -21,8 +22,6 @@ using namespace shardsim;        // NOLINT(google-build-using-namespace)
 using namespace shardsim::spmd;  // NOLINT(google-build-using-namespace)
 using stablehlo::Module;
 using test::OnDevices;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t any(std::int64_t from, std::int64_t below) { return *rc::gen::inRange(from, below); }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "stablehlo/module.hpp"
 #include "tests/spmd/value_classes.hpp"
 
@@ -34,7 +35,7 @@ inline const stablehlo::Function& main_of(const stablehlo::Module& module) {
 inline std::vector<std::string> argument_axes(const stablehlo::Module& module) {
   std::vector<std::string> axes;
   for (const stablehlo::ValueId id : main_of(module).body().arguments) {
-    axes.push_back(axes_text(main_of(module).values[static_cast<std::size_t>(id)]));
+    axes.push_back(axes_text(main_of(module).values[at(id)]));
   }
   return axes;
 }
@@ -53,7 +54,7 @@ inline std::vector<std::string> axes_of(const stablehlo::Module& module, const s
   for (const stablehlo::Op& made : main_of(module).ops) {
     if (made.name != op) continue;
     for (const stablehlo::ValueId id : made.results) {
-      axes.push_back(axes_text(main_of(module).values[static_cast<std::size_t>(id)]));
+      axes.push_back(axes_text(main_of(module).values[at(id)]));
     }
   }
   return axes;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "base/index.hpp"
 #include "spmd/manual.hpp"
 #include "spmd/propagation/prepare.hpp"
 #include "spmd/propagation/propagate.hpp"
@@ -34,7 +35,7 @@ std::map<std::string, int> constraints_of(const Module& module) {
   for (const Function& function : module.functions) {
     for (const Op& op : function.ops) {
       if (op.name != "sdy.sharding_constraint") continue;
-      const Value& result = function.values[static_cast<std::size_t>(op.results.front())];
+      const Value& result = function.values[at(op.results.front())];
       ++found[text_of(result.type) + axes_text(result)];
     }
   }
@@ -48,7 +49,7 @@ std::vector<char> added_reshards(const Function& function,
   for (std::size_t i = 0; i < function.ops.size(); ++i) {
     const Op& op = function.ops[i];
     if (op.name != "sdy.reshard") continue;
-    const Value& result = function.values[static_cast<std::size_t>(op.results.front())];
+    const Value& result = function.values[at(op.results.front())];
     added[i] = constraints.contains(text_of(result.type) + axes_text(result)) ? 0 : 1;
   }
   return added;
@@ -61,11 +62,11 @@ void strip(Module& propagated, const Module& program, const std::vector<char>& a
     Op& op = function.ops[i];
     if (op.name == "sdy.reshard" && added[i] == 0) continue;
     for (const ValueId result : op.results) {
-      function.values[static_cast<std::size_t>(result)].sharding = {};
+      function.values[at(result)].sharding = {};
     }
     for (const RegionId region : op.regions) {
-      for (const ValueId argument : function.regions[static_cast<std::size_t>(region)].arguments) {
-        function.values[static_cast<std::size_t>(argument)].sharding = {};
+      for (const ValueId argument : function.regions[at(region)].arguments) {
+        function.values[at(argument)].sharding = {};
       }
     }
     if (op.name != "sdy.reshard") continue;
@@ -76,12 +77,12 @@ void strip(Module& propagated, const Module& program, const std::vector<char>& a
     }
   }
   for (Region& region : function.regions) {
-    std::erase_if(region.ops, [&](OpId id) { return added[static_cast<std::size_t>(id)] != 0; });
+    std::erase_if(region.ops, [&](OpId id) { return added[at(id)] != 0; });
   }
   const Function& given = main_of(program);
   for (std::size_t i = 0; i < given.body().arguments.size(); ++i) {
-    function.values[static_cast<std::size_t>(function.body().arguments[i])].sharding =
-        given.values[static_cast<std::size_t>(given.body().arguments[i])].sharding;
+    function.values[at(function.body().arguments[i])].sharding =
+        given.values[at(given.body().arguments[i])].sharding;
   }
   for (std::size_t i = 0; i < given.results.size(); ++i) {
     function.results[i].sharding = given.results[i].sharding;
@@ -91,13 +92,11 @@ void strip(Module& propagated, const Module& program, const std::vector<char>& a
 // XLA's text gives the sharding of a loop's result and none to the arguments of its regions, which
 // share it; those of a manual computation stand in its own attributes.
 void spell_out(const Module& module, Function& function) {
-  const auto value = [&](ValueId id) -> Value& {
-    return function.values[static_cast<std::size_t>(id)];
-  };
+  const auto value = [&](ValueId id) -> Value& { return function.values[at(id)]; };
   for (const Op& op : function.ops) {
     if (op.name == "stablehlo.while") {
       for (const RegionId region : op.regions) {
-        const auto& arguments = function.regions[static_cast<std::size_t>(region)].arguments;
+        const auto& arguments = function.regions[at(region)].arguments;
         for (std::size_t i = 0; i < arguments.size(); ++i) {
           value(arguments[i]).sharding = value(op.results[i]).sharding;
         }
@@ -105,8 +104,7 @@ void spell_out(const Module& module, Function& function) {
     } else if (op.name == "sdy.manual_computation") {
       const auto manual = spmd::manual_computation(op, module.place_of(op));
       const spmd::Meshes meshes(module);
-      const auto& arguments =
-          function.regions[static_cast<std::size_t>(op.regions.front())].arguments;
+      const auto& arguments = function.regions[at(op.regions.front())].arguments;
       for (std::size_t i = 0; i < op.results.size(); ++i) {
         value(op.results[i]).sharding.axes = manual.out[i];
       }
@@ -135,8 +133,8 @@ Comparison compare(const Module& expected_module, const std::vector<char>& added
     std::map<int, std::vector<std::string>> shardings;
     for (std::size_t i = 0; i < function.values.size(); ++i) {
       const Value& value = function.values[i];
-      const bool skipped = value.defined_by != no_op && !skip.empty() &&
-                           skip[static_cast<std::size_t>(value.defined_by)] != 0;
+      const bool skipped =
+          value.defined_by != no_op && !skip.empty() && skip[at(value.defined_by)] != 0;
       if (numbers[i] >= 0 && value.type.is_tensor && !skipped) {
         shardings[numbers[i]].push_back(sharding_text(module, value) + " %" + value.name);
       }

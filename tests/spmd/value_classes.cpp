@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/index.hpp"
+
 namespace shardsim::test {
 
 using stablehlo::Attribute;
@@ -73,8 +75,8 @@ struct ValueClasses::Walk {
   const std::vector<char>& skip;
   std::vector<int> classes;
 
-  [[nodiscard]] int of(ValueId value) const { return classes[static_cast<std::size_t>(value)]; }
-  void set(ValueId value, int number) { classes[static_cast<std::size_t>(value)] = number; }
+  [[nodiscard]] int of(ValueId value) const { return classes[at(value)]; }
+  void set(ValueId value, int number) { classes[at(value)] = number; }
 };
 
 int ValueClasses::number(const std::string& key) {
@@ -83,9 +85,7 @@ int ValueClasses::number(const std::string& key) {
   return known->second;
 }
 
-std::string ValueClasses::description(int value_class) const {
-  return keys_[static_cast<std::size_t>(value_class)];
-}
+std::string ValueClasses::description(int value_class) const { return keys_[at(value_class)]; }
 
 std::vector<int> ValueClasses::classify(const Function& function, const std::vector<char>& skip) {
   Walk walk{function, skip, std::vector<int>(function.values.size(), -1)};
@@ -98,13 +98,12 @@ std::vector<int> ValueClasses::classify(const Function& function, const std::vec
 }
 
 void ValueClasses::visit_region(Walk& walk, RegionId region) {
-  for (const OpId id : walk.function.regions[static_cast<std::size_t>(region)].ops) visit(walk, id);
+  for (const OpId id : walk.function.regions[at(region)].ops) visit(walk, id);
 }
 
 void ValueClasses::visit(Walk& walk, OpId id) {
   const Op& op = walk.function.op(id);
-  if (static_cast<std::size_t>(id) < walk.skip.size() &&
-      walk.skip[static_cast<std::size_t>(id)] != 0) {
+  if (static_cast<std::size_t>(id) < walk.skip.size() && walk.skip[at(id)] != 0) {
     walk.set(op.results.front(), walk.of(op.operands.front()));
     return;
   }
@@ -124,8 +123,7 @@ void ValueClasses::visit(Walk& walk, OpId id) {
   for (const ValueId operand : op.operands) key += " %" + std::to_string(walk.of(operand));
   std::string inner;
   for (std::size_t r = 0; r < op.regions.size(); ++r) {
-    const stablehlo::Region& region =
-        walk.function.regions[static_cast<std::size_t>(op.regions[r])];
+    const stablehlo::Region& region = walk.function.regions[at(op.regions[r])];
     for (std::size_t i = 0; i < region.arguments.size(); ++i) {
       walk.set(region.arguments[i],
                number(key + " region " + std::to_string(r) + " argument " + std::to_string(i)));

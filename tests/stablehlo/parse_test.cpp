@@ -3,11 +3,13 @@
 // specification (openxla/stablehlo docs/spec.md).
 #include <catch2/catch.hpp>
 
+#include "base/index.hpp"
 #include "stablehlo/loops.hpp"
 #include "stablehlo/module.hpp"
 #include "tests/stablehlo/programs.hpp"
 
 using namespace shardsim::stablehlo;  // NOLINT(google-build-using-namespace)
+using shardsim::at;
 using shardsim::test::parse_body;
 
 namespace {
@@ -21,7 +23,7 @@ std::vector<std::string> op_names(const Function& function, const Region& region
 std::vector<std::string> names_of(const Function& function, const std::vector<ValueId>& values) {
   std::vector<std::string> names;
   for (const ValueId id : values) {
-    names.push_back(function.values[static_cast<std::size_t>(id)].name);
+    names.push_back(function.values[at(id)].name);
   }
   return names;
 }
@@ -106,7 +108,7 @@ TEST_CASE("the generic form has properties, regions, then attributes") {
   const Function& function = module.functions[0];
   const Op& scatter = function.op(0);
   REQUIRE(scatter.regions.size() == 1);
-  const Region& region = function.regions[static_cast<std::size_t>(scatter.regions[0])];
+  const Region& region = function.regions[at(scatter.regions[0])];
   CHECK(region.owner == 0);
   CHECK(names_of(function, region.arguments) == Strings{"x", "y"});
   CHECK(op_names(function, region) == Strings{"stablehlo.add", "stablehlo.return"});
@@ -129,7 +131,7 @@ TEST_CASE("operands of a reduce: inputs, then initial values") {
   CHECK(find(function.op(0).attributes, "applies")->text == "stablehlo.add");
   const Op& variadic = function.op(1);
   CHECK(names_of(function, variadic.operands) == Strings{"a", "b", "z", "n"});
-  const Region& reducer = function.regions[static_cast<std::size_t>(variadic.regions[0])];
+  const Region& reducer = function.regions[at(variadic.regions[0])];
   CHECK(names_of(function, reducer.arguments) == Strings{"p", "r", "q", "s"});
 }
 
@@ -152,7 +154,7 @@ TEST_CASE("the regions of a loop share the names of its variables") {
   CHECK(names_of(function, loop.operands) == Strings{"c", "a"});
   REQUIRE(loop.regions.size() == 2);
   for (const RegionId id : loop.regions) {
-    const Region& region = function.regions[static_cast<std::size_t>(id)];
+    const Region& region = function.regions[at(id)];
     CHECK(names_of(function, region.arguments) == Strings{"i", "x"});
   }
   // 0, 5, 10: three rounds below 12.
@@ -199,13 +201,13 @@ TEST_CASE("manual computations, constraints and collectives") {
     %4 = stablehlo.add %3, %3 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y":(2)2}]>]>} : tensor<16x8xf32>)");
   const Function& function = module.functions[0];
   const auto sharding = [&](std::size_t op) {
-    return function.values[static_cast<std::size_t>(function.ops[op].results[0])].sharding;
+    return function.values[at(function.ops[op].results[0])].sharding;
   };
   CHECK(text_of(*sharding(0).axes) == R"(<@mesh, [{"x"}, {?}]>)");
   const Op& manual = function.op(1);
   CHECK(find(manual.attributes, "manual_axes")->entries[0].name == "x");
   CHECK(find(manual.attributes, "in_shardings")->items[0].text == R"(@mesh, [{"x"}, {}])");
-  const Region& body = function.regions[static_cast<std::size_t>(manual.regions[0])];
+  const Region& body = function.regions[at(manual.regions[0])];
   CHECK(text_of(function.type_of(body.arguments[0])) == "tensor<8x8xf32>");
   CHECK(integers(function.op(2), "replica_groups") == Numbers{0, 1});
   CHECK(find(function.op(2).attributes, "use_global_device_ids")->kind == Attribute::Kind::unit);
