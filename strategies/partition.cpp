@@ -60,7 +60,7 @@ class Partitioner {
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
     for (std::size_t b = count; b-- > 0;) backward(b);
-    add_scalar_sums(builder_, data_axes_, strategy_.reduce_loss, home_of(workload_.loss),
+    add_scalar_sums(builder_, data_axes_, strategy_, home_of(workload_.loss),
                     builder_.step.blocks.front().backward);
     for (std::size_t b = 0; b < count; ++b) optimize(b);
     return std::move(builder_.step);

@@ -34,16 +34,17 @@ Item scalar_sum(SpmdBuilder& builder, const AxisList& axes, const std::string& n
 
 }  // namespace
 
-void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, bool reduce_loss,
-                     ValueId loss, BlockPass& pass) {
+void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes,
+                     const StrategyOptions& strategy, ValueId loss, BlockPass& pass) {
   if (data_axes.empty()) return;
   const std::string axes = builder.names(data_axes);
-  if (reduce_loss) {
+  if (strategy.reduce_loss) {
+    const bool each = strategy.reduce_each_microbatch == ReduceEachMicrobatch::all;
     const std::string name = builder.value(loss).name;
-    pass.last_reductions.push_back(
-        scalar_sum(builder, data_axes, name, loss,
-                   {fmt::format("\"reduce_loss\": the loss is averaged over {}", axes),
-                    "\"reduce_loss\": false leaves each device its own loss"}));
+    (each ? pass.reductions : pass.last_reductions)
+        .push_back(scalar_sum(builder, data_axes, name, loss,
+                              {fmt::format("\"reduce_loss\": the loss is averaged over {}", axes),
+                               "\"reduce_loss\": false leaves each device its own loss"}));
   }
   for (const std::string& metric : builder.workload().metrics) {
     for (const char* part : {"sum", "count"}) {

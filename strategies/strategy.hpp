@@ -65,7 +65,7 @@ struct StrategyOptions {
                              // of rule systems
   bool gather_embedding = true;  // look-ups read the whole table (FSDP2); false: each device looks
                                  // all tokens up in its shard (XLA, where that sends less)
-  bool reduce_loss = false;      // the loss is averaged over the devices once a step
+  bool reduce_loss = false;      // the loss is averaged over the devices (scalar_sums.hpp)
   ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
   std::vector<Rule> rules;  // for parameters
