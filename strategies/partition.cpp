@@ -258,7 +258,8 @@ class Partitioner {
       return;
     }
     const AxisList kept = partial_sums_.kept(id);
-    // What is added to the gradient of a table in shards is reduced to these shards first.
+    // What is added to the gradient of a table in shards is reduced to these shards first, in the
+    // type that it was made in.
     const bool to_table =
         tensor.role == TensorRole::parameter_gradient && shardings_.look_up.contains(tensor.primal);
     Sharding target =
@@ -266,7 +267,7 @@ class Partitioner {
     target.partial = kept;
     const Value value = builder_.value(made);
     const auto words = [&](const ReshardStep& step) {
-      return to_table ? reasons_.reduce(value.name, {tensor.primal}, step)
+      return to_table ? reasons_.reduce(builder_.tensor(tensor.primal).name, {tensor.primal}, step)
                       : reasons_.made(op, value, target, partial_sums_, step.axes);
     };
     const Stream stream = to_table ? Stream::reductions : Stream::activations;

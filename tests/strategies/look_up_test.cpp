@@ -182,3 +182,24 @@ TEST_CASE("Words of a look-up in shards name the table and the key that gathers 
         "\"gather_embedding\": true gathers embed.weight instead, and reduces its whole gradient: "
         "128.0 KiB each");
 }
+
+TEST_CASE("What \"gather_embedding\" does not avoid says so: the model axis splits the head too") {
+  const Plan plan = plan_of({true}, Mesh({{"fsdp", 4}, {"model", 2}}),
+                            R"({"name": "fsdp+tp", "gather_embedding": false})");
+  const auto told = [&](const std::string& axis) {
+    for (const Collective& c : plan.collectives) {
+      const bool look_up = c.reason.find("embed (embedding) sums over vocab") != std::string::npos;
+      if (!look_up || plan.mesh.names_of(c.axes) != std::vector<std::string>{axis}) continue;
+      return c.remedy.find("gather_embedding") != std::string::npos;
+    }
+    FAIL("no look-up is summed over " << axis);
+    return false;
+  };
+  CHECK(told("fsdp"));
+  CHECK_FALSE(told("model"));
+  const auto tied =
+      std::find_if(plan.collectives.begin(), plan.collectives.end(), [](const Collective& c) {
+        return c.reason.rfind("gradients of embed.weight are partial sums over fsdp", 0) == 0;
+      });
+  CHECK(tied != plan.collectives.end());
+}
