@@ -33,6 +33,9 @@
 //   workload.precision.*      bf16 for compute, parameters and gradients, fp32 for master and
 //   moments;
 //                             master "none": the parameters are their own master
+//   workload.precision.norms  the compute dtype: in which norms apply their weights and their
+//                             gradients are summed; JAX programs have fp32
+//   workload.precision.indices  "int64", of token numbers and labels; or "int32", as JAX has it
 //   workload.optimizer        "adamw"; or "sgd"
 //   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
 //   devices                   not checked; else the mesh must have that many

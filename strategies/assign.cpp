@@ -64,7 +64,7 @@ class Assigner {
     const AxisList zero_axes = axes_of(strategy_.batch_axes, mesh_);
     for (const ParameterView& view : parameters(workload_)) {
       result_.parameters.push_back(
-          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, "", std::nullopt, ""});
+          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, {}, "", std::nullopt, ""});
     }
     if (strategy_.is_rule_system()) {
       apply_rule_system();
@@ -73,6 +73,7 @@ class Assigner {
     }
     for (ParameterAssignment& a : result_.parameters) {
       a.compute = without(a.stored, result_.data_axes);
+      a.look_up = strategy_.gather_embedding || !is_table(a.tensor) ? a.compute : a.stored;
       a.gradient = a.optimizer = a.stored;
       if (strategy_.zero_stage >= 1)
         add_shards(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
@@ -80,6 +81,19 @@ class Assigner {
     }
     const auto shadowed = shadow_warnings(result_.rules, "parameter");
     result_.warnings.insert(result_.warnings.end(), shadowed.begin(), shadowed.end());
+  }
+
+  // Is it looked up in?
+  [[nodiscard]] bool is_table(TensorId parameter) const {
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        if (op.kind != OpKind::lookup) continue;
+        for (const Operand& operand : op.operands) {
+          if (operand.tensor == parameter) return true;
+        }
+      }
+    }
+    return false;
   }
 
   void apply_rules_and_recipe() {

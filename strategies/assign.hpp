@@ -1,10 +1,11 @@
 // What the strategy says before anything is propagated: the shardings of parameters, of their
 // gradients and optimizer state, of inputs, and of the activations that it pins.
 //
-// A parameter has up to four shardings over its stored dimensions:
+// A parameter has up to five shardings over its stored dimensions:
 //   stored     between steps
 //   compute    as ops read it: stored without the axes that split the batch or the sequence (those
 //              carry different data, so the parameter is gathered over them before use: ZeRO-3)
+//   look_up    as look-ups read it: compute, or with "gather_embedding": false stored
 //   gradient   as its gradient is kept
 //   optimizer  as master copy and moments are kept
 //
@@ -30,6 +31,7 @@ struct ParameterAssignment {
   std::int64_t instances = 1;
   Sharding stored;
   Sharding compute;
+  Sharding look_up;
   Sharding gradient;
   Sharding optimizer;
   std::string assigned_by;          // "rule 2: .*kernel", "fsdp: dimension 0 over fsdp", ...

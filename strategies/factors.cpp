@@ -32,7 +32,7 @@ bool in_a_statistic(const Op& op, LabelId factor) {
 
 class FactorChoice {
  public:
-  FactorChoice(const Workload& workload, const Op& op, const std::vector<Sharding>& shardings)
+  FactorChoice(const Workload& workload, const Op& op, const TensorShardings& shardings)
       : workload_(workload), op_(op), shardings_(shardings) {
     // Activations before parameters: between equally cheap choices the data stays where it is.
     for (const bool parameters : {false, true}) {
@@ -73,7 +73,7 @@ class FactorChoice {
     return workload_.tensors[static_cast<std::size_t>(operand.tensor)];
   }
   [[nodiscard]] const Sharding& sharding(const Operand& operand) const {
-    return shardings_[static_cast<std::size_t>(operand.tensor)];
+    return shardings_.of(op_, operand.tensor);
   }
 
   void propose(const Operand& operand) {
@@ -156,7 +156,7 @@ class FactorChoice {
 
   const Workload& workload_;
   const Op& op_;
-  const std::vector<Sharding>& shardings_;
+  const TensorShardings& shardings_;
   std::vector<Proposal> proposals_;
   std::vector<Conflict> conflicts_;
 };
@@ -164,7 +164,7 @@ class FactorChoice {
 }  // namespace
 
 FactorAxes choose_factors(const Workload& workload, const Op& op,
-                          const std::vector<Sharding>& shardings) {
+                          const TensorShardings& shardings) {
   return FactorChoice(workload, op, shardings).cheapest();
 }
 

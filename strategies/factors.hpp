@@ -11,18 +11,24 @@
 // split over model along the sequence, the weight along ffn, and the input's gradient should be
 // split along ffn. Taking ffn costs one all-gather of the output's gradient; taking the sequence
 // costs gathering the weight and an all-to-all. The first is cheaper.
+//
+// Example, a look-up in a table that is split over data along vocab, of tokens whose batch is split
+// over data: taking the batch gathers the table, taking vocab leaves the parameter where it is, so
+// vocab is taken. The token numbers are gathered and the rows are partial sums, which a
+// reduce-scatter brings back to the batch's split. In the backward pass the rows' gradients are
+// gathered, and what is added up is the shard's gradient, complete.
 #pragma once
 
 #include <vector>
 
 #include "strategies/projection.hpp"
+#include "strategies/tensor_shardings.hpp"
 #include "workloads/op_graph.hpp"
 
 namespace shardsim {
 
-// `shardings` has one entry per tensor of the workload (propagate.hpp).
 [[nodiscard]] FactorAxes choose_factors(const Workload& workload, const Op& op,
-                                        const std::vector<Sharding>& shardings);
+                                        const TensorShardings& shardings);
 
 // Axes over which a result with `dims` is a partial sum: those on factors that it does not have and
 // that no Statistic takes care of.

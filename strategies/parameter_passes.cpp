@@ -55,7 +55,14 @@ ParameterPasses::ParameterPasses(SpmdBuilder& builder, const Assignment& assignm
     builder.value(stored).persistent = true;
     stored_[a.tensor] = stored;
     const DType compute_dtype = builder.tensor(a.tensor).dtype;
-    if (a.stored != a.compute || optimizer.parameters != compute_dtype) {
+    const bool casts = optimizer.parameters != compute_dtype;
+    if (a.look_up != a.compute) {
+      looked_up_[a.tensor] = casts ? builder.add_value(a.tensor, a.look_up, compute_dtype,
+                                                       BufferCategory::gathered_parameters)
+                                   : stored;
+      if (!is_read_whole(a.tensor)) continue;
+    }
+    if (a.stored != a.compute || casts) {
       gathered_[a.tensor] = builder.add_value(a.tensor, a.compute, compute_dtype,
                                               BufferCategory::gathered_parameters);
     }
@@ -70,7 +77,26 @@ std::string ParameterPasses::unit_name(std::size_t block) const {
   return is_root(block) ? "root" : builder_.workload().blocks[block].name;
 }
 
-ValueId ParameterPasses::readable(TensorId parameter) const {
+bool ParameterPasses::looks_up(const Op& op, TensorId parameter) const {
+  return op.kind == OpKind::lookup && looked_up_.contains(parameter);
+}
+
+bool ParameterPasses::is_read_whole(TensorId parameter) const {
+  for (const Block& block : builder_.workload().blocks) {
+    for (const std::vector<Op>* ops : {&block.forward, &block.backward}) {
+      for (const Op& op : *ops) {
+        if (looks_up(op, parameter)) continue;
+        for (const Operand& operand : op.operands) {
+          if (operand.tensor == parameter) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+ValueId ParameterPasses::readable(const Op& op, TensorId parameter) const {
+  if (looks_up(op, parameter)) return looked_up_.at(parameter);
   const auto gathered = gathered_.find(parameter);
   return gathered != gathered_.end() ? gathered->second : stored_.at(parameter);
 }
@@ -82,7 +108,8 @@ std::vector<TensorId> ParameterPasses::read_in(std::size_t block, Phase phase) c
   for (const Op& op : phase == Phase::forward ? b.forward : b.backward) {
     for (const Operand& operand : op.operands) {
       const bool known = std::count(read.begin(), read.end(), operand.tensor) > 0;
-      if (!known && gathered_.contains(operand.tensor)) read.push_back(operand.tensor);
+      if (known || looks_up(op, operand.tensor)) continue;
+      if (gathered_.contains(operand.tensor)) read.push_back(operand.tensor);
     }
   }
   return read;
@@ -105,6 +132,7 @@ bool ParameterPasses::keeps_gathered(std::size_t block) const {
 void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
   const std::size_t last = builder_.workload().blocks.size() - 1;
   const bool forward = phase == Phase::forward;
+  if (forward) cast_tables(block, pass.gathers);
   if (!strategy_.gather_units) {
     if (!forward && keeps_gathered(block)) return;
     for (const TensorId parameter : read_in(block, phase)) {
@@ -120,6 +148,16 @@ void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
     gather_together(unit, unit_name(block), phase, pass.gathers);
   if (gives_back && !(forward && keeps_gathered(block))) {
     for (const TensorId parameter : unit) pass.held.push_back(gathered_.at(parameter));
+  }
+}
+
+void ParameterPasses::cast_tables(std::size_t block, std::vector<Item>& items) {
+  for (const auto& [parameter, shard] : looked_up_) {
+    const ValueId stored = stored_.at(parameter);
+    const Tensor& table = builder_.tensor(parameter);
+    if (shard == stored || static_cast<std::size_t>(table.block) != block) continue;
+    const std::string name = fmt::format("{} cast", table.name);
+    items.push_back(builder_.cast(name, {stored}, {shard}, Stream::gathers));
   }
 }
 
@@ -229,31 +267,46 @@ std::vector<ValueId> ParameterPasses::accumulate(const std::vector<ValueId>& sum
   return sums;
 }
 
-void ParameterPasses::reduce_together(const std::vector<Pending>& pending, const std::string& unit,
-                                      BlockPass& pass, std::vector<Item>& items) {
-  std::vector<ValueId> cast_from, cast_to, sources;
-  std::vector<Sharding> shardings;
-  std::vector<TensorId> parameters;
-  for (const auto& [parameter, gradient] : pending) {
-    const Sharding target = assignment(parameter).gradient;
-    ValueId source = gradient;
-    const Value from = builder_.value(gradient);
-    if (from.dtype != gradient_dtype_) {
-      const bool travels = from.sharding != target;
-      source =
-          builder_.add_value(from.tensor, from.sharding, gradient_dtype_,
-                             travels ? BufferCategory::communication : BufferCategory::gradients);
-      cast_from.push_back(gradient);
-      cast_to.push_back(source);
-    }
-    sources.push_back(source);
-    shardings.push_back(target);
-    parameters.push_back(parameter);
+bool ParameterPasses::is_wide(ValueId gradient) const {
+  const Value& value = builder_.value(gradient);
+  const DType compute_dtype = builder_.tensor(builder_.tensor(value.tensor).primal).dtype;
+  return size_of(value.dtype) > size_of(gradient_dtype_) &&
+         size_of(value.dtype) > size_of(compute_dtype);
+}
+
+std::vector<ValueId> ParameterPasses::cast_gradients(std::vector<ValueId> gradients,
+                                                     const std::vector<Sharding>& to, bool wide,
+                                                     std::string_view unit,
+                                                     std::vector<Item>& items) {
+  std::vector<ValueId> cast_from, cast_to;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Value from = builder_.value(gradients[i]);
+    if (from.dtype == gradient_dtype_ || is_wide(gradients[i]) != wide) continue;
+    cast_from.push_back(gradients[i]);
+    gradients[i] = builder_.add_value(
+        from.tensor, from.sharding, gradient_dtype_,
+        from.sharding != to[i] ? BufferCategory::communication : BufferCategory::gradients);
+    cast_to.push_back(gradients[i]);
   }
   if (!cast_from.empty()) {
     items.push_back(builder_.cast(fmt::format("{} gradient cast", unit), cast_from, cast_to,
                                   Stream::reductions));
   }
+  return gradients;
+}
+
+void ParameterPasses::reduce_together(const std::vector<Pending>& pending, const std::string& unit,
+                                      BlockPass& pass, std::vector<Item>& items) {
+  std::vector<ValueId> made;
+  std::vector<Sharding> shardings;
+  std::vector<TensorId> parameters;
+  for (const auto& [parameter, gradient] : pending) {
+    made.push_back(gradient);
+    shardings.push_back(assignment(parameter).gradient);
+    parameters.push_back(parameter);
+  }
+  const std::vector<ValueId> sources =
+      cast_gradients(std::move(made), shardings, /*wide=*/false, unit, items);
   const auto words = [&](const ReshardStep& step) {
     return reasons_.reduce(unit, parameters, step);
   };
@@ -267,6 +320,12 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, const
     (now ? early_targets : late_targets).push_back(shardings[i]);
     (now ? early : late).push_back(pending[i].parameter);
   }
+  const auto reduce = [&](const std::vector<ValueId>& from, const std::vector<Sharding>& to,
+                          std::vector<Item>& into) {
+    return cast_gradients(bring_together(builder_, from, to, Stream::reductions, unit, words, into),
+                          to,
+                          /*wide=*/true, unit, into);
+  };
   const auto settle = [&](const std::vector<TensorId>& owners,
                           const std::vector<ValueId>& gradients) {
     for (std::size_t i = 0; i < owners.size(); ++i) {
@@ -274,12 +333,10 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, const
       gradients_[owners[i]] = gradients[i];
     }
   };
-  const std::vector<ValueId> reduced = bring_together(builder_, early_sources, early_targets,
-                                                      Stream::reductions, unit, words, items);
+  const std::vector<ValueId> reduced = reduce(early_sources, early_targets, items);
   settle(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_sources, unit, pass);
-  settle(late, bring_together(builder_, sums, late_targets, Stream::reductions, unit, words,
-                              pass.last_reductions));
+  settle(late, reduce(sums, late_targets, pass.last_reductions));
 }
 
 }  // namespace shardsim

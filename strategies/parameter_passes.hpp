@@ -6,6 +6,9 @@
 //   reduce unit             gradients in one call per kind and axes, in the gradient dtype; with
 //                           microbatches in each of them or, the sum of all, after the last
 // With gather_units off there is one call per tensor, at its own first use (XLA's way).
+// A table that look-ups read in its shards is gathered only where other ops read it as well.
+// Gradients that an op makes in a wider type than it computes with (norms in fp32) are reduced in
+// that type and cast afterwards.
 #pragma once
 
 #include <map>
@@ -31,8 +34,8 @@ class ParameterPasses {
 
   // Fills pass.gathers (and pass.held) for the parameters that `block` needs in this pass.
   void gather(std::size_t block, Phase phase, BlockPass& pass);
-  // The value that ops of `block` read: gathered, or stored where the two are the same.
-  [[nodiscard]] ValueId readable(TensorId parameter) const;
+  // The value that `op` reads: gathered, or stored where the two are the same.
+  [[nodiscard]] ValueId readable(const Op& op, TensorId parameter) const;
 
   // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with
   // its unit, or at once where gradients travel one by one.
@@ -52,6 +55,10 @@ class ParameterPasses {
   [[nodiscard]] std::string unit_name(std::size_t block) const;
   [[nodiscard]] std::vector<TensorId> read_in(std::size_t block, Phase phase) const;
   [[nodiscard]] std::vector<TensorId> unit_parameters(std::size_t block) const;
+  // Does `op` read a table in its shards?
+  [[nodiscard]] bool looks_up(const Op& op, TensorId parameter) const;
+  [[nodiscard]] bool is_read_whole(TensorId parameter) const;
+  void cast_tables(std::size_t block, std::vector<Item>& items);
   [[nodiscard]] bool keeps_gathered(std::size_t block) const;
   void gather_together(const std::vector<TensorId>& parameters, const std::string& unit,
                        Phase phase, std::vector<Item>& items);
@@ -59,6 +66,13 @@ class ParameterPasses {
                        BlockPass& pass, std::vector<Item>& items);
   // Is this gradient reduced in every microbatch?
   [[nodiscard]] bool is_reduced_each_time(const Value& gradient, const Sharding& target) const;
+  // Was it made in a wider type than the op computes with, and than gradients are kept in?
+  [[nodiscard]] bool is_wide(ValueId gradient) const;
+  // Those that are wide, or those that are not, in the gradient dtype; the others as they are.
+  [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients,
+                                                    const std::vector<Sharding>& to, bool wide,
+                                                    std::string_view unit,
+                                                    std::vector<Item>& items);
   // The sums over the microbatches of what each of them leaves in `summands`.
   [[nodiscard]] std::vector<ValueId> accumulate(const std::vector<ValueId>& summands,
                                                 std::string_view unit, BlockPass& pass);
@@ -69,7 +83,8 @@ class ParameterPasses {
   DType gradient_dtype_;
   std::map<TensorId, const ParameterAssignment*> by_tensor_;
   std::map<TensorId, ValueId> stored_;
-  std::map<TensorId, ValueId> gathered_;  // only those that differ from stored
+  std::map<TensorId, ValueId> gathered_;   // only those that differ from stored
+  std::map<TensorId, ValueId> looked_up_;  // shards of tables, in the dtype that look-ups read
   std::map<TensorId, ValueId> gradients_;
   std::vector<Pending> pending_root_;
   std::vector<Pending> pending_block_;

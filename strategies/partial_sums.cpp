@@ -21,7 +21,7 @@ TensorId last_gradient(const Workload& workload, const Block& block, TensorId pr
   return no_tensor;
 }
 
-PartialSums::PartialSums(const Workload& workload, const std::vector<Sharding>& shardings)
+PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardings)
     : workload_(workload),
       shardings_(shardings),
       maker_(workload.tensors.size()),

@@ -17,7 +17,7 @@ namespace shardsim {
 
 class PartialSums {
  public:
-  PartialSums(const Workload& workload, const std::vector<Sharding>& shardings);
+  PartialSums(const Workload& workload, const TensorShardings& shardings);
 
   // choose_factors, without the axes that a linear op passes on as partial sums.
   [[nodiscard]] FactorAxes factors_of(const Op& op) const;
@@ -38,7 +38,7 @@ class PartialSums {
   };
 
   const Workload& workload_;
-  const std::vector<Sharding>& shardings_;
+  const TensorShardings& shardings_;
   std::vector<const Op*> maker_;
   std::vector<Use> use_;
 };

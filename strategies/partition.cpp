@@ -7,11 +7,11 @@
 #include <set>
 
 #include "strategies/factors.hpp"
-#include "strategies/metric_sums.hpp"
 #include "strategies/parameter_passes.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/propagate.hpp"
 #include "strategies/reasons.hpp"
+#include "strategies/scalar_sums.hpp"
 #include "strategies/spmd_builder.hpp"
 
 namespace shardsim {
@@ -30,6 +30,7 @@ class Partitioner {
   Partitioner(const Workload& workload, const Mesh& mesh, const Assignment& assignment,
               const StrategyOptions& strategy, const OptimizerOptions& optimizer)
       : workload_(workload),
+        strategy_(strategy),
         shardings_(propagate(workload, assignment)),
         builder_(workload, mesh),
         reasons_(builder_, assignment, strategy, optimizer),
@@ -59,7 +60,7 @@ class Partitioner {
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
     for (std::size_t b = count; b-- > 0;) backward(b);
-    add_metric_sums(builder_, data_axes_, home_of(workload_.loss),
+    add_scalar_sums(builder_, data_axes_, strategy_, home_of(workload_.loss),
                     builder_.step.blocks.front().backward);
     for (std::size_t b = 0; b < count; ++b) optimize(b);
     return std::move(builder_.step);
@@ -70,8 +71,8 @@ class Partitioner {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& tensor = workload_.tensors[t];
       if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
-      home_[t] = builder_.add_value(static_cast<TensorId>(t), shardings_[t], tensor.dtype,
-                                    BufferCategory::inputs);
+      const auto id = static_cast<TensorId>(t);
+      home_[t] = builder_.add_value(id, shardings_.of(id), tensor.dtype, BufferCategory::inputs);
       builder_.value(home_[t]).persistent = true;
     }
   }
@@ -79,7 +80,7 @@ class Partitioner {
   void forward(std::size_t b) {
     const Block& block = workload_.blocks[b];
     BlockProgram& program = builder_.step.blocks[b];
-    brought_.clear();
+    forget_brought();
     for (const TensorId carry : block.carries_in) program.carries_in.push_back(home_of(carry));
     parameters_.gather(b, Phase::forward, program.forward);
     for (const Op& op : block.forward) visit(op, program.forward);
@@ -89,7 +90,7 @@ class Partitioner {
   void backward(std::size_t b) {
     const Block& block = workload_.blocks[b];
     BlockProgram& program = builder_.step.blocks[b];
-    brought_.clear();
+    forget_brought();
     for (const TensorId carry : block.carries_out) {
       const TensorId entering = entering_gradient(block, carry);
       program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value
@@ -104,6 +105,13 @@ class Partitioner {
       if (leaving == no_tensor) leaving = entering_gradient(block, carry);
       program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
     }
+  }
+
+  // The backward pass reads the same inputs: token numbers are not gathered twice.
+  void forget_brought() {
+    std::erase_if(brought_, [&](const auto& brought) {
+      return builder_.tensor(brought.first).role != TensorRole::input;
+    });
   }
 
   // The gradient of `carry` that ops of the backward pass read without any of them making it.
@@ -122,7 +130,7 @@ class Partitioner {
   ValueId home_of(TensorId tensor) {
     ValueId& home = home_[index(tensor)];
     if (home == no_value) {
-      home = builder_.add_value(tensor, shardings_[index(tensor)], builder_.tensor(tensor).dtype,
+      home = builder_.add_value(tensor, shardings_.of(tensor), builder_.tensor(tensor).dtype,
                                 category_of(tensor));
     }
     return home;
@@ -175,7 +183,7 @@ class Partitioner {
   ValueId read(const Op& op, const Operand& operand, const FactorAxes& factors, BlockPass& pass) {
     const TensorId tensor = operand.tensor;
     const bool parameter = builder_.tensor(tensor).role == TensorRole::parameter;
-    const ValueId home = parameter ? parameters_.readable(tensor) : home_of(tensor);
+    const ValueId home = parameter ? parameters_.readable(op, tensor) : home_of(tensor);
     Sharding needed = sharding_of(operand.dims, factors, workload_.labels);
     needed.partial = builder_.value(home).sharding.partial;
     if (builder_.value(home).sharding == needed) return home;
@@ -250,13 +258,20 @@ class Partitioner {
       return;
     }
     const AxisList kept = partial_sums_.kept(id);
-    Sharding target = without(shardings_[index(id)], kept);
+    // What is added to the gradient of a table in shards is reduced to these shards first, in the
+    // type that it was made in.
+    const bool to_table =
+        tensor.role == TensorRole::parameter_gradient && shardings_.look_up.contains(tensor.primal);
+    Sharding target =
+        without(to_table ? shardings_.look_up.at(tensor.primal) : shardings_.of(id), kept);
     target.partial = kept;
     const Value value = builder_.value(made);
     const auto words = [&](const ReshardStep& step) {
-      return reasons_.made(op, value, target, partial_sums_, step.axes);
+      return to_table ? reasons_.reduce(builder_.tensor(tensor.primal).name, {tensor.primal}, step)
+                      : reasons_.made(op, value, target, partial_sums_, step.axes);
     };
-    home_[index(id)] = builder_.bring(made, target, Stream::activations, words, pass.body);
+    const Stream stream = to_table ? Stream::reductions : Stream::activations;
+    home_[index(id)] = builder_.bring(made, target, stream, words, pass.body);
   }
 
   // Points of the space of `dims`, or of all factors of an op, on one device.
@@ -362,14 +377,15 @@ class Partitioner {
   }
 
   const Workload& workload_;
-  std::vector<Sharding> shardings_;
+  const StrategyOptions& strategy_;
+  TensorShardings shardings_;
   SpmdBuilder builder_;
   Reasons reasons_;
   ParameterPasses parameters_;
   PartialSums partial_sums_;
   AxisList data_axes_;
   std::vector<ValueId> home_;
-  std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand in this pass
+  std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::set<TensorId> kept_for_backward_;
 };
 

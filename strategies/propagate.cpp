@@ -11,17 +11,18 @@ class Propagation {
  public:
   Propagation(const Workload& workload, const Assignment& assignment) : workload_(workload) {
     for (const Tensor& tensor : workload.tensors)
-      shardings_.push_back(replicated(tensor.dims.size()));
+      shardings_.tensors.push_back(replicated(tensor.dims.size()));
     open_.assign(workload.tensors.size(), true);
     speaks_.assign(workload.tensors.size(), true);
     for (const auto& [tensor, sharding] : assignment.pinned) pin(tensor, sharding);
     for (const ParameterAssignment& a : assignment.parameters) {
       pin(a.tensor, a.compute);
       speaks_[index(a.tensor)] = false;
+      if (a.look_up != a.compute) shardings_.look_up[a.tensor] = a.look_up;
     }
   }
 
-  std::vector<Sharding> run() {
+  TensorShardings run() {
     settle(/*backwards=*/false);
     speaks_.assign(speaks_.size(), true);
     settle(/*backwards=*/false);
@@ -34,7 +35,7 @@ class Propagation {
   static std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
   void pin(TensorId tensor, const Sharding& sharding) {
-    shardings_[index(tensor)] = sharding;
+    at(tensor) = sharding;
     open_[index(tensor)] = false;
   }
 
@@ -67,9 +68,9 @@ class Propagation {
   bool tie(const std::vector<TensorId>& out, const std::vector<TensorId>& in) {
     bool changed = false;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      for (std::size_t d = 0; d < shardings_[index(out[i])].dims.size(); ++d) {
-        changed |= extend(out[i], d, shardings_[index(in[i])].dims[d]);
-        changed |= extend(in[i], d, shardings_[index(out[i])].dims[d]);
+      for (std::size_t d = 0; d < at(out[i]).dims.size(); ++d) {
+        changed |= extend(out[i], d, at(in[i]).dims[d]);
+        changed |= extend(in[i], d, at(out[i]).dims[d]);
       }
     }
     return changed;
@@ -81,8 +82,7 @@ class Propagation {
     AxisList used;
     const auto hear = [&](const Operand& operand) {
       if (!speaks_[index(operand.tensor)]) return;
-      for (auto& [factor, axes] :
-           project(shardings_[index(operand.tensor)], operand.dims, workload_.labels)) {
+      for (auto& [factor, axes] : project(at(operand.tensor), operand.dims, workload_.labels)) {
         hear_factor(merged_axes[factor], axes, used);
       }
     };
@@ -116,7 +116,7 @@ class Propagation {
   }
 
   bool extend(TensorId tensor, std::size_t d, const DimSharding& target) {
-    Sharding& sharding = shardings_[index(tensor)];
+    Sharding& sharding = at(tensor);
     DimSharding& dim = sharding.dims[d];
     if (!open_[index(tensor)] || target.axes.size() <= dim.axes.size()) return false;
     if (!is_prefix(dim.axes, target.axes)) return false;
@@ -134,14 +134,30 @@ class Propagation {
       const Tensor& tensor = workload_.tensors[t];
       if (tensor.primal == no_tensor) continue;
       const bool gradient = tensor.role == TensorRole::activation_gradient;
-      shardings_[t] = (gradient ? made : shardings_)[index(tensor.primal)];
+      at(static_cast<TensorId>(t)) = (gradient ? made : shardings_.tensors)[index(tensor.primal)];
+    }
+    follow_look_ups();
+  }
+
+  // Gradients of tables are made, and added to others, where their look-ups read them.
+  void follow_look_ups() {
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.backward) {
+        if (op.kind == OpKind::einsum) continue;
+        for (const Operand& result : op.results) {
+          const Tensor& tensor = workload_.tensors[index(result.tensor)];
+          const auto table = shardings_.look_up.find(tensor.primal);
+          const bool gradient = tensor.role == TensorRole::parameter_gradient;
+          if (gradient && table != shardings_.look_up.end()) at(result.tensor) = table->second;
+        }
+      }
     }
   }
 
   // How the op that makes a value leaves it, before it is brought to where it is pinned. Partial
   // sums have to be reduced anyway: they count as brought.
   [[nodiscard]] std::vector<Sharding> as_made() const {
-    std::vector<Sharding> made = shardings_;
+    std::vector<Sharding> made = shardings_.tensors;
     for (const Block& block : workload_.blocks) {
       for (const Op& op : block.forward) {
         const FactorAxes factors = choose_factors(workload_, op, shardings_);
@@ -155,15 +171,17 @@ class Propagation {
     return made;
   }
 
+  [[nodiscard]] Sharding& at(TensorId tensor) { return shardings_.tensors[index(tensor)]; }
+
   const Workload& workload_;
-  std::vector<Sharding> shardings_;
+  TensorShardings shardings_;
   std::vector<bool> open_;
   std::vector<bool> speaks_;  // false: its sharding is not heard in this round
 };
 
 }  // namespace
 
-std::vector<Sharding> propagate(const Workload& workload, const Assignment& assignment) {
+TensorShardings propagate(const Workload& workload, const Assignment& assignment) {
   return Propagation(workload, assignment).run();
 }
 

@@ -14,7 +14,8 @@
 //
 // Recomputed values take the sharding of the forward value they repeat. So do gradients, except
 // those of pinned values: they go back to how the op made the value before it was brought to its
-// pin, so that an all-gather in forward is a reduce-scatter in backward.
+// pin, so that an all-gather in forward is a reduce-scatter in backward. The gradient that a
+// look-up gives its table, and the sum of it with others, lies as the look-up reads the table.
 //
 // Example, tp over model: gate_proj.weight [model, -] speaks for factor ffn, so the gate
 // activation becomes [-, -, model]; silu and product pass it on; down_proj sums over ffn, so its
@@ -25,12 +26,10 @@
 
 #include "strategies/assign.hpp"
 #include "strategies/projection.hpp"
+#include "strategies/tensor_shardings.hpp"
 
 namespace shardsim {
 
-// One sharding per tensor of the workload, over its dimensions (parameters: as computed with). No
-// entry is partial.
-[[nodiscard]] std::vector<Sharding> propagate(const Workload& workload,
-                                              const Assignment& assignment);
+[[nodiscard]] TensorShardings propagate(const Workload& workload, const Assignment& assignment);
 
 }  // namespace shardsim

@@ -245,7 +245,8 @@ Words Reasons::read(const Op& op, const Value& home, const Sharding& needed,
   std::vector<std::string> whole;
   for (const LabelId label : op.whole) add_once(whole, label_name(label));
   if (!whole.empty()) words.reason += fmt::format("; it takes {} whole", listed(whole));
-  words.remedy = sequence_axes_off(axes);
+  words.remedy = gather_embedding_on(op, axes);
+  if (words.remedy.empty()) words.remedy = sequence_axes_off(axes);
   if (words.remedy.empty()) words.remedy = sequence_parallel_off(home, axes);
   return words;
 }
@@ -363,7 +364,8 @@ Words Reasons::made(const Op& op, const Value& made, const Sharding& target,
                                : fmt::format("{} adds up the sums of {}", who(op), listed(by));
   words.reason = fmt::format("{}, which {} {}{}", what, builder_.names(axes), splits(axes),
                              assigned_by(parameters, axes));
-  words.remedy = split_none(labels, axes, block);
+  words.remedy = gather_embedding_on(op, axes);
+  if (words.remedy.empty()) words.remedy = split_none(labels, axes, block);
   if (words.remedy.empty()) words.remedy = sequence_axes_off(axes);
   if (is_model_axis(axes) && !strategy_.sequence_parallel && !words.remedy.empty()) {
     words.remedy +=

@@ -77,6 +77,8 @@ class Reasons {
                    std::vector<Summed>& found) const;
   [[nodiscard]] std::string split_none(const std::vector<LabelId>& labels, const AxisList& axes,
                                        int block) const;
+  // Of a look-up that reads its table in shards over `axes`; empty for other ops.
+  [[nodiscard]] std::string gather_embedding_on(const Op& op, const AxisList& axes) const;
   [[nodiscard]] std::string sequence_axes_off(const AxisList& axes) const;
   [[nodiscard]] std::string sequence_parallel_off(const Value& value, const AxisList& axes) const;
   [[nodiscard]] bool is_model_axis(const AxisList& axes) const;

@@ -96,6 +96,8 @@ const std::vector<std::string> common_keys = {"name",
                                               "reshard_after_forward",
                                               "reshard_root_after_forward",
                                               "gather",
+                                              "gather_embedding",
+                                              "reduce_loss",
                                               "reduce_each_microbatch",
                                               "prefetch",
                                               "activations"};
@@ -128,6 +130,8 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
   flag("sequence_parallel", options.sequence_parallel);
   flag("reshard_after_forward", options.reshard_after_forward);
   flag("reshard_root_after_forward", options.reshard_root_after_forward);
+  flag("gather_embedding", options.gather_embedding);
+  flag("reduce_loss", options.reduce_loss);
   if (const auto gather = json.find("gather")) {
     options.gather_units = gather->choice({"unit", "tensor"}) == "unit";
   }
@@ -249,6 +253,8 @@ Json strategy_to_json(const StrategyOptions& options) {
   json["reshard_after_forward"] = options.reshard_after_forward;
   json["reshard_root_after_forward"] = options.reshard_root_after_forward;
   json["gather"] = options.gather_units ? "unit" : "tensor";
+  json["gather_embedding"] = options.gather_embedding;
+  json["reduce_loss"] = options.reduce_loss;
   json["reduce_each_microbatch"] =
       reduce_each_names[static_cast<std::size_t>(options.reduce_each_microbatch)];
   json["prefetch"] = options.prefetch;

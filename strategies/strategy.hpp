@@ -15,6 +15,7 @@
 //
 //   "strategy": "fsdp"
 //   "strategy": {"name": "fsdp", "prefetch": 2, "reshard_after_forward": false}
+//   "strategy": {"name": "fsdp", "gather": "tensor", "gather_embedding": false}
 //   "strategy": {"name": "rules", "batch_axes": ["data"],
 //                "rules": [{"pattern": "(gate|up)_proj", "spec": ["model", null]},
 //                          {"pattern": "down_proj",      "spec": [null, "model"]}]}
@@ -62,6 +63,9 @@ struct StrategyOptions {
   bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
   bool gather_units = true;  // one call per unit (FSDP2); false: one per tensor (XLA), the default
                              // of rule systems
+  bool gather_embedding = true;  // look-ups read the whole table (FSDP2); false: each device looks
+                                 // all tokens up in its shard (XLA, where that sends less)
+  bool reduce_loss = false;      // the loss is averaged over the devices (scalar_sums.hpp)
   ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
   std::vector<Rule> rules;  // for parameters

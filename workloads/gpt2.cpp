@@ -63,7 +63,7 @@ class Gpt2Builder {
  public:
   Gpt2Builder(const std::string& name, const Gpt2Sizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
-        g_(name, options.compute_dtype),
+        g_(name, options.compute_dtype, options.norm_dtype),
         batch_(g_.label("batch", options.batch)),
         sequence_(g_.label("sequence", *options.sequence)),
         key_sequence_(g_.label("key_sequence", *options.sequence)),
@@ -73,7 +73,8 @@ class Gpt2Builder {
         qkv_(g_.label("qkv", 3)),
         heads_(g_.label("heads", m_.heads)),
         head_dim_(g_.label("head_dim", m_.hidden / m_.heads)),
-        ffn_(g_.label("ffn", m_.ffn)) {}
+        ffn_(g_.label("ffn", m_.ffn)),
+        index_dtype_(options.index_dtype) {}
 
   Workload build(const ConfigReader& config) {
     for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) {
@@ -94,8 +95,8 @@ class Gpt2Builder {
 
   void embed() {
     g_.begin_block("embedding");
-    const TensorId ids = g_.input("input_ids", DType::i64, {{batch_}, {sequence_}});
-    const TensorId position_ids = g_.constant("position_ids", DType::i64, {{sequence_}});
+    const TensorId ids = g_.input("input_ids", index_dtype_, {{batch_}, {sequence_}});
+    const TensorId position_ids = g_.constant("position_ids", index_dtype_, {{sequence_}});
     const TensorId table = g_.parameter("transformer.wpe.weight", {{positions_}, {hidden_}});
     const TensorId tokens = g_.embedding("transformer.wte", ids, embedding_weight(), stream());
     const TensorId positions =
@@ -151,7 +152,7 @@ class Gpt2Builder {
     const TensorId weight =
         m_.tied ? embedding_weight() : g_.parameter("lm_head.weight", {{vocab_}, {hidden_}});
     const TensorId logits = g_.linear("lm_head", x, weight, {{batch_}, {sequence_}, {vocab_}});
-    const TensorId labels = g_.input("labels", DType::i64, {{batch_}, {sequence_}});
+    const TensorId labels = g_.input("labels", index_dtype_, {{batch_}, {sequence_}});
     return g_.cross_entropy(g_.cast("loss.logits", logits, DType::f32), labels, vocab_);
   }
 
@@ -159,6 +160,7 @@ class Gpt2Builder {
   GraphBuilder g_;
   LabelId batch_, sequence_, key_sequence_, hidden_, vocab_, positions_, qkv_, heads_, head_dim_,
       ffn_;
+  DType index_dtype_;
 };
 
 }  // namespace

@@ -113,9 +113,13 @@ void split_rule(const Op& op, GradientTape& tape) {
   contribute_result(std::move(back), op.operands[0], tape);
 }
 
-// Gradients of every operand in `primals`, made by one op.
-void contribute_results(Op op, const std::vector<Operand>& primals, GradientTape& tape) {
-  for (const Operand& primal : primals) op.results.push_back(tape.new_gradient(primal));
+// Gradients of every operand in `primals`, made by one op; `dtype` is of all but the first.
+void contribute_results(Op op, const std::vector<Operand>& primals, GradientTape& tape,
+                        std::optional<DType> dtype = {}) {
+  for (const Operand& primal : primals) {
+    const bool first = op.results.empty();
+    op.results.push_back(tape.new_gradient(primal, first ? std::nullopt : dtype));
+  }
   const std::vector<Operand> gradients = op.results;
   tape.emit(std::move(op));
   for (std::size_t i = 0; i < primals.size(); ++i) {
@@ -136,7 +140,7 @@ void norm_rule(const Op& op, GradientTape& tape) {
   back.statistics = {{"sum of gradient times input", rows.over, rows.dims, rows.dtype}};
   if (has_mean) back.statistics.push_back({"sum of gradient", rows.over, rows.dims, rows.dtype});
   back.flops_per_point = has_mean ? layer_norm_backward_flops : rms_norm_backward_flops;
-  contribute_results(std::move(back), op.operands, tape);
+  contribute_results(std::move(back), op.operands, tape, op.weight_gradients);
 }
 
 void attention_rule(const Op& op, GradientTape& tape) {

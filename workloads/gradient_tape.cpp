@@ -74,13 +74,14 @@ TensorId GradientTape::gradient_of(TensorId tensor) const { return gradients_[in
 
 Operand GradientTape::operand(TensorId tensor) const { return {tensor, at(tensor).dims}; }
 
-Operand GradientTape::new_gradient(const Operand& primal) {
+Operand GradientTape::new_gradient(const Operand& primal, std::optional<DType> dtype) {
   Tensor gradient = at(primal.tensor);
   gradient.name += ".grad";
   gradient.role = gradient.role == TensorRole::parameter ? TensorRole::parameter_gradient
                                                          : TensorRole::activation_gradient;
   gradient.block = static_cast<int>(block_);
   gradient.primal = primal.tensor;
+  gradient.dtype = dtype.value_or(gradient.dtype);
   workload_.tensors.push_back(std::move(gradient));
   return {static_cast<TensorId>(workload_.tensors.size() - 1), primal.dims};
 }

@@ -8,6 +8,8 @@
 // is the gradient of both its addends.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "workloads/op_graph.hpp"
@@ -28,7 +30,8 @@ class GradientTape {
   [[nodiscard]] TensorId gradient_of(TensorId tensor) const;  // no_tensor: none has arrived
   [[nodiscard]] Operand operand(TensorId tensor) const;       // under its own dims
   // A tensor for a contribution to the gradient of `primal`; `dims` are its labels seen by the op.
-  [[nodiscard]] Operand new_gradient(const Operand& primal);
+  // Without `dtype` it has that of `primal`.
+  [[nodiscard]] Operand new_gradient(const Operand& primal, std::optional<DType> dtype = {});
   void emit(Op op);
   void contribute(TensorId primal, TensorId gradient);
 

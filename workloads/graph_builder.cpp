@@ -33,7 +33,8 @@ GraphBuilder::Dims renamed(GraphBuilder::Dims dims,
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::string model, DType compute_dtype) : compute_dtype_(compute_dtype) {
+GraphBuilder::GraphBuilder(std::string model, DType compute_dtype, std::optional<DType> norm_dtype)
+    : compute_dtype_(compute_dtype), norm_dtype_(norm_dtype) {
   workload_.model = std::move(model);
 }
 
@@ -197,6 +198,7 @@ TensorId GraphBuilder::norm(const std::string& function, const std::string& name
   op.statistics.push_back({"sum of squares", {over}, rows, DType::f32});
   op.results.push_back(whole_of(activation(name + ".rstd", DType::f32, row_dims)));
   op.flops_per_point = has_mean ? layer_norm_flops : rms_norm_flops;
+  op.weight_gradients = norm_dtype_;
   block().forward.push_back(std::move(op));
   return y;
 }

@@ -12,6 +12,7 @@
 // Which functions exist, what they cost and how they are differentiated: gradient_rules.hpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,8 @@ class GraphBuilder {
  public:
   using Dims = std::vector<Dim>;
 
-  GraphBuilder(std::string model, DType compute_dtype);
+  // `norm_dtype`: in which norms apply their weights, and sum the gradients of them.
+  GraphBuilder(std::string model, DType compute_dtype, std::optional<DType> norm_dtype = {});
 
   LabelId label(std::string_view name, std::int64_t size);
 
@@ -84,6 +86,7 @@ class GraphBuilder {
 
   Workload workload_;
   DType compute_dtype_;
+  std::optional<DType> norm_dtype_;
 };
 
 }  // namespace shardsim

@@ -94,7 +94,7 @@ class LlamaBuilder {
  public:
   LlamaBuilder(const std::string& name, const LlamaSizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
-        g_(name, options.compute_dtype),
+        g_(name, options.compute_dtype, options.norm_dtype),
         batch_(g_.label("batch", options.batch)),
         sequence_(g_.label("sequence", *options.sequence)),
         key_sequence_(g_.label("key_sequence", *options.sequence)),
@@ -103,7 +103,8 @@ class LlamaBuilder {
         kv_heads_(g_.label("kv_heads", m_.kv_heads)),
         group_(g_.label("group", m_.heads / m_.kv_heads)),
         head_dim_(g_.label("head_dim", m_.head_dim)),
-        ffn_(g_.label("ffn", m_.ffn)) {}
+        ffn_(g_.label("ffn", m_.ffn)),
+        index_dtype_(options.index_dtype) {}
 
   Workload build() {
     embed();
@@ -121,7 +122,7 @@ class LlamaBuilder {
 
   void embed() {
     g_.begin_block("embedding");
-    const TensorId ids = g_.input("input_ids", DType::i64, {{batch_}, {sequence_}});
+    const TensorId ids = g_.input("input_ids", index_dtype_, {{batch_}, {sequence_}});
     g_.carry_out(g_.embedding("model.embed_tokens", ids, embedding_weight(), stream()));
   }
 
@@ -191,13 +192,14 @@ class LlamaBuilder {
     const TensorId weight =
         m_.tied ? embedding_weight() : g_.parameter("lm_head.weight", {{vocab_}, {hidden_}});
     const TensorId logits = g_.linear("lm_head", x, weight, {{batch_}, {sequence_}, {vocab_}});
-    const TensorId labels = g_.input("labels", DType::i64, {{batch_}, {sequence_}});
+    const TensorId labels = g_.input("labels", index_dtype_, {{batch_}, {sequence_}});
     return g_.cross_entropy(g_.cast("loss.logits", logits, DType::f32), labels, vocab_);
   }
 
   LlamaSizes m_;
   GraphBuilder g_;
   LabelId batch_, sequence_, key_sequence_, hidden_, vocab_, kv_heads_, group_, head_dim_, ffn_;
+  DType index_dtype_;
   TensorId cos_ = no_tensor;
   TensorId sin_ = no_tensor;
 };

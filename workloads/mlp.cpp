@@ -39,7 +39,7 @@ Workload build_mlp(const ModelConfig& config, const WorkloadOptions& options) {
   }
   const LabelId classes = g.label("classes", sizes.size("classes"));
   const TensorId logits = dense("output_dense", {classes});
-  const TensorId labels = g.input("labels", DType::i64, {batch});
+  const TensorId labels = g.input("labels", options.index_dtype, {batch});
   return g.finish(g.cross_entropy(g.cast("loss.logits", logits, DType::f32), labels, classes));
 }
 

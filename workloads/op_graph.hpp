@@ -27,6 +27,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,7 +105,8 @@ struct Op {
   bool linear = false;    // in its activations and gradients: partial sums of them may pass through
   bool in_place = false;  // results[i] takes the storage of operands[i]
   bool view = false;      // results lie within the storage of operands[0]: no work, no memory
-  bool recompute = false;      // repeats a forward op in the backward pass
+  bool recompute = false;                 // repeats a forward op in the backward pass
+  std::optional<DType> weight_gradients;  // of a norm: their dtype, where it is not the weights'
   double flops_per_point = 0;  // operations per point of the space that all its factors span
   double work_fraction = 1;    // part of that space really computed: 0.5 under a causal mask
 };

@@ -50,7 +50,7 @@ class VitBuilder {
  public:
   VitBuilder(const std::string& name, const VitSizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
-        g_(name, options.compute_dtype),
+        g_(name, options.compute_dtype, options.norm_dtype),
         batch_(g_.label("batch", options.batch)),
         one_(g_.label("one", 1)),
         rows_(g_.label("patch_rows", m_.image.first / m_.patch.first)),
@@ -64,7 +64,8 @@ class VitBuilder {
         heads_(g_.label("heads", m_.heads)),
         head_dim_(g_.label("head_dim", m_.width / m_.heads)),
         ffn_(g_.label("ffn", m_.mlp_dim)),
-        classes_(g_.label("classes", m_.classes)) {}
+        classes_(g_.label("classes", m_.classes)),
+        index_dtype_(options.index_dtype) {}
 
   Workload build() {
     embed();
@@ -145,7 +146,7 @@ class VitBuilder {
     const TensorId pooled = g_.mean("pool", x, {{batch_}, {hidden_}});
     const TensorId logits =
         dense("head", pooled, {{hidden_}}, {{classes_}}, {{batch_}, {classes_}});
-    const TensorId labels = g_.input("labels", DType::i64, {{batch_}});
+    const TensorId labels = g_.input("labels", index_dtype_, {{batch_}});
     return g_.cross_entropy(g_.cast("loss.logits", logits, DType::f32), labels, classes_);
   }
 
@@ -153,6 +154,7 @@ class VitBuilder {
   GraphBuilder g_;
   LabelId batch_, one_, rows_, cols_, key_rows_, key_cols_, patch_height_, patch_width_, channels_,
       hidden_, heads_, head_dim_, ffn_, classes_;
+  DType index_dtype_;
 };
 
 }  // namespace

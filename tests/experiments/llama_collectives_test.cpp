@@ -1,11 +1,9 @@
-// One step twice: Llama 3.1 8B, FSDP over 16 devices, 16 sequences of 4096 tokens, bf16, layers
-// recomputed; from the model's config.json, and from the StableHLO that jax makes of it
-// (tests/golden/xla_models). What a layer sends is the same. The counts are derived from the model:
-// 32 layers, hidden size 4096, 1024 columns of keys and values, 14336 of the feed-forward network,
-// 128256 tokens; a matrix is gathered in the forward and in the backward pass, its gradient
-// scattered once.
+// One step twice: from the model's config.json, and from the StableHLO that jax makes of it
+// (tests/golden/xla_models). Both send the same: every collective of the step, in kind, type, bytes
+// and number. What the first is expected to be is derived from the model below.
 #include <catch2/catch.hpp>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "base/index.hpp"
@@ -31,70 +29,125 @@ Counts collectives_of(const Plan& plan) {
   return counts;
 }
 
-Plan from_program() {
-  const auto path = plain_or_gzip(golden_folder("xla_models") / "programs" /
-                                  "llama3-8b-train-fsdp-16-v5p-16-b16-s4096-bf16m-rfull.mlir");
+Counts from_program(const std::string& id) {
+  const auto path = plain_or_gzip(golden_folder("xla_models") / "programs" / (id + ".mlir.gz"));
   REQUIRE(path);
   ProgramOptions options;
   options.like_xla = true;
-  return program_plan(*path, options);
+  return collectives_of(program_plan(*path, options));
 }
 
-// As a JAX program does it: each tensor on its own, norms whole, the output head gathered once.
-Plan from_config() {
-  const Json document = Json::parse(R"({
-    "workload": {"model": "llama-3.1-8b", "batch": 16, "sequence": 4096},
-    "mesh": "data=16",
-    "strategy": {"name": "fsdp", "gather": "tensor", "reshard_root_after_forward": false,
-                 "rules": [{"pattern": "norm", "spec": []}]}})");
-  return compile_experiment(read_experiments(document, "test.json").at(0)).plan;
+// As the JAX programs do it: norms in fp32, 32-bit token numbers, each tensor on its own, the
+// output head gathered once, the loss averaged.
+Counts from_config(const std::string& workload, int devices, const std::string& strategy) {
+  Json document = Json::parse(R"({
+    "workload": {"precision": {"norms": "fp32", "indices": "int32"}},
+    "strategy": {"gather": "tensor", "reshard_root_after_forward": false, "reduce_loss": true}})");
+  document["workload"].merge_patch(Json::parse(workload));
+  document["strategy"].merge_patch(Json::parse(strategy));
+  document["mesh"]["data"] = devices;
+  const std::string file = SHARDSIM_SOURCE_DIR "/tests/experiments/test.json";
+  return collectives_of(compile_experiment(read_experiments(document, file).at(0)).plan);
 }
 
-constexpr std::int64_t hidden = 4096;
-constexpr std::int64_t tokens = std::int64_t{16} * 4096;
-constexpr std::int64_t head = 128256 * hidden * 2;  // bytes of embedding and of output head
-constexpr int layers = 32;
-constexpr int norms = 2 * layers + 1;
+// The largest dimension of every matrix is split, norms are whole; with the embedding gathered, or
+// left in its shards.
+const std::string gathered = R"({"name": "fsdp", "shard_dimension": "largest",
+                                 "rules": [{"pattern": "norm", "spec": []}]})";
+const std::string in_shards = R"({"name": "fsdp", "shard_dimension": "largest",
+                                  "gather_embedding": false,
+                                  "rules": [{"pattern": "norm", "spec": []}]})";
 
-// Takes the layers' matrices out.
-void take_layers(Counts& counts) {
+}  // namespace
+
+// 32 layers, hidden size 4096, 1024 columns of keys and values, 14336 of the feed-forward network,
+// 128256 tokens; a matrix is gathered in the forward and in the backward pass, its gradient
+// scattered once.
+TEST_CASE("Llama 3.1 8B under FSDP sends the same from config.json and from StableHLO") {
+  constexpr std::int64_t hidden = 4096;
+  constexpr std::int64_t tokens = std::int64_t{16} * 4096;
+  constexpr std::int64_t head = 128256 * hidden * 2;  // bytes
+  constexpr int layers = 32;
+  const Counts program = from_program("llama3-8b-train-fsdp-16-v5p-16-b16-s4096-bf16m-rfull");
+  const Counts config = from_config(R"({"model": "llama-3.1-8b", "batch": 16, "sequence": 4096,
+                                        "rematerialization": "full"})",
+                                    16, in_shards);
+  Counts expected;
   const std::map<std::int64_t, int> matrices{{1024 * hidden * 2, 2},    // k, v
                                              {hidden * hidden * 2, 2},  // q, o
                                              {14336 * hidden * 2, 3}};  // gate, up, down
   for (const auto& [bytes, number] : matrices) {
-    INFO(bytes << " bytes");
-    CHECK(counts[{Kind::all_gather, DType::bf16, bytes}] == 2 * number * layers);
-    CHECK(counts[{Kind::reduce_scatter, DType::bf16, bytes}] == number * layers);
-    counts.erase({Kind::all_gather, DType::bf16, bytes});
-    counts.erase({Kind::reduce_scatter, DType::bf16, bytes});
+    expected[{Kind::all_gather, DType::bf16, bytes}] = 2 * number * layers;
+    expected[{Kind::reduce_scatter, DType::bf16, bytes}] = number * layers;
   }
-}
-
-}  // namespace
-
-TEST_CASE("the layers of Llama 3.1 8B send the same from config.json and from StableHLO") {
-  Counts program = collectives_of(from_program());
-  Counts config = collectives_of(from_config());
-  take_layers(program);
-  take_layers(config);
-
-  // XLA looks tokens up in the shards of the embedding: it gathers their numbers, adds what each
-  // device found, and gathers the gradients to add them to the shards.
-  const Counts lookup{{{Kind::all_gather, DType::i32, tokens * 4}, 1},
-                      {{Kind::reduce_scatter, DType::bf16, tokens * hidden * 2}, 1},
-                      {{Kind::all_gather, DType::bf16, tokens * hidden * 2}, 1}};
-  Counts expected = lookup;
   expected[{Kind::all_gather, DType::bf16, head}] = 1;
   expected[{Kind::reduce_scatter, DType::bf16, head}] = 1;
-  expected[{Kind::all_reduce, DType::f32, hidden * 4}] = norms;  // summed before they are cast
-  expected[{Kind::all_reduce, DType::f32, 4}] = 1;               // the loss
+  // Tokens are looked up in the shards of the embedding: their numbers are gathered, what each
+  // device found is added up, the gradients are gathered to be added to the shards.
+  expected[{Kind::all_gather, DType::i32, tokens * 4}] = 1;
+  expected[{Kind::reduce_scatter, DType::bf16, tokens * hidden * 2}] = 1;
+  expected[{Kind::all_gather, DType::bf16, tokens * hidden * 2}] = 1;
+  // Two norms a layer and the last one, their gradients summed before they are cast; the loss.
+  expected[{Kind::all_reduce, DType::f32, hidden * 4}] = 2 * layers + 1;
+  expected[{Kind::all_reduce, DType::f32, 4}] = 1;
   CHECK(program == expected);
+  CHECK(program == config);
+}
 
-  // The strategy gathers the embedding as it gathers every unit, and sums gradients in the type of
-  // the parameters; the step has no metrics.
-  CHECK(config == Counts{{{Kind::all_gather, DType::bf16, head}, 2},
-                         {{Kind::reduce_scatter, DType::bf16, head}, 2},
-                         {{Kind::all_reduce, DType::bf16, hidden * 2}, norms}});
+// XLA looks up in shards where a step has fewer tokens than the table has rows, and gathers the
+// table where it has more.
+TEST_CASE("other models, meshes and policies send the same from both") {
+  struct Row {
+    const char* program;
+    const char* workload;
+    int devices;
+    const std::string& strategy;
+  };
+  const Row row =
+      GENERATE(Row{"llama3-8b-train-fsdp-8-h100-8-b8-s4096-bf16m-rnone",
+                   R"({"model": "llama-3.1-8b", "batch": 8, "sequence": 4096})", 8, in_shards},
+               // 32 x 4096 tokens are more than 128256.
+               Row{"llama3-8b-train-fsdp-32-v5p-32-b32-s4096-bf16m-rfull",
+                   R"({"model": "llama-3.1-8b", "batch": 32, "sequence": 4096,
+              "rematerialization": "full"})",
+                   32, gathered},
+               // Four microbatches of 8 x 4096 tokens.
+               Row{"llama3-8b-train-fsdp-8-h100-8-b32-s4096-bf16m-rfull-acc4",
+                   R"({"model": "llama-3.1-8b", "batch": 32, "sequence": 4096, "microbatches": 4,
+              "rematerialization": "full"})",
+                   8, in_shards},
+               Row{"llama3-70b-train-fsdp-64-h100-64-b64-s4096-bf16m-rfull",
+                   R"({"model": "llama-3.1-70b", "batch": 64, "sequence": 4096,
+              "rematerialization": "full"})",
+                   64, gathered},
+               // Tied: the head gathers the table in which tokens are looked up in shards; 32 x
+               // 4096 tokens are fewer than 151936.
+               Row{"qwen3-0_6b-train-fsdp-8-v6e-8-b32-s4096-bf16m-rdots",
+                   R"({"model": "qwen3-0.6b.json", "batch": 32, "sequence": 4096,
+              "rematerialization": "selective"})",
+                   8, in_shards});
+  INFO(row.program);
+  CHECK(from_program(row.program) == from_config(row.workload, row.devices, row.strategy));
+}
+
+TEST_CASE("data parallelism sends the same from both") {
+  CHECK(from_program("vit-b-16-train-dp-8-v6e-8-b4096-s196-bf16m-rnone") ==
+        from_config(R"({"model": "vit-b16", "batch": 4096})", 8, R"({"name": "dp"})"));
+}
+
+// Parameters in fp32: the program looks tokens up in the table as it is stored and casts the rows;
+// the head multiplies with the cast table. XLA sums the two gradients of the tied table apart, the
+// first in fp32. From config.json one look-up in the cast table, and one sum: the head's.
+TEST_CASE("a tied table in fp32 has its gradient reduced twice by XLA") {
+  Counts program = from_program("qwen3-1_7b-train-dp-16-v5e-16-b16-s2048-fp32-rfull");
+  const std::int64_t table = std::int64_t{151936} * 2048;
+  CHECK(program[{Kind::all_reduce, DType::f32, table * 4}] == 1);
+  program.erase({Kind::all_reduce, DType::f32, table * 4});
+  const Counts config = from_config(R"({"model": "qwen3-1.7b", "batch": 16, "sequence": 2048,
+      "rematerialization": "full", "precision": {"parameters": "fp32", "master": "none"}})",
+                                    16, R"({"name": "dp"})");
+  CHECK(program == config);
+  CHECK(config.at({Kind::all_reduce, DType::bf16, table * 2}) == 1);
 }
 
 }  // namespace shardsim::test

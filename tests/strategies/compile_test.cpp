@@ -36,20 +36,6 @@ Plan plan_of(const Mesh& mesh, const std::string& strategy) {
   return compile(mlp(), {}, mesh, read_strategy(JsonReader(json, {}), mesh)).plan;
 }
 
-std::vector<std::string> collectives(const Plan& plan) {
-  std::vector<std::string> list;
-  for (const Task& task : plan.programs[0].tasks) {
-    if (task.kind != TaskKind::collective) continue;
-    const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
-    std::string axes;
-    for (const std::string& name : plan.mesh.names_of(c.axes)) axes += " " + name;
-    list.push_back(std::string(name_of(task.phase)) + " " + std::string(name_of(c.kind)) + axes +
-                   " " + std::to_string(c.payload.count()));
-  }
-  return list;
-}
-
-using Lines = std::vector<std::string>;
 std::string bytes(std::int64_t elements) { return std::to_string(2 * elements); }
 
 }  // namespace

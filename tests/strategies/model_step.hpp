@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "strategies/compile.hpp"
@@ -32,6 +33,23 @@ inline CompiledStep compile_step(const std::string& model, const Mesh& mesh,
   const Workload workload = training_workload(model, options);
   return compile(workload, options.optimizer, mesh,
                  read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+}
+
+// "forward all-gather data 4096": the collectives of a plan in order, with axes and payload; "fp32"
+// and the like behind those that are not in bf16.
+using Lines = std::vector<std::string>;
+inline Lines collectives(const Plan& plan) {
+  Lines list;
+  for (const Task& task : plan.programs[0].tasks) {
+    if (task.kind != TaskKind::collective) continue;
+    const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
+    std::string axes;
+    for (const std::string& name : plan.mesh.names_of(c.axes)) axes += " " + name;
+    list.push_back(std::string(name_of(task.phase)) + " " + std::string(name_of(c.kind)) + axes +
+                   " " + std::to_string(c.payload.count()) +
+                   (c.dtype == DType::bf16 ? "" : " " + std::string(name_of(c.dtype))));
+  }
+  return list;
 }
 
 // Payload of all executions of the collectives that `selects` chooses.

@@ -34,9 +34,11 @@ TEST_CASE("What is written out reads back the same") {
     CHECK(strategy_to_json(read_strategy(JsonReader(json, {}), three)) == json);
   }
   const Json json = strategy_to_json(read(R"({"name": "rules", "batch_axes": "data",
-      "rules": [{"pattern": "x", "spec": [null, ["model", "fsdp"]]}]})",
+      "gather_embedding": false, "reduce_loss": true, "rules": [{"pattern": "x", "spec": [null, ["model", "fsdp"]]}]})",
                                           three));
   CHECK(json["rules"][0]["spec"].dump() == R"([null,["model","fsdp"]])");
+  CHECK(json["gather_embedding"] == false);
+  CHECK(json["reduce_loss"] == true);
   CHECK(strategy_to_json(read_strategy(JsonReader(json, {}), three)) == json);
 }
 

@@ -146,6 +146,26 @@ TEST_CASE("In fp32 nothing is cast") {
   }
 }
 
+TEST_CASE("Norms in fp32 make their weights' gradients in fp32, and change nothing else") {
+  WorkloadOptions options{1, 128, DType::bf16};
+  const Workload plain = training_graph("qwen3-1.7b", 1, 128);
+  options.norm_dtype = DType::f32;
+  Workload wide = build_workload(load_model_config("qwen3-1.7b", "", {}), options);
+  add_backward(wide, {});
+  REQUIRE(wide.tensors.size() == plain.tensors.size());
+  std::set<std::string> differ;
+  for (std::size_t t = 0; t < wide.tensors.size(); ++t) {
+    if (wide.tensors[t].dtype != plain.tensors[t].dtype) differ.insert(wide.tensors[t].name);
+  }
+  CHECK(differ == std::set<std::string>{"model.layers.{}.input_layernorm.weight.grad",
+                                        "model.layers.{}.post_attention_layernorm.weight.grad",
+                                        "model.layers.{}.self_attn.k_norm.weight.grad",
+                                        "model.layers.{}.self_attn.q_norm.weight.grad",
+                                        "model.norm.weight.grad"});
+  CHECK(kept_bytes(wide) == kept_bytes(plain));
+  CHECK(model_flops(wide) == model_flops(plain));
+}
+
 TEST_CASE("GPT-2's q, k and v are views of one tensor, their gradients are copied together") {
   const Workload w = training_graph("gpt2", 1, 128);
   const Block& layer = block_of(w, "transformer.h.{}");

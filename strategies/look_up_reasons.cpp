@@ -1,0 +1,33 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "strategies/reasons.hpp"
+
+namespace shardsim {
+
+std::string Reasons::gather_embedding_on(const Op& op, const AxisList& axes) const {
+  if (op.kind != OpKind::lookup) return "";
+  for (const std::vector<Operand>* tensors : {&op.operands, &op.results}) {
+    for (const Operand& operand : *tensors) {
+      const Tensor& tensor = builder_.tensor(operand.tensor);
+      const bool gradient = tensor.role == TensorRole::parameter_gradient;
+      const auto table = by_tensor_.find(gradient ? tensor.primal : operand.tensor);
+      if (table == by_tensor_.end()) continue;
+      const ParameterAssignment& a = *table->second;
+      const bool gathers = std::all_of(axes.begin(), axes.end(), [&](const AxisRef& axis) {
+        return overlaps_any(axis, split_axes(a.look_up)) &&
+               !overlaps_any(axis, split_axes(a.compute));
+      });
+      if (!gathers) continue;
+      const Bytes whole = shard_elements(a.shape, a.compute) * size_of(tensor.dtype);
+      return fmt::format(
+          "\"gather_embedding\": true gathers {} instead, and reduces its whole gradient: {} each",
+          builder_.tensor(a.tensor).name, format_bytes(whole));
+    }
+  }
+  return "";
+}
+
+}  // namespace shardsim

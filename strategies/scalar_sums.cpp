@@ -1,0 +1,59 @@
+#include "strategies/scalar_sums.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace shardsim {
+namespace {
+
+// An all-reduce of one fp32 scalar, once `after` is there.
+Item scalar_sum(SpmdBuilder& builder, const AxisList& axes, const std::string& name, ValueId after,
+                Words words) {
+  const Bytes scalar = size_of(DType::f32);
+  const ValueId sum = builder.add_value(builder.value(after).tensor, replicated(0), DType::f32,
+                                        BufferCategory::communication);
+  builder.value(sum).name = name;
+  Item item;
+  item.kind = TaskKind::collective;
+  item.stream = Stream::reductions;
+  item.name = name;
+  item.operands = {after};
+  item.results = {sum};
+  item.collective = {CollectiveKind::all_reduce,
+                     axes,
+                     {},
+                     {},
+                     DType::f32,
+                     scalar,
+                     {{name, scalar}},
+                     std::move(words.reason),
+                     std::move(words.remedy)};
+  return item;
+}
+
+}  // namespace
+
+void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes,
+                     const StrategyOptions& strategy, ValueId loss, BlockPass& pass) {
+  if (data_axes.empty()) return;
+  const std::string axes = builder.names(data_axes);
+  if (strategy.reduce_loss) {
+    const bool each = strategy.reduce_each_microbatch == ReduceEachMicrobatch::all;
+    const std::string name = builder.value(loss).name;
+    (each ? pass.reductions : pass.last_reductions)
+        .push_back(scalar_sum(builder, data_axes, name, loss,
+                              {fmt::format("\"reduce_loss\": the loss is averaged over {}", axes),
+                               "\"reduce_loss\": false leaves each device its own loss"}));
+  }
+  for (const std::string& metric : builder.workload().metrics) {
+    for (const char* part : {"sum", "count"}) {
+      pass.last_reductions.push_back(
+          scalar_sum(builder, data_axes, fmt::format("metrics.{}.{}", metric, part), loss,
+                     {fmt::format("metric {} is summed over {}", metric, axes),
+                      fmt::format("leave {} out of \"workload.metrics\"", metric)}));
+    }
+  }
+}
+
+}  // namespace shardsim
