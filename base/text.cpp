@@ -1,6 +1,7 @@
 #include "base/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -132,6 +133,14 @@ std::string format_count(std::int64_t count) {
     digits.insert(static_cast<std::size_t>(place), ",");
   }
   return count < 0 ? "-" + digits : digits;
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 std::string format_percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }

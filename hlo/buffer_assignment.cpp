@@ -8,7 +8,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::string_view keyword = "allocation ";
-constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
+constexpr std::int64_t most_buffer_bytes = std::int64_t{1} << 50;
 
 // The next piece of "size 16, output shape is |(f32[4], s32[])|, maybe-live-out:".
 std::string_view take_property(std::string_view& rest) {
@@ -35,7 +35,7 @@ HloAllocation parse_allocation(std::string_view line, const HloSource& source) {
     const std::string_view property = take_property(rest);
     if (property.starts_with(size)) {
       const std::int64_t bytes = parse_integer(property.substr(size.size()), source);
-      if (bytes < 0 || bytes > most_bytes) source.fail(property, "a size out of range");
+      if (bytes < 0 || bytes > most_buffer_bytes) source.fail(property, "a size out of range");
       allocation.bytes = Bytes(bytes);
       has_size = true;
     }
@@ -88,7 +88,7 @@ BufferAssignment parse_buffer_assignment(std::string_view text, const std::strin
     if (line.starts_with(keyword)) {
       assignment.allocations.push_back(parse_allocation(line, source));
       sum += assignment.allocations.back().bytes;
-      if (sum > Bytes(most_bytes)) source.fail(line, "sizes out of range");
+      if (sum > Bytes(most_buffer_bytes)) source.fail(line, "sizes out of range");
     }
   }
   return assignment;

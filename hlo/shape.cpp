@@ -10,7 +10,7 @@ namespace {
 
 // Of an array with its padding, and of a tuple, in bytes: no device holds as much, and sums of many
 // stay within 64 bits.
-constexpr std::int64_t most_bytes = std::int64_t{1} << 45;
+constexpr std::int64_t most_array_bytes = std::int64_t{1} << 45;
 constexpr std::int64_t most_element_bits = 1024;
 constexpr int deepest_tuple = 200;
 
@@ -31,7 +31,7 @@ std::vector<std::int64_t> parse_tile(std::string_view text, const HloSource& sou
   for (const std::string_view part : split_list(text)) {
     tile.push_back(part == "*" ? combined_dimension : parse_integer(part, source));
     const std::int64_t size = tile.back();
-    if (size != combined_dimension && (size <= 0 || size > most_bytes)) {
+    if (size != combined_dimension && (size <= 0 || size > most_array_bytes)) {
       source.fail(part, "a tile's dimension out of range");
     }
   }
@@ -84,7 +84,7 @@ double product_of(const std::vector<std::int64_t>& sizes) {
   return product;
 }
 
-// In memory; more than most_bytes where it is more than that.
+// In memory; more than most_array_bytes where it is more than that.
 Bytes array_bytes(const HloShape& shape) {
   if (!shape.dtype || shape.element_count() == 0) return Bytes(0);
   std::vector<std::int64_t> physical;
@@ -96,7 +96,8 @@ Bytes array_bytes(const HloShape& shape) {
   }
   for (const auto& tile : shape.layout.tiles) {
     apply_tile(tile, physical);
-    if (product_of(physical) > static_cast<double>(most_bytes)) return Bytes(most_bytes + 1);
+    if (product_of(physical) > static_cast<double>(most_array_bytes))
+      return Bytes(most_array_bytes + 1);
   }
   const auto elements = static_cast<std::int64_t>(product_of(physical));
   if (shape.layout.element_bits > 0) {
@@ -119,7 +120,7 @@ HloShape parse_array(std::string_view text, const HloSource& source) {
     // A dynamic dimension, "<=8", is held at its bound.
     if (dim.substr(0, 2) == "<=") dim.remove_prefix(2);
     const std::int64_t size = parse_integer(dim, source);
-    if (size < 0 || (size > 0 && elements > most_bytes / size)) {
+    if (size < 0 || (size > 0 && elements > most_array_bytes / size)) {
       source.fail(text, "an array of more than 2^45 elements");
     }
     elements *= size;
@@ -174,7 +175,7 @@ HloShape parse_shape(std::string_view text, const HloSource& source) {
   Bytes sum;
   for (const HloShape* array : arrays_of(shape)) {
     sum += array_bytes(*array);
-    if (sum > Bytes(most_bytes)) source.fail(text, "arrays of more than 32 TiB");
+    if (sum > Bytes(most_array_bytes)) source.fail(text, "arrays of more than 32 TiB");
   }
   return shape;
 }

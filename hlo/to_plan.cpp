@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t most_tasks = std::int64_t{1} << 22;
 constexpr std::int64_t most_steps = std::int64_t{1} << 26;  // instructions walked over
-constexpr double most_bytes = 1e18;  // moved and sent in all: sums stay within 64 bits
+constexpr double most_moved_bytes = 1e18;  // moved and sent in all: sums stay within 64 bits
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
 
@@ -269,7 +269,7 @@ class Emitter {
   Ready emit(Task task, Bytes bytes, const Ready& ready, HloId id) {
     if (static_cast<std::int64_t>(program_.tasks.size()) >= most_tasks) too_large(id);
     moved_ += static_cast<double>(bytes.count());
-    if (moved_ > most_bytes) {
+    if (moved_ > most_moved_bytes) {
       module_.source().fail(module_.instruction(id).name, "more than 1e18 bytes moved in all");
     }
     const Label& label = label_of(id);

@@ -5,14 +5,14 @@
 namespace shardsim {
 namespace {
 
-struct Digit {
+struct GroupDigit {
   std::int64_t stride = 1;
   std::int64_t size = 1;
 };
 
 // The group as a mixed-radix number, minor digit first; nothing when it is none.
-std::optional<std::vector<Digit>> digits_of(const std::vector<std::int64_t>& group) {
-  std::vector<Digit> digits;
+std::optional<std::vector<GroupDigit>> digits_of(const std::vector<std::int64_t>& group) {
+  std::vector<GroupDigit> digits;
   std::size_t covered = 1;
   while (covered < group.size()) {
     const std::int64_t stride = group[covered] - group[0];
@@ -32,7 +32,7 @@ std::optional<std::vector<Digit>> digits_of(const std::vector<std::int64_t>& gro
 }
 
 // Cuts one digit into parts of axes, minor first.
-bool cut_digit(const Mesh& mesh, Digit digit, std::vector<AxisRef>& minor_first) {
+bool cut_digit(const Mesh& mesh, GroupDigit digit, std::vector<AxisRef>& minor_first) {
   const auto& axes = mesh.axes();
   std::int64_t axis_stride = mesh.devices();
   std::vector<std::int64_t> strides;
@@ -75,7 +75,7 @@ std::optional<std::vector<AxisRef>> axes_of_groups(
   const auto digits = digits_of(groups.front());
   if (!digits) return std::nullopt;
   std::vector<AxisRef> parts;
-  for (const Digit& digit : *digits) {
+  for (const GroupDigit& digit : *digits) {
     if (!cut_digit(mesh, digit, parts)) return std::nullopt;
   }
   std::reverse(parts.begin(), parts.end());

@@ -5,7 +5,7 @@
 namespace shardsim {
 namespace {
 
-std::string seconds(SimTime time) { return plain_number(to_seconds(time).count()); }
+std::string seconds_text(SimTime time) { return plain_number(to_seconds(time).count()); }
 std::string bytes(Bytes size) { return std::to_string(size.count()); }
 std::string optional_number(const std::optional<double>& value) {
   return value ? plain_number(*value) : std::string();
@@ -29,11 +29,11 @@ std::vector<Field> csv_fields(const Figures& figures) {
       {"mesh", figures.mesh},
       {"machine", figures.machine},
       {"devices", std::to_string(figures.devices)},
-      {"step_time_s", seconds(figures.step)},
-      {"compute_time_s", seconds(figures.compute)},
-      {"communication_time_s", seconds(figures.communication)},
-      {"exposed_communication_s", seconds(figures.exposed)},
-      {"idle_time_s", seconds(figures.idle)},
+      {"step_time_s", seconds_text(figures.step)},
+      {"compute_time_s", seconds_text(figures.compute)},
+      {"communication_time_s", seconds_text(figures.communication)},
+      {"exposed_communication_s", seconds_text(figures.exposed)},
+      {"idle_time_s", seconds_text(figures.idle)},
       {"tokens_per_s_per_device", optional_number(figures.tokens_per_second_per_device)},
       {"mfu", optional_number(figures.mfu)},
       {"wire_bytes_per_device", bytes(figures.wire_bytes_per_device)},

@@ -19,10 +19,6 @@ std::string mesh_text(const Mesh& mesh) {
   return text;
 }
 
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
-}
-
 std::string extent_of(const Machine& machine) {
   std::string text = counted(machine.devices, "device");
   if (!machine.torus) return text + ", " + counted(machine.nodes, "node");

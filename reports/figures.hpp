@@ -43,6 +43,8 @@ struct ClassFigures {
   SimTime idle{0};
 };
 
+[[nodiscard]] inline double seconds(SimTime time) { return to_seconds(time).count(); }
+
 struct Figures {
   std::string name;
   std::string model;

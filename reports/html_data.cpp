@@ -1,6 +1,7 @@
 #include "reports/html_data.hpp"
 
 #include "base/json.hpp"
+#include "reports/figures.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +12,6 @@ namespace {
 
 constexpr std::int64_t picoseconds_per_nanosecond = 1000;
 
-double seconds(SimTime time) { return to_seconds(time).count(); }
 std::int64_t nanoseconds(SimTime time) { return time.count() / picoseconds_per_nanosecond; }
 
 Json category_bytes(const CategoryBytes& sizes) {

@@ -19,7 +19,7 @@ namespace {
 
 std::string anchor(std::size_t index) { return fmt::format("configuration-{}", index); }
 
-std::string remarks(std::string_view heading, const std::vector<std::string>& lines) {
+std::string html_remarks(std::string_view heading, const std::vector<std::string>& lines) {
   if (lines.empty()) return {};
   std::string out = fmt::format("<h3>{}</h3>\n<ul>\n", heading);
   for (const std::string& line : lines) out += fmt::format("<li>{}</li>\n", html_escape(line));
@@ -82,17 +82,18 @@ std::string step_view(std::size_t index, const Figures& figures, const Timeline&
 std::string configuration(std::size_t index, const Figures& figures, const Timeline& timeline) {
   std::string tables;
   for (const Table& table : run_tables(figures)) tables += to_html(table);
-  return fill(resources::configuration_html, {{"id", anchor(index)},
-                                              {"name", html_escape(figures.name)},
-                                              {"title", html_escape(title_of(figures))},
-                                              {"machine", html_escape(machine_line(figures))},
-                                              {"verdict_class", figures.fits ? "good" : "bad"},
-                                              {"verdict", html_escape(memory_verdict(figures))},
-                                              {"cards", cards(figures)},
-                                              {"step_view", step_view(index, figures, timeline)},
-                                              {"tables", tables},
-                                              {"warnings", remarks("Warnings", figures.warnings)},
-                                              {"notes", remarks("Notes", figures.notes)}});
+  return fill(resources::configuration_html,
+              {{"id", anchor(index)},
+               {"name", html_escape(figures.name)},
+               {"title", html_escape(title_of(figures))},
+               {"machine", html_escape(machine_line(figures))},
+               {"verdict_class", figures.fits ? "good" : "bad"},
+               {"verdict", html_escape(memory_verdict(figures))},
+               {"cards", cards(figures)},
+               {"step_view", step_view(index, figures, timeline)},
+               {"tables", tables},
+               {"warnings", html_remarks("Warnings", figures.warnings)},
+               {"notes", html_remarks("Notes", figures.notes)}});
 }
 
 // The CSV, turned on its side: one column per configuration.

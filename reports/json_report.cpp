@@ -2,11 +2,10 @@
 
 #include "base/json.hpp"
 #include "base/version.hpp"
+#include "reports/figures.hpp"
 
 namespace shardsim {
 namespace {
-
-double seconds(SimTime time) { return to_seconds(time).count(); }
 
 Json categories(const CategoryBytes& sizes) {
   Json json = Json::object();

@@ -8,7 +8,7 @@
 namespace shardsim {
 namespace {
 
-std::string remarks(std::string_view heading, const std::vector<std::string>& lines) {
+std::string markdown_remarks(std::string_view heading, const std::vector<std::string>& lines) {
   if (lines.empty()) return {};
   std::string text = fmt::format("\n### {}\n\n", heading);
   for (const std::string& line : lines) text += fmt::format("- {}\n", markdown_escape(line));
@@ -28,8 +28,8 @@ std::string markdown_run(const Figures& figures) {
     text += fmt::format("- **{}**: {}\n", markdown_escape(label), markdown_escape(value));
   }
   for (const Table& table : run_tables(figures)) text += table_section(table);
-  text += remarks("Warnings", figures.warnings);
-  text += remarks("Notes", figures.notes);
+  text += markdown_remarks("Warnings", figures.warnings);
+  text += markdown_remarks("Notes", figures.notes);
   return text;
 }
 
@@ -42,8 +42,8 @@ std::string markdown_comparison(const std::vector<Figures>& all, const Choice& c
     text += fmt::format("\n{} {}\n", markdown_escape(figures.name),
                         markdown_escape(memory_verdict(figures)));
   }
-  text += remarks("Warnings", remarks_of(all, &Figures::warnings));
-  text += remarks("Notes", remarks_of(all, &Figures::notes));
+  text += markdown_remarks("Warnings", remarks_of(all, &Figures::warnings));
+  text += markdown_remarks("Notes", remarks_of(all, &Figures::notes));
   return text;
 }
 

@@ -43,10 +43,6 @@ std::string kind_of(const PlannedReshardStep& step) {
   return step.part == ReshardPart::transfer ? "transfer" : std::string(name_of(step.kind));
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 std::string devices_text(bool shared) { return shared ? "shared" : "disjoint"; }
 
 std::string heading(const ReshardPrediction& prediction) {

@@ -4,15 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include "base/text.hpp"
 
 namespace shardsim {
 namespace {
 
 using Align = TextTable::Align;
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
 
 Cell count_cell(std::int64_t count) { return {format_count(count), std::to_string(count)}; }
 Cell bytes_cell(Bytes bytes) { return {format_bytes(bytes), std::to_string(bytes.count())}; }
@@ -21,10 +18,6 @@ std::int64_t elements(const ParameterSharding& row) {
   std::int64_t count = row.instances;
   for (const std::int64_t size : row.shape) count *= size;
   return count;
-}
-
-std::string counted(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
 }
 
 Table unmatched_table(const SpecTable& table, const Coverage& coverage) {

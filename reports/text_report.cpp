@@ -11,7 +11,7 @@
 namespace shardsim {
 namespace {
 
-std::string remarks(std::string_view heading, const std::vector<std::string>& lines) {
+std::string text_remarks(std::string_view heading, const std::vector<std::string>& lines) {
   if (lines.empty()) return {};
   std::string text = fmt::format("\n{}\n", heading);
   for (const std::string& line : lines) text += fmt::format("  - {}\n", line);
@@ -31,8 +31,8 @@ std::string text_run(const Figures& figures) {
   for (const Table& table : run_tables(figures)) {
     text += fmt::format("\n{}\n{}", table.caption, to_text(table));
   }
-  text += remarks("Warnings", figures.warnings);
-  text += remarks("Notes", figures.notes);
+  text += text_remarks("Warnings", figures.warnings);
+  text += text_remarks("Notes", figures.notes);
   return text;
 }
 
@@ -42,8 +42,8 @@ std::string text_comparison(const std::vector<Figures>& all, const Choice& choic
   for (const Figures& figures : all) {
     if (!figures.fits) text += fmt::format("{} {}\n", figures.name, memory_verdict(figures));
   }
-  text += remarks("Warnings", remarks_of(all, &Figures::warnings));
-  text += remarks("Notes", remarks_of(all, &Figures::notes));
+  text += text_remarks("Warnings", remarks_of(all, &Figures::warnings));
+  text += text_remarks("Notes", remarks_of(all, &Figures::notes));
   return text;
 }
 

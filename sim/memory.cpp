@@ -33,14 +33,15 @@ std::vector<Lifetime> lifetimes_of(const Program& program, const std::vector<Tas
   return lifetimes;
 }
 
-struct Change {
+struct MemoryChange {
   SimTime time{0};
   BufferCategory category = BufferCategory::temporaries;
   Bytes bytes{0};  // negative where a buffer dies
 };
 
-std::vector<Change> changes_of(const Program& program, const std::vector<Lifetime>& lifetimes) {
-  std::vector<Change> changes;
+std::vector<MemoryChange> changes_of(const Program& program,
+                                     const std::vector<Lifetime>& lifetimes) {
+  std::vector<MemoryChange> changes;
   changes.reserve(2 * lifetimes.size());
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     const Buffer& buffer = program.buffers[i];
@@ -49,7 +50,7 @@ std::vector<Change> changes_of(const Program& program, const std::vector<Lifetim
     changes.push_back({lifetimes[i].end, buffer.category, Bytes(0) - buffer.bytes});
   }
   std::sort(changes.begin(), changes.end(),
-            [](const Change& a, const Change& b) { return a.time < b.time; });
+            [](const MemoryChange& a, const MemoryChange& b) { return a.time < b.time; });
   return changes;
 }
 
@@ -96,7 +97,7 @@ std::vector<PeakBuffer> alive_at(SimTime time, const Plan& plan, const Program& 
 void replay_memory(const Plan& plan, const Program& program, bool keep_curve,
                    ProgramResult& result) {
   const std::vector<Lifetime> lifetimes = lifetimes_of(program, result.tasks);
-  const std::vector<Change> changes = changes_of(program, lifetimes);
+  const std::vector<MemoryChange> changes = changes_of(program, lifetimes);
   MemorySample now;
   Bytes total{0};
   for (std::size_t i = 0; i < changes.size(); ++i) {

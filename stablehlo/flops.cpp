@@ -16,12 +16,6 @@
 namespace shardsim::stablehlo {
 namespace {
 
-double elements(const Shape& shape) {
-  double count = 1;
-  for (const std::int64_t size : shape) count *= static_cast<double>(size);
-  return count;
-}
-
 double dot_flops(const OpView& op) {
   double contracted = 1;
   if (op.op().name == "stablehlo.dot") {

@@ -7,12 +7,6 @@
 namespace shardsim::stablehlo {
 namespace {
 
-double elements(const Shape& shape) {
-  double count = 1;
-  for (const std::int64_t size : shape) count *= static_cast<double>(size);
-  return count;
-}
-
 double fft_flops(const OpView& op) {
   const std::vector<std::int64_t> lengths = op.integers({"length", "fft_length"});
   double points = 1;

@@ -6,6 +6,12 @@
 
 namespace shardsim::stablehlo {
 
+double elements(const Shape& shape) {
+  double count = 1;
+  for (const std::int64_t size : shape) count *= static_cast<double>(size);
+  return count;
+}
+
 const Shape& OpView::operand(std::size_t index) const {
   if (index >= op_.operands.size()) fail(fmt::format("operand {} is missing", index));
   return function_.type_of(op_.operands[index]).dims;

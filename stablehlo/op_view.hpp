@@ -13,6 +13,7 @@
 namespace shardsim::stablehlo {
 
 using Shape = std::vector<std::int64_t>;
+[[nodiscard]] double elements(const Shape& shape);  // their number
 
 class OpView {
  public:

@@ -10,6 +10,9 @@ namespace shardsim::stablehlo {
 
 using RuleFunction = std::optional<FactorRule> (*)(const OpView&);
 
+// Of a tensor that does not have a factor.
+inline constexpr int none = RuleBuilder::no_dimension;
+
 // `dimension` as an index into `shape`; fails when it is none.
 [[nodiscard]] int checked(const OpView& op, const Shape& shape, std::int64_t dimension);
 [[nodiscard]] bool contains(const std::vector<std::int64_t>& values, std::int64_t value);

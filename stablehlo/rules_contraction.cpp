@@ -9,8 +9,6 @@
 namespace shardsim::stablehlo {
 namespace {
 
-constexpr int none = RuleBuilder::no_dimension;
-
 bool has(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }

@@ -10,8 +10,6 @@
 namespace shardsim::stablehlo {
 namespace {
 
-constexpr int none = RuleBuilder::no_dimension;
-
 // Element by element, or kept whole in place: annotations, memory moves, layouts. "Sharding" is how
 // GSPMD programs say what Shardy calls a sharding constraint.
 constexpr std::array<std::string_view, 14> pointwise_targets{"Sharding",

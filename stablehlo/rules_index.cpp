@@ -11,8 +11,6 @@
 namespace shardsim::stablehlo {
 namespace {
 
-constexpr int none = RuleBuilder::no_dimension;
-
 using AddFactor = std::function<void(int input, int indices, int slices, Factor factor)>;
 
 // A dimension of the window. What is whole passes through. A scatter keeps the input where it is

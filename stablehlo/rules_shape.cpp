@@ -9,8 +9,6 @@
 namespace shardsim::stablehlo {
 namespace {
 
-constexpr int none = RuleBuilder::no_dimension;
-
 // One side of a reshape while it is taken apart into factors, major to minor.
 struct ReshapeSide {
   const Shape& shape;

@@ -16,7 +16,7 @@ namespace {
 // (Shoeybi et al. 2019, arXiv:1909.08053, section 3.)
 const std::vector<std::string> model_labels = {"kv_heads", "heads", "ffn", "vocab"};
 // From this size on, a parameter left whole by a strategy that shards parameters is worth a word.
-constexpr std::int64_t large_parameter = std::int64_t{1} << 20;
+constexpr std::int64_t large_element_count = std::int64_t{1} << 20;
 
 std::string instance_name(const std::string& name, std::int64_t instance) {
   const std::size_t place = name.find("{}");
@@ -183,7 +183,7 @@ class Assigner {
       const AxisList axes = axes_of({strategy_.shard_axis}, mesh_);
       if (const auto d = add_shards(a.stored, a.shape, axes, strategy_.shard_dimension)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.shard_axis));
-      } else if (element_count(a.shape) >= large_parameter) {
+      } else if (element_count(a.shape) >= large_element_count) {
         result_.warnings.push_back(
             fmt::format("{} ({} parameters) is replicated over {}: no dimension divides",
                         parameter.name, element_count(a.shape), strategy_.shard_axis));

@@ -21,7 +21,7 @@ std::int64_t chunk_at(const AxisList& axes, const Mesh& mesh, std::int64_t posit
   return chunk;
 }
 
-IndexRange range_of(std::int64_t size, const DimSharding& dim, std::int64_t chunk) {
+DimRange range_of(std::int64_t size, const DimSharding& dim, std::int64_t chunk) {
   assert(dim.blocks == 1);
   const std::int64_t width = shard_size(size, dim);
   return {std::min(size, chunk * width), std::min(size, (chunk + 1) * width)};
@@ -40,7 +40,7 @@ Overlaps overlaps_of(std::int64_t size, const DimSharding& source, const DimShar
   Overlaps overlaps(static_cast<std::size_t>(Mesh::size_of(target.axes)));
   const std::int64_t width = shard_size(size, source);
   for (std::size_t i = 0; i < overlaps.size(); ++i) {
-    const IndexRange wanted = range_of(size, target, static_cast<std::int64_t>(i));
+    const DimRange wanted = range_of(size, target, static_cast<std::int64_t>(i));
     for (std::int64_t at = wanted.begin; at < wanted.end;) {
       const std::int64_t chunk = at / width;
       const std::int64_t end = std::min(wanted.end, (chunk + 1) * width);
@@ -141,11 +141,10 @@ DeviceMesh numbered(const Mesh& mesh, std::int64_t first) {
   return result;
 }
 
-std::vector<IndexRange> index_ranges(const std::vector<std::int64_t>& shape,
-                                     const Sharding& sharding, const Mesh& mesh,
-                                     std::int64_t position) {
+std::vector<DimRange> index_ranges(const std::vector<std::int64_t>& shape, const Sharding& sharding,
+                                   const Mesh& mesh, std::int64_t position) {
   assert(sharding.partial.empty() && sharding.dims.size() == shape.size());
-  std::vector<IndexRange> ranges;
+  std::vector<DimRange> ranges;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const std::int64_t chunk = chunk_at(sharding.dims[d].axes, mesh, position);
     ranges.push_back(range_of(shape[d], sharding.dims[d], chunk));

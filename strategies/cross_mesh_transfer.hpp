@@ -34,16 +34,16 @@ struct DeviceMesh {
 // With the ids first, first + 1, ...
 [[nodiscard]] DeviceMesh numbered(const Mesh& mesh, std::int64_t first);
 
-struct IndexRange {
+struct DimRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   [[nodiscard]] std::int64_t size() const { return end - begin; }
-  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+  friend bool operator==(const DimRange&, const DimRange&) = default;
 };
 // What the device at `position` holds, by dimension. `blocks` are 1 and nothing is partial.
-[[nodiscard]] std::vector<IndexRange> index_ranges(const std::vector<std::int64_t>& shape,
-                                                   const Sharding& sharding, const Mesh& mesh,
-                                                   std::int64_t position);
+[[nodiscard]] std::vector<DimRange> index_ranges(const std::vector<std::int64_t>& shape,
+                                                 const Sharding& sharding, const Mesh& mesh,
+                                                 std::int64_t position);
 
 struct Message {
   std::int64_t source = 0;  // device ids; the same: the piece stays where it is

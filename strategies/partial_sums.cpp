@@ -1,18 +1,15 @@
 #include "strategies/partial_sums.hpp"
 
 #include <algorithm>
+#include "base/index.hpp"
 
 namespace shardsim {
-namespace {
-
-std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
-
-}  // namespace
+namespace {}  // namespace
 
 TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal) {
   for (auto op = block.backward.rbegin(); op != block.backward.rend(); ++op) {
     for (const Operand& result : op->results) {
-      const Tensor& tensor = workload.tensors[index(result.tensor)];
+      const Tensor& tensor = workload.tensors[at(result.tensor)];
       const bool is_gradient = tensor.role == TensorRole::activation_gradient ||
                                tensor.role == TensorRole::parameter_gradient;
       if (is_gradient && tensor.primal == primal) return result.tensor;
@@ -30,17 +27,17 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
     for (const std::vector<Op>* ops : {&block.forward, &block.backward, &block.optimizer}) {
       for (const Op& op : *ops) {
         for (const Operand& operand : op.operands) {
-          use_[index(operand.tensor)].op = &op;
-          ++use_[index(operand.tensor)].readers;
+          use_[at(operand.tensor)].op = &op;
+          ++use_[at(operand.tensor)].readers;
         }
-        for (const Operand& result : op.results) maker_[index(result.tensor)] = &op;
+        for (const Operand& result : op.results) maker_[at(result.tensor)] = &op;
       }
     }
-    for (const TensorId carry : block.carries_out) ++use_[index(carry)].readers;
+    for (const TensorId carry : block.carries_out) ++use_[at(carry)].readers;
     // The last gradient of a carry that a block makes leaves it: its reader is in the block before.
     for (const TensorId carry : block.carries_in) {
       const TensorId leaving = last_gradient(workload, block, carry);
-      if (leaving != no_tensor) ++use_[index(leaving)].readers;
+      if (leaving != no_tensor) ++use_[at(leaving)].readers;
     }
   }
 }
@@ -56,7 +53,7 @@ FactorAxes PartialSums::factors_of(const Op& op) const {
 }
 
 AxisList PartialSums::made(TensorId tensor) const {
-  const Op* op = maker_[index(tensor)];
+  const Op* op = maker_[at(tensor)];
   if (op == nullptr) return {};
   const auto result = std::find_if(op->results.begin(), op->results.end(),
                                    [&](const Operand& r) { return r.tensor == tensor; });
@@ -73,10 +70,10 @@ AxisList PartialSums::passed_on(const Op& op) const {
   AxisList common;
   bool first = true;
   for (const Operand& operand : op.operands) {
-    const TensorRole role = workload_.tensors[index(operand.tensor)].role;
+    const TensorRole role = workload_.tensors[at(operand.tensor)].role;
     if (role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter)
       continue;
-    const bool read_here_only = use_[index(operand.tensor)].readers == 1;
+    const bool read_here_only = use_[at(operand.tensor)].readers == 1;
     const AxisList other = read_here_only ? made(operand.tensor) : AxisList{};
     if (first) common = other;
     std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
@@ -86,14 +83,14 @@ AxisList PartialSums::passed_on(const Op& op) const {
 }
 
 bool PartialSums::is_summand(TensorId tensor) const {
-  const Use& use = use_[index(tensor)];
+  const Use& use = use_[at(tensor)];
   return use.readers == 1 && use.op != nullptr && use.op->linear;
 }
 
 AxisList PartialSums::kept(TensorId tensor) const {
   if (!is_summand(tensor)) return {};
   AxisList common = made(tensor);
-  const AxisList carried = passed_on(*use_[index(tensor)].op);
+  const AxisList carried = passed_on(*use_[at(tensor)].op);
   std::erase_if(common, [&](const AxisRef& axis) { return !contains(carried, axis); });
   return common;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/index.hpp"
 #include "strategies/factors.hpp"
 #include "strategies/parameter_passes.hpp"
 #include "strategies/partial_sums.hpp"
@@ -16,8 +17,6 @@
 
 namespace shardsim {
 namespace {
-
-std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
 KernelClass class_of(const Op& op) {
   if (op.kind == OpKind::einsum) return KernelClass::matmul;
@@ -118,7 +117,7 @@ class Partitioner {
   [[nodiscard]] TensorId entering_gradient(const Block& block, TensorId carry) const {
     for (const Op& op : block.backward) {
       for (const Operand& operand : op.operands) {
-        const Tensor& tensor = workload_.tensors[index(operand.tensor)];
+        const Tensor& tensor = workload_.tensors[at(operand.tensor)];
         if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry)
           return operand.tensor;
       }
@@ -128,7 +127,7 @@ class Partitioner {
 
   // The value that stands for a tensor, under the sharding that propagation gave it.
   ValueId home_of(TensorId tensor) {
-    ValueId& home = home_[index(tensor)];
+    ValueId& home = home_[at(tensor)];
     if (home == no_value) {
       home = builder_.add_value(tensor, shardings_.of(tensor), builder_.tensor(tensor).dtype,
                                 category_of(tensor));
@@ -137,7 +136,7 @@ class Partitioner {
   }
 
   [[nodiscard]] BufferCategory category_of(TensorId tensor) const {
-    const Tensor& t = workload_.tensors[index(tensor)];
+    const Tensor& t = workload_.tensors[at(tensor)];
     if (t.role == TensorRole::parameter_gradient) return BufferCategory::gradients;
     if (t.role == TensorRole::activation && t.primal == no_tensor &&
         kept_for_backward_.contains(tensor)) {
@@ -254,7 +253,7 @@ class Partitioner {
       return;
     }
     if (id == workload_.loss) {  // for the eye of one device: nobody waits for its sum
-      home_[index(id)] = made;
+      home_[at(id)] = made;
       return;
     }
     const AxisList kept = partial_sums_.kept(id);
@@ -271,7 +270,7 @@ class Partitioner {
                       : reasons_.made(op, value, target, partial_sums_, step.axes);
     };
     const Stream stream = to_table ? Stream::reductions : Stream::activations;
-    home_[index(id)] = builder_.bring(made, target, stream, words, pass.body);
+    home_[at(id)] = builder_.bring(made, target, stream, words, pass.body);
   }
 
   // Points of the space of `dims`, or of all factors of an op, on one device.
@@ -336,7 +335,7 @@ class Partitioner {
   [[nodiscard]] TensorId parameter_of(const Op& op) const {
     const auto found =
         std::find_if(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
-          return workload_.tensors[index(operand.tensor)].role == TensorRole::parameter;
+          return workload_.tensors[at(operand.tensor)].role == TensorRole::parameter;
         });
     return found->tensor;
   }

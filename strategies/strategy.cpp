@@ -25,7 +25,7 @@ std::vector<std::string> axis_names(const Mesh& mesh) {
   return names;
 }
 
-std::string read_axis(const JsonReader& json, const Mesh& mesh) {
+std::string read_whole_axis(const JsonReader& json, const Mesh& mesh) {
   std::string name = json.string();
   if (mesh.find(name)) return name;
   const std::vector<std::string> known = axis_names(mesh);
@@ -36,9 +36,9 @@ std::string read_axis(const JsonReader& json, const Mesh& mesh) {
 
 // Axis names, one or several.
 std::vector<std::string> read_axis_list(const JsonReader& json, const Mesh& mesh) {
-  if (json.is_string()) return {read_axis(json, mesh)};
+  if (json.is_string()) return {read_whole_axis(json, mesh)};
   std::vector<std::string> axes;
-  for (const JsonReader& axis : json.elements()) axes.push_back(read_axis(axis, mesh));
+  for (const JsonReader& axis : json.elements()) axes.push_back(read_whole_axis(axis, mesh));
   return axes;
 }
 
@@ -166,7 +166,7 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions&
   };
   const auto model = field("model_axis");
   options.model_axis = model && !(model->is_string() && model->string().empty())
-                           ? read_axis(*model, mesh)
+                           ? read_whole_axis(*model, mesh)
                            : default_model_axis(mesh);
   options.sequence_axes = read_axes(field("sequence_axes"), mesh, {});
   std::vector<std::string> data;
@@ -188,7 +188,7 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions&
   }
   if (!options.shards_parameters()) return;
   const auto shard = field("shard_axis");
-  options.shard_axis = shard ? read_axis(*shard, mesh) : default_shard_axis(options, json);
+  options.shard_axis = shard ? read_whole_axis(*shard, mesh) : default_shard_axis(options, json);
   if (!has(options.batch_axes, options.shard_axis) &&
       !has(options.sequence_axes, options.shard_axis)) {
     json.fail(

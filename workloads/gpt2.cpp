@@ -19,22 +19,22 @@ struct Gpt2Sizes {
   bool tied = true;
 };
 
-const std::vector<std::string> known_keys = {"architectures",
-                                             "model_type",
-                                             "n_embd",
-                                             "n_layer",
-                                             "n_head",
-                                             "n_inner",
-                                             "n_positions",
-                                             "vocab_size",
-                                             "activation_function",
-                                             "tie_word_embeddings",
-                                             "reorder_and_upcast_attn",
-                                             "add_cross_attention",
-                                             "quantization_config",
-                                             "resid_pdrop",
-                                             "embd_pdrop",
-                                             "attn_pdrop"};
+const std::vector<std::string> gpt2_keys = {"architectures",
+                                            "model_type",
+                                            "n_embd",
+                                            "n_layer",
+                                            "n_head",
+                                            "n_inner",
+                                            "n_positions",
+                                            "vocab_size",
+                                            "activation_function",
+                                            "tie_word_embeddings",
+                                            "reorder_and_upcast_attn",
+                                            "add_cross_attention",
+                                            "quantization_config",
+                                            "resid_pdrop",
+                                            "embd_pdrop",
+                                            "attn_pdrop"};
 
 Gpt2Sizes read_sizes(const ConfigReader& config, std::int64_t sequence) {
   config.require("activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"});
@@ -166,7 +166,7 @@ class Gpt2Builder {
 }  // namespace
 
 Workload build_gpt2(const ModelConfig& config, const WorkloadOptions& options) {
-  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), known_keys);
+  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), gpt2_keys);
   const Gpt2Sizes sizes = read_sizes(reader, *options.sequence);
   return Gpt2Builder(config.name, sizes, options).build(reader);
 }

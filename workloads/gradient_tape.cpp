@@ -4,16 +4,11 @@
 #include <cassert>
 #include <utility>
 
+#include "base/index.hpp"
 #include "workloads/gradient_rules.hpp"
 #include "workloads/op_costs.hpp"
 
 namespace shardsim {
-namespace {
-
-std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
-
-}  // namespace
-
 GradientTape::GradientTape(Workload& workload)
     : workload_(workload),
       differentiable_(workload.tensors.size()),
@@ -28,14 +23,14 @@ void GradientTape::find_differentiable() {
   for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
     const Block& block = workload_.blocks[b];
     for (std::size_t i = 0; i < block.carries_in.size(); ++i) {
-      differentiable_[index(block.carries_in[i])] =
-          differentiable_[index(workload_.blocks[b - 1].carries_out[i])];
+      differentiable_[at(block.carries_in[i])] =
+          differentiable_[at(workload_.blocks[b - 1].carries_out[i])];
     }
     for (const Op& op : block.forward) {
       const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
-        return static_cast<bool>(differentiable_[index(o.tensor)]);
+        return static_cast<bool>(differentiable_[at(o.tensor)]);
       });
-      for (const Operand& result : op.results) differentiable_[index(result.tensor)] = any;
+      for (const Operand& result : op.results) differentiable_[at(result.tensor)] = any;
     }
   }
 }
@@ -44,7 +39,7 @@ void GradientTape::begin_block(std::size_t block) {
   block_ = block;
   for (const TensorId carry : workload_.blocks[block].carries_out) {
     if (!needs_gradient(carry)) continue;
-    gradients_[index(carry)] = new_gradient(operand(carry)).tensor;
+    gradients_[at(carry)] = new_gradient(operand(carry)).tensor;
   }
 }
 
@@ -56,26 +51,26 @@ void GradientTape::differentiate(const Op& op) {
   if (!reached) return;
   op_name_ = op.name;
   gradient_rule(op.function)(op, *this);
-  for (const Operand& result : op.results) gradients_[index(result.tensor)] = no_tensor;
+  for (const Operand& result : op.results) gradients_[at(result.tensor)] = no_tensor;
 }
 
 void GradientTape::end_block() {
   for (const TensorId carry : workload_.blocks[block_].carries_in) {
-    TensorId& gradient = gradients_[index(carry)];
+    TensorId& gradient = gradients_[at(carry)];
     // The neighbour finds it by its primal.
-    assert(gradient == no_tensor || at(gradient).primal == carry);
+    assert(gradient == no_tensor || tensor_of(gradient).primal == carry);
     gradient = no_tensor;
   }
 }
 
-bool GradientTape::needs_gradient(TensorId tensor) const { return differentiable_[index(tensor)]; }
+bool GradientTape::needs_gradient(TensorId tensor) const { return differentiable_[at(tensor)]; }
 
-TensorId GradientTape::gradient_of(TensorId tensor) const { return gradients_[index(tensor)]; }
+TensorId GradientTape::gradient_of(TensorId tensor) const { return gradients_[at(tensor)]; }
 
-Operand GradientTape::operand(TensorId tensor) const { return {tensor, at(tensor).dims}; }
+Operand GradientTape::operand(TensorId tensor) const { return {tensor, tensor_of(tensor).dims}; }
 
 Operand GradientTape::new_gradient(const Operand& primal, std::optional<DType> dtype) {
-  Tensor gradient = at(primal.tensor);
+  Tensor gradient = tensor_of(primal.tensor);
   gradient.name += ".grad";
   gradient.role = gradient.role == TensorRole::parameter ? TensorRole::parameter_gradient
                                                          : TensorRole::activation_gradient;
@@ -92,7 +87,7 @@ void GradientTape::emit(Op op) {
 }
 
 void GradientTape::contribute(TensorId primal, TensorId gradient) {
-  TensorId& arrived = gradients_[index(primal)];
+  TensorId& arrived = gradients_[at(primal)];
   if (arrived == no_tensor) {
     arrived = gradient;
     return;
@@ -104,7 +99,7 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
   add.linear = true;
   add.in_place = !is_shared(target, primal);
   add.flops_per_point = add_flops;
-  add.operands = {{target, at(primal).dims}, {gradient, at(primal).dims}};
+  add.operands = {{target, tensor_of(primal).dims}, {gradient, tensor_of(primal).dims}};
   add.results = {new_gradient(operand(primal))};
   arrived = add.results[0].tensor;
   emit(std::move(add));
@@ -112,13 +107,15 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
 
 bool GradientTape::is_shared(TensorId gradient, TensorId primal) const {
   for (std::size_t t = 0; t < gradients_.size(); ++t) {
-    if (gradients_[t] == gradient && t != index(primal)) return true;
+    if (gradients_[t] == gradient && t != at(primal)) return true;
   }
   return false;
 }
 
-Tensor& GradientTape::at(TensorId tensor) { return workload_.tensors[index(tensor)]; }
+Tensor& GradientTape::tensor_of(TensorId tensor) { return workload_.tensors[at(tensor)]; }
 
-const Tensor& GradientTape::at(TensorId tensor) const { return workload_.tensors[index(tensor)]; }
+const Tensor& GradientTape::tensor_of(TensorId tensor) const {
+  return workload_.tensors[at(tensor)];
+}
 
 }  // namespace shardsim

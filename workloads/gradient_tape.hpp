@@ -36,8 +36,8 @@ class GradientTape {
   void contribute(TensorId primal, TensorId gradient);
 
  private:
-  [[nodiscard]] Tensor& at(TensorId tensor);
-  [[nodiscard]] const Tensor& at(TensorId tensor) const;
+  [[nodiscard]] Tensor& tensor_of(TensorId tensor);
+  [[nodiscard]] const Tensor& tensor_of(TensorId tensor) const;
   void find_differentiable();
   // Does the gradient of another tensor lie in `gradient` as well?
   [[nodiscard]] bool is_shared(TensorId gradient, TensorId primal) const;

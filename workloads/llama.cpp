@@ -21,7 +21,7 @@ struct LlamaSizes {
   bool head_norms = false;  // Qwen3's q_norm and k_norm
 };
 
-const std::vector<std::string> known_keys = {"architectures",
+const std::vector<std::string> llama_keys = {"architectures",
                                              "model_type",
                                              "hidden_size",
                                              "num_hidden_layers",
@@ -205,7 +205,7 @@ class LlamaBuilder {
 };
 
 Workload build(const ModelConfig& config, const WorkloadOptions& options, bool head_norms) {
-  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), known_keys);
+  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), llama_keys);
   LlamaSizes sizes = read_sizes(reader);
   sizes.head_norms = head_norms;
   return LlamaBuilder(config.name, sizes, options).build();

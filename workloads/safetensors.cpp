@@ -69,7 +69,7 @@ struct Extent {
   std::size_t leaf = 0;
 };
 
-DType read_dtype(const JsonReader& json) {
+DType read_capital_dtype(const JsonReader& json) {
   const std::string text = json.string();
   // The format writes capitals; "float32" is no name of its.
   const bool is_capital =
@@ -83,7 +83,7 @@ ParameterLeaf read_tensor(const std::string& name, const JsonReader& json) {
   ParameterLeaf leaf;
   leaf.name = name;
   leaf.place = json.place();
-  leaf.dtype = read_dtype(json.at("dtype"));
+  leaf.dtype = read_capital_dtype(json.at("dtype"));
   for (const JsonReader& size : json.at("shape").elements()) {
     leaf.shape.push_back(size.integer(0, most_elements));
   }
@@ -140,7 +140,7 @@ void check_cover(std::vector<Extent> extents, const std::vector<ParameterLeaf>& 
 }
 
 // "llama-3.1-8b" for llama-3.1-8b.safetensors and for llama-3.1-8b/model.safetensors.
-std::string model_name(const fs::path& path) {
+std::string checkpoint_name(const fs::path& path) {
   std::string name = path.filename().string();
   for (const std::string& suffix : {index_suffix, std::string(".safetensors")}) {
     if (name.ends_with(suffix)) name.erase(name.size() - suffix.size());
@@ -166,7 +166,7 @@ ParameterTree read_safetensors_file(const std::string& path) {
   const Header header = read_header(path);
   const Json document = parse_json(header.text, path);
   ParameterTree tree;
-  tree.model = model_name(path);
+  tree.model = checkpoint_name(path);
   std::vector<Extent> extents;
   for (const auto& [name, json] : JsonReader(document, {path, ""}).members()) {
     if (name == "__metadata__") {
@@ -186,7 +186,7 @@ ParameterTree read_safetensors_file(const std::string& path) {
 ParameterTree read_safetensors_index(const JsonReader& index, const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   ParameterTree tree;
-  tree.model = model_name(path);
+  tree.model = checkpoint_name(path);
   // Tensors by the file that holds them: each is opened once.
   std::map<std::string, std::vector<std::pair<std::string, JsonReader>>> tensors_of;
   for (const auto& [tensor, file] : index.at("weight_map").members()) {

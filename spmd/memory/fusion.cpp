@@ -77,7 +77,7 @@ const Names& read_through() {
   return names;
 }
 
-OpKind kind_of(const Op& op) {
+OpKind op_kind(const Op& op) {
   const std::string_view name = op.name;
   if (name == "stablehlo.return" || name == "func.return" || name == "return") {
     return OpKind::terminator;
@@ -229,7 +229,7 @@ class Decision {
     while (op != nullptr && (read_through().count(op->name) > 0 || views().count(op->name) > 0)) {
       op = main_.definition(op->operands.front());
     }
-    return op == nullptr || kind_of(*op) != OpKind::fusible;
+    return op == nullptr || op_kind(*op) != OpKind::fusible;
   }
 
   void hand_on(const Op& op) {
@@ -343,7 +343,7 @@ std::optional<ValueId> Fusion::sliced_stack(const Function& main, ValueId value)
 
 Fusion fusion_of(const Module& module, const Function& main, MemoryTarget target, bool is_tight) {
   Fusion fusion;
-  for (const Op& op : main.ops) fusion.kind.push_back(kind_of(op));
+  for (const Op& op : main.ops) fusion.kind.push_back(op_kind(op));
   fusion.is_live.resize(main.ops.size());
   fusion.in_two_orders.resize(main.values.size());
   for (const Value& value : main.values) fusion.is_buffer.push_back(value.defined_by == no_op);

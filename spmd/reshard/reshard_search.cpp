@@ -62,7 +62,7 @@ std::optional<State> state_of(const Tiling& tiling, std::size_t rank, const Radi
   return state;
 }
 
-Tiling tiling_of(const State& state, const Radices& radices) {
+Tiling tiling_of_state(const State& state, const Radices& radices) {
   Shape tiles(state.size(), 1);
   Dims order;
   for (std::size_t dim = 0; dim < state.size(); ++dim) {
@@ -212,7 +212,7 @@ class Search {
     ReshardPath path;
     path.wire_bytes = best_.at(target_).cost;
     for (State state = target_; state != from; state = best_.at(state).before) {
-      path.steps.push_back(spmd::tiling_of(state, radices_));
+      path.steps.push_back(tiling_of_state(state, radices_));
     }
     std::reverse(path.steps.begin(), path.steps.end());
     return path;

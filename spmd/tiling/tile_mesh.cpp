@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t most_devices = std::int64_t{1} << 24;
 
-std::int64_t product(const std::vector<std::int64_t>& sizes, const Place& place) {
+std::int64_t checked_product(const std::vector<std::int64_t>& sizes, const Place& place) {
   std::int64_t result = 1;
   for (const std::int64_t size : sizes) {
     if (size < 1 || size > most_devices / result) {
@@ -93,7 +93,7 @@ std::vector<TileMesh::Digits> TileMesh::digits_of(const TileSharding& tiles, con
 
 void TileMesh::add(const TileSharding& tiles, const Place& place) {
   if (tiles.kind != TileSharding::Kind::tiled) return;
-  const std::int64_t devices = product(tiles.tiles, place);
+  const std::int64_t devices = checked_product(tiles.tiles, place);
   if (devices_ != 0 && devices != devices_) {
     throw InputError(place, fmt::format("{} devices here, {} in other shardings: {}", devices,
                                         devices_, text_of(tiles)));

@@ -12,13 +12,13 @@
 namespace shardsim {
 namespace {
 
-bool splits(const SpecEntry& entry) { return !entry.is_whole(); }
+bool is_split(const SpecEntry& entry) { return !entry.is_whole(); }
 
 // What the spec of the rule that decided becomes on this leaf.
 LeafSpec fit(const PartitionSpec& spec, const ParameterLeaf& leaf, std::int64_t min_size) {
   LeafSpec fitted;
   if (element_count(leaf) < min_size) {
-    if (std::any_of(spec.begin(), spec.end(), splits)) {
+    if (std::any_of(spec.begin(), spec.end(), is_split)) {
       fitted.reason = fmt::format("{} elements are fewer than min_size={}",
                                   format_count(element_count(leaf)), min_size);
     }
@@ -27,7 +27,7 @@ LeafSpec fit(const PartitionSpec& spec, const ParameterLeaf& leaf, std::int64_t 
   fitted.spec = spec;
   if (spec.size() <= leaf.shape.size()) return fitted;
   const auto cut = fitted.spec.begin() + static_cast<std::ptrdiff_t>(leaf.shape.size());
-  if (std::any_of(cut, fitted.spec.end(), splits)) {
+  if (std::any_of(cut, fitted.spec.end(), is_split)) {
     fitted.reason = fmt::format("spec of {} entries cut to {} {}", spec.size(), leaf.shape.size(),
                                 leaf.shape.size() == 1 ? "dimension" : "dimensions");
   }

@@ -13,7 +13,7 @@
 namespace shardsim {
 namespace {
 
-using Kind = PythonToken::Kind;
+using TokenKind = PythonToken::Kind;
 using ValueKind = PythonValue::Kind;
 
 constexpr std::array<std::string_view, 35> keywords{
@@ -51,7 +51,7 @@ class Lexer {
     if (has_indent_) throw RuleError("IndentationError", place_, "the expression is indented");
     while (skip_space(), next_ < text_.size()) tokens_.push_back(token());
     if (!open_.empty()) fail(fmt::format("\"{}\" is never closed", open_.back()));
-    tokens_.push_back({Kind::end, "the end", {}, text_.size()});
+    tokens_.push_back({TokenKind::end, "the end", {}, text_.size()});
     return std::move(tokens_);
   }
 
@@ -115,13 +115,13 @@ class Lexer {
       next_ = end;
       if ((peek() == '"' || peek() == '\'') && is_prefix(word)) return string(word);
       const bool is_keyword = std::find(keywords.begin(), keywords.end(), word) != keywords.end();
-      return {is_keyword ? Kind::keyword : Kind::name, word, {}, start};
+      return {is_keyword ? TokenKind::keyword : TokenKind::name, word, {}, start};
     }
     for (const std::string_view symbol : symbols) {
       if (!text_.substr(next_).starts_with(symbol)) continue;
       track_brackets(symbol);
       next_ += symbol.size();
-      return {Kind::symbol, std::string(symbol), {}, start};
+      return {TokenKind::symbol, std::string(symbol), {}, start};
     }
     fail("a character that Python does not know");
   }
@@ -197,7 +197,7 @@ class Lexer {
       value.text = text_.substr(start, next_ - start);
     }
     check_end_of_number();
-    return {Kind::literal, std::string(text_.substr(start, next_ - start)), value, start};
+    return {TokenKind::literal, std::string(text_.substr(start, next_ - start)), value, start};
   }
 
   static int base_of(char letter) {
@@ -277,7 +277,7 @@ class Lexer {
     }
     next_ += quote.size();
     const std::string text(text_.substr(start, next_ - start));
-    return {has('f') ? Kind::formatted : Kind::literal, text, value, start};
+    return {has('f') ? TokenKind::formatted : TokenKind::literal, text, value, start};
   }
 
   void escape(PythonValue& value, bool is_raw) {

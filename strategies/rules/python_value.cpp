@@ -8,7 +8,7 @@
 namespace shardsim {
 namespace {
 
-using Kind = PythonValue::Kind;
+using ValueKind = PythonValue::Kind;
 
 std::string quoted(const std::string& text) {
   const char quote = text.find('\'') == std::string::npos ? '\'' : '"';
@@ -28,7 +28,7 @@ std::string joined(const PythonValue& value) {
   std::vector<std::string> words;
   words.reserve(value.items.size());
   for (const PythonValue& item : value.items) words.push_back(to_string(item));
-  if (value.kind == Kind::dict) {
+  if (value.kind == ValueKind::dict) {
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
       words[i] += ": " + words[i + 1];
       words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
@@ -40,29 +40,30 @@ std::string joined(const PythonValue& value) {
 }  // namespace
 
 bool PythonValue::is_number() const {
-  return kind == Kind::boolean || kind == Kind::integer || kind == Kind::real;
+  return kind == ValueKind::boolean || kind == ValueKind::integer || kind == ValueKind::real;
 }
 
 bool PythonValue::is_collection() const {
-  return kind == Kind::tuple || kind == Kind::list || kind == Kind::set || kind == Kind::dict;
+  return kind == ValueKind::tuple || kind == ValueKind::list || kind == ValueKind::set ||
+         kind == ValueKind::dict;
 }
 
 double PythonValue::as_real() const {
-  return kind == Kind::real ? real : static_cast<double>(integer);
+  return kind == ValueKind::real ? real : static_cast<double>(integer);
 }
 
 bool PythonValue::is_true() const {
   switch (kind) {
-    case Kind::none:
+    case ValueKind::none:
       return false;
-    case Kind::boolean:
-    case Kind::integer:
-    case Kind::real:
+    case ValueKind::boolean:
+    case ValueKind::integer:
+    case ValueKind::real:
       return as_real() != 0;
-    case Kind::string:
-    case Kind::bytes:
+    case ValueKind::string:
+    case ValueKind::bytes:
       return !text.empty();
-    case Kind::other:
+    case ValueKind::other:
       return true;
     default:
       return !items.empty();
@@ -71,7 +72,7 @@ bool PythonValue::is_true() const {
 
 bool operator==(const PythonValue& a, const PythonValue& b) {
   if (a.is_number() && b.is_number()) {
-    const bool exact = a.kind != Kind::real && b.kind != Kind::real;
+    const bool exact = a.kind != ValueKind::real && b.kind != ValueKind::real;
     return exact ? a.integer == b.integer : a.as_real() == b.as_real();
   }
   return a.kind == b.kind && a.text == b.text && a.items == b.items;
@@ -79,27 +80,27 @@ bool operator==(const PythonValue& a, const PythonValue& b) {
 
 std::string to_string(const PythonValue& value) {
   switch (value.kind) {
-    case Kind::none:
+    case ValueKind::none:
       return "None";
-    case Kind::boolean:
+    case ValueKind::boolean:
       return value.integer != 0 ? "True" : "False";
-    case Kind::integer:
+    case ValueKind::integer:
       return std::to_string(value.integer);
-    case Kind::real:
+    case ValueKind::real:
       return fmt::format("{:#}", value.real);
-    case Kind::string:
+    case ValueKind::string:
       return quoted(value.text);
-    case Kind::bytes:
+    case ValueKind::bytes:
       return "b" + quoted(value.text);
-    case Kind::tuple:
+    case ValueKind::tuple:
       return fmt::format("({}{})", joined(value), value.items.size() == 1 ? "," : "");
-    case Kind::list:
+    case ValueKind::list:
       return fmt::format("[{}]", joined(value));
-    case Kind::set:
+    case ValueKind::set:
       return value.items.empty() ? "set()" : fmt::format("{{{}}}", joined(value));
-    case Kind::dict:
+    case ValueKind::dict:
       return fmt::format("{{{}}}", joined(value));
-    case Kind::other:
+    case ValueKind::other:
       break;
   }
   return value.text;
@@ -107,25 +108,26 @@ std::string to_string(const PythonValue& value) {
 
 Json to_json(const PythonValue& value) {
   switch (value.kind) {
-    case Kind::none:
+    case ValueKind::none:
       return nullptr;
-    case Kind::boolean:
+    case ValueKind::boolean:
       return value.integer != 0;
-    case Kind::integer:
+    case ValueKind::integer:
       return value.integer;
-    case Kind::real:
+    case ValueKind::real:
       return value.real;
-    case Kind::dict: {
+    case ValueKind::dict: {
       Json object = Json::object();
       for (std::size_t i = 0; i + 1 < value.items.size(); i += 2) {
         const PythonValue& key = value.items[i];
-        object[key.kind == Kind::string ? key.text : to_string(key)] = to_json(value.items[i + 1]);
+        object[key.kind == ValueKind::string ? key.text : to_string(key)] =
+            to_json(value.items[i + 1]);
       }
       return object;
     }
-    case Kind::tuple:
-    case Kind::list:
-    case Kind::set: {
+    case ValueKind::tuple:
+    case ValueKind::list:
+    case ValueKind::set: {
       Json array = Json::array();
       for (const PythonValue& item : value.items) array.push_back(to_json(item));
       return array;

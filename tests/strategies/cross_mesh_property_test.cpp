@@ -58,14 +58,14 @@ std::vector<Message> messages_of(const ReshardTask& task) {
   return messages;
 }
 
-std::int64_t elements(const std::vector<IndexRange>& box) {
+std::int64_t elements(const std::vector<DimRange>& box) {
   std::int64_t count = 1;
-  for (const IndexRange& range : box) count *= range.size();
+  for (const DimRange& range : box) count *= range.size();
   return count;
 }
 
-std::vector<IndexRange> common(const std::vector<IndexRange>& a, const std::vector<IndexRange>& b) {
-  std::vector<IndexRange> box;
+std::vector<DimRange> common(const std::vector<DimRange>& a, const std::vector<DimRange>& b) {
+  std::vector<DimRange> box;
   for (std::size_t d = 0; d < a.size(); ++d) {
     const std::int64_t begin = std::max(a[d].begin, b[d].begin);
     box.push_back({begin, std::max(begin, std::min(a[d].end, b[d].end))});
@@ -74,7 +74,7 @@ std::vector<IndexRange> common(const std::vector<IndexRange>& a, const std::vect
 }
 
 // Row-major numbers of the elements in a box.
-std::vector<std::int64_t> cells(const std::vector<IndexRange>& box,
+std::vector<std::int64_t> cells(const std::vector<DimRange>& box,
                                 const std::vector<std::int64_t>& shape) {
   std::vector<std::int64_t> result{0};
   for (std::size_t d = 0; d < shape.size(); ++d) {

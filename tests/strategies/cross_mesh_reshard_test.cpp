@@ -40,10 +40,10 @@ TEST_CASE("Index ranges: row-major over the axes of a dimension, the last chunks
                         position)[0];
   };
   // 5 rows in chunks of 2: [0, 2) [2, 4) [4, 5) and nothing. (b, a): b is major.
-  CHECK(ranges("(a, b)", 0) == IndexRange{0, 2});
-  CHECK(ranges("(a, b)", 2) == IndexRange{4, 5});
-  CHECK(ranges("(a, b)", 3) == IndexRange{5, 5});
-  CHECK(ranges("(b, a)", 1) == IndexRange{4, 5});
+  CHECK(ranges("(a, b)", 0) == DimRange{0, 2});
+  CHECK(ranges("(a, b)", 2) == DimRange{4, 5});
+  CHECK(ranges("(a, b)", 3) == DimRange{5, 5});
+  CHECK(ranges("(b, a)", 1) == DimRange{4, 5});
 }
 
 TEST_CASE("Direct: every target device fetches its shard from holders that take turns") {
