@@ -11,15 +11,11 @@ namespace {
 
 constexpr int none = RuleBuilder::no_dimension;
 
-bool has(const std::vector<int>& values, int value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 // Dimensions that are in no list, in order.
 std::vector<int> others(const Shape& shape, const std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> result;
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
-    if (!has(a, dim) && !has(b, dim)) result.push_back(dim);
+    if (!contains(a, dim) && !contains(b, dim)) result.push_back(dim);
   }
   return result;
 }
