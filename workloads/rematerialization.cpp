@@ -6,14 +6,13 @@
 #include <iterator>
 #include <map>
 
+#include "base/index.hpp"
 #include "base/pattern.hpp"
 
 namespace shardsim {
 namespace {
 
 using Policy = Rematerialization::Policy;
-
-std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
 bool is_repeated(const Block& block) { return block.name.find("{}") != std::string::npos; }
 
@@ -40,11 +39,11 @@ class Rematerializer {
 
  private:
   void keep_of(const Block& block) {
-    for (const TensorId carry : block.carries_in) kept_[index(carry)] = true;
+    for (const TensorId carry : block.carries_in) kept_[at(carry)] = true;
     if (policy_ != Policy::selective) return;
     for (const Op& op : block.forward) {
       if (op.kind != OpKind::einsum && op.kind != OpKind::attention) continue;
-      for (const Operand& result : op.results) kept_[index(result.tensor)] = true;
+      for (const Operand& result : op.results) kept_[at(result.tensor)] = true;
     }
   }
 
@@ -58,7 +57,7 @@ class Rematerializer {
         for (const Op& op : block.forward) {
           for (const Operand& result : op.results) {
             if (!matches(pattern, result.tensor, block.count, place)) continue;
-            kept_[index(result.tensor)] = true;
+            kept_[at(result.tensor)] = true;
             matched = true;
           }
         }
@@ -73,7 +72,7 @@ class Rematerializer {
 
   [[nodiscard]] bool matches(const Pattern& pattern, TensorId tensor, std::int64_t instances,
                              const Place& place) const {
-    const std::string& name = workload_.tensors[index(tensor)].name;
+    const std::string& name = workload_.tensors[at(tensor)].name;
     const bool first = pattern.search(instance_name(name, 0));
     for (std::int64_t i = 1; i < instances; ++i) {
       if (pattern.search(instance_name(name, i)) == first) continue;
@@ -99,7 +98,7 @@ class Rematerializer {
   }
 
   [[nodiscard]] bool is_discarded(TensorId tensor) const {
-    return workload_.tensors[index(tensor)].role == TensorRole::activation && !kept_[index(tensor)];
+    return workload_.tensors[at(tensor)].role == TensorRole::activation && !kept_[at(tensor)];
   }
 
   // Keys: what is needed and not kept. The values are filled in when the ops are repeated.
@@ -132,7 +131,7 @@ class Rematerializer {
     op.recompute = true;
     read_repeated(op, repeated);
     for (Operand& result : op.results) {
-      Tensor fresh = workload_.tensors[index(result.tensor)];
+      Tensor fresh = workload_.tensors[at(result.tensor)];
       fresh.name += ".recomputed";
       fresh.primal = result.tensor;
       workload_.tensors.push_back(std::move(fresh));
