@@ -60,8 +60,8 @@ std::string module_text(std::int64_t fusions) {
   return text + entry + "}\n";
 }
 
-// Fusions, of four instructions and 1 kB each: 1 MB of text, which a cache holds, 50 MB, and the
-// 210 MB. Reading is linear where the figures per byte hardly differ.
+// Fusions, of four instructions and 1 kB each: 1 MB of text, which a cache holds, and 50 and 210
+// MB, which none does. Heap per byte should hardly differ, nor the speed of the two large ones.
 void sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("fusions")->Arg(1'000)->Arg(50'000)->Arg(200'000);
 }

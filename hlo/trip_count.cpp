@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/units.hpp"
+#include "base/counting_loop.hpp"
 #include "hlo/callers.hpp"
 
 namespace shardsim {
@@ -135,30 +135,6 @@ std::optional<Test> read_test(const HloModule& module, ScalarReader& reader, Hlo
   return Test{*left, *right, module.attribute(root, "direction")};
 }
 
-std::string_view mirrored(std::string_view direction) {
-  if (direction == "LT") return "GT";
-  if (direction == "LE") return "GE";
-  if (direction == "GT") return "LT";
-  if (direction == "GE") return "LE";
-  return direction;
-}
-
-// Steps from `first` until `value direction bound` is false.
-std::optional<std::int64_t> steps(std::int64_t first, std::int64_t step, std::string_view direction,
-                                  std::int64_t bound) {
-  if (direction == "LE") return steps(first, step, "LT", bound + 1);
-  if (direction == "GE") return steps(first, step, "GT", bound - 1);
-  if (direction == "GT") return steps(-first, -step, "LT", -bound);
-  if (direction == "NE" && step != 0 && (bound - first) % step == 0 &&
-      (bound - first) / step >= 0) {
-    return (bound - first) / step;
-  }
-  if (direction != "LT") return std::nullopt;
-  if (first >= bound) return 0;
-  if (step <= 0) return std::nullopt;
-  return ceil_div(bound - first, step);
-}
-
 }  // namespace
 
 std::optional<std::int64_t> trip_count(const HloModule& module, HloId while_loop) {
@@ -194,7 +170,7 @@ std::optional<std::int64_t> trip_count(const HloModule& module, HloId while_loop
     }
     bound += *value;
   }
-  return steps(*first + test->left.offset, next->offset, test->direction, bound);
+  return counted_rounds(*first + test->left.offset, next->offset, test->direction, bound);
 }
 
 }  // namespace shardsim

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "sim/kernel_cost.hpp"
 
 namespace shardsim {
@@ -85,8 +86,7 @@ class Lowering {
       }
       if (task.kind == TaskKind::collective) {
         if (!program.devices.empty() && checked.insert(task.work).second) {
-          check_stays_inside(plan_, program,
-                             plan_.collectives[static_cast<std::size_t>(task.work)]);
+          check_stays_inside(plan_, program, plan_.collectives[at(task.work)]);
         }
         lowered.work += static_cast<std::int32_t>(plan_.kernels.size());
       }
@@ -132,7 +132,7 @@ class Lowering {
       auto [work, is_new] = works.try_emplace(payload.count(), 0);
       if (is_new) work->second = add_message(programs, payload);
       for (const bool sends : {true, false}) {
-        auto& task = lowered_.graph.tasks[index(sends ? ends.sends[i] : ends.receives[i])];
+        auto& task = lowered_.graph.tasks[at(sends ? ends.sends[i] : ends.receives[i])];
         task.work = work->second;
         task.partner = sends ? ends.receives[i] : ends.sends[i];
         task.sends = sends;
@@ -163,14 +163,14 @@ class Lowering {
     TaskGraph& graph = lowered_.graph;
     graph.first_successor.assign(graph.tasks.size() + 1, 0);
     for_each_edge(
-        [&](std::int32_t before, std::int32_t) { ++graph.first_successor[index(before) + 1]; });
+        [&](std::int32_t before, std::int32_t) { ++graph.first_successor[at(before) + 1]; });
     for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
       graph.first_successor[i + 1] += graph.first_successor[i];
     }
     graph.successors.resize(graph.first_successor.back());
     std::vector<std::uint32_t> next(graph.first_successor.begin(), graph.first_successor.end() - 1);
     for_each_edge([&](std::int32_t before, std::int32_t after) {
-      graph.successors[next[index(before)]++] = after;
+      graph.successors[next[at(before)]++] = after;
     });
   }
 
@@ -186,7 +186,7 @@ class Lowering {
   void for_each_edge(Visit visit) const {
     std::vector<std::int32_t> last;
     for_each_task([&](int p, const Task& task, std::int32_t id) {
-      const std::int32_t first = lowered_.first_task[static_cast<std::size_t>(p)];
+      const std::int32_t first = lowered_.first_task[at(p)];
       if (id == first) last.assign(program(p).streams.size(), -1);
       for (TaskId before : program(p).after(task)) visit(first + before, id);
       if (last[task.stream] >= 0) visit(last[task.stream], id);
@@ -194,12 +194,11 @@ class Lowering {
     });
   }
 
-  static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
-  const Program& program(int p) const { return plan_.programs[static_cast<std::size_t>(p)]; }
+  const Program& program(int p) const { return plan_.programs[at(p)]; }
   const Task& plan_task(int p, std::int32_t id) const {
-    return program(p).tasks[index(id - lowered_.first_task[static_cast<std::size_t>(p)])];
+    return program(p).tasks[at(id - lowered_.first_task[at(p)])];
   }
-  const Transfer& transfer_of(const Task& task) const { return plan_.transfers[index(task.work)]; }
+  const Transfer& transfer_of(const Task& task) const { return plan_.transfers[at(task.work)]; }
 
   const Plan& plan_;
   const Placement& placement_;

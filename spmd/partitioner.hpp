@@ -39,6 +39,9 @@ class Partitioner {
   virtual void replicated(const OpView& op) = 0;
 };
 
+// A device's part of a result that lies like this.
+[[nodiscard]] TensorType local_result(const OpView& op, std::size_t index, const Tiling& tiling);
+
 using Handler = void (*)(Partitioner&, const OpView&);
 // The row of the op's name in the table of op_handlers.cpp; null where there is none.
 [[nodiscard]] Handler handler_of(const stablehlo::Op& op);

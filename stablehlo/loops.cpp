@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/counting_loop.hpp"
 #include "base/index.hpp"
-#include "base/units.hpp"
+#include "stablehlo/op_view.hpp"
 
 namespace shardsim::stablehlo {
 namespace {
@@ -35,23 +36,6 @@ struct Comparison {
   std::int64_t limit = 0;
 };
 
-std::string mirrored(const std::string& direction) {
-  if (direction == "LT") return "GT";
-  if (direction == "LE") return "GE";
-  if (direction == "GT") return "LT";
-  if (direction == "GE") return "LE";
-  return direction;
-}
-
-// LT of "compare LT, ..." and of comparison_direction = #stablehlo<comparison_direction LT>.
-std::string direction_of(const Op& compare) {
-  if (const Attribute* words = find(compare.attributes, "words")) return words->items.front().text;
-  const Attribute* attribute = find(compare.attributes, "comparison_direction");
-  if (attribute == nullptr) return "";
-  const std::string& text = attribute->text;
-  return text.substr(text.rfind(' ') + 1);
-}
-
 // What the condition compares, the constant on the right.
 std::optional<Comparison> comparison_of(const Function& function, const Region& condition) {
   if (condition.ops.empty()) return {};
@@ -63,10 +47,10 @@ std::optional<Comparison> comparison_of(const Function& function, const Region& 
   }
   const ValueId lhs = compare->operands[0];
   const ValueId rhs = compare->operands[1];
-  const std::string direction = direction_of(*compare);
+  const std::string direction = comparison_direction(*compare);
   if (const auto limit = constant_of(function, rhs)) return Comparison{direction, lhs, *limit};
   if (const auto limit = constant_of(function, lhs)) {
-    return Comparison{mirrored(direction), rhs, *limit};
+    return Comparison{std::string(mirrored(direction)), rhs, *limit};
   }
   return {};
 }
@@ -102,21 +86,9 @@ std::optional<std::int64_t> trip_count(const Function& function, const Op& loop)
   const auto index = static_cast<std::size_t>(found - condition.arguments.begin());
   if (index >= loop.operands.size()) return {};
   const auto start = constant_of(function, loop.operands[index]);
-  auto step = step_of(function, body, index);
-  if (!start || !step || *step == 0) return {};
-
-  // Downwards is upwards with all signs turned.
-  std::int64_t distance = comparison->limit - *start;
-  std::string direction = comparison->direction;
-  if (*step < 0) {
-    distance = -distance;
-    step = -*step;
-    direction = mirrored(direction);
-  }
-  if (direction == "LE") ++distance;
-  if (direction == "NE" && distance >= 0 && distance % *step == 0) direction = "LT";
-  if (direction != "LT" && direction != "LE") return {};
-  return std::max(ceil_div(std::max<std::int64_t>(distance, 0), *step), std::int64_t{0});
+  const auto step = step_of(function, body, index);
+  if (!start || !step) return {};
+  return counted_rounds(*start, *step, comparison->direction, comparison->limit);
 }
 
 }  // namespace shardsim::stablehlo

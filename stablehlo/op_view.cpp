@@ -81,4 +81,11 @@ void OpView::fail(std::string_view message) const {
   throw InputError(module_.place_of(op_), fmt::format("{}: {}", op_.name, message));
 }
 
+std::string comparison_direction(const Op& compare) {
+  if (const Attribute* words = find(compare.attributes, "words")) return words->items.front().text;
+  const Attribute* attribute = find(compare.attributes, "comparison_direction");
+  if (attribute == nullptr) return "";
+  return attribute->text.substr(attribute->text.rfind(' ') + 1);
+}
+
 }  // namespace shardsim::stablehlo

@@ -51,4 +51,7 @@ class OpView {
   const Op& op_;
 };
 
+// LT of "compare LT, ..." and of comparison_direction = #stablehlo<comparison_direction LT>.
+[[nodiscard]] std::string comparison_direction(const Op& compare);
+
 }  // namespace shardsim::stablehlo

@@ -1,7 +1,9 @@
 // The rules behind the table of op_rules.cpp, by family.
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "stablehlo/factor_rule.hpp"
 #include "stablehlo/op_view.hpp"
@@ -15,7 +17,10 @@ inline constexpr int none = RuleBuilder::no_dimension;
 
 // `dimension` as an index into `shape`; fails when it is none.
 [[nodiscard]] int checked(const OpView& op, const Shape& shape, std::int64_t dimension);
-[[nodiscard]] bool contains(const std::vector<std::int64_t>& values, std::int64_t value);
+template <typename T>
+[[nodiscard]] bool contains(const std::vector<T>& values, std::type_identity_t<T> value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 // `count` tensors that all have the factor in dimension `dim`, or in none.
 [[nodiscard]] std::vector<int> dims(std::size_t count, int dim);
 

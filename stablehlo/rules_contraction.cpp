@@ -9,15 +9,11 @@
 namespace shardsim::stablehlo {
 namespace {
 
-bool has(const std::vector<int>& values, int value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 // Dimensions that are in no list, in order.
 std::vector<int> others(const Shape& shape, const std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> result;
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
-    if (!has(a, dim) && !has(b, dim)) result.push_back(dim);
+    if (!contains(a, dim) && !contains(b, dim)) result.push_back(dim);
   }
   return result;
 }

@@ -36,10 +36,6 @@ int checked(const OpView& op, const Shape& shape, std::int64_t dimension) {
   return static_cast<int>(dimension);
 }
 
-bool contains(const std::vector<std::int64_t>& values, std::int64_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 std::vector<int> dims(std::size_t count, int dim) { return std::vector<int>(count, dim); }
 
 FactorRule pointwise(const OpView& op, const Shape& shape) {

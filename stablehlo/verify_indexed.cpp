@@ -6,15 +6,12 @@
 
 #include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
+#include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
-
-bool contains(const Dims& dims, std::int64_t dim) {
-  return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
 
 // Each dimension once and of `rank`.
 void check_dims(const OpView& op, const Dims& dims, std::size_t rank, std::string_view name) {

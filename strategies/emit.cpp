@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "base/index.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -79,7 +81,6 @@ class Emitter {
     std::vector<BufferIndex> carries;
   };
 
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   [[nodiscard]] std::int64_t instances(int block) const {
     return workload_.blocks[at(block)].count;
   }

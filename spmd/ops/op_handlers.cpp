@@ -121,4 +121,10 @@ bool is_explicit_collective(std::string_view name) {
          name == "stablehlo.collective_permute" || name == "stablehlo.collective_broadcast";
 }
 
+TensorType local_result(const OpView& op, std::size_t index, const Tiling& tiling) {
+  TensorType type = op.function().type_of(op.op().results[index]);
+  type.dims = shard_shape(type.dims, tiling);
+  return type;
+}
+
 }  // namespace shardsim::spmd

@@ -11,12 +11,6 @@ namespace {
 
 using stablehlo::Attribute;
 
-TensorType local_result(const OpView& op, std::size_t index, const Tiling& tiling) {
-  TensorType type = op.function().type_of(op.op().results[index]);
-  type.dims = shard_shape(type.dims, tiling);
-  return type;
-}
-
 std::optional<std::int64_t> constant_index(const OpView& op, std::size_t operand) {
   const Op* made = op.function().definition(op.op().operands[operand]);
   if (made == nullptr || made->name.find("constant") == std::string::npos) return {};

@@ -10,12 +10,6 @@ namespace {
 
 using stablehlo::Attribute;
 
-TensorType local_result(const OpView& op, std::size_t index, const Tiling& tiling) {
-  TensorType type = op.function().type_of(op.op().results[index]);
-  type.dims = shard_shape(type.dims, tiling);
-  return type;
-}
-
 // A constant that is written as zero.
 bool is_zero(const OpView& op, std::size_t operand) {
   const Op* made = op.function().definition(op.op().operands[operand]);

@@ -65,14 +65,6 @@ std::vector<ValueId> with_padding(Partitioner& p, const OpView& op, const Window
                               std::move(regions));
 }
 
-// LT of "compare LT, ..." and of comparison_direction = #stablehlo<comparison_direction LT>.
-std::string direction_of(const Op& compare) {
-  if (const auto* words = find(compare.attributes, "words")) return words->items.front().text;
-  const auto* attribute = find(compare.attributes, "comparison_direction");
-  if (attribute == nullptr) return "";
-  return attribute->text.substr(attribute->text.rfind(' ') + 1);
-}
-
 // What a select compares with so that padding is never chosen: "GE" and "GT" of the arguments in
 // their order prefer large values. Nothing for other selects.
 std::optional<std::string> never_selected(const OpView& op) {
@@ -81,7 +73,7 @@ std::optional<std::string> never_selected(const OpView& op) {
   if (select.ops.size() != 2 || select.arguments.size() != 2) return {};
   const Op& compare = function.op(select.ops.front());
   if (compare.name != "stablehlo.compare") return {};
-  const std::string direction = direction_of(compare);
+  const std::string direction = stablehlo::comparison_direction(compare);
   const bool in_order = compare.operands == select.arguments;
   const bool in_reverse =
       compare.operands[0] == select.arguments[1] && compare.operands[1] == select.arguments[0];

@@ -7,6 +7,7 @@
 #include "base/index.hpp"
 #include "spmd/propagation/constants.hpp"
 #include "spmd/propagation/fold_constants.hpp"
+#include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
 #include "spmd/propagation/op_kinds.hpp"
 #include "spmd/propagation/prepare_passes.hpp"
@@ -31,11 +32,7 @@ bool is_commutative(std::string_view name) {
 class Canonicalizer : public FunctionRewriter {
  public:
   Canonicalizer(const stablehlo::Module& module, const Function& function)
-      : module_(module), readers_(function.values.size(), 0) {
-    for (const Op& op : function.ops) {
-      for (const ValueId operand : op.operands) ++readers_[at(operand)];
-    }
-  }
+      : module_(module), readers_(reader_counts(function)) {}
 
  private:
   using Rewrite = bool (Canonicalizer::*)(const Op&);
@@ -63,9 +60,6 @@ class Canonicalizer : public FunctionRewriter {
     return found != table.end() && (this->*found->second)(op);
   }
 
-  [[nodiscard]] const TensorType& result_type(const Op& op) const {
-    return source().type_of(op.results.front());
-  }
   [[nodiscard]] std::vector<std::int64_t> integers(
       const Op& op, std::initializer_list<std::string_view> names) const {
     return stablehlo::OpView(module_, source(), op).integers_or_none(names);

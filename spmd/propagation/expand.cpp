@@ -37,10 +37,6 @@ class Expander : public FunctionRewriter {
     return false;
   }
 
-  [[nodiscard]] const TensorType& result_type(const Op& op) const {
-    return source().type_of(op.results.front());
-  }
-
   ValueId broadcast(ValueId operand, const std::vector<std::int64_t>& dims, const TensorType& type,
                     int line) {
     Op op;

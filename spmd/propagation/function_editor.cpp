@@ -43,6 +43,14 @@ std::vector<std::vector<Use>> uses_of(const Function& function) {
   return uses;
 }
 
+std::vector<int> reader_counts(const Function& function) {
+  std::vector<int> counts(function.values.size(), 0);
+  for (const Op& op : function.ops) {
+    for (const ValueId operand : op.operands) ++counts[at(operand)];
+  }
+  return counts;
+}
+
 FunctionEditor::FunctionEditor(Function& function)
     : function_(function), around_(function.ops.size()), first_(function.regions.size()) {}
 

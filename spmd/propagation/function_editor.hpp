@@ -19,6 +19,8 @@ struct Use {
 
 // By value: its uses in the order of the text.
 [[nodiscard]] std::vector<std::vector<Use>> uses_of(const stablehlo::Function& function);
+// By value: how many operands it is.
+[[nodiscard]] std::vector<int> reader_counts(const stablehlo::Function& function);
 // All ops, an op before those in its regions.
 [[nodiscard]] std::vector<stablehlo::OpId> ops_in_order(const stablehlo::Function& function);
 

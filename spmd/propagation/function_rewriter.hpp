@@ -32,6 +32,10 @@ class FunctionRewriter {
 
   [[nodiscard]] const stablehlo::Function& source() const { return *source_; }
   [[nodiscard]] stablehlo::Function& target() { return target_; }
+  // Of an op of the source with one result.
+  [[nodiscard]] const stablehlo::TensorType& result_type(const stablehlo::Op& op) const {
+    return source_->type_of(op.results.front());
+  }
   // Of a value of the source: the one that stands for it.
   [[nodiscard]] stablehlo::ValueId renamed(stablehlo::ValueId value) const;
   [[nodiscard]] std::vector<stablehlo::ValueId> renamed(

@@ -2,6 +2,7 @@
 
 #include "base/index.hpp"
 #include "spmd/builder.hpp"
+#include "spmd/propagation/function_editor.hpp"
 #include "spmd/propagation/function_rewriter.hpp"
 #include "spmd/propagation/prepare_passes.hpp"
 #include "stablehlo/op_view.hpp"
@@ -18,11 +19,7 @@ using stablehlo::ValueId;
 class MoveSimplifier : public FunctionRewriter {
  public:
   MoveSimplifier(const stablehlo::Module& module, const Function& function)
-      : module_(module), readers_(function.values.size(), 0) {
-    for (const Op& op : function.ops) {
-      for (const ValueId operand : op.operands) ++readers_[at(operand)];
-    }
-  }
+      : module_(module), readers_(reader_counts(function)) {}
 
  private:
   bool rewrite(const Op& op) override {

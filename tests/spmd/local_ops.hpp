@@ -20,6 +20,11 @@ inline stablehlo::Module program(const std::string& mesh, const std::string& arg
       "test.mlir");
 }
 
+// The attribute: dims "{}, {\"x\"}".
+inline std::string sharding(const std::string& dims) {
+  return "#sdy.sharding<@mesh, [" + dims + "]>";
+}
+
 inline std::string text_of_groups(const stablehlo::Attribute& groups) {
   std::string text;
   for (const stablehlo::Attribute& group : groups.items) {

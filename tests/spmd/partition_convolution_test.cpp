@@ -9,9 +9,8 @@
 namespace {
 using shardsim::test::local_ops;
 using shardsim::test::program;
+using shardsim::test::sharding;
 using Lines = std::vector<std::string>;
-
-std::string sharding(const std::string& dims) { return "#sdy.sharding<@mesh, [" + dims + "]>"; }
 
 // An image 4x32x16 of `features` channels (b, row, column, f), kernel of rows x 1.
 struct Example {

@@ -7,9 +7,8 @@
 namespace {
 using shardsim::test::local_ops;
 using shardsim::test::program;
+using shardsim::test::sharding;
 using Lines = std::vector<std::string>;
-
-std::string sharding(const std::string& dims) { return "#sdy.sharding<@mesh, [" + dims + "]>"; }
 
 struct Sizes {
   std::string lhs = "64x16";

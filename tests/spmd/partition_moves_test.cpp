@@ -9,6 +9,7 @@
 namespace {
 using shardsim::test::local_ops;
 using shardsim::test::program;
+using shardsim::test::sharding;
 using Lines = std::vector<std::string>;
 
 struct Line {
@@ -16,8 +17,6 @@ struct Line {
   std::string dims;  // of its sharding
   std::string type;  // ": (tensor<4xf32>) -> tensor<4xf32>"
 };
-
-std::string sharding(const std::string& dims) { return "#sdy.sharding<@mesh, [" + dims + "]>"; }
 
 // Of one argument %a; ops are %0, %1, ..., the last is returned.
 Lines moves(const std::string& mesh, const std::string& argument, const std::string& dims,
