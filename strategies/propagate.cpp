@@ -1,6 +1,8 @@
 #include "strategies/propagate.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "strategies/factors.hpp"
 
@@ -19,6 +21,7 @@ class Propagation {
       pin(a.tensor, a.compute);
       speaks_[index(a.tensor)] = false;
       if (a.look_up != a.compute) shardings_.look_up[a.tensor] = a.look_up;
+      if (a.look_up != a.compute || has_casts(a.tensor)) shardings_.summed[a.tensor] = a.gradient;
     }
   }
 
@@ -139,19 +142,29 @@ class Propagation {
     follow_look_ups();
   }
 
-  // Gradients of tables are made, and added to others, where their look-ups read them.
+  // Gradients of tables are made where their look-ups read them, and added up where they are kept.
   void follow_look_ups() {
     for (const Block& block : workload_.blocks) {
       for (const Op& op : block.backward) {
         if (op.kind == OpKind::einsum) continue;
+        const auto& homes = op.kind == OpKind::lookup ? shardings_.look_up : shardings_.summed;
         for (const Operand& result : op.results) {
           const Tensor& tensor = workload_.tensors[index(result.tensor)];
-          const auto table = shardings_.look_up.find(tensor.primal);
+          const auto home = homes.find(tensor.primal);
           const bool gradient = tensor.role == TensorRole::parameter_gradient;
-          if (gradient && table != shardings_.look_up.end()) at(result.tensor) = table->second;
+          if (gradient && home != homes.end()) at(result.tensor) = home->second;
         }
       }
     }
+  }
+
+  // Is a gradient of this parameter cast, to be added to others?
+  [[nodiscard]] bool has_casts(TensorId parameter) const {
+    std::optional<DType> dtype;
+    return std::any_of(workload_.tensors.begin(), workload_.tensors.end(), [&](const Tensor& t) {
+      if (t.role != TensorRole::parameter_gradient || t.primal != parameter) return false;
+      return t.dtype != std::exchange(dtype, t.dtype).value_or(t.dtype);
+    });
   }
 
   // How the op that makes a value leaves it, before it is brought to where it is pinned. Partial

@@ -26,7 +26,8 @@ TEST_CASE("what is left out gets the documented default") {
   CHECK(e.step == "train");
   CHECK(e.mesh == Mesh({{"data", 2}, {"fsdp", 4}}));
   CHECK(e.workload.compute_dtype == DType::bf16);
-  CHECK_FALSE(e.workload.norm_dtype.has_value());
+  CHECK_FALSE(e.workload.weights.norms.has_value());
+  CHECK_FALSE(e.workload.weights.look_ups.has_value());
   CHECK(e.workload.index_dtype == DType::i64);
   CHECK(e.optimizer.kind == "adamw");
   CHECK(e.optimizer.parameters == DType::bf16);

@@ -16,13 +16,13 @@ constexpr std::int64_t tokens = batch * sequence, table = vocab * hidden;  // el
 
 struct Model {
   bool tied = false;
-  std::optional<DType> norms{};
+  WeightTypes weights{};
   OptimizerOptions optimizer{};
   std::int64_t microbatches = 1;
 };
 
 Workload build(const Model& model) {
-  GraphBuilder g("small", DType::bf16, model.norms);
+  GraphBuilder g("small", DType::bf16, model.weights);
   const Dim b{g.label("batch", batch)}, s{g.label("sequence", sequence)},
       h{g.label("hidden", hidden)}, v{g.label("vocab", vocab)};
   g.begin_block("embedding");
@@ -131,7 +131,7 @@ TEST_CASE("Shards stored in fp32 are cast where they lie") {
 
 TEST_CASE("Norms in fp32 have their gradients summed in fp32, kept in bf16") {
   Model model;
-  model.norms = DType::f32;
+  model.weights.norms = DType::f32;
   const std::string wide = "backward all-reduce data " + std::to_string(4 * hidden) + " fp32";
   Lines expected = collectives(plan_of({}, data4, fsdp("")));
   std::replace(expected.begin(), expected.end(), norm_gradient, wide);
@@ -148,7 +148,7 @@ TEST_CASE("Norms in fp32 have their gradients summed in fp32, kept in bf16") {
 
 TEST_CASE("A wide gradient is summed once where microbatches are added up first") {
   Model model;
-  model.norms = DType::f32;
+  model.weights.norms = DType::f32;
   model.microbatches = 4;
   const auto wide = [&](const std::string& each) {
     return count(
