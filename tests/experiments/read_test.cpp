@@ -43,8 +43,11 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   Json json = Json::parse(minimal);
   json["machine"] = "dgx-h100";
   json["topology"] = "4x4";
-  json["workload"]["precision"] = {
-      {"master", nullptr}, {"parameters", "float32"}, {"norms", "f32"}, {"indices", "int32"}};
+  json["workload"]["precision"] = {{"master", nullptr},
+                                   {"parameters", "float32"},
+                                   {"norms", "f32"},
+                                   {"look_ups", "fp32"},
+                                   {"indices", "int32"}};
   json["workload"]["rematerialization"] = {{"save", {"q_proj", "mlp"}}};
   json["strategy"] = {{"name", "fsdp"}, {"prefetch", 3}};
   json["mesh"] = "data=2,fsdp=4";
@@ -52,6 +55,7 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   CHECK(resolved["workload"]["precision"]["master"] == "none");
   CHECK(resolved["workload"]["precision"]["parameters"] == "fp32");
   CHECK(resolved["workload"]["precision"]["norms"] == "fp32");
+  CHECK(resolved["workload"]["precision"]["look_ups"] == "fp32");
   CHECK(resolved["workload"]["precision"]["indices"] == "int32");
   CHECK(resolved["mesh"] == Json::parse(R"({"data": 2, "fsdp": 4})"));
   CHECK(read(resolved).at(0).resolved->dump() == resolved.dump());

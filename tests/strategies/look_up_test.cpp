@@ -129,6 +129,30 @@ TEST_CASE("Shards stored in fp32 are cast where they lie") {
   CHECK(plan.kernels[static_cast<std::size_t>(task->work)].bytes == Bytes(table / 4 * 6));
 }
 
+// Parameters in fp32, rows looked up as they are and cast then; the head multiplies in bf16.
+TEST_CASE("Look-ups in fp32 send rows and table in fp32, and a tied table's gradients apart") {
+  Model model;
+  model.tied = true;
+  model.weights.look_ups = DType::f32;
+  model.optimizer.parameters = DType::f32;
+  const std::string rows = std::to_string(4 * tokens * hidden) + " fp32";
+  const std::string wide = std::to_string(4 * table) + " fp32";
+  CHECK(collectives(plan_of(model, data4, fsdp(""))) ==
+        Lines{numbers, "forward reduce-scatter data " + rows,
+              "forward all-gather data " + bytes(table),
+              "backward reduce-scatter data " + bytes(table), norm_gradient,
+              "backward all-gather data " + rows});
+  const std::string gathered = R"({"name": "fsdp", "gather": "tensor",
+      "reshard_root_after_forward": false, "rules": [{"pattern": "norm", "spec": []}]})";
+  CHECK(collectives(plan_of(model, data4, gathered)) ==
+        Lines{"forward all-gather data " + wide, "forward all-gather data " + bytes(table),
+              "backward reduce-scatter data " + bytes(table), norm_gradient,
+              "backward reduce-scatter data " + wide});
+  CHECK(collectives(plan_of(model, data4, R"({"name": "dp", "gather": "tensor"})")) ==
+        Lines{"backward all-reduce data " + bytes(table), norm_gradient,
+              "backward all-reduce data " + wide});
+}
+
 TEST_CASE("Norms in fp32 have their gradients summed in fp32, kept in bf16") {
   Model model;
   model.weights.norms = DType::f32;
