@@ -139,7 +139,7 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
+std::string dims_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 

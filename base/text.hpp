@@ -29,7 +29,7 @@ namespace shardsim {
 [[nodiscard]] std::string format_count(std::int64_t count);  // "8,030,261,248"
 [[nodiscard]] std::string counted(std::int64_t count,
                                   std::string_view noun);  // "1 node", "8 nodes"
-[[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& shape);  // "[128, 4096]"
+[[nodiscard]] std::string dims_text(const std::vector<std::int64_t>& shape);  // "[128, 4096]"
 [[nodiscard]] std::string format_percent(double fraction);                     // "41.3 %"
 [[nodiscard]] std::string format_flops(Flops flops);                           // "1.234 PFLOP"
 

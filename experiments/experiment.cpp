@@ -64,7 +64,8 @@ DType read_float_type(const JsonReader& json) {
 }
 
 void read_precision(const JsonReader& json, Experiment& experiment) {
-  json.only_keys({"compute", "norms", "indices", "parameters", "gradients", "master", "moments"});
+  json.only_keys(
+      {"compute", "norms", "look_ups", "indices", "parameters", "gradients", "master", "moments"});
   const auto read = [&](const char* key, DType& dtype) {
     if (const auto found = json.find(key)) dtype = read_float_type(*found);
   };
@@ -72,9 +73,9 @@ void read_precision(const JsonReader& json, Experiment& experiment) {
   read("parameters", experiment.optimizer.parameters);
   read("gradients", experiment.optimizer.gradients);
   read("moments", experiment.optimizer.moments);
-  if (const auto norms = json.find("norms")) {
-    experiment.workload.norm_dtype = read_float_type(*norms);
-  }
+  WeightTypes& weights = experiment.workload.weights;
+  if (const auto norms = json.find("norms")) weights.norms = read_float_type(*norms);
+  if (const auto look_ups = json.find("look_ups")) weights.look_ups = read_float_type(*look_ups);
   if (const auto indices = json.find("indices")) {
     const bool narrow = indices->choice({"int32", "int64"}) == "int32";
     experiment.workload.index_dtype = narrow ? DType::i32 : DType::i64;
@@ -178,9 +179,9 @@ Json workload_to_json(const Experiment& experiment) {
                            {"gradients", name_of(optimizer.gradients)},
                            {"master", optimizer.master ? name_of(*optimizer.master) : "none"},
                            {"moments", name_of(optimizer.moments)}};
-  if (experiment.workload.norm_dtype) {
-    workload["precision"]["norms"] = name_of(*experiment.workload.norm_dtype);
-  }
+  const WeightTypes& weights = experiment.workload.weights;
+  if (weights.norms) workload["precision"]["norms"] = name_of(*weights.norms);
+  if (weights.look_ups) workload["precision"]["look_ups"] = name_of(*weights.look_ups);
   workload["precision"]["indices"] = name_of(experiment.workload.index_dtype);
   workload["optimizer"] = optimizer.kind;
   workload["rematerialization"] = rematerialization_to_json(experiment.rematerialization);

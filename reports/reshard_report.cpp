@@ -93,7 +93,7 @@ std::string group_text(const ReshardExperiment& experiment, const ReshardedGroup
   const ReshardChoice& choice = group.choice;
   std::string out = fmt::format(
       "{} {} {}, {}\n  from {}, {} on each device\n  to   {}, {} on each device\n", leaf.name,
-      shape_text(leaf.shape), name_of(leaf.dtype), format_bytes(byte_count(leaf)),
+      dims_text(leaf.shape), name_of(leaf.dtype), format_bytes(byte_count(leaf)),
       to_string(experiment.source.specs[first]), format_bytes(choice.direct.source_shard),
       to_string(experiment.target.specs[first]), format_bytes(choice.direct.target_shard));
   for (const NamedPlan& named : plans_of(choice)) {
@@ -130,7 +130,7 @@ std::string tree_text(const ReshardPrediction& prediction) {
     const bool direct = !choice.intermediate_is_better;
     table.add_row({experiment.arrays.leaves[first].name,
                    format_count(static_cast<std::int64_t>(group.leaves.size())),
-                   shape_text(experiment.arrays.leaves[first].shape),
+                   dims_text(experiment.arrays.leaves[first].shape),
                    to_string(experiment.source.specs[first]),
                    to_string(experiment.target.specs[first]), format_seconds(choice.direct.time),
                    format_seconds(choice.best().time),

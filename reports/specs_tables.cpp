@@ -28,7 +28,7 @@ Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
     const ParameterSharding& row = table.parameters[i];
     out.rows.push_back({{row.name, ""},
                         count_cell(row.instances),
-                        {shape_text(row.shape), ""},
+                        {dims_text(row.shape), ""},
                         {to_string(row.spec), ""},
                         {row.reason.empty() ? row.assigned_by : row.reason, ""}});
   }
@@ -53,7 +53,7 @@ Table replicated_table(const SpecTable& table, const Coverage& coverage) {
     bytes += held;
     out.rows.push_back({{row.name, ""},
                         count_cell(row.instances),
-                        {shape_text(row.shape), ""},
+                        {dims_text(row.shape), ""},
                         count_cell(elements(row)),
                         bytes_cell(held),
                         {row.reason.empty() ? row.assigned_by : row.reason, ""}});
@@ -121,12 +121,12 @@ Table parameter_table(const SpecTable& table) {
   for (const ParameterSharding& row : table.parameters) {
     std::vector<Cell> cells = {{row.name, ""},
                                count_cell(row.instances),
-                               {shape_text(row.shape), ""},
+                               {dims_text(row.shape), ""},
                                {std::string(name_of(row.dtype)), ""},
                                {to_string(row.spec), ""}};
     if (table.of_a_step) cells.push_back({to_string(row.compute_spec), ""});
     cells.insert(cells.end(),
-                 {{shape_text(row.shard_shape), ""},
+                 {{dims_text(row.shard_shape), ""},
                   count_cell(table.mesh.devices() / Mesh::size_of(split_axes(row.stored))),
                   count_cell(row.bytes_per_device.count()),
                   count_cell(row.padding_per_device.count()),

@@ -31,7 +31,7 @@ std::string tree_text(const ParameterTree& tree) {
   std::map<DType, Total> totals;
   Total all;
   for (const ParameterLeaf& leaf : tree.leaves) {
-    table.add_row({leaf.name, shape_text(leaf.shape), std::string(name_of(leaf.dtype)),
+    table.add_row({leaf.name, dims_text(leaf.shape), std::string(name_of(leaf.dtype)),
                    format_count(element_count(leaf)), format_count(byte_count(leaf).count())});
     totals[leaf.dtype].add(leaf);
     all.add(leaf);
@@ -50,7 +50,7 @@ std::string tree_text(const ParameterTree& tree) {
 std::string tree_csv(const ParameterTree& tree) {
   std::string out = "name,shape,dtype,elements,bytes\n";
   for (const ParameterLeaf& leaf : tree.leaves) {
-    out += fmt::format("{},{},{},{},{}\n", csv_field(leaf.name), csv_field(shape_text(leaf.shape)),
+    out += fmt::format("{},{},{},{},{}\n", csv_field(leaf.name), csv_field(dims_text(leaf.shape)),
                        name_of(leaf.dtype), element_count(leaf), byte_count(leaf).count());
   }
   return out;

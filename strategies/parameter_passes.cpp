@@ -55,14 +55,15 @@ ParameterPasses::ParameterPasses(SpmdBuilder& builder, const Assignment& assignm
     builder.value(stored).persistent = true;
     stored_[a.tensor] = stored;
     const DType compute_dtype = builder.tensor(a.tensor).dtype;
-    const bool casts = optimizer.parameters != compute_dtype;
-    if (a.look_up != a.compute) {
-      looked_up_[a.tensor] = casts ? builder.add_value(a.tensor, a.look_up, compute_dtype,
-                                                       BufferCategory::gathered_parameters)
-                                   : stored;
+    const DType look_up_dtype = look_up_type(a.tensor);
+    if (a.look_up != a.compute || look_up_dtype != compute_dtype) {
+      const bool as_stored = a.look_up == a.stored && look_up_dtype == optimizer.parameters;
+      looked_up_[a.tensor] = as_stored ? stored
+                                       : builder.add_value(a.tensor, a.look_up, look_up_dtype,
+                                                           BufferCategory::gathered_parameters);
       if (!is_read_whole(a.tensor)) continue;
     }
-    if (a.stored != a.compute || casts) {
+    if (a.stored != a.compute || optimizer.parameters != compute_dtype) {
       gathered_[a.tensor] = builder.add_value(a.tensor, a.compute, compute_dtype,
                                               BufferCategory::gathered_parameters);
     }
@@ -75,6 +76,16 @@ bool ParameterPasses::is_root(std::size_t block) const {
 
 std::string ParameterPasses::unit_name(std::size_t block) const {
   return is_root(block) ? "root" : builder_.workload().blocks[block].name;
+}
+
+DType ParameterPasses::look_up_type(TensorId parameter) const {
+  for (const Block& block : builder_.workload().blocks) {
+    for (const Op& op : block.forward) {
+      if (op.kind != OpKind::lookup || op.operands[1].tensor != parameter) continue;
+      return op.weight_dtype.value_or(builder_.tensor(parameter).dtype);
+    }
+  }
+  return builder_.tensor(parameter).dtype;
 }
 
 bool ParameterPasses::looks_up(const Op& op, TensorId parameter) const {
@@ -132,51 +143,55 @@ bool ParameterPasses::keeps_gathered(std::size_t block) const {
 void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
   const std::size_t last = builder_.workload().blocks.size() - 1;
   const bool forward = phase == Phase::forward;
-  if (forward) cast_tables(block, pass.gathers);
+  if (forward) gather_tables(block, pass.gathers);
   if (!strategy_.gather_units) {
     if (!forward && keeps_gathered(block)) return;
     for (const TensorId parameter : read_in(block, phase)) {
-      gather_together({parameter}, builder_.tensor(parameter).name, phase, pass.gathers);
+      gather_together({whole(parameter)}, builder_.tensor(parameter).name, phase, pass.gathers);
     }
     return;
   }
   const std::vector<TensorId> unit = unit_parameters(block);
+  std::vector<Gathered> all;
+  for (const TensorId parameter : unit) all.push_back(whole(parameter));
   // The root is gathered by the block that runs first and given back by the one that runs last.
   const bool takes = !is_root(block) || block == (forward ? 0 : last);
   const bool gives_back = !is_root(block) || block == (forward ? last : 0);
   if (takes && (forward || !keeps_gathered(block)))
-    gather_together(unit, unit_name(block), phase, pass.gathers);
+    gather_together(all, unit_name(block), phase, pass.gathers);
   if (gives_back && !(forward && keeps_gathered(block))) {
     for (const TensorId parameter : unit) pass.held.push_back(gathered_.at(parameter));
   }
 }
 
-void ParameterPasses::cast_tables(std::size_t block, std::vector<Item>& items) {
-  for (const auto& [parameter, shard] : looked_up_) {
-    const ValueId stored = stored_.at(parameter);
-    const Tensor& table = builder_.tensor(parameter);
-    if (shard == stored || static_cast<std::size_t>(table.block) != block) continue;
-    const std::string name = fmt::format("{} cast", table.name);
-    items.push_back(builder_.cast(name, {stored}, {shard}, Stream::gathers));
+ParameterPasses::Gathered ParameterPasses::whole(TensorId parameter) const {
+  return {parameter, gathered_.at(parameter), assignment(parameter).compute};
+}
+
+void ParameterPasses::gather_tables(std::size_t block, std::vector<Item>& items) {
+  for (const auto& [parameter, table] : looked_up_) {
+    const Tensor& tensor = builder_.tensor(parameter);
+    const bool here = static_cast<std::size_t>(tensor.block) == block;
+    if (!here || table == stored_.at(parameter)) continue;
+    gather_together({{parameter, table, assignment(parameter).look_up}}, tensor.name,
+                    Phase::forward, items);
   }
 }
 
-void ParameterPasses::gather_together(const std::vector<TensorId>& parameters,
-                                      const std::string& unit, Phase phase,
-                                      std::vector<Item>& items) {
+void ParameterPasses::gather_together(const std::vector<Gathered>& wanted, const std::string& unit,
+                                      Phase phase, std::vector<Item>& items) {
   // Shards are converted first, so that the compute dtype travels.
   std::vector<ValueId> cast_from, cast_to, sources, targets;
   std::vector<Sharding> shardings;
   std::vector<TensorId> moved;
-  for (const TensorId parameter : parameters) {
-    const ParameterAssignment& a = assignment(parameter);
+  for (const auto& [parameter, gathered, sharding] : wanted) {
+    const Sharding& shard = assignment(parameter).stored;
     ValueId source = stored_.at(parameter);
-    const ValueId gathered = gathered_.at(parameter);
     const DType dtype = builder_.value(gathered).dtype;
-    const bool moves = a.stored != a.compute;
+    const bool moves = shard != sharding;
     if (builder_.value(source).dtype != dtype) {
       const ValueId converted =
-          moves ? builder_.add_value(parameter, a.stored, dtype, BufferCategory::communication)
+          moves ? builder_.add_value(parameter, shard, dtype, BufferCategory::communication)
                 : gathered;
       cast_from.push_back(source);
       cast_to.push_back(converted);
@@ -185,7 +200,7 @@ void ParameterPasses::gather_together(const std::vector<TensorId>& parameters,
     if (!moves) continue;
     sources.push_back(source);
     targets.push_back(gathered);
-    shardings.push_back(a.compute);
+    shardings.push_back(sharding);
     moved.push_back(parameter);
   }
   if (!cast_from.empty()) {

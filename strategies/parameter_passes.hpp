@@ -51,17 +51,27 @@ class ParameterPasses {
     ValueId gradient;
   };
 
+  // A parameter on its way to `value`, which has `sharding`.
+  struct Gathered {
+    TensorId parameter = no_tensor;
+    ValueId value = no_value;
+    Sharding sharding;
+  };
+
   [[nodiscard]] bool is_root(std::size_t block) const;
   [[nodiscard]] std::string unit_name(std::size_t block) const;
   [[nodiscard]] std::vector<TensorId> read_in(std::size_t block, Phase phase) const;
   [[nodiscard]] std::vector<TensorId> unit_parameters(std::size_t block) const;
-  // Does `op` read a table in its shards?
+  // The type in which look-ups read a table.
+  [[nodiscard]] DType look_up_type(TensorId parameter) const;
+  // Does `op` look up in a table that it sees otherwise than other ops do?
   [[nodiscard]] bool looks_up(const Op& op, TensorId parameter) const;
   [[nodiscard]] bool is_read_whole(TensorId parameter) const;
-  void cast_tables(std::size_t block, std::vector<Item>& items);
+  [[nodiscard]] Gathered whole(TensorId parameter) const;
+  void gather_tables(std::size_t block, std::vector<Item>& items);
   [[nodiscard]] bool keeps_gathered(std::size_t block) const;
-  void gather_together(const std::vector<TensorId>& parameters, const std::string& unit,
-                       Phase phase, std::vector<Item>& items);
+  void gather_together(const std::vector<Gathered>& wanted, const std::string& unit, Phase phase,
+                       std::vector<Item>& items);
   void reduce_together(const std::vector<Pending>& pending, const std::string& unit,
                        BlockPass& pass, std::vector<Item>& items);
   // Is this gradient reduced in every microbatch?
@@ -84,7 +94,7 @@ class ParameterPasses {
   std::map<TensorId, const ParameterAssignment*> by_tensor_;
   std::map<TensorId, ValueId> stored_;
   std::map<TensorId, ValueId> gathered_;   // only those that differ from stored
-  std::map<TensorId, ValueId> looked_up_;  // shards of tables, in the dtype that look-ups read
+  std::map<TensorId, ValueId> looked_up_;  // as look-ups read tables, where other ops do not
   std::map<TensorId, ValueId> gradients_;
   std::vector<Pending> pending_root_;
   std::vector<Pending> pending_block_;

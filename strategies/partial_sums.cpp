@@ -44,7 +44,6 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
 
 FactorAxes PartialSums::factors_of(const Op& op) const {
   FactorAxes factors = choose_factors(workload_, op, shardings_);
-  if (!op.linear) return factors;
   const AxisList passed = passed_on(op);
   for (auto& [factor, axes] : factors) {
     std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, passed); });
@@ -58,15 +57,14 @@ AxisList PartialSums::made(TensorId tensor) const {
   const auto result = std::find_if(op->results.begin(), op->results.end(),
                                    [&](const Operand& r) { return r.tensor == tensor; });
   AxisList axes = summed_axes(*op, result->dims, factors_of(*op));
-  if (op->linear) {
-    const AxisList passed = passed_on(*op);
-    axes.insert(axes.end(), passed.begin(), passed.end());
-    std::sort(axes.begin(), axes.end());
-  }
+  const AxisList passed = passed_on(*op);
+  axes.insert(axes.end(), passed.begin(), passed.end());
+  std::sort(axes.begin(), axes.end());
   return axes;
 }
 
 AxisList PartialSums::passed_on(const Op& op) const {
+  if (!op.linear) return {};
   AxisList common;
   bool first = true;
   for (const Operand& operand : op.operands) {
@@ -84,7 +82,7 @@ AxisList PartialSums::passed_on(const Op& op) const {
 
 bool PartialSums::is_summand(TensorId tensor) const {
   const Use& use = use_[at(tensor)];
-  return use.readers == 1 && use.op != nullptr && use.op->linear;
+  return use.readers == 1 && use.op != nullptr && use.op->kind != OpKind::optimizer;
 }
 
 AxisList PartialSums::kept(TensorId tensor) const {

@@ -23,13 +23,14 @@ class PartialSums {
   [[nodiscard]] FactorAxes factors_of(const Op& op) const;
   // Axes over which the op that makes `tensor` gives partial sums; empty when no op makes it.
   [[nodiscard]] AxisList made(TensorId tensor) const;
-  // Is its only reader a linear op, which adds it to others?
+  // Of a gradient: is its only reader an op of the backward pass, which adds it to others?
   [[nodiscard]] bool is_summand(TensorId tensor) const;
   // Of the axes it is made partial over, those that are left for that reader to carry on.
   [[nodiscard]] AxisList kept(TensorId tensor) const;
 
  private:
-  // Of a linear op: the axes over which all its activations and gradients are partial.
+  // Of a linear op: the axes over which all its activations and gradients are partial; of others
+  // none.
   [[nodiscard]] AxisList passed_on(const Op& op) const;
 
   struct Use {

@@ -257,19 +257,19 @@ class Partitioner {
       return;
     }
     const AxisList kept = partial_sums_.kept(id);
-    // What is added to the gradient of a table in shards is reduced to these shards first, in the
-    // type that it was made in.
-    const bool to_table =
-        tensor.role == TensorRole::parameter_gradient && shardings_.look_up.contains(tensor.primal);
-    Sharding target =
-        without(to_table ? shardings_.look_up.at(tensor.primal) : shardings_.of(id), kept);
+    // Gradients made apart are reduced to where they are kept, then added up.
+    const auto apart = tensor.role == TensorRole::parameter_gradient
+                           ? shardings_.summed.find(tensor.primal)
+                           : shardings_.summed.end();
+    const bool reduces = apart != shardings_.summed.end();
+    Sharding target = without(reduces ? apart->second : shardings_.of(id), kept);
     target.partial = kept;
     const Value value = builder_.value(made);
     const auto words = [&](const ReshardStep& step) {
-      return to_table ? reasons_.reduce(builder_.tensor(tensor.primal).name, {tensor.primal}, step)
-                      : reasons_.made(op, value, target, partial_sums_, step.axes);
+      return reduces ? reasons_.reduce(builder_.tensor(tensor.primal).name, {tensor.primal}, step)
+                     : reasons_.made(op, value, target, partial_sums_, step.axes);
     };
-    const Stream stream = to_table ? Stream::reductions : Stream::activations;
+    const Stream stream = reduces ? Stream::reductions : Stream::activations;
     home_[at(id)] = builder_.bring(made, target, stream, words, pass.body);
   }
 

@@ -1,7 +1,10 @@
 #include "strategies/propagate.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "base/index.hpp"
 #include "strategies/factors.hpp"
 
 namespace shardsim {
@@ -17,8 +20,9 @@ class Propagation {
     for (const auto& [tensor, sharding] : assignment.pinned) pin(tensor, sharding);
     for (const ParameterAssignment& a : assignment.parameters) {
       pin(a.tensor, a.compute);
-      speaks_[index(a.tensor)] = false;
+      speaks_[at(a.tensor)] = false;
       if (a.look_up != a.compute) shardings_.look_up[a.tensor] = a.look_up;
+      if (a.look_up != a.compute || has_casts(a.tensor)) shardings_.summed[a.tensor] = a.gradient;
     }
   }
 
@@ -32,11 +36,9 @@ class Propagation {
   }
 
  private:
-  static std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
-
   void pin(TensorId tensor, const Sharding& sharding) {
-    at(tensor) = sharding;
-    open_[index(tensor)] = false;
+    known(tensor) = sharding;
+    open_[at(tensor)] = false;
   }
 
   void settle(bool backwards) {
@@ -68,9 +70,9 @@ class Propagation {
   bool tie(const std::vector<TensorId>& out, const std::vector<TensorId>& in) {
     bool changed = false;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      for (std::size_t d = 0; d < at(out[i]).dims.size(); ++d) {
-        changed |= extend(out[i], d, at(in[i]).dims[d]);
-        changed |= extend(in[i], d, at(out[i]).dims[d]);
+      for (std::size_t d = 0; d < known(out[i]).dims.size(); ++d) {
+        changed |= extend(out[i], d, known(in[i]).dims[d]);
+        changed |= extend(in[i], d, known(out[i]).dims[d]);
       }
     }
     return changed;
@@ -81,8 +83,8 @@ class Propagation {
     FactorAxes merged_axes;
     AxisList used;
     const auto hear = [&](const Operand& operand) {
-      if (!speaks_[index(operand.tensor)]) return;
-      for (auto& [factor, axes] : project(at(operand.tensor), operand.dims, workload_.labels)) {
+      if (!speaks_[at(operand.tensor)]) return;
+      for (auto& [factor, axes] : project(known(operand.tensor), operand.dims, workload_.labels)) {
         hear_factor(merged_axes[factor], axes, used);
       }
     };
@@ -94,7 +96,7 @@ class Propagation {
 
     bool changed = false;
     const auto tell = [&](const Operand& operand) {
-      if (!open_[index(operand.tensor)]) return;
+      if (!open_[at(operand.tensor)]) return;
       const Sharding target = sharding_of(operand.dims, merged_axes, workload_.labels);
       for (std::size_t d = 0; d < target.dims.size(); ++d)
         changed |= extend(operand.tensor, d, target.dims[d]);
@@ -116,9 +118,9 @@ class Propagation {
   }
 
   bool extend(TensorId tensor, std::size_t d, const DimSharding& target) {
-    Sharding& sharding = at(tensor);
+    Sharding& sharding = known(tensor);
     DimSharding& dim = sharding.dims[d];
-    if (!open_[index(tensor)] || target.axes.size() <= dim.axes.size()) return false;
+    if (!open_[at(tensor)] || target.axes.size() <= dim.axes.size()) return false;
     if (!is_prefix(dim.axes, target.axes)) return false;
     const AxisList taken = split_axes(sharding);
     for (std::size_t i = dim.axes.size(); i < target.axes.size(); ++i) {
@@ -134,24 +136,34 @@ class Propagation {
       const Tensor& tensor = workload_.tensors[t];
       if (tensor.primal == no_tensor) continue;
       const bool gradient = tensor.role == TensorRole::activation_gradient;
-      at(static_cast<TensorId>(t)) = (gradient ? made : shardings_.tensors)[index(tensor.primal)];
+      known(static_cast<TensorId>(t)) = (gradient ? made : shardings_.tensors)[at(tensor.primal)];
     }
     follow_look_ups();
   }
 
-  // Gradients of tables are made, and added to others, where their look-ups read them.
+  // Gradients of tables are made where their look-ups read them, and added up where they are kept.
   void follow_look_ups() {
     for (const Block& block : workload_.blocks) {
       for (const Op& op : block.backward) {
         if (op.kind == OpKind::einsum) continue;
+        const auto& homes = op.kind == OpKind::lookup ? shardings_.look_up : shardings_.summed;
         for (const Operand& result : op.results) {
-          const Tensor& tensor = workload_.tensors[index(result.tensor)];
-          const auto table = shardings_.look_up.find(tensor.primal);
+          const Tensor& tensor = workload_.tensors[at(result.tensor)];
+          const auto home = homes.find(tensor.primal);
           const bool gradient = tensor.role == TensorRole::parameter_gradient;
-          if (gradient && table != shardings_.look_up.end()) at(result.tensor) = table->second;
+          if (gradient && home != homes.end()) known(result.tensor) = home->second;
         }
       }
     }
+  }
+
+  // Is a gradient of this parameter cast, to be added to others?
+  [[nodiscard]] bool has_casts(TensorId parameter) const {
+    std::optional<DType> dtype;
+    return std::any_of(workload_.tensors.begin(), workload_.tensors.end(), [&](const Tensor& t) {
+      if (t.role != TensorRole::parameter_gradient || t.primal != parameter) return false;
+      return t.dtype != std::exchange(dtype, t.dtype).value_or(t.dtype);
+    });
   }
 
   // How the op that makes a value leaves it, before it is brought to where it is pinned. Partial
@@ -162,8 +174,8 @@ class Propagation {
       for (const Op& op : block.forward) {
         const FactorAxes factors = choose_factors(workload_, op, shardings_);
         for (const Operand& result : op.results) {
-          if (!open_[index(result.tensor)] && summed_axes(op, result.dims, factors).empty()) {
-            made[index(result.tensor)] = sharding_of(result.dims, factors, workload_.labels);
+          if (!open_[at(result.tensor)] && summed_axes(op, result.dims, factors).empty()) {
+            made[at(result.tensor)] = sharding_of(result.dims, factors, workload_.labels);
           }
         }
       }
@@ -171,7 +183,7 @@ class Propagation {
     return made;
   }
 
-  [[nodiscard]] Sharding& at(TensorId tensor) { return shardings_.tensors[index(tensor)]; }
+  [[nodiscard]] Sharding& known(TensorId tensor) { return shardings_.tensors[at(tensor)]; }
 
   const Workload& workload_;
   TensorShardings shardings_;

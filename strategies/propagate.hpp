@@ -15,7 +15,8 @@
 // Recomputed values take the sharding of the forward value they repeat. So do gradients, except
 // those of pinned values: they go back to how the op made the value before it was brought to its
 // pin, so that an all-gather in forward is a reduce-scatter in backward. The gradient that a
-// look-up gives its table, and the sum of it with others, lies as the look-up reads the table.
+// look-up gives its table lies as the look-up reads the table, the sum of it with others as it is
+// kept.
 //
 // Example, tp over model: gate_proj.weight [model, -] speaks for factor ffn, so the gate
 // activation becomes [-, -, model]; silu and product pass it on; down_proj sums over ffn, so its

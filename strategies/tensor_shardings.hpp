@@ -16,6 +16,9 @@ namespace shardsim {
 struct TensorShardings {
   std::vector<Sharding> tensors;         // over the tensors' dimensions; no entry is partial
   std::map<TensorId, Sharding> look_up;  // parameters that look-ups read otherwise
+  // Parameters whose gradients, made apart, are reduced before they are added up: where they lie
+  // then. Others are added up as partial sums.
+  std::map<TensorId, Sharding> summed;
 
   [[nodiscard]] const Sharding& of(TensorId tensor) const {
     return tensors[static_cast<std::size_t>(tensor)];

@@ -24,9 +24,8 @@ struct WorkloadOptions {
   DType compute_dtype = DType::bf16;
   std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
-  std::optional<DType> norm_dtype{};  // in which norms apply their weights and sum their gradients;
-                                      // nothing: the compute dtype, as Hugging Face's do
-  DType index_dtype = DType::i64;     // of token numbers, positions and labels; JAX has int32
+  WeightTypes weights{};               // where norms and look-ups do not take them in compute_dtype
+  DType index_dtype = DType::i64;      // of token numbers, positions and labels; JAX has int32
 };
 
 // A model's description: a Hugging Face config.json, or our own for big_vision's ViT. `name` is a

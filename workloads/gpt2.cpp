@@ -63,7 +63,7 @@ class Gpt2Builder {
  public:
   Gpt2Builder(const std::string& name, const Gpt2Sizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
-        g_(name, options.compute_dtype, options.norm_dtype),
+        g_(name, options.compute_dtype, options.weights),
         batch_(g_.label("batch", options.batch)),
         sequence_(g_.label("sequence", *options.sequence)),
         key_sequence_(g_.label("key_sequence", *options.sequence)),

@@ -24,8 +24,9 @@ Op elementwise_op(std::string function, std::vector<Operand> operands, double fl
 }
 
 // Emits `op` with one result, a contribution to the gradient of `primal`.
-void contribute_result(Op op, const Operand& primal, GradientTape& tape) {
-  op.results = {tape.new_gradient(primal)};
+void contribute_result(Op op, const Operand& primal, GradientTape& tape,
+                       std::optional<DType> dtype = {}) {
+  op.results = {tape.new_gradient(primal, dtype)};
   const TensorId gradient = op.results[0].tensor;
   tape.emit(std::move(op));
   tape.contribute(primal.tensor, gradient);
@@ -140,7 +141,7 @@ void norm_rule(const Op& op, GradientTape& tape) {
   back.statistics = {{"sum of gradient times input", rows.over, rows.dims, rows.dtype}};
   if (has_mean) back.statistics.push_back({"sum of gradient", rows.over, rows.dims, rows.dtype});
   back.flops_per_point = has_mean ? layer_norm_backward_flops : rms_norm_backward_flops;
-  contribute_results(std::move(back), op.operands, tape, op.weight_gradients);
+  contribute_results(std::move(back), op.operands, tape, op.weight_dtype);
 }
 
 void attention_rule(const Op& op, GradientTape& tape) {
@@ -162,7 +163,7 @@ void embedding_rule(const Op& op, GradientTape& tape) {
   back.function = "embedding_backward";
   back.linear = true;
   back.operands = {arrived(tape, op.results[0]), op.operands[0]};
-  contribute_result(std::move(back), op.operands[1], tape);
+  contribute_result(std::move(back), op.operands[1], tape, op.weight_dtype);
 }
 
 // The sum over classes of the incoming gradient, which log_softmax's derivative asks for, is known

@@ -93,6 +93,13 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
     return;
   }
   TensorId target = arrived;
+  // What one op made in a wider type is not narrowed.
+  const DType wide =
+      tensor_of(size_of(tensor_of(target).dtype) < size_of(tensor_of(gradient).dtype) ? gradient
+                                                                                      : target)
+          .dtype;
+  target = cast_gradient(primal, target, wide);
+  gradient = cast_gradient(primal, gradient, wide);
   if (is_shared(target, primal)) std::swap(target, gradient);
   Op add;
   add.function = "add";
@@ -100,9 +107,20 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
   add.in_place = !is_shared(target, primal);
   add.flops_per_point = add_flops;
   add.operands = {{target, tensor_of(primal).dims}, {gradient, tensor_of(primal).dims}};
-  add.results = {new_gradient(operand(primal))};
+  add.results = {new_gradient(operand(primal), wide)};
   arrived = add.results[0].tensor;
   emit(std::move(add));
+}
+
+TensorId GradientTape::cast_gradient(TensorId primal, TensorId gradient, DType dtype) {
+  if (tensor_of(gradient).dtype == dtype) return gradient;
+  Op cast;
+  cast.function = "cast";
+  cast.operands = {{gradient, tensor_of(primal).dims}};
+  cast.results = {new_gradient(operand(primal), dtype)};
+  const TensorId made = cast.results[0].tensor;
+  emit(std::move(cast));
+  return made;
 }
 
 bool GradientTape::is_shared(TensorId gradient, TensorId primal) const {

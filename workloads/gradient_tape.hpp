@@ -39,6 +39,8 @@ class GradientTape {
   [[nodiscard]] Tensor& tensor_of(TensorId tensor);
   [[nodiscard]] const Tensor& tensor_of(TensorId tensor) const;
   void find_differentiable();
+  // `gradient` of `primal` in `dtype`.
+  TensorId cast_gradient(TensorId primal, TensorId gradient, DType dtype);
   // Does the gradient of another tensor lie in `gradient` as well?
   [[nodiscard]] bool is_shared(TensorId gradient, TensorId primal) const;
 

@@ -33,8 +33,8 @@ GraphBuilder::Dims renamed(GraphBuilder::Dims dims,
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::string model, DType compute_dtype, std::optional<DType> norm_dtype)
-    : compute_dtype_(compute_dtype), norm_dtype_(norm_dtype) {
+GraphBuilder::GraphBuilder(std::string model, DType compute_dtype, WeightTypes weights)
+    : compute_dtype_(compute_dtype), weights_(weights) {
   workload_.model = std::move(model);
 }
 
@@ -198,7 +198,7 @@ TensorId GraphBuilder::norm(const std::string& function, const std::string& name
   op.statistics.push_back({"sum of squares", {over}, rows, DType::f32});
   op.results.push_back(whole_of(activation(name + ".rstd", DType::f32, row_dims)));
   op.flops_per_point = has_mean ? layer_norm_flops : rms_norm_flops;
-  op.weight_gradients = norm_dtype_;
+  op.weight_dtype = weights_.norms;
   block().forward.push_back(std::move(op));
   return y;
 }
@@ -235,10 +235,12 @@ TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId
   op.function = "embedding";
   op.name = name;
   op.operands = {whole_of(ids), whole_of(weight)};
-  const TensorId y = activation(name, compute_dtype_, std::move(result));
-  op.results = {whole_of(y)};
+  op.weight_dtype = weights_.look_ups;
+  const DType dtype = weights_.look_ups.value_or(compute_dtype_);
+  const TensorId rows = activation(name, dtype, std::move(result));
+  op.results = {whole_of(rows)};
   block().forward.push_back(std::move(op));
-  return y;
+  return cast(name + ".cast", rows, compute_dtype_);
 }
 
 TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes) {

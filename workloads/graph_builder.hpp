@@ -12,7 +12,6 @@
 // Which functions exist, what they cost and how they are differentiated: gradient_rules.hpp.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,8 +25,7 @@ class GraphBuilder {
  public:
   using Dims = std::vector<Dim>;
 
-  // `norm_dtype`: in which norms apply their weights, and sum the gradients of them.
-  GraphBuilder(std::string model, DType compute_dtype, std::optional<DType> norm_dtype = {});
+  GraphBuilder(std::string model, DType compute_dtype, WeightTypes weights = {});
 
   LabelId label(std::string_view name, std::int64_t size);
 
@@ -65,6 +63,7 @@ class GraphBuilder {
   // keys and values have under another name: {sequence, key_sequence}.
   TensorId attention(const std::string& name, TensorId q, TensorId k, TensorId v, LabelId head_dim,
                      const std::vector<std::pair<LabelId, LabelId>>& key_labels, bool causal);
+  // Rows of the table, cast to the compute dtype where they are looked up in another.
   TensorId embedding(const std::string& name, TensorId ids, TensorId weight, Dims result);
   // Mean cross entropy of fp32 logits over `classes`.
   TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes);
@@ -86,7 +85,7 @@ class GraphBuilder {
 
   Workload workload_;
   DType compute_dtype_;
-  std::optional<DType> norm_dtype_;
+  WeightTypes weights_;
 };
 
 }  // namespace shardsim

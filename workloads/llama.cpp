@@ -94,7 +94,7 @@ class LlamaBuilder {
  public:
   LlamaBuilder(const std::string& name, const LlamaSizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
-        g_(name, options.compute_dtype, options.norm_dtype),
+        g_(name, options.compute_dtype, options.weights),
         batch_(g_.label("batch", options.batch)),
         sequence_(g_.label("sequence", *options.sequence)),
         key_sequence_(g_.label("key_sequence", *options.sequence)),

@@ -93,6 +93,12 @@ struct Statistic {
   DType dtype = DType::f32;
 };
 
+// Types of weights that are not computed with in the compute dtype (Op::weight_dtype).
+struct WeightTypes {
+  std::optional<DType> norms;
+  std::optional<DType> look_ups;
+};
+
 struct Op {
   OpKind kind = OpKind::elementwise;
   std::string function;  // "matmul", "add", "silu", "rms_norm", "attention_backward", "adamw", ...
@@ -105,8 +111,10 @@ struct Op {
   bool linear = false;    // in its activations and gradients: partial sums of them may pass through
   bool in_place = false;  // results[i] takes the storage of operands[i]
   bool view = false;      // results lie within the storage of operands[0]: no work, no memory
-  bool recompute = false;                 // repeats a forward op in the backward pass
-  std::optional<DType> weight_gradients;  // of a norm: their dtype, where it is not the weights'
+  bool recompute = false;  // repeats a forward op in the backward pass
+  // In which a norm or a look-up takes its weights and makes their gradients, where that is not the
+  // weights' own. A look-up reads a table of that type; a norm casts as it reads.
+  std::optional<DType> weight_dtype;
   double flops_per_point = 0;  // operations per point of the space that all its factors span
   double work_fraction = 1;    // part of that space really computed: 0.5 under a causal mask
 };

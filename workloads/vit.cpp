@@ -50,7 +50,7 @@ class VitBuilder {
  public:
   VitBuilder(const std::string& name, const VitSizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
-        g_(name, options.compute_dtype, options.norm_dtype),
+        g_(name, options.compute_dtype, options.weights),
         batch_(g_.label("batch", options.batch)),
         one_(g_.label("one", 1)),
         rows_(g_.label("patch_rows", m_.image.first / m_.patch.first)),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/index.hpp"
 #include "spmd/collective_plan.hpp"
 
 namespace shardsim::spmd {
@@ -14,8 +15,6 @@ using namespace stablehlo;  // NOLINT(google-build-using-namespace)
 namespace {
 
 constexpr std::int64_t not_needed = -1;
-
-std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
 // Known to the compiler, or not data.
 bool is_free(const Op& op) {
@@ -49,13 +48,13 @@ void FusedProgram::find_loop_states() {
     if (fusion_.kind[id] != OpKind::loop || !fusion_.is_live[id]) continue;
     for (std::size_t i = 0; i < loop.operands.size(); ++i) {
       const ValueId initial = fusion_.viewed(main_, loop.operands[i]);
-      if (fusion_.is_buffer[index(initial)]) continue;
+      if (fusion_.is_buffer[at(initial)]) continue;
       if (target_ == MemoryTarget::gpu || !fusion_.is_invariant(main_, loop, i)) {
-        if (!is_overwritten(loop, i)) ++fills_[index(initial)];
+        if (!is_overwritten(loop, i)) ++fills_[at(initial)];
         continue;
       }
       for (const RegionId region : loop.regions) {
-        computed_as_[index(main_.regions[index(region)].arguments[i])] = initial;
+        computed_as_[at(main_.regions[at(region)].arguments[i])] = initial;
       }
     }
   }
@@ -63,25 +62,25 @@ void FusedProgram::find_loop_states() {
 
 // What several kernels read is written once where that moves less than computing it in each.
 void FusedProgram::keep_what_is_dear(RegionId region) {
-  for (const OpId id : main_.regions[index(region)].ops) {
+  for (const OpId id : main_.regions[at(region)].ops) {
     const Op& op = main_.op(id);
-    if (fusion_.kind[index(id)] == OpKind::loop || fusion_.kind[index(id)] == OpKind::branch) {
+    if (fusion_.kind[at(id)] == OpKind::loop || fusion_.kind[at(id)] == OpKind::branch) {
       for (const RegionId inner : op.regions) keep_what_is_dear(inner);
     }
-    if (fusion_.kind[index(id)] != OpKind::fusible || !fusion_.is_live[index(id)]) continue;
+    if (fusion_.kind[at(id)] != OpKind::fusible || !fusion_.is_live[at(id)]) continue;
     const ValueId made = op.results.front();
-    const std::int64_t readers = fusion_.readers[index(made)];
-    if (fusion_.is_buffer[index(made)] || readers < 2) continue;
+    const std::int64_t readers = fusion_.readers[at(made)];
+    if (fusion_.is_buffer[at(made)] || readers < 2) continue;
     const Bytes own = allocated_bytes(main_.type_of(made), target_);
     const Bytes sources = work_of(id).bytes - own;
-    if (sources * readers > sources + own * (readers + 1)) fusion_.is_buffer[index(made)] = true;
+    if (sources * readers > sources + own * (readers + 1)) fusion_.is_buffer[at(made)] = true;
   }
 }
 
 // A TPU does not fill a stack whose slices the loop writes from the first to the last.
 bool FusedProgram::is_overwritten(const Op& loop, std::size_t i) const {
   if (target_ != MemoryTarget::tpu) return false;
-  const Region& body = main_.regions[index(loop.regions.back())];
+  const Region& body = main_.regions[at(loop.regions.back())];
   const Op& end = main_.op(body.ops.back());
   const Op* update = main_.definition(fusion_.viewed(main_, end.operands[i]));
   if (update == nullptr || update->name != "stablehlo.dynamic_update_slice") return false;
@@ -101,14 +100,14 @@ bool FusedProgram::is_overwritten(const Op& loop, std::size_t i) const {
 
 bool FusedProgram::is_kernel(OpId id) const {
   const Op& op = main_.op(id);
-  if (op.results.empty() || !fusion_.is_live[index(id)]) return false;
+  if (op.results.empty() || !fusion_.is_live[at(id)]) return false;
   if (is_collective(op) || is_free(op)) return false;
-  switch (fusion_.kind[index(id)]) {
+  switch (fusion_.kind[at(id)]) {
     case OpKind::kernel:
     case OpKind::update:
       return true;
     case OpKind::fusible:
-      return fusion_.is_buffer[index(op.results.front())] || fills_[index(op.results.front())] > 0;
+      return fusion_.is_buffer[at(op.results.front())] || fills_[at(op.results.front())] > 0;
     default:
       return false;
   }
@@ -116,7 +115,7 @@ bool FusedProgram::is_kernel(OpId id) const {
 
 KernelWork FusedProgram::work_of(OpId id) {
   const Op& op = main_.op(id);
-  for (const ValueId value : touched_) needed_[index(value)] = not_needed;
+  for (const ValueId value : touched_) needed_[at(value)] = not_needed;
   touched_.clear();
   KernelWork done;
   done.work = stablehlo::work_of(module_, main_, op);
@@ -126,12 +125,12 @@ KernelWork FusedProgram::work_of(OpId id) {
     const auto [value, elements] = open_.back();
     open_.pop_back();
     // A path that needs more of the value is open, too.
-    if (needed_[index(value)] == elements && !is_read(value)) {
-      compute(main_.values[index(value)].defined_by, elements);
+    if (needed_[at(value)] == elements && !is_read(value)) {
+      compute(main_.values[at(value)].defined_by, elements);
     }
   }
   for (const ValueId value : touched_) {
-    const std::int64_t elements = needed_[index(value)];
+    const std::int64_t elements = needed_[at(value)];
     const TensorType& type = main_.type_of(value);
     if (is_read(value)) {
       done.bytes += bytes_of(type, elements);
@@ -153,7 +152,7 @@ Bytes FusedProgram::bytes_of(const TensorType& type, std::int64_t elements) cons
 }
 
 bool FusedProgram::is_read(ValueId value) const {
-  if (fusion_.is_buffer[index(value)]) return true;
+  if (fusion_.is_buffer[at(value)]) return true;
   const Op* op = main_.definition(value);
   return op == nullptr || is_collective(*op);
 }
@@ -163,8 +162,8 @@ bool FusedProgram::is_read(ValueId value) const {
 void FusedProgram::need_operands(OpId id) {
   const Op& op = main_.op(id);
   const std::int64_t made = elements_of(main_.type_of(op.results.front()));
-  if (fusion_.kind[index(id)] == OpKind::fusible) return compute(id, made);
-  const std::size_t targets = fusion_.kind[index(id)] == OpKind::update ? op.results.size() : 0;
+  if (fusion_.kind[at(id)] == OpKind::fusible) return compute(id, made);
+  const std::size_t targets = fusion_.kind[at(id)] == OpKind::update ? op.results.size() : 0;
   for (std::size_t i = targets; i < op.operands.size(); ++i) {
     const std::int64_t all = elements_of(main_.type_of(op.operands[i]));
     need(op.operands[i], i == 0 && op.name == "stablehlo.gather" ? std::min(all, made) : all);
@@ -175,12 +174,12 @@ void FusedProgram::need_operands(OpId id) {
 void FusedProgram::need(ValueId value, std::int64_t elements) {
   const bool is_whole = elements >= elements_of(main_.type_of(value));
   ValueId source = fusion_.viewed(main_, value);
-  for (; computed_as_[index(source)] != source; source = fusion_.viewed(main_, source)) {
-    source = computed_as_[index(source)];
+  for (; computed_as_[at(source)] != source; source = fusion_.viewed(main_, source)) {
+    source = computed_as_[at(source)];
   }
   const std::int64_t all = elements_of(main_.type_of(source));
   elements = is_whole ? all : std::min(elements, all);
-  std::int64_t& known = needed_[index(source)];
+  std::int64_t& known = needed_[at(source)];
   if (known >= elements) return;
   if (known == not_needed) touched_.push_back(source);
   known = elements;
@@ -200,13 +199,13 @@ Bytes FusedProgram::written(OpId id) const {
   Bytes bytes{0};
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     ValueId made = op.results[i];
-    if (fusion_.kind[index(id)] == OpKind::update && fusion_.is_buffer[index(op.operands[i])]) {
+    if (fusion_.kind[at(id)] == OpKind::update && fusion_.is_buffer[at(op.operands[i])]) {
       // The updates of a scatter come last, after its indices.
       const bool is_scatter = op.name == "stablehlo.scatter";
       made = op.operands[is_scatter ? op.operands.size() - op.results.size() + i : 1];
     }
     const int copies =
-        std::max(fusion_.in_two_orders[index(op.results[i])] ? 2 : 1, fills_[index(op.results[i])]);
+        std::max(fusion_.in_two_orders[at(op.results[i])] ? 2 : 1, fills_[at(op.results[i])]);
     bytes += allocated_bytes(main_.type_of(made), target_) * copies;
   }
   return bytes;

@@ -26,7 +26,8 @@ TEST_CASE("what is left out gets the documented default") {
   CHECK(e.step == "train");
   CHECK(e.mesh == Mesh({{"data", 2}, {"fsdp", 4}}));
   CHECK(e.workload.compute_dtype == DType::bf16);
-  CHECK_FALSE(e.workload.norm_dtype.has_value());
+  CHECK_FALSE(e.workload.weights.norms.has_value());
+  CHECK_FALSE(e.workload.weights.look_ups.has_value());
   CHECK(e.workload.index_dtype == DType::i64);
   CHECK(e.optimizer.kind == "adamw");
   CHECK(e.optimizer.parameters == DType::bf16);
@@ -42,8 +43,11 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   Json json = Json::parse(minimal);
   json["machine"] = "dgx-h100";
   json["topology"] = "4x4";
-  json["workload"]["precision"] = {
-      {"master", nullptr}, {"parameters", "float32"}, {"norms", "f32"}, {"indices", "int32"}};
+  json["workload"]["precision"] = {{"master", nullptr},
+                                   {"parameters", "float32"},
+                                   {"norms", "f32"},
+                                   {"look_ups", "fp32"},
+                                   {"indices", "int32"}};
   json["workload"]["rematerialization"] = {{"save", {"q_proj", "mlp"}}};
   json["strategy"] = {{"name", "fsdp"}, {"prefetch", 3}};
   json["mesh"] = "data=2,fsdp=4";
@@ -51,6 +55,7 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   CHECK(resolved["workload"]["precision"]["master"] == "none");
   CHECK(resolved["workload"]["precision"]["parameters"] == "fp32");
   CHECK(resolved["workload"]["precision"]["norms"] == "fp32");
+  CHECK(resolved["workload"]["precision"]["look_ups"] == "fp32");
   CHECK(resolved["workload"]["precision"]["indices"] == "int32");
   CHECK(resolved["mesh"] == Json::parse(R"({"data": 2, "fsdp": 4})"));
   CHECK(read(resolved).at(0).resolved->dump() == resolved.dump());

@@ -16,13 +16,13 @@ constexpr std::int64_t tokens = batch * sequence, table = vocab * hidden;  // el
 
 struct Model {
   bool tied = false;
-  std::optional<DType> norms{};
+  WeightTypes weights{};
   OptimizerOptions optimizer{};
   std::int64_t microbatches = 1;
 };
 
 Workload build(const Model& model) {
-  GraphBuilder g("small", DType::bf16, model.norms);
+  GraphBuilder g("small", DType::bf16, model.weights);
   const Dim b{g.label("batch", batch)}, s{g.label("sequence", sequence)},
       h{g.label("hidden", hidden)}, v{g.label("vocab", vocab)};
   g.begin_block("embedding");
@@ -129,9 +129,33 @@ TEST_CASE("Shards stored in fp32 are cast where they lie") {
   CHECK(plan.kernels[static_cast<std::size_t>(task->work)].bytes == Bytes(table / 4 * 6));
 }
 
+// Parameters in fp32, rows looked up as they are and cast then; the head multiplies in bf16.
+TEST_CASE("Look-ups in fp32 send rows and table in fp32, and a tied table's gradients apart") {
+  Model model;
+  model.tied = true;
+  model.weights.look_ups = DType::f32;
+  model.optimizer.parameters = DType::f32;
+  const std::string rows = std::to_string(4 * tokens * hidden) + " fp32";
+  const std::string wide = std::to_string(4 * table) + " fp32";
+  CHECK(collectives(plan_of(model, data4, fsdp(""))) ==
+        Lines{numbers, "forward reduce-scatter data " + rows,
+              "forward all-gather data " + bytes(table),
+              "backward reduce-scatter data " + bytes(table), norm_gradient,
+              "backward all-gather data " + rows});
+  const std::string gathered = R"({"name": "fsdp", "gather": "tensor",
+      "reshard_root_after_forward": false, "rules": [{"pattern": "norm", "spec": []}]})";
+  CHECK(collectives(plan_of(model, data4, gathered)) ==
+        Lines{"forward all-gather data " + wide, "forward all-gather data " + bytes(table),
+              "backward reduce-scatter data " + bytes(table), norm_gradient,
+              "backward reduce-scatter data " + wide});
+  CHECK(collectives(plan_of(model, data4, R"({"name": "dp", "gather": "tensor"})")) ==
+        Lines{"backward all-reduce data " + bytes(table), norm_gradient,
+              "backward all-reduce data " + wide});
+}
+
 TEST_CASE("Norms in fp32 have their gradients summed in fp32, kept in bf16") {
   Model model;
-  model.norms = DType::f32;
+  model.weights.norms = DType::f32;
   const std::string wide = "backward all-reduce data " + std::to_string(4 * hidden) + " fp32";
   Lines expected = collectives(plan_of({}, data4, fsdp("")));
   std::replace(expected.begin(), expected.end(), norm_gradient, wide);
@@ -148,7 +172,7 @@ TEST_CASE("Norms in fp32 have their gradients summed in fp32, kept in bf16") {
 
 TEST_CASE("A wide gradient is summed once where microbatches are added up first") {
   Model model;
-  model.norms = DType::f32;
+  model.weights.norms = DType::f32;
   model.microbatches = 4;
   const auto wide = [&](const std::string& each) {
     return count(

@@ -149,7 +149,7 @@ TEST_CASE("In fp32 nothing is cast") {
 TEST_CASE("Norms in fp32 make their weights' gradients in fp32, and change nothing else") {
   WorkloadOptions options{1, 128, DType::bf16};
   const Workload plain = training_graph("qwen3-1.7b", 1, 128);
-  options.norm_dtype = DType::f32;
+  options.weights.norms = DType::f32;
   Workload wide = build_workload(load_model_config("qwen3-1.7b", "", {}), options);
   add_backward(wide, {});
   REQUIRE(wide.tensors.size() == plain.tensors.size());
