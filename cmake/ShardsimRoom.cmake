@@ -23,6 +23,8 @@ function(shardsim_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
     $<$<BOOL:${SHARDSIM_WERROR}>:-Werror>
+    # Sources that are compiled together see each other's names; apart, these are told.
+    $<$<BOOL:${SHARDSIM_UNITY}>:-Wno-shadow -Wno-subobject-linkage>
     # GCC 12, optimizing, sees overlaps in std::string and values of empty optionals that are not
     # there (its bugs 105651 and 80635).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized>)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Configures (once) and builds a preset of CMakePresets.json: scripts/build.sh PRESET [ARGUMENT...]
-# Further arguments go to `cmake --build`. A build for one target needs no test packages.
+# Further arguments go to `cmake --build`. A build for one target needs no test packages. With
+# SHARDSIM_WERROR=ON in the environment warnings are errors.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,7 +19,7 @@ case "$*" in
     ;;
   *)
     # The preset turns the tests on, also where an earlier build for one target left them out.
-    cmake --preset "$preset"
+    cmake --preset "$preset" ${SHARDSIM_WERROR:+-DSHARDSIM_WERROR="$SHARDSIM_WERROR"}
     ;;
 esac
 exec cmake --build --preset "$preset" "$@"

@@ -13,6 +13,6 @@ for preset in "$@"; do
     fuzz) scripts/setup.sh develop ;;
     *) scripts/setup.sh test ;;
   esac
-  scripts/build.sh "$preset"
+  SHARDSIM_WERROR=ON scripts/build.sh "$preset"
   ctest --preset "$preset"
 done
