@@ -28,10 +28,10 @@ namespace shardsim {
 [[nodiscard]] std::string format_flop_rate(FlopRate rate);   // "989.4 TFLOP/s"
 [[nodiscard]] std::string format_count(std::int64_t count);  // "8,030,261,248"
 [[nodiscard]] std::string counted(std::int64_t count,
-                                  std::string_view noun);  // "1 node", "8 nodes"
+                                  std::string_view noun);                     // "1 node", "8 nodes"
 [[nodiscard]] std::string dims_text(const std::vector<std::int64_t>& shape);  // "[128, 4096]"
-[[nodiscard]] std::string format_percent(double fraction);                     // "41.3 %"
-[[nodiscard]] std::string format_flops(Flops flops);                           // "1.234 PFLOP"
+[[nodiscard]] std::string format_percent(double fraction);                    // "41.3 %"
+[[nodiscard]] std::string format_flops(Flops flops);                          // "1.234 PFLOP"
 
 // Rows of cells, printed with aligned columns; numbers (as told by the column) to the right.
 class TextTable {

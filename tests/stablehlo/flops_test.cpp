@@ -63,7 +63,8 @@ TEST_CASE("loops run their trip count, of branches the dearest counts, calls are
 
 // The counts are those of flops_algorithms.hpp's formulas by hand.
 TEST_CASE("transforms, decompositions and sorts count the operations of their algorithms") {
-  const Module transforms = parse_body("%a: tensor<8x1024xcomplex<f32>>, %r: tensor<8x1024xf32>", R"(
+  const Module transforms =
+      parse_body("%a: tensor<8x1024xcomplex<f32>>, %r: tensor<8x1024xf32>", R"(
     %0 = stablehlo.fft %a, type = FFT, length = [1024] : (tensor<8x1024xcomplex<f32>>) -> tensor<8x1024xcomplex<f32>>
     %1 = stablehlo.fft %r, type = RFFT, length = [1024] : (tensor<8x1024xf32>) -> tensor<8x513xcomplex<f32>>
     %2 = stablehlo.fft %a, type = FFT, length = [8, 1024] : (tensor<8x1024xcomplex<f32>>) -> tensor<8x1024xcomplex<f32>>)");
