@@ -6,8 +6,8 @@
 Prints for every seed how many programs agree, by family; with --reduce makes every one that does not
 as small as it goes and writes it, with both lists of collectives, into FOLDER. --document writes all
 seeds as one page of Markdown, with the reason of each difference that reasons.json knows. Exit code 1
-when of some seed fewer than --least are identical, or one failed. Programs that XLA itself refuses do
-not count.
+when of some seed fewer than --least are identical, or one failed. Programs that XLA itself refuses, or
+partitions into something that computes other numbers, do not count.
 """
 
 import argparse
@@ -34,6 +34,8 @@ def fault_of(result):
         return "fails"
     if result.outcome in ("same bytes", "cheaper", "different"):
         return "differs from XLA"
+    if result.outcome == "wrong in XLA":
+        return "XLA computes other numbers"
     return "sends more than XLA without --like xla" if result.saves() < 0 else None
 
 
@@ -109,7 +111,7 @@ class Run:
                 file.write(text)
 
     def compared(self):
-        return sum(self.total.values()) - self.total["refused by XLA"]
+        return sum(self.total.values()) - sum(self.total[o] for o in compare.NOT_COMPARED)
 
     def share(self):
         return self.total["identical"] / self.compared() if self.compared() else 0.0
