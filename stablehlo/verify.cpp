@@ -100,7 +100,7 @@ class FunctionVerifier {
     if (op.regions.size() != 2) fail(op, "expected a condition and a body");
     const std::vector<TensorType> carried = types(op.operands);
     if (types(op.results) != carried) fail(op, "its results are of other types than its operands");
-    for (const std::size_t part : {0, 1}) {
+    for (const std::size_t part : {std::size_t{0}, std::size_t{1}}) {
       if (types(region(op, part).arguments) != carried) {
         fail(op, "its blocks take other types than its operands are of");
       }
