@@ -2,9 +2,8 @@
 //
 //   collectives   equal ones, asked for by the same operation, are one row: kind, devices, element
 //                 type, payload, how often a step executes it (loops multiplied out)
-//   work          operations and bytes of kernels, loops multiplied out, by op_name; kernels
-//   without
-//                 one by their opcode in parentheses: "(copy)"
+//   work          operations and bytes of kernels, loops multiplied out, by op_name; kernels that
+//                 have none by their opcode in parentheses: "(copy)"
 //   memory        as the compiler accounts for it: argument + output - alias + temp
 //   opcodes       instructions in the text, those inside fusions included
 //

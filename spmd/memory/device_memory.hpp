@@ -8,9 +8,8 @@
 // argument (tf.aliasing_output, or jax.buffer_donor and equal types) is `aliased`.
 //
 // Temporaries are estimated in three steps:
-//   1. which values are kept in memory at all (kernels.hpp): chains of elementwise ops
-//   vanish
-//      into the dots, reductions and updates that read them;
+//   1. which values are kept in memory at all (kernels.hpp): chains of elementwise ops vanish into
+//      the dots, reductions and updates that read them;
 //   2. in which order the kernels run (schedule.hpp);
 //   3. liveness: a value lives from the kernel that makes it to the last that reads it. Updates in
 //      place and the state of a loop stay where they are; what an op writes may take the place of

@@ -3,17 +3,15 @@
 //
 // A fusible op (elementwise, broadcast, slice, concatenate, ...) is kept in memory where a reader
 // needs an address: collectives, loops, results, custom calls, the target of an update. Beyond that
-//   TPU  dots, convolutions and reductions compute their operands on the fly. Only what takes a
-//   dear
+//   TPU  dots, convolutions and reductions compute their operands on the fly. Only what takes a dear
 //        function (exp, divide, ...) of every element, is rounded, and is read by several dots
 //        without batch dimensions is computed once, and written in two orders when they contract
 //        different dimensions: the cotangent of the logits (llama3-8b, qwen3-1.7b with fsdp).
 //        What is added to the result of a dot and read more than once is written by the dot: a
 //        residual stream is one array per layer (unrolled qwen3-0.6b on v5e, llama3-8b on v5p)
-//   GPU  dots read memory, apart from casts, slices and broadcasts of it; and what is dear to
-//   compute
-//        is not computed again for a second reader if it is no larger than what it is computed
-//        from: exp of fp32 scores is kept, exp of bf16 logits is not (qwen3-0.6b on A100)
+//   GPU  dots read memory, apart from casts, slices and broadcasts of it; and what is dear is not
+//        computed again for a second reader if it is no larger than what it is computed from: exp
+//        of fp32 scores is kept, exp of bf16 logits is not (qwen3-0.6b on A100)
 #pragma once
 
 #include <optional>

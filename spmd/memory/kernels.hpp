@@ -21,8 +21,8 @@
 //
 // A program that is too large is made tight:
 //   TPU  nothing is written in two orders (gpt2 with dp on v5e); no argument is copied; what is
-//   gathered at the end has a place of its own and is copied
-//        over the argument when all is done (qwen3-1.7b with zero1 over 16 v5e)
+//        gathered at the end has a place of its own and is copied over the argument when all is
+//        done (qwen3-1.7b with zero1 over 16 v5e)
 //   GPU  what was gathered along another than the major dimension is turned into its place at once,
 //        not when all is gathered (gpt3-175b with zero1_tp on A100)
 #pragma once

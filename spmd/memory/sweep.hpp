@@ -2,8 +2,7 @@
 //
 // A buffer is counted from the kernel that writes it to the last that reads it. It is not counted
 //   - when it takes over an operand of its size that dies there (elementwise kernels, all-reduces)
-//   - when the place that it is to have in the end, a donated argument's or the loop state's, is
-//   free
+//   - when the place that it is to have in the end, a donated argument's or the loop's, is free
 // While a kernel with bodies runs, the larger of their peaks is added.
 #pragma once
 

@@ -1,8 +1,7 @@
 // The mesh behind tile assignments, and the axes that each of them uses.
 //
-//   devices=[4,2]<=[2,4]T(1,0)    device = 4 a + b with a < 2, b < 4; the tiles are filled by b,
-//   then
-//                                 a: dimension 0 is split over b, dimension 1 over a
+//   devices=[4,2]<=[2,4]T(1,0)    device = 4 a + b with a < 2, b < 4; the tiles are filled by b
+//                                 first: dimension 0 is split over b, dimension 1 over a
 //   devices=[8,1]<=[8]            dimension 0 over all devices in order: a, then b
 //
 // A tile dimension is a list of digits of the device number, each with a stride and a size. Where
