@@ -34,7 +34,7 @@
 //                             moments; master "none": the parameters are their own master
 //   workload.precision.norms  the compute dtype: in which norms apply their weights and their
 //                             gradients are summed; JAX programs have fp32
-//   workload.precision.look_ups  the compute dtype: of the tables in which tokens are looked up, and
+//   workload.precision.look_ups  the compute dtype: of tables in which tokens are looked up, and
 //                             of their gradients; JAX programs have that of the parameters
 //   workload.precision.indices  "int64", of token numbers and labels; or "int32", as JAX has it
 //   workload.optimizer        "adamw"; or "sgd"

@@ -3,7 +3,7 @@
 //
 // A fusible op (elementwise, broadcast, slice, concatenate, ...) is kept in memory where a reader
 // needs an address: collectives, loops, results, custom calls, the target of an update. Beyond that
-//   TPU  dots, convolutions and reductions compute their operands on the fly. Only what takes a dear
+//   TPU  dots, convolutions and reductions compute operands on the fly. Only what takes a dear
 //        function (exp, divide, ...) of every element, is rounded, and is read by several dots
 //        without batch dimensions is computed once, and written in two orders when they contract
 //        different dimensions: the cotangent of the logits (llama3-8b, qwen3-1.7b with fsdp).
