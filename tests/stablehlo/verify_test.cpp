@@ -51,6 +51,20 @@ TEST_CASE("loops carry what they are given") {
               "a block does not end in a return");
 }
 
+// Also where the op brings a sharding rule of its own, which fits what it has.
+TEST_CASE("ops have the operands that they take") {
+  check_error("%0 = stablehlo.select %a, %a : tensor<4x8xf32>",
+              "stablehlo.select: expected 3 operands and 1 results, found 2 and 1");
+  check_error("%0 = stablehlo.add %a : tensor<4x8xf32>",
+              "stablehlo.add: expected 2 operands and 1 results, found 1 and 1");
+  check_error("%0 = stablehlo.abs %a, %a : tensor<4x8xf32>", "stablehlo.abs: expected 1 operands");
+  check_error(
+      "%0 = \"stablehlo.dynamic_slice\"(%a) <{slice_sizes = array<i64: 1, 8>}> "
+      "{sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([k, j]) {i=4, j=8, k=1}, "
+      "custom>} : (tensor<4x8xf32>) -> tensor<1x8xf32>",
+      "stablehlo.dynamic_slice: expected 3 operands and 1 results, found 1 and 1");
+}
+
 TEST_CASE("reducers combine scalars and read nothing from outside") {
   const std::string types = "(%x: tensor<f32>, %y: tensor<f32>) {\n";
   CHECK_NOTHROW(
