@@ -36,8 +36,9 @@ export build tidy common
 # warnings is on stderr.
 # shellcheck disable=SC2016
 sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$database" |
-  awk -v tests="$PWD/tests/" -v made="$(cd "$build" && pwd)/" \
-    'index($0, tests) != 1 && (index($0, made) != 1 || /\/Unity\//)' | sort |
+  awk -v ours="$PWD/" -v made="$(cd "$build" && pwd)/" \
+    'index($0, ours "tests/") != 1 && index($0, made "tests/") != 1 &&
+     (index($0, made) != 1 || /\/Unity\//)' | sort |
   xargs -P "$(nproc)" -n 1 sh -c '
   stamp=$build/lint/$(echo "$1" | tr / _)
   sources=$(sed -n "s/^#include \"\(.*\.cpp\)\"$/\1/p" "$1")
