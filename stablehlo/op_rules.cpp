@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "stablehlo/operand_counts.hpp"
 #include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
@@ -192,6 +193,7 @@ bool is_elementwise(std::string_view op_name) {
 
 OpRule factor_rule(const Module& module, const Function& function, const Op& op) {
   const OpView view(module, function, op);
+  check_operand_counts(view);
   if (std::optional<FactorRule> given = custom_rule(view)) return {std::move(given), true};
   if (op.name == "stablehlo.custom_call") {
     bool known = true;

@@ -29,7 +29,8 @@ struct OpRule {
   bool known = true;  // false: neither a rule nor a reason to have none
 };
 
-// Throws InputError where types and attributes of the op contradict each other.
+// Throws InputError where operands are missing or too many (operand_counts.hpp), and where types
+// and attributes of the op contradict each other.
 [[nodiscard]] OpRule factor_rule(const Module& module, const Function& function, const Op& op);
 
 // By name alone: one result element per element of the operands. So are collectives that keep the

@@ -45,7 +45,6 @@ void add_spatial(const OpView& op, RuleBuilder& builder, int input_dim, int kern
 
 // Vectors and matrices.
 std::optional<FactorRule> dot_rule(const OpView& op) {
-  op.expect_counts(2, 1);
   const Shape& lhs = op.operand(0);
   const Shape& rhs = op.operand(1);
   if (lhs.empty() || lhs.size() > 2 || rhs.empty() || rhs.size() > 2) {
@@ -114,7 +113,6 @@ std::optional<FactorRule> convolution_rule(const OpView& op) {
 // Inputs, then their initial values, which are scalars.
 std::optional<FactorRule> reduce_rule(const OpView& op) {
   const std::size_t inputs = op.op().operands.size() / 2;
-  op.expect_counts(2 * inputs, inputs);
   if (inputs == 0) op.fail("nothing to reduce");
   const Shape& shape = op.operand(0);
   const std::vector<std::int64_t> reduced = op.integers({"dimensions"});
@@ -134,7 +132,6 @@ std::optional<FactorRule> reduce_rule(const OpView& op) {
 
 // a x = b, or x a = b: as the product of a and x is b, one dimension of a is b's and the other x's.
 std::optional<FactorRule> triangular_solve_rule(const OpView& op) {
-  op.expect_counts(2, 1);
   const Shape& a = op.operand(0);
   const Shape& b = op.operand(1);
   if (a.size() < 2 || b.size() != a.size()) op.fail("operands are no matrices of one rank");

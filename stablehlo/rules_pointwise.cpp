@@ -61,13 +61,9 @@ FactorRule pointwise_but(const OpView& op, const Shape& shape, const Shape& othe
 std::optional<FactorRule> elementwise_rule(const OpView& op) { return pointwise(op, op.result(0)); }
 
 // The bounds may be scalars.
-std::optional<FactorRule> clamp_rule(const OpView& op) {
-  op.expect_counts(3, 1);
-  return pointwise(op, op.operand(1));
-}
+std::optional<FactorRule> clamp_rule(const OpView& op) { return pointwise(op, op.operand(1)); }
 
 std::optional<FactorRule> reverse_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   const std::vector<std::int64_t> reversed = op.integers({"dims", "dimensions"});
   const Shape& shape = op.result(0);
   RuleBuilder builder(op.module(), op.function(), op.op());
@@ -80,13 +76,11 @@ std::optional<FactorRule> reverse_rule(const OpView& op) {
 }
 
 std::optional<FactorRule> pad_rule(const OpView& op) {
-  op.expect_counts(2, 1);
   return pointwise_but(op, op.operand(0), op.result(0), {1, FactorKind::permutation});
 }
 
 // Where a slice begins is known, so that data can be shifted into place.
 std::optional<FactorRule> slice_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   return pointwise_but(op, op.operand(0), op.result(0), {1, FactorKind::permutation});
 }
 
@@ -96,7 +90,6 @@ std::optional<FactorRule> dynamic_slice_rule(const OpView& op) {
 }
 
 std::optional<FactorRule> top_k_rule(const OpView& op) {
-  op.expect_counts(1, 2);
   return pointwise_but(op, op.operand(0), op.result(0),
                        {1, FactorKind::need_replication, /*blocked=*/true});
 }
@@ -119,7 +112,6 @@ std::optional<FactorRule> reduce_window_rule(const OpView& op) {
 }
 
 std::optional<FactorRule> select_and_scatter_rule(const OpView& op) {
-  op.expect_counts(3, 1);
   return pointwise_but(op, op.operand(1), op.operand(0), {1, FactorKind::permutation});
 }
 
@@ -146,7 +138,6 @@ std::optional<FactorRule> sort_rule(const OpView& op) {
 
 // The transformed dimensions are the last ones; that of a real transform changes its size.
 std::optional<FactorRule> fft_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   const Shape& input = op.operand(0);
   const Shape& output = op.result(0);
   const std::size_t transformed = op.integers({"length", "fft_length"}).size();
@@ -167,7 +158,6 @@ std::optional<FactorRule> fft_rule(const OpView& op) {
 
 // All but the last two dimensions are batches.
 std::optional<FactorRule> cholesky_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   const Shape& shape = op.operand(0);
   RuleBuilder builder(op.module(), op.function(), op.op());
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {

@@ -47,7 +47,6 @@ std::int64_t factor_of_side_behind(ReshapeSide& behind, ReshapeSide& ahead) {
 }  // namespace
 
 std::optional<FactorRule> broadcast_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   const Shape& input = op.operand(0);
   const Shape& output = op.result(0);
   const std::vector<std::int64_t> targets = op.integers({"dims", "broadcast_dimensions"});
@@ -71,7 +70,6 @@ std::optional<FactorRule> broadcast_rule(const OpView& op) {
 }
 
 std::optional<FactorRule> transpose_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   const Shape& input = op.operand(0);
   const std::vector<std::int64_t> order = op.integers({"dims", "permutation"});
   RuleBuilder builder(op.module(), op.function(), op.op());
@@ -87,7 +85,6 @@ std::optional<FactorRule> transpose_rule(const OpView& op) {
 // 4. Where they have none in common, factors are of one side until the products meet again:
 // 3x2 -> 2x3 shares nothing. A tensor without elements has no rule.
 std::optional<FactorRule> reshape_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   const TensorType& from = op.function().type_of(op.op().operands[0]);
   const TensorType& to = op.function().type_of(op.op().results[0]);
   if (from.elements() != to.elements()) op.fail("number of elements changes");
@@ -131,7 +128,6 @@ std::optional<FactorRule> reshape_rule(const OpView& op) {
 
 // Between element types of different width the wider one lacks the last dimension.
 std::optional<FactorRule> bitcast_rule(const OpView& op) {
-  op.expect_counts(1, 1);
   const Shape& input = op.operand(0);
   const Shape& output = op.result(0);
   const Shape& shorter = input.size() < output.size() ? input : output;
@@ -173,7 +169,6 @@ std::optional<FactorRule> resizing_collective_rule(const OpView& op) {
 
 // The state before and after is whole on every device.
 std::optional<FactorRule> rng_bit_generator_rule(const OpView& op) {
-  op.expect_counts(1, 2);
   const Shape& state = op.operand(0);
   const Shape& output = op.result(1);
   RuleBuilder builder(op.module(), op.function(), op.op());
