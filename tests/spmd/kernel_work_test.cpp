@@ -11,8 +11,13 @@ namespace {
 using namespace shardsim;  // NOLINT(google-build-using-namespace)
 using spmd::MemoryTarget;
 
-constexpr double elements = 1024.0 * 1024;
-constexpr std::int64_t square = 4 * MiB;  // f32[1024,1024]
+// The programs are about f32[1024,1024] and its rows and columns, f32[1024].
+constexpr double side = 1024;
+constexpr double elements = side * side;
+constexpr std::int64_t square = 4 * MiB;
+constexpr std::int64_t vector = 4 * KiB;
+constexpr std::int64_t half_square = 2 * MiB;  // also bf16[1024,1024]
+constexpr std::int64_t scalar = 4;
 
 Plan plan(const std::string& signature, const std::string& body,
           MemoryTarget target = MemoryTarget::tpu) {
@@ -47,7 +52,7 @@ TEST_CASE("a chain of elementwise ops is computed inside a TPU's dot") {
   REQUIRE(ops(tpu) == Names{"dot_general"});
   CHECK(tpu.kernels[0].bytes == Bytes(4 * square));  // %x, an eighth of %s, %w, %y
   // The multiply costs no time beside the dot.
-  CHECK(tpu.kernels[0].flops == Flops(2 * elements * 1024));
+  CHECK(tpu.kernels[0].flops == Flops(2 * elements * side));
   // A GPU's dot wants the product in memory: the dot alone moves three arrays.
   const Plan gpu = plan(signature, body, MemoryTarget::gpu);
   REQUIRE(ops(gpu) == Names{"multiply", "dot_general"});
@@ -74,9 +79,9 @@ func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024xf32> {
   CHECK_FALSE(fused.is_kernel(2));
   REQUIRE(fused.is_kernel(4));
   const spmd::KernelWork work = fused.work_of(4);
-  CHECK(work.bytes == Bytes(square / 2 + 4096));
-  // Half of the add, the multiply, and 511 sums per column.
-  CHECK(work.work.elementwise == Flops(elements / 2 + elements / 2 + 511 * 1024));
+  CHECK(work.bytes == Bytes(half_square + vector));
+  // Half of the add, the multiply, and one sum less than rows for each column.
+  CHECK(work.work.elementwise == Flops(elements / 2 + elements / 2 + (side / 2 - 1) * side));
 }
 
 TEST_CASE("what two kernels read is computed in both") {
@@ -88,8 +93,8 @@ TEST_CASE("what two kernels read is computed in both") {
     return %r, %s : tensor<1024xf32>, tensor<1024xf32>)");
   REQUIRE(ops(both) == Names{"reduce", "reduce"});
   for (const Kernel& kernel : both.kernels) {
-    CHECK(kernel.bytes.count() == square + 4096);
-    CHECK(kernel.flops == Flops(elements + 1023 * 1024));
+    CHECK(kernel.bytes.count() == square + vector);
+    CHECK(kernel.flops == Flops(elements + (side - 1) * side));
   }
 }
 
@@ -110,7 +115,7 @@ TEST_CASE("a GPU keeps a sum of three arrays that three kernels read") {
   REQUIRE(ops(gpu) == Names{"add", "reduce", "reduce", "reduce"});
   CHECK(gpu.kernels[0].bytes == Bytes(4 * square));
   CHECK(gpu.kernels[0].flops == Flops(2 * elements));
-  CHECK(gpu.kernels[1].bytes == Bytes(square + 4096));
+  CHECK(gpu.kernels[1].bytes == Bytes(square + vector));
   CHECK(ops(plan(signature, body)) == Names{"reduce", "reduce", "reduce"});
 }
 
@@ -153,7 +158,7 @@ const Kernel& kernel(const Plan& plan, const std::string& op) {
 
 TEST_CASE("a loop reads slices of a stack and updates one in place") {
   const Plan gpu = plan(loop_signature, loop_body("%i"), MemoryTarget::gpu);
-  CHECK(kernel(gpu, "dynamic_update_slice").bytes.count() == 2 * square + 4);  // and %i
+  CHECK(kernel(gpu, "dynamic_update_slice").bytes.count() == 2 * square + scalar);  // %i
   CHECK(kernel(gpu, "broadcast_in_dim").bytes == Bytes(8 * square));
   // Of the 4 kernels, compare, add and the update run in every round.
   CHECK(ops(gpu) == Names{"broadcast_in_dim", "compare", "dynamic_update_slice", "add"});
@@ -202,5 +207,5 @@ TEST_CASE("a dot runs at the rate of its operands, not of what it adds up in") {
     return %y : tensor<1024x1024xf32>)");
   REQUIRE(scores.kernels.size() == 1);
   CHECK(scores.kernels[0].dtype == DType::bf16);
-  CHECK(scores.kernels[0].bytes == Bytes(2 * MiB + square));
+  CHECK(scores.kernels[0].bytes == Bytes(half_square + square));
 }
