@@ -14,9 +14,11 @@
 
 namespace shardsim {
 
+inline constexpr std::size_t ordered_streams = 2;
+
 // When a value is there: streams run in order, so the last task on each says it.
 struct Ready {
-  std::array<TaskId, 2> last{before_the_step, before_the_step};
+  std::array<TaskId, ordered_streams> last{before_the_step, before_the_step};
 
   void join(const Ready& other) {
     for (std::size_t i = 0; i < last.size(); ++i) last[i] = std::max(last[i], other.last[i]);
@@ -29,7 +31,7 @@ class StreamOrder {
   Ready add(Program& program, const Task& task, const Ready& ready);
 
  private:
-  std::array<Ready, 2> awaited_;  // by stream: what its tasks have waited for
+  std::array<Ready, ordered_streams> awaited_;  // by stream: what its tasks have waited for
 };
 
 }  // namespace shardsim

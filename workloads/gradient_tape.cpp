@@ -94,10 +94,9 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
   }
   TensorId target = arrived;
   // What one op made in a wider type is not narrowed.
-  const DType wide =
-      tensor_of(size_of(tensor_of(target).dtype) < size_of(tensor_of(gradient).dtype) ? gradient
-                                                                                      : target)
-          .dtype;
+  const DType first = tensor_of(target).dtype;
+  const DType second = tensor_of(gradient).dtype;
+  const DType wide = size_of(first) < size_of(second) ? second : first;
   target = cast_gradient(primal, target, wide);
   gradient = cast_gradient(primal, gradient, wide);
   if (is_shared(target, primal)) std::swap(target, gradient);
