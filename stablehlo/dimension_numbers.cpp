@@ -152,4 +152,10 @@ IndexedDimensions indexed_dimensions(const OpView& op) {
   return read;
 }
 
+std::int64_t sorted_dim(const OpView& op) {
+  const auto rank = static_cast<std::int64_t>(op.operand(0).size());
+  const std::int64_t written = op.integer({"dimension"}, -1);
+  return written < 0 ? written + rank : written;
+}
+
 }  // namespace shardsim::stablehlo

@@ -56,4 +56,7 @@ struct IndexedDimensions {
 // another number of operands.
 [[nodiscard]] IndexedDimensions indexed_dimensions(const OpView& op);
 
+// The dimension that a sort orders: one below zero counts from the last.
+[[nodiscard]] std::int64_t sorted_dim(const OpView& op);
+
 }  // namespace shardsim::stablehlo

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "stablehlo/dimension_numbers.hpp"
+
 namespace shardsim::stablehlo {
 namespace {
 
@@ -40,8 +42,7 @@ double comparisons_along(const OpView& op, std::int64_t dimension) {
 
 double comparisons(const OpView& op) {
   if (op.op().name != "stablehlo.sort") return 0;
-  const auto last = static_cast<std::int64_t>(op.operand(0).size()) - 1;
-  return last < 0 ? 0 : comparisons_along(op, op.integer({"dimension"}, last));
+  return op.operand(0).empty() ? 0 : comparisons_along(op, sorted_dim(op));
 }
 
 double algorithm_flops(const OpView& op) {

@@ -162,6 +162,24 @@ constexpr auto ops_without_rule = std::to_array<std::string_view>({"chlo.constan
                                                                    "stablehlo.while"});
 static_assert(std::is_sorted(ops_without_rule.begin(), ops_without_rule.end()));
 
+// What follows from the op itself.
+OpRule own_rule(const OpView& op) {
+  const std::string& name = op.op().name;
+  if (name == "stablehlo.custom_call") {
+    bool known = true;
+    std::optional<FactorRule> rule = custom_call_rule(op, known);
+    return {std::move(rule), known};
+  }
+  if (const auto found = rules().find(name); found != rules().end()) {
+    return {found->second(op), true};
+  }
+  if (is_elementwise(name)) return {elementwise_rule(op), true};
+  const bool known =
+      std::binary_search(ops_without_rule.begin(), ops_without_rule.end(), std::string_view(name));
+  return {std::nullopt, known};
+}
+
+// That of the attribute sdy.sharding_rule, where it is there and not a copy of the op's own.
 std::optional<FactorRule> custom_rule(const OpView& op) {
   const Attribute* given = op.attribute({"sdy.sharding_rule"});
   if (given == nullptr) return std::nullopt;
@@ -194,19 +212,9 @@ bool is_elementwise(std::string_view op_name) {
 OpRule factor_rule(const Module& module, const Function& function, const Op& op) {
   const OpView view(module, function, op);
   check_operand_counts(view);
+  OpRule own = own_rule(view);  // its checks hold where another rule is given, too
   if (std::optional<FactorRule> given = custom_rule(view)) return {std::move(given), true};
-  if (op.name == "stablehlo.custom_call") {
-    bool known = true;
-    std::optional<FactorRule> rule = custom_call_rule(view, known);
-    return {std::move(rule), known};
-  }
-  if (const auto found = rules().find(op.name); found != rules().end()) {
-    return {found->second(view), true};
-  }
-  if (is_elementwise(op.name)) return {elementwise_rule(view), true};
-  const std::string_view name = op.name;
-  const bool known = std::binary_search(ops_without_rule.begin(), ops_without_rule.end(), name);
-  return {std::nullopt, known};
+  return own;
 }
 
 std::map<std::string, int> unknown_ops(const Module& module) {

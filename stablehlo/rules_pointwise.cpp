@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/rules.hpp"
 
 namespace shardsim::stablehlo {
@@ -119,8 +120,7 @@ std::optional<FactorRule> select_and_scatter_rule(const OpView& op) {
 // no sharding is sent its way.
 std::optional<FactorRule> sort_rule(const OpView& op) {
   const Shape& shape = op.operand(0);
-  const std::int64_t sorted =
-      op.integer({"dimension"}, static_cast<std::int64_t>(shape.size()) - 1);
+  const std::int64_t sorted = sorted_dim(op);
   bool is_only = true;
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {
     is_only = is_only && (static_cast<std::int64_t>(dim) == sorted || shape[dim] == 1);

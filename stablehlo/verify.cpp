@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "stablehlo/op_rules.hpp"
+#include "stablehlo/verify_dims.hpp"
 #include "stablehlo/verify_indexed.hpp"
 
 namespace shardsim::stablehlo {
@@ -75,7 +76,9 @@ class FunctionVerifier {
   }
 
   void visit(const Op& op) const {
+    if (op.name.starts_with("spmd.")) fail(op, "stands for steps of the partitioner only");
     static_cast<void>(factor_rule(module_, function_, op));
+    verify_dims(OpView(module_, function_, op));
     if (op.name == "stablehlo.while") return check_loop(op);
     if (op.name == "stablehlo.case" || op.name == "stablehlo.if") return check_branches(op);
     if (op.name == "stablehlo.optimization_barrier" && types(op.operands) != types(op.results)) {

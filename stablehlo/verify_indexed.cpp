@@ -7,23 +7,12 @@
 #include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/rules.hpp"
+#include "stablehlo/verify_dims.hpp"
 
 namespace shardsim::stablehlo {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
-
-// Each dimension once and of `rank`.
-void check_dims(const OpView& op, const Dims& dims, std::size_t rank, std::string_view name) {
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0 || dims[i] >= static_cast<std::int64_t>(rank)) {
-      op.fail(fmt::format("{}: no dimension {}", name, dims[i]));
-    }
-    if (std::count(dims.begin(), dims.end(), dims[i]) > 1) {
-      op.fail(fmt::format("{}: dimension {} twice", name, dims[i]));
-    }
-  }
-}
 
 void check_lists(const OpView& op, const IndexedDimensions& access) {
   const std::size_t rank = access.input.size();

@@ -2,6 +2,7 @@
 
 #include "spmd/partitioner.hpp"
 #include "spmd/tiling/tiling_reshape.hpp"
+#include "stablehlo/dimension_numbers.hpp"
 
 namespace shardsim::spmd {
 
@@ -13,9 +14,7 @@ void partition_sort(Partitioner& p, const OpView& op) {
   for (std::size_t i = 1; i < count; ++i) alike = alike && p.tiling_of_result(op, i) == wanted;
   if (!alike || wanted.is_replicated()) return p.replicated(op);
   const Shape& shape = op.operand(0);
-  const std::int64_t written = op.integer({"dimension"}, -1);
-  const std::int64_t dim =
-      written < 0 ? written + static_cast<std::int64_t>(shape.size()) : written;
+  const std::int64_t dim = stablehlo::sorted_dim(op);
   Tiling tiling = wanted;
   if (wanted.tiles(dim) != 1) {
     if (shape.size() == 1) return p.replicated(op);

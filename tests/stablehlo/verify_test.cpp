@@ -65,6 +65,42 @@ TEST_CASE("ops have the operands that they take") {
       "stablehlo.dynamic_slice: expected 3 operands and 1 results, found 1 and 1");
 }
 
+TEST_CASE("dimensions and bounds are those of the tensors") {
+  check_error("%0 = stablehlo.slice %a [0:4, 2:9] : (tensor<4x8xf32>) -> tensor<4x7xf32>",
+              "stablehlo.slice: no slice [2:9:1] of 8 elements in dimension 1");
+  check_error("%0 = stablehlo.slice %a [0:4, 2:8:4] : (tensor<4x8xf32>) -> tensor<4x1xf32>",
+              "stablehlo.slice: its result is [4, 2], not [4, 1]");
+  check_error(
+      "%0 = \"stablehlo.slice\"(%a) <{start_indices = array<i64: 0>, limit_indices = "
+      "array<i64: 4, 8>, strides = array<i64: 1, 1>}> : (tensor<4x8xf32>) -> "
+      "tensor<4x8xf32>",
+      "stablehlo.slice: start_indices has 1 numbers for 2 dimensions");
+  check_error(
+      "%0 = stablehlo.pad %a, %z, low = [1, 0], high = [0, -2], interior = [1, 0] : "
+      "(tensor<4x8xf32>, tensor<f32>) -> tensor<8x8xf32>",
+      "stablehlo.pad: its result is [8, 6], not [8, 8]");  // 1 + 4 + 3, 8 - 2
+  check_error("%0 = stablehlo.transpose %a, dims = [0, 0] : (tensor<4x8xf32>) -> tensor<4x4xf32>",
+              "stablehlo.transpose: permutation: dimension 0 twice");
+  check_error("%0 = stablehlo.reverse %a, dims = [2] : tensor<4x8xf32>",
+              "stablehlo.reverse: dimensions: no dimension 2");
+  check_error(
+      "%0 = stablehlo.concatenate %a, %a, dim = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) "
+      "-> tensor<8x9xf32>",
+      "stablehlo.concatenate: its result is [8, 8], not [8, 9]");
+  // Also where the op brings a sharding rule of its own.
+  check_error(
+      "%0 = \"stablehlo.sort\"(%a) <{dimension = 2 : i64}> ({\n^bb0(%l: tensor<f32>, %r: "
+      "tensor<f32>):\n%t = stablehlo.compare LT, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>"
+      "\nstablehlo.return %t : tensor<i1>\n}) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, "
+      "j])->([i, j]) {i=4, j=8}, custom>} : (tensor<4x8xf32>) -> tensor<4x8xf32>",
+      "stablehlo.sort: dimension 2 of a tensor of rank 2");
+}
+
+TEST_CASE("ops of the partitioner are none of a program") {
+  check_error("%0 = \"spmd.rotate\"(%a) {dim = 7} : (tensor<4x8xf32>) -> tensor<4x8xf32>",
+              "spmd.rotate: stands for steps of the partitioner only");
+}
+
 TEST_CASE("reducers combine scalars and read nothing from outside") {
   const std::string types = "(%x: tensor<f32>, %y: tensor<f32>) {\n";
   CHECK_NOTHROW(

@@ -1,0 +1,153 @@
+#include "stablehlo/verify_dims.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/index.hpp"
+#include "stablehlo/dimension_numbers.hpp"
+#include "stablehlo/rules.hpp"
+
+namespace shardsim::stablehlo {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+// One number for each dimension.
+Dims per_dim(const OpView& op, std::initializer_list<std::string_view> names, std::size_t rank) {
+  Dims numbers = op.integers(names);
+  if (numbers.size() != rank) {
+    op.fail(
+        fmt::format("{} has {} numbers for {} dimensions", *names.begin(), numbers.size(), rank));
+  }
+  return numbers;
+}
+
+void check_result(const OpView& op, const Shape& expected) {
+  if (op.result(0) != expected) {
+    op.fail(fmt::format("its result is [{}], not [{}]", fmt::join(expected, ", "),
+                        fmt::join(op.result(0), ", ")));
+  }
+}
+
+void check_slice(const OpView& op) {
+  const Shape& shape = op.operand(0);
+  const Dims starts = per_dim(op, {"start_indices"}, shape.size());
+  const Dims limits = per_dim(op, {"limit_indices"}, shape.size());
+  const Dims strides = per_dim(op, {"strides"}, shape.size());
+  Shape sliced;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (starts[i] < 0 || limits[i] < starts[i] || limits[i] > shape[i] || strides[i] < 1) {
+      op.fail(fmt::format("no slice [{}:{}:{}] of {} elements in dimension {}", starts[i],
+                          limits[i], strides[i], shape[i], i));
+    }
+    sliced.push_back((limits[i] - starts[i]) / strides[i] +
+                     ((limits[i] - starts[i]) % strides[i] != 0 ? 1 : 0));
+  }
+  check_result(op, sliced);
+}
+
+// Low and high may be negative, which takes elements away.
+void check_pad(const OpView& op) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;  // elements; sums stay far from overflow
+  const Shape& shape = op.operand(0);
+  const Dims low = per_dim(op, {"low", "edge_padding_low"}, shape.size());
+  const Dims high = per_dim(op, {"high", "edge_padding_high"}, shape.size());
+  const Dims interior = per_dim(op, {"interior", "interior_padding"}, shape.size());
+  Shape padded;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::int64_t gaps = std::max<std::int64_t>(shape[i] - 1, 0);
+    if (std::max(std::abs(low[i]), std::abs(high[i])) > most || interior[i] < 0 ||
+        interior[i] > most / (gaps + 1)) {
+      op.fail(fmt::format("no padding by {}, {} and {} in dimension {}", low[i], high[i],
+                          interior[i], i));
+    }
+    padded.push_back(low[i] + shape[i] + gaps * interior[i] + high[i]);
+  }
+  check_result(op, padded);
+}
+
+void check_transpose(const OpView& op) {
+  const Shape& shape = op.operand(0);
+  const Dims order = per_dim(op, {"dims", "permutation"}, shape.size());
+  check_dims(op, order, shape.size(), "permutation");
+  Shape transposed;
+  for (const std::int64_t dim : order) transposed.push_back(shape[at(dim)]);
+  check_result(op, transposed);
+}
+
+void check_reduce(const OpView& op) {
+  const Shape& shape = op.operand(0);
+  const Dims reduced = op.integers({"dimensions"});
+  check_dims(op, reduced, shape.size(), "dimensions");
+  Shape rest;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (!contains(reduced, static_cast<std::int64_t>(i))) rest.push_back(shape[i]);
+  }
+  check_result(op, rest);
+}
+
+void check_reverse(const OpView& op) {
+  check_dims(op, op.integers({"dims", "dimensions"}), op.operand(0).size(), "dimensions");
+  check_result(op, op.operand(0));
+}
+
+void check_concatenate(const OpView& op) {
+  const auto dim = at(checked(op, op.operand(0), op.integer({"dim", "dimension"}, 0)));
+  Shape joined = op.operand(0);
+  for (std::size_t i = 1; i < op.op().operands.size(); ++i) {
+    const Shape& piece = op.operand(i);
+    if (piece.size() != joined.size()) op.fail("joins tensors of different ranks");
+    joined[dim] += piece[dim];
+  }
+  check_result(op, joined);
+}
+
+void check_sort(const OpView& op) { static_cast<void>(op.size(op.operand(0), sorted_dim(op))); }
+
+void check_collective(const OpView& op) {
+  for (const std::string_view name :
+       {"all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension"}) {
+    if (op.attribute({name}) == nullptr) continue;
+    for (std::size_t i = 0; i < op.op().operands.size(); ++i) {
+      static_cast<void>(op.size(op.operand(i), op.integer({name}, 0)));
+    }
+  }
+}
+
+const std::map<std::string_view, void (*)(const OpView&)>& checks() {
+  static const std::map<std::string_view, void (*)(const OpView&)> table{
+      {"stablehlo.all_gather", check_collective},
+      {"stablehlo.all_to_all", check_collective},
+      {"stablehlo.concatenate", check_concatenate},
+      {"stablehlo.pad", check_pad},
+      {"stablehlo.reduce", check_reduce},
+      {"stablehlo.reduce_scatter", check_collective},
+      {"stablehlo.reverse", check_reverse},
+      {"stablehlo.slice", check_slice},
+      {"stablehlo.sort", check_sort},
+      {"stablehlo.transpose", check_transpose},
+  };
+  return table;
+}
+
+}  // namespace
+
+void verify_dims(const OpView& op) {
+  const auto check = checks().find(op.op().name);
+  if (check != checks().end()) check->second(op);
+}
+
+void check_dims(const OpView& op, const Dims& dims, std::size_t rank, std::string_view name) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0 || dims[i] >= static_cast<std::int64_t>(rank)) {
+      op.fail(fmt::format("{}: no dimension {}", name, dims[i]));
+    }
+    if (std::count(dims.begin(), dims.end(), dims[i]) > 1) {
+      op.fail(fmt::format("{}: dimension {} twice", name, dims[i]));
+    }
+  }
+}
+
+}  // namespace shardsim::stablehlo
