@@ -1,0 +1,109 @@
+#include "sim/network/flow_simulation.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <tuple>
+
+namespace shardsim::network {
+namespace {
+
+constexpr double femtoseconds_per_second = 1e15;
+
+FlowTime whole(double femtoseconds) {
+  constexpr auto most = static_cast<double>(std::numeric_limits<std::int64_t>::max());
+  if (!(femtoseconds < most)) throw std::range_error("a flow takes longer than 2.5 hours");
+  return FlowTime(static_cast<std::int64_t>(std::ceil(femtoseconds)));
+}
+
+FlowTime sum(FlowTime a, FlowTime b) {
+  if (a.count() > std::numeric_limits<std::int64_t>::max() - b.count()) {
+    throw std::range_error("flows take longer than 2.5 hours");
+  }
+  return a + b;
+}
+
+}  // namespace
+
+FlowTime round_up_to_flow_time(Seconds time) {
+  return whole(time.count() * femtoseconds_per_second);
+}
+
+FlowId FlowSimulation::start(FlowTime begin, Bytes bytes, Crossings crossings) {
+  assert(begin >= now_ && bytes > Bytes(0) && !crossings.empty());
+  FlowId id = static_cast<FlowId>(flows_.size());
+  if (free_.empty()) {
+    flows_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  Flow& started = flow(id);
+  started.crossings = crossings;
+  started.rest = static_cast<double>(bytes.count());
+  started.under_way = true;
+  schedule(id, Phase::begins, begin);
+  return id;
+}
+
+bool FlowSimulation::advance() {
+  free_.insert(free_.end(), finished_.rbegin(), finished_.rend());
+  finished_.clear();
+  while (finished_.empty() && !events_.empty()) {
+    now_ = events_.front().time;
+    while (!events_.empty() && events_.front().time == now_) {
+      const Event event = events_.front();
+      std::pop_heap(events_.begin(), events_.end(), later);
+      events_.pop_back();
+      if (holds(event)) happen(event);
+    }
+    share_anew();
+  }
+  return !finished_.empty();
+}
+
+bool FlowSimulation::later(const Event& a, const Event& b) {
+  return std::tie(a.time, a.phase, a.flow) > std::tie(b.time, b.phase, b.flow);
+}
+
+bool FlowSimulation::holds(const Event& event) {
+  const Flow& of = flow(event.flow);
+  return of.under_way && of.phase == event.phase && of.next == event.time;
+}
+
+void FlowSimulation::schedule(FlowId id, Phase phase, FlowTime time) {
+  flow(id).phase = phase;
+  flow(id).next = time;
+  events_.push_back({time, phase, id});
+  std::push_heap(events_.begin(), events_.end(), later);
+}
+
+void FlowSimulation::happen(const Event& event) {
+  Flow& of = flow(event.flow);
+  if (event.phase == Phase::ends) {
+    of.under_way = false;
+    shares_.leave(event.flow);
+    finished_.push_back(event.flow);
+  } else {
+    of.since = now_;
+    of.rate = 0;
+    shares_.join(event.flow, of.crossings);
+  }
+}
+
+// What is left of the flows whose rate changes, and when they end at the new one.
+void FlowSimulation::share_anew() {
+  for (const FlowId id : shares_.settle()) {
+    Flow& of = flow(id);
+    const auto passed = static_cast<double>((now_ - of.since).count());
+    of.rest = std::max(0.0, of.rest - of.rate * (passed / femtoseconds_per_second));
+    of.since = now_;
+    of.rate = shares_.rate(id).count();
+    const FlowTime left = round_up_to_flow_time(Seconds(of.rest / of.rate));
+    schedule(id, Phase::ends, sum(now_, left));
+  }
+}
+
+}  // namespace shardsim::network

@@ -1,0 +1,86 @@
+// Flows over time: who moves how many bytes over which links, and when each is done. Links are
+// shared max-min fairly (fair_share.hpp); rates change when a flow begins or ends, and only then.
+//
+//   FlowSimulation flows(capacities);
+//   const FlowId a = flows.start(FlowTime(0), Bytes(1000), crossings);
+//   while (flows.advance()) {
+//     for (const FlowId done : flows.finished()) ...   // may start others, at flows.now() or later
+//   }
+//
+// Example: a link of 1 GB/s; 1 MB begins at 0, 1 MB at 0.5 ms.
+//   0 .. 0.5 ms the first alone, 0.5 MB left; then both at 0.5 GB/s; the first is done at 1.5 ms,
+//   the second has 0.5 MB left and the link to itself: 2 ms.
+//
+// Time is a whole number of femtoseconds: an end is rounded up once, and ten thousand of them one
+// after the other are 10 ps late at most. The order of what happens is (time, ends before
+// beginnings, flow), so that the same calls give the same times.
+//
+// Cost: O(log n) for each event with n flows under way, and settle() of what it is connected with.
+// Memory grows with the flows under way, not with all that ever were.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/network/fair_share.hpp"
+
+namespace shardsim::network {
+
+// Femtoseconds since the simulation began; 2.5 hours at most.
+using FlowTime = Quantity<struct FlowTimeTag, std::int64_t>;
+
+// The first that is not before `time`. Throws std::range_error beyond the 2.5 hours.
+[[nodiscard]] FlowTime round_up_to_flow_time(Seconds time);
+
+class FlowSimulation {
+ public:
+  // By link; above zero.
+  explicit FlowSimulation(const std::vector<Bandwidth>& capacities) : shares_(capacities) {}
+
+  // `bytes` begin to flow at `begin`, which is not before now(): whoever knows of latency adds it.
+  // `bytes` are above zero. What is crossed is referred to until the flow has ended. The id is
+  // that of the flow until the call of advance() after the one that told of its end.
+  FlowId start(FlowTime begin, Bytes bytes, Crossings crossings);
+
+  // Goes to the next moment at which flows end: finished(), in the order of their ids. False: there
+  // are none left. Throws std::range_error where an end is beyond the 2.5 hours.
+  bool advance();
+  [[nodiscard]] const std::vector<FlowId>& finished() const { return finished_; }
+  [[nodiscard]] FlowTime now() const { return now_; }
+
+ private:
+  enum class Phase : std::uint8_t { ends, begins };
+
+  struct Flow {
+    Crossings crossings;
+    double rest = 0;  // bytes, at `since`
+    double rate = 0;  // bytes per second since then
+    FlowTime since{0};
+    FlowTime next{0};  // when it begins or, at this rate, ends
+    Phase phase = Phase::begins;
+    bool under_way = false;
+  };
+  struct Event {
+    FlowTime time{0};
+    Phase phase = Phase::ends;
+    FlowId flow = 0;
+  };
+  static_assert(sizeof(Event) == 16, "the heap moves events about");
+
+  [[nodiscard]] Flow& flow(FlowId id) { return flows_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] bool holds(const Event& event);
+  void schedule(FlowId id, Phase phase, FlowTime time);
+  void happen(const Event& event);
+  void share_anew();
+  static bool later(const Event& a, const Event& b);
+
+  FairShare shares_;
+  std::vector<Flow> flows_;
+  std::vector<FlowId> free_;   // ids that may be used again
+  std::vector<Event> events_;  // a heap; entries that no longer hold are passed over
+  std::vector<FlowId> finished_;
+  FlowTime now_{0};
+};
+
+}  // namespace shardsim::network
