@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 namespace shardsim::network {
 
@@ -17,27 +18,55 @@ void FairShare::join(FlowId id, Crossings crossings) {
   if (static_cast<std::size_t>(id) >= flows_.size())
     flows_.resize(static_cast<std::size_t>(id) + 1);
   flow(id) = Flow{crossings};
-  for (const Crossing& crossing : crossings) {
-    link(crossing.link).flows.push_back(id);
-    touched_.push_back(crossing.link);
+  for (const Crossing& crossing : crossings) link(crossing.link).flows.push_back(id);
+  if (is_alone(id)) {
+    alone_.push_back(id);
+  } else {
+    for (const Crossing& crossing : crossings) touched_.push_back(crossing.link);
   }
 }
 
 void FairShare::leave(FlowId id) {
+  const bool was_alone = is_alone(id);
   for (const Crossing& crossing : flow(id).crossings) {
     std::vector<FlowId>& flows = link(crossing.link).flows;
     flows.erase(std::find(flows.begin(), flows.end(), id));
-    touched_.push_back(crossing.link);
+    if (!was_alone) touched_.push_back(crossing.link);
   }
+}
+
+bool FairShare::is_alone(FlowId id) {
+  const Crossings crossings = flow(id).crossings;
+  return std::all_of(crossings.begin(), crossings.end(), [&](const Crossing& crossing) {
+    const std::vector<FlowId>& flows = link(crossing.link).flows;
+    return flows.size() == 1 && flows.front() == id;
+  });
 }
 
 const std::vector<FlowId>& FairShare::settle() {
   changed_.clear();
+  fix_alone();
+  if (touched_.empty()) return changed_;
   find_connected();
   prepare();
   double share = 0;
   while (pop_level(share)) fix_rates(share);
   return changed_;
+}
+
+// The rate that filling would give it, without the work. What another has joined since is left to
+// that.
+void FairShare::fix_alone() {
+  for (const FlowId id : alone_) {
+    if (!is_alone(id)) continue;
+    double rate = std::numeric_limits<double>::infinity();
+    for (const Crossing& crossing : flow(id).crossings) {
+      rate = std::min(rate, link(crossing.link).capacity / static_cast<double>(crossing.flows));
+    }
+    flow(id).rate = rate;
+    changed_.push_back(id);
+  }
+  alone_.clear();
 }
 
 void FairShare::see(LinkId id) {

@@ -79,6 +79,8 @@ class FairShare {
 
   [[nodiscard]] Link& link(LinkId id) { return links_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] Flow& flow(FlowId id) { return flows_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] bool is_alone(FlowId id);
+  void fix_alone();
   void see(LinkId id);
   void find_connected();
   void prepare();
@@ -91,7 +93,9 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  std::vector<LinkId> touched_;  // since the last settle()
+  // Since the last settle().
+  std::vector<LinkId> touched_;  // whose flows have to share anew
+  std::vector<FlowId> alone_;    // joined links without flows
   std::uint32_t round_ = 0;
   // Of one settle().
   std::vector<LinkId> connected_links_;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <tuple>
 
 namespace shardsim::network {
 namespace {
@@ -52,20 +51,16 @@ bool FlowSimulation::advance() {
   free_.insert(free_.end(), finished_.rbegin(), finished_.rend());
   finished_.clear();
   while (finished_.empty() && !events_.empty()) {
-    now_ = events_.front().time;
-    while (!events_.empty() && events_.front().time == now_) {
-      const Event event = events_.front();
-      std::pop_heap(events_.begin(), events_.end(), later);
-      events_.pop_back();
-      if (holds(event)) happen(event);
+    const std::vector<Event>& moment = events_.pop_moment();
+    now_ = moment.front().time;
+    for (const Phase phase : {Phase::ends, Phase::begins}) {
+      for (const Event& event : moment) {
+        if (event.phase == phase && holds(event)) happen(event);
+      }
     }
     share_anew();
   }
   return !finished_.empty();
-}
-
-bool FlowSimulation::later(const Event& a, const Event& b) {
-  return std::tie(a.time, a.phase, a.flow) > std::tie(b.time, b.phase, b.flow);
 }
 
 bool FlowSimulation::holds(const Event& event) {
@@ -76,8 +71,7 @@ bool FlowSimulation::holds(const Event& event) {
 void FlowSimulation::schedule(FlowId id, Phase phase, FlowTime time) {
   flow(id).phase = phase;
   flow(id).next = time;
-  events_.push_back({time, phase, id});
-  std::push_heap(events_.begin(), events_.end(), later);
+  events_.push({time, phase, id});
 }
 
 void FlowSimulation::happen(const Event& event) {

@@ -13,10 +13,10 @@
 //
 // Time is a whole number of femtoseconds: an end is rounded up once, and ten thousand of them one
 // after the other are 10 ps late at most. The order of what happens is (time, ends before
-// beginnings, flow), so that the same calls give the same times.
+// beginnings, sequence), so that the same calls give the same times.
 //
-// Cost: O(log n) for each event with n flows under way, and settle() of what it is connected with.
-// Memory grows with the flows under way, not with all that ever were.
+// Cost: for each beginning, end and change of rate a few moves between buckets, and settle() of
+// what it is connected with. Memory grows with the flows under way, not with all that ever were.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@
 
 #include "base/units.hpp"
 #include "sim/network/fair_share.hpp"
+#include "sim/network/monotone_queue.hpp"
 
 namespace shardsim::network {
 
@@ -43,8 +44,9 @@ class FlowSimulation {
   // that of the flow until the call of advance() after the one that told of its end.
   FlowId start(FlowTime begin, Bytes bytes, Crossings crossings);
 
-  // Goes to the next moment at which flows end: finished(), in the order of their ids. False: there
-  // are none left. Throws std::range_error where an end is beyond the 2.5 hours.
+  // Goes to the next moment at which flows end: finished(), in the order in which their ends were
+  // known. False: there are none left. Throws std::range_error where an end is beyond the 2.5
+  // hours.
   bool advance();
   [[nodiscard]] const std::vector<FlowId>& finished() const { return finished_; }
   [[nodiscard]] FlowTime now() const { return now_; }
@@ -66,19 +68,18 @@ class FlowSimulation {
     Phase phase = Phase::ends;
     FlowId flow = 0;
   };
-  static_assert(sizeof(Event) == 16, "the heap moves events about");
+  static_assert(sizeof(Event) == 16, "the queue moves events about");
 
   [[nodiscard]] Flow& flow(FlowId id) { return flows_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] bool holds(const Event& event);
   void schedule(FlowId id, Phase phase, FlowTime time);
   void happen(const Event& event);
   void share_anew();
-  static bool later(const Event& a, const Event& b);
 
   FairShare shares_;
   std::vector<Flow> flows_;
-  std::vector<FlowId> free_;   // ids that may be used again
-  std::vector<Event> events_;  // a heap; entries that no longer hold are passed over
+  std::vector<FlowId> free_;     // ids that may be used again
+  MonotoneQueue<Event> events_;  // those that no longer hold are passed over
   std::vector<FlowId> finished_;
   FlowTime now_{0};
 };
