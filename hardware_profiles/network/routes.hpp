@@ -1,0 +1,50 @@
+// Ways through a network: the fewest hops from one device to another. Where there are switches,
+// they alone pass on what is not for them; on rings and tori devices do.
+//
+// Where several links lead on, the choice is the network's:
+//   first           the one that was connected first: on a torus, one dimension after the other
+//   by_destination  the digits of the target's number, least significant first: in a fat tree what
+//                   goes to different devices takes different wires up, so that shifts by any
+//                   distance do not meet (D-mod-k; Zahavi, "Fat-tree routing and node ordering
+//                   providing contention free traffic for MPI global collectives", JPDC 72(11),
+//                   2012)
+//
+// Example: in a fat tree with two spines, device 0 reaches device 6 over spine 0, device 7 over
+// spine 1.
+//
+// Cost: O(links) for a target other than the one before, then O(hops) for a route.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hardware_profiles/network/network_graph.hpp"
+
+namespace shardsim {
+
+enum class RouteChoice : std::uint8_t { first, by_destination };
+
+class Router {
+ public:
+  // The graph outlives the router.
+  Router(const NetworkGraph& graph, RouteChoice choice);
+  ~Router();
+
+  // The links from one device to another, in order; none from a device to itself.
+  [[nodiscard]] std::vector<LinkId> route(NodeId source, NodeId target);
+
+ private:
+  struct Reversed;  // boost's graph, links the other way round
+
+  void measure(NodeId target);
+  [[nodiscard]] bool leads_on(LinkId link, NodeId target) const;
+
+  const NetworkGraph& graph_;
+  RouteChoice choice_;
+  std::unique_ptr<Reversed> reversed_;
+  NodeId measured_ = -1;
+  std::vector<NodeId> hops_;  // from each node to the target measured last
+};
+
+}  // namespace shardsim
