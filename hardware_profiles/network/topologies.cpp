@@ -11,23 +11,8 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-// The product; fails where it is more than nodes can be, or a size below one.
-std::int64_t checked_product(const Sizes& sizes, const Place& place) {
-  std::int64_t product = 1;
-  for (const std::int64_t size : sizes) {
-    if (size < 1) throw InputError(place, fmt::format("a size of {}: at least 1 is needed", size));
-    if (size > most_nodes / product) {
-      throw InputError(place, fmt::format("{} nodes are more than the {} that are simulated one by "
-                                          "one",
-                                          fmt::join(sizes, " x "), most_nodes));
-    }
-    product *= size;
-  }
-  return product;
-}
-
 NodeId checked_devices(std::int64_t devices, const Place& place) {
-  return static_cast<NodeId>(checked_product({devices}, place));
+  return static_cast<NodeId>(checked_nodes({devices}, place));
 }
 
 void check_links(std::int64_t links, const Place& place) {
@@ -51,6 +36,20 @@ Neighbours neighbours(std::int64_t coordinate, std::int64_t size, bool wraps) {
 
 }  // namespace
 
+std::int64_t checked_nodes(const Sizes& sizes, const Place& place) {
+  std::int64_t product = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 1) throw InputError(place, fmt::format("a size of {}: at least 1 is needed", size));
+    if (size > most_nodes / product) {
+      throw InputError(place, fmt::format("{} nodes are more than the {} that are simulated one by "
+                                          "one",
+                                          fmt::join(sizes, " x "), most_nodes));
+    }
+    product *= size;
+  }
+  return product;
+}
+
 NetworkGraph ring(std::int64_t devices, const Wire& wire, const Place& place) {
   return torus({devices}, {true}, wire, place);
 }
@@ -58,7 +57,7 @@ NetworkGraph ring(std::int64_t devices, const Wire& wire, const Place& place) {
 NetworkGraph torus(const Sizes& sizes, const std::vector<bool>& wraps, const Wire& wire,
                    const Place& place) {
   assert(sizes.size() == wraps.size());
-  const std::int64_t devices = checked_product(sizes, place);
+  const std::int64_t devices = checked_nodes(sizes, place);
   NetworkBuilder builder(static_cast<NodeId>(devices));
   for (std::int64_t device = 0; device < devices; ++device) {
     std::int64_t stride = devices;
@@ -101,7 +100,7 @@ NetworkGraph switched(std::int64_t devices, const Wire& wire, const Place& place
 NetworkGraph fat_tree(const Sizes& sizes, const Sizes& oversubscription, const Wire& wire,
                       const Place& place) {
   assert(!sizes.empty() && oversubscription.size() + 1 == sizes.size());
-  const std::int64_t devices = checked_product(sizes, place);
+  const std::int64_t devices = checked_nodes(sizes, place);
   NetworkBuilder builder(checked_devices(devices, place));
   std::int64_t below = devices;   // nodes of the tier below
   NodeId first_below = 0;         // and their first number
@@ -118,7 +117,7 @@ NetworkGraph fat_tree(const Sizes& sizes, const Sizes& oversubscription, const W
     }
     const std::int64_t copies = copies_below * up;
     const std::int64_t above = below / copies_below / sizes[tier];
-    const std::int64_t switches = checked_product({above, copies}, place);
+    const std::int64_t switches = checked_nodes({above, copies}, place);
     const NodeId first = builder.add_switches(switches);
     check_links(2 * below * up, place);
     for (std::int64_t node = 0; node < below; ++node) {
@@ -138,9 +137,9 @@ NetworkGraph fat_tree(const Sizes& sizes, const Sizes& oversubscription, const W
 
 // Port q of group i leads to group i + q + 1, where port groups - 2 - q leads back.
 NetworkGraph dragonfly(const DragonflyShape& shape, const Wire& wire, const Place& place) {
-  const std::int64_t ports = checked_product({shape.routers, shape.global}, place);
+  const std::int64_t ports = checked_nodes({shape.routers, shape.global}, place);
   const std::int64_t groups = ports + 1;
-  const std::int64_t devices = checked_product({groups, shape.routers, shape.devices}, place);
+  const std::int64_t devices = checked_nodes({groups, shape.routers, shape.devices}, place);
   check_links(groups * shape.routers * shape.routers + groups * ports + 2 * devices, place);
   NetworkBuilder builder(static_cast<NodeId>(devices));
   const NodeId first = builder.add_switches(groups * shape.routers);

@@ -23,6 +23,10 @@ namespace shardsim {
 inline constexpr std::int64_t most_nodes = std::int64_t{1} << 22;
 inline constexpr std::int64_t most_links = std::int64_t{1} << 25;
 
+// The product of sizes. Throws InputError where one is below 1 or the product above most_nodes.
+[[nodiscard]] std::int64_t checked_nodes(const std::vector<std::int64_t>& sizes,
+                                         const Place& place);
+
 [[nodiscard]] NetworkGraph ring(std::int64_t devices, const Wire& wire, const Place& place);
 
 // A dimension of two devices has one wire, whether it wraps or not. Out of a device links lead up,

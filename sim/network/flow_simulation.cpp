@@ -11,10 +11,15 @@ namespace {
 
 constexpr double femtoseconds_per_second = 1e15;
 
+// What differs from a whole number by no more than a few roundings of a double is that number: a
+// latency of 500 ns is 500,000,000 fs, though 500 * 1e-9 * 1e15 is a little more.
 FlowTime whole(double femtoseconds) {
   constexpr auto most = static_cast<double>(std::numeric_limits<std::int64_t>::max());
+  constexpr double roundings = 4 * std::numeric_limits<double>::epsilon();
   if (!(femtoseconds < most)) throw std::range_error("a flow takes longer than 2.5 hours");
-  return FlowTime(static_cast<std::int64_t>(std::ceil(femtoseconds)));
+  const double nearest = std::round(femtoseconds);
+  const bool is_whole = std::abs(femtoseconds - nearest) <= roundings * femtoseconds;
+  return FlowTime(static_cast<std::int64_t>(is_whole ? nearest : std::ceil(femtoseconds)));
 }
 
 FlowTime sum(FlowTime a, FlowTime b) {

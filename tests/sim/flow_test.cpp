@@ -84,6 +84,12 @@ TEST_CASE("an end is rounded up once") {
   CHECK(flows.now() == FlowTime(3));
 }
 
+TEST_CASE("whole times stay whole") {
+  for (const int ns : {1, 7, 300, 500, 1234, 4999}) {
+    CHECK(round_up_to_flow_time(Seconds(ns * 1e-9)) == FlowTime(ns * (millisecond / 1'000'000)));
+  }
+}
+
 TEST_CASE("what takes hours is refused") {
   FlowSimulation flows({Bandwidth(1)});
   const Route route{{0}};

@@ -1,0 +1,48 @@
+// Networks written in place, for what-ifs:
+//
+//   ring(bandwidth=50GiB/s,latency=500ns)              as many devices as are asked for
+//   full(...)  switch(...)                             the same; a count may stand in front:
+//   full(8,...) torus(4x4x4,bandwidth=90GB/s,latency=1us)          all dimensions wrap, but for
+//   wrap=no fat-tree(16x8,oversubscription=2,bandwidth=...)    16 devices a leaf, 8 leaves; 2x4: of
+//   two tiers dragonfly(4x2x2,bandwidth=...,latency=...)         routers x devices x global wires
+//   of a router
+//
+// `bandwidth` and `latency` are those of every link in one direction. What they mean as graphs is
+// in topologies.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware_profiles/network/routes.hpp"
+#include "hardware_profiles/network/topologies.hpp"
+
+namespace shardsim {
+
+enum class NetworkKind : std::uint8_t { ring, torus, full, switched, fat_tree, dragonfly };
+
+struct NetworkDescription {
+  NetworkKind kind = NetworkKind::ring;
+  std::vector<std::int64_t> shape;  // empty: as many devices as are asked for
+  bool wraps = true;
+  std::vector<std::int64_t> oversubscription;  // of a fat tree, by tier but the last
+  Wire wire;
+};
+
+// Whether `text` is such a network and not the name of a profile.
+[[nodiscard]] bool is_network_text(const std::string& text);
+// Throws InputError for an unknown kind or key, for what is missing, twice or has no meaning for
+// the kind, and for numbers without a unit.
+[[nodiscard]] NetworkDescription parse_network(const std::string& text, const Place& place);
+
+// The devices that its shape gives; nothing where it has none.
+[[nodiscard]] std::optional<std::int64_t> devices_of(const NetworkDescription& description,
+                                                     const Place& place);
+// Throws InputError where the shape gives another number of devices, and as topologies.hpp says.
+[[nodiscard]] NetworkGraph build(const NetworkDescription& description, std::int64_t devices,
+                                 const Place& place);
+[[nodiscard]] RouteChoice route_choice(NetworkKind kind);
+
+}  // namespace shardsim
