@@ -23,6 +23,11 @@ Machine part_of_cluster(const Profile& profile, std::int64_t devices) {
 
 Machine machine_for(const Profile& profile, const Mesh& mesh, const ReshardMeshes& meshes,
                     const std::optional<std::string>& topology, const Place& place) {
+  if (std::holds_alternative<NetworkDescription>(profile.network)) {
+    throw InputError(place,
+                     "resharding is priced on machines with a profile only, not on networks "
+                     "written in place");
+  }
   if (!is_torus(profile)) {
     if (topology) throw InputError(place, fmt::format("{} is no torus: no topology", profile.name));
     return part_of_cluster(profile, mesh.devices());

@@ -91,6 +91,10 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& option
   }
   // The machine first: reading it takes less than making the plan.
   const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
+  if (profile.device.name.empty()) {
+    throw InputError(experiment.machine_place,
+                     "nothing is known of the network's devices; name one, as in device=h100");
+  }
   if (!experiment.program.empty()) {
     CompiledStep step = compile_program(experiment, &profile);
     Machine machine = make_machine(profile, step.plan.mesh.devices(), experiment.topology,

@@ -160,6 +160,12 @@ Machine make_machine(const Profile& profile, std::int64_t devices,
                                           *topology, profile.name));
     }
     machine.nodes = count_nodes(profile, *cluster, devices, place);
+  } else if (const auto* network = std::get_if<NetworkDescription>(&profile.network)) {
+    if (topology) {
+      throw InputError(place,
+                       fmt::format("topology {} is given beside {}", *topology, profile.name));
+    }
+    check_devices(*network, devices, place);
   } else {
     machine.torus =
         choose_slice(profile, std::get<TorusProfile>(profile.network), devices, topology, place);

@@ -9,6 +9,9 @@
 //   torus    devices in a 2-D or 3-D grid with links in both directions of every dimension, closed
 //            to a ring (wraparound) where the slice's shape allows it
 //
+// For what-ifs a network can be written in place of a profile's name, with a profile's device or
+// with none (network/network_text.hpp): "ring(bandwidth=50GiB/s,latency=500ns,device=h100)".
+//
 //   Machine m = make_machine(load_profile("dgx-h100", place), 16, std::nullopt);   // two nodes
 //   Machine t = make_machine(load_profile("tpu-v5p", place), 64, std::nullopt);    // 4x4x4
 #pragma once
@@ -25,6 +28,7 @@
 #include "base/error.hpp"
 #include "base/json_reader.hpp"
 #include "base/units.hpp"
+#include "hardware_profiles/network/network_text.hpp"
 
 namespace shardsim {
 
@@ -95,7 +99,7 @@ struct Profile {
   std::string path;   // the file it was read from; "built in" for shipped ones
   DeviceProfile device;
   Sourced<Seconds> collective_launch;  // fixed cost of one collective call
-  std::variant<ClusterProfile, TorusProfile> network;
+  std::variant<ClusterProfile, TorusProfile, NetworkDescription> network;
 };
 
 // A slice of a torus.
@@ -112,7 +116,8 @@ struct Machine {
 };
 
 [[nodiscard]] std::vector<std::string> shipped_profiles();  // sorted names
-// `name` is a shipped profile or a path ending in .json. Throws InputError with a suggestion.
+// `name` is a shipped profile, a path ending in .json, or a network written in place, whose device
+// is empty where it names none. Throws InputError with a suggestion.
 [[nodiscard]] Profile load_profile(const std::string& name, const Place& place);
 
 // Devices fill the nodes of a cluster, except that one node may be used in part: 1 to 8 devices, or

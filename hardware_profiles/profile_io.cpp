@@ -173,6 +173,8 @@ Json profile_to_json(const Profile& profile) {
     json["cluster"] = {{"devices_per_node", number_json(cluster->devices_per_node)},
                        {"scale_up", link_json(cluster->scale_up)},
                        {"scale_out", link_json(cluster->scale_out)}};
+  } else if (const auto* network = std::get_if<NetworkDescription>(&profile.network)) {
+    json["network"] = network->text;
   } else {
     const auto& torus = std::get<TorusProfile>(profile.network);
     json["torus"] = {{"link", link_json(torus.link)},

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "sim/cluster_cost.hpp"
+#include "sim/network_cost.hpp"
 #include "sim/torus_cost.hpp"
 
 namespace shardsim {
@@ -25,6 +26,12 @@ std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machi
   return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
 }
 
+CostBreakdown cost_on(const Placement& placement, const Collective& collective) {
+  if (placement.graph()) return network_cost(placement, collective);
+  return placement.machine().torus ? torus_cost(placement, collective)
+                                   : cluster_cost(placement, collective);
+}
+
 }  // namespace
 
 Placement::Placement(const Mesh& mesh, const Machine& machine)
@@ -34,6 +41,9 @@ Placement::Placement(const Mesh& mesh, const Machine& machine,
                      std::vector<std::vector<TorusSpan>> spans)
     : mesh_(mesh), machine_(machine), spans_(std::move(spans)) {
   check_devices(mesh_, machine_);
+  if (const auto* network = std::get_if<NetworkDescription>(&machine_.profile.network)) {
+    graph_ = build(*network, machine_.devices, {"", "/machine"});
+  }
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mesh,
@@ -50,8 +60,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
 }
 
 CostBreakdown collective_cost(const Placement& placement, const Collective& collective) {
-  CostBreakdown cost = placement.machine().torus ? torus_cost(placement, collective)
-                                                 : cluster_cost(placement, collective);
+  CostBreakdown cost = cost_on(placement, collective);
   if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
   cost.launch = placement.machine().profile.collective_launch.value;
   return cost;

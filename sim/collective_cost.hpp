@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ struct CostBreakdown {
 // Where the axes of a plan's mesh lie on a machine. Build once per simulation.
 //   cluster  device = position in the mesh, row-major; node = device / devices per node
 //   torus    every mesh axis walks through spans of physical dimensions (assign_mesh)
+//   network  device = position in the mesh, row-major
 class Placement {
  public:
   // Throws InputError when the mesh does not fit the machine.
@@ -50,11 +52,14 @@ class Placement {
   [[nodiscard]] const Machine& machine() const { return machine_; }
   // For tori: spans of every mesh axis.
   [[nodiscard]] const std::vector<std::vector<TorusSpan>>& spans() const { return spans_; }
+  // For networks written in place: their graph.
+  [[nodiscard]] const std::optional<NetworkGraph>& graph() const { return graph_; }
 
  private:
   Mesh mesh_;
   Machine machine_;
   std::vector<std::vector<TorusSpan>> spans_;
+  std::optional<NetworkGraph> graph_;
 };
 
 // The slowest of the groups. A group of one device costs nothing, not even a launch. Throws

@@ -33,6 +33,9 @@ void list(const std::vector<Output>& outputs) {
 }
 
 void show(const std::string& name, const std::vector<Output>& outputs) {
+  if (is_network_text(name)) {
+    throw InputError({"command line", ""}, "a network written in place has no profile to show");
+  }
   const Profile profile = load_profile(name, {"command line", ""});
   write(outputs, [&](const std::string& format) {
     return format == "json" ? profile_to_json(profile).dump(2) + "\n" : profile_to_text(profile);

@@ -18,7 +18,7 @@ struct Kind {
   NetworkKind kind;
   std::size_t fewest_sizes;  // in its shape
   std::size_t most_sizes;
-  const char* key;  // besides bandwidth and latency; "" for none
+  const char* key;  // besides bandwidth, latency and device; "" for none
 };
 
 constexpr std::size_t any_number = 8;
@@ -83,7 +83,7 @@ const Kind& kind_of(const Call& call, const Place& place) {
 }
 
 void check_keys(const Call& call, const Kind& kind, const Place& place) {
-  std::vector<std::string> known{"bandwidth", "latency"};
+  std::vector<std::string> known{"bandwidth", "latency", "device"};
   if (*kind.key != '\0') known.emplace_back(kind.key);
   for (const auto& [key, value] : call.keys) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
@@ -125,6 +125,7 @@ NetworkDescription parse_network(const std::string& text, const Place& place) {
   const Kind& kind = kind_of(call, place);
   check_keys(call, kind, place);
   NetworkDescription result;
+  result.text = text;
   result.kind = kind.kind;
   if (!call.shape.empty()) result.shape = parse_shape(call.shape, place);
   if (result.shape.size() < kind.fewest_sizes || result.shape.size() > kind.most_sizes) {
@@ -138,6 +139,9 @@ NetworkDescription parse_network(const std::string& text, const Place& place) {
   result.wire = {parse_bandwidth(call.keys.at("bandwidth"), place),
                  parse_seconds(call.keys.at("latency"), place)};
   if (result.wire.bandwidth == Bandwidth(0)) throw InputError(place, "a bandwidth of zero");
+  if (const auto device = call.keys.find("device"); device != call.keys.end()) {
+    result.device = device->second;
+  }
   if (const auto wrap = call.keys.find("wrap"); wrap != call.keys.end()) {
     result.wraps = read_wrap(wrap->second, place);
   }
@@ -161,12 +165,15 @@ std::optional<std::int64_t> devices_of(const NetworkDescription& description, co
   return checked_nodes(sizes, place);
 }
 
-NetworkGraph build(const NetworkDescription& of, std::int64_t devices, const Place& place) {
+void check_devices(const NetworkDescription& of, std::int64_t devices, const Place& place) {
   const std::optional<std::int64_t> own = devices_of(of, place);
-  if (own && *own != devices) {
-    throw InputError(place,
-                     fmt::format("the network has {}, not {}", counted(*own, "device"), devices));
-  }
+  if (!own || *own == devices) return;
+  throw InputError(place,
+                   fmt::format("the network has {}, not {}", counted(*own, "device"), devices));
+}
+
+NetworkGraph build(const NetworkDescription& of, std::int64_t devices, const Place& place) {
+  check_devices(of, devices, place);
   switch (of.kind) {
     case NetworkKind::ring:
       return ring(devices, of.wire, place);

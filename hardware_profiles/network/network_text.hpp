@@ -1,14 +1,14 @@
 // Networks written in place, for what-ifs:
 //
-//   ring(bandwidth=50GiB/s,latency=500ns)              as many devices as are asked for
-//   full(...)  switch(...)                             the same; a count may stand in front:
-//   full(8,...) torus(4x4x4,bandwidth=90GB/s,latency=1us)          all dimensions wrap, but for
-//   wrap=no fat-tree(16x8,oversubscription=2,bandwidth=...)    16 devices a leaf, 8 leaves; 2x4: of
-//   two tiers dragonfly(4x2x2,bandwidth=...,latency=...)         routers x devices x global wires
-//   of a router
+//   ring(bandwidth=50GiB/s,latency=500ns)          as many devices as are asked for
+//   full(...)  switch(...)                         the same; a count may come first: full(8,...)
+//   torus(4x4x4,bandwidth=90GB/s,latency=1us)      all dimensions wrap, but for wrap=no
+//   fat-tree(16x8,oversubscription=2,...)          16 devices at a leaf, 8 leaves, and so on up
+//   dragonfly(4x2x2,...)                           routers x devices at each x global wires of each
 //
-// `bandwidth` and `latency` are those of every link in one direction. What they mean as graphs is
-// in topologies.hpp.
+// `bandwidth` and `latency` are those of every link in one direction; `device=h100` gives the
+// devices the compute and memory of a shipped profile's. What the networks are as graphs is in
+// topologies.hpp.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,13 @@ namespace shardsim {
 enum class NetworkKind : std::uint8_t { ring, torus, full, switched, fat_tree, dragonfly };
 
 struct NetworkDescription {
+  std::string text;  // as it was written
   NetworkKind kind = NetworkKind::ring;
   std::vector<std::int64_t> shape;  // empty: as many devices as are asked for
   bool wraps = true;
   std::vector<std::int64_t> oversubscription;  // of a fat tree, by tier but the last
   Wire wire;
+  std::string device;  // "h100"; empty: nothing is known of compute and memory
 };
 
 // Whether `text` is such a network and not the name of a profile.
@@ -40,7 +42,9 @@ struct NetworkDescription {
 // The devices that its shape gives; nothing where it has none.
 [[nodiscard]] std::optional<std::int64_t> devices_of(const NetworkDescription& description,
                                                      const Place& place);
-// Throws InputError where the shape gives another number of devices, and as topologies.hpp says.
+// Throws InputError where the shape gives another number of devices.
+void check_devices(const NetworkDescription& description, std::int64_t devices, const Place& place);
+// Throws InputError as check_devices and topologies.hpp say.
 [[nodiscard]] NetworkGraph build(const NetworkDescription& description, std::int64_t devices,
                                  const Place& place);
 [[nodiscard]] RouteChoice route_choice(NetworkKind kind);

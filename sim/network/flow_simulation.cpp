@@ -35,6 +35,10 @@ FlowTime round_up_to_flow_time(Seconds time) {
   return whole(time.count() * femtoseconds_per_second);
 }
 
+Seconds to_seconds(FlowTime time) {
+  return Seconds(static_cast<double>(time.count()) / femtoseconds_per_second);
+}
+
 FlowId FlowSimulation::start(FlowTime begin, Bytes bytes, Crossings crossings) {
   assert(begin >= now_ && bytes > Bytes(0) && !crossings.empty());
   FlowId id = static_cast<FlowId>(flows_.size());

@@ -31,8 +31,10 @@ namespace shardsim::network {
 // Femtoseconds since the simulation began; 2.5 hours at most.
 using FlowTime = Quantity<struct FlowTimeTag, std::int64_t>;
 
-// The first that is not before `time`, but for what a double cannot tell. Throws std::range_error beyond the 2.5 hours.
+// The first that is not before `time`, but for what a double cannot tell. Throws std::range_error
+// beyond the 2.5 hours.
 [[nodiscard]] FlowTime round_up_to_flow_time(Seconds time);
+[[nodiscard]] Seconds to_seconds(FlowTime time);
 
 class FlowSimulation {
  public:

@@ -35,12 +35,6 @@ class Folding {
     for (std::size_t link = 0; link < links_.size(); ++link) {
       links_[link] = kinds.at(traffic.capacities[link]);
     }
-    for (const TrafficPhase& phase : traffic.phases) {
-      std::vector<RankId>& senders = senders_.emplace_back(ranks_.size());
-      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-        senders[at(phase.sends[rank].receiver)] = static_cast<RankId>(rank);
-      }
-    }
   }
 
   // Refines until nothing is told apart any more.
@@ -63,16 +57,20 @@ class Folding {
                                     std::vector<Crossing>& crossings) const;
   [[nodiscard]] Load load_of(const TrafficPhase& phase) const;
 
+  [[nodiscard]] RankId colour_of(RankId rank) const {
+    return rank == nobody ? nobody : ranks_[at(rank)];
+  }
+
   // A rank is told by its colour, and in each phase by those of its partners and the links to one.
   void colour_ranks() {
     Palette palette;
     std::vector<Colour> colours;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       Signature signature{ranks_[rank]};
-      for (std::size_t phase = 0; phase < traffic_.phases.size(); ++phase) {
-        const Send& send = traffic_.phases[phase].sends[rank];
+      for (const TrafficPhase& phase : traffic_.phases) {
+        const Send& send = phase.sends[rank];
         signature.insert(signature.end(),
-                         {ranks_[at(send.receiver)], ranks_[at(senders_[phase][rank])],
+                         {colour_of(send.receiver), colour_of(phase.senders[rank]),
                           send.latency.count(), static_cast<std::int64_t>(send.crossings)});
         const auto first = static_cast<std::ptrdiff_t>(signature.size());
         for (const Crossing& crossing : traffic_.crossings_of(send)) {
@@ -112,7 +110,6 @@ class Folding {
   std::vector<Colour> links_;
   std::size_t rank_colours_ = 1;
   std::size_t link_colours_ = 0;
-  std::vector<std::vector<RankId>> senders_;  // by phase and receiver
 };
 
 Traffic Folding::folded() const {
@@ -136,7 +133,8 @@ Traffic Folding::folded() const {
 // Of every class some rank, with the messages of its class on some link of each class it crosses.
 TrafficPhase Folding::folded(const TrafficPhase& phase, std::vector<Crossing>& crossings) const {
   const Load load = load_of(phase);
-  TrafficPhase result{phase.steps, phase.bytes, std::vector<Send>(rank_colours_)};
+  TrafficPhase result{phase.steps, phase.bytes, std::vector<Send>(rank_colours_),
+                      std::vector<RankId>(rank_colours_, nobody)};
   std::vector<bool> is_done(rank_colours_, false);
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const Colour colour = ranks_[rank];
@@ -147,7 +145,8 @@ TrafficPhase Folding::folded(const TrafficPhase& phase, std::vector<Crossing>& c
     for (const Crossing& crossing : traffic_.crossings_of(send)) {
       crossed.insert(links_[at(crossing.link)]);
     }
-    result.sends[at(colour)] = {ranks_[at(send.receiver)], send.latency,
+    result.senders[at(colour)] = colour_of(phase.senders[rank]);
+    result.sends[at(colour)] = {colour_of(send.receiver), send.latency,
                                 static_cast<std::uint32_t>(crossings.size()),
                                 static_cast<std::uint32_t>(crossed.size())};
     for (const Colour link : crossed) crossings.push_back({link, load.at({link, colour})});

@@ -32,15 +32,16 @@ class Run {
     std::vector<std::int64_t> early;  // steps received behind the one that is awaited
   };
 
-  // Begins the next step if the one before is done, passing over those without it.
+  // Begins the next step if the one before is done, passing over those in which it does not send.
   void go_on(RankId id) {
     Rank& rank = ranks_[at(id)];
     while (!rank.sends && rank.received >= rank.sent && rank.sent < steps_) {
       while (rank.sent == rank.phase_end) rank.phase_end += traffic_.phases[at(++rank.phase)].steps;
       const TrafficPhase& phase = traffic_.phases[at(rank.phase)];
+      if (phase.senders[at(id)] == nobody) receive(rank, rank.sent);
       const Send& send = phase.sends[at(id)];
-      if (send.receiver == id && send.crossings == 0) {
-        receive(rank, rank.sent++);
+      if (send.receiver == nobody) {
+        ++rank.sent;
         continue;
       }
       rank.sends = true;

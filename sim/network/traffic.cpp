@@ -34,14 +34,18 @@ Traffic traffic_of(const NetworkGraph& graph, Router& router,
     traffic.ranks.insert(traffic.ranks.end(), group.size(), 1);
   }
   for (const Phase& phase : phases) {
-    TrafficPhase lowered{phase.steps, phase.bytes, {}};
+    TrafficPhase lowered{phase.steps, phase.bytes, std::vector<Send>(traffic.ranks.size()),
+                         std::vector<RankId>(traffic.ranks.size(), nobody)};
     RankId first = 0;
     for (const auto& group : groups) {
       assert(group.size() == phase.target.size());
       for (std::size_t rank = 0; rank < group.size(); ++rank) {
         const RankId target = phase.target[rank];
+        if (target == nobody) continue;
+        const RankId sender = first + static_cast<RankId>(rank);
         const std::vector<LinkId> route = router.route(group[rank], group[at(target)]);
-        lowered.sends.push_back(send_over(graph, route, first + target, traffic.crossings));
+        lowered.sends[at(sender)] = send_over(graph, route, first + target, traffic.crossings);
+        lowered.senders[at(first + target)] = sender;
       }
       first += static_cast<RankId>(group.size());
     }

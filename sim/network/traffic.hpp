@@ -29,7 +29,7 @@ using RankId = std::int32_t;  // over all groups: group * size + rank in the gro
 
 // What a rank sends in every step of a phase.
 struct Send {
-  RankId receiver = 0;  // itself: it takes no part
+  RankId receiver = nobody;
   FlowTime latency{0};
   std::uint32_t first_crossing = 0;  // in Traffic::crossings
   std::uint32_t crossings = 0;
@@ -38,7 +38,8 @@ struct Send {
 struct TrafficPhase {
   std::int64_t steps = 1;
   Bytes bytes{0};
-  std::vector<Send> sends;  // by rank
+  std::vector<Send> sends;      // by rank
+  std::vector<RankId> senders;  // who sends to each rank, or nobody
 };
 
 struct Traffic {

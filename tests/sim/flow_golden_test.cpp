@@ -17,7 +17,6 @@ using network::FlowId;
 using network::FlowTime;
 
 constexpr double tolerance = 1e-9;  // relative
-constexpr double femtoseconds_per_second = 1e15;
 
 struct Recorded {
   std::vector<Crossing> crossings;
@@ -63,8 +62,7 @@ std::vector<double> finish_times(const Case& of) {
   std::vector<double> times(of.flows.size(), -1);
   while (simulation.advance()) {
     for (const FlowId id : simulation.finished()) {
-      times[static_cast<std::size_t>(id)] =
-          static_cast<double>(simulation.now().count()) / femtoseconds_per_second;
+      times[static_cast<std::size_t>(id)] = network::to_seconds(simulation.now()).count();
     }
   }
   return times;

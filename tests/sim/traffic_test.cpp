@@ -17,7 +17,6 @@ namespace {
 
 using Groups = std::vector<std::vector<NodeId>>;
 
-constexpr double femtoseconds_per_second = 1e15;
 const Wire wire{Bandwidth(50.0 * GiB), Seconds(500e-9)};
 
 void holds(bool passed) { CHECK(passed); }
