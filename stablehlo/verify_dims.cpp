@@ -8,6 +8,7 @@
 #include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/rules.hpp"
+#include "stablehlo/window.hpp"
 
 namespace shardsim::stablehlo {
 namespace {
@@ -106,6 +107,55 @@ void check_concatenate(const OpView& op) {
 
 void check_sort(const OpView& op) { static_cast<void>(op.size(op.operand(0), sorted_dim(op))); }
 
+// What a group of features or of batches has of all `whole`.
+std::int64_t part_of(const OpView& op, std::int64_t whole, std::int64_t groups) {
+  if (whole % groups != 0) op.fail(fmt::format("{} groups do not divide {}", groups, whole));
+  return whole / groups;
+}
+
+void check_convolution(const OpView& op) {
+  const ConvolutionDimensions numbers = convolution_dimensions(op);
+  const Shape& input = op.operand(0);
+  const Shape& kernel = op.operand(1);
+  if (numbers.feature_groups > 1 && numbers.batch_groups > 1) {
+    op.fail("groups of features and of batches");
+  }
+  if (part_of(op, input[at(numbers.input_feature)], numbers.feature_groups) !=
+      kernel[at(numbers.kernel_input)]) {
+    op.fail("its kernel takes another number of features than its input has");
+  }
+  const std::int64_t features = kernel[at(numbers.kernel_output)];
+  static_cast<void>(part_of(op, features, numbers.feature_groups));
+  static_cast<void>(part_of(op, features, numbers.batch_groups));
+  Shape output(input.size());
+  output[at(numbers.output_batch)] =
+      part_of(op, input[at(numbers.input_batch)], numbers.batch_groups);
+  output[at(numbers.output_feature)] = features;
+  const Window window = convolution_window(op, numbers);
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    output[at(numbers.output_spatial[i])] =
+        positions(window[i], input[at(numbers.input_spatial[i])]);
+  }
+  check_result(op, output);
+}
+
+Shape positions_in(const OpView& op) {
+  const Window window = reduction_window(op);
+  Shape result;
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    if (window[i].size == 0) op.fail("a window without elements");
+    result.push_back(positions(window[i], op.operand(0)[i]));
+  }
+  return result;
+}
+
+void check_reduce_window(const OpView& op) { check_result(op, positions_in(op)); }
+
+void check_select_and_scatter(const OpView& op) {
+  if (op.operand(1) != positions_in(op)) op.fail("it has not as many sources as windows");
+  check_result(op, op.operand(0));
+}
+
 void check_collective(const OpView& op) {
   for (const std::string_view name :
        {"all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension"}) {
@@ -121,10 +171,13 @@ const std::map<std::string_view, void (*)(const OpView&)>& checks() {
       {"stablehlo.all_gather", check_collective},
       {"stablehlo.all_to_all", check_collective},
       {"stablehlo.concatenate", check_concatenate},
+      {"stablehlo.convolution", check_convolution},
       {"stablehlo.pad", check_pad},
       {"stablehlo.reduce", check_reduce},
       {"stablehlo.reduce_scatter", check_collective},
+      {"stablehlo.reduce_window", check_reduce_window},
       {"stablehlo.reverse", check_reverse},
+      {"stablehlo.select_and_scatter", check_select_and_scatter},
       {"stablehlo.slice", check_slice},
       {"stablehlo.sort", check_sort},
       {"stablehlo.transpose", check_transpose},
