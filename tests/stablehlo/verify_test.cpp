@@ -12,7 +12,8 @@ using shardsim::test::parse_body;
 
 namespace {
 
-constexpr const char* arguments = "%a: tensor<4x8xf32>, %i: tensor<3x1xi32>, %z: tensor<f32>";
+constexpr const char* arguments =
+    "%a: tensor<4x8xf32>, %i: tensor<3x1xi32>, %j: tensor<i32>, %z: tensor<f32>";
 
 void check_error(const std::string& body, const std::string& expected) {
   INFO(body);
@@ -87,6 +88,16 @@ TEST_CASE("dimensions and bounds are those of the tensors") {
       "%0 = stablehlo.concatenate %a, %a, dim = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) "
       "-> tensor<8x9xf32>",
       "stablehlo.concatenate: its result is [8, 8], not [8, 9]");
+  check_error(
+      "%0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [1] : "
+      "(tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>",
+      "stablehlo.dot_general: its result is [4, 4], not [4, 8]");
+  check_error(
+      "%0 = stablehlo.dynamic_slice %a, %j, %j, sizes = [4, 9] : "
+      "(tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x9xf32>",
+      "stablehlo.dynamic_slice: its slice is larger than its operand");
+  check_error("%0 = stablehlo.convert %a : (tensor<4x8xf32>) -> tensor<8x4xbf16>",
+              "stablehlo.convert: operand 0 is [4, 8], its result [8, 4]");
   const std::string nhwc =
       "%0 = stablehlo.convolution(%p, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = ";
   const std::string types = " : (tensor<4x8x2xf32>, tensor<3x2x5xf32>) -> tensor<4x";
