@@ -12,6 +12,7 @@
 #include "stablehlo/flops_algorithms.hpp"
 #include "stablehlo/loops.hpp"
 #include "stablehlo/op_rules.hpp"
+#include "stablehlo/window.hpp"
 
 namespace shardsim::stablehlo {
 namespace {
@@ -28,63 +29,22 @@ double dot_flops(const OpView& op) {
   return 2 * elements(op.result(0)) * contracted;
 }
 
-// Keeps products of positions within 64 bits.
-constexpr std::int64_t most_window = std::int64_t{1} << 30;
-
-// One spatial dimension of a convolution's window.
-struct Window {
-  std::int64_t stride = 1;
-  std::int64_t pad_low = 0;
-  std::int64_t input_dilation = 1;
-  std::int64_t window_dilation = 1;
-};
-
-std::int64_t at_or(const std::vector<std::int64_t>& values, std::size_t index,
-                   std::int64_t otherwise) {
-  return index < values.size() ? values[index] : otherwise;
-}
-
-std::vector<Window> windows_of(const OpView& op, std::size_t count) {
-  AttributeList named = op.op().attributes;
-  if (const Attribute* window = op.attribute({"window"})) {
-    named.insert(named.begin(), window->entries.begin(), window->entries.end());
-  }
-  const auto read = [&](std::string_view printed, std::string_view generic) {
-    const bool is_printed = find(named, printed) != nullptr;
-    return op.integers(named, is_printed ? printed : generic);
-  };
-  const auto strides = read("stride", "window_strides");
-  const auto padding = read("pad", "padding");
-  const auto input_dilation = read("lhs_dilate", "lhs_dilation");
-  const auto window_dilation = read("rhs_dilate", "rhs_dilation");
-  std::vector<Window> windows;
-  for (std::size_t i = 0; i < count; ++i) {
-    windows.push_back({at_or(strides, i, 1), at_or(padding, 2 * i, 0), at_or(input_dilation, i, 1),
-                       at_or(window_dilation, i, 1)});
-    const Window& window = windows.back();
-    for (const std::int64_t factor :
-         {window.stride, window.input_dilation, window.window_dilation}) {
-      if (factor < 1 || factor > most_window) op.fail("unlikely stride or dilation");
-    }
-    if (std::abs(window.pad_low) > most_window) op.fail("unlikely padding");
-  }
-  return windows;
-}
-
 // Pairs of output position and window position that meet an element of the input. For each window
 // position all output positions are tried: O(kernel * output), which is refused above 2^28.
-double meeting_pairs(const OpView& op, const Window& window, std::int64_t input,
-                     std::int64_t kernel, std::int64_t output) {
+double meeting_pairs(const OpView& op, const WindowDim& window, std::int64_t input,
+                     std::int64_t output) {
   constexpr std::int64_t most_steps = std::int64_t{1} << 28;
-  if (input > most_window || (kernel > 0 && output > most_steps / kernel)) {
+  constexpr std::int64_t most_elements = std::int64_t{1} << 30;  // products stay within 64 bits
+  const std::int64_t kernel = window.size;
+  if (input > most_elements || (kernel > 0 && output > most_steps / kernel)) {
     op.fail("convolution too large to count");
   }
   double pairs = 0;
-  const std::int64_t reach = (input - 1) * window.input_dilation;
+  const std::int64_t reach = (input - 1) * window.base_dilation;
   for (std::int64_t k = 0; input > 0 && k < kernel; ++k) {
     for (std::int64_t o = 0; o < output; ++o) {
-      const std::int64_t at = o * window.stride - window.pad_low + k * window.window_dilation;
-      if (at >= 0 && at <= reach && at % window.input_dilation == 0) ++pairs;
+      const std::int64_t at = o * window.stride - window.low + k * window.window_dilation;
+      if (at >= 0 && at <= reach && at % window.base_dilation == 0) ++pairs;
     }
   }
   return pairs;
@@ -92,13 +52,12 @@ double meeting_pairs(const OpView& op, const Window& window, std::int64_t input,
 
 double convolution_flops(const OpView& op) {
   const ConvolutionDimensions numbers = convolution_dimensions(op);
-  const std::vector<Window> windows = windows_of(op, numbers.input_spatial.size());
+  const Window window = convolution_window(op, numbers);
   double count = static_cast<double>(op.size(op.result(0), numbers.output_batch)) *
                  static_cast<double>(op.size(op.result(0), numbers.output_feature)) *
                  static_cast<double>(op.size(op.operand(1), numbers.kernel_input));
-  for (std::size_t i = 0; i < windows.size(); ++i) {
-    count *= meeting_pairs(op, windows[i], op.size(op.operand(0), numbers.input_spatial[i]),
-                           op.size(op.operand(1), numbers.kernel_spatial[i]),
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    count *= meeting_pairs(op, window[i], op.size(op.operand(0), numbers.input_spatial[i]),
                            op.size(op.result(0), numbers.output_spatial[i]));
   }
   return 2 * count;

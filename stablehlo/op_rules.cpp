@@ -164,7 +164,7 @@ static_assert(std::is_sorted(ops_without_rule.begin(), ops_without_rule.end()));
 
 // What follows from the op itself.
 OpRule own_rule(const OpView& op) {
-  const std::string& name = op.op().name;
+  const std::string_view name = op.op().name;
   if (name == "stablehlo.custom_call") {
     bool known = true;
     std::optional<FactorRule> rule = custom_call_rule(op, known);
@@ -174,8 +174,7 @@ OpRule own_rule(const OpView& op) {
     return {found->second(op), true};
   }
   if (is_elementwise(name)) return {elementwise_rule(op), true};
-  const bool known =
-      std::binary_search(ops_without_rule.begin(), ops_without_rule.end(), std::string_view(name));
+  const bool known = std::binary_search(ops_without_rule.begin(), ops_without_rule.end(), name);
   return {std::nullopt, known};
 }
 

@@ -21,6 +21,9 @@ template <typename T>
 [[nodiscard]] bool contains(const std::vector<T>& values, std::type_identity_t<T> value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
+// Dimensions of `shape` that are in neither list, in order.
+[[nodiscard]] std::vector<int> other_dims(const Shape& shape, const std::vector<int>& a,
+                                          const std::vector<int>& b);
 // `count` tensors that all have the factor in dimension `dim`, or in none.
 [[nodiscard]] std::vector<int> dims(std::size_t count, int dim);
 

@@ -9,15 +9,6 @@
 namespace shardsim::stablehlo {
 namespace {
 
-// Dimensions that are in no list, in order.
-std::vector<int> others(const Shape& shape, const std::vector<int>& a, const std::vector<int>& b) {
-  std::vector<int> result;
-  for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
-    if (!contains(a, dim) && !contains(b, dim)) result.push_back(dim);
-  }
-  return result;
-}
-
 // A spatial dimension of the input is windows x window: splitting it splits the output, or the
 // kernel. The larger of the two is the major factor, so that a sharding goes there first. Factors
 // of size 1 are left out.
@@ -42,6 +33,15 @@ void add_spatial(const OpView& op, RuleBuilder& builder, int input_dim, int kern
 }
 
 }  // namespace
+
+std::vector<int> other_dims(const Shape& shape, const std::vector<int>& a,
+                            const std::vector<int>& b) {
+  std::vector<int> result;
+  for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
+    if (!contains(a, dim) && !contains(b, dim)) result.push_back(dim);
+  }
+  return result;
+}
 
 // Vectors and matrices.
 std::optional<FactorRule> dot_rule(const OpView& op) {
@@ -69,10 +69,10 @@ std::optional<FactorRule> dot_general_rule(const OpView& op) {
     const int dim = numbers.lhs_batching[i];
     builder.add({dim, numbers.rhs_batching[i]}, {output_dim++}, {op.size(lhs, dim)});
   }
-  for (const int dim : others(lhs, numbers.lhs_batching, numbers.lhs_contracting)) {
+  for (const int dim : other_dims(lhs, numbers.lhs_batching, numbers.lhs_contracting)) {
     builder.add({dim, none}, {output_dim++}, {op.size(lhs, dim)});
   }
-  for (const int dim : others(rhs, numbers.rhs_batching, numbers.rhs_contracting)) {
+  for (const int dim : other_dims(rhs, numbers.rhs_batching, numbers.rhs_contracting)) {
     builder.add({none, dim}, {output_dim++}, {op.size(rhs, dim)});
   }
   for (std::size_t i = 0; i < numbers.lhs_contracting.size(); ++i) {

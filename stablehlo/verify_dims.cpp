@@ -7,7 +7,9 @@
 
 #include "base/index.hpp"
 #include "stablehlo/dimension_numbers.hpp"
+#include "stablehlo/op_rules.hpp"
 #include "stablehlo/rules.hpp"
+#include "stablehlo/window.hpp"
 
 namespace shardsim::stablehlo {
 namespace {
@@ -104,7 +106,107 @@ void check_concatenate(const OpView& op) {
   check_result(op, joined);
 }
 
-void check_sort(const OpView& op) { static_cast<void>(op.size(op.operand(0), sorted_dim(op))); }
+void check_sort(const OpView& op) {
+  static_cast<void>(op.size(op.operand(0), sorted_dim(op)));
+  for (std::size_t i = 0; i < op.op().results.size(); ++i) {
+    if (op.operand(i) != op.operand(0) || op.result(i) != op.operand(0)) {
+      op.fail("sorts tensors of different shapes");
+    }
+  }
+}
+
+// Whether all of `part` is within `whole`.
+bool fits(const Shape& part, const Shape& whole) {
+  if (part.size() != whole.size()) return false;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (part[i] > whole[i]) return false;
+  }
+  return true;
+}
+
+void check_dynamic_slice(const OpView& op) {
+  if (!fits(op.result(0), op.operand(0))) op.fail("its slice is larger than its operand");
+}
+
+void check_dynamic_update_slice(const OpView& op) {
+  if (!fits(op.operand(1), op.operand(0))) op.fail("its update is larger than what it updates");
+  check_result(op, op.operand(0));
+}
+
+void check_dot_general(const OpView& op) {
+  const DotDimensions numbers = dot_dimensions(op);
+  const Shape& lhs = op.operand(0);
+  const Shape& rhs = op.operand(1);
+  Shape product;
+  for (const int dim : numbers.lhs_batching) product.push_back(lhs[at(dim)]);
+  for (const int dim : other_dims(lhs, numbers.lhs_batching, numbers.lhs_contracting)) {
+    product.push_back(lhs[at(dim)]);
+  }
+  for (const int dim : other_dims(rhs, numbers.rhs_batching, numbers.rhs_contracting)) {
+    product.push_back(rhs[at(dim)]);
+  }
+  check_result(op, product);
+}
+
+// Scalars are the predicate of a select and the bounds of a clamp.
+void check_elementwise(const OpView& op) {
+  const std::string& name = op.op().name;
+  const bool scalars = name == "stablehlo.select" || name == "stablehlo.clamp";
+  for (std::size_t i = 0; i < op.op().operands.size(); ++i) {
+    if (op.operand(i) == op.result(0) || (scalars && op.operand(i).empty())) continue;
+    op.fail(fmt::format("operand {} is [{}], its result [{}]", i, fmt::join(op.operand(i), ", "),
+                        fmt::join(op.result(0), ", ")));
+  }
+}
+
+// What a group of features or of batches has of all `whole`.
+std::int64_t part_of(const OpView& op, std::int64_t whole, std::int64_t groups) {
+  if (whole % groups != 0) op.fail(fmt::format("{} groups do not divide {}", groups, whole));
+  return whole / groups;
+}
+
+void check_convolution(const OpView& op) {
+  const ConvolutionDimensions numbers = convolution_dimensions(op);
+  const Shape& input = op.operand(0);
+  const Shape& kernel = op.operand(1);
+  if (numbers.feature_groups > 1 && numbers.batch_groups > 1) {
+    op.fail("groups of features and of batches");
+  }
+  if (part_of(op, input[at(numbers.input_feature)], numbers.feature_groups) !=
+      kernel[at(numbers.kernel_input)]) {
+    op.fail("its kernel takes another number of features than its input has");
+  }
+  const std::int64_t features = kernel[at(numbers.kernel_output)];
+  static_cast<void>(part_of(op, features, numbers.feature_groups));
+  static_cast<void>(part_of(op, features, numbers.batch_groups));
+  Shape output(input.size());
+  output[at(numbers.output_batch)] =
+      part_of(op, input[at(numbers.input_batch)], numbers.batch_groups);
+  output[at(numbers.output_feature)] = features;
+  const Window window = convolution_window(op, numbers);
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    output[at(numbers.output_spatial[i])] =
+        positions(window[i], input[at(numbers.input_spatial[i])]);
+  }
+  check_result(op, output);
+}
+
+Shape positions_in(const OpView& op) {
+  const Window window = reduction_window(op);
+  Shape result;
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    if (window[i].size == 0) op.fail("a window without elements");
+    result.push_back(positions(window[i], op.operand(0)[i]));
+  }
+  return result;
+}
+
+void check_reduce_window(const OpView& op) { check_result(op, positions_in(op)); }
+
+void check_select_and_scatter(const OpView& op) {
+  if (op.operand(1) != positions_in(op)) op.fail("it has not as many sources as windows");
+  check_result(op, op.operand(0));
+}
 
 void check_collective(const OpView& op) {
   for (const std::string_view name :
@@ -120,11 +222,18 @@ const std::map<std::string_view, void (*)(const OpView&)>& checks() {
   static const std::map<std::string_view, void (*)(const OpView&)> table{
       {"stablehlo.all_gather", check_collective},
       {"stablehlo.all_to_all", check_collective},
+      {"stablehlo.clamp", check_elementwise},
       {"stablehlo.concatenate", check_concatenate},
+      {"stablehlo.convolution", check_convolution},
+      {"stablehlo.dot_general", check_dot_general},
+      {"stablehlo.dynamic_slice", check_dynamic_slice},
+      {"stablehlo.dynamic_update_slice", check_dynamic_update_slice},
       {"stablehlo.pad", check_pad},
       {"stablehlo.reduce", check_reduce},
       {"stablehlo.reduce_scatter", check_collective},
+      {"stablehlo.reduce_window", check_reduce_window},
       {"stablehlo.reverse", check_reverse},
+      {"stablehlo.select_and_scatter", check_select_and_scatter},
       {"stablehlo.slice", check_slice},
       {"stablehlo.sort", check_sort},
       {"stablehlo.transpose", check_transpose},
@@ -136,7 +245,8 @@ const std::map<std::string_view, void (*)(const OpView&)>& checks() {
 
 void verify_dims(const OpView& op) {
   const auto check = checks().find(op.op().name);
-  if (check != checks().end()) check->second(op);
+  if (check != checks().end()) return check->second(op);
+  if (is_elementwise(op.op().name) && op.op().results.size() == 1) check_elementwise(op);
 }
 
 void check_dims(const OpView& op, const Dims& dims, std::size_t rank, std::string_view name) {

@@ -12,8 +12,8 @@
 
 namespace shardsim::stablehlo {
 
-// Of slices, pads, sorts, reverses, transposes, reduces, concatenations and collectives; nothing is
-// asked of other ops here. Throws InputError.
+// Whether a result is as large as operands and attributes make it; of dimensions that an op names,
+// whether they are there. Ops of other kinds pass. Throws InputError.
 void verify_dims(const OpView& op);
 
 // Each of `dims` once, and a dimension of a tensor of `rank`. Throws InputError with `name`.

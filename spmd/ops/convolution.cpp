@@ -43,30 +43,14 @@ stablehlo::Attribute list_of(const Window& window, std::int64_t WindowDim::*fiel
   return integers_attribute(values);
 }
 
-std::int64_t output_size(const WindowDim& window, std::int64_t input) {
-  if (input == 0) return 0;
-  const std::int64_t spread = (input - 1) * window.base_dilation + 1 + window.low + window.high;
-  const std::int64_t reach = (window.size - 1) * window.window_dilation + 1;
-  return spread < reach ? 0 : (spread - reach) / window.stride + 1;
-}
-
 }  // namespace
 
 Convolution::Convolution(Partitioner& p, const OpView& op)
     : p_(p),
       op_(op),
       numbers_(stablehlo::convolution_dimensions(op)),
-      type_(op.function().type_of(op.op().results.front())) {
-  AttributeList named = op.op().attributes;
-  if (const stablehlo::Attribute* window = op.attribute({"window"})) {
-    named.insert(named.begin(), window->entries.begin(), window->entries.end());
-  }
-  const auto read = [&](std::string_view printed, std::string_view generic, std::size_t index,
-                        std::int64_t otherwise) {
-    const bool is_printed = stablehlo::find(named, printed) != nullptr;
-    const auto values = op.integers(named, is_printed ? printed : generic);
-    return index < values.size() ? values[index] : otherwise;
-  };
+      type_(op.function().type_of(op.op().results.front())),
+      window_(stablehlo::convolution_window(op, numbers_)) {
   dims_.lhs_rank = dims_.rhs_rank = dims_.output_rank = op.result(0).size();
   dims_.lhs_free.push_back({numbers_.input_batch, -1, numbers_.output_batch, -1});
   dims_.rhs_free.push_back({-1, numbers_.kernel_output, numbers_.output_feature, -1});
@@ -74,13 +58,6 @@ Convolution::Convolution(Partitioner& p, const OpView& op)
   for (std::size_t i = 0; i < numbers_.input_spatial.size(); ++i) {
     const std::int64_t input = op.operand(0)[at(numbers_.input_spatial[i])];
     const std::int64_t kernel = op.operand(1)[at(numbers_.kernel_spatial[i])];
-    window_.push_back({.size = kernel,
-                       .stride = read("stride", "window_strides", i, 1),
-                       .low = read("pad", "padding", 2 * i, 0),
-                       .high = read("pad", "padding", 2 * i + 1, 0),
-                       .base_dilation = read("lhs_dilate", "lhs_dilation", i, 1),
-                       .window_dilation = read("rhs_dilate", "rhs_dilation", i, 1),
-                       .reversed = read("reverse", "window_reversal", i, 0) != 0});
     part_of(dims_, window_[i], input, kernel)
         .push_back({numbers_.input_spatial[i], numbers_.kernel_spatial[i],
                     numbers_.output_spatial[i], static_cast<std::int64_t>(i)});
@@ -132,7 +109,7 @@ ValueId Convolution::make(ValueId lhs, ValueId rhs, const Window& window) const 
   std::vector<std::int64_t> backwards;
   for (std::size_t i = 0; i < local.size(); ++i) {
     type.dims[at(numbers_.output_spatial[i])] =
-        output_size(local[i], lhs_shape[at(numbers_.input_spatial[i])]);
+        stablehlo::positions(local[i], lhs_shape[at(numbers_.input_spatial[i])]);
     padding.push_back(local[i].low);
     padding.push_back(local[i].high);
     backwards.push_back(local[i].reversed ? 1 : 0);

@@ -9,34 +9,10 @@
 namespace shardsim::spmd {
 namespace {
 
-Window window_of(const OpView& op, std::size_t rank) {
-  const auto sizes = op.integers({"window_dimensions"});
-  const auto strides = op.integers_or_none({"window_strides"});
-  const auto base = op.integers_or_none({"base_dilations"});
-  const auto dilation = op.integers_or_none({"window_dilations"});
-  const auto padding = op.integers_or_none({"padding"});
-  if (sizes.size() != rank) op.fail("window_dimensions do not fit the operand");
-  const auto entry = [](const std::vector<std::int64_t>& list, std::size_t i,
-                        std::int64_t otherwise) { return i < list.size() ? list[i] : otherwise; };
-  Window window(rank);
-  for (std::size_t i = 0; i < rank; ++i) {
-    window[i].size = sizes[i];
-    window[i].stride = entry(strides, i, 1);
-    window[i].base_dilation = entry(base, i, 1);
-    window[i].window_dilation = entry(dilation, i, 1);
-    window[i].low = entry(padding, 2 * i, 0);
-    window[i].high = entry(padding, 2 * i + 1, 0);
-  }
-  return window;
-}
-
 Shape windows_of(const Shape& shape, const Window& window) {
   Shape result = shape;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const WindowDim& dim = window[i];
-    const std::int64_t full = 1 + (shape[i] - 1) * dim.base_dilation + dim.low + dim.high;
-    const std::int64_t dilated = 1 + (dim.size - 1) * dim.window_dilation;
-    result[i] = (full - dilated) / dim.stride + 1;
+    result[i] = stablehlo::positions(window[i], shape[i]);
   }
   return result;
 }
@@ -134,7 +110,7 @@ ScatterDim plan_scatter(const WindowDim& given, std::int64_t dim, const Tiling& 
 
 void partition_reduce_window(Partitioner& p, const OpView& op) {
   const std::size_t count = op.op().operands.size() / 2;
-  const Window window = window_of(op, op.operand(0).size());
+  const Window window = stablehlo::reduction_window(op);
   std::vector<ValueId> operands;
   std::vector<ValueId> inits;
   std::optional<WindowedInput> input;
@@ -178,7 +154,7 @@ void partition_select_and_scatter(Partitioner& p, const OpView& op) {
   TensorType scalar = type;
   scalar.dims.clear();
   const ValueId padding = builder.constant(*unselected, scalar);
-  Window window = window_of(op, data.shape.size());
+  Window window = stablehlo::reduction_window(op);
   ValueId data_value = data.value;
   ValueId source_value = sources.value;
   std::vector<ValueId> starts(window.size(),

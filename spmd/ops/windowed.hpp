@@ -12,21 +12,12 @@
 #include <vector>
 
 #include "spmd/sharded.hpp"
+#include "stablehlo/window.hpp"
 
 namespace shardsim::spmd {
 
-struct WindowDim {
-  std::int64_t size = 1;
-  std::int64_t stride = 1;
-  std::int64_t low = 0;  // padding, negative where elements are left out
-  std::int64_t high = 0;
-  std::int64_t base_dilation = 1;  // interior padding + 1
-  std::int64_t window_dilation = 1;
-  bool reversed = false;  // of no account for what is read
-
-  friend bool operator==(const WindowDim&, const WindowDim&) = default;
-};
-using Window = std::vector<WindowDim>;  // one per dimension
+using stablehlo::Window;
+using stablehlo::WindowDim;
 
 struct WindowedInput {
   ValueId value = -1;

@@ -12,7 +12,8 @@ using shardsim::test::parse_body;
 
 namespace {
 
-constexpr const char* arguments = "%a: tensor<4x8xf32>, %i: tensor<3x1xi32>, %z: tensor<f32>";
+constexpr const char* arguments =
+    "%a: tensor<4x8xf32>, %i: tensor<3x1xi32>, %j: tensor<i32>, %z: tensor<f32>";
 
 void check_error(const std::string& body, const std::string& expected) {
   INFO(body);
@@ -87,6 +88,39 @@ TEST_CASE("dimensions and bounds are those of the tensors") {
       "%0 = stablehlo.concatenate %a, %a, dim = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) "
       "-> tensor<8x9xf32>",
       "stablehlo.concatenate: its result is [8, 8], not [8, 9]");
+  check_error(
+      "%0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [1] : "
+      "(tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>",
+      "stablehlo.dot_general: its result is [4, 4], not [4, 8]");
+  check_error(
+      "%0 = stablehlo.dynamic_slice %a, %j, %j, sizes = [4, 9] : "
+      "(tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x9xf32>",
+      "stablehlo.dynamic_slice: its slice is larger than its operand");
+  check_error("%0 = stablehlo.convert %a : (tensor<4x8xf32>) -> tensor<8x4xbf16>",
+              "stablehlo.convert: operand 0 is [4, 8], its result [8, 4]");
+  const std::string nhwc =
+      "%0 = stablehlo.convolution(%p, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = ";
+  const std::string types = " : (tensor<4x8x2xf32>, tensor<3x2x5xf32>) -> tensor<4x";
+  const std::string groups = " {batch_group_count = 1 : i64, feature_group_count = 1 : i64}";
+  const auto check_convolution = [&](const std::string& window, const std::string& group,
+                                     const std::string& result, const std::string& expected) {
+    INFO(window);
+    CHECK_THROWS_WITH(verify(parse_body("%p: tensor<4x8x2xf32>, %k: tensor<3x2x5xf32>",
+                                        nhwc + window + group + types + result + "xf32>")),
+                      Contains(expected));
+  };
+  check_convolution("{stride = [0]}", groups, "6x5", "unlikely stride or dilation");
+  check_convolution("{stride = [2, 2]}", groups, "3x5", "2 numbers where its window needs 1");
+  check_convolution("{pad = [[1, 1]]}", groups, "6x5", "its result is [4, 8, 5], not [4, 6, 5]");
+  check_convolution("{stride = [1]}",
+                    " {batch_group_count = 1 : i64, feature_group_count = 2 : i64}", "6x5",
+                    "its kernel takes another number of features than its input has");
+  check_error(
+      "%0 = \"stablehlo.reduce_window\"(%a, %z) <{window_dimensions = array<i64: 1, 3>, "
+      "window_strides = array<i64: 1, 2>}> ({\n^bb0(%l: tensor<f32>, %r: tensor<f32>):\n"
+      "%t = stablehlo.add %l, %r : tensor<f32>\nstablehlo.return %t : tensor<f32>\n}) : "
+      "(tensor<4x8xf32>, tensor<f32>) -> tensor<4x4xf32>",
+      "stablehlo.reduce_window: its result is [4, 3], not [4, 4]");  // (8 - 3) / 2 + 1
   // Also where the op brings a sharding rule of its own.
   check_error(
       "%0 = \"stablehlo.sort\"(%a) <{dimension = 2 : i64}> ({\n^bb0(%l: tensor<f32>, %r: "
