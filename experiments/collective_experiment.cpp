@@ -60,9 +60,10 @@ void require_agreement(const JsonReader& json, const MeasuredGroup& given,
 }
 
 [[noreturn]] void fail_open(const CollectiveMeasurement& measurement, const char* key,
-                            const char* option) {
-  throw InputError({measurement.file, std::string("/") + key},
-                   fmt::format("not said; give it as {}", option));
+                            const char* key_beside) {
+  throw InputError(
+      {measurement.file, std::string("/") + key},
+      fmt::format("the file leaves it open; give \"{0}\" (--{0}) beside it", key_beside));
 }
 
 void take_measurement(const CollectiveMeasurement& measurement, CollectiveExperiment& experiment) {

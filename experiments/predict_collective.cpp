@@ -51,15 +51,16 @@ Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile&
   if (!experiment.nodes) return whole_machine(experiment, profile);
   const std::int64_t there = std::get<ClusterProfile>(profile.network).devices_per_node.value;
   const std::int64_t nodes = *experiment.nodes;
-  const std::string group =
-      fmt::format("{} on {}", counted(experiment.devices, "device"), counted(nodes, "node"));
+  const std::string devices = counted(experiment.devices, "device");
   if (experiment.devices % nodes != 0) {
-    throw InputError(experiment.nodes_place, group + " are not as many on each");
+    throw InputError(experiment.nodes_place,
+                     fmt::format("{} do not lie evenly on {}", devices, counted(nodes, "node")));
   }
   const std::int64_t used = experiment.devices / nodes;
   if (used > there) {
-    throw InputError(experiment.nodes_place, fmt::format("{}: one of {} has {}", group,
-                                                         profile.name, counted(there, "device")));
+    throw InputError(experiment.nodes_place,
+                     fmt::format("{} on {}, but a node of {} has {}", devices,
+                                 counted(nodes, "node"), profile.name, there));
   }
   if (nodes == 1 || used == there) return whole_machine(experiment, profile);
   return part_of_nodes(experiment, profile, nodes, used);

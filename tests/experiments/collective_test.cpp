@@ -123,9 +123,9 @@ TEST_CASE("nodes that are full, or one node, are the machine itself") {
 
 TEST_CASE("groups that a machine cannot have") {
   CHECK_THAT(mistake(with(gather, {{"nodes", 3}})),
-             Equals("test: /nodes: 10 devices on 3 nodes are not as many on each"));
+             Equals("test: /nodes: 10 devices do not lie evenly on 3 nodes"));
   CHECK_THAT(mistake(with(gather, {{"nodes", 1}})),
-             Equals("test: /nodes: 10 devices on 1 node: one of dgx-h100 has 8 devices"));
+             Equals("test: /nodes: 10 devices on 1 node, but a node of dgx-h100 has 8"));
   CHECK_THAT(mistake(gather), Contains("test: /devices: 10 devices do not fill nodes of 8"));
   CHECK_THAT(mistake(with(gather, {{"devices", 1}})), Contains("must be from 2 to 1048576"));
   CHECK_THAT(mistake(with(gather, {{"devices", 0}})), Contains("must be from 2 to 1048576"));
