@@ -184,6 +184,13 @@ void read_rows(const JsonReader& json, CollectiveMeasurement& measurement) {
   say(Told::nothing, "say nothing of the time");
 }
 
+// Of a TPU table, which has chips in place of ranks.
+std::optional<std::int64_t> chips_of(const JsonReader& json) {
+  const auto hardware = json.find("hardware");
+  if (!hardware || !hardware->is_object()) return std::nullopt;
+  return count_of(*hardware, "chips", 2);
+}
+
 MeasuredGroup read_group(const JsonReader& json, const MeasuredGroup& otherwise) {
   MeasuredGroup group;
   const auto kind = json.find("collective");
@@ -191,6 +198,7 @@ MeasuredGroup read_group(const JsonReader& json, const MeasuredGroup& otherwise)
     group.kind = read_collective_kind(*kind);
   }
   group.ranks = count_of(json, "ranks", 2);
+  if (!group.ranks) group.ranks = chips_of(json);
   group.nodes = count_of(json, "nodes", 1);
   const auto per_node = count_of(json, "gpus_per_node", 1);
   if (per_node && group.ranks && group.nodes && *per_node * *group.nodes != *group.ranks) {

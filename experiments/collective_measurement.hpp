@@ -8,7 +8,7 @@
 //   machine      a shipped profile, or the path of one, relative to the file
 //   collective   the plan's name of a kind or nccl-tests': all_reduce, all_gather, reduce_scatter,
 //                alltoall, sendrecv; a remark may follow in parentheses
-//   ranks        devices of the one group
+//   ranks        devices of the one group; where it is null, hardware.chips, as TPUs are counted
 //   nodes        over which the ranks lie evenly; gpus_per_node must agree
 //   algo, proto  what NCCL was told to take, or took
 //   healthy      true, false or "unknown"; healthy_reason says why

@@ -177,6 +177,15 @@ TEST_CASE("a row without a time has one by its bandwidth") {
   CHECK(time_of({{"bytes", MiB}, {"busbw_GBps", 0.0}}) == 0);
 }
 
+TEST_CASE("a table of TPUs counts chips") {
+  const Json tpu = with(table, {{"ranks", nullptr},
+                                {"gpus_per_node", nullptr},
+                                {"hardware", {{"accelerator", "TPU v5p"}, {"chips", 4}}}});
+  CHECK(measurement(tpu).group.ranks == 4);
+  CHECK(measurement(with(tpu, {{"hardware", "TPU v5p"}})).group.ranks == std::nullopt);
+  CHECK(measurement(with(table, {{"hardware", {{"chips", 4}}}})).group.ranks == 8);
+}
+
 TEST_CASE("a table says what is doubtful about it") {
   const Json rows = {{{"bytes", 8}, {"busbw_GBps", 0.01}}, {{"bytes", 4}, {"busbw_GBps", 0}}};
   const CollectiveMeasurement doubtful = measurement(
