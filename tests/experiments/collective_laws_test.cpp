@@ -80,7 +80,8 @@ TEST_CASE("across nodes no more than the NICs carry") {
     RC_PRE(experiment.kind != CollectiveKind::collective_permute &&
            experiment.kind != CollectiveKind::all_to_all);
     const auto& cluster = std::get<ClusterProfile>(prediction.machine.profile.network);
-    const double nics = static_cast<double>(experiment.devices / prediction.nodes);
+    const std::int64_t on_each = experiment.devices / prediction.nodes;
+    const auto nics = static_cast<double>(on_each);
     for (const CollectivePoint& point : prediction.points) {
       const Bandwidth rate =
           bus_bandwidth(experiment.kind, experiment.devices, point.bytes, point.cost.total());
