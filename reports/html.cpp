@@ -26,8 +26,12 @@ std::string cell_html(const Cell& cell, const TextTable::Column& column, bool he
   const std::string value =
       cell.value.empty() ? "" : fmt::format(" data-value=\"{}\"", html_escape(cell.value));
   if (!heads_row) return fmt::format("<td{}{}>{}</td>", align_of(column), value, content);
+  if (!align_of(column).empty()) {
+    return fmt::format("<th scope=\"row\"{}{}>{}</th>", align_of(column), value, content);
+  }
   const bool is_short = cell.text.size() <= unbroken;
-  return fmt::format("<th scope=\"row\"{}>{}</th>", is_short ? " class=\"short\"" : "", content);
+  return fmt::format("<th scope=\"row\"{}{}>{}</th>", is_short ? " class=\"short\"" : "", value,
+                     content);
 }
 
 }  // namespace

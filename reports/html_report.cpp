@@ -151,6 +151,7 @@ std::string page(const std::vector<Figures>& all, const std::vector<Timeline>& t
                {"all_figures", to_html(all_figures(all))},
                {"data", script_json(page_data(all, timelines))},
                {"chart_library", std::string(resources::chart_library_js)},
+               {"common", std::string(resources::common_js)},
                {"charts", std::string(resources::charts_js)},
                {"step_views", std::string(resources::step_view_js)}});
 }

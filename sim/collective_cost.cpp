@@ -66,4 +66,11 @@ CostBreakdown collective_cost(const Placement& placement, const Collective& coll
   return cost;
 }
 
+std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
+  const bool inside_nodes = cost.links == std::vector<LinkLevel>{LinkLevel::scale_up};
+  if (kind != CollectiveKind::all_reduce || !inside_nodes) return {};
+  return "all-reduces inside a node are rings only: in-switch reduction (NVLink SHARP, H100 and "
+         "later) is not modelled and would be faster";
+}
+
 }  // namespace shardsim

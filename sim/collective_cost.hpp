@@ -67,6 +67,9 @@ class Placement {
 [[nodiscard]] CostBreakdown collective_cost(const Placement& placement,
                                             const Collective& collective);
 
+// What whoever reads the cost must know of it; empty: nothing.
+[[nodiscard]] std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost);
+
 // Every device with the next of its group, for a permute that names axes or groups but no pairs;
 // else its pairs.
 [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(

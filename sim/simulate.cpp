@@ -76,22 +76,13 @@ void rate(const Plan& plan, const DeviceProfile& device, Result& result) {
   result.mfu = plan.subject.model_flops.count() / (peak.count() * device_seconds);
 }
 
-bool inside_nodes(const CostBreakdown& cost) {
-  return cost.links == std::vector<LinkLevel>{LinkLevel::scale_up};
-}
-
 std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
                                   const DeviceProfile& device) {
   std::vector<std::string> notes;
-  const bool in_node_all_reduce =
-      std::any_of(plan.collectives.begin(), plan.collectives.end(), [&](const Collective& c) {
-        const auto i = static_cast<std::size_t>(&c - plan.collectives.data());
-        return c.kind == CollectiveKind::all_reduce && inside_nodes(lowered.collectives[i]);
-      });
-  if (in_node_all_reduce) {
-    notes.emplace_back(
-        "all-reduces inside a node are rings only: in-switch reduction (NVLink SHARP, H100 and "
-        "later) is not modelled and would be faster");
+  for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
+    const std::string caveat = caveat_of(plan.collectives[i].kind, lowered.collectives[i]);
+    const bool is_new = std::find(notes.begin(), notes.end(), caveat) == notes.end();
+    if (!caveat.empty() && is_new) notes.push_back(caveat);
   }
   std::set<std::pair<DType, DType>> substituted;
   for (const Kernel& kernel : plan.kernels) {

@@ -28,6 +28,8 @@ constexpr std::array commands{
     Command{"reshard", "from one mesh and sharding to another: steps, time, memory",
             reshard_command},
     Command{"profiles", "hardware profiles: list, show, check", profiles_command},
+    Command{"collective", "one collective on one machine: time by size, like nccl-tests",
+            collective_command},
     Command{"import", "a model of others as a parameter tree, a compiled program as a plan",
             import_command},
     Command{"hlo", "what two compiled programs do differently", hlo_command},
@@ -38,7 +40,7 @@ std::string help() {
       "Usage: shardsim COMMAND [OPTION...]\n\n"
       "How will this sharding of this model run on that machine?\n\nCommands:\n";
   for (const Command& command : commands) {
-    out += fmt::format("  {:<10}{}\n", command.name, command.help);
+    out += fmt::format("  {:<12}{}\n", command.name, command.help);
   }
   out +=
       "\nOptions:\n"

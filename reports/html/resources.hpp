@@ -10,6 +10,9 @@ extern const std::string_view page_html;
 extern const std::string_view configuration_html;
 extern const std::string_view specs_html;
 extern const std::string_view report_css;
+extern const std::string_view collective_html;
+extern const std::string_view collective_js;
+extern const std::string_view common_js;
 extern const std::string_view charts_js;
 extern const std::string_view step_view_js;
 extern const std::string_view chart_library_js;  // Chart.js, its licence banner first

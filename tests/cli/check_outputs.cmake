@@ -66,6 +66,16 @@ if(NOT "${schema} ${change}" STREQUAL "shardsim/hlo-diff/1 removed")
   message(FATAL_ERROR "hlo diff: ${schema} ${change}")
 endif()
 
+# Flags and a table that say the same have the same rows, but for what was measured.
+expect(0 json collective --against examples/collectives/h100-dgx-8-all-reduce.json --format json)
+string(JSON schema GET "${json}" schema)
+string(JSON measured GET "${json}" rows 0 time_s)
+expect(0 json collective --machine dgx-h100 --kind all-reduce --devices 8 --sizes 8B --format json)
+string(JSON alone GET "${json}" rows 0 time_s)
+if(NOT "${schema} ${measured}" STREQUAL "shardsim/collective/1 ${alone}")
+  message(FATAL_ERROR "collective: ${schema} ${measured} ${alone}")
+endif()
+
 expect(0 dot plan ${example} --format dot)
 require_match("${dot}" "^digraph")
 expect(0 csv specs ${example} --format csv)

@@ -4,7 +4,7 @@
 #
 #   browser_test.sh PROGRAM                     PROGRAM writes pages into the directory it is given
 #   browser_test.sh PAGE.html FILE.csv          one page and its CSV
-#   browser_test.sh SHARDSIM compare EXPERIMENT the page and the CSV that this command writes
+#   browser_test.sh SHARDSIM VERB ARGUMENT      the page and the CSV that this command writes
 set -eu
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)

@@ -1,0 +1,75 @@
+#include <array>
+
+#include "base/json.hpp"
+#include "experiments/experiment.hpp"
+#include "reports/collective_report.hpp"
+
+#include "command.hpp"
+#include "output.hpp"
+#include "report_format.hpp"
+
+namespace shardsim {
+namespace {
+
+const Manual manual = {
+    "collective [OPTION...]",
+    "One collective on one machine, over sizes, as nccl-tests shows it: time, algorithm "
+    "bandwidth,\n"
+    "bus bandwidth, the algorithm, and what the time is made of. A size is nccl-tests': the whole\n"
+    "array, of a collective-permute the message. --against FILE puts a measured table beside it,\n"
+    "which says what ran where (docs/collective.md).",
+    {"shardsim collective --machine dgx-h100 --kind all-reduce --devices 16 --sizes 1KiB:8GiB:x2",
+     "shardsim collective --machine dgx-h100 --kind all-gather --devices 10 --nodes 10 \\\n"
+     "               --sizes 32MiB,512MiB,8GiB",
+     "shardsim collective --machine tpu-v5p --topology 4x4x4 --kind all-to-all --devices 64 \\\n"
+     "               --sizes 64MiB:256MiB:+64MiB --format csv",
+     "shardsim collective --against examples/collectives/h100-dgx-8-all-reduce.json \\\n"
+     "               -o collective.html"}};
+
+constexpr std::array flags{
+    Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
+    Flag{"topology", "topology", "SHAPE", "slice of a torus: 4x4x4"},
+    Flag{"kind", "kind", "KIND",
+         "all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute"},
+    Flag{"devices", "devices", "N", "in the group"},
+    Flag{"nodes", "nodes", "N", "over which they lie evenly; as many as they fill when left out"},
+    Flag{"sizes", "sizes", "SIZES", "64MiB, a list 1MiB,64MiB, 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
+    Flag{"against", "against", "FILE",
+         "a measured table, which says machine, kind, devices, nodes and sizes; --machine replaces "
+         "its machine"},
+};
+
+Json read_flags(const Given& given) {
+  if (given.has("operand")) throw UsageError("collective takes no file; a table is for --against");
+  Json document = Json::object();
+  for (const Flag& flag : flags) {
+    const Words values = given.all(flag.name);
+    if (values.size() > 1) throw UsageError(std::string("--") + flag.name + " is given twice");
+    if (!values.empty()) apply_override(document, flag.path, values[0]);
+  }
+  if (document.empty()) {
+    throw UsageError(
+        "nothing to predict: give --machine, --kind, --devices and --sizes, or "
+        "--against FILE");
+  }
+  return document;
+}
+
+}  // namespace
+
+int collective_command(const Words& words) {
+  boost::program_options::options_description options("Options");
+  add_flags(options, flags);
+  add_output_options(options, report_formats());
+  const std::optional<Given> answered = parse_or_help(words, options, manual);
+  if (!answered) return exit_done;
+  const auto outputs = read_outputs(*answered, report_formats(), /*text_beside_files=*/false);
+  const CollectivePrediction prediction =
+      predict_collective(read_collective(read_flags(*answered), "command line"));
+  write(outputs, [&](const std::string& format) {
+    return report_collective(prediction, report_format(format));
+  });
+  return exit_done;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,82 @@
+// One collective on one group of one machine, over sizes; what was measured beside it.
+//
+//   { "machine": "dgx-h100", "kind": "all-reduce", "devices": 16, "sizes": "1KiB:8GiB:x2" }
+//   { "against": "examples/collectives/h100-dgx-8-all-reduce.json" }
+//
+//   kind       all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute
+//   devices    of the group: from 2 to 2^20
+//   nodes      over which they lie evenly; what they fill, when left out
+//   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
+//   topology   of a torus: the slice, as make_machine chooses it when left out
+//   against    a measured table (collective_measurement.hpp): it says everything but the topology
+//
+// Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
+// file leaves open and may not contradict it; the sizes are the file's.
+//
+// The group is alone on the machine. With every device of k nodes, or with part of one node, it is
+// the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
+// machine has all 8 k. A permute sends to the next device of the group, the last to the first, as
+// nccl-tests' sendrecv does. On a torus the group is the slice, in the order in which an only mesh
+// axis lies on it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/collective_measurement.hpp"
+#include "sim/collective_cost.hpp"
+
+namespace shardsim {
+
+struct CollectiveExperiment {
+  std::string machine;
+  std::optional<std::string> topology;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::int64_t devices = 2;
+  std::optional<std::int64_t> nodes;
+  std::vector<Bytes> sizes;
+  std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
+  Place machine_place;                            // where errors about them point to
+  Place topology_place;
+  Place devices_place;
+  Place nodes_place;
+  Place sizes_place;
+};
+
+// Paths in the document are relative to `file`. Reads the measurement. Throws InputError.
+[[nodiscard]] CollectiveExperiment read_collective(const Json& document, const std::string& file);
+
+struct CollectivePoint {
+  Bytes bytes{0};
+  CostBreakdown cost;
+  std::optional<Seconds> measured;
+
+  // Predicted over measured, less 1: 0.1 is a tenth too slow.
+  [[nodiscard]] std::optional<double> relative_error() const;
+};
+
+// Of the absolute relative errors. Between two of them quantiles are interpolated: of 1, 2 and 4 %
+// the median is 2 %, the 90th percentile 2 + 0.8 * 2 = 3.6 %.
+struct ErrorSummary {
+  std::size_t rows = 0;  // that have a time
+  double median = 0;
+  double percentile_90 = 0;
+};
+
+struct CollectivePrediction {
+  CollectiveExperiment experiment;
+  Machine machine;
+  std::int64_t nodes = 1;  // that the group lies on; 1 on a torus
+  std::vector<CollectivePoint> points;
+  std::optional<ErrorSummary> errors;  // if anything was measured
+  std::vector<std::string> notes;
+};
+
+// Throws InputError for a group that the machine cannot have.
+[[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment);
+
+// `fraction` from 0 to 1; at least one value.
+[[nodiscard]] double quantile(std::vector<double> values, double fraction);
+
+}  // namespace shardsim

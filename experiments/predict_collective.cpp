@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "experiments/collective_experiment.hpp"
+
+namespace shardsim {
+namespace {
+
+// Of a prediction, in seconds: beyond it rates lose their meaning.
+constexpr double longest_predicted = 1e9;
+
+// A group on a machine, and what is to be said of where it lies.
+struct Located {
+  Placement placement;
+  Collective collective;  // of no size yet
+  std::int64_t nodes = 1;
+  std::vector<std::string> notes;
+};
+
+Located whole_machine(const CollectiveExperiment& experiment, const Profile& profile) {
+  const Place& place = experiment.topology ? experiment.topology_place : experiment.devices_place;
+  const Machine machine = make_machine(profile, experiment.devices, experiment.topology, place);
+  Located located{Placement(Mesh({{"device", experiment.devices}}), machine), {}, 1, {}};
+  located.collective.axes = {located.placement.mesh().whole(0)};
+  located.nodes = machine.nodes;
+  return located;
+}
+
+// The first `used` devices of each of `nodes` nodes.
+Located part_of_nodes(const CollectiveExperiment& experiment, const Profile& profile,
+                      std::int64_t nodes, std::int64_t used) {
+  const std::int64_t there = std::get<ClusterProfile>(profile.network).devices_per_node.value;
+  const Machine machine =
+      make_machine(profile, nodes * there, experiment.topology, experiment.topology_place);
+  Located located{Placement(Mesh({{"device", nodes * there}}), machine), {}, nodes, {}};
+  std::vector<std::int64_t> group;
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    for (std::int64_t i = 0; i < used; ++i) group.push_back(node * there + i);
+  }
+  located.collective.groups = {std::move(group)};
+  located.notes.push_back(fmt::format("{} of {} on each of {}, the others idle", used,
+                                      counted(there, "device"), counted(nodes, "node")));
+  return located;
+}
+
+Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile& profile) {
+  if (!experiment.nodes) return whole_machine(experiment, profile);
+  const std::int64_t there = std::get<ClusterProfile>(profile.network).devices_per_node.value;
+  const std::int64_t nodes = *experiment.nodes;
+  const std::string devices = counted(experiment.devices, "device");
+  if (experiment.devices % nodes != 0) {
+    throw InputError(experiment.nodes_place,
+                     fmt::format("{} do not lie evenly on {}", devices, counted(nodes, "node")));
+  }
+  const std::int64_t used = experiment.devices / nodes;
+  if (used > there) {
+    throw InputError(experiment.nodes_place,
+                     fmt::format("{} on {}, but a node of {} has {}", devices,
+                                 counted(nodes, "node"), profile.name, there));
+  }
+  if (nodes == 1 || used == there) return whole_machine(experiment, profile);
+  return part_of_nodes(experiment, profile, nodes, used);
+}
+
+Located locate(const CollectiveExperiment& experiment) {
+  const Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  if (std::holds_alternative<ClusterProfile>(profile.network)) {
+    return locate_on_cluster(experiment, profile);
+  }
+  Located located = whole_machine(experiment, profile);
+  if (experiment.nodes.value_or(1) > 1) {
+    located.notes.push_back(
+        fmt::format("{} are taken for the hosts of one slice", counted(*experiment.nodes, "node")));
+  }
+  return located;
+}
+
+std::vector<std::string> notes_on(const CollectiveMeasurement& measurement) {
+  std::vector<std::string> notes;
+  if (measurement.healthy != true) {
+    notes.push_back(fmt::format("measured on a system that is {}{}{}",
+                                measurement.healthy ? "not healthy" : "not known to be healthy",
+                                measurement.healthy_reason.empty() ? "" : ": ",
+                                measurement.healthy_reason));
+  }
+  const auto ran = [&](const char* what, const std::string& name) {
+    if (name.empty()) return;
+    notes.push_back(
+        fmt::format("measured with {} \"{}\"; the model cannot be told to take one", what, name));
+  };
+  ran("algorithm", measurement.algorithm);
+  ran("protocol", measurement.protocol);
+  notes.insert(notes.end(), measurement.notes.begin(), measurement.notes.end());
+  return notes;
+}
+
+std::optional<ErrorSummary> summarize(const std::vector<CollectivePoint>& points) {
+  std::vector<double> errors;
+  for (const CollectivePoint& point : points) {
+    if (const auto error = point.relative_error()) errors.push_back(std::abs(*error));
+  }
+  if (errors.empty()) return std::nullopt;
+  return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, 0.9)};
+}
+
+CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size) {
+  Collective collective = located.collective;
+  collective.kind = experiment.kind;
+  collective.payload = size;
+  CollectivePoint point{size, collective_cost(located.placement, collective), std::nullopt};
+  if (point.cost.total().count() <= longest_predicted) return point;
+  throw InputError(experiment.sizes_place,
+                   fmt::format("{} take more than {:g} s on {}", format_bytes(size),
+                               longest_predicted, located.placement.machine().profile.name));
+}
+
+void add_note(std::vector<std::string>& notes, const std::string& note) {
+  const bool is_new = std::find(notes.begin(), notes.end(), note) == notes.end();
+  if (!note.empty() && is_new) notes.push_back(note);
+}
+
+}  // namespace
+
+std::optional<double> CollectivePoint::relative_error() const {
+  if (!measured) return std::nullopt;
+  return cost.total().count() / measured->count() - 1;
+}
+
+double quantile(std::vector<double> values, double fraction) {
+  assert(!values.empty());
+  std::sort(values.begin(), values.end());
+  const double at = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(at));
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+CollectivePrediction predict_collective(const CollectiveExperiment& experiment) {
+  const Located located = locate(experiment);
+  CollectivePrediction prediction{
+      experiment, located.placement.machine(), located.nodes, {}, std::nullopt, located.notes};
+  for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {
+    prediction.points.push_back(price(experiment, located, experiment.sizes[i]));
+    CollectivePoint& point = prediction.points.back();
+    if (experiment.measured) point.measured = experiment.measured->rows[i].time;
+    add_note(prediction.notes, caveat_of(experiment.kind, point.cost));
+  }
+  prediction.errors = summarize(prediction.points);
+  if (experiment.measured) {
+    for (const std::string& note : notes_on(*experiment.measured)) prediction.notes.push_back(note);
+  }
+  return prediction;
+}
+
+}  // namespace shardsim

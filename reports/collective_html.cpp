@@ -1,0 +1,65 @@
+#include "reports/collective_html.hpp"
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "reports/collective_tables.hpp"
+#include "reports/html.hpp"
+#include "reports/html/resources.hpp"
+
+namespace shardsim {
+namespace {
+
+// {"rows": [{"bytes", "time_s", "busbw_Bps", "measured_time_s", "measured_busbw_Bps"}...]}
+Json collective_data(const CollectivePrediction& prediction) {
+  Json data = {{"rows", Json::array()}};
+  for (const CollectiveFigures& row : figures_of(prediction)) {
+    Json point = {{"bytes", row.bytes.count()},
+                  {"time_s", row.time.count()},
+                  {"busbw_Bps", row.bus_bandwidth.count()}};
+    if (row.measured) {
+      point["measured_time_s"] = row.measured->count();
+      point["measured_busbw_Bps"] = row.measured_bus_bandwidth->count();
+    }
+    data["rows"].push_back(std::move(point));
+  }
+  return data;
+}
+
+std::string lead(const CollectivePrediction& prediction) {
+  if (!prediction.experiment.measured) return {};
+  const std::string errors = error_sentence(prediction);
+  return fmt::format(
+      "<section>\n<h2>Beside measurements</h2>\n<p>{}</p>\n<p class=\"quiet\">{}</p>\n"
+      "</section>\n\n",
+      html_escape(errors.empty() ? "no row tells a time" : errors),
+      html_escape(measured_what(prediction)));
+}
+
+std::string notes_html(const std::vector<std::string>& notes) {
+  if (notes.empty()) return {};
+  std::string out = "<h3>Notes</h3>\n<ul>\n";
+  for (const std::string& note : notes) out += fmt::format("<li>{}</li>\n", html_escape(note));
+  return out + "</ul>\n";
+}
+
+}  // namespace
+
+std::string collective_html(const CollectivePrediction& prediction) {
+  const std::string title = title_of(prediction);
+  return fill(resources::collective_html,
+              {{"head", html_head(title)},
+               {"title", html_escape(title)},
+               {"version", program_version},
+               {"subject", html_escape(subject_of(prediction))},
+               {"lead", lead(prediction)},
+               {"table", to_html(collective_table(prediction))},
+               {"notes", notes_html(prediction.notes)},
+               {"data", script_json(collective_data(prediction))},
+               {"chart_library", std::string(resources::chart_library_js)},
+               {"common", std::string(resources::common_js)},
+               {"collective", std::string(resources::collective_js)}});
+}
+
+}  // namespace shardsim

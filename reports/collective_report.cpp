@@ -1,0 +1,133 @@
+#include "reports/collective_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cassert>
+
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "hardware_profiles/profile_io.hpp"
+#include "reports/collective_html.hpp"
+#include "reports/collective_tables.hpp"
+#include "reports/json_report.hpp"
+
+namespace shardsim {
+namespace {
+
+std::string collective_text(const CollectivePrediction& prediction) {
+  std::string out = fmt::format("{} ({})\n", title_of(prediction), subject_of(prediction));
+  const std::string what = measured_what(prediction);
+  if (!what.empty()) out += fmt::format("beside {}\n", what);
+  out += "\n" + to_text(collective_table(prediction));
+  const std::string errors = error_sentence(prediction);
+  if (!errors.empty()) out += "\n" + errors + "\n";
+  if (!prediction.notes.empty()) out += "\nNotes\n";
+  for (const std::string& note : prediction.notes) out += fmt::format("  - {}\n", note);
+  return out;
+}
+
+std::string collective_markdown(const CollectivePrediction& prediction) {
+  std::string out = fmt::format("## {}\n\n{}\n", markdown_escape(title_of(prediction)),
+                                markdown_escape(subject_of(prediction)));
+  const std::string what = measured_what(prediction);
+  if (!what.empty()) out += fmt::format("\nBeside {}\n", markdown_escape(what));
+  out += "\n" + to_markdown(collective_table(prediction));
+  const std::string errors = error_sentence(prediction);
+  if (!errors.empty()) out += fmt::format("\n**{}**\n", markdown_escape(errors));
+  if (!prediction.notes.empty()) out += "\n### Notes\n\n";
+  for (const std::string& note : prediction.notes) {
+    out += fmt::format("- {}\n", markdown_escape(note));
+  }
+  return out;
+}
+
+// The cells' numbers with all their digits; words where a cell has no number.
+std::string collective_csv(const CollectivePrediction& prediction) {
+  std::string out = fmt::format("{}\n", fmt::join(collective_columns(prediction), ","));
+  const Table table = collective_table(prediction);
+  for (const std::vector<Cell>& row : table.rows) {
+    std::vector<std::string> fields;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool words = table.columns[c].align == TextTable::Align::left;
+      fields.push_back(csv_field(words ? row[c].text : row[c].value));
+    }
+    out += fmt::format("{}\n", fmt::join(fields, ","));
+  }
+  return out;
+}
+
+Json against_json(const CollectiveMeasurement& measured) {
+  return {{"file", measured.file},
+          {"id", measured.id},
+          {"source", measured.source},
+          {"healthy", measured.healthy ? Json(*measured.healthy) : Json(nullptr)},
+          {"healthy_reason", measured.healthy_reason}};
+}
+
+Json row_json(const CollectiveFigures& row, bool beside_measured) {
+  Json json = {{"bytes", row.bytes.count()},
+               {"time_s", row.time.count()},
+               {"algbw_Bps", row.algorithm_bandwidth.count()},
+               {"busbw_Bps", row.bus_bandwidth.count()},
+               {"algorithm", row.algorithm},
+               {"launch_s", row.launch.count()},
+               {"latency_s", row.latency.count()},
+               {"transfer_s", row.transfer.count()}};
+  if (!beside_measured) return json;
+  json["measured_s"] = row.measured ? Json(row.measured->count()) : Json(nullptr);
+  json["relative_error"] = row.relative_error ? Json(*row.relative_error) : Json(nullptr);
+  return json;
+}
+
+Json errors_json(const std::optional<ErrorSummary>& errors) {
+  if (!errors) return nullptr;
+  return {{"rows", errors->rows},
+          {"median_absolute_relative_error", errors->median},
+          {"percentile_90_absolute_relative_error", errors->percentile_90}};
+}
+
+std::string collective_json(const CollectivePrediction& prediction) {
+  const CollectiveExperiment& experiment = prediction.experiment;
+  const bool beside_measured = experiment.measured.has_value();
+  Json json;
+  json["schema"] = "shardsim/collective/1";
+  json["shardsim"] = program_version;
+  json["machine"] = prediction.machine.profile.name;
+  json["kind"] = name_of(experiment.kind);
+  json["devices"] = experiment.devices;
+  if (prediction.machine.torus) {
+    json["topology"] = shape_text(prediction.machine.torus->sizes);
+  } else {
+    json["nodes"] = prediction.nodes;
+  }
+  if (beside_measured) json["against"] = against_json(*experiment.measured);
+  json["rows"] = Json::array();
+  for (const CollectiveFigures& row : figures_of(prediction)) {
+    json["rows"].push_back(row_json(row, beside_measured));
+  }
+  if (beside_measured) json["errors"] = errors_json(prediction.errors);
+  json["notes"] = prediction.notes;
+  return json_text(json);
+}
+
+}  // namespace
+
+std::string report_collective(const CollectivePrediction& prediction, Format format) {
+  switch (format) {
+    case Format::text:
+      return collective_text(prediction);
+    case Format::json:
+      return collective_json(prediction);
+    case Format::csv:
+      return collective_csv(prediction);
+    case Format::html:
+      return collective_html(prediction);
+    case Format::markdown:
+      return collective_markdown(prediction);
+  }
+  assert(false);
+  return {};
+}
+
+}  // namespace shardsim

@@ -1,0 +1,26 @@
+// A collective over sizes, perhaps beside measurements: the table of nccl-tests as text, JSON
+// (shardsim/collective/1), CSV, Markdown and as a page with plots.
+//
+//   { "schema": "shardsim/collective/1", "shardsim": version, "machine": name,
+//     "kind": "all-reduce", "devices": n, "nodes": n, or of a torus "topology": "4x4",
+//     "against": {"file", "id", "source", "healthy": b or null, "healthy_reason"},
+//     "rows": [{"bytes", "time_s", "algbw_Bps", "busbw_Bps", "algorithm", "launch_s", "latency_s",
+//               "transfer_s", "measured_s": n or null, "relative_error": n or null}...],
+//     "errors": {"rows", "median_absolute_relative_error", "percentile_90_absolute_relative_error"}
+//               or null, "notes": [s...] }
+//
+// "against", "measured_s", "relative_error" and "errors" are there where a measurement is given.
+// Errors are predicted over measured, less 1; "errors" is null where no row tells a time. launch +
+// latency + transfer = time.
+#pragma once
+
+#include <string>
+
+#include "experiments/collective_experiment.hpp"
+#include "reports/report.hpp"
+
+namespace shardsim {
+
+[[nodiscard]] std::string report_collective(const CollectivePrediction& prediction, Format format);
+
+}  // namespace shardsim

@@ -1,0 +1,151 @@
+#include "reports/collective_tables.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "sim/bus_bandwidth.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::string_view not_measured = "-";
+
+Cell microseconds(Seconds time) {
+  return {fmt::format("{:.2f}", time.count() * 1e6), plain_number(time.count())};
+}
+
+Cell gigabytes_per_second(Bandwidth rate) {
+  return {fmt::format("{:.2f}", rate.count() * 1e-9), plain_number(rate.count())};
+}
+
+Cell optional_microseconds(const std::optional<Seconds>& time) {
+  return time ? microseconds(*time) : Cell{std::string(not_measured), ""};
+}
+
+Cell signed_percent(const std::optional<double>& fraction) {
+  if (!fraction) return {std::string(not_measured), ""};
+  return {fmt::format("{:+.1f} %", 100 * *fraction), plain_number(*fraction)};
+}
+
+struct Column {
+  std::string_view name;  // in CSV
+  const char* title;
+  bool of_measured;
+  Cell (*cell)(const CollectiveFigures&);
+};
+
+using Row = const CollectiveFigures&;
+constexpr std::array columns{
+    Column{"bytes", "size (B)", false,
+           [](Row row) {
+             const std::string count = std::to_string(row.bytes.count());
+             return Cell{count, count};
+           }},
+    Column{"time_s", "time (us)", false, [](Row row) { return microseconds(row.time); }},
+    Column{"measured_s", "measured (us)", true,
+           [](Row row) { return optional_microseconds(row.measured); }},
+    Column{"relative_error", "error", true,
+           [](Row row) { return signed_percent(row.relative_error); }},
+    Column{"algbw_Bps", "algbw (GB/s)", false,
+           [](Row row) { return gigabytes_per_second(row.algorithm_bandwidth); }},
+    Column{"busbw_Bps", "busbw (GB/s)", false,
+           [](Row row) { return gigabytes_per_second(row.bus_bandwidth); }},
+    Column{"launch_s", "launch (us)", false, [](Row row) { return microseconds(row.launch); }},
+    Column{"latency_s", "latency (us)", false, [](Row row) { return microseconds(row.latency); }},
+    Column{"transfer_s", "transfer (us)", false,
+           [](Row row) { return microseconds(row.transfer); }},
+    Column{"algorithm", "algorithm", false,
+           [](Row row) {
+             return Cell{row.algorithm, ""};
+           }},
+};
+
+std::vector<Column> columns_of(const CollectivePrediction& prediction) {
+  std::vector<Column> present;
+  for (const Column& column : columns) {
+    if (!column.of_measured || prediction.experiment.measured) present.push_back(column);
+  }
+  return present;
+}
+
+}  // namespace
+
+std::vector<CollectiveFigures> figures_of(const CollectivePrediction& prediction) {
+  const CollectiveExperiment& experiment = prediction.experiment;
+  const auto bus = [&](Bytes bytes, Seconds time) {
+    return bus_bandwidth(experiment.kind, experiment.devices, bytes, time);
+  };
+  std::vector<CollectiveFigures> rows;
+  for (const CollectivePoint& point : prediction.points) {
+    CollectiveFigures row;
+    row.bytes = point.bytes;
+    row.time = point.cost.total();
+    row.launch = point.cost.launch;
+    row.latency = point.cost.latency;
+    row.transfer = point.cost.transfer;
+    row.algorithm_bandwidth = algorithm_bandwidth(point.bytes, row.time);
+    row.bus_bandwidth = bus(point.bytes, row.time);
+    row.algorithm = point.cost.algorithm;
+    row.measured = point.measured;
+    if (row.measured) row.measured_bus_bandwidth = bus(point.bytes, *row.measured);
+    row.relative_error = point.relative_error();
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Table collective_table(const CollectivePrediction& prediction) {
+  const std::vector<Column> present = columns_of(prediction);
+  Table table{"Sizes and bandwidths as in nccl-tests", {}, {}};
+  for (const Column& column : present) {
+    const bool words = column.name == "algorithm";
+    table.columns.push_back(
+        {column.title, words ? TextTable::Align::left : TextTable::Align::right});
+  }
+  for (const CollectiveFigures& row : figures_of(prediction)) {
+    std::vector<Cell>& cells = table.rows.emplace_back();
+    for (const Column& column : present) cells.push_back(column.cell(row));
+  }
+  return table;
+}
+
+std::vector<std::string_view> collective_columns(const CollectivePrediction& prediction) {
+  std::vector<std::string_view> names;
+  for (const Column& column : columns_of(prediction)) names.push_back(column.name);
+  return names;
+}
+
+std::string title_of(const CollectivePrediction& prediction) {
+  return fmt::format("{} over {} on {}", name_of(prediction.experiment.kind),
+                     counted(prediction.experiment.devices, "device"),
+                     prediction.machine.profile.name);
+}
+
+std::string subject_of(const CollectivePrediction& prediction) {
+  const std::string& device = prediction.machine.profile.device.name;
+  if (prediction.machine.torus) {
+    return fmt::format("{}, {}", fmt::join(prediction.machine.torus->sizes, "x"), device);
+  }
+  if (prediction.nodes == 1) return fmt::format("1 node, {}", device);
+  const std::int64_t each = prediction.experiment.devices / prediction.nodes;
+  return fmt::format("{} with {} each, {}", counted(prediction.nodes, "node"), each, device);
+}
+
+std::string measured_what(const CollectivePrediction& prediction) {
+  if (!prediction.experiment.measured) return {};
+  const CollectiveMeasurement& measured = *prediction.experiment.measured;
+  return measured.source.empty() ? measured.id
+                                 : fmt::format("{} ({})", measured.id, measured.source);
+}
+
+std::string error_sentence(const CollectivePrediction& prediction) {
+  if (!prediction.errors) return {};
+  const ErrorSummary& errors = *prediction.errors;
+  return fmt::format("absolute error over {}: median {}, 90th percentile {}",
+                     counted(static_cast<std::int64_t>(errors.rows), "row"),
+                     format_percent(errors.median), format_percent(errors.percentile_90));
+}
+
+}  // namespace shardsim

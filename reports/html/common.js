@@ -1,0 +1,55 @@
+// What the scripts of a page share: data, colours, number formats, and when to draw again.
+"use strict";
+
+const shardsim = (() => {
+  const data = JSON.parse(document.getElementById("shardsim-data").textContent);
+
+  const byteUnits = [
+    ["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10], ["B", 1],
+  ];
+  const timeUnits = [["s", 1], ["ms", 1e-3], ["us", 1e-6], ["ns", 1e-9]];
+
+  function color(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  }
+
+  function scaled(value, units, digits) {
+    const unit = units.find(([, factor]) => Math.abs(value) >= factor) || units[units.length - 1];
+    return (value / unit[1]).toFixed(digits) + " " + unit[0];
+  }
+
+  function formatBytes(bytes) {
+    return scaled(bytes, byteUnits, bytes < 1024 ? 0 : 1);
+  }
+
+  function formatSeconds(seconds) {
+    if (seconds === 0) return "0 s";
+    return scaled(seconds, timeUnits, seconds >= 1 || seconds < 1e-3 ? 3 : 2);
+  }
+
+  // [name, factor] of the unit for a whole axis: the one that suits its largest value.
+  function axisUnit(largest, units) {
+    return units.find(([, factor]) => largest >= factor) || units[units.length - 1];
+  }
+
+  const redraws = [];
+  function onAppearance(draw) {
+    redraws.push(draw);
+    draw();
+  }
+  function redrawAll() {
+    for (const draw of redraws) draw();
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
+  // Paper is white.
+  addEventListener("beforeprint", () => {
+    document.documentElement.dataset.theme = "light";
+    redrawAll();
+  });
+  addEventListener("afterprint", () => {
+    delete document.documentElement.dataset.theme;
+    redrawAll();
+  });
+
+  return { data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, onAppearance };
+})();

@@ -1,0 +1,260 @@
+// A collective over sizes beside measurements: what is read, where the group lies, what it costs by
+// the formulas of sim/cluster_cost.hpp and the profile's own numbers.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "experiments/collective_experiment.hpp"
+
+namespace shardsim {
+namespace {
+
+using Catch::Contains;
+using Catch::Equals;
+
+CollectivePrediction predicted(const Json& document) {
+  return predict_collective(read_collective(document, "test"));
+}
+
+std::string mistake(const Json& document) {
+  try {
+    static_cast<void>(predicted(document));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+const Json gather = {
+    {"machine", "dgx-h100"}, {"kind", "all-gather"}, {"devices", 10}, {"sizes", "8GiB"}};
+
+Json with(Json document, const Json& more) {
+  document.update(more);
+  return document;
+}
+
+const Json table = {{"id", "a table"},
+                    {"machine", "dgx-h100"},
+                    {"collective", "all_gather"},
+                    {"ranks", 8},
+                    {"nodes", 1},
+                    {"gpus_per_node", 8},
+                    {"rows", {{{"bytes", MiB}, {"time_us", 50}}}}};
+
+CollectiveMeasurement measurement(const Json& document) {
+  return read_measurement(document, "table.json", {});
+}
+
+std::string table_mistake(const Json& document) {
+  try {
+    static_cast<void>(measurement(document));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+struct Rates {
+  double scale_up;
+  double scale_out;
+  double launch;
+  double step_up;
+  double step_out;
+};
+
+Rates rates_of(const char* name) {
+  const Profile profile = load_profile(name, {});
+  const auto& cluster = std::get<ClusterProfile>(profile.network);
+  const auto rate = [](const LinkProfile& link) {
+    return link.bandwidth.value.count() * link.efficiency.value;
+  };
+  return {rate(cluster.scale_up), rate(cluster.scale_out), profile.collective_launch.value.count(),
+          cluster.scale_up.latency.value.count(), cluster.scale_out.latency.value.count()};
+}
+
+}  // namespace
+
+TEST_CASE("one device on each of ten nodes: the NIC carries nine tenths, nine steps across") {
+  const Rates rates = rates_of("dgx-h100");
+  const CollectivePrediction prediction = predicted(with(gather, {{"nodes", 10}}));
+  CHECK(prediction.nodes == 10);
+  CHECK(prediction.machine.devices == 80);
+  REQUIRE(prediction.points.size() == 1);
+  const CostBreakdown& cost = prediction.points[0].cost;
+  CHECK(cost.transfer.count() == Approx(0.9 * 8 * GiB / rates.scale_out));
+  CHECK(cost.latency.count() == Approx(9 * rates.step_out));
+  CHECK(cost.launch.count() == rates.launch);
+  CHECK_THAT(prediction.notes.at(0), Equals("1 of 8 devices on each of 10 nodes, the others idle"));
+}
+
+// 3 do not divide 8: no mesh of axes has such groups.
+TEST_CASE("three of eight devices on each of two nodes: three NICs carry five sixths") {
+  const Rates rates = rates_of("dgx-h100");
+  const CollectivePrediction prediction = predicted(with(gather, {{"devices", 6}, {"nodes", 2}}));
+  const CostBreakdown& cost = prediction.points.at(0).cost;
+  CHECK(cost.transfer.count() == Approx(5.0 / 6 * 8 * GiB / (3 * rates.scale_out)));
+  // Six members, two nodes: two steps across and 6 - 2 - 1 inside.
+  CHECK(cost.latency.count() == Approx(2 * rates.step_out + 3 * rates.step_up));
+}
+
+TEST_CASE("sendrecv goes to the next in the ring, part of the nodes or all of them") {
+  const Rates rates = rates_of("dgx-h100");
+  const Json send = with(gather, {{"kind", "sendrecv"}, {"devices", 16}});
+  // The last of a node sends to the first of the next: over its NIC, while others stay inside.
+  const CostBreakdown whole = predicted(send).points.at(0).cost;
+  CHECK(whole.transfer.count() == Approx(8.0 * GiB / rates.scale_out));
+  const CostBreakdown half =
+      predicted(with(send, {{"devices", 8}, {"nodes", 2}})).points.at(0).cost;
+  CHECK(half.transfer.count() == Approx(whole.transfer.count()));
+  const CostBreakdown inside = predicted(with(send, {{"devices", 8}})).points.at(0).cost;
+  CHECK(inside.transfer.count() == Approx(8.0 * GiB / rates.scale_up));
+}
+
+TEST_CASE("nodes that are full, or one node, are the machine itself") {
+  const Json sixteen = with(gather, {{"devices", 16}});
+  const CollectivePrediction filled = predicted(sixteen);
+  const CollectivePrediction said = predicted(with(sixteen, {{"nodes", 2}}));
+  CHECK(filled.nodes == 2);
+  CHECK(said.machine.devices == 16);
+  CHECK(said.points.at(0).cost.total() == filled.points.at(0).cost.total());
+  CHECK(predicted(with(gather, {{"devices", 4}, {"nodes", 1}})).machine.devices == 4);
+}
+
+TEST_CASE("groups that a machine cannot have") {
+  CHECK_THAT(mistake(with(gather, {{"nodes", 3}})),
+             Equals("test: /nodes: 10 devices do not lie evenly on 3 nodes"));
+  CHECK_THAT(mistake(with(gather, {{"nodes", 1}})),
+             Equals("test: /nodes: 10 devices on 1 node, but a node of dgx-h100 has 8"));
+  CHECK_THAT(mistake(gather), Contains("test: /devices: 10 devices do not fill nodes of 8"));
+  CHECK_THAT(mistake(with(gather, {{"devices", 1}})), Contains("must be from 2 to 1048576"));
+  CHECK_THAT(mistake(with(gather, {{"devices", 0}})), Contains("must be from 2 to 1048576"));
+  CHECK_THAT(mistake(with(gather, {{"machine", "tpu-v5e"}})),
+             Contains("test: /devices: tpu-v5e has no slice of 10 devices"));
+  CHECK_THAT(mistake(with(gather, {{"devices", 16}, {"topology", "4x4"}})),
+             Contains("test: /topology: topology 4x4 is given, but dgx-h100 is a cluster"));
+}
+
+TEST_CASE("a torus is a slice, whatever its hosts") {
+  const Json exchange = {
+      {"machine", "tpu-v5p"}, {"kind", "all-to-all"}, {"devices", 64}, {"sizes", "64MiB"}};
+  const CollectivePrediction prediction = predicted(with(exchange, {{"nodes", 16}}));
+  CHECK(prediction.machine.torus->sizes == std::vector<std::int64_t>{4, 4, 4});
+  CHECK_THAT(prediction.notes.at(0), Equals("16 nodes are taken for the hosts of one slice"));
+  CHECK(prediction.points.at(0).cost.total() == predicted(exchange).points.at(0).cost.total());
+}
+
+TEST_CASE("kinds have the plan's names and nccl-tests'") {
+  const auto kind = [](const char* name) {
+    const Json json = name;
+    return read_collective_kind(JsonReader(json, {"test", "/kind"}));
+  };
+  CHECK(kind("all-reduce") == CollectiveKind::all_reduce);
+  CHECK(kind("all_gather") == CollectiveKind::all_gather);
+  CHECK(kind("reduce_scatter") == CollectiveKind::reduce_scatter);
+  CHECK(kind("alltoall") == CollectiveKind::all_to_all);
+  CHECK(kind("sendrecv (ppermute)") == CollectiveKind::collective_permute);
+  CHECK_THROWS_WITH(kind("all_redcue"),
+                    "test: /kind: unknown kind of collective \"all_redcue\", "
+                    "did you mean \"all_reduce\"?");
+  CHECK_THROWS_WITH(kind("broadcast"),
+                    "test: /kind: unknown kind of collective \"broadcast\"; known are all-reduce, "
+                    "all-gather, reduce-scatter, all-to-all, collective-permute");
+}
+
+// 7/8 of 1 MiB in 50 us is 18.35 GB/s on the bus, 1 MiB in 50 us is 20.97 GB/s.
+TEST_CASE("a row without a time has one by its bandwidth") {
+  const auto time_of = [](const Json& row) {
+    const auto time = measurement(with(table, {{"rows", {row}}})).rows.at(0).time;
+    return time ? time->count() * 1e6 : 0;
+  };
+  const double bus = 7.0 / 8 * MiB / 50e-6 / 1e9;
+  const double algorithm = MiB / 50e-6 / 1e9;
+  CHECK(time_of({{"bytes", MiB}, {"time_us", 50}, {"busbw_GBps", 1}}) == Approx(50));
+  CHECK(time_of({{"bytes", MiB}, {"busbw_GBps", bus}}) == Approx(50));
+  CHECK(time_of({{"bytes", MiB}, {"algbw_GBps", algorithm}}) == Approx(50));
+  CHECK(time_of({{"bytes", MiB}, {"busbw_GBps", 0}, {"inplace_busbw_GBps", bus}}) == Approx(50));
+  CHECK(time_of({{"bytes", MiB}, {"busbw_GBps", 0.0}}) == 0);
+}
+
+TEST_CASE("a table of TPUs counts chips") {
+  const Json tpu = with(table, {{"ranks", nullptr},
+                                {"gpus_per_node", nullptr},
+                                {"hardware", {{"accelerator", "TPU v5p"}, {"chips", 4}}}});
+  CHECK(measurement(tpu).group.ranks == 4);
+  CHECK(measurement(with(tpu, {{"hardware", "TPU v5p"}})).group.ranks == std::nullopt);
+  CHECK(measurement(with(table, {{"hardware", {{"chips", 4}}}})).group.ranks == 8);
+}
+
+TEST_CASE("a table says what is doubtful about it") {
+  const Json rows = {{{"bytes", 8}, {"busbw_GBps", 0.01}}, {{"bytes", 4}, {"busbw_GBps", 0}}};
+  const CollectiveMeasurement doubtful = measurement(
+      with(table,
+           {{"rows", rows}, {"healthy", "unknown"}, {"weather", "fine"}, {"env", Json::object()}}));
+  CHECK_FALSE(doubtful.healthy);
+  CHECK(doubtful.notes ==
+        std::vector<std::string>{"1 of 2 measured rows print no time: it is worked out from a "
+                                 "bandwidth that is printed rounded",
+                                 "1 of 2 measured rows say nothing of the time",
+                                 "table.json has keys that are not read: weather"});
+}
+
+TEST_CASE("a table that cannot be read says where") {
+  const auto without = [](const char* key) {
+    Json document = table;
+    document.erase(key);
+    return document;
+  };
+  const auto row = [](const Json& one) { return with(table, {{"rows", {one}}}); };
+  CHECK_THAT(table_mistake(with(without("ranks"), {{"rank", 8}})),
+             Equals("table.json: unknown key \"rank\", did you mean \"ranks\"?"));
+  CHECK_THAT(table_mistake(row({{"bytes", 8}, {"tme_us", 8}})),
+             Equals("table.json: /rows/0: unknown key \"tme_us\", did you mean \"time_us\"?"));
+  CHECK_THAT(table_mistake(without("rows")), Equals("table.json: missing key \"rows\""));
+  CHECK_THAT(table_mistake(with(table, {{"rows", Json::array()}})),
+             Equals("table.json: /rows: no row was measured"));
+  CHECK_THAT(table_mistake(row({{"time_us", 8}})),
+             Equals("table.json: /rows/0: missing key \"bytes\""));
+  CHECK_THAT(table_mistake(row({{"bytes", 0}, {"time_us", 8}})),
+             Contains("/rows/0/bytes: 0 is out of range"));
+  CHECK_THAT(table_mistake(row({{"bytes", 8}, {"time_us", 0}})),
+             Equals("table.json: /rows/0/time_us: 0 makes 0 s, which is no time of a collective"));
+  CHECK_THAT(table_mistake(row({{"bytes", 8}, {"time_us", -1}})),
+             Equals("table.json: /rows/0/time_us: -1 is less than nothing"));
+  CHECK_THAT(table_mistake(with(table, {{"gpus_per_node", 4}})),
+             Equals("table.json: /gpus_per_node: 4 on each of 1 node are not 8 ranks"));
+  CHECK_THAT(table_mistake(with(table, {{"healthy", "ill"}})),
+             Contains("table.json: /healthy: unknown value \"ill\""));
+  CHECK_THAT(table_mistake(Json::array()), Contains("expected an object, found an array"));
+}
+
+// Between 1, 2 and 4 the median is 2; the 90th percentile lies at 0.9 * 2 = 1.8, from 2 to 4.
+TEST_CASE("quantiles are interpolated") {
+  CHECK(quantile({4, 1, 2}, 0.5) == 2);
+  CHECK(quantile({4, 1, 2}, 0.9) == Approx(3.6));
+  CHECK(quantile({1, 2}, 0.5) == 1.5);
+  CHECK(quantile({7}, 0.9) == 7);
+}
+
+// Of every table: errors are predicted over measured, the machine is the one that it names.
+TEST_CASE("every measured table among the examples says what it teaches and is predicted") {
+  int count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SHARDSIM_SOURCE_DIR "/examples/collectives")) {
+    const std::string path = entry.path().string();
+    INFO(path);
+    CHECK(read_file(path).rfind("// ", 0) == 0);
+    const CollectivePrediction prediction = predicted({{"against", path}});
+    REQUIRE(prediction.errors);
+    CHECK(prediction.errors->rows == prediction.points.size());
+    for (const CollectivePoint& point : prediction.points) {
+      CHECK(
+          *point.relative_error() ==
+          Approx((point.cost.total().count() - point.measured->count()) / point.measured->count()));
+    }
+    ++count;
+  }
+  CHECK(count > 0);
+}
+
+}  // namespace shardsim

@@ -1,0 +1,139 @@
+// A collective in every format. The machine has round numbers, so that the figures can be worked
+// out: a node of 4, 1 GB/s each way, a step of 1 ms, a launch of 1 ms.
+//
+//   all-gather of 4 MB over 4: launch 1 ms, 3 steps 3 ms, 3 MB at 1 GB/s 3 ms: 7 ms
+//   algorithm bandwidth 4 MB / 7 ms = 571.43 MB/s; bus bandwidth 3/4 of it = 428.57 MB/s
+#include "reports/collective_report.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+using Catch::Contains;
+
+constexpr const char* hostile = "</script><script>alert(1)</script>|<b>,\"";
+
+CollectivePrediction prediction() {
+  CollectivePrediction made;
+  made.experiment.machine = "round";
+  made.experiment.kind = CollectiveKind::all_gather;
+  made.experiment.devices = 4;
+  made.machine.profile.name = "round";
+  made.machine.profile.device.name = "device";
+  made.machine.devices = 4;
+  CollectivePoint point;
+  point.bytes = Bytes(4'000'000);
+  point.cost = {
+      "ring, \"in\" the node", Seconds(1e-3), Seconds(3e-3), Seconds(3e-3), {LinkLevel::scale_up}};
+  made.points = {point};
+  return made;
+}
+
+// Measured 3.5 ms: predicted twice that, an error of 1.
+CollectivePrediction beside_measured() {
+  CollectivePrediction made = prediction();
+  CollectiveMeasurement measured;
+  measured.file = "table.json";
+  measured.id = "a table";
+  measured.source = "somebody";
+  measured.rows = {{Bytes(4'000'000), Seconds(3.5e-3)}, {Bytes(8), std::nullopt}};
+  made.experiment.measured = measured;
+  made.points[0].measured = Seconds(3.5e-3);
+  made.points.push_back(made.points[0]);
+  made.points[1].bytes = Bytes(8);
+  made.points[1].measured = std::nullopt;
+  made.errors = ErrorSummary{1, 1, 1};
+  made.notes = {"a note"};
+  return made;
+}
+
+Json json_of(const CollectivePrediction& made) {
+  return parse_json(report_collective(made, Format::json), "json");
+}
+
+TEST_CASE("the JSON of a collective") {
+  const Json json = json_of(prediction());
+  CHECK(json["schema"] == "shardsim/collective/1");
+  CHECK(json["machine"] == "round");
+  CHECK(json["kind"] == "all-gather");
+  CHECK(json["devices"] == 4);
+  CHECK(json["nodes"] == 1);
+  const Json& row = json["rows"].at(0);
+  CHECK(row["bytes"] == 4'000'000);
+  CHECK(row["time_s"].get<double>() == Approx(7e-3));
+  CHECK(row["algbw_Bps"].get<double>() == Approx(4e9 / 7));
+  CHECK(row["busbw_Bps"].get<double>() == Approx(3e9 / 7));
+  CHECK(row["launch_s"] == 1e-3);
+  CHECK(row["algorithm"] == "ring, \"in\" the node");
+  for (const char* key : {"measured_s", "relative_error", "protocol"})
+    CHECK_FALSE(row.contains(key));
+  CHECK_FALSE(json.contains("against"));
+  CHECK_FALSE(json.contains("errors"));
+}
+
+TEST_CASE("the JSON of a collective beside measurements") {
+  const Json json = json_of(beside_measured());
+  CHECK(json["rows"][0]["measured_s"] == 3.5e-3);
+  CHECK(json["rows"][0]["relative_error"].get<double>() == Approx(1));
+  CHECK(json["rows"][1]["measured_s"].is_null());
+  CHECK(json["rows"][1]["relative_error"].is_null());
+  CHECK(json["against"]["id"] == "a table");
+  CHECK(json["against"]["healthy"] == true);
+  CHECK(json["errors"]["rows"] == 1);
+  CHECK(json["errors"]["median_absolute_relative_error"] == 1);
+  CHECK(json["notes"] == Json{"a note"});
+  CollectivePrediction none = beside_measured();
+  none.errors = std::nullopt;
+  CHECK(json_of(none)["errors"].is_null());
+}
+
+TEST_CASE("text and Markdown have the columns and units of nccl-tests") {
+  const std::string text = report_collective(beside_measured(), Format::text);
+  CHECK_THAT(text, Contains("all-gather over 4 devices on round (1 node, device)\n"
+                            "beside a table (somebody)\n"));
+  CHECK_THAT(text, Contains("size (B)  time (us)  measured (us)     error  algbw (GB/s)  busbw"));
+  CHECK_THAT(text, Contains("4000000    7000.00        3500.00  +100.0 %          0.57"));
+  CHECK_THAT(text,
+             Contains("absolute error over 1 row: median 100.0 %, 90th percentile 100.0 %\n"));
+  CHECK_THAT(text, Contains("Notes\n  - a note\n"));
+  CHECK_THAT(report_collective(prediction(), Format::text), !Contains("measured"));
+  CHECK_THAT(report_collective(beside_measured(), Format::markdown),
+             Contains("| 4000000 | 7000.00 | 3500.00 | +100.0 % |"));
+}
+
+TEST_CASE("CSV has every digit, and nothing where nothing was measured") {
+  CHECK(report_collective(beside_measured(), Format::csv)
+            .starts_with("bytes,time_s,measured_s,relative_error,algbw_Bps,busbw_Bps,launch_s,"
+                         "latency_s,transfer_s,algorithm\n4000000,0.007,0.0035,1,"));
+  const std::string csv = report_collective(beside_measured(), Format::csv);
+  CHECK_THAT(csv, Contains("\n8,0.007,,,"));
+  CHECK_THAT(csv, Contains(",\"ring, \"\"in\"\" the node\"\n"));
+}
+
+TEST_CASE("the page draws what the rows say, and text stays text") {
+  CollectivePrediction made = beside_measured();
+  made.experiment.measured->id = hostile;
+  made.machine.profile.name = hostile;
+  made.notes = {hostile};
+  made.points[0].cost.algorithm = hostile;
+  const std::string page = report_collective(made, Format::html);
+  CHECK_THAT(page, !Contains("<script>alert"));
+  CHECK_THAT(page, !Contains(" src="));
+  CHECK_THAT(page, Contains("\"measured_time_s\":0.0035"));
+  CHECK_THAT(page, Contains("data-value=\"4000000\""));
+  CHECK_THAT(page, Contains("<canvas id=\"bandwidth-over-size\""));
+}
+
+TEST_CASE("the same prediction gives the same bytes in every format") {
+  for (const Format format :
+       {Format::text, Format::json, Format::csv, Format::html, Format::markdown}) {
+    CHECK(report_collective(beside_measured(), format) ==
+          report_collective(beside_measured(), format));
+  }
+}
+
+}  // namespace
+}  // namespace shardsim
