@@ -27,7 +27,7 @@ namespace shardsim::nccl {
 struct SwitchNode {
   std::int64_t gpus = 8;  // ranks on it, numbered from a PCIe switch's first
   int compute_capability = 90;
-  Bandwidth nvlink{0};  // of a GPU to the switch, each way, as NCCL counts it (node_facts.hpp)
+  Bandwidth nvlink{0};  // of a GPU to the switch, each way, as NCCL counts it (describe.hpp)
   // Used when there are several nodes. Every GPU has a NIC of its own.
   Bandwidth pcie{0};  // GPU to PCIe switch, PCIe switch to NIC, as NCCL counts it
   Bandwidth nic{0};   // 50 GB/s for 400 Gbit/s
