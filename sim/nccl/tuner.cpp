@@ -161,7 +161,8 @@ Seconds latency_of(const Communicator& c, Operation operation, Algorithm algorit
                    Protocol protocol) {
   const Seconds inside = step_inside(c, c.graph(algorithm), algorithm, protocol);
   const Seconds across = step_across(c, algorithm, protocol);
-  const auto neighbours = static_cast<double>(c.ranks / c.nodes - 1);
+  const std::int64_t local = c.ranks / c.nodes;
+  const auto neighbours = static_cast<double>(local - 1);
   const auto levels = static_cast<double>(floor_log2(c.nodes));
   const Seconds base = tuner_constants(c.version).base.of(algorithm, protocol);
   switch (algorithm) {

@@ -62,6 +62,28 @@ TEST_CASE("one GPU per node doubles its one channel") {
   CHECK(graphs.nvls.channels == 0);
 }
 
+TEST_CASE("one GPU per node, as NCCL printed it") {
+  // Two published logs; trees are plain (pattern 3) and as fast inside as twice the network allows.
+  //   Pattern 4, nChannels 1, bw 24.0/24.0, sameChannels 1     NIC behind PCIe 4
+  //   Pattern 3, nChannels 1, bw 48.0/24.0, sameChannels 1
+  SwitchNode node = h100_node(1);
+  node.compute_capability = 80;
+  node.nvlink = Bandwidth(0);
+  node.pcie = Bandwidth(24e9);
+  node.nic = Bandwidth(25e9);
+  const NodeGraphs infiniband = search_graphs(node, /*several_nodes=*/true, {});
+  check(infiniband.ring, 1, 24, 24);
+  check(infiniband.tree, 1, 48, 24);
+  CHECK(infiniband.plain_tree);
+  //   Pattern 4, nChannels 1, bw 0.24/0.24, sameChannels 1     Ethernet of 2.5 Gbit/s
+  //   Pattern 3, nChannels 1, bw 1.20/0.24, sameChannels 1
+  node.pcie = Bandwidth(12e9);
+  node.nic = Bandwidth(0.3125e9);
+  const NodeGraphs ethernet = search_graphs(node, /*several_nodes=*/true, {});
+  check(ethernet.ring, 1, 0.24, 0.24);
+  check(ethernet.tree, 1, 1.2, 0.24);
+}
+
 TEST_CASE("A100s and B200s of a node") {
   SwitchNode node;
   node.compute_capability = 80;
