@@ -1,5 +1,5 @@
 // Runs tests/golden/nccl_tuner/*.json, or those of SHARDSIM_GOLDEN_DIR: NCCL's own prints of its
-// tuner against ours, the channels included.
+// tuner and of its choices against ours, from the number of GPUs on.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <map>
 
 #include "nccl_machines.hpp"
-#include "sim/nccl/tuner.hpp"
+#include "sim/nccl/selection.hpp"
 #include "tests/base/golden_files.hpp"
 
 namespace shardsim {
@@ -51,6 +51,22 @@ std::string complaint(std::vector<Estimate>& ours, const JsonReader& row) {
                      printed_bandwidth, latency, bandwidth);
 }
 
+// What is wrong with our choice where NCCL logged its own; empty when nothing is.
+std::string other_choice(const nccl::Communicator& communicator, const JsonReader& logged) {
+  nccl::Request request;
+  request.operation = operation_of(logged.at("operation").string());
+  request.bytes = Bytes(logged.at("bytes").integer(0, 8 * GiB));
+  const nccl::Candidate choice = nccl::select(communicator, request, logged.place()).choice();
+  const std::string algorithm = logged.at("algorithm").string();
+  const std::string protocol = logged.at("protocol").string();
+  if (nccl::name_of(choice.algorithm) == algorithm && nccl::name_of(choice.protocol) == protocol) {
+    return "";
+  }
+  return fmt::format("{} of {} bytes: NCCL chose {} {}, actual {} {}",
+                     nccl::name_of(request.operation), request.bytes.count(), algorithm, protocol,
+                     nccl::name_of(choice.algorithm), nccl::name_of(choice.protocol));
+}
+
 void compare(const JsonReader& record, test::Comparison& comparison) {
   const std::int64_t gpus = record.at("gpus").integer(2, 8);
   REQUIRE(record.at("device").string() == "H100 SXM5");
@@ -73,6 +89,14 @@ void compare(const JsonReader& record, test::Comparison& comparison) {
                                                 row.at("protocol").string(), wrong));
     }
   }
+  for (const JsonReader& logged : record.at("choices").elements()) {
+    const std::string wrong = other_choice(communicator, logged);
+    if (wrong.empty()) {
+      ++comparison.passed;
+    } else {
+      comparison.failures.push_back(fmt::format("{} GPUs, {}", gpus, wrong));
+    }
+  }
   for (const auto& [operation, left] : ours) {
     for (const Estimate& estimate : left) {
       comparison.failures.push_back(fmt::format(
@@ -84,7 +108,7 @@ void compare(const JsonReader& record, test::Comparison& comparison) {
 
 }  // namespace
 
-TEST_CASE("the tuner's table is what NCCL prints", "[golden]") {
+TEST_CASE("the tuner's table and choices are what NCCL prints", "[golden]") {
   for (const auto& golden : test::golden_records(test::golden_folder("nccl_tuner"))) {
     test::Comparison comparison;
     for (const JsonReader& record : golden.records()) compare(record, comparison);
