@@ -31,8 +31,9 @@ struct NodeGraphs {
   std::int64_t ring_channels = 0;  // thread blocks: twice the graph's channels, see the source
 };
 
-// Cost: up to half a million steps of the walk; 10 to 70 ms for 2, 4, 8 GPUs, 0.3 s for 7 A100s
-// with NICs. Keep the result. Throws InputError for what is not covered.
+// Cost: up to half a million steps of the walk: 10 ms in one node, 60 ms over several, 0.3 s for
+// odd numbers of GPUs that share PCIe switches. Keep the result. Throws InputError for what is not
+// covered.
 [[nodiscard]] NodeGraphs search_graphs(const SwitchNode& node, bool several_nodes,
                                        const Place& place);
 

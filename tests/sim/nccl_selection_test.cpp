@@ -49,6 +49,7 @@ Communicator arbitrary_communicator() {
     graph->intra_path = *rc::gen::element(PathType::nvlink, PathType::pcie_host);
     graph->same_channels = *rc::gen::arbitrary<bool>();
   }
+  c.nvls.intra_path = PathType::nvlink;  // there is no NVSwitch without
   c.ring_channels = 2 * c.ring.channels;
   return c;
 }
