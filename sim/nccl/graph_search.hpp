@@ -1,0 +1,43 @@
+// How many channels of which speed NCCL finds on a node: its graph search, for GPUs behind one
+// NVLink switch with a NIC of their own each.
+//
+// Speeds come from a list per generation, fastest first. At each, the walk (channel_walk.hpp) lays
+// as many channels as fit, under rules that relax step by step: channels alike, then not; balanced
+// trees, then plain ones; NICs farther away; rings that leave by another NIC. What moves more is
+// kept, and slower speeds are tried down to half of it. Then channels are doubled where they are
+// fast and few, and each is tried faster.
+//
+//   NVLS is simpler: with k channels of speed s, k of the GPUs pull, and every GPU sends k s and,
+//   if it pulls, s more: (k + 1) s <= NVLink.
+//
+// Example, 8 H100s of one node, 370.8 GB/s: rings 6 at 60, as good at 40 or 30, doubled to 12
+// at 30. NVLS 8 at 40, since 9 * 40 <= 370.8 and 9 * 50 is more. With a NIC of 50 GB/s each behind
+// PCIe 5 (48), rings 8 at 48, in pairs: in by NIC 0 and out by NIC 7, and back.
+//
+// The results are those printed by NCCL where we have its print (tests/sim/nccl_graph_search_test).
+// Not covered: nodes without such a switch, shared NICs, trees that must cross the host bridge,
+// CollNet's graphs.
+#pragma once
+
+#include "base/error.hpp"
+#include "sim/nccl/channel_walk.hpp"
+#include "sim/nccl/communicator.hpp"
+
+namespace shardsim::nccl {
+
+struct NodeGraphs {
+  ChannelGraph ring, tree, nvls;
+  bool plain_tree = false;
+  std::int64_t ring_channels = 0;  // thread blocks: twice the graph's channels, see the source
+};
+
+// Cost: up to half a million steps of the walk: 10 ms in one node, 60 ms over several, 0.3 s for
+// odd numbers of GPUs that share PCIe switches. Keep the result. Throws InputError for what is not
+// covered.
+[[nodiscard]] NodeGraphs search_graphs(const SwitchNode& node, bool several_nodes,
+                                       const Place& place);
+
+// Puts the graphs into the communicator.
+void use_graphs(const NodeGraphs& graphs, Communicator& communicator);
+
+}  // namespace shardsim::nccl

@@ -1,0 +1,151 @@
+// Channels that NCCL's search finds: as printed by NCCL where a print is known, else by hand.
+#include "sim/nccl/graph_search.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "nccl_machines.hpp"
+#include "sim/nccl/describe.hpp"
+#include "sim/nccl/selection.hpp"
+
+namespace shardsim::nccl {
+namespace {
+
+using shardsim::testing::h100_node;
+
+void check(const ChannelGraph& graph, std::int64_t channels, double intra, double inter) {
+  CHECK(graph.channels == channels);
+  CHECK(graph.intra.count() / 1e9 == Approx(intra));
+  CHECK(graph.inter.count() / 1e9 == Approx(inter));
+}
+
+}  // namespace
+
+TEST_CASE("eight H100s of a node, as NCCL printed them") {
+  // NVIDIA/nccl issue 1197, NCCL 2.19.4, which counted an NVLink as 20 GB/s, 360 in all:
+  //   Pattern 4, nChannels 12, bw 30.0/30.0, type NVL/PIX, sameChannels 1
+  //   Pattern 1, nChannels 12, bw 30.0/30.0, type NVL/PIX, sameChannels 1
+  //   Pattern 5, nChannels 8, bw 40.0/60.0, type NVL/PIX, sameChannels 0
+  for (const double per_link : {20e9, 20.6e9}) {
+    SwitchNode node = h100_node(8);
+    node.nvlink = Bandwidth(18 * per_link);
+    const NodeGraphs graphs = search_graphs(node, /*several_nodes=*/false, {});
+    check(graphs.ring, 12, 30, 30);
+    check(graphs.tree, 12, 30, 30);
+    check(graphs.nvls, 8, 40, 60);
+    CHECK(graphs.ring.same_channels);
+    CHECK(graphs.tree.same_channels);
+    CHECK_FALSE(graphs.nvls.same_channels);
+    CHECK_FALSE(graphs.plain_tree);
+    CHECK(graphs.ring_channels == 24);  // "24 coll channels", NVIDIA/nccl issue 1259
+  }
+}
+
+TEST_CASE("H100 nodes with a NIC of 400 Gbit/s per GPU") {
+  const NodeGraphs graphs = search_graphs(h100_node(8), /*several_nodes=*/true, {});
+  // A log of 16 ranks on two such nodes, each GPU with a NIC on its own PCIe switch, NCCL 2.28 or
+  // later: "Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000, type NVL/PIX", 16 channels.
+  check(graphs.ring, 8, 48, 48);
+  CHECK(graphs.ring.inter_path == PathType::pcie_switch);
+  CHECK(graphs.ring_channels == 16);
+  // A balanced tree's second GPU would reach the NIC over NVLink, which trees may not.
+  check(graphs.tree, 8, 48, 48);
+  CHECK(graphs.plain_tree);
+  // (8 + 1) * 40 <= 370.8 < 9 * 42; across up to what PCIe carries.
+  check(graphs.nvls, 8, 40, 48);
+}
+
+TEST_CASE("one GPU per node doubles its one channel") {
+  const NodeGraphs graphs = search_graphs(h100_node(1), /*several_nodes=*/true, {});
+  check(graphs.ring, 2, 24, 24);
+  CHECK(graphs.ring.intra_path == PathType::local);
+  CHECK(graphs.ring_channels == 4);
+  CHECK(graphs.nvls.channels == 0);
+}
+
+TEST_CASE("one GPU per node, as NCCL printed it") {
+  // Two published logs; trees are plain (pattern 3) and as fast inside as twice the network allows.
+  //   Pattern 4, nChannels 1, bw 24.0/24.0, sameChannels 1     NIC behind PCIe 4
+  //   Pattern 3, nChannels 1, bw 48.0/24.0, sameChannels 1
+  SwitchNode node = h100_node(1);
+  node.compute_capability = 80;
+  node.nvlink = Bandwidth(0);
+  node.pcie = Bandwidth(24e9);
+  node.nic = Bandwidth(25e9);
+  const NodeGraphs infiniband = search_graphs(node, /*several_nodes=*/true, {});
+  check(infiniband.ring, 1, 24, 24);
+  check(infiniband.tree, 1, 48, 24);
+  CHECK(infiniband.plain_tree);
+  //   Pattern 4, nChannels 1, bw 0.24/0.24, sameChannels 1     Ethernet of 2.5 Gbit/s
+  //   Pattern 3, nChannels 1, bw 1.20/0.24, sameChannels 1
+  node.pcie = Bandwidth(12e9);
+  node.nic = Bandwidth(0.3125e9);
+  const NodeGraphs ethernet = search_graphs(node, /*several_nodes=*/true, {});
+  check(ethernet.ring, 1, 0.24, 0.24);
+  check(ethernet.tree, 1, 1.2, 0.24);
+}
+
+TEST_CASE("A100s and B200s of a node") {
+  SwitchNode node;
+  node.compute_capability = 80;
+  node.nvlink = Bandwidth(12 * 20e9);
+  // 6 * 40 = 240, all there is; doubled.
+  check(search_graphs(node, false, {}).ring, 12, 20, 20);
+  CHECK(search_graphs(node, false, {}).nvls.channels == 0);
+  node.compute_capability = 100;
+  node.nvlink = Bandwidth(18 * 40.1e9);
+  const NodeGraphs graphs = search_graphs(node, false, {});
+  // 8 * 90 = 720 of 721.8; doubled. 9 * 80 = 720 for NVLS, whose pull goes one faster.
+  check(graphs.ring, 16, 45, 45);
+  check(graphs.nvls, 8, 80, 90);
+}
+
+TEST_CASE("what the search does not cover is an error") {
+  SwitchNode volta = h100_node(8);
+  volta.compute_capability = 70;
+  CHECK_THROWS_WITH(search_graphs(volta, true, {}), Catch::Contains("from Ampere on"));
+  SwitchNode lone = h100_node(4);
+  lone.compute_capability = 80;  // Ampere has no plain trees to fall back on
+  CHECK_THROWS_WITH(search_graphs(lone, true, {}), Catch::Contains("host bridge"));
+  CHECK_THROWS_WITH(search_graphs(h100_node(1), false, {}), Catch::Contains("no channels"));
+}
+
+TEST_CASE("a group of a machine is described") {
+  const Machine machine = make_machine(load_profile("dgx-h100", {}), 16, std::nullopt, {});
+  const Communicator c = describe(machine, {16, 2, 8, 8}, {}, {});
+  check(c.ring, 8, 48, 48);
+  CHECK(c.ranks == 16);
+  CHECK(c.nodes == 2);
+  CHECK(c.least_compute_capability == 90);
+  CHECK(c.cpu == Cpu::intel);
+  Request request;
+  request.bytes = Bytes(GiB);
+  CHECK(select(c, request, {}).choice().algorithm == Algorithm::nvls_tree);
+
+  const Machine ampere = make_machine(load_profile("dgx-a100", {}), 8, std::nullopt, {});
+  check(describe(ampere, {8, 1, 8, 8}, {}, {}).ring, 12, 20, 20);
+  CHECK(describe(ampere, {8, 1, 8, 8}, {Version::v2_28, Cpu::arm}, {}).cpu == Cpu::arm);
+}
+
+TEST_CASE("nodes with different numbers of ranks go by the weaker") {
+  const Machine machine = make_machine(load_profile("dgx-h100", {}), 16, std::nullopt, {});
+  // One rank on a node has 2 channels of 24, eight have 8 of 48.
+  const Communicator c = describe(machine, {9, 2, 1, 8}, {}, {});
+  check(c.ring, 2, 24, 24);
+  CHECK(c.nvls.channels == 0);
+  CHECK(c.ring.intra_path == PathType::nvlink);
+}
+
+TEST_CASE("machines that NCCL does not run on, or that we do not know") {
+  const Place place{"command line", ""};
+  const Machine torus = make_machine(load_profile("tpu-v5p", place), 8, std::nullopt, place);
+  CHECK_THROWS_WITH(describe(torus, {8, 1, 8, 8}, {}, place),
+                    "command line: NCCL does not run on tpu-v5p");
+  Machine other = make_machine(load_profile("dgx-h100", place), 8, std::nullopt, place);
+  other.profile.device.name = "Z1000";
+  CHECK_THROWS_WITH(describe(other, {8, 1, 8, 8}, {}, place),
+                    "command line: how NCCL sees a node of \"Z1000\" is not known; it is of A100 "
+                    "SXM, H100 SXM, H200 SXM, B200");
+  CHECK_THROWS_WITH(describe(other, {1, 1, 1, 1}, {}, place), Catch::Contains("one rank"));
+}
+
+}  // namespace shardsim::nccl
