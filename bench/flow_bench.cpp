@@ -23,8 +23,7 @@ void ring_all_reduce(benchmark::State& state) {
     std::vector<std::int64_t> sent(devices, 0);
     std::vector<std::int64_t> received(devices, 0);
     const auto send = [&](std::size_t device) {
-      const FlowId id =
-          flows.start(flows.now() + latency, chunk, Crossings(&crossings[device], 1));
+      const FlowId id = flows.start(flows.now() + latency, chunk, Crossings(&crossings[device], 1));
       if (static_cast<std::size_t>(id) >= sender.size()) sender.resize(2 * sender.size());
       sender[static_cast<std::size_t>(id)] = device;
     };

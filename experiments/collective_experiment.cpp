@@ -106,7 +106,7 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "against"});
+  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "unfold", "against"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -120,6 +120,13 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     experiment.devices_place = json.at("devices").place();
     experiment.nodes_place = {file, "/nodes"};
     experiment.sizes_place = json.at("sizes").place();
+  }
+  if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
+    if (!is_network_text(experiment.machine)) {
+      unfold->fail("only networks written in place are simulated, and can be unfolded; " +
+                   experiment.machine + " is priced by formulas");
+    }
+    experiment.folding = Folding::unfolded;
   }
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();

@@ -8,6 +8,7 @@
 //   nodes      over which they lie evenly; what they fill, when left out
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
+//   unfold     true: on a network written in place, every device and link of its own
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
 // Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
@@ -17,7 +18,7 @@
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
 // machine has all 8 k. A permute sends to the next device of the group, the last to the first, as
 // nccl-tests' sendrecv does. On a torus the group is the slice, in the order in which an only mesh
-// axis lies on it.
+// axis lies on it. On a network written in place it is all devices.
 #pragma once
 
 #include <optional>
@@ -36,6 +37,7 @@ struct CollectiveExperiment {
   std::int64_t devices = 2;
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
+  Folding folding = Folding::folded;
   std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
   Place machine_place;                            // where errors about them point to
   Place topology_place;

@@ -25,6 +25,7 @@ struct NamedKind {
 };
 
 // The plan's names first, then those of nccl-tests and its users.
+constexpr std::size_t plan_names = 5;
 constexpr std::array named_kinds{
     NamedKind{"all-reduce", CollectiveKind::all_reduce},
     NamedKind{"all-gather", CollectiveKind::all_gather},
@@ -234,7 +235,7 @@ CollectiveKind read_collective_kind(const JsonReader& json) {
   if (!suggestion.empty()) {
     json.fail(fmt::format("unknown kind of collective \"{}\"", text), suggestion);
   }
-  names.resize(5);
+  names.resize(plan_names);  // one spelling of each
   json.fail(
       fmt::format("unknown kind of collective \"{}\"; known are {}", text, fmt::join(names, ", ")));
 }

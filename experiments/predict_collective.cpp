@@ -73,8 +73,9 @@ Located locate(const CollectiveExperiment& experiment) {
   }
   Located located = whole_machine(experiment, profile);
   if (experiment.nodes.value_or(1) > 1) {
-    located.notes.push_back(
-        fmt::format("{} are taken for the hosts of one slice", counted(*experiment.nodes, "node")));
+    located.notes.push_back(fmt::format("{} are taken for the hosts of one {}",
+                                        counted(*experiment.nodes, "node"),
+                                        located.placement.graph() ? "network" : "slice"));
   }
   return located;
 }
@@ -111,7 +112,8 @@ CollectivePoint price(const CollectiveExperiment& experiment, const Located& loc
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = size;
-  CollectivePoint point{size, collective_cost(located.placement, collective), std::nullopt};
+  CollectivePoint point{size, collective_cost(located.placement, collective, experiment.folding),
+                        std::nullopt};
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
                    fmt::format("{} take more than {:g} s on {}", format_bytes(size),

@@ -128,6 +128,9 @@ std::string subject_of(const CollectivePrediction& prediction) {
   if (prediction.machine.torus) {
     return fmt::format("{}, {}", fmt::join(prediction.machine.torus->sizes, "x"), device);
   }
+  if (std::holds_alternative<NetworkDescription>(prediction.machine.profile.network)) {
+    return device.empty() ? "written in place" : "written in place, " + device;
+  }
   if (prediction.nodes == 1) return fmt::format("1 node, {}", device);
   const std::int64_t each = prediction.experiment.devices / prediction.nodes;
   return fmt::format("{} with {} each, {}", counted(prediction.nodes, "node"), each, device);

@@ -26,8 +26,8 @@ std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machi
   return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
 }
 
-CostBreakdown cost_on(const Placement& placement, const Collective& collective) {
-  if (placement.graph()) return network_cost(placement, collective);
+CostBreakdown cost_on(const Placement& placement, const Collective& collective, Folding folding) {
+  if (placement.graph()) return network_cost(placement, collective, folding);
   return placement.machine().torus ? torus_cost(placement, collective)
                                    : cluster_cost(placement, collective);
 }
@@ -59,14 +59,19 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
   return pairs;
 }
 
-CostBreakdown collective_cost(const Placement& placement, const Collective& collective) {
-  CostBreakdown cost = cost_on(placement, collective);
+CostBreakdown collective_cost(const Placement& placement, const Collective& collective,
+                              Folding folding) {
+  CostBreakdown cost = cost_on(placement, collective, folding);
   if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
   cost.launch = placement.machine().profile.collective_launch.value;
   return cost;
 }
 
 std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
+  if (cost.links == std::vector<LinkLevel>{LinkLevel::network}) {
+    return "a network written in place: links at their full bandwidth, no cost of a launch; "
+           "collectives at the same time share as if each was on all links";
+  }
   const bool inside_nodes = cost.links == std::vector<LinkLevel>{LinkLevel::scale_up};
   if (kind != CollectiveKind::all_reduce || !inside_nodes) return {};
   return "all-reduces inside a node are rings only: in-switch reduction (NVLink SHARP, H100 and "

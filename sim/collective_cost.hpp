@@ -23,8 +23,7 @@
 namespace shardsim {
 
 // Which links a collective loads; collectives with a level in common share it.
-enum class LinkLevel : std::uint8_t { scale_up, scale_out, torus_x, torus_y, torus_z };
-inline constexpr int link_levels = 5;
+enum class LinkLevel : std::uint8_t { scale_up, scale_out, torus_x, torus_y, torus_z, network };
 
 // A time together with its reasons: reports print the terms, tests compare them.
 struct CostBreakdown {
@@ -62,10 +61,15 @@ class Placement {
   std::optional<NetworkGraph> graph_;
 };
 
+// Of networks that are simulated as flows (network_cost.hpp): classes of devices and links, or
+// every device and link of its own, which takes longer and gives the same time.
+enum class Folding : std::uint8_t { folded, unfolded };
+
 // The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
 // InputError for a part of an axis that cuts a physical dimension where it cannot be cut.
 [[nodiscard]] CostBreakdown collective_cost(const Placement& placement,
-                                            const Collective& collective);
+                                            const Collective& collective,
+                                            Folding folding = Folding::folded);
 
 // What whoever reads the cost must know of it; empty: nothing.
 [[nodiscard]] std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost);

@@ -89,7 +89,7 @@ CostBreakdown network_cost(const Placement& placement, const Collective& collect
   } catch (const std::range_error& error) {
     throw InputError({"", "/machine"}, error.what());
   }
-  cost.links = {LinkLevel::scale_up};
+  cost.links = {LinkLevel::network};
   return cost;
 }
 

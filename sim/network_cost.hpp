@@ -16,11 +16,8 @@
 
 namespace shardsim {
 
-// unfolded: every device and message of its own; the time is the same.
-enum class Folding : std::uint8_t { folded, unfolded };
-
 // Of a placement with a graph. Throws InputError for what takes longer than 2.5 hours.
 [[nodiscard]] CostBreakdown network_cost(const Placement& placement, const Collective& collective,
-                                         Folding folding = Folding::folded);
+                                         Folding folding);
 
 }  // namespace shardsim

@@ -23,11 +23,16 @@ const Manual manual = {
      "               --sizes 32MiB,512MiB,8GiB",
      "shardsim collective --machine tpu-v5p --topology 4x4x4 --kind all-to-all --devices 64 \\\n"
      "               --sizes 64MiB:256MiB:+64MiB --format csv",
+     "shardsim collective --machine 'ring(bandwidth=50GiB/s,latency=500ns)' --kind all-reduce \\\n"
+     "               --devices 1024 --sizes 1GiB",
      "shardsim collective --against examples/collectives/h100-dgx-8-all-reduce.json \\\n"
      "               -o collective.html"}};
 
 constexpr std::array flags{
-    Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
+    Flag{"machine", "machine", "NAME",
+         "hardware profile, a path to one, or a network written in place: ring, full, switch, "
+         "torus, "
+         "fat-tree or dragonfly (docs/networks.md)"},
     Flag{"topology", "topology", "SHAPE", "slice of a torus: 4x4x4"},
     Flag{"kind", "kind", "KIND",
          "all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute"},
@@ -47,6 +52,7 @@ Json read_flags(const Given& given) {
     if (values.size() > 1) throw UsageError(std::string("--") + flag.name + " is given twice");
     if (!values.empty()) apply_override(document, flag.path, values[0]);
   }
+  if (given.has("unfold")) document["unfold"] = true;
   if (document.empty()) {
     throw UsageError(
         "nothing to predict: give --machine, --kind, --devices and --sizes, or "
@@ -60,6 +66,9 @@ Json read_flags(const Given& given) {
 int collective_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_flags(options, flags);
+  options.add_options()("unfold",
+                        "on a network written in place, every device and link of its own: the same "
+                        "time, later");
   add_output_options(options, report_formats());
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;

@@ -64,28 +64,35 @@ void Router::measure(NodeId target) {
           .vertex_index_map(index));
 }
 
-bool Router::leads_on(LinkId id, NodeId target) const {
-  const NetworkLink& link = graph_.links()[at(id)];
-  const NodeId after = hops_[at(link.to)];
-  const bool forwards =
-      link.to == target || !graph_.is_device(link.to) || graph_.nodes() == graph_.devices();
-  return forwards && after != unreached && after + 1 == hops_[at(link.from)];
+// Links that lead on from a node on a shortest way.
+std::vector<LinkId> Router::choices(NodeId node, NodeId target) {
+  std::vector<LinkId> result;
+  const auto keep = [&](const auto& leads_on) {
+    for (LinkId link = graph_.first_out(node); link < graph_.first_out(node + 1); ++link) {
+      if (leads_on(graph_.links()[at(link)])) result.push_back(link);
+    }
+  };
+  keep([&](const NetworkLink& link) { return link.to == target; });
+  if (!result.empty()) return result;  // neighbours: nothing to search
+  measure(target);
+  assert(hops_[at(node)] != unreached);
+  const bool devices_forward = graph_.nodes() == graph_.devices();
+  keep([&](const NetworkLink& link) {
+    const NodeId after = hops_[at(link.to)];
+    return (devices_forward || !graph_.is_device(link.to)) && after != unreached &&
+           after + 1 == hops_[at(node)];
+  });
+  return result;
 }
 
 std::vector<LinkId> Router::route(NodeId source, NodeId target) {
-  measure(target);
-  assert(hops_[at(source)] != unreached);
   std::vector<LinkId> route;
-  std::vector<LinkId> choices;
   std::size_t rest = at(target);  // what choices have not been made by
   for (NodeId node = source; node != target; node = graph_.links()[at(route.back())].to) {
-    choices.clear();
-    for (LinkId link = graph_.first_out(node); link < graph_.first_out(node + 1); ++link) {
-      if (leads_on(link, target)) choices.push_back(link);
-    }
-    const std::size_t chosen = choice_ == RouteChoice::first ? 0 : rest % choices.size();
-    rest /= choices.size();
-    route.push_back(choices[chosen]);
+    const std::vector<LinkId> links = choices(node, target);
+    const std::size_t chosen = choice_ == RouteChoice::first ? 0 : rest % links.size();
+    rest /= links.size();
+    route.push_back(links[chosen]);
   }
   return route;
 }

@@ -12,7 +12,7 @@
 // Example: in a fat tree with two spines, device 0 reaches device 6 over spine 0, device 7 over
 // spine 1.
 //
-// Cost: O(links) for a target other than the one before, then O(hops) for a route.
+// Cost: O(links) for a target that is no neighbour and not the one before, then O(hops).
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Router {
   struct Reversed;  // boost's graph, links the other way round
 
   void measure(NodeId target);
-  [[nodiscard]] bool leads_on(LinkId link, NodeId target) const;
+  [[nodiscard]] std::vector<LinkId> choices(NodeId node, NodeId target);
 
   const NetworkGraph& graph_;
   RouteChoice choice_;

@@ -257,4 +257,19 @@ TEST_CASE("every measured table among the examples says what it teaches and is p
   CHECK(count > 0);
 }
 
+TEST_CASE("a network written in place is simulated, folded or not") {
+  const Json ring = {{"machine", "ring(bandwidth=50GiB/s,latency=500ns)"},
+                     {"kind", "all-reduce"},
+                     {"devices", 64},
+                     {"sizes", "64MiB"}};
+  const CollectivePrediction folded = predicted(ring);
+  // 126 steps of 1 MiB.
+  CHECK(folded.points[0].cost.total().count() == Approx(126 * (500e-9 + 1.0 / 51200)));
+  const CollectivePrediction unfolded = predicted(with(ring, {{"unfold", true}}));
+  CHECK(unfolded.points[0].cost.total() == folded.points[0].cost.total());
+  CHECK_THAT(mistake(with(gather, {{"unfold", true}})),
+             Contains("/unfold: only networks written in place are simulated"));
+  CHECK_THAT(mistake(with(ring, {{"topology", "8x8"}})), Contains("topology 8x8 is given beside"));
+}
+
 }  // namespace shardsim

@@ -1,0 +1,95 @@
+// Collectives on networks written in place, against what can be worked out by hand.
+#include "sim/network_cost.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace shardsim {
+namespace {
+
+constexpr double bandwidth = 1e9;
+constexpr double latency = 1e-6;
+
+Placement placed(const std::string& network, std::vector<MeshAxis> axes) {
+  const Mesh mesh(std::move(axes));
+  const std::string text = network + ",bandwidth=1GB/s,latency=1us)";
+  return {mesh, make_machine(load_profile(text, {}), mesh.devices(), std::nullopt, {})};
+}
+
+Collective collective_over(const Placement& placement, CollectiveKind kind,
+                           const std::vector<int>& axes) {
+  Collective collective;
+  collective.kind = kind;
+  collective.payload = Bytes(8'000'000);
+  for (const int axis : axes) collective.axes.push_back(placement.mesh().whole(axis));
+  return collective;
+}
+
+// In both ways, which agree.
+CostBreakdown cost_of(const Placement& placement, const Collective& collective) {
+  const CostBreakdown cost = collective_cost(placement, collective);
+  const CostBreakdown unfolded = collective_cost(placement, collective, Folding::unfolded);
+  CHECK(cost.latency == unfolded.latency);
+  CHECK(cost.transfer == unfolded.transfer);
+  CHECK(cost.algorithm == unfolded.algorithm);
+  return cost;
+}
+
+void check_time(const CostBreakdown& cost, double hops, double bytes) {
+  CHECK(cost.launch == Seconds(0));
+  CHECK(cost.latency.count() == Approx(hops * latency));
+  CHECK(cost.transfer.count() == Approx(bytes / bandwidth));
+}
+
+}  // namespace
+
+TEST_CASE("rings over an axis of the mesh run side by side") {
+  const Placement torus = placed("torus(4x4", {{"x", 4}, {"y", 4}});
+  // Both axes are rings of the torus: nothing is shared.
+  for (const int axis : {0, 1}) {
+    check_time(cost_of(torus, collective_over(torus, CollectiveKind::all_gather, {axis})), 3,
+               3 * 2e6);
+    check_time(cost_of(torus, collective_over(torus, CollectiveKind::all_reduce, {axis})), 6,
+               6 * 2e6);
+  }
+}
+
+TEST_CASE("groups whose rings go over the same links share them") {
+  // On a ring of 8, groups {0,2,4,6} and {1,3,5,7}: two hops a step, two messages on each link.
+  const Placement ring = placed("ring(8", {{"outer", 4}, {"inner", 2}});
+  check_time(cost_of(ring, collective_over(ring, CollectiveKind::reduce_scatter, {0})), 3 * 2,
+             2 * 3 * 2e6);
+}
+
+TEST_CASE("an all-to-all over a switch loads every wire alike") {
+  const Placement machine = placed("switch(8", {{"x", 8}});
+  check_time(cost_of(machine, collective_over(machine, CollectiveKind::all_to_all, {0})), 7 * 2,
+             7 * 1e6);
+}
+
+TEST_CASE("a permute sends what its pairs say") {
+  const Placement ring = placed("ring(8", {{"x", 8}});
+  Collective permute = collective_over(ring, CollectiveKind::collective_permute, {});
+  permute.source_targets = {{0, 2}, {1, 2 + 1}, {5, 5}};
+  // Devices 0 and 1 go up two links each and meet on the one from 1 to 2.
+  check_time(cost_of(ring, permute), 2, 2 * 8e6);
+  permute.source_targets = {{5, 5}};
+  CHECK(collective_cost(ring, permute).links.empty());
+}
+
+TEST_CASE("a group of one device, or nothing to send, costs nothing") {
+  const Placement ring = placed("ring(8", {{"x", 8}, {"one", 1}});
+  CHECK(collective_cost(ring, collective_over(ring, CollectiveKind::all_reduce, {1})).total() ==
+        Seconds(0));
+  Collective empty = collective_over(ring, CollectiveKind::all_reduce, {0});
+  empty.payload = Bytes(0);
+  CHECK(collective_cost(ring, empty).total() == Seconds(0));
+}
+
+TEST_CASE("what takes hours on a network is refused") {
+  const Placement ring = placed("ring(2", {{"x", 2}});
+  Collective huge = collective_over(ring, CollectiveKind::all_reduce, {0});
+  huge.payload = Bytes(std::int64_t{1} << 60);
+  CHECK_THROWS_WITH(collective_cost(ring, huge), Catch::Contains("2.5 hours"));
+}
+
+}  // namespace shardsim
