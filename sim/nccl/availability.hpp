@@ -7,9 +7,8 @@
 //   LL128     Volta or later; GPUs of one generation (2.30: Hopper and later may mix); NVLink, at
 //             most over another GPU, in the node; and at most PCIe switches to the NIC (Hopper and
 //             later: or NVLink to the GPU beside it)
-//   NVLS      NVSwitch, Hopper or later, 2 GPUs of a node at least (2.28: 3); several nodes only
-//   with
-//             CollNet
+//   NVLS      NVSwitch, Hopper or later, 2 GPUs of a node at least (2.28: 3); several nodes
+//             only with CollNet
 //   NVLSTree  the same, several nodes
 //   CollNet   a network that reduces, several nodes, at most 8 ranks on one; Direct needs NVSwitch
 //   PAT       one rank per node, no plugin that runs on the GPU

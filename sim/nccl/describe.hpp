@@ -1,8 +1,9 @@
 // A group of devices of a machine as NCCL's tuner sees it.
 //
 //   Machine m = make_machine(load_profile("dgx-h100", place), 16, std::nullopt, place);
-//   Communicator c = describe(m, {/*members=*/16, /*nodes=*/2, /*fewest=*/8, /*most=*/8}, {},
-//   place); select(c, {Operation::all_reduce, Bytes(GiB)}, place).choice()     NVLSTree, Simple
+//   const NodeSpread spread{/*members=*/16, /*nodes=*/2, /*fewest=*/8, /*most=*/8};
+//   Communicator c = describe(m, spread, {}, place);
+//   select(c, {Operation::all_reduce, Bytes(GiB)}, place).choice()     NVLSTree, Simple
 //
 // From the profile: devices per node, NVLinks (bandwidth in the node over 25 GB/s a link, 50 from
 // Blackwell on), the NIC's line rate. What profiles do not say, by the device's name:

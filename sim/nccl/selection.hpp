@@ -29,8 +29,8 @@ struct Request {
   Bytes bytes{0};  // the full array
   Forced forced;
   bool fp8 = false;
-  bool switch_reduces =
-      true;  // NVSwitch can reduce this type by this operation: sums of floats can
+  // NVSwitch can reduce this type by this operation: sums of floats can.
+  bool switch_reduces = true;
 };
 
 // An estimate at a size: latency and bandwidth with their corrections.

@@ -11,10 +11,10 @@
 //   Ring      LL min(C s / 2, L)   LL128 min(0.92 C s, C L)   Simple C s
 //   Tree      B = min(0.92 C s, C L), then  LL min(B / 3.8, L)  LL128 min(B 7/9 or 120/128, C L)
 //             Simple B;  all times 0.85 where a node's tree is a plain chain
-//   NVLS, NVLSTree   C min(e s_intra (C-1)/C m, s_inter, L), e the switch's efficiency, m = 2 for
-//   an
-//             all-reduce, whose halves overlap, else (n/k - 1)/(n/k); NVLSTree over 2 nodes 2
-//             s_inter
+//   NVLS, NVLSTree
+//             C min(e s_intra (C-1)/C m, s_inter, L), e the switch's efficiency, m = 2 for an
+//             all-reduce, whose halves overlap, else (n/k - 1)/(n/k); NVLSTree over 2 nodes
+//             has 2 s_inter
 //   PAT       0.75 C s
 //   CollNetChain  C s     CollNetDirect  C s / ((1 + n/(k C)) / 2), times 0.85 from Hopper on;
 //             its halves n/k min(s_intra, 0.9 s_inter)
