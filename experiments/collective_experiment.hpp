@@ -14,6 +14,10 @@
 // Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
 // file leaves open and may not contradict it; the sizes are the file's.
 //
+// On a cluster whose GPUs are known to it, NCCL's choice of algorithm and protocol stands beside
+// the prediction, with NCCL's own estimate (sim/nccl/selection.hpp); the prediction does not use
+// it.
+//
 // The group is alone on the machine. With every device of k nodes, or with part of one node, it is
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
 // machine has all 8 k. A permute sends to the next device of the group, the last to the first, as
@@ -27,6 +31,7 @@
 
 #include "experiments/collective_measurement.hpp"
 #include "sim/collective_cost.hpp"
+#include "sim/nccl/selection.hpp"
 
 namespace shardsim {
 
@@ -52,6 +57,7 @@ struct CollectiveExperiment {
 struct CollectivePoint {
   Bytes bytes{0};
   CostBreakdown cost;
+  std::optional<nccl::Candidate> nccl;  // what NCCL's tuner chooses, and estimates, on a cluster
   std::optional<Seconds> measured;
 
   // Predicted over measured, less 1: 0.1 is a tenth too slow.

@@ -6,6 +6,8 @@
 
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "sim/cluster_cost.hpp"
+#include "sim/nccl/describe.hpp"
 
 namespace shardsim {
 namespace {
@@ -113,11 +115,47 @@ CollectivePoint price(const CollectiveExperiment& experiment, const Located& loc
   collective.kind = experiment.kind;
   collective.payload = size;
   CollectivePoint point{size, collective_cost(located.placement, collective, experiment.folding),
-                        std::nullopt};
+                        std::nullopt, std::nullopt};
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
                    fmt::format("{} take more than {:g} s on {}", format_bytes(size),
                                longest_predicted, located.placement.machine().profile.name));
+}
+
+std::optional<nccl::Operation> nccl_operation(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return nccl::Operation::all_reduce;
+    case CollectiveKind::all_gather:
+      return nccl::Operation::all_gather;
+    case CollectiveKind::reduce_scatter:
+      return nccl::Operation::reduce_scatter;
+    default:
+      return std::nullopt;  // messages, which NCCL's tuner does not choose for
+  }
+}
+
+// What NCCL would choose for each point, or a note why that is not known.
+void ask_nccl(const CollectiveExperiment& experiment, const Located& located,
+              CollectivePrediction& prediction) {
+  const auto operation = nccl_operation(experiment.kind);
+  const Machine& machine = located.placement.machine();
+  const auto* cluster = std::get_if<ClusterProfile>(&machine.profile.network);
+  if (!operation || cluster == nullptr) return;
+  const std::vector<NodeSpread> spreads =
+      node_spreads(located.placement.mesh(), located.collective, cluster->devices_per_node.value);
+  try {
+    const nccl::Communicator communicator =
+        nccl::describe(machine, spreads.front(), {}, experiment.machine_place);
+    for (CollectivePoint& point : prediction.points) {
+      nccl::Request request;
+      request.operation = *operation;
+      request.bytes = point.bytes;
+      point.nccl = nccl::select(communicator, request, experiment.machine_place).choice();
+    }
+  } catch (const InputError& error) {
+    prediction.notes.push_back(fmt::format("what NCCL chooses is not known: {}", error.what()));
+  }
 }
 
 void add_note(std::vector<std::string>& notes, const std::string& note) {
@@ -151,6 +189,7 @@ CollectivePrediction predict_collective(const CollectiveExperiment& experiment) 
     if (experiment.measured) point.measured = experiment.measured->rows[i].time;
     add_note(prediction.notes, caveat_of(experiment.kind, point.cost));
   }
+  ask_nccl(experiment, located, prediction);
   prediction.errors = summarize(prediction.points);
   if (experiment.measured) {
     for (const std::string& note : notes_on(*experiment.measured)) prediction.notes.push_back(note);

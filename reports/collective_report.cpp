@@ -74,6 +74,11 @@ Json row_json(const CollectiveFigures& row, bool beside_measured) {
                {"launch_s", row.launch.count()},
                {"latency_s", row.latency.count()},
                {"transfer_s", row.transfer.count()}};
+  if (row.nccl) {
+    json["nccl"] = {{"algorithm", nccl::name_of(row.nccl->algorithm)},
+                    {"protocol", nccl::name_of(row.nccl->protocol)},
+                    {"estimate_s", row.nccl->time.count()}};
+  }
   if (!beside_measured) return json;
   json["measured_s"] = row.measured ? Json(row.measured->count()) : Json(nullptr);
   json["relative_error"] = row.relative_error ? Json(*row.relative_error) : Json(nullptr);

@@ -5,7 +5,8 @@
 //     "kind": "all-reduce", "devices": n, "nodes": n, or of a torus "topology": "4x4",
 //     "against": {"file", "id", "source", "healthy": b or null, "healthy_reason"},
 //     "rows": [{"bytes", "time_s", "algbw_Bps", "busbw_Bps", "algorithm", "launch_s", "latency_s",
-//               "transfer_s", "measured_s": n or null, "relative_error": n or null}...],
+//               "transfer_s", "nccl": {"algorithm", "protocol", "estimate_s"}, "measured_s": n or
+//               null, "relative_error": n or null}...],
 //     "errors": {"rows", "median_absolute_relative_error", "percentile_90_absolute_relative_error"}
 //               or null, "notes": [s...] }
 //

@@ -29,43 +29,64 @@ Cell signed_percent(const std::optional<double>& fraction) {
   return {fmt::format("{:+.1f} %", 100 * *fraction), plain_number(*fraction)};
 }
 
+// "NVLS Simple"
+std::string choice_of(const nccl::Candidate& candidate) {
+  return fmt::format("{} {}", nccl::name_of(candidate.algorithm),
+                     nccl::name_of(candidate.protocol));
+}
+
+enum class Of : std::uint8_t { prediction, measurement, nccl };
+
 struct Column {
   std::string_view name;  // in CSV
   const char* title;
-  bool of_measured;
+  Of of;
   Cell (*cell)(const CollectiveFigures&);
 };
 
 using Row = const CollectiveFigures&;
 constexpr std::array columns{
-    Column{"bytes", "size (B)", false,
+    Column{"bytes", "size (B)", Of::prediction,
            [](Row row) {
              const std::string count = std::to_string(row.bytes.count());
              return Cell{count, count};
            }},
-    Column{"time_s", "time (us)", false, [](Row row) { return microseconds(row.time); }},
-    Column{"measured_s", "measured (us)", true,
+    Column{"time_s", "time (us)", Of::prediction, [](Row row) { return microseconds(row.time); }},
+    Column{"measured_s", "measured (us)", Of::measurement,
            [](Row row) { return optional_microseconds(row.measured); }},
-    Column{"relative_error", "error", true,
+    Column{"relative_error", "error", Of::measurement,
            [](Row row) { return signed_percent(row.relative_error); }},
-    Column{"algbw_Bps", "algbw (GB/s)", false,
+    Column{"algbw_Bps", "algbw (GB/s)", Of::prediction,
            [](Row row) { return gigabytes_per_second(row.algorithm_bandwidth); }},
-    Column{"busbw_Bps", "busbw (GB/s)", false,
+    Column{"busbw_Bps", "busbw (GB/s)", Of::prediction,
            [](Row row) { return gigabytes_per_second(row.bus_bandwidth); }},
-    Column{"launch_s", "launch (us)", false, [](Row row) { return microseconds(row.launch); }},
-    Column{"latency_s", "latency (us)", false, [](Row row) { return microseconds(row.latency); }},
-    Column{"transfer_s", "transfer (us)", false,
+    Column{"launch_s", "launch (us)", Of::prediction,
+           [](Row row) { return microseconds(row.launch); }},
+    Column{"latency_s", "latency (us)", Of::prediction,
+           [](Row row) { return microseconds(row.latency); }},
+    Column{"transfer_s", "transfer (us)", Of::prediction,
            [](Row row) { return microseconds(row.transfer); }},
-    Column{"algorithm", "algorithm", false,
+    Column{"algorithm", "algorithm", Of::prediction,
            [](Row row) {
              return Cell{row.algorithm, ""};
+           }},
+    Column{"nccl_choice", "NCCL chooses", Of::nccl,
+           [](Row row) {
+             return Cell{row.nccl ? choice_of(*row.nccl) : std::string(not_measured), ""};
+           }},
+    Column{"nccl_estimate_s", "its estimate (us)", Of::nccl,
+           [](Row row) {
+             return optional_microseconds(row.nccl ? std::optional(row.nccl->time) : std::nullopt);
            }},
 };
 
 std::vector<Column> columns_of(const CollectivePrediction& prediction) {
+  const bool with_choice = !prediction.points.empty() && prediction.points.front().nccl;
   std::vector<Column> present;
   for (const Column& column : columns) {
-    if (!column.of_measured || prediction.experiment.measured) present.push_back(column);
+    if (column.of == Of::measurement && !prediction.experiment.measured) continue;
+    if (column.of == Of::nccl && !with_choice) continue;
+    present.push_back(column);
   }
   return present;
 }
@@ -88,6 +109,7 @@ std::vector<CollectiveFigures> figures_of(const CollectivePrediction& prediction
     row.algorithm_bandwidth = algorithm_bandwidth(point.bytes, row.time);
     row.bus_bandwidth = bus(point.bytes, row.time);
     row.algorithm = point.cost.algorithm;
+    row.nccl = point.nccl;
     row.measured = point.measured;
     if (row.measured) row.measured_bus_bandwidth = bus(point.bytes, *row.measured);
     row.relative_error = point.relative_error();
@@ -100,7 +122,7 @@ Table collective_table(const CollectivePrediction& prediction) {
   const std::vector<Column> present = columns_of(prediction);
   Table table{"Sizes and bandwidths as in nccl-tests", {}, {}};
   for (const Column& column : present) {
-    const bool words = column.name == "algorithm";
+    const bool words = column.name == "algorithm" || column.name == "nccl_choice";
     table.columns.push_back(
         {column.title, words ? TextTable::Align::left : TextTable::Align::right});
   }

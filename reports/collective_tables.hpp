@@ -20,6 +20,7 @@ struct CollectiveFigures {
   Bandwidth algorithm_bandwidth{0};
   Bandwidth bus_bandwidth{0};
   std::string algorithm;
+  std::optional<nccl::Candidate> nccl;
   std::optional<Seconds> measured;
   std::optional<Bandwidth> measured_bus_bandwidth;
   std::optional<double> relative_error;
@@ -28,8 +29,8 @@ struct CollectiveFigures {
 // By size as in the prediction.
 [[nodiscard]] std::vector<CollectiveFigures> figures_of(const CollectivePrediction& prediction);
 
-// The columns of nccl-tests, in its units, the breakdown, and where something was measured that and
-// the error.
+// The columns of nccl-tests, in its units, and the breakdown; where something was measured that and
+// the error, where NCCL's choice is known that and its estimate.
 [[nodiscard]] Table collective_table(const CollectivePrediction& prediction);
 // The names in CSV of the table's columns: "bytes", "time_s", ...
 [[nodiscard]] std::vector<std::string_view> collective_columns(

@@ -13,26 +13,22 @@ namespace {
 
 const Manual manual = {
     "collective [OPTION...]",
-    "One collective on one machine, over sizes, as nccl-tests shows it: time, algorithm "
-    "bandwidth,\n"
-    "bus bandwidth, the algorithm, and what the time is made of. A size is nccl-tests': the whole\n"
-    "array, of a collective-permute the message. --against FILE puts a measured table beside it,\n"
+    "One collective on one machine, over sizes, as nccl-tests shows it: time, bandwidths, the\n"
+    "algorithm, and what the time is made of. A size is nccl-tests': the whole array, of a\n"
+    "collective-permute the message. --against FILE puts a measured table beside it,\n"
     "which says what ran where (docs/collective.md).",
     {"shardsim collective --machine dgx-h100 --kind all-reduce --devices 16 --sizes 1KiB:8GiB:x2",
      "shardsim collective --machine dgx-h100 --kind all-gather --devices 10 --nodes 10 \\\n"
      "               --sizes 32MiB,512MiB,8GiB",
-     "shardsim collective --machine tpu-v5p --topology 4x4x4 --kind all-to-all --devices 64 \\\n"
-     "               --sizes 64MiB:256MiB:+64MiB --format csv",
-     "shardsim collective --machine 'ring(bandwidth=50GiB/s,latency=500ns)' --kind all-reduce \\\n"
-     "               --devices 1024 --sizes 1GiB",
+     "shardsim collective --machine 'ring(bandwidth=50GiB/s,latency=500ns)' --kind all-to-all \\\n"
+     "               --devices 1024 --sizes 64MiB:256MiB:+64MiB --format csv",
      "shardsim collective --against examples/collectives/h100-dgx-8-all-reduce.json \\\n"
      "               -o collective.html"}};
 
 constexpr std::array flags{
     Flag{"machine", "machine", "NAME",
-         "hardware profile, a path to one, or a network written in place: ring, full, switch, "
-         "torus, "
-         "fat-tree or dragonfly (docs/networks.md)"},
+         "hardware profile, a path to one, or a network: ring, full, switch, torus, fat-tree or "
+         "dragonfly, as in docs/networks.md"},
     Flag{"topology", "topology", "SHAPE", "slice of a torus: 4x4x4"},
     Flag{"kind", "kind", "KIND",
          "all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute"},

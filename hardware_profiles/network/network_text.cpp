@@ -49,8 +49,9 @@ Call read_call(const std::string& text, const Place& place) {
   const std::size_t open = text.find('(');
   if (text.back() != ')')
     throw InputError(place, fmt::format("\"{}\": expected \")\" at the end", text));
-  Call call{trimmed(std::string_view(text).substr(0, open)), "", {}};
-  std::string_view rest = std::string_view(text).substr(open + 1, text.size() - open - 2);
+  const std::string_view whole = text;
+  Call call{trimmed(whole.substr(0, open)), "", {}};
+  std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);
   for (bool is_first = true; !rest.empty(); is_first = false) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view argument = rest.substr(0, comma);
@@ -97,7 +98,7 @@ void check_keys(const Call& call, const Kind& kind, const Place& place) {
   }
 }
 
-bool read_wrap(const std::string& text, const Place& place) {
+bool yes_or_no(const std::string& text, const Place& place) {
   if (text != "yes" && text != "no") {
     throw InputError(place, fmt::format("wrap is yes or no, not \"{}\"", text));
   }
@@ -143,7 +144,7 @@ NetworkDescription parse_network(const std::string& text, const Place& place) {
     result.device = device->second;
   }
   if (const auto wrap = call.keys.find("wrap"); wrap != call.keys.end()) {
-    result.wraps = read_wrap(wrap->second, place);
+    result.wraps = yes_or_no(wrap->second, place);
   }
   if (kind.kind == NetworkKind::fat_tree) {
     const std::size_t tiers = result.shape.size() - 1;
@@ -165,30 +166,35 @@ std::optional<std::int64_t> devices_of(const NetworkDescription& description, co
   return checked_nodes(sizes, place);
 }
 
-void check_devices(const NetworkDescription& of, std::int64_t devices, const Place& place) {
-  const std::optional<std::int64_t> own = devices_of(of, place);
+void check_devices(const NetworkDescription& description, std::int64_t devices,
+                   const Place& place) {
+  const std::optional<std::int64_t> own = devices_of(description, place);
   if (!own || *own == devices) return;
   throw InputError(place,
                    fmt::format("the network has {}, not {}", counted(*own, "device"), devices));
 }
 
-NetworkGraph build(const NetworkDescription& of, std::int64_t devices, const Place& place) {
-  check_devices(of, devices, place);
-  switch (of.kind) {
+NetworkGraph build(const NetworkDescription& description, std::int64_t devices,
+                   const Place& place) {
+  check_devices(description, devices, place);
+  switch (description.kind) {
     case NetworkKind::ring:
-      return ring(devices, of.wire, place);
+      return ring(devices, description.wire, place);
     case NetworkKind::torus:
-      return torus(of.shape, std::vector<bool>(of.shape.size(), of.wraps), of.wire, place);
+      return torus(description.shape,
+                   std::vector<bool>(description.shape.size(), description.wraps), description.wire,
+                   place);
     case NetworkKind::full:
-      return full(devices, of.wire, place);
+      return full(devices, description.wire, place);
     case NetworkKind::switched:
-      return switched(devices, of.wire, place);
+      return switched(devices, description.wire, place);
     case NetworkKind::fat_tree:
-      return fat_tree(of.shape, of.oversubscription, of.wire, place);
+      return fat_tree(description.shape, description.oversubscription, description.wire, place);
     case NetworkKind::dragonfly:
       break;
   }
-  return dragonfly({of.shape[0], of.shape[1], of.shape[2]}, of.wire, place);
+  return dragonfly({description.shape[0], description.shape[1], description.shape[2]},
+                   description.wire, place);
 }
 
 RouteChoice route_choice(NetworkKind kind) {

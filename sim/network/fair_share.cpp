@@ -81,6 +81,7 @@ void FairShare::find_connected() {
   connected_flows_.clear();
   for (const LinkId id : touched_) see(id);
   touched_.clear();
+  // The list grows on the way. NOLINTNEXTLINE(modernize-loop-convert)
   for (std::size_t i = 0; i < connected_links_.size(); ++i) {
     for (const FlowId id : link(connected_links_[i]).flows) {
       if (flow(id).seen == round_) continue;

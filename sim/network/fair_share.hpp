@@ -45,8 +45,8 @@ class FairShare {
 
   // Ids count from zero and may be used again after leave(). What the flow crosses is referred to
   // until then.
-  void join(FlowId flow, Crossings crossings);
-  void leave(FlowId flow);
+  void join(FlowId id, Crossings crossings);
+  void leave(FlowId id);
 
   // Shares anew what has been joined and left since the last call. Gives the flows that have
   // another rate now, in no particular but always the same order; valid until the next call.

@@ -257,6 +257,17 @@ TEST_CASE("every measured table among the examples says what it teaches and is p
   CHECK(count > 0);
 }
 
+TEST_CASE("NCCL's choice is asked for where its tuner makes one") {
+  const Json reduce = {
+      {"machine", "dgx-h100"}, {"kind", "all-reduce"}, {"devices", 8}, {"sizes", "1KiB,1GiB"}};
+  const CollectivePrediction node = predicted(reduce);
+  // Rings for small arrays, the switch for large ones: sim/nccl, which NCCL's prints hold.
+  CHECK(node.points[0].nccl->algorithm == nccl::Algorithm::ring);
+  CHECK(node.points[1].nccl->algorithm == nccl::Algorithm::nvls);
+  CHECK_FALSE(predicted(with(reduce, {{"kind", "all-to-all"}})).points[0].nccl);
+  CHECK_FALSE(predicted(with(reduce, {{"machine", "tpu-v5e"}})).points[0].nccl);
+}
+
 TEST_CASE("a network written in place is simulated, folded or not") {
   const Json ring = {{"machine", "ring(bandwidth=50GiB/s,latency=500ns)"},
                      {"kind", "all-reduce"},

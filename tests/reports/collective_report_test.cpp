@@ -104,6 +104,19 @@ TEST_CASE("text and Markdown have the columns and units of nccl-tests") {
              Contains("| 4000000 | 7000.00 | 3500.00 | +100.0 % |"));
 }
 
+TEST_CASE("what NCCL chooses stands beside the prediction where it is known") {
+  CollectivePrediction made = prediction();
+  CHECK_THAT(report_collective(made, Format::text), !Contains("NCCL"));
+  made.points[0].nccl = nccl::Candidate{nccl::Algorithm::nvls, nccl::Protocol::simple, Seconds(0),
+                                        Bandwidth(0), Seconds(6e-3)};
+  CHECK_THAT(report_collective(made, Format::text), Contains("NVLS Simple"));
+  CHECK_THAT(report_collective(made, Format::csv), Contains(",NVLS Simple,0.006\n"));
+  const Json nccl = json_of(made)["rows"][0]["nccl"];
+  CHECK(nccl["algorithm"] == "NVLS");
+  CHECK(nccl["protocol"] == "Simple");
+  CHECK(nccl["estimate_s"] == 6e-3);
+}
+
 TEST_CASE("CSV has every digit, and nothing where nothing was measured") {
   CHECK(report_collective(beside_measured(), Format::csv)
             .starts_with("bytes,time_s,measured_s,relative_error,algbw_Bps,busbw_Bps,launch_s,"
