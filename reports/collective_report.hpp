@@ -10,7 +10,8 @@
 //     "errors": {"rows", "median_absolute_relative_error", "percentile_90_absolute_relative_error"}
 //               or null, "notes": [s...] }
 //
-// "against", "measured_s", "relative_error" and "errors" are there where a measurement is given.
+// "against", "measured_s", "relative_error" and "errors" are there where a measurement is given,
+// "nccl" where its choice is known.
 // Errors are predicted over measured, less 1; "errors" is null where no row tells a time. launch +
 // latency + transfer = time.
 #pragma once
