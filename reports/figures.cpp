@@ -21,6 +21,7 @@ std::string mesh_text(const Mesh& mesh) {
 
 std::string extent_of(const Machine& machine) {
   std::string text = counted(machine.devices, "device");
+  if (std::holds_alternative<NetworkDescription>(machine.profile.network)) return text;
   if (!machine.torus) return text + ", " + counted(machine.nodes, "node");
   return fmt::format("{}, {}", text, fmt::join(machine.torus->sizes, "x"));
 }
