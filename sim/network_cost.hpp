@@ -16,7 +16,8 @@
 
 namespace shardsim {
 
-// Of a placement with a graph. Throws InputError for what takes longer than 2.5 hours.
+// Of a placement with a graph. Throws InputError for what takes longer than 2.5 hours or more hops
+// than are simulated (network/traffic.hpp).
 [[nodiscard]] CostBreakdown network_cost(const Placement& placement, const Collective& collective,
                                          Folding folding);
 

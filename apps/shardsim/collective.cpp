@@ -20,8 +20,8 @@ const Manual manual = {
     {"shardsim collective --machine dgx-h100 --kind all-reduce --devices 16 --sizes 1KiB:8GiB:x2",
      "shardsim collective --machine dgx-h100 --kind all-gather --devices 10 --nodes 10 \\\n"
      "               --sizes 32MiB,512MiB,8GiB",
-     "shardsim collective --machine 'ring(bandwidth=50GiB/s,latency=500ns)' --kind all-to-all \\\n"
-     "               --devices 1024 --sizes 64MiB:256MiB:+64MiB --format csv",
+     "shardsim collective --machine 'ring(bandwidth=50GiB/s,latency=500ns)' --kind all-reduce \\\n"
+     "               --devices 1024 --sizes 512MiB:1GiB:+512MiB --format csv",
      "shardsim collective --against examples/collectives/h100-dgx-8-all-reduce.json \\\n"
      "               -o collective.html"}};
 

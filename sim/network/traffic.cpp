@@ -1,6 +1,9 @@
 #include "sim/network/traffic.hpp"
 
+#include <fmt/format.h>
+
 #include <cassert>
+#include <stdexcept>
 
 #include "base/index.hpp"
 
@@ -26,7 +29,8 @@ Send send_over(const NetworkGraph& graph, const std::vector<LinkId>& route, Rank
 }  // namespace
 
 Traffic traffic_of(const NetworkGraph& graph, Router& router,
-                   const std::vector<std::vector<NodeId>>& groups, const Phases& phases) {
+                   const std::vector<std::vector<NodeId>>& groups, const Phases& phases,
+                   std::size_t most_hops) {
   Traffic traffic;
   for (const NetworkLink& link : graph.links()) traffic.capacities.push_back(link.wire.bandwidth);
   traffic.links.assign(graph.links().size(), 1);
@@ -50,6 +54,10 @@ Traffic traffic_of(const NetworkGraph& graph, Router& router,
       first += static_cast<RankId>(group.size());
     }
     traffic.phases.push_back(std::move(lowered));
+    if (traffic.crossings.size() > most_hops) {
+      throw std::range_error(
+          fmt::format("more than {} hops of messages in its {} phases", most_hops, phases.size()));
+    }
   }
   return traffic;
 }

@@ -54,11 +54,14 @@ struct Traffic {
   }
 };
 
+inline constexpr std::size_t most_crossings = std::size_t{1} << 25;
+
 // `groups`: the devices of each, by rank; of one size, which is that of the phases, and apart. All
-// run at once. Throws std::range_error for a latency of more than 2.5 hours.
+// run at once. Throws std::range_error for a latency of more than 2.5 hours, and where messages
+// make more than `most_hops`.
 [[nodiscard]] Traffic traffic_of(const NetworkGraph& graph, Router& router,
                                  const std::vector<std::vector<NodeId>>& groups,
-                                 const Phases& phases);
+                                 const Phases& phases, std::size_t most_hops = most_crossings);
 
 [[nodiscard]] Traffic fold(const Traffic& traffic);
 

@@ -86,6 +86,17 @@ TEST_CASE("groups that share links contend") {
   CHECK(fold(all).ranks.size() == 1);
 }
 
+TEST_CASE("more hops than asked for are refused") {
+  // 7 phases of 8 messages, of 1 + 2 + 3 + 4 + 3 + 2 + 1 hops.
+  const NetworkGraph graph = ring(8, wire, {});
+  Router router(graph, RouteChoice::first);
+  const Groups group{all_devices(graph)};
+  const Phases phases = pairwise_all_to_all(8, Bytes(MiB));
+  CHECK(traffic_of(graph, router, group, phases, 8 * 16).crossings.size() == 8 * 16);
+  CHECK_THROWS_WITH(traffic_of(graph, router, group, phases, 8 * 16 - 1),
+                    Catch::Contains("more than 127 hops of messages in its 7 phases"));
+}
+
 TEST_CASE("a rank that is done early waits for what it has to receive") {
   // Device 0 sends to 1 over a wire that is a fourth as fast as the others: who depends on it is
   // late, step by step.
