@@ -33,12 +33,13 @@ bool implements(Algorithm algorithm, Operation operation) {
 std::string why_no_ll128(const Communicator& communicator, const ChannelGraph& graph) {
   const int least = communicator.least_compute_capability;
   if (least < 70) return "LL128 needs Volta or later";
-  const bool may_mix = communicator.version >= Version::v2_30 && least >= 90;
+  const bool may_mix = communicator.version >= Version::v2_30 && least >= hopper_capability;
   if (least != communicator.most_compute_capability && !may_mix) {
     return "LL128 needs GPUs of one generation";
   }
   if (graph.intra_path > PathType::nvlink_gpu) return "LL128 needs NVLink in the node";
-  const PathType farthest = least >= 90 ? PathType::gpu_beside_nic : PathType::pcie_switches;
+  const PathType farthest =
+      least >= hopper_capability ? PathType::gpu_beside_nic : PathType::pcie_switches;
   if (graph.inter_path > farthest) return "the NICs are too far from the GPUs for LL128";
   return "";
 }
@@ -57,7 +58,8 @@ std::string why_no_nvls(const Communicator& communicator, Operation operation,
                         Algorithm algorithm) {
   const std::int64_t fewest = communicator.version == Version::v2_28 ? 3 : 2;
   if (!communicator.nvswitch) return "NVLS needs NVSwitch";
-  if (communicator.least_compute_capability < 90) return "NVLS needs Hopper or later";
+  if (communicator.least_compute_capability < hopper_capability)
+    return "NVLS needs Hopper or later";
   if (communicator.most_ranks_per_node < fewest) {
     return fmt::format("NVLS needs {} GPUs of a node", fewest);
   }

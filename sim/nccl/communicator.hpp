@@ -60,6 +60,11 @@ enum class PathType : std::uint8_t {
   system,          // SYS: between sockets
 };
 
+// Compute capabilities from which generations are told apart: 90 for 9.0.
+inline constexpr int ampere_capability = 80;
+inline constexpr int hopper_capability = 90;
+inline constexpr int blackwell_capability = 100;
+
 enum class Cpu : std::uint8_t { intel, amd, mixed_x86, arm, power };
 
 // What the search found for one shape: `channels` of them, each at `intra` in a node and `inter`
@@ -86,8 +91,8 @@ struct Communicator {
   std::int64_t ranks = 2;
   std::int64_t nodes = 1;                // NVLink domains: an NVL72 rack is one node
   std::int64_t most_ranks_per_node = 2;  // on the fullest node
-  int least_compute_capability = 90;     // 90 for 9.0
-  int most_compute_capability = 90;
+  int least_compute_capability = hopper_capability;
+  int most_compute_capability = hopper_capability;
   Cpu cpu = Cpu::intel;
   bool nvswitch = true;
   bool network_offload = false;    // the NIC's plugin runs on the GPU: no PAT

@@ -1,5 +1,7 @@
 #include "sim/nccl/graph_search.hpp"
 
+#include "sim/nccl/tuner_constants.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -13,7 +15,17 @@ constexpr std::int64_t steps_unlike = std::int64_t{1} << 14;
 constexpr std::int64_t steps_in_all = std::int64_t{1} << 19;
 constexpr double slowest_worth_trying = 0.49;  // of the speed found
 
-// src/graph/search.cc; GB/s.
+// Channels at least this fast are split in two; from Hopper on those between the two speeds only
+// where there are few (src/graph/search.cc, ncclTopoDupChannels).
+constexpr Bandwidth fast_enough_to_split{25e9};
+constexpr Bandwidth always_split{50e9};
+constexpr std::int64_t few_channels = 4;
+// Rings between nodes that are faster and fewer than this get more blocks (src/graph/connect.cc).
+constexpr Bandwidth fast_ring{45e9};
+constexpr std::int64_t few_ring_channels = 16;
+
+// What one channel may have, in GB/s, fastest first (src/graph/search.cc: speedArrayIntra,
+// speedArrayInter, sm90SpeedArrayIntra, ..., sm100SpeedArrayInter).
 const std::vector<double> speeds_in_node = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
 const std::vector<double> speeds_across = {48, 30, 28, 24, 20, 18,  15,  12,   10,  9,
                                            7,  6,  5,  4,  3,  2.4, 1.2, 0.24, 0.12};
@@ -27,10 +39,11 @@ const std::vector<double> blackwell_speeds_across = {
 
 std::vector<std::int64_t> speeds_of(int compute_capability, bool several_nodes) {
   const std::vector<double>& list =
-      compute_capability >= 100
+      compute_capability >= blackwell_capability
           ? (several_nodes ? blackwell_speeds_across : blackwell_speeds_in_node)
-      : compute_capability >= 90 ? (several_nodes ? hopper_speeds_across : hopper_speeds_in_node)
-                                 : (several_nodes ? speeds_across : speeds_in_node);
+      : compute_capability >= hopper_capability
+          ? (several_nodes ? hopper_speeds_across : hopper_speeds_in_node)
+          : (several_nodes ? speeds_across : speeds_in_node);
   std::vector<std::int64_t> speeds;
   for (const double gigabytes : list) speeds.push_back(std::llround(gigabytes * 1e9));
   return speeds;
@@ -109,7 +122,7 @@ bool GraphSearch::alike_or_not(WalkRules rules) {
 
 bool GraphSearch::in_shapes(WalkRules rules, Shape shape) {
   if (alike_or_not(rules)) return true;
-  if (shape != Shape::balanced_tree || node_.compute_capability < 90) return false;
+  if (shape != Shape::balanced_tree || node_.compute_capability < hopper_capability) return false;
   rules.shape = Shape::plain_tree;
   return alike_or_not(rules);
 }
@@ -160,8 +173,11 @@ Placed GraphSearch::find(Shape shape, std::int64_t fewest, std::int64_t most) {
 
 void GraphSearch::double_channels() {
   const Bandwidth speed = bandwidth_of(best_.rules.intra);
-  if (speed < Bandwidth(25e9)) return;
-  if (node_.compute_capability > 80 && speed < Bandwidth(50e9) && best_.channels > 4) return;
+  if (speed < fast_enough_to_split) return;
+  if (node_.compute_capability > ampere_capability && speed < always_split &&
+      best_.channels > few_channels) {
+    return;
+  }
   const std::int64_t doubled = std::min(best_.channels * 2, best_.rules.most);
   const std::int64_t parts = ceil_div(doubled, best_.channels);
   best_.rules.intra /= parts;
@@ -188,8 +204,8 @@ void GraphSearch::speed_up(Shape shape) {
 
 ChannelGraph GraphSearch::find_nvls() const {
   ChannelGraph graph;
-  if (node_.compute_capability < 90 || node_.gpus < 2) return graph;
-  const std::int64_t most = std::min<std::int64_t>(node_.gpus, 32);
+  if (node_.compute_capability < hopper_capability || node_.gpus < 2) return graph;
+  const std::int64_t most = std::min(node_.gpus, most_nvls_ranks);
   const std::int64_t fewest = several_nodes_ ? 1 : most;
   std::int64_t intra = 0;
   for (std::size_t i = first_speed(Shape::plain_tree, fewest); i < speeds_.size(); ++i) {
@@ -232,7 +248,7 @@ ChannelGraph graph_of(const Placed& placed, const SwitchNode& node, bool several
 }  // namespace
 
 NodeGraphs search_graphs(const SwitchNode& node, bool several_nodes, const Place& place) {
-  if (node.compute_capability < 80 && several_nodes) {
+  if (node.compute_capability < ampere_capability && several_nodes) {
     throw InputError(place, "NCCL's search over several nodes is known from Ampere on");
   }
   if (node.gpus < 2 && !several_nodes) throw InputError(place, "one rank needs no channels");
@@ -251,8 +267,8 @@ NodeGraphs search_graphs(const SwitchNode& node, bool several_nodes, const Place
   graphs.ring.channels = graphs.tree.channels = std::min(ring.channels, tree.channels);
   graphs.ring_channels = std::min(most_channels, 2 * graphs.ring.channels);
   // src/graph/connect.cc: fewer than 8 fast rings between nodes are shared by four blocks each.
-  if (node.compute_capability >= 90 && several_nodes && graphs.ring.intra > Bandwidth(45e9) &&
-      graphs.ring_channels < 16) {
+  if (node.compute_capability >= hopper_capability && several_nodes &&
+      graphs.ring.intra > fast_ring && graphs.ring_channels < few_ring_channels) {
     graphs.ring_channels *= 2;
   }
   return graphs;

@@ -16,7 +16,7 @@ double size_factor(const Communicator& communicator, const Request& request,
   const bool corrected =
       estimate.algorithm == Algorithm::tree ||
       (estimate.algorithm == Algorithm::nvls_tree && communicator.version >= Version::v2_29 &&
-       communicator.least_compute_capability >= 100 && x86);
+       communicator.least_compute_capability >= blackwell_capability && x86);
   if (!corrected) return 1;
   return tree_size_factor(estimate.algorithm, estimate.protocol, request.bytes);
 }
@@ -29,7 +29,8 @@ double plateau_of(const Communicator& communicator, const Request& request,
   }
   const std::int64_t parts = communicator.ring_channels * communicator.ranks;
   if (request.bytes.count() < plateau_bytes * parts) return 1;
-  return communicator.least_compute_capability < 80 ? plateau_before_ampere : plateau;
+  return communicator.least_compute_capability < ampere_capability ? plateau_before_ampere
+                                                                   : plateau;
 }
 
 Candidate candidate_of(const Communicator& communicator, const Request& request,

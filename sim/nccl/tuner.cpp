@@ -82,7 +82,8 @@ Bandwidth collnet_direct_bandwidth(const Communicator& c, Operation operation) {
   // Half of what more GPUs than NICs would cost is hidden.
   const double crowding = (1 + c.ranks_per_node() / channels_of(graph)) / 2;
   const Bandwidth bandwidth = graph.intra * (channels_of(graph) / crowding);
-  return c.least_compute_capability >= 90 ? bandwidth * collnet_direct_share : bandwidth;
+  return c.least_compute_capability >= hopper_capability ? bandwidth * collnet_direct_share
+                                                         : bandwidth;
 }
 
 Bandwidth wire_bandwidth(const Communicator& c, Operation operation, Algorithm algorithm,

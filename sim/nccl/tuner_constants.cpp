@@ -12,6 +12,8 @@ constexpr ScaleLimits limits(double one_node, double two_nodes, double more_node
 }
 constexpr ScaleLimits at_any_scale(double count) { return limits(count, count, count); }
 
+// tuning.cc of 2.30.7: baseLatencies, hwLatencies by link, then the limits of one channel,
+// perChMaxRingLL128Bws, perChMaxTreeLL128Bws, perChMaxTreeBws and perChMaxNVLSTreeBws.
 constexpr TunerConstants release_2_30() {
   return {
       .base = {.tree = {us(6.8), us(14), us(8.4)},
@@ -150,10 +152,10 @@ Bandwidth ScaleLimits::at(std::int64_t nodes) const {
 
 Bandwidth GenerationLimits::of(const Communicator& communicator) const {
   const int capability = communicator.least_compute_capability;
-  const ScaleLimits& row = capability >= 100  ? blackwell
-                           : capability >= 90 ? hopper
-                           : capability >= 80 ? ampere
-                                              : volta;
+  const ScaleLimits& row = capability >= blackwell_capability ? blackwell
+                           : capability >= hopper_capability  ? hopper
+                           : capability >= ampere_capability  ? ampere
+                                                              : volta;
   return row.at(communicator.nodes);
 }
 
@@ -172,19 +174,34 @@ const TunerConstants& tuner_constants(Version version) {
   return v2_30;
 }
 
+// tuning.cc, llMaxBws: in one node Volta, Ampere, Hopper, Blackwell; over two and more nodes by
+// CPU.
+constexpr Bandwidth ll_volta = gigabytes(39);
+constexpr Bandwidth ll_ampere = gigabytes(87.7);
+constexpr Bandwidth ll_hopper = gigabytes(141);
+constexpr Bandwidth ll_blackwell = gigabytes(282);
+constexpr Bandwidth ll_two_nodes = gigabytes(39);
+constexpr Bandwidth ll_two_nodes_amd = gigabytes(22.5);
+constexpr Bandwidth ll_more_nodes = gigabytes(20.4);
+constexpr Bandwidth ll_more_nodes_amd = gigabytes(19);
+
 Bandwidth ll_limit(const Communicator& communicator) {
   const bool amd = communicator.cpu == Cpu::amd || communicator.cpu == Cpu::mixed_x86;
-  if (communicator.nodes == 2) return gigabytes(amd ? 22.5 : 39);
-  if (communicator.nodes > 2) return gigabytes(amd ? 19 : 20.4);
+  if (communicator.nodes == 2) return amd ? ll_two_nodes_amd : ll_two_nodes;
+  if (communicator.nodes > 2) return amd ? ll_more_nodes_amd : ll_more_nodes;
   const int capability = communicator.least_compute_capability;
-  if (capability >= 100) return gigabytes(282);
-  if (capability >= 90) return gigabytes(141);
-  return gigabytes(capability >= 80 ? 87.7 : 39);
+  if (capability >= blackwell_capability) return ll_blackwell;
+  if (capability >= hopper_capability) return ll_hopper;
+  return capability >= ampere_capability ? ll_ampere : ll_volta;
 }
 
+// tuning.cc, nvlsEfficiency.
+constexpr double nvls_efficiency_of_hopper = 0.85;
+constexpr double nvls_efficiency_of_blackwell = 0.74;
+
 double nvls_efficiency(int compute_capability) {
-  if (compute_capability >= 100) return 0.74;
-  return compute_capability >= 90 ? 0.85 : 0;
+  if (compute_capability >= blackwell_capability) return nvls_efficiency_of_blackwell;
+  return compute_capability >= hopper_capability ? nvls_efficiency_of_hopper : 0;
 }
 
 double tree_size_factor(Algorithm algorithm, Protocol protocol, Bytes bytes) {
