@@ -16,8 +16,9 @@ bool is_torus(const Profile& profile) {
 }
 
 // As many devices of a cluster as there are, whether or not they could be bought alone.
-Machine part_of_cluster(const Profile& profile, std::int64_t devices) {
+Machine part_of_cluster(const Profile& profile, std::int64_t devices, const Place& place) {
   const auto& cluster = std::get<ClusterProfile>(profile.network);
+  check_network_between_nodes(profile, devices, place);
   return {profile, devices, ceil_div(devices, cluster.devices_per_node.value), std::nullopt};
 }
 
@@ -30,7 +31,7 @@ Machine machine_for(const Profile& profile, const Mesh& mesh, const ReshardMeshe
   }
   if (!is_torus(profile)) {
     if (topology) throw InputError(place, fmt::format("{} is no torus: no topology", profile.name));
-    return part_of_cluster(profile, mesh.devices());
+    return part_of_cluster(profile, mesh.devices(), place);
   }
   if (!meshes.shared) {
     throw InputError(place, fmt::format("{} is a torus: its profile says nothing of the network "
@@ -47,12 +48,12 @@ Machine machine_for(const Profile& profile, const Mesh& mesh, const ReshardMeshe
 }
 
 // Positions are ids: on a torus the chip's number, in which x varies fastest.
-Placement placement_of_all(const Machine& source, const ReshardMeshes& meshes) {
+Placement placement_of_all(const Machine& source, const ReshardMeshes& meshes, const Place& place) {
   if (!source.torus) {
     const std::int64_t devices = meshes.shared
                                      ? std::max(meshes.source.devices(), meshes.target.devices())
                                      : meshes.source.devices() + meshes.target.devices();
-    return {Mesh({{"device", devices}}), part_of_cluster(source.profile, devices)};
+    return {Mesh({{"device", devices}}), part_of_cluster(source.profile, devices, place)};
   }
   std::vector<MeshAxis> axes;
   std::vector<std::vector<TorusSpan>> spans;
@@ -82,15 +83,20 @@ class ClusterMeter final : public TransferMeter {
   ClusterMeter(const Profile& profile, std::int64_t devices)
       : profile_(profile),
         cluster_(std::get<ClusterProfile>(profile.network)),
-        devices_(static_cast<std::size_t>(devices)) {}
+        devices_(at(devices)),
+        ways_(cluster_.scale_out ? at(way_of(devices - 1, cluster_)) + 1 : 0) {}
 
   void add(const Message& message) override {
     if (message.source == message.target) return;
     moves_ = true;
     const std::int64_t per_node = cluster_.devices_per_node.value;
-    const std::size_t level = message.source / per_node == message.target / per_node ? 0 : 2;
+    const bool leaves = message.source / per_node != message.target / per_node;
+    const std::size_t level = leaves ? 2 : 0;
     count(devices_[at(message.source)][level], message);
     count(devices_[at(message.target)][level + 1], message);
+    if (!leaves) return;
+    count(ways_[at(way_of(message.source, cluster_))][0], message);
+    count(ways_[at(way_of(message.target, cluster_))][1], message);
   }
 
   [[nodiscard]] Seconds time() const override {
@@ -101,11 +107,17 @@ class ClusterMeter final : public TransferMeter {
       for (const std::size_t direction : {0U, 1U}) {
         const Port& inside = ports[direction];
         const Port& across = ports[direction + 2];
-        latency = std::max(
-            latency, cluster_.scale_up.latency.value * static_cast<double>(inside.messages) +
-                         cluster_.scale_out.latency.value * static_cast<double>(across.messages));
-        transfer = std::max({transfer, time_of(inside.bytes, cluster_.scale_up),
-                             time_of(across.bytes, cluster_.scale_out)});
+        Seconds steps = cluster_.scale_up.latency.value * static_cast<double>(inside.messages);
+        if (across.messages > 0) {
+          steps += cluster_.scale_out->latency.value * static_cast<double>(across.messages);
+        }
+        latency = std::max(latency, steps);
+        transfer = std::max(transfer, time_of(inside.bytes, cluster_.scale_up));
+      }
+    }
+    for (const auto& directions : ways_) {
+      for (const Port& way : directions) {
+        transfer = std::max(transfer, Bytes(way.bytes) / way_rate());
       }
     }
     return profile_.collective_launch.value + latency + transfer;
@@ -118,6 +130,10 @@ class ClusterMeter final : public TransferMeter {
   };
   using Ports = std::array<Port, 4>;  // into the node: out, in; NIC: out, in
 
+  [[nodiscard]] Bandwidth way_rate() const {
+    return ways_out(cluster_).bandwidth * cluster_.scale_out->efficiency.value;
+  }
+
   static void count(Port& port, const Message& message) {
     port.bytes += message.bytes.count();
     ++port.messages;
@@ -126,6 +142,7 @@ class ClusterMeter final : public TransferMeter {
   const Profile& profile_;
   const ClusterProfile& cluster_;
   std::vector<Ports> devices_;
+  std::vector<std::array<Port, 2>> ways_;  // out of a node: out, in
   bool moves_ = false;
 };
 
@@ -160,7 +177,7 @@ MachineReshardCost::MachineReshardCost(const Profile& profile, const ReshardMesh
                         machine_for(profile, meshes.source, meshes, topology, place)),
       target_placement_(meshes.target,
                         machine_for(profile, meshes.target, meshes, topology, place)),
-      all_(placement_of_all(source_placement_.machine(), meshes)) {
+      all_(placement_of_all(source_placement_.machine(), meshes, place)) {
   source_ = devices_of(source_placement_, 0);
   target_ = devices_of(target_placement_, meshes.shared ? 0 : meshes.source.devices());
 }

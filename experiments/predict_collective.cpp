@@ -32,10 +32,10 @@ Located whole_machine(const CollectiveExperiment& experiment, const Profile& pro
   return located;
 }
 
-// The first `used` devices of each of `nodes` nodes.
+// The first `used` devices of each of `nodes` hosts.
 Located part_of_nodes(const CollectiveExperiment& experiment, const Profile& profile,
                       std::int64_t nodes, std::int64_t used) {
-  const std::int64_t there = std::get<ClusterProfile>(profile.network).devices_per_node.value;
+  const std::int64_t there = devices_per_host(std::get<ClusterProfile>(profile.network));
   const Machine machine =
       make_machine(profile, nodes * there, experiment.topology, experiment.topology_place);
   Located located{Placement(Mesh({{"device", nodes * there}}), machine), {}, nodes, {}};
@@ -51,7 +51,8 @@ Located part_of_nodes(const CollectiveExperiment& experiment, const Profile& pro
 
 Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile& profile) {
   if (!experiment.nodes) return whole_machine(experiment, profile);
-  const std::int64_t there = std::get<ClusterProfile>(profile.network).devices_per_node.value;
+  const auto& cluster = std::get<ClusterProfile>(profile.network);
+  const std::int64_t there = devices_per_host(cluster);
   const std::int64_t nodes = *experiment.nodes;
   const std::string devices = counted(experiment.devices, "device");
   if (experiment.devices % nodes != 0) {
@@ -64,8 +65,14 @@ Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile&
                      fmt::format("{} on {}, but a node of {} has {}", devices,
                                  counted(nodes, "node"), profile.name, there));
   }
-  if (nodes == 1 || used == there) return whole_machine(experiment, profile);
-  return part_of_nodes(experiment, profile, nodes, used);
+  Located located = nodes == 1 || used == there ? whole_machine(experiment, profile)
+                                                : part_of_nodes(experiment, profile, nodes, used);
+  if (there < cluster.devices_per_node.value) {
+    located.notes.push_back(
+        fmt::format("{} are taken for hosts of {}, of which {} share one NVLink domain",
+                    counted(nodes, "node"), there, cluster.devices_per_node.value / there));
+  }
+  return located;
 }
 
 Located locate(const CollectiveExperiment& experiment) {

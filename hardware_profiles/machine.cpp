@@ -136,6 +136,7 @@ TorusShape choose_slice(const Profile& profile, const TorusProfile& torus, std::
 std::int64_t count_nodes(const Profile& profile, const ClusterProfile& cluster,
                          std::int64_t devices, const Place& place) {
   const std::int64_t per_node = cluster.devices_per_node.value;
+  check_network_between_nodes(profile, devices, place);
   const std::int64_t full = devices / per_node;
   if (devices > per_node && devices % per_node != 0) {
     throw InputError(
@@ -148,6 +149,38 @@ std::int64_t count_nodes(const Profile& profile, const ClusterProfile& cluster,
 }
 
 }  // namespace
+
+std::int64_t devices_per_host(const ClusterProfile& cluster) {
+  return (cluster.devices_per_host ? *cluster.devices_per_host : cluster.devices_per_node).value;
+}
+
+Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members) {
+  const Fabric fabric = cluster.scale_up.fabric.value;
+  const Bandwidth all = cluster.scale_up.bandwidth.value;
+  const std::int64_t devices = cluster.devices_per_node.value;
+  const bool direct = fabric == Fabric::nvlink || fabric == Fabric::xgmi;
+  if (!direct || members < 2 || members >= devices) return all;
+  return all * (static_cast<double>(members - 1) / static_cast<double>(devices - 1));
+}
+
+WaysOut ways_out(const ClusterProfile& cluster) {
+  const std::int64_t nics = cluster.scale_out->nics_per_node.value;
+  const std::int64_t ways = std::min(nics, cluster.devices_per_node.value);
+  return {ways, cluster.scale_out->bandwidth.value * static_cast<double>(nics / ways)};
+}
+
+std::int64_t way_of(std::int64_t device, const ClusterProfile& cluster) {
+  const std::int64_t devices_per_way = cluster.devices_per_node.value / ways_out(cluster).per_node;
+  return device / devices_per_way;
+}
+
+void check_network_between_nodes(const Profile& profile, std::int64_t devices, const Place& place) {
+  const auto& cluster = std::get<ClusterProfile>(profile.network);
+  if (cluster.scale_out || devices <= cluster.devices_per_node.value) return;
+  throw InputError(place, fmt::format("{} devices need several nodes of {}, whose profile has one "
+                                      "of {} and no \"scale_out\" network between nodes",
+                                      devices, profile.name, cluster.devices_per_node.value));
+}
 
 Machine make_machine(const Profile& profile, std::int64_t devices,
                      const std::optional<std::string>& topology, const Place& place) {

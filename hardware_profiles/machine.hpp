@@ -3,9 +3,9 @@
 // A profile is a JSON file (hardware_profiles/profiles/NAME.json, built into the library; a path to
 // a user's own file works the same). It describes one device and one of two networks:
 //
-//   cluster  nodes of `devices_per_node` devices behind switches (NVLink), every device with a NIC
-//            of its own on its own rail (rail-optimized InfiniBand): a device sends to any device
-//            of its node at scale_up bandwidth, to its counterpart of any other node at its NIC's
+//   cluster  nodes of `devices_per_node` devices on a fabric of their own (NVSwitch, direct links,
+//            PCIe) and, between nodes, `nics_per_node` NICs on as many rails: a device sends into
+//            its node at scale_up bandwidth, to its counterpart of another node through its NICs
 //   torus    devices in a 2-D or 3-D grid with links in both directions of every dimension, closed
 //            to a ring (wraparound) where the slice's shape allows it
 //
@@ -60,16 +60,70 @@ struct DeviceProfile {
 
 // One level of links as a collective sees it.
 struct LinkProfile {
-  Sourced<Bandwidth> bandwidth;  // one device, one direction
+  Sourced<Bandwidth> bandwidth;  // one direction of a device, a NIC, a torus link
   Sourced<double> efficiency;    // achieved by large ring collectives over `bandwidth`
   Sourced<Seconds> latency;      // of one ring step
 };
 
+// How the devices of a node are joined.
+enum class Fabric : std::uint8_t {
+  nvswitch,  // NVLink to switches: any device at full bandwidth to any other
+  nvlink,    // NVLink from device to device
+  xgmi,      // Infinity Fabric from every device to every other
+  pcie,      // over PCIe switches or the host
+};
+
+struct ScaleUpProfile : LinkProfile {  // bandwidth: all links of one device
+  Sourced<Fabric> fabric;
+};
+
+// Fewer NICs than devices are shared by neighbours, more are dealt out evenly: one number divides
+// the other.
+struct ScaleOutProfile : LinkProfile {  // bandwidth: one NIC
+  Sourced<std::int64_t> nics_per_node;
+};
+
+enum class HostCpu : std::uint8_t { intel, amd, arm, power };
+
+// What NCCL's detection of the topology sees of a node besides the above.
+struct NcclProfile {
+  Sourced<double> compute_capability;                  // 9.0 of an H100
+  std::optional<Sourced<Bandwidth>> nvlink_bandwidth;  // one link, one direction, as sold
+  Sourced<std::int64_t> pcie_generation;               // of the 16 lanes to a GPU
+  Sourced<std::int64_t> gpus_per_pcie_switch;          // 1: none share one
+  Sourced<HostCpu> cpu;
+  std::optional<Sourced<Seconds>> network_latency;  // that the NIC's plugin reports; none: 0
+};
+
+// A node is what scale_up joins, which can be more than a host: the NVLink domain of a GB200 NVL72
+// rack is one node of 72 devices, and 18 hosts of 4.
 struct ClusterProfile {
   Sourced<std::int64_t> devices_per_node;
-  LinkProfile scale_up;   // within a node
-  LinkProfile scale_out;  // one NIC per device
+  std::optional<Sourced<std::int64_t>> devices_per_host;  // a divisor; none: a node is a host
+  ScaleUpProfile scale_up;                                // within a node
+  std::optional<ScaleOutProfile> scale_out;               // none: there is one node only
+  std::optional<NcclProfile> nccl;                        // none: not known, or NCCL does not run
 };
+
+[[nodiscard]] std::int64_t devices_per_host(const ClusterProfile& cluster);
+
+// What a device can send to the other members of a group of which `members` are on its node: all it
+// has through switches or PCIe, over direct links (members - 1) / (devices_per_node - 1) of it.
+//
+// Example, 8 x MI300X, 7 links of 64 GB/s: 448 GB/s among eight, 64 GB/s between two.
+[[nodiscard]] Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members);
+
+// The ways out of a node: a NIC each, or all NICs of a device where it has several.
+//
+// Example: 4 x 25 GB/s for 8 devices are 4 ways of 25 GB/s, each of two neighbours; 32 x 12.5 GB/s
+// for 8 devices are 8 ways of 50 GB/s.
+struct WaysOut {
+  std::int64_t per_node = 1;  // at most devices_per_node
+  Bandwidth bandwidth{0};     // of each
+};
+[[nodiscard]] WaysOut ways_out(const ClusterProfile& cluster);  // requires scale_out
+// The number of the way of a device, counted through all nodes.
+[[nodiscard]] std::int64_t way_of(std::int64_t device, const ClusterProfile& cluster);
 
 // The shapes that can be had: those listed, and, where `multiple` is set, every shape with all
 // sizes multiples of it, in ascending order, none beyond `largest`. Example, tpu-v5p:
@@ -111,7 +165,7 @@ struct TorusShape {
 struct Machine {
   Profile profile;
   std::int64_t devices = 1;
-  std::int64_t nodes = 1;           // cluster: ceil(devices / devices_per_node)
+  std::int64_t nodes = 1;           // cluster: ceil(devices / devices_per_node), NVLink domains
   std::optional<TorusShape> torus;  // set iff the network is a torus
 };
 
@@ -124,9 +178,13 @@ struct Machine {
 // 16, 24, ... with 8 per node. On a torus, `topology` ("4x4x4") says which slice; without it, it is
 // the most cubic one of exactly that many devices: shortest longest side first, then longest
 // shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Throws InputError for a device
-// count or shape that the machine cannot have, naming legal ones near it.
+// count or shape that the machine cannot have, naming legal ones near it, and for two nodes of a
+// cluster whose profile has no network between them.
 [[nodiscard]] Machine make_machine(const Profile& profile, std::int64_t devices,
                                    const std::optional<std::string>& topology, const Place& place);
+
+// Throws InputError when `devices` of a cluster need several nodes and nothing joins them.
+void check_network_between_nodes(const Profile& profile, std::int64_t devices, const Place& place);
 
 // How one axis of a mesh lies on a torus: the physical dimensions (with how much of each) that it
 // walks through, major to minor. An axis of size 1 walks through none.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <charconv>
 #include <span>
 
@@ -60,6 +61,8 @@ Json value_json(Seconds value) { return exact_text(value, time_units, parse_seco
 Json value_json(double value) { return value; }
 Json value_json(std::int64_t value) { return value; }
 Json value_json(WrapRule value) { return name_of(value); }
+Json value_json(Fabric value) { return name_of(value); }
+Json value_json(HostCpu value) { return name_of(value); }
 Json value_json(const SliceRule& rule) {
   Json json{{"listed", Json::array()}};
   for (const auto& shape : rule.listed) json["listed"].push_back(shape_text(shape));
@@ -80,10 +83,33 @@ Json number_json(const Sourced<T>& number) {
   return json;
 }
 
+Json nccl_json(const NcclProfile& nccl) {
+  Json json{{"compute_capability", number_json(nccl.compute_capability)}};
+  if (nccl.nvlink_bandwidth) json["nvlink_bandwidth"] = number_json(*nccl.nvlink_bandwidth);
+  json["pcie_generation"] = number_json(nccl.pcie_generation);
+  json["gpus_per_pcie_switch"] = number_json(nccl.gpus_per_pcie_switch);
+  json["cpu"] = number_json(nccl.cpu);
+  if (nccl.network_latency) json["network_latency"] = number_json(*nccl.network_latency);
+  return json;
+}
+
 Json link_json(const LinkProfile& link) {
   return {{"bandwidth", number_json(link.bandwidth)},
           {"efficiency", number_json(link.efficiency)},
           {"latency", number_json(link.latency)}};
+}
+
+Json cluster_json(const ClusterProfile& cluster) {
+  Json json{{"devices_per_node", number_json(cluster.devices_per_node)}};
+  if (cluster.devices_per_host) json["devices_per_host"] = number_json(*cluster.devices_per_host);
+  json["scale_up"] = {{"fabric", number_json(cluster.scale_up.fabric)}};
+  json["scale_up"].update(link_json(cluster.scale_up));
+  if (cluster.scale_out) {
+    json["scale_out"] = {{"nics_per_node", number_json(cluster.scale_out->nics_per_node)}};
+    json["scale_out"].update(link_json(*cluster.scale_out));
+  }
+  if (cluster.nccl) json["nccl"] = nccl_json(*cluster.nccl);
+  return json;
 }
 
 Json device_json(const DeviceProfile& device) {
@@ -153,6 +179,36 @@ class ProfileText {
 
 }  // namespace
 
+std::string_view name_of(Fabric fabric) {
+  switch (fabric) {
+    case Fabric::nvswitch:
+      return "nvswitch";
+    case Fabric::nvlink:
+      return "nvlink";
+    case Fabric::xgmi:
+      return "xgmi";
+    case Fabric::pcie:
+      return "pcie";
+  }
+  assert(false);
+  return {};
+}
+
+std::string_view name_of(HostCpu cpu) {
+  switch (cpu) {
+    case HostCpu::intel:
+      return "intel";
+    case HostCpu::amd:
+      return "amd";
+    case HostCpu::arm:
+      return "arm";
+    case HostCpu::power:
+      return "power";
+  }
+  assert(false);
+  return {};
+}
+
 std::string_view name_of(WrapRule rule) {
   if (rule == WrapRule::multiples_of_4) return "multiples_of_4";
   return rule == WrapRule::axis_of_16 ? "axis_of_16" : "axis_of_32";
@@ -170,9 +226,7 @@ Json profile_to_json(const Profile& profile) {
             {"device", device_json(profile.device)},
             {"collective_launch", number_json(profile.collective_launch)}};
   if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
-    json["cluster"] = {{"devices_per_node", number_json(cluster->devices_per_node)},
-                       {"scale_up", link_json(cluster->scale_up)},
-                       {"scale_out", link_json(cluster->scale_out)}};
+    json["cluster"] = cluster_json(*cluster);
   } else if (const auto* network = std::get_if<NetworkDescription>(&profile.network)) {
     json["network"] = network->text;
   } else {

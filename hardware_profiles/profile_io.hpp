@@ -31,6 +31,8 @@ namespace shardsim {
 [[nodiscard]] Json profile_list_json(const std::vector<Profile>& profiles);
 
 [[nodiscard]] std::string_view name_of(WrapRule rule);  // "axis_of_16"
+[[nodiscard]] std::string_view name_of(Fabric fabric);  // "nvswitch"
+[[nodiscard]] std::string_view name_of(HostCpu cpu);    // "intel"
 // "4x4x8" and back. Throws InputError for text that is not sizes with an x between them.
 [[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& sizes);
 [[nodiscard]] std::vector<std::int64_t> parse_shape(const std::string& text, const Place& place);

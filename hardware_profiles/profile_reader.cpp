@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <functional>
+#include <initializer_list>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -104,17 +106,87 @@ DeviceProfile read_device(const JsonReader& reader) {
 }
 
 LinkProfile read_link(const JsonReader& reader) {
-  reader.only_keys({"bandwidth", "efficiency", "latency"});
   return {read_sourced(reader.at("bandwidth"), read_bandwidth),
           read_sourced(reader.at("efficiency"), read_fraction),
           read_sourced(reader.at("latency"), read_seconds)};
 }
 
+std::int64_t read_count(const JsonReader& value) { return value.integer(1, most_devices); }
+
+// One of the values of an enumeration, by name.
+template <class Choice>
+auto one_of(std::initializer_list<Choice> choices) {
+  return [choices = std::vector<Choice>(choices)](const JsonReader& value) {
+    std::vector<std::string> names;
+    for (const Choice choice : choices) names.emplace_back(name_of(choice));
+    const auto found = std::find(names.begin(), names.end(), value.choice(names));
+    return choices[static_cast<std::size_t>(found - names.begin())];
+  };
+}
+
+ScaleUpProfile read_scale_up(const JsonReader& reader) {
+  reader.only_keys({"fabric", "bandwidth", "efficiency", "latency"});
+  const auto read_fabric = one_of({Fabric::nvswitch, Fabric::nvlink, Fabric::xgmi, Fabric::pcie});
+  return {read_link(reader), read_sourced(reader.at("fabric"), read_fabric)};
+}
+
+ScaleOutProfile read_scale_out(const JsonReader& reader, std::int64_t devices_per_node) {
+  reader.only_keys({"nics_per_node", "bandwidth", "efficiency", "latency"});
+  const JsonReader nics = reader.at("nics_per_node");
+  ScaleOutProfile scale_out{read_link(reader), read_sourced(nics, read_count)};
+  const std::int64_t count = scale_out.nics_per_node.value;
+  if (count % devices_per_node != 0 && devices_per_node % count != 0) {
+    nics.fail(fmt::format("{} NICs cannot be shared out evenly among {} devices", count,
+                          devices_per_node));
+  }
+  return scale_out;
+}
+
+// Capabilities are numbers such as 9.0: a generation and a digit.
+double read_compute_capability(const JsonReader& value) {
+  const double capability = value.number();
+  if (!(capability >= 1 && capability < 100) ||
+      std::abs(std::round(capability * 10) - capability * 10) > 1e-9) {
+    value.fail(fmt::format("{} is not a compute capability, expected for example 9.0", capability));
+  }
+  return capability;
+}
+
+NcclProfile read_nccl(const JsonReader& reader) {
+  reader.only_keys({"compute_capability", "nvlink_bandwidth", "pcie_generation",
+                    "gpus_per_pcie_switch", "cpu", "network_latency"});
+  const auto read_generation = [](const JsonReader& value) { return value.integer(1, 9); };
+  NcclProfile nccl;
+  nccl.compute_capability = read_sourced(reader.at("compute_capability"), read_compute_capability);
+  if (const auto link = reader.find("nvlink_bandwidth")) {
+    nccl.nvlink_bandwidth = read_sourced(*link, read_bandwidth);
+  }
+  nccl.pcie_generation = read_sourced(reader.at("pcie_generation"), read_generation);
+  nccl.gpus_per_pcie_switch = read_sourced(reader.at("gpus_per_pcie_switch"), read_count);
+  nccl.cpu = read_sourced(reader.at("cpu"),
+                          one_of({HostCpu::intel, HostCpu::amd, HostCpu::arm, HostCpu::power}));
+  if (const auto latency = reader.find("network_latency")) {
+    nccl.network_latency = read_sourced(*latency, read_seconds);
+  }
+  return nccl;
+}
+
 ClusterProfile read_cluster(const JsonReader& reader) {
-  reader.only_keys({"devices_per_node", "scale_up", "scale_out"});
-  const auto read_count = [](const JsonReader& value) { return value.integer(1, most_devices); };
-  return {read_sourced(reader.at("devices_per_node"), read_count), read_link(reader.at("scale_up")),
-          read_link(reader.at("scale_out"))};
+  reader.only_keys({"devices_per_node", "devices_per_host", "scale_up", "scale_out", "nccl"});
+  ClusterProfile cluster;
+  cluster.devices_per_node = read_sourced(reader.at("devices_per_node"), read_count);
+  const std::int64_t devices = cluster.devices_per_node.value;
+  if (const auto host = reader.find("devices_per_host")) {
+    cluster.devices_per_host = read_sourced(*host, read_count);
+    if (devices % cluster.devices_per_host->value != 0) {
+      host->fail(fmt::format("hosts of {} do not make up a node of {}",
+                             cluster.devices_per_host->value, devices));
+    }
+  }
+  cluster.scale_up = read_scale_up(reader.at("scale_up"));
+  if (const auto out = reader.find("scale_out")) cluster.scale_out = read_scale_out(*out, devices);
+  if (const auto nccl = reader.find("nccl")) cluster.nccl = read_nccl(*nccl);
+  return cluster;
 }
 
 SliceRule read_slices(const JsonReader& reader) {
@@ -156,6 +228,7 @@ WrapRule read_wrap(const JsonReader& value) {
 TorusProfile read_torus(const JsonReader& reader) {
   reader.only_keys({"link", "slices", "wraparound"});
   TorusProfile torus;
+  reader.at("link").only_keys({"bandwidth", "efficiency", "latency"});
   torus.link = read_link(reader.at("link"));
   torus.slices = read_sourced(reader.at("slices"), read_slices);
   torus.dimensions = static_cast<int>(torus.slices.value.listed.front().size());

@@ -1,14 +1,19 @@
-// Collectives on a cluster: nodes of devices behind switches, one NIC per device.
+// Collectives on a cluster: nodes of devices on a fabric, NICs between nodes.
 //
 // Of a group of n members on k nodes, with m members on the node that has fewest of them, and the
 // wire bytes of a ring, B = wire_bytes_per_device:
 //
 //   k == 1  ring in the node                       B / scale_up           n - 1 steps
-//   k > 1   m rings over all n members, each       B / (m * scale_out)    k steps across nodes and
+//   k > 1   m rings over all n members, each       B / (w * way out)      k steps across nodes and
 //           carrying 1/m of the payload and        and, if a node has     n - k - 1 inside, or
-//           leaving every node by another NIC      several members,       k - 1 across when every
+//           leaving every node by w ways           several members,       k - 1 across when every
 //                                                  B / scale_up:          member has a node alone
 //                                                  the larger
+//
+// The ways out of a node (hardware_profiles/machine.hpp) are its NICs, at most one per device. All
+// groups of a collective run at once and share them: of p ways of a node where a devices are at
+// work, m members have w = m min(a, p) / a; with a NIC per device w = m. Direct links (not
+// NVSwitch) count as far as they end at members: bandwidth_inside.
 //
 // An all-reduce is a reduce-scatter and an all-gather: B counts both, the steps double. An
 // all-to-all goes pairwise: each member sends P/n to every other, over its NIC or inside its node,

@@ -85,7 +85,7 @@ TEST_CASE("across nodes no more than the NICs carry") {
     for (const CollectivePoint& point : prediction.points) {
       const Bandwidth rate =
           bus_bandwidth(experiment.kind, experiment.devices, point.bytes, point.cost.total());
-      RC_ASSERT(rate.count() <= nics * cluster.scale_out.bandwidth.value.count());
+      RC_ASSERT(rate.count() <= nics * cluster.scale_out->bandwidth.value.count());
     }
   }));
 }

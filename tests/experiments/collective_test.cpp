@@ -69,8 +69,8 @@ Rates rates_of(const char* name) {
   const auto rate = [](const LinkProfile& link) {
     return link.bandwidth.value.count() * link.efficiency.value;
   };
-  return {rate(cluster.scale_up), rate(cluster.scale_out), profile.collective_launch.value.count(),
-          cluster.scale_up.latency.value.count(), cluster.scale_out.latency.value.count()};
+  return {rate(cluster.scale_up), rate(*cluster.scale_out), profile.collective_launch.value.count(),
+          cluster.scale_up.latency.value.count(), cluster.scale_out->latency.value.count()};
 }
 
 }  // namespace

@@ -126,3 +126,13 @@ TEST_CASE("a mesh that does not fill the torus") {
   CHECK(error_of({0, 64}) ==
         "a.json: /mesh: mesh 0x64 does not multiply to the 64 devices of topology 4x4x4");
 }
+
+TEST_CASE("two nodes without a network between them") {
+  Profile box = load_profile("dgx-h100", place);
+  box.name = "box";
+  std::get<ClusterProfile>(box.network).scale_out.reset();
+  CHECK(make_machine(box, 8, std::nullopt, place).nodes == 1);
+  CHECK_THROWS_WITH(make_machine(box, 16, std::nullopt, place),
+                    "a.json: /machine: 16 devices need several nodes of box, whose profile has one "
+                    "of 8 and no \"scale_out\" network between nodes");
+}

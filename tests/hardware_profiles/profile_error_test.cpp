@@ -89,6 +89,19 @@ TEST_CASE("a number that cannot be") {
   CHECK(error_with("dgx-h100", "/device/matmul_efficiency/value", 0) ==
         "my.json: /device/matmul_efficiency/value: 0 is not an efficiency, must be above 0 and at "
         "most 1");
+  CHECK(error_with("dgx-h100", "/cluster/scale_out/nics_per_node/value", 3) ==
+        "my.json: /cluster/scale_out/nics_per_node: 3 NICs cannot be shared out evenly among 8 "
+        "devices");
+  const Json hosts{
+      {"value", 3}, {"kind", "vendor"}, {"date", "2026-11"}, {"source", "a data sheet"}};
+  CHECK(error_with("dgx-h100", "/cluster/devices_per_host", hosts) ==
+        "my.json: /cluster/devices_per_host: hosts of 3 do not make up a node of 8");
+  CHECK(
+      error_with("dgx-h100", "/cluster/scale_up/fabric/value", "nvlnk") ==
+      "my.json: /cluster/scale_up/fabric/value: unknown value \"nvlnk\", did you mean \"nvlink\"?");
+  CHECK(error_with("dgx-h100", "/cluster/nccl/compute_capability/value", 90.25) ==
+        "my.json: /cluster/nccl/compute_capability/value: 90.25 is not a compute capability, "
+        "expected for example 9.0");
   CHECK(error_with("dgx-h100", "/cluster/devices_per_node/value", 0) ==
         "my.json: /cluster/devices_per_node/value: 0 is out of range, must be from 1 to "
         "1099511627776");

@@ -32,7 +32,7 @@ TEST_CASE("dgx-h100 has NVIDIA's figures") {
   const auto& cluster = std::get<ClusterProfile>(profile.network);
   CHECK(cluster.devices_per_node.value == 8);
   CHECK(cluster.scale_up.bandwidth.value == Bandwidth(900e9 / 2));
-  CHECK(cluster.scale_out.bandwidth.value == parse_bandwidth("400 Gb/s", {}));
+  CHECK(cluster.scale_out->bandwidth.value == parse_bandwidth("400 Gb/s", {}));
   // NCCL assumes 18 links of 20.6 GB/s: 370.8 GB/s.
   CHECK(cluster.scale_up.bandwidth.value.count() * cluster.scale_up.efficiency.value ==
         Approx(18 * 20.6e9).epsilon(1e-3));
@@ -47,7 +47,7 @@ TEST_CASE("dgx-a100 has NVIDIA's figures") {
   CHECK(profile.device.memory_bandwidth.value == Bandwidth(2039e9));
   const auto& cluster = std::get<ClusterProfile>(profile.network);
   CHECK(cluster.scale_up.bandwidth.value == Bandwidth(600e9 / 2));
-  CHECK(cluster.scale_out.bandwidth.value == parse_bandwidth("200 Gb/s", {}));
+  CHECK(cluster.scale_out->bandwidth.value == parse_bandwidth("200 Gb/s", {}));
 }
 
 // docs.cloud.google.com/tpu/docs/v5e: 197 TFLOP/s bf16, 393 int8, 16 GiB at 819 GB/s, ICI 400 GB/s

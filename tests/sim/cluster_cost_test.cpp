@@ -74,6 +74,87 @@ TEST_CASE("a ring over nodes leaves every node through as many NICs as it has me
   CHECK(all.algorithm == "ring over 4 nodes, 8 NICs each");
 }
 
+// 4 NICs of 25 GB/s for 8 devices: all eight together have 100 GB/s, whether as one group or as
+// eight that each cross with one member; two alone have a NIC each.
+TEST_CASE("neighbours share a NIC when there are fewer than devices") {
+  Machine machine = cluster(16, 8, link(300e9, 0), link(25e9, 0));
+  std::get<ClusterProfile>(machine.profile.network).scale_out->nics_per_node.value = 4;
+  const Mesh mesh({{"nodes", 2}, {"x", 8}});
+  const Placement placement(mesh, machine);
+  const double payload = 16.0 * MiB;
+  const auto transfer = [&](const Collective& collective) {
+    return collective_cost(placement, collective).transfer.count();
+  };
+  const CostBreakdown all = collective_cost(
+      placement, over({mesh.whole(0), mesh.whole(1)}, CollectiveKind::all_gather, 16 * MiB));
+  CHECK(all.transfer.count() == Approx(15.0 / 16 * payload / (4 * 25e9)));
+  CHECK(all.algorithm == "ring over 2 nodes, 4 NICs each");
+
+  const Collective each = over({mesh.whole(0)}, CollectiveKind::all_gather, 16 * MiB);
+  CHECK(transfer(each) == Approx(0.5 * payload / (25e9 / 2)));
+  CHECK(collective_cost(placement, each).algorithm == "ring over 2 nodes, 0.5 NICs each");
+
+  Collective alone = over({}, CollectiveKind::all_gather, 16 * MiB);
+  alone.groups = {{0, 1, 8, 9}};
+  CHECK(transfer(alone) == Approx(0.75 * payload / (2 * 25e9)));
+
+  // All-to-all: 8 of 16 pieces cross, through half a NIC.
+  const Collective exchange =
+      over({mesh.whole(0), mesh.whole(1)}, CollectiveKind::all_to_all, 16 * MiB);
+  CHECK(transfer(exchange) == Approx(0.5 * payload / (25e9 / 2)));
+
+  // Devices 0 and 1 send through the same NIC, 0 and 2 do not.
+  Collective permute = over({}, CollectiveKind::collective_permute, 1000);
+  permute.source_targets = {{0, 8}, {1, 10}};
+  CHECK(transfer(permute) == Approx(2 * 1000 / 25e9));
+  permute.source_targets = {{0, 8}, {2, 10}};
+  CHECK(transfer(permute) == Approx(1000 / 25e9));
+}
+
+// 32 NICs of 12.5 GB/s for 8 devices: four each.
+TEST_CASE("a device with several NICs uses all of them") {
+  Machine machine = cluster(16, 8, link(450e9, 0), link(12.5e9, 0));
+  std::get<ClusterProfile>(machine.profile.network).scale_out->nics_per_node.value = 32;
+  const Mesh mesh({{"nodes", 2}, {"x", 8}});
+  const Placement placement(mesh, machine);
+  const CostBreakdown cost =
+      collective_cost(placement, over({mesh.whole(0)}, CollectiveKind::all_gather, 16 * MiB));
+  CHECK(cost.transfer.count() == Approx(8.0 * MiB / 50e9));
+  CHECK(cost.algorithm == "ring over 2 nodes, 4 NICs each");
+  Collective permute = over({}, CollectiveKind::collective_permute, 1000);
+  permute.source_targets = {{0, 8}, {1, 9}};
+  CHECK(collective_cost(placement, permute).transfer.count() == Approx(1000 / 50e9));
+}
+
+// MI300X: 7 links of 64 GB/s to the 7 others.
+TEST_CASE("direct links count as far as they end at members of the group") {
+  Machine machine = cluster(8, 8, link(448e9, 0), link(50e9, 0));
+  const auto transfer = [&](std::vector<std::int64_t> group, CollectiveKind kind) {
+    Collective collective = over({}, kind, 8 * MiB);
+    if (kind == CollectiveKind::collective_permute) {
+      collective.source_targets = {{group[0], group[1]}};
+    } else {
+      collective.groups = {std::move(group)};
+    }
+    const Mesh mesh({{"x", 8}});
+    return collective_cost(Placement(mesh, machine), collective).transfer.count();
+  };
+  const std::vector<std::int64_t> all{0, 1, 2, 3, 4, 5, 6, 7};
+  const double through_switch = transfer({0, 1}, CollectiveKind::all_gather);
+  CHECK(through_switch == Approx(4.0 * MiB / 448e9));
+  auto& fabric = std::get<ClusterProfile>(machine.profile.network).scale_up.fabric.value;
+  for (const Fabric direct : {Fabric::xgmi, Fabric::nvlink}) {
+    fabric = direct;
+    CHECK(transfer({0, 1}, CollectiveKind::all_gather) == Approx(4.0 * MiB / 64e9));
+    CHECK(transfer({0, 1, 2}, CollectiveKind::all_gather) == Approx(16.0 / 3 * MiB / 128e9));
+    CHECK(transfer(all, CollectiveKind::all_gather) == Approx(7.0 * MiB / 448e9));
+    CHECK(transfer(all, CollectiveKind::all_to_all) == Approx(7.0 * MiB / 448e9));
+    CHECK(transfer({0, 5}, CollectiveKind::collective_permute) == Approx(8.0 * MiB / 64e9));
+  }
+  fabric = Fabric::pcie;
+  CHECK(transfer({0, 1}, CollectiveKind::all_gather) == Approx(through_switch));
+}
+
 TEST_CASE("NVLink bounds a ring whose NICs together are faster") {
   const Machine machine = cluster(16, 8, link(100e9, 0), link(50e9, 0));
   const Mesh mesh({{"x", 16}});

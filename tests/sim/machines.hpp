@@ -34,8 +34,8 @@ inline Machine cluster(std::int64_t devices, std::int64_t devices_per_node, Link
                        LinkProfile scale_out) {
   ClusterProfile network;
   network.devices_per_node.value = devices_per_node;
-  network.scale_up = std::move(scale_up);
-  network.scale_out = std::move(scale_out);
+  network.scale_up = {std::move(scale_up), {Fabric::nvswitch, {}}};
+  network.scale_out = {std::move(scale_out), {devices_per_node, {}}};
   Machine machine;
   machine.profile.name = "hand-made";
   machine.profile.device = round_device();

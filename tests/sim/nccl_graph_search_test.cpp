@@ -126,6 +126,20 @@ TEST_CASE("a group of a machine is described") {
   CHECK(describe(ampere, {8, 1, 8, 8}, {Version::v2_28, Cpu::arm}, {}).cpu == Cpu::arm);
 }
 
+// aws-ofi-nccl shows the four 100 Gb/s NICs of a p5's GPU as one of 400, as the DGX H100 has.
+TEST_CASE("several NICs of a GPU count as one") {
+  Machine machine = make_machine(load_profile("dgx-h100", {}), 16, std::nullopt, {});
+  const Communicator one = describe(machine, {16, 2, 8, 8}, {}, {});
+  auto& cluster = std::get<ClusterProfile>(machine.profile.network);
+  cluster.scale_out->nics_per_node.value = 32;
+  cluster.scale_out->bandwidth.value = Bandwidth(12.5e9);
+  const Communicator four = describe(machine, {16, 2, 8, 8}, {}, {});
+  check(four.ring, one.ring.channels, 48, 48);
+  CHECK(four.ring.network_latency == Seconds(0));
+  cluster.nccl->network_latency = Sourced<Seconds>{Seconds(75e-6), {}};
+  CHECK(describe(machine, {16, 2, 8, 8}, {}, {}).ring.network_latency == Seconds(75e-6));
+}
+
 TEST_CASE("nodes with different numbers of ranks go by the weaker") {
   const Machine machine = make_machine(load_profile("dgx-h100", {}), 16, std::nullopt, {});
   // One rank on a node has 2 channels of 24, eight have 8 of 48.
@@ -141,10 +155,24 @@ TEST_CASE("machines that NCCL does not run on, or that we do not know") {
   CHECK_THROWS_WITH(describe(torus, {8, 1, 8, 8}, {}, place),
                     "command line: NCCL does not run on tpu-v5p");
   Machine other = make_machine(load_profile("dgx-h100", place), 8, std::nullopt, place);
-  other.profile.device.name = "Z1000";
-  CHECK_THROWS_WITH(describe(other, {8, 1, 8, 8}, {}, place),
-                    "command line: how NCCL sees a node of \"Z1000\" is not known; it is of A100 "
-                    "SXM, H100 SXM, H200 SXM, B200");
+  auto& cluster = std::get<ClusterProfile>(other.profile.network);
+  const auto why = [&] {
+    try {
+      (void)describe(other, {16, 2, 8, 8}, {}, place);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string unknown = "command line: how NCCL sees a node of dgx-h100 is not known: ";
+  cluster.scale_out->nics_per_node.value = 4;
+  CHECK(why() == unknown + "it has only 4 NICs for 8 GPUs");
+  cluster.nccl->compute_capability.value = 7.0;
+  CHECK(why() == unknown + "its GPUs are older than Ampere");
+  cluster.scale_up.fabric.value = Fabric::nvlink;
+  CHECK(why() == unknown + "it has no NVLink switch");
+  cluster.nccl.reset();
+  CHECK(why() == unknown + "its profile has no section \"nccl\"");
   CHECK_THROWS_WITH(describe(other, {1, 1, 1, 1}, {}, place), Catch::Contains("one rank"));
 }
 
