@@ -75,6 +75,9 @@ void take_measurement(const CollectiveMeasurement& measurement, CollectiveExperi
   experiment.nodes = group.nodes;
   for (const MeasuredRow& row : measurement.rows) experiment.sizes.push_back(row.bytes);
   experiment.measured = measurement;
+  // Other words ("NVLS at large") are remarks, which the prediction's notes repeat.
+  experiment.options.forced.algorithm = nccl::find_algorithm(measurement.algorithm);
+  experiment.options.forced.protocol = nccl::find_protocol(measurement.protocol);
 }
 
 CollectiveExperiment read_against(const JsonReader& json, const std::string& file) {
@@ -106,7 +109,8 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "unfold", "against"});
+  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "unfold", "against",
+                  "algorithm", "protocol", "calibrated"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -126,7 +130,18 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
       unfold->fail("only networks written in place are simulated, and can be unfolded; " +
                    experiment.machine + " is priced by formulas");
     }
-    experiment.folding = Folding::unfolded;
+    experiment.options.folding = Folding::unfolded;
+  }
+  if (const auto calibrated = json.find("calibrated")) {
+    experiment.options.calibrated = calibrated->boolean();
+  }
+  if (const auto algorithm = json.find("algorithm")) {
+    experiment.options.forced.algorithm =
+        nccl::parse_algorithm(algorithm->string(), algorithm->place());
+  }
+  if (const auto protocol = json.find("protocol")) {
+    experiment.options.forced.protocol =
+        nccl::parse_protocol(protocol->string(), protocol->place());
   }
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();

@@ -9,14 +9,16 @@
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
 //   unfold     true: on a network written in place, every device and link of its own
+//   algorithm, protocol
+//              what NCCL is told to take, as NCCL_ALGO and NCCL_PROTO; it chooses, when left out
+//   calibrated false: the model alone, not corrected by what machines alike have taken
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
 // Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
 // file leaves open and may not contradict it; the sizes are the file's.
 //
-// On a cluster whose GPUs are known to it, NCCL's choice of algorithm and protocol stands beside
-// the prediction, with NCCL's own estimate (sim/nccl/selection.hpp); the prediction does not use
-// it.
+// A table that names NCCL's algorithm or protocol is predicted with them. Where NCCL runs, its own
+// estimate (sim/nccl/selection.hpp) stands beside the prediction.
 //
 // The group is alone on the machine. With every device of k nodes, or with part of one node, it is
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
@@ -42,7 +44,7 @@ struct CollectiveExperiment {
   std::int64_t devices = 2;
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
-  Folding folding = Folding::folded;
+  CostOptions options;
   std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
   Place machine_place;                            // where errors about them point to
   Place topology_place;

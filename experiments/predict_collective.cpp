@@ -6,8 +6,8 @@
 
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
-#include "sim/cluster_cost.hpp"
 #include "sim/nccl/describe.hpp"
+#include "sim/nccl_cost.hpp"
 
 namespace shardsim {
 namespace {
@@ -100,10 +100,10 @@ std::vector<std::string> notes_on(const CollectiveMeasurement& measurement) {
   const auto ran = [&](const char* what, const std::string& name) {
     if (name.empty()) return;
     notes.push_back(
-        fmt::format("measured with {} \"{}\"; the model cannot be told to take one", what, name));
+        fmt::format("measured with {} \"{}\", predicted with what NCCL would choose", what, name));
   };
-  ran("algorithm", measurement.algorithm);
-  ran("protocol", measurement.protocol);
+  if (!nccl::find_algorithm(measurement.algorithm)) ran("algorithm", measurement.algorithm);
+  if (!nccl::find_protocol(measurement.protocol)) ran("protocol", measurement.protocol);
   notes.insert(notes.end(), measurement.notes.begin(), measurement.notes.end());
   return notes;
 }
@@ -117,29 +117,16 @@ std::optional<ErrorSummary> summarize(const std::vector<CollectivePoint>& points
   return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, 0.9)};
 }
 
-CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size) {
+CollectivePoint price(const CollectiveExperiment& experiment, const Located& located,
+                      CollectiveCosts& costs, Bytes size) {
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = size;
-  CollectivePoint point{size, collective_cost(located.placement, collective, experiment.folding),
-                        std::nullopt, std::nullopt};
+  CollectivePoint point{size, costs.of(collective), std::nullopt, std::nullopt};
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
                    fmt::format("{} take more than {:g} s on {}", format_bytes(size),
                                longest_predicted, located.placement.machine().profile.name));
-}
-
-std::optional<nccl::Operation> nccl_operation(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return nccl::Operation::all_reduce;
-    case CollectiveKind::all_gather:
-      return nccl::Operation::all_gather;
-    case CollectiveKind::reduce_scatter:
-      return nccl::Operation::reduce_scatter;
-    default:
-      return std::nullopt;  // messages, which NCCL's tuner does not choose for
-  }
 }
 
 // What NCCL would choose for each point, or a note why that is not known.
@@ -158,6 +145,7 @@ void ask_nccl(const CollectiveExperiment& experiment, const Located& located,
       nccl::Request request;
       request.operation = *operation;
       request.bytes = point.bytes;
+      request.forced = experiment.options.forced;
       point.nccl = nccl::select(communicator, request, experiment.machine_place).choice();
     }
   } catch (const InputError& error) {
@@ -190,8 +178,9 @@ CollectivePrediction predict_collective(const CollectiveExperiment& experiment) 
   const Located located = locate(experiment);
   CollectivePrediction prediction{
       experiment, located.placement.machine(), located.nodes, {}, std::nullopt, located.notes};
+  CollectiveCosts costs(located.placement, experiment.options);
   for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {
-    prediction.points.push_back(price(experiment, located, experiment.sizes[i]));
+    prediction.points.push_back(price(experiment, located, costs, experiment.sizes[i]));
     CollectivePoint& point = prediction.points.back();
     if (experiment.measured) point.measured = experiment.measured->rows[i].time;
     add_note(prediction.notes, caveat_of(experiment.kind, point.cost));

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/json.hpp"
-#include "hardware_profiles/embedded_profiles.hpp"
+#include "hardware_profiles/embedded_calibrations.hpp"
 
 namespace shardsim {
 namespace {
@@ -51,8 +51,9 @@ CalibrationCurve read_curve(const JsonReader& json) {
                   "percentile_90_error", "tables"});
   CalibrationCurve curve;
   curve.key.region = read_region(json.at("region"));
-  curve.key.collective = json.at("collective").choice(
-      {"all-reduce", "all-gather", "all-to-all", "collective-permute"});
+  curve.key.collective =
+      json.at("collective")
+          .choice({"all-reduce", "all-gather", "all-to-all", "collective-permute"});
   curve.key.algorithm = json.at("algorithm").string();
   for (const JsonReader& point : json.at("points").elements()) {
     curve.points.push_back(read_point(point));
@@ -100,9 +101,9 @@ std::optional<int> distance(const CurveKey& curve, const CurveKey& key) {
 }  // namespace
 
 double CalibrationCurve::factor_at(Bytes bytes) const {
-  const auto after = std::lower_bound(
-      points.begin(), points.end(), bytes,
-      [](const CurvePoint& point, Bytes size) { return point.bytes < size; });
+  const auto after =
+      std::lower_bound(points.begin(), points.end(), bytes,
+                       [](const CurvePoint& point, Bytes size) { return point.bytes < size; });
   if (after == points.begin()) return points.front().factor;
   if (after == points.end()) return points.back().factor;
   const CurvePoint& low = *std::prev(after);
@@ -183,6 +184,12 @@ std::string calibration_text(const Calibration& calibration) {
     first = false;
   }
   return text + "\n  }\n}\n";
+}
+
+bool is_shipped(const Calibration& calibration) {
+  const auto& shipped = embedded_calibrations();
+  return std::any_of(shipped.begin(), shipped.end(),
+                     [&](const EmbeddedFile& file) { return file.name == calibration.name; });
 }
 
 Calibration load_calibration(const std::string& name, const Place& place) {

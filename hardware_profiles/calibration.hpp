@@ -85,6 +85,8 @@ struct Calibration {
 [[nodiscard]] std::string calibration_text(const Calibration& calibration);
 [[nodiscard]] Json calibration_to_json(const Calibration& calibration);
 
+// Is one of the shipped ones, by name.
+[[nodiscard]] bool is_shipped(const Calibration& calibration);
 // Of the shipped ones. Throws InputError with a suggestion.
 [[nodiscard]] Calibration load_calibration(const std::string& name, const Place& place);
 

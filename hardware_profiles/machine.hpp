@@ -28,6 +28,7 @@
 #include "base/error.hpp"
 #include "base/json_reader.hpp"
 #include "base/units.hpp"
+#include "hardware_profiles/calibration.hpp"
 #include "hardware_profiles/network/network_text.hpp"
 
 namespace shardsim {
@@ -154,6 +155,7 @@ struct Profile {
   DeviceProfile device;
   Sourced<Seconds> collective_launch;  // fixed cost of one collective call
   std::variant<ClusterProfile, TorusProfile, NetworkDescription> network;
+  std::vector<Calibration> calibrations;  // of its class of machines; none: the model alone
 };
 
 // A slice of a torus.

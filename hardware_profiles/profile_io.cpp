@@ -225,6 +225,10 @@ Json profile_to_json(const Profile& profile) {
             {"title", profile.title},
             {"device", device_json(profile.device)},
             {"collective_launch", number_json(profile.collective_launch)}};
+  for (const Calibration& calibration : profile.calibrations) {
+    json["calibration"].push_back(is_shipped(calibration) ? Json(calibration.name)
+                                                          : calibration_to_json(calibration));
+  }
   if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
     json["cluster"] = cluster_json(*cluster);
   } else if (const auto* network = std::get_if<NetworkDescription>(&profile.network)) {

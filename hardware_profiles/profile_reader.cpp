@@ -236,6 +236,17 @@ TorusProfile read_torus(const JsonReader& reader) {
   return torus;
 }
 
+// Names of shipped ones, or calibrations in place.
+std::vector<Calibration> read_calibrations(const JsonReader& reader) {
+  std::vector<Calibration> calibrations;
+  for (const JsonReader& calibration : reader.elements()) {
+    calibrations.push_back(calibration.is_string()
+                               ? load_calibration(calibration.string(), calibration.place())
+                               : read_calibration(calibration));
+  }
+  return calibrations;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> parse_shape(const std::string& text, const Place& place) {
@@ -258,8 +269,8 @@ std::vector<std::int64_t> parse_shape(const std::string& text, const Place& plac
 
 Profile read_profile(const Json& document, const std::string& file) {
   const JsonReader reader(document, {file, ""});
-  reader.only_keys(
-      {"schema", "shardsim", "name", "title", "device", "collective_launch", "cluster", "torus"});
+  reader.only_keys({"schema", "shardsim", "name", "title", "device", "collective_launch", "cluster",
+                    "torus", "calibration"});
   (void)reader.at("schema").choice({"shardsim/profile/1"});
   Profile profile;
   profile.name = read_text(reader.at("name"));
@@ -267,6 +278,9 @@ Profile read_profile(const Json& document, const std::string& file) {
   profile.path = file;
   profile.device = read_device(reader.at("device"));
   profile.collective_launch = read_sourced(reader.at("collective_launch"), read_seconds);
+  if (const auto calibration = reader.find("calibration")) {
+    profile.calibrations = read_calibrations(*calibration);
+  }
   const auto cluster = reader.find("cluster");
   const auto torus = reader.find("torus");
   if (cluster.has_value() == torus.has_value()) {

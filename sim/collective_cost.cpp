@@ -26,12 +26,6 @@ std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machi
   return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
 }
 
-CostBreakdown cost_on(const Placement& placement, const Collective& collective, Folding folding) {
-  if (placement.graph()) return network_cost(placement, collective, folding);
-  return placement.machine().torus ? torus_cost(placement, collective)
-                                   : cluster_cost(placement, collective);
-}
-
 }  // namespace
 
 Placement::Placement(const Mesh& mesh, const Machine& machine)
@@ -59,12 +53,30 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
   return pairs;
 }
 
+CollectiveCosts::CollectiveCosts(const Placement& placement, const CostOptions& options)
+    : placement_(placement), options_(options) {
+  if (std::holds_alternative<ClusterProfile>(placement.machine().profile.network)) {
+    on_cluster_ = std::make_unique<ClusterCosts>(placement, options);
+  }
+}
+
+CollectiveCosts::CollectiveCosts(CollectiveCosts&&) noexcept = default;
+CollectiveCosts::~CollectiveCosts() = default;
+
+CostBreakdown CollectiveCosts::of(const Collective& collective) {
+  CostBreakdown cost = on_cluster_          ? on_cluster_->of(collective)
+                       : placement_.graph() ? network_cost(placement_, collective, options_.folding)
+                                            : torus_cost(placement_, collective);
+  if (!on_cluster_) cost.launch = placement_.machine().profile.collective_launch.value;
+  if (!cost.links.empty()) return cost;
+  CostBreakdown nothing;
+  nothing.algorithm = "nothing to send";
+  return nothing;
+}
+
 CostBreakdown collective_cost(const Placement& placement, const Collective& collective,
-                              Folding folding) {
-  CostBreakdown cost = cost_on(placement, collective, folding);
-  if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
-  cost.launch = placement.machine().profile.collective_launch.value;
-  return cost;
+                              const CostOptions& options) {
+  return CollectiveCosts(placement, options).of(collective);
 }
 
 std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
@@ -72,10 +84,11 @@ std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
     return "a network written in place: links at their full bandwidth, no cost of a launch; "
            "collectives at the same time share as if each was on all links";
   }
-  const bool inside_nodes = cost.links == std::vector<LinkLevel>{LinkLevel::scale_up};
-  if (kind != CollectiveKind::all_reduce || !inside_nodes) return {};
-  return "all-reduces inside a node are rings only: in-switch reduction (NVLink SHARP, H100 and "
-         "later) is not modelled and would be faster";
+  const bool known = !cost.protocol.empty() || kind == CollectiveKind::all_to_all ||
+                     kind == CollectiveKind::collective_permute;
+  if (!cost.curve || known) return {};
+  return "what NCCL would choose is not known of this machine: rings only, which trees and "
+         "switches that reduce can beat";
 }
 
 }  // namespace shardsim

@@ -11,14 +11,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/units.hpp"
+#include "hardware_profiles/calibration.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
+#include "sim/nccl/availability.hpp"
 
 namespace shardsim {
 
@@ -27,11 +30,15 @@ enum class LinkLevel : std::uint8_t { scale_up, scale_out, torus_x, torus_y, tor
 
 // A time together with its reasons: reports print the terms, tests compare them.
 struct CostBreakdown {
-  std::string algorithm;  // "ring in the node", "ring over 4 nodes, 8 NICs each", "ring on y", ...
+  // "ring in the node", "ring over 4 nodes, 8 NICs each", "ring on y", NCCL's "NVLSTree", ...
+  std::string algorithm;
+  std::string protocol;  // NCCL's, else empty
   Seconds launch{0};
   Seconds latency{0};   // steps * latency of a step
   Seconds transfer{0};  // wire bytes over bandwidth
   std::vector<LinkLevel> links;
+  std::optional<CurveKey> curve;  // on clusters: what machines alike are compared by
+  double factor = 1;  // measured over modelled time of machines alike: in all three terms
 
   [[nodiscard]] Seconds total() const { return launch + latency + transfer; }
 };
@@ -65,11 +72,37 @@ class Placement {
 // every device and link of its own, which takes longer and gives the same time.
 enum class Folding : std::uint8_t { folded, unfolded };
 
-// The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
-// InputError for a part of an axis that cuts a physical dimension where it cannot be cut.
+struct CostOptions {
+  Folding folding = Folding::folded;
+  bool calibrated = true;  // corrected by what machines alike have taken (calibrated_cost.hpp)
+  nccl::Forced forced;     // where NCCL runs
+};
+
+class ClusterCosts;
+
+// Prices the collectives of a placement, and keeps what they have in common. A group of one device
+// costs nothing, not even a launch.
+class CollectiveCosts {
+ public:
+  // Keeps a reference to `placement`.
+  explicit CollectiveCosts(const Placement& placement, const CostOptions& options = {});
+  CollectiveCosts(CollectiveCosts&&) noexcept;
+  ~CollectiveCosts();
+
+  // The slowest of the groups. Throws InputError for a part of an axis that cuts a physical
+  // dimension where it cannot be cut, and for an algorithm that cannot run.
+  [[nodiscard]] CostBreakdown of(const Collective& collective);
+
+ private:
+  const Placement& placement_;
+  CostOptions options_;
+  std::unique_ptr<ClusterCosts> on_cluster_;
+};
+
+// One alone.
 [[nodiscard]] CostBreakdown collective_cost(const Placement& placement,
                                             const Collective& collective,
-                                            Folding folding = Folding::folded);
+                                            const CostOptions& options = {});
 
 // What whoever reads the cost must know of it; empty: nothing.
 [[nodiscard]] std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost);
