@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+#include <string_view>
+
 #include "base/json.hpp"
 #include "hardware_profiles/embedded_profiles.hpp"
 #include "hardware_profiles/profile_io.hpp"
@@ -15,14 +18,34 @@ std::vector<std::string> shipped_profiles() {
 
 namespace {
 
-// The device of a profile by the profile's name, or by what is behind its last "-": h100, v5p.
+struct DeviceName {
+  std::string_view device;
+  std::string_view profile;
+};
+constexpr std::array device_names = {
+    DeviceName{"a100", "dgx-a100"},     DeviceName{"b200", "dgx-b200"},
+    DeviceName{"b300", "dgx-b300"},     DeviceName{"gb200", "gb200-nvl72"},
+    DeviceName{"gb300", "gb300-nvl72"}, DeviceName{"gh200", "alps"},
+    DeviceName{"h100", "dgx-h100"},     DeviceName{"h200", "dgx-h200"},
+    DeviceName{"l40s", "pcie-l40s"},    DeviceName{"mi300x", "mi300x"},
+    DeviceName{"v100", "dgx-1v"},
+};
+
+// The device of a profile by the profile's name, or by its own: h100, v5p.
 DeviceProfile device_of(const std::string& name, const Place& place) {
   if (name.empty()) return {};
   std::vector<std::string> known;
+  for (const DeviceName& short_name : device_names) {
+    if (name == short_name.device) {
+      return load_profile(std::string(short_name.profile), place).device;
+    }
+    known.emplace_back(short_name.device);
+  }
+  constexpr std::string_view tpu = "tpu-";
   for (const std::string& profile : shipped_profiles()) {
-    const std::string suffix = profile.substr(profile.rfind('-') + 1);
-    if (name == profile || name == suffix) return load_profile(profile, place).device;
-    known.push_back(suffix);
+    const std::string chip = profile.starts_with(tpu) ? profile.substr(tpu.size()) : profile;
+    if (name == profile || name == chip) return load_profile(profile, place).device;
+    if (chip != profile) known.push_back(chip);
   }
   throw InputError(place,
                    fmt::format("unknown device \"{}\"; known are {}", name, fmt::join(known, ", ")),

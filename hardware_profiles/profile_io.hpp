@@ -7,7 +7,8 @@
 //
 // The unit is in the text and required; efficiencies (above 0, at most 1) and counts are plain
 // numbers. `kind` is one of vendor, code, measured, derived, estimate; `date` is YYYY-MM or
-// YYYY-MM-DD; `note` may be left out, everything else may not. Unknown keys are errors.
+// YYYY-MM-DD; `note` may be left out, everything else may not. Unknown keys are errors. A profile
+// may extend another (extend_profile.hpp).
 #pragma once
 
 #include <string>

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "hardware_profiles/extend_profile.hpp"
 #include "hardware_profiles/profile_io.hpp"
 
 namespace shardsim {
@@ -268,7 +269,8 @@ std::vector<std::int64_t> parse_shape(const std::string& text, const Place& plac
 }
 
 Profile read_profile(const Json& document, const std::string& file) {
-  const JsonReader reader(document, {file, ""});
+  const Json whole = extended(document, file);
+  const JsonReader reader(whole, {file, ""});
   reader.only_keys({"schema", "shardsim", "name", "title", "device", "collective_launch", "cluster",
                     "torus", "calibration"});
   (void)reader.at("schema").choice({"shardsim/profile/1"});

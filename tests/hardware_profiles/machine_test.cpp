@@ -1,6 +1,8 @@
 #include "hardware_profiles/machine.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -23,9 +25,10 @@ using Wraps = std::vector<bool>;
 
 }  // namespace
 
-TEST_CASE("the first milestone's machines are shipped, sorted by name") {
-  CHECK(shipped_profiles() == std::vector<std::string>{"dgx-a100", "dgx-h100", "tpu-v3", "tpu-v4",
-                                                       "tpu-v5e", "tpu-v5p", "tpu-v6e"});
+TEST_CASE("shipped machines are sorted by name") {
+  const std::vector<std::string> names = shipped_profiles();
+  CHECK(std::is_sorted(names.begin(), names.end()));
+  CHECK(std::find(names.begin(), names.end(), "oci-bm-gpu4.8") != names.end());
 }
 
 TEST_CASE("devices fill the nodes of a cluster; one node may be used in part") {

@@ -1,0 +1,71 @@
+#include "hardware_profiles/extend_profile.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/json.hpp"
+#include "hardware_profiles/embedded_profiles.hpp"
+#include "hardware_profiles/machine.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr int longest_chain = 8;
+
+struct NamedDocument {
+  std::string file;
+  Json document;
+};
+
+NamedDocument find_profile(const std::string& name, const std::string& file, const Place& place) {
+  if (name.ends_with(".json")) {
+    const std::string path = (std::filesystem::path(file).parent_path() / name).string();
+    return {path, load_json(path)};
+  }
+  for (const EmbeddedFile& shipped : embedded_profiles()) {
+    if (shipped.name == name) return {name, parse_json(shipped.text, name)};
+  }
+  throw InputError(place, fmt::format("unknown profile \"{}\"", name),
+                   closest(name, shipped_profiles()));
+}
+
+// A number with its source is one thing, as is whatever is no object.
+bool is_whole(const Json& json) { return !json.is_object() || json.contains("value"); }
+
+void replace_members(Json& json, const Json& changes) {
+  for (const auto& [key, change] : changes.items()) {
+    if (change.is_null()) {
+      json.erase(key);
+    } else if (!json.contains(key) || is_whole(change) || is_whole(json[key])) {
+      json[key] = change;
+    } else {
+      replace_members(json[key], change);
+    }
+  }
+}
+
+Json extended(const Json& document, const std::string& file, int links_left) {
+  const JsonReader reader(document, {file, ""});
+  const auto extends = reader.find("extends");
+  if (!extends) return document;
+  if (links_left == 0) {
+    extends->fail(
+        fmt::format("is the end of a chain of more than {} profiles: does one extend "
+                    "itself?",
+                    longest_chain));
+  }
+  const NamedDocument base = find_profile(extends->string(), file, extends->place());
+  Json result = extended(base.document, base.file, links_left - 1);
+  replace_members(result, document);
+  result.erase("extends");
+  return result;
+}
+
+}  // namespace
+
+Json extended(const Json& document, const std::string& file) {
+  return extended(document, file, longest_chain);
+}
+
+}  // namespace shardsim
