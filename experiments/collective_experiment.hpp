@@ -45,8 +45,9 @@ struct CollectiveExperiment {
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
   CostOptions options;
-  std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
-  Place machine_place;                            // where errors about them point to
+  std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
+  std::optional<CollectiveMeasurement> measured;         // its rows are the sizes
+  Place machine_place;                                   // where errors about them point to
   Place topology_place;
   Place devices_place;
   Place nodes_place;

@@ -76,7 +76,8 @@ Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile&
 }
 
 Located locate(const CollectiveExperiment& experiment) {
-  const Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  if (experiment.calibrations) profile.calibrations = *experiment.calibrations;
   if (std::holds_alternative<ClusterProfile>(profile.network)) {
     return locate_on_cluster(experiment, profile);
   }

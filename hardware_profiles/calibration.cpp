@@ -115,9 +115,9 @@ double CalibrationCurve::factor_at(Bytes bytes) const {
 
 const CalibrationCurve* find_curve(const std::vector<Calibration>& calibrations,
                                    const CurveKey& key) {
-  const CalibrationCurve* best = nullptr;
-  int nearest = std::numeric_limits<int>::max();
   for (const Calibration& calibration : calibrations) {
+    const CalibrationCurve* best = nullptr;
+    int nearest = std::numeric_limits<int>::max();
     for (const CalibrationCurve& curve : calibration.curves) {
       const std::optional<int> away = distance(curve.key, key);
       if (!away || *away > nearest) continue;
@@ -125,8 +125,9 @@ const CalibrationCurve* find_curve(const std::vector<Calibration>& calibrations,
       best = &curve;
       nearest = *away;
     }
+    if (best != nullptr) return best;
   }
-  return best;
+  return nullptr;
 }
 
 std::string_view name_of(Region region) {
@@ -137,12 +138,16 @@ std::string_view name_of(Region region) {
 }
 
 Calibration read_calibration(const JsonReader& document) {
-  document.only_keys({"schema", "shardsim", "name", "title", "date", "curves", "sources"});
+  document.only_keys(
+      {"schema", "shardsim", "name", "title", "date", "regions", "curves", "sources"});
   (void)document.at("schema").choice({"shardsim/calibration/1"});
   Calibration calibration;
   calibration.name = document.at("name").string();
   calibration.title = document.at("title").string();
   calibration.date = document.at("date").string();
+  for (const JsonReader& region : document.at("regions").elements()) {
+    calibration.regions.push_back(read_region(region));
+  }
   for (const JsonReader& curve : document.at("curves").elements()) {
     calibration.curves.push_back(read_curve(curve));
     for (std::size_t i = 0; i + 1 < calibration.curves.size(); ++i) {
@@ -160,17 +165,20 @@ Calibration read_calibration(const JsonReader& document) {
 Json calibration_to_json(const Calibration& calibration) {
   Json curves = Json::array();
   for (const CalibrationCurve& curve : calibration.curves) curves.push_back(curve_to_json(curve));
+  Json regions = Json::array();
+  for (const Region region : calibration.regions) regions.push_back(name_of(region));
   Json sources = Json::object();
   for (const MeasuredSource& source : calibration.sources) sources[source.table] = source.source;
   return {{"schema", "shardsim/calibration/1"}, {"name", calibration.name},
           {"title", calibration.title},         {"date", calibration.date},
-          {"curves", std::move(curves)},        {"sources", std::move(sources)}};
+          {"regions", std::move(regions)},      {"curves", std::move(curves)},
+          {"sources", std::move(sources)}};
 }
 
 std::string calibration_text(const Calibration& calibration) {
   const Json document = calibration_to_json(calibration);
   std::string text = "{\n";
-  for (const char* key : {"schema", "name", "title", "date"}) {
+  for (const char* key : {"schema", "name", "title", "date", "regions"}) {
     text += fmt::format("  \"{}\": {},\n", key, document[key].dump());
   }
   text += "  \"curves\": [";

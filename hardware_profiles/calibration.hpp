@@ -9,7 +9,7 @@
 // those of its class, one for the inside of a node, one for the network between nodes, or holds
 // its own:
 //
-//   "calibration": ["h100-nvswitch", "h100-infiniband"]
+//   "calibration": ["h100-nvswitch", "h100-infiniband", "gpu-clusters"]
 //
 // A curve holds for one algorithm of one collective on one part of the machine. Between its points
 // the logarithm of the factor is linear in that of the size; beyond its ends the factor stays.
@@ -67,13 +67,15 @@ struct MeasuredSource {
 struct Calibration {
   std::string name;  // "h100-nvswitch"
   std::string title;
-  std::string date;  // when it was fitted, YYYY-MM
+  std::string date;             // when it was fitted, YYYY-MM
+  std::vector<Region> regions;  // that it has, or may have, curves for
   std::vector<CalibrationCurve> curves;
   std::vector<MeasuredSource> sources;
 };
 
-// The curve of the key. Where there is none: of the same region and collective the one with the
-// most rows, all-reduce and all-gather standing in for each other. Nothing where nothing is alike.
+// Of the first calibration that has one: the curve of the key, else of the same region and
+// collective the one with the most rows, all-reduce and all-gather standing in for each other.
+// Nothing where nothing is alike.
 [[nodiscard]] const CalibrationCurve* find_curve(const std::vector<Calibration>& calibrations,
                                                  const CurveKey& key);
 

@@ -30,6 +30,8 @@ constexpr std::array commands{
     Command{"profiles", "hardware profiles: list, show, check", profiles_command},
     Command{"collective", "one collective on one machine: time by size, like nccl-tests",
             collective_command},
+    Command{"calibrate", "measured tables of collectives in, what machines take beyond the model out",
+            calibrate_command},
     Command{"import", "a model of others as a parameter tree, a compiled program as a plan",
             import_command},
     Command{"hlo", "what two compiled programs do differently", hlo_command},
