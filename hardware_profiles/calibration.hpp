@@ -9,7 +9,7 @@
 // those of its class, one for the inside of a node, one for the network between nodes, or holds
 // its own:
 //
-//   "calibration": ["h100-nvswitch", "h100-infiniband", "gpu-clusters"]
+//   "calibration": ["h100-nvswitch", "h100-infiniband"]
 //
 // A curve holds for one algorithm of one collective on one part of the machine. Between its points
 // the logarithm of the factor is linear in that of the size; beyond its ends the factor stays.

@@ -45,18 +45,26 @@ std::vector<double> never_falling(const std::vector<double>& values) {
   return result;
 }
 
-// log2 of the corrected times of all powers of two.
+// log2 of the corrected times of all powers of two. Below the sizes that have been measured they
+// are what they are, no more than what follows.
 std::vector<double> corrected_times(const CostOfSize& cost,
                                     const std::vector<Calibration>& calibrations) {
   std::vector<double> times;
+  std::size_t unmeasured = 0;
   for (int power = smallest_power; power <= largest_power; ++power) {
     const Bytes payload(std::int64_t{1} << power);
     const CostBreakdown here = cost(payload);
     const CalibrationCurve* curve = here.curve ? find_curve(calibrations, *here.curve) : nullptr;
     const double factor = curve == nullptr ? 1 : curve->factor_at(payload);
+    if (curve == nullptr || payload < curve->points.front().bytes) unmeasured = times.size() + 1;
     times.push_back(std::log2(here.total().count() * factor));
   }
-  return never_falling(times);
+  if (unmeasured >= times.size()) unmeasured = 0;
+  const auto measured = times.begin() + static_cast<std::ptrdiff_t>(unmeasured);
+  const std::vector<double> rising = never_falling({measured, times.end()});
+  std::copy(rising.begin(), rising.end(), measured);
+  for (std::size_t i = unmeasured; i > 0; --i) times[i - 1] = std::min(times[i - 1], times[i]);
+  return times;
 }
 
 }  // namespace

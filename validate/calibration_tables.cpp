@@ -50,9 +50,11 @@ CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
     result.tables.push_back(sample_table(experiment));
   }
   if (!result.tables.empty()) return result;
-  std::string why = files.empty() ? "no tables are given" : "no table is left to calibrate with";
-  for (const std::string& left_out : result.left_out) why += "; " + left_out;
-  throw InputError({"command line", ""}, why);
+  if (files.empty()) throw InputError({"command line", ""}, "no tables are given");
+  const auto others = static_cast<std::int64_t>(result.left_out.size()) - 1;
+  throw InputError({"command line", ""},
+                   fmt::format("no table is left to calibrate with: {}{}", result.left_out.front(),
+                               others > 0 ? fmt::format(", and {} more", others) : ""));
 }
 
 }  // namespace shardsim

@@ -11,7 +11,6 @@ namespace shardsim {
 namespace {
 
 constexpr double farthest_octaves = 0.75;
-constexpr std::size_t nearest_samples = 3;
 // Digits of a factor in the file: far below the spread of any measurement.
 constexpr double factor_steps = 1000;
 constexpr double error_steps = 10000;
@@ -22,19 +21,17 @@ struct LogSample {
 };
 using SamplesByTable = std::map<std::string, std::vector<LogSample>>;
 
-// What a table says of a size, if it has one near: the median of the samples nearest to it, so
-// that one odd row has no say.
-std::optional<double> ratio_near(std::vector<LogSample> samples, double size) {
-  const auto distance = [&](const LogSample& sample) { return std::abs(sample.size - size); };
-  std::sort(samples.begin(), samples.end(), [&](const LogSample& a, const LogSample& b) {
-    return std::pair(distance(a), a.size) < std::pair(distance(b), b.size);
-  });
-  if (distance(samples.front()) > farthest_octaves) return std::nullopt;
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(samples.size(), nearest_samples); ++i) {
-    ratios.push_back(samples[i].ratio);
+// What a table says of a size, if it has samples near: their mean.
+std::optional<double> ratio_near(const std::vector<LogSample>& samples, double size) {
+  double sum = 0;
+  int count = 0;
+  for (const LogSample& sample : samples) {
+    if (std::abs(sample.size - size) > farthest_octaves) continue;
+    sum += sample.ratio;
+    ++count;
   }
-  return quantile(ratios, 0.5);
+  if (count == 0) return std::nullopt;
+  return sum / count;
 }
 
 double rounded(double value, double steps) { return std::round(value * steps) / steps; }

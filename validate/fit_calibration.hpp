@@ -2,9 +2,8 @@
 //
 // Every row of a table is a sample: its measured time over what the model says uncalibrated. For
 // each curve, at each power of two, the factor is the median over tables of what each says there:
-// the median of its three samples nearest to it, if one is within 3/4 of an octave. Nothing else is
-// fitted: no row or table has a parameter of its own, and one odd row of a table or table among
-// three changes nothing.
+// the geometric mean of its samples within 3/4 of an octave. Nothing else is fitted: no row or
+// table has a parameter of its own, and one odd table among three changes nothing.
 //
 // Example: three tables say 1.2, 1.25 and 4 at 2 MiB: 1.25.
 #pragma once
