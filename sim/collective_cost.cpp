@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 #include "base/error.hpp"
 #include "sim/cluster_cost.hpp"
 #include "sim/network_cost.hpp"
 #include "sim/torus_cost.hpp"
+#include "sim/tpu/placed_choice.hpp"
+#include "sim/xla_sol.hpp"
 
 namespace shardsim {
 namespace {
@@ -26,6 +29,22 @@ std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machi
   return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
 }
 
+// All of what a scheduler reckons with counts as transfer.
+CostBreakdown scheduler_cost(const Placement& placement, const Collective& collective,
+                             CostBreakdown ours) {
+  const std::optional<tpu::Choice> choice = tpu::choice_for(placement, collective);
+  if (!choice) {
+    throw InputError({"", "/machine"},
+                     fmt::format("what the TPU compiler's scheduler makes of this collective on {} "
+                                 "is not known",
+                                 placement.machine().profile.name));
+  }
+  ours.algorithm = choice->describe(collective.kind);
+  ours.latency = Seconds{0};
+  ours.transfer = choice->scheduler_latency;
+  return ours;
+}
+
 CostBreakdown cost_on(const Placement& placement, const Collective& collective, Folding folding) {
   if (placement.graph()) return network_cost(placement, collective, folding);
   return placement.machine().torus ? torus_cost(placement, collective)
@@ -34,12 +53,18 @@ CostBreakdown cost_on(const Placement& placement, const Collective& collective, 
 
 }  // namespace
 
-Placement::Placement(const Mesh& mesh, const Machine& machine)
-    : Placement(mesh, machine, assigned_spans(mesh, machine)) {}
+std::string_view name_of(CollectiveModel model) {
+  constexpr std::array<std::string_view, collective_models> names = {"simulated", "all-links",
+                                                                     "tpu-scheduler", "xla-sol"};
+  return names.at(static_cast<std::size_t>(model));
+}
+
+Placement::Placement(const Mesh& mesh, const Machine& machine, CollectiveModel model)
+    : Placement(mesh, machine, assigned_spans(mesh, machine), model) {}
 
 Placement::Placement(const Mesh& mesh, const Machine& machine,
-                     std::vector<std::vector<TorusSpan>> spans)
-    : mesh_(mesh), machine_(machine), spans_(std::move(spans)) {
+                     std::vector<std::vector<TorusSpan>> spans, CollectiveModel model)
+    : mesh_(mesh), machine_(machine), spans_(std::move(spans)), model_(model) {
   check_devices(mesh_, machine_);
   if (const auto* network = std::get_if<NetworkDescription>(&machine_.profile.network)) {
     graph_ = build(*network, machine_.devices, {"", "/machine"});
@@ -63,6 +88,15 @@ CostBreakdown collective_cost(const Placement& placement, const Collective& coll
                               Folding folding) {
   CostBreakdown cost = cost_on(placement, collective, folding);
   if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
+  switch (placement.model()) {
+    case CollectiveModel::tpu_scheduler:
+      return scheduler_cost(placement, collective, std::move(cost));
+    case CollectiveModel::xla_sol:
+      return xla_sol_cost(placement, collective, std::move(cost));
+    case CollectiveModel::simulated:
+    case CollectiveModel::all_links:
+      break;
+  }
   cost.launch = placement.machine().profile.collective_launch.value;
   return cost;
 }

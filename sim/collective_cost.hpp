@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,16 @@ struct CostBreakdown {
   [[nodiscard]] Seconds total() const { return launch + latency + transfer; }
 };
 
+// Whose time a collective takes.
+//   simulated      ours: on slices of TPUs of what XLA's compiler chooses, else of what is written
+//                  beside the machine's formulas
+//   all_links      ours, and a torus uses all links that could help whatever the compiler chooses
+//   tpu_scheduler  what the TPU compiler's scheduler reckons with (tpu/compiler_choice.hpp)
+//   xla_sol        what XLA's GPU scheduler reckons with, at the speed of light (xla_sol.hpp)
+enum class CollectiveModel : std::uint8_t { simulated, all_links, tpu_scheduler, xla_sol };
+inline constexpr int collective_models = 4;
+[[nodiscard]] std::string_view name_of(CollectiveModel model);  // "tpu-scheduler"
+
 // Where the axes of a plan's mesh lie on a machine. Build once per simulation.
 //   cluster  device = position in the mesh, row-major; node = device / devices per node
 //   torus    every mesh axis walks through spans of physical dimensions (assign_mesh)
@@ -43,12 +54,15 @@ struct CostBreakdown {
 class Placement {
  public:
   // Throws InputError when the mesh does not fit the machine.
-  Placement(const Mesh& mesh, const Machine& machine);
+  Placement(const Mesh& mesh, const Machine& machine,
+            CollectiveModel model = CollectiveModel::simulated);
   // On a torus with an assignment of one's own: the spans of every mesh axis.
-  Placement(const Mesh& mesh, const Machine& machine, std::vector<std::vector<TorusSpan>> spans);
+  Placement(const Mesh& mesh, const Machine& machine, std::vector<std::vector<TorusSpan>> spans,
+            CollectiveModel model = CollectiveModel::simulated);
 
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] CollectiveModel model() const { return model_; }
   // For tori: spans of every mesh axis.
   [[nodiscard]] const std::vector<std::vector<TorusSpan>>& spans() const { return spans_; }
   // For networks written in place: their graph.
@@ -59,6 +73,7 @@ class Placement {
   Machine machine_;
   std::vector<std::vector<TorusSpan>> spans_;
   std::optional<NetworkGraph> graph_;
+  CollectiveModel model_ = CollectiveModel::simulated;
 };
 
 // Of networks that are simulated as flows (network_cost.hpp): classes of devices and links, or
@@ -66,7 +81,8 @@ class Placement {
 enum class Folding : std::uint8_t { folded, unfolded };
 
 // The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
-// InputError for a part of an axis that cuts a physical dimension where it cannot be cut.
+// InputError for a part of an axis that cuts a physical dimension where it cannot be cut, and where
+// the placement's model knows nothing of the machine or the collective.
 [[nodiscard]] CostBreakdown collective_cost(const Placement& placement,
                                             const Collective& collective,
                                             Folding folding = Folding::folded);

@@ -1,11 +1,14 @@
 #include "sim/torus_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "sim/torus_routes.hpp"
+#include "sim/tpu/placed_choice.hpp"
 
 namespace shardsim {
 namespace {
@@ -111,23 +114,92 @@ Seconds hop_latency(const Placement& placement) {
   return std::get<TorusProfile>(placement.machine().profile.network).link.latency.value;
 }
 
-CostBreakdown lanes_cost(const Placement& placement, const Collective& collective) {
-  const std::vector<Lane> lanes = lanes_of(placement, collective.axes);
-  const auto payload = static_cast<double>(collective.payload.count());
-  const auto members = static_cast<double>(Mesh::size_of(collective.axes));
+std::string one_ring_name(const std::vector<Lane>& lanes) {
+  std::string dimensions;
+  for (const Lane& lane : lanes) {
+    dimensions += (dimensions.empty() ? "" : "+") + std::string(1, "xyz"[lane.dimension]);
+  }
+  return "one ring over " + dimensions;
+}
+
+// How the collective runs over its lanes.
+struct Way {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  bool one_ring = false;  // over several lanes
+  std::string prefix;     // of the algorithm's name
+};
+
+bool is_one_ring(const tpu::Choice& choice) {
+  switch (choice.emitter) {
+    case tpu::Emitter::all_gather_1d:
+    case tpu::Emitter::all_gather_1d_imbalanced:
+    case tpu::Emitter::single_phase_ring_sum:
+      return true;
+    default:
+      return choice.strategy == tpu::Strategy::ring ||
+             choice.strategy == tpu::Strategy::uni_direction_1d;
+  }
+}
+
+Way way_of(const Placement& placement, const Collective& collective,
+           const std::vector<Lane>& lanes) {
+  Way way{collective.kind, false, ""};
+  if (placement.model() == CollectiveModel::all_links) return way;
+  const std::optional<tpu::Choice> choice = tpu::choice_for(placement, collective);
+  if (!choice) return way;
+  way.one_ring = lanes.size() > 1 && is_one_ring(*choice);
+  const bool rewritten = choice->instruction == tpu::Instruction::all_reduce &&
+                         collective.kind != CollectiveKind::all_reduce;
+  if (rewritten) {
+    way.kind = CollectiveKind::all_reduce;
+    way.prefix = collective.kind == CollectiveKind::all_gather ? "as all-reduce: "
+                                                               : "all-reduce and slice: ";
+  }
+  return way;
+}
+
+// Of one all-gather or reduce-scatter over a single ring through the box of the lanes.
+CostBreakdown one_ring_cost(const Placement& placement, const std::vector<Lane>& lanes,
+                            double payload, double members) {
+  std::int64_t sharing = 1;
+  for (const Lane& lane : lanes) sharing = std::max(sharing, lane.sharing);
+  const double rate = 2 * link_rate(placement) / static_cast<double>(sharing);
+  CostBreakdown cost;
+  cost.algorithm = one_ring_name(lanes);
+  const double hops = std::floor(members / 2) * static_cast<double>(sharing);
+  cost.latency = hop_latency(placement) * hops;
+  cost.transfer = Seconds(payload * (members - 1) / members / rate);
+  return cost;
+}
+
+// Of one all-gather, reduce-scatter or all-to-all over all lanes at once.
+CostBreakdown all_lanes_cost(const Placement& placement, const std::vector<Lane>& lanes,
+                             bool exchange, double payload, double members) {
   const double link = link_rate(placement);
   CostBreakdown cost;
   cost.algorithm = algorithm_name(lanes);
   std::int64_t hops = 0;
-  for (const Lane& lane : lanes) {
-    hops += lane.hops;
-    cost.links.push_back(level_of(lane.dimension));
-  }
-  const double rounds = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
-  cost.latency = hop_latency(placement) * (rounds * static_cast<double>(hops));
-  cost.transfer = Seconds(collective.kind == CollectiveKind::all_to_all
-                              ? payload * exchange_time(lanes, link)
-                              : rounds * payload / members * gather_time(lanes, link));
+  for (const Lane& lane : lanes) hops += lane.hops;
+  cost.latency = hop_latency(placement) * static_cast<double>(hops);
+  cost.transfer = Seconds(exchange ? payload * exchange_time(lanes, link)
+                                   : payload / members * gather_time(lanes, link));
+  return cost;
+}
+
+CostBreakdown lanes_cost(const Placement& placement, const Collective& collective) {
+  const std::vector<Lane> lanes = lanes_of(placement, collective.axes);
+  const Way way = way_of(placement, collective, lanes);
+  const auto payload = static_cast<double>(collective.payload.count());
+  const auto members = static_cast<double>(Mesh::size_of(collective.axes));
+  CostBreakdown cost =
+      way.one_ring ? one_ring_cost(placement, lanes, payload, members)
+                   : all_lanes_cost(placement, lanes, way.kind == CollectiveKind::all_to_all,
+                                    payload, members);
+  cost.algorithm = way.prefix + cost.algorithm;
+  const double rounds = way.kind == CollectiveKind::all_reduce ? 2 : 1;
+  cost.latency = cost.latency * rounds;
+  cost.transfer = cost.transfer * rounds;
+  for (const Lane& lane : lanes) cost.links.push_back(level_of(lane.dimension));
   return cost;
 }
 
@@ -170,12 +242,17 @@ CostBreakdown routed_cost(const Placement& placement, const Collective& collecti
 
 }  // namespace
 
-std::vector<Lane> lanes_of(const Placement& placement, const std::vector<AxisRef>& axes) {
+std::vector<TorusSpan> digits_of(const Placement& placement, const std::vector<AxisRef>& axes) {
   std::vector<TorusSpan> digits;
   for (const AxisRef& part : axes) {
     const std::vector<TorusSpan> more = cut(placement, part);
     digits.insert(digits.end(), more.begin(), more.end());
   }
+  return digits;
+}
+
+std::vector<Lane> lanes_of(const Placement& placement, const std::vector<AxisRef>& axes) {
+  const std::vector<TorusSpan> digits = digits_of(placement, axes);
   const TorusShape& torus = *placement.machine().torus;
   std::vector<Lane> lanes;
   for (int dimension = 0; dimension < static_cast<int>(torus.sizes.size()); ++dimension) {

@@ -17,11 +17,11 @@ TorusRoutes::TorusRoutes(const Placement& placement)
 }
 
 // The mesh position's coordinate on every axis, written in the digits of the axis' spans.
-std::vector<std::int64_t> TorusRoutes::coordinates(std::int64_t device) const {
+std::vector<std::int64_t> TorusRoutes::coordinates(std::int64_t position) const {
   std::vector<std::int64_t> result(torus_.sizes.size(), 0);
   for (std::size_t axis = mesh_.axes().size(); axis-- > 0;) {
-    std::int64_t rest = device % mesh_.axes()[axis].size;
-    device /= mesh_.axes()[axis].size;
+    std::int64_t rest = position % mesh_.axes()[axis].size;
+    position /= mesh_.axes()[axis].size;
     for (std::size_t i = spans_[axis].size(); i-- > 0;) {
       const TorusSpan& span = spans_[axis][i];
       result[static_cast<std::size_t>(span.dimension)] += rest % span.size * span.stride;

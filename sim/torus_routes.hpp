@@ -24,14 +24,14 @@ class TorusRoutes {
   void add(std::int64_t source, std::int64_t target, std::int64_t weight = 1);
   // The number of the chip at a position of the mesh: x + size of x * (y + size of y * z).
   [[nodiscard]] std::int64_t chip(std::int64_t position) const;
+  // Its x, y(, z).
+  [[nodiscard]] std::vector<std::int64_t> coordinates(std::int64_t position) const;
 
   [[nodiscard]] std::int64_t busiest() const;  // weight of the messages on the most loaded link
   [[nodiscard]] std::int64_t longest() const { return longest_; }  // hops
   [[nodiscard]] std::vector<int> dimensions() const;               // that carry any message
 
  private:
-  [[nodiscard]] std::vector<std::int64_t> coordinates(std::int64_t device) const;
-
   const Mesh& mesh_;
   const std::vector<std::vector<TorusSpan>>& spans_;
   const TorusShape& torus_;
