@@ -8,6 +8,8 @@
 //   nodes      over which they lie evenly; what they fill, when left out
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
+//   model      "simulated", the default; "all-links", "tpu-scheduler" or "xla-sol": whose time is
+//              predicted (CollectiveModel)
 //   unfold     true: on a network written in place, every device and link of its own
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
@@ -17,6 +19,9 @@
 // On a cluster whose GPUs are known to it, NCCL's choice of algorithm and protocol stands beside
 // the prediction, with NCCL's own estimate (sim/nccl/selection.hpp); the prediction does not use
 // it.
+//
+// On a slice of TPUs what XLA's TPU compiler makes of the collective stands there, with what its
+// scheduler reckons with (sim/tpu/compiler_choice.hpp); the prediction follows the choice.
 //
 // The group is alone on the machine. With every device of k nodes, or with part of one node, it is
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
@@ -32,6 +37,7 @@
 #include "experiments/collective_measurement.hpp"
 #include "sim/collective_cost.hpp"
 #include "sim/nccl/selection.hpp"
+#include "sim/tpu/compiler_choice.hpp"
 
 namespace shardsim {
 
@@ -43,6 +49,7 @@ struct CollectiveExperiment {
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
   Folding folding = Folding::folded;
+  CollectiveModel model = CollectiveModel::simulated;
   std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
   Place machine_place;                            // where errors about them point to
   Place topology_place;
@@ -51,6 +58,9 @@ struct CollectiveExperiment {
   Place sizes_place;
 };
 
+// Throws InputError with a suggestion.
+[[nodiscard]] CollectiveModel read_collective_model(const JsonReader& json);
+
 // Paths in the document are relative to `file`. Reads the measurement. Throws InputError.
 [[nodiscard]] CollectiveExperiment read_collective(const Json& document, const std::string& file);
 
@@ -58,6 +68,7 @@ struct CollectivePoint {
   Bytes bytes{0};
   CostBreakdown cost;
   std::optional<nccl::Candidate> nccl;  // what NCCL's tuner chooses, and estimates, on a cluster
+  std::optional<tpu::Choice> tpu;       // what the TPU compiler chooses, on a slice
   std::optional<Seconds> measured;
 
   // Predicted over measured, less 1: 0.1 is a tenth too slow.
