@@ -6,8 +6,9 @@
 //                 "source": "NVIDIA NVLink 4, 18 links of 25 GB/s each way", "note": "one way"}
 //
 // The unit is in the text and required; efficiencies (above 0, at most 1) and counts are plain
-// numbers. `kind` is one of vendor, code, measured, derived, estimate; `date` is YYYY-MM or
-// YYYY-MM-DD; `note` may be left out, everything else may not. Unknown keys are errors.
+// numbers. A torus may have "chip": {"devices", "link"}. `kind` is one of vendor, code, measured,
+// derived, estimate; `date` is YYYY-MM or YYYY-MM-DD; `note` may be left out, everything else may
+// not. Unknown keys are errors.
 #pragma once
 
 #include <string>

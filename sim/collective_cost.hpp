@@ -24,7 +24,15 @@
 namespace shardsim {
 
 // Which links a collective loads; collectives with a level in common share it.
-enum class LinkLevel : std::uint8_t { scale_up, scale_out, torus_x, torus_y, torus_z, network };
+enum class LinkLevel : std::uint8_t {
+  scale_up,
+  scale_out,
+  torus_x,
+  torus_y,
+  torus_z,
+  torus_chip,  // between the devices of a chip
+  network,
+};
 
 // A time together with its reasons: reports print the terms, tests compare them.
 struct CostBreakdown {

@@ -7,6 +7,7 @@
 //   sharing  groups that lie interleaved on the same links: extent with the gaps / n
 //   rate     what a member can take in along the lane: ring 2 w / sharing, line w / sharing (its
 //            end has one neighbour)
+//            and with devices_per_chip; between the devices of a chip w is that of their link
 //   hops     from a member to the farthest: ring length / 2, line length
 //
 // With N members in all, payload P and lanes i:

@@ -11,17 +11,21 @@ namespace {
 Coordinates coordinates_of(const TorusRoutes& routes, std::int64_t device) {
   Coordinates coordinates;
   const std::vector<std::int64_t> at = routes.coordinates(device);
-  std::copy(at.begin(), at.end(), coordinates.chip.begin());
+  const auto chip_dimensions = at.begin() + static_cast<std::ptrdiff_t>(routes.chip_dimensions());
+  std::copy(at.begin(), chip_dimensions, coordinates.chip.begin());
+  if (chip_dimensions != at.end()) coordinates.core = *chip_dimensions;
   return coordinates;
 }
 
 // As describe() would find the group that takes these digits, without listing its devices.
-Group group_of(const Slice& slice, const std::vector<TorusSpan>& digits) {
+Group group_of(const Slice& slice, std::size_t chip_dimensions,
+               const std::vector<TorusSpan>& digits) {
   std::array<std::int64_t, dimensions> extents{1, 1, 1};
   Group group;
   group.in_order = true;
   for (std::size_t i = 0; i < digits.size(); ++i) {
-    extents.at(static_cast<std::size_t>(digits[i].dimension)) *= digits[i].size;
+    const auto dimension = static_cast<std::size_t>(digits[i].dimension);
+    (dimension < chip_dimensions ? extents.at(dimension) : group.cores) *= digits[i].size;
     group.members *= digits[i].size;
     if (i == 0) continue;
     const TorusSpan& major = digits[i - 1];
@@ -39,7 +43,7 @@ Group group_of(const Slice& slice, const std::vector<TorusSpan>& digits) {
     all = all && extents.at(i) == slice.sizes.at(i);
   }
   group.whole_dimensions = all && !group.dimensions.empty();
-  group.whole = group.whole_dimensions && slice.devices_per_chip == 1;
+  group.whole = group.whole_dimensions && group.cores == slice.devices_per_chip;
   return group;
 }
 
@@ -63,7 +67,10 @@ Group listed_group(const Slice& slice, const Placement& placement,
 
 Group group_of(const Slice& slice, const Placement& placement, const Collective& collective) {
   if (!collective.groups.empty()) return listed_group(slice, placement, collective.groups.front());
-  if (!collective.axes.empty()) return group_of(slice, digits_of(placement, collective.axes));
+  if (!collective.axes.empty()) {
+    return group_of(slice, placement.machine().torus->sizes.size(),
+                    digits_of(placement, collective.axes));
+  }
   Group pairs;  // of a permute that names nothing else
   pairs.members = static_cast<std::int64_t>(collective.source_targets.size()) + 1;
   return pairs;

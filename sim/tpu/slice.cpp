@@ -31,6 +31,7 @@ std::optional<Slice> slice_of(const Machine& machine) {
     if (!machine.profile.device.name.starts_with(name.device)) continue;
     Slice slice;
     slice.generation = name.generation;
+    slice.devices_per_chip = machine.torus->devices_per_chip;
     for (std::size_t i = 0; i < machine.torus->sizes.size(); ++i) {
       slice.sizes.at(i) = machine.torus->sizes[i];
       slice.wraps.at(i) = machine.torus->wraps[i];
