@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/json.hpp"
@@ -107,10 +108,20 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
 
 }  // namespace
 
+CollectiveModel read_collective_model(const JsonReader& json) {
+  std::vector<std::string> names;
+  for (int m = 0; m < collective_models; ++m) {
+    names.emplace_back(name_of(static_cast<CollectiveModel>(m)));
+  }
+  const std::string name = json.choice(names);
+  const auto found = std::find(names.begin(), names.end(), name) - names.begin();
+  return static_cast<CollectiveModel>(found);
+}
+
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "unfold", "against",
-                  "algorithm", "protocol", "calibrated"});
+  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "model", "unfold",
+                  "against", "algorithm", "protocol"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -132,9 +143,6 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     }
     experiment.options.folding = Folding::unfolded;
   }
-  if (const auto calibrated = json.find("calibrated")) {
-    experiment.options.calibrated = calibrated->boolean();
-  }
   if (const auto algorithm = json.find("algorithm")) {
     experiment.options.forced.algorithm =
         nccl::parse_algorithm(algorithm->string(), algorithm->place());
@@ -143,6 +151,7 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     experiment.options.forced.protocol =
         nccl::parse_protocol(protocol->string(), protocol->place());
   }
+  if (const auto model = json.find("model")) experiment.model = read_collective_model(*model);
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();
   return experiment;

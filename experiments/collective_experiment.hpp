@@ -8,10 +8,11 @@
 //   nodes      over which they lie evenly; what they fill, when left out
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
+//   model      "simulated", the default; "uncalibrated", "all-links", "tpu-scheduler" or
+//              "xla-sol": whose time is predicted (CollectiveModel)
 //   unfold     true: on a network written in place, every device and link of its own
 //   algorithm, protocol
 //              what NCCL is told to take, as NCCL_ALGO and NCCL_PROTO; it chooses, when left out
-//   calibrated false: the model alone, not corrected by what machines alike have taken
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
 // Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
@@ -19,6 +20,9 @@
 //
 // A table that names NCCL's algorithm or protocol is predicted with them. Where NCCL runs, its own
 // estimate (sim/nccl/selection.hpp) stands beside the prediction.
+//
+// On a slice of TPUs what XLA's TPU compiler makes of the collective stands there, with what its
+// scheduler reckons with (sim/tpu/compiler_choice.hpp); the prediction follows the choice.
 //
 // The group is alone on the machine. With every device of k nodes, or with part of one node, it is
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
@@ -34,6 +38,7 @@
 #include "experiments/collective_measurement.hpp"
 #include "sim/collective_cost.hpp"
 #include "sim/nccl/selection.hpp"
+#include "sim/tpu/compiler_choice.hpp"
 
 namespace shardsim {
 
@@ -45,6 +50,7 @@ struct CollectiveExperiment {
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
   CostOptions options;
+  CollectiveModel model = CollectiveModel::simulated;
   std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
   std::optional<CollectiveMeasurement> measured;         // its rows are the sizes
   Place machine_place;                                   // where errors about them point to
@@ -54,6 +60,9 @@ struct CollectiveExperiment {
   Place sizes_place;
 };
 
+// Throws InputError with a suggestion.
+[[nodiscard]] CollectiveModel read_collective_model(const JsonReader& json);
+
 // Paths in the document are relative to `file`. Reads the measurement. Throws InputError.
 [[nodiscard]] CollectiveExperiment read_collective(const Json& document, const std::string& file);
 
@@ -61,6 +70,7 @@ struct CollectivePoint {
   Bytes bytes{0};
   CostBreakdown cost;
   std::optional<nccl::Candidate> nccl;  // what NCCL's tuner chooses, and estimates, on a cluster
+  std::optional<tpu::Choice> tpu;       // what the TPU compiler chooses, on a slice
   std::optional<Seconds> measured;
 
   // Predicted over measured, less 1: 0.1 is a tenth too slow.

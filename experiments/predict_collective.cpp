@@ -8,6 +8,7 @@
 #include "experiments/collective_experiment.hpp"
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl_cost.hpp"
+#include "sim/tpu/placed_choice.hpp"
 
 namespace shardsim {
 namespace {
@@ -26,7 +27,8 @@ struct Located {
 Located whole_machine(const CollectiveExperiment& experiment, const Profile& profile) {
   const Place& place = experiment.topology ? experiment.topology_place : experiment.devices_place;
   const Machine machine = make_machine(profile, experiment.devices, experiment.topology, place);
-  Located located{Placement(Mesh({{"device", experiment.devices}}), machine), {}, 1, {}};
+  const Mesh mesh({{"device", experiment.devices}});
+  Located located{Placement(mesh, machine, experiment.model), {}, 1, {}};
   located.collective.axes = {located.placement.mesh().whole(0)};
   located.nodes = machine.nodes;
   return located;
@@ -38,7 +40,8 @@ Located part_of_nodes(const CollectiveExperiment& experiment, const Profile& pro
   const std::int64_t there = devices_per_host(std::get<ClusterProfile>(profile.network));
   const Machine machine =
       make_machine(profile, nodes * there, experiment.topology, experiment.topology_place);
-  Located located{Placement(Mesh({{"device", nodes * there}}), machine), {}, nodes, {}};
+  const Mesh mesh({{"device", nodes * there}});
+  Located located{Placement(mesh, machine, experiment.model), {}, nodes, {}};
   std::vector<std::int64_t> group;
   for (std::int64_t node = 0; node < nodes; ++node) {
     for (std::int64_t i = 0; i < used; ++i) group.push_back(node * there + i);
@@ -123,7 +126,10 @@ CollectivePoint price(const CollectiveExperiment& experiment, const Located& loc
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = size;
-  CollectivePoint point{size, costs.of(collective), std::nullopt, std::nullopt};
+  CollectivePoint point;
+  point.bytes = size;
+  point.cost = costs.of(collective);
+  point.tpu = tpu::choice_for(located.placement, collective);
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
                    fmt::format("{} take more than {:g} s on {}", format_bytes(size),

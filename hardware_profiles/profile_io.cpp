@@ -235,9 +235,13 @@ Json profile_to_json(const Profile& profile) {
     json["network"] = network->text;
   } else {
     const auto& torus = std::get<TorusProfile>(profile.network);
-    json["torus"] = {{"link", link_json(torus.link)},
-                     {"slices", number_json(torus.slices)},
-                     {"wraparound", number_json(torus.wraparound)}};
+    json["torus"] = {{"link", link_json(torus.link)}};
+    if (torus.chip) {
+      json["torus"]["chip"] = {{"devices", number_json(torus.chip->devices)},
+                               {"link", link_json(torus.chip->link)}};
+    }
+    json["torus"]["slices"] = number_json(torus.slices);
+    json["torus"]["wraparound"] = number_json(torus.wraparound);
   }
   return json;
 }

@@ -16,6 +16,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_devices = std::int64_t{1} << 40;
+constexpr std::int64_t most_devices_per_chip = 64;
 
 // YYYY-MM or YYYY-MM-DD.
 bool is_date(const std::string& text) {
@@ -226,11 +227,20 @@ WrapRule read_wrap(const JsonReader& value) {
   return rule == "axis_of_16" ? WrapRule::axis_of_16 : WrapRule::axis_of_32;
 }
 
+ChipProfile read_chip(const JsonReader& reader) {
+  reader.only_keys({"devices", "link"});
+  const auto read_count = [](const JsonReader& value) {
+    return value.integer(2, most_devices_per_chip);
+  };
+  return {read_sourced(reader.at("devices"), read_count), read_link(reader.at("link"))};
+}
+
 TorusProfile read_torus(const JsonReader& reader) {
-  reader.only_keys({"link", "slices", "wraparound"});
+  reader.only_keys({"link", "chip", "slices", "wraparound"});
   TorusProfile torus;
   reader.at("link").only_keys({"bandwidth", "efficiency", "latency"});
   torus.link = read_link(reader.at("link"));
+  if (const auto chip = reader.find("chip")) torus.chip = read_chip(*chip);
   torus.slices = read_sourced(reader.at("slices"), read_slices);
   torus.dimensions = static_cast<int>(torus.slices.value.listed.front().size());
   torus.wraparound = read_sourced(reader.at("wraparound"), read_wrap);

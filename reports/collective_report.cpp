@@ -79,6 +79,16 @@ Json row_json(const CollectiveFigures& row, bool beside_measured) {
                     {"protocol", nccl::name_of(row.nccl->protocol)},
                     {"estimate_s", row.nccl->time.count()}};
   }
+  if (row.tpu) {
+    json["tpu"] = {{"choice", row.tpu_choice},
+                   {"instruction", tpu::name_of(row.tpu->instruction)},
+                   {"asynchronous", row.tpu->asynchronous},
+                   {"emitter", tpu::name_of(row.tpu->emitter)},
+                   {"strategy", tpu::name_of(row.tpu->strategy)},
+                   {"colors", row.tpu->colors},
+                   {"phases", row.tpu->phases},
+                   {"scheduler_s", row.tpu->scheduler_latency.count()}};
+  }
   if (!beside_measured) return json;
   json["measured_s"] = row.measured ? Json(row.measured->count()) : Json(nullptr);
   json["relative_error"] = row.relative_error ? Json(*row.relative_error) : Json(nullptr);
@@ -106,6 +116,7 @@ std::string collective_json(const CollectivePrediction& prediction) {
   } else {
     json["nodes"] = prediction.nodes;
   }
+  if (experiment.model != CollectiveModel::simulated) json["model"] = name_of(experiment.model);
   if (beside_measured) json["against"] = against_json(*experiment.measured);
   json["rows"] = Json::array();
   for (const CollectiveFigures& row : figures_of(prediction)) {

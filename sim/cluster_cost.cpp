@@ -143,7 +143,7 @@ CostBreakdown ClusterCosts::of(const Collective& collective) {
 
 CostBreakdown ClusterCosts::corrected(const Collective& collective,
                                       const std::function<CostBreakdown(const Collective&)>& cost) {
-  if (!options_.calibrated) return cost(collective);
+  if (placement_.model() != CollectiveModel::simulated) return cost(collective);
   Collective resized = collective;
   const auto of_size = [&](Bytes payload) {
     resized.payload = payload;

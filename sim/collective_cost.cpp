@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 #include "base/error.hpp"
 #include "sim/cluster_cost.hpp"
 #include "sim/network_cost.hpp"
 #include "sim/torus_cost.hpp"
+#include "sim/tpu/placed_choice.hpp"
+#include "sim/xla_sol.hpp"
 
 namespace shardsim {
 namespace {
@@ -26,14 +29,36 @@ std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machi
   return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
 }
 
+// All of what a scheduler reckons with counts as transfer.
+CostBreakdown scheduler_cost(const Placement& placement, const Collective& collective,
+                             CostBreakdown ours) {
+  const std::optional<tpu::Choice> choice = tpu::choice_for(placement, collective);
+  if (!choice) {
+    throw InputError({"", "/machine"},
+                     fmt::format("what the TPU compiler's scheduler makes of this collective on {} "
+                                 "is not known",
+                                 placement.machine().profile.name));
+  }
+  ours.algorithm = choice->describe(collective.kind);
+  ours.latency = Seconds{0};
+  ours.transfer = choice->scheduler_latency;
+  return ours;
+}
+
 }  // namespace
 
-Placement::Placement(const Mesh& mesh, const Machine& machine)
-    : Placement(mesh, machine, assigned_spans(mesh, machine)) {}
+std::string_view name_of(CollectiveModel model) {
+  constexpr std::array<std::string_view, collective_models> names = {
+      "simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol"};
+  return names.at(static_cast<std::size_t>(model));
+}
+
+Placement::Placement(const Mesh& mesh, const Machine& machine, CollectiveModel model)
+    : Placement(mesh, machine, assigned_spans(mesh, machine), model) {}
 
 Placement::Placement(const Mesh& mesh, const Machine& machine,
-                     std::vector<std::vector<TorusSpan>> spans)
-    : mesh_(mesh), machine_(machine), spans_(std::move(spans)) {
+                     std::vector<std::vector<TorusSpan>> spans, CollectiveModel model)
+    : mesh_(mesh), machine_(machine), spans_(std::move(spans)), model_(model) {
   check_devices(mesh_, machine_);
   if (const auto* network = std::get_if<NetworkDescription>(&machine_.profile.network)) {
     graph_ = build(*network, machine_.devices, {"", "/machine"});
@@ -67,11 +92,23 @@ CostBreakdown CollectiveCosts::of(const Collective& collective) {
   CostBreakdown cost = on_cluster_          ? on_cluster_->of(collective)
                        : placement_.graph() ? network_cost(placement_, collective, options_.folding)
                                             : torus_cost(placement_, collective);
+  if (cost.links.empty()) {
+    CostBreakdown nothing;
+    nothing.algorithm = "nothing to send";
+    return nothing;
+  }
+  switch (placement_.model()) {
+    case CollectiveModel::tpu_scheduler:
+      return scheduler_cost(placement_, collective, std::move(cost));
+    case CollectiveModel::xla_sol:
+      return xla_sol_cost(placement_, collective, std::move(cost));
+    case CollectiveModel::simulated:
+    case CollectiveModel::uncalibrated:
+    case CollectiveModel::all_links:
+      break;
+  }
   if (!on_cluster_) cost.launch = placement_.machine().profile.collective_launch.value;
-  if (!cost.links.empty()) return cost;
-  CostBreakdown nothing;
-  nothing.algorithm = "nothing to send";
-  return nothing;
+  return cost;
 }
 
 CostBreakdown collective_cost(const Placement& placement, const Collective& collective,

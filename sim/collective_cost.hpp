@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,15 @@
 namespace shardsim {
 
 // Which links a collective loads; collectives with a level in common share it.
-enum class LinkLevel : std::uint8_t { scale_up, scale_out, torus_x, torus_y, torus_z, network };
+enum class LinkLevel : std::uint8_t {
+  scale_up,
+  scale_out,
+  torus_x,
+  torus_y,
+  torus_z,
+  torus_chip,  // between the devices of a chip
+  network,
+};
 
 // A time together with its reasons: reports print the terms, tests compare them.
 struct CostBreakdown {
@@ -43,6 +52,23 @@ struct CostBreakdown {
   [[nodiscard]] Seconds total() const { return launch + latency + transfer; }
 };
 
+// Whose time a collective takes.
+//   simulated      ours: on slices of TPUs of what XLA's compiler chooses, else of what is written
+//                  beside the machine's formulas
+//   uncalibrated   the same, not corrected by what machines alike have taken (calibrated_cost.hpp)
+//   all_links      ours, and a torus uses all links that could help whatever the compiler chooses
+//   tpu_scheduler  what the TPU compiler's scheduler reckons with (tpu/compiler_choice.hpp)
+//   xla_sol        what XLA's GPU scheduler reckons with, at the speed of light (xla_sol.hpp)
+enum class CollectiveModel : std::uint8_t {
+  simulated,
+  uncalibrated,
+  all_links,
+  tpu_scheduler,
+  xla_sol
+};
+inline constexpr int collective_models = 5;
+[[nodiscard]] std::string_view name_of(CollectiveModel model);  // "tpu-scheduler"
+
 // Where the axes of a plan's mesh lie on a machine. Build once per simulation.
 //   cluster  device = position in the mesh, row-major; node = device / devices per node
 //   torus    every mesh axis walks through spans of physical dimensions (assign_mesh)
@@ -50,12 +76,15 @@ struct CostBreakdown {
 class Placement {
  public:
   // Throws InputError when the mesh does not fit the machine.
-  Placement(const Mesh& mesh, const Machine& machine);
+  Placement(const Mesh& mesh, const Machine& machine,
+            CollectiveModel model = CollectiveModel::simulated);
   // On a torus with an assignment of one's own: the spans of every mesh axis.
-  Placement(const Mesh& mesh, const Machine& machine, std::vector<std::vector<TorusSpan>> spans);
+  Placement(const Mesh& mesh, const Machine& machine, std::vector<std::vector<TorusSpan>> spans,
+            CollectiveModel model = CollectiveModel::simulated);
 
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] CollectiveModel model() const { return model_; }
   // For tori: spans of every mesh axis.
   [[nodiscard]] const std::vector<std::vector<TorusSpan>>& spans() const { return spans_; }
   // For networks written in place: their graph.
@@ -66,6 +95,7 @@ class Placement {
   Machine machine_;
   std::vector<std::vector<TorusSpan>> spans_;
   std::optional<NetworkGraph> graph_;
+  CollectiveModel model_ = CollectiveModel::simulated;
 };
 
 // Of networks that are simulated as flows (network_cost.hpp): classes of devices and links, or
@@ -74,8 +104,7 @@ enum class Folding : std::uint8_t { folded, unfolded };
 
 struct CostOptions {
   Folding folding = Folding::folded;
-  bool calibrated = true;  // corrected by what machines alike have taken (calibrated_cost.hpp)
-  nccl::Forced forced;     // where NCCL runs
+  nccl::Forced forced;  // where NCCL runs
 };
 
 class ClusterCosts;
@@ -90,7 +119,8 @@ class CollectiveCosts {
   ~CollectiveCosts();
 
   // The slowest of the groups. Throws InputError for a part of an axis that cuts a physical
-  // dimension where it cannot be cut, and for an algorithm that cannot run.
+  // dimension where it cannot be cut, for an algorithm that cannot run, and where the placement's
+  // model knows nothing of the machine or the collective.
   [[nodiscard]] CostBreakdown of(const Collective& collective);
 
  private:

@@ -77,7 +77,7 @@ CalibrationCurve fit_curve(const CurveKey& key, const SamplesByTable& tables) {
 CalibrationTable sample_table(const CollectiveExperiment& experiment) {
   assert(experiment.measured);
   CollectiveExperiment plain = experiment;
-  plain.options.calibrated = false;
+  plain.model = CollectiveModel::uncalibrated;
   const CollectivePrediction prediction = predict_collective(plain);
   CalibrationTable table{experiment.measured->id, experiment.measured->source, {}};
   for (const CollectivePoint& point : prediction.points) {

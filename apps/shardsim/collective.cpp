@@ -35,6 +35,9 @@ constexpr std::array flags{
     Flag{"devices", "devices", "N", "in the group"},
     Flag{"nodes", "nodes", "N", "over which they lie evenly; as many as they fill when left out"},
     Flag{"sizes", "sizes", "SIZES", "64MiB, a list 1MiB,64MiB, 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
+    Flag{"model", "model", "MODEL",
+         "whose time: simulated; all-links, every link of a torus whatever the compiler chooses; "
+         "tpu-scheduler; xla-sol (docs/collective.md)"},
     Flag{"against", "against", "FILE",
          "a measured table, which says machine, kind, devices, nodes and sizes; --machine replaces "
          "its machine"},
