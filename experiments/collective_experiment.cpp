@@ -102,11 +102,33 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
   return experiment;
 }
 
+// What only networks written in place can be told.
+void read_network_options(const JsonReader& json, CollectiveExperiment& experiment) {
+  const bool is_network = is_network_text(experiment.machine);
+  const auto require_network = [&](const JsonReader& option, const char* what) {
+    if (is_network) return;
+    option.fail(
+        fmt::format("only networks written in place are simulated, and can be {}; {} is "
+                    "priced by formulas",
+                    what, experiment.machine));
+  };
+  if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
+    require_network(*unfold, "unfolded");
+    experiment.network.folding = Folding::unfolded;
+  }
+  if (const auto algorithm = json.find("algorithm")) {
+    require_network(*algorithm, "told an algorithm");
+    experiment.network.algorithm = algorithm->string();
+    experiment.network.algorithm_place = algorithm->place();
+  }
+}
+
 }  // namespace
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "unfold", "against"});
+  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "algorithm", "unfold",
+                  "against"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -121,13 +143,7 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     experiment.nodes_place = {file, "/nodes"};
     experiment.sizes_place = json.at("sizes").place();
   }
-  if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
-    if (!is_network_text(experiment.machine)) {
-      unfold->fail("only networks written in place are simulated, and can be unfolded; " +
-                   experiment.machine + " is priced by formulas");
-    }
-    experiment.folding = Folding::unfolded;
-  }
+  read_network_options(json, experiment);
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();
   return experiment;

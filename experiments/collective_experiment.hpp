@@ -8,6 +8,7 @@
 //   nodes      over which they lie evenly; what they fill, when left out
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
+//   algorithm  on a network written in place: one of sim/network/algorithms.hpp
 //   unfold     true: on a network written in place, every device and link of its own
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
@@ -25,6 +26,7 @@
 // axis lies on it. On a network written in place it is all devices.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,7 +44,7 @@ struct CollectiveExperiment {
   std::int64_t devices = 2;
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
-  Folding folding = Folding::folded;
+  NetworkOptions network;
   std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
   Place machine_place;                            // where errors about them point to
   Place topology_place;
@@ -81,8 +83,12 @@ struct CollectivePrediction {
   std::vector<std::string> notes;
 };
 
+// Called before each size is looked at: how far a long sweep is.
+using SizeBegins = std::function<void(Bytes)>;
+
 // Throws InputError for a group that the machine cannot have.
-[[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment);
+[[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
+                                                      const SizeBegins& begins = {});
 
 // `fraction` from 0 to 1; at least one value.
 [[nodiscard]] double quantile(std::vector<double> values, double fraction);

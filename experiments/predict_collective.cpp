@@ -75,9 +75,9 @@ Located locate(const CollectiveExperiment& experiment) {
   }
   Located located = whole_machine(experiment, profile);
   if (experiment.nodes.value_or(1) > 1) {
-    located.notes.push_back(fmt::format("{} are taken for the hosts of one {}",
-                                        counted(*experiment.nodes, "node"),
-                                        located.placement.graph() ? "network" : "slice"));
+    located.notes.push_back(
+        fmt::format("{} are taken for the hosts of one {}", counted(*experiment.nodes, "node"),
+                    located.placement.network() != nullptr ? "network" : "slice"));
   }
   return located;
 }
@@ -110,12 +110,12 @@ std::optional<ErrorSummary> summarize(const std::vector<CollectivePoint>& points
   return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, 0.9)};
 }
 
-CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size) {
+CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size,
+                      CollectiveCosts& costs) {
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = size;
-  CollectivePoint point{size, collective_cost(located.placement, collective, experiment.folding),
-                        std::nullopt, std::nullopt};
+  CollectivePoint point{size, costs.cost(collective), std::nullopt, std::nullopt};
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
                    fmt::format("{} take more than {:g} s on {}", format_bytes(size),
@@ -179,12 +179,15 @@ double quantile(std::vector<double> values, double fraction) {
   return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
-CollectivePrediction predict_collective(const CollectiveExperiment& experiment) {
+CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
+                                        const SizeBegins& begins) {
   const Located located = locate(experiment);
+  CollectiveCosts costs(located.placement, experiment.network);
   CollectivePrediction prediction{
       experiment, located.placement.machine(), located.nodes, {}, std::nullopt, located.notes};
   for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {
-    prediction.points.push_back(price(experiment, located, experiment.sizes[i]));
+    if (begins) begins(experiment.sizes[i]);
+    prediction.points.push_back(price(experiment, located, experiment.sizes[i], costs));
     CollectivePoint& point = prediction.points.back();
     if (experiment.measured) point.measured = experiment.measured->rows[i].time;
     add_note(prediction.notes, caveat_of(experiment.kind, point.cost));

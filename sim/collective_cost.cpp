@@ -26,12 +26,6 @@ std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machi
   return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
 }
 
-CostBreakdown cost_on(const Placement& placement, const Collective& collective, Folding folding) {
-  if (placement.graph()) return network_cost(placement, collective, folding);
-  return placement.machine().torus ? torus_cost(placement, collective)
-                                   : cluster_cost(placement, collective);
-}
-
 }  // namespace
 
 Placement::Placement(const Mesh& mesh, const Machine& machine)
@@ -41,9 +35,7 @@ Placement::Placement(const Mesh& mesh, const Machine& machine,
                      std::vector<std::vector<TorusSpan>> spans)
     : mesh_(mesh), machine_(machine), spans_(std::move(spans)) {
   check_devices(mesh_, machine_);
-  if (const auto* network = std::get_if<NetworkDescription>(&machine_.profile.network)) {
-    graph_ = build(*network, machine_.devices, {"", "/machine"});
-  }
+  if (network() != nullptr) check_devices(*network(), machine_.devices, {"", "/machine"});
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mesh,
@@ -59,12 +51,32 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
   return pairs;
 }
 
+CollectiveCosts::CollectiveCosts(const Placement& placement, NetworkOptions options)
+    : placement_(placement) {
+  if (placement.network() != nullptr) {
+    network_ = std::make_unique<NetworkCosts>(placement, std::move(options));
+  }
+}
+
+CollectiveCosts::~CollectiveCosts() = default;
+CollectiveCosts::CollectiveCosts(CollectiveCosts&&) noexcept = default;
+
+CostBreakdown CollectiveCosts::cost_on_machine(const Collective& collective) {
+  if (network_) return network_->cost(collective);
+  return placement_.machine().torus ? torus_cost(placement_, collective)
+                                    : cluster_cost(placement_, collective);
+}
+
+CostBreakdown CollectiveCosts::cost(const Collective& collective) {
+  CostBreakdown cost = cost_on_machine(collective);
+  if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
+  cost.launch = placement_.machine().profile.collective_launch.value;
+  return cost;
+}
+
 CostBreakdown collective_cost(const Placement& placement, const Collective& collective,
                               Folding folding) {
-  CostBreakdown cost = cost_on(placement, collective, folding);
-  if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
-  cost.launch = placement.machine().profile.collective_launch.value;
-  return cost;
+  return CollectiveCosts(placement, {folding, std::nullopt, {}}).cost(collective);
 }
 
 std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,22 +52,51 @@ class Placement {
   [[nodiscard]] const Machine& machine() const { return machine_; }
   // For tori: spans of every mesh axis.
   [[nodiscard]] const std::vector<std::vector<TorusSpan>>& spans() const { return spans_; }
-  // For networks written in place: their graph.
-  [[nodiscard]] const std::optional<NetworkGraph>& graph() const { return graph_; }
+  // Networks written in place; of others nothing.
+  [[nodiscard]] const NetworkDescription* network() const {
+    return std::get_if<NetworkDescription>(&machine_.profile.network);
+  }
 
  private:
   Mesh mesh_;
   Machine machine_;
   std::vector<std::vector<TorusSpan>> spans_;
-  std::optional<NetworkGraph> graph_;
 };
 
 // Of networks that are simulated as flows (network_cost.hpp): classes of devices and links, or
 // every device and link of its own, which takes longer and gives the same time.
 enum class Folding : std::uint8_t { folded, unfolded };
 
-// The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
-// InputError for a part of an axis that cuts a physical dimension where it cannot be cut.
+// Of networks written in place.
+struct NetworkOptions {
+  Folding folding = Folding::folded;
+  std::optional<std::string> algorithm;  // of those in network/algorithms.hpp; nothing: the default
+  Place algorithm_place;                 // where errors about it point to
+};
+
+class NetworkCosts;
+
+// What collectives cost on a placement. What those have in common that differ in size alone is
+// found once.
+class CollectiveCosts {
+ public:
+  // The placement outlives it.
+  explicit CollectiveCosts(const Placement& placement, NetworkOptions options = {});
+  ~CollectiveCosts();
+  CollectiveCosts(CollectiveCosts&&) noexcept;
+
+  // The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
+  // InputError for a part of an axis that cuts a physical dimension where it cannot be cut.
+  [[nodiscard]] CostBreakdown cost(const Collective& collective);
+
+ private:
+  [[nodiscard]] CostBreakdown cost_on_machine(const Collective& collective);
+
+  const Placement& placement_;
+  std::unique_ptr<NetworkCosts> network_;  // of a network written in place
+};
+
+// Of a single one.
 [[nodiscard]] CostBreakdown collective_cost(const Placement& placement,
                                             const Collective& collective,
                                             Folding folding = Folding::folded);

@@ -1,11 +1,13 @@
 #include <array>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "experiments/experiment.hpp"
 #include "reports/collective_report.hpp"
 
 #include "command.hpp"
 #include "output.hpp"
+#include "progress.hpp"
 #include "report_format.hpp"
 
 namespace shardsim {
@@ -35,6 +37,9 @@ constexpr std::array flags{
     Flag{"devices", "devices", "N", "in the group"},
     Flag{"nodes", "nodes", "N", "over which they lie evenly; as many as they fill when left out"},
     Flag{"sizes", "sizes", "SIZES", "64MiB, a list 1MiB,64MiB, 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
+    Flag{"algorithm", "algorithm", "NAME",
+         "on a network written in place: ring, torus, double-tree and others, as in "
+         "docs/networks.md; the network's default when left out"},
     Flag{"against", "against", "FILE",
          "a measured table, which says machine, kind, devices, nodes and sizes; --machine replaces "
          "its machine"},
@@ -69,8 +74,11 @@ int collective_command(const Words& words) {
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const auto outputs = read_outputs(*answered, report_formats(), /*text_beside_files=*/false);
+  const CollectiveExperiment experiment = read_collective(read_flags(*answered), "command line");
+  Progress progress(experiment.sizes.size());
   const CollectivePrediction prediction =
-      predict_collective(read_collective(read_flags(*answered), "command line"));
+      predict_collective(experiment, [&](Bytes size) { progress.begin(format_bytes(size)); });
+  progress.clear();
   write(outputs, [&](const std::string& format) {
     return report_collective(prediction, report_format(format));
   });
