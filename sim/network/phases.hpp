@@ -21,7 +21,8 @@ inline constexpr std::int32_t nobody = -1;
 //
 //   bytes = ceil(payload * blocks / parts / chunks)      chunks = ceil(payload / chunk), or 1
 //
-// A message for every step, or for every chunk.
+// A message for every step, or for every chunk. Steps come one after the other, each with its
+// latency; chunks follow closely: a chunk has its latency while the one before is received.
 struct Messages {
   std::int64_t blocks = 1;
   std::int64_t parts = 1;  // below 2^31, blocks not above it

@@ -1,6 +1,7 @@
 // run(): every stream sends its messages as fast as what they wait for lets it.
 #include <algorithm>
 #include <cassert>
+#include <deque>
 #include <limits>
 #include <stdexcept>
 
@@ -44,13 +45,18 @@ class Run {
         states_(traffic.streams.size()) {
     for (const Messages& kind : traffic.kinds) bytes_.push_back(kind.bytes(payload));
     for (std::size_t id = 0; id < states_.size(); ++id) {
-      states_[id].rest = traffic.kinds[traffic.streams[id].kind].count(payload);
+      const Messages& kind = traffic.kinds[traffic.streams[id].kind];
+      states_[id].rest = kind.count(payload);
+      states_[id].is_cut = kind.chunk > Bytes(0);
+      if (states_[id].is_cut && ready_.empty()) ready_.resize(states_.size());
     }
   }
 
   FlowTime run() {
     for (std::size_t id = 0; id < states_.size(); ++id) go_on(static_cast<StreamId>(id));
+    FlowTime end{0};
     while (flows_.advance()) {
+      end = flows_.now();
       under_way_ -= flows_.finished().size();
       const bool is_quiet = under_way_ == 0;
       begun_.clear();
@@ -58,7 +64,7 @@ class Run {
       if (skips_) skip_rounds(is_quiet);
     }
     assert(std::all_of(states_.begin(), states_.end(), [](const State& s) { return s.rest == 0; }));
-    return flows_.now() + skipped_;
+    return end + skipped_;
   }
 
  private:
@@ -66,6 +72,12 @@ class Run {
     std::int64_t done = 0;  // messages that have arrived
     std::int64_t rest = 0;  // the others
     bool sends = false;
+    bool is_cut = false;  // in chunks
+  };
+  // When chunks became ready to be sent.
+  struct Ready {
+    FlowTime time{0};
+    std::int64_t end = 0;  // the first that is later
   };
 
   [[nodiscard]] State& state(StreamId id) { return states_[at(id)]; }
@@ -83,12 +95,40 @@ class Run {
 
   // Sends the next message if there is one, and nothing more to wait for.
   void go_on(StreamId id) {
-    State& sender = state(id);
-    if (sender.sends || sender.rest == 0 || !is_ready(id)) return;
-    sender.sends = true;
+    if (state(id).is_cut) return go_on_with_chunks(id);
+    if (state(id).sends || state(id).rest == 0 || !is_ready(id)) return;
+    send(id, flows_.now() + traffic_.streams[at(id)].latency);
+  }
+
+  // A chunk is on its way while the one before is still received: it takes its latency from when it
+  // was ready, and its bytes follow those of the one before.
+  void go_on_with_chunks(StreamId id) {
+    std::deque<Ready>& ready = ready_[at(id)];
+    const std::int64_t end = ready_chunks(id);
+    if (end > (ready.empty() ? state(id).done : ready.back().end)) {
+      ready.push_back({flows_.now(), end});
+    }
+    if (state(id).sends || state(id).rest == 0 || ready.empty()) return;
+    send(id, std::max(flows_.now(), ready.front().time + traffic_.streams[at(id)].latency));
+    if (ready.front().end == state(id).done + 1) ready.pop_front();
+  }
+
+  // How many have come that are to be passed on, or all.
+  [[nodiscard]] std::int64_t ready_chunks(StreamId id) {
+    std::int64_t end = state(id).done + state(id).rest;
+    for (const Wait& wait : traffic_.waits_of(traffic_.streams[at(id)])) {
+      const State& awaited = state(wait.stream);
+      assert(wait.until != Until::previous);
+      if (wait.until == Until::same) end = std::min(end, awaited.done);
+      if (wait.until == Until::last && awaited.rest > 0) end = 0;
+    }
+    return end;
+  }
+
+  void send(StreamId id, FlowTime begin) {
+    state(id).sends = true;
     const TrafficStream& stream = traffic_.streams[at(id)];
-    const FlowId flow = flows_.start(flows_.now() + stream.latency, bytes_[stream.kind],
-                                     traffic_.crossings_of(stream));
+    const FlowId flow = flows_.start(begin, bytes_[stream.kind], traffic_.crossings_of(stream));
     if (at(flow) >= stream_.size()) stream_.resize(at(flow) + 1);
     stream_[at(flow)] = id;
     ++under_way_;
@@ -109,7 +149,7 @@ class Run {
   // What has been sent now is all that is under way. If it is what was sent when that was so the
   // last time, with nothing in between, rounds go on like this one for a while.
   void skip_rounds(bool is_quiet) {
-    if (!is_quiet || begun_.empty()) {
+    if (!is_quiet || begun_.empty() || !ready_.empty()) {
       round_.clear();
       return;
     }
@@ -154,11 +194,12 @@ class Run {
   bool skips_;
   FlowSimulation flows_;
   std::vector<State> states_;
-  std::vector<Bytes> bytes_;      // of a message, by kind
-  std::vector<StreamId> stream_;  // by flow
-  std::size_t under_way_ = 0;     // messages
-  std::vector<StreamId> begun_;   // sent in this moment
-  std::vector<StreamId> round_;   // sent in the quiet moment before
+  std::vector<std::deque<Ready>> ready_;  // by stream; empty where nothing is cut
+  std::vector<Bytes> bytes_;              // of a message, by kind
+  std::vector<StreamId> stream_;          // by flow
+  std::size_t under_way_ = 0;             // messages
+  std::vector<StreamId> begun_;           // sent in this moment
+  std::vector<StreamId> round_;           // sent in the quiet moment before
   FlowTime round_begin_{0};
   FlowTime skipped_{0};
 };

@@ -105,8 +105,9 @@ FlowTime latency_of(const Traffic& traffic, Bytes payload) {
       if (is_same) passed_on = std::max(passed_on, awaited.last);
     }
     own.first += stream.latency;
-    const std::int64_t messages = traffic.kinds[stream.kind].count(payload);
-    own.last = std::max(own.first + (messages - 1) * stream.latency, passed_on + stream.latency);
+    const Messages& kind = traffic.kinds[stream.kind];
+    const std::int64_t others = kind.chunk > Bytes(0) ? 0 : kind.count(payload) - 1;
+    own.last = std::max(own.first + others * stream.latency, passed_on + stream.latency);
     longest = std::max(longest, own.last);
     ends.push_back(own);
   }

@@ -1,6 +1,7 @@
 // A message that shares its way with no other: what closed forms are made of.
 //
-//   Way(wire, /*hops=*/2).time(bytes) = 2 * latency + bytes / bandwidth
+//   Way way(wire, /*hops=*/2);
+//   way.time(bytes) = way.latency() + way.transfer(bytes) = 2 * latency + bytes / bandwidth
 //
 // Latency and transfer are each rounded up to a femtosecond, as flows are: where nothing is
 // contended a closed form is the simulated time, not nearly it.
@@ -17,9 +18,11 @@ class Way {
   Way(const Wire& wire, std::int64_t hops)
       : latency_(hops * round_up_to_flow_time(wire.latency)), bandwidth_(wire.bandwidth) {}
 
-  [[nodiscard]] FlowTime time(Bytes bytes) const {
-    return latency_ + round_up_to_flow_time(bytes / bandwidth_);
+  [[nodiscard]] FlowTime latency() const { return latency_; }
+  [[nodiscard]] FlowTime transfer(Bytes bytes) const {
+    return round_up_to_flow_time(bytes / bandwidth_);
   }
+  [[nodiscard]] FlowTime time(Bytes bytes) const { return latency_ + transfer(bytes); }
 
  private:
   FlowTime latency_;

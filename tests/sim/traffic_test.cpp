@@ -116,8 +116,8 @@ TEST_CASE("a message is its part of the payload, rounded up") {
 }
 
 TEST_CASE("latency is that of the slowest chain") {
-  // Over a switch of two hops: 7 steps; a chain of 3 ranks passes 4 chunks on, twice two hops and
-  // three more chunks.
+  // Over a switch of two hops: 7 steps; a chain of 3 ranks passes 4 chunks on, which follow
+  // closely.
   const NetworkGraph graph = switched(8, wire, {});
   const FlowTime hop = round_up_to_flow_time(wire.latency);
   const Traffic gather =
@@ -128,7 +128,35 @@ TEST_CASE("latency is that of the slowest chain") {
   const std::uint32_t chunks = chain.kind({.chunk = Bytes(MiB)});
   const StreamId first = chain.add(0, 1, chunks, {});
   chain.add(1, 2, chunks, {{first, Until::same}});
-  CHECK(latency_of(traffic_on(graph, {{0, 1, 2}}, chain), Bytes(4 * MiB)) == (2 + 3) * 2 * hop);
+  CHECK(latency_of(traffic_on(graph, {{0, 1, 2}}, chain), Bytes(4 * MiB)) == 2 * 2 * hop);
+}
+
+TEST_CASE("the end is when the last message has come, not when it was once thought to come") {
+  // 1 MiB and 2 MiB over one link: until the first is there both have half of it.
+  const NetworkGraph graph = full(2, wire, {});
+  Schedule schedule;
+  schedule.add(0, 1, schedule.kind({.parts = 2}), {});
+  schedule.add(0, 1, schedule.kind({}), {});
+  CHECK(run(traffic_on(graph, {{0, 1}}, schedule), Bytes(2 * MiB)) ==
+        steps_of(1, Bytes(3 * MiB), wire.latency));
+}
+
+TEST_CASE("chunks follow closely") {
+  // Device 0 to 1 to 2, four chunks of 1 MiB: both latencies once, five times a chunk.
+  const NetworkGraph graph = full(3, wire, {});
+  Schedule chain;
+  const std::uint32_t chunks = chain.kind({.chunk = Bytes(MiB)});
+  const StreamId first = chain.add(0, 1, chunks, {});
+  chain.add(1, 2, chunks, {{first, Until::same}});
+  CHECK(run(traffic_on(graph, {{0, 1, 2}}, chain), Bytes(4 * MiB)) ==
+        2 * round_up_to_flow_time(wire.latency) +
+            5 * round_up_to_flow_time(Bytes(MiB) / wire.bandwidth));
+  // Chunks shorter than the latency: those of device 1 are ready when the ones before are not sent.
+  const Wire far{wire.bandwidth, Seconds(1e-3)};
+  const NetworkGraph wide = full(3, far, {});
+  CHECK(run(traffic_on(wide, {{0, 1, 2}}, chain), Bytes(4 * MiB)) ==
+        2 * round_up_to_flow_time(far.latency) +
+            5 * round_up_to_flow_time(Bytes(MiB) / wire.bandwidth));
 }
 
 }  // namespace shardsim::network

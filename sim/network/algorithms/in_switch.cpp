@@ -67,7 +67,8 @@ Schedule in_switch_all_reduce(std::int64_t ranks) {
 
 FlowTime in_switch_time(std::int64_t ranks, Bytes payload, const Way& hop) {
   const std::int64_t chunks = whole().count(payload);
-  return chunks * hop.time(whole().bytes(payload)) + hop.time(part(ranks).bytes(payload));
+  return 2 * hop.latency() + chunks * hop.transfer(whole().bytes(payload)) +
+         hop.transfer(part(ranks).bytes(payload));
 }
 
 }  // namespace shardsim::network

@@ -7,7 +7,7 @@
 //   all-reduce      both, chunk by chunk: P + P / N each way
 //
 // Time of c chunks:
-//   reduce-scatter, all-gather  c (latency + P / c / bandwidth) + latency + P / N / c / bandwidth
+//   reduce-scatter, all-gather  2 latency + (P + P / N / c) / bandwidth
 //   all-reduce                  no less than (P + P / N) / bandwidth
 //
 // Example: 8 ranks at 450 GB/s, all-reduce of 8 GB: 9 GB each way, 20 ms, where a ring takes

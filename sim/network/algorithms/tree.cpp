@@ -149,7 +149,8 @@ Lanes binomial_all_reduce(std::int64_t ranks) {
 FlowTime tree_time(std::int64_t levels, std::int64_t trees, Bytes payload, const Way& way,
                    Bytes chunk) {
   const Messages messages = share(trees, chunk);
-  return (levels + messages.count(payload) - 1) * way.time(messages.bytes(payload));
+  return levels * way.latency() +
+         (levels + messages.count(payload) - 1) * way.transfer(messages.bytes(payload));
 }
 
 FlowTime binomial_time(std::int64_t ranks, Bytes payload, const Way& way) {

@@ -10,14 +10,15 @@
 //                  most a leaf of the other, but for one rank: NCCL's
 //
 // Time of c chunks over a tree of height h, where every edge has a way of its own:
-//   broadcast, reduce  (h + c - 1) (latency + P / c / bandwidth)
-//   all-reduce         (2 h + c - 1) (latency + P / c / bandwidth)
-//   binomial tree      ceil(log2 N) (latency + P / bandwidth), for an all-reduce of a power of two of
+//   broadcast, reduce  h latency + (h + c - 1) P / c / bandwidth
+//   all-reduce         2 h latency + (2 h + c - 1) P / c / bandwidth
+//   binomial tree      ceil(log2 N) (latency + P / bandwidth), for an all-reduce of a power of two
+//   of
 //                      ranks twice that
 // With two trees P / 2 for P, where they have no way in common.
 //
-// Example: 8 ranks in a double tree: height 3; 1 GiB, 512 MiB a tree, 1024 chunks: 1029 steps of
-// 512 KiB.
+// Example: 8 ranks in a double tree: height 3; 1 GiB, 512 MiB a tree, 1024 chunks: 6 latencies and
+// 1029 times 512 KiB.
 //
 // Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
 // Parallel Computing 35(12), 2009. The trees are those of NCCL (src/graph/trees.cc): in the first
