@@ -116,6 +116,10 @@ void read_network_options(const JsonReader& json, CollectiveExperiment& experime
     require_network(*unfold, "unfolded");
     experiment.network.folding = Folding::unfolded;
   }
+  if (const auto links = json.find("links"); links && links->boolean()) {
+    require_network(*links, "shown link by link");
+    experiment.with_links = true;
+  }
   if (const auto algorithm = json.find("algorithm")) {
     require_network(*algorithm, "told an algorithm");
     experiment.network.algorithm = algorithm->string();
@@ -127,8 +131,8 @@ void read_network_options(const JsonReader& json, CollectiveExperiment& experime
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "algorithm", "unfold",
-                  "against"});
+  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "algorithm", "links",
+                  "unfold", "against"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);

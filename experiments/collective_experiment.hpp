@@ -9,6 +9,7 @@
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
 //   algorithm  on a network written in place: one of sim/network/algorithms.hpp
+//   links      true: on a network written in place, what every link carries, for the last size
 //   unfold     true: on a network written in place, every device and link of its own
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
@@ -45,6 +46,7 @@ struct CollectiveExperiment {
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
   NetworkOptions network;
+  bool with_links = false;
   std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
   Place machine_place;                            // where errors about them point to
   Place topology_place;
@@ -74,12 +76,26 @@ struct ErrorSummary {
   double percentile_90 = 0;
 };
 
+// What the links carry for one size, the busiest first; of links that are as busy the one that the
+// network names first.
+struct LinkView {
+  struct Link {
+    std::string from;  // "device 3", "leaf 0"
+    std::string to;
+    Bytes bytes{0};
+    double busy = 0;  // of the time
+  };
+  Bytes size{0};
+  std::vector<Link> links;
+};
+
 struct CollectivePrediction {
   CollectiveExperiment experiment;
   Machine machine;
   std::int64_t nodes = 1;  // that the group lies on; 1 on a torus
   std::vector<CollectivePoint> points;
   std::optional<ErrorSummary> errors;  // if anything was measured
+  std::optional<LinkView> links;       // if they were asked for
   std::vector<std::string> notes;
 };
 

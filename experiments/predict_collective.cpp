@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "hardware_profiles/network/node_names.hpp"
 #include "sim/cluster_cost.hpp"
 #include "sim/nccl/describe.hpp"
 
@@ -158,6 +159,24 @@ void ask_nccl(const CollectiveExperiment& experiment, const Located& located,
   }
 }
 
+LinkView view_links(const CollectiveExperiment& experiment, const Located& located,
+                    CollectiveCosts& costs) {
+  Collective collective = located.collective;
+  collective.kind = experiment.kind;
+  collective.payload = experiment.sizes.back();
+  LinkView view{collective.payload, {}};
+  const auto name = [&](NodeId node) {
+    return node_name(*located.placement.network(), experiment.devices, node);
+  };
+  for (const LinkLoad& load : costs.link_loads(collective)) {
+    view.links.push_back({name(load.link.from), name(load.link.to), load.bytes, load.busy});
+  }
+  std::stable_sort(
+      view.links.begin(), view.links.end(),
+      [](const LinkView::Link& a, const LinkView::Link& b) { return a.busy > b.busy; });
+  return view;
+}
+
 void add_note(std::vector<std::string>& notes, const std::string& note) {
   const bool is_new = std::find(notes.begin(), notes.end(), note) == notes.end();
   if (!note.empty() && is_new) notes.push_back(note);
@@ -184,7 +203,7 @@ CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
   const Located located = locate(experiment);
   CollectiveCosts costs(located.placement, experiment.network);
   CollectivePrediction prediction{
-      experiment, located.placement.machine(), located.nodes, {}, std::nullopt, located.notes};
+      experiment, located.placement.machine(), located.nodes, {}, {}, {}, located.notes};
   for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {
     if (begins) begins(experiment.sizes[i]);
     prediction.points.push_back(price(experiment, located, experiment.sizes[i], costs));
@@ -194,6 +213,7 @@ CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
   }
   ask_nccl(experiment, located, prediction);
   prediction.errors = summarize(prediction.points);
+  if (experiment.with_links) prediction.links = view_links(experiment, located, costs);
   if (experiment.measured) {
     for (const std::string& note : notes_on(*experiment.measured)) prediction.notes.push_back(note);
   }

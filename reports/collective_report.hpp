@@ -7,11 +7,13 @@
 //     "rows": [{"bytes", "time_s", "algbw_Bps", "busbw_Bps", "algorithm", "launch_s", "latency_s",
 //               "transfer_s", "nccl": {"algorithm", "protocol", "estimate_s"}, "measured_s": n or
 //               null, "relative_error": n or null}...],
+//     "link_view": {"bytes", "links": [{"from", "to", "bytes", "utilisation"}...]},
 //     "errors": {"rows", "median_absolute_relative_error", "percentile_90_absolute_relative_error"}
 //               or null, "notes": [s...] }
 //
 // "against", "measured_s", "relative_error" and "errors" are there where a measurement is given,
-// "nccl" where its choice is known.
+// "nccl" where its choice is known, "link_view" where it is asked for: what links carry for the size
+// "bytes", the busiest first; "utilisation" is that of their bandwidth over the time.
 // Errors are predicted over measured, less 1; "errors" is null where no row tells a time. launch +
 // latency + transfer = time.
 #pragma once

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <utility>
 
 #include "base/error.hpp"
@@ -72,6 +73,11 @@ CostBreakdown CollectiveCosts::cost(const Collective& collective) {
   if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
   cost.launch = placement_.machine().profile.collective_launch.value;
   return cost;
+}
+
+std::vector<LinkLoad> CollectiveCosts::link_loads(const Collective& collective) {
+  assert(network_);
+  return network_->link_loads(collective);
 }
 
 CostBreakdown collective_cost(const Placement& placement, const Collective& collective,

@@ -74,6 +74,14 @@ struct NetworkOptions {
   Place algorithm_place;                 // where errors about it point to
 };
 
+// What a link of such a network carries in a collective, and for which part of the time, if it
+// carried that at its full bandwidth.
+struct LinkLoad {
+  NetworkLink link;
+  Bytes bytes{0};
+  double busy = 0;
+};
+
 class NetworkCosts;
 
 // What collectives cost on a placement. What those have in common that differ in size alone is
@@ -88,6 +96,9 @@ class CollectiveCosts {
   // The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
   // InputError for a part of an axis that cuts a physical dimension where it cannot be cut.
   [[nodiscard]] CostBreakdown cost(const Collective& collective);
+
+  // Of all links of a network written in place.
+  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
 
  private:
   [[nodiscard]] CostBreakdown cost_on_machine(const Collective& collective);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "sim/network/algorithms/permute.hpp"
 #include "sim/network/group.hpp"
 #include "sim/network/symmetric.hpp"
@@ -43,6 +44,31 @@ CostBreakdown NetworkCosts::cost(const Collective& collective) {
   }
 }
 
+std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective) {
+  const CostBreakdown whole = cost(collective);
+  try {
+    const network::Traffic traffic = traffic_on_graph(
+        collective, expand(collective, network::group_on(network_, placement_.mesh(), collective)));
+    std::vector<LinkLoad> loads;
+    for (const NetworkLink& link : graph_->links()) loads.push_back({link, Bytes(0), 0});
+    for (const network::TrafficStream& stream : traffic.streams) {
+      const network::Messages& messages = traffic.kinds[stream.kind];
+      const Bytes sent = messages.count(collective.payload) * messages.bytes(collective.payload);
+      for (const network::Crossing& crossing : traffic.crossings_of(stream)) {
+        loads[at(crossing.link)].bytes += sent;
+      }
+    }
+    for (LinkLoad& load : loads) {
+      if (load.bytes == Bytes(0)) continue;
+      load.busy = (load.bytes / load.link.wire.bandwidth).count() /
+                  (whole.latency + whole.transfer).count();
+    }
+    return loads;
+  } catch (const std::range_error& error) {
+    throw InputError(machine_place, error.what());
+  }
+}
+
 const NetworkCosts::Prepared& NetworkCosts::prepared(const Collective& collective) {
   Key key{collective.kind, collective.axes, collective.groups, collective.source_targets};
   const auto found = prepared_.find(key);
@@ -51,45 +77,50 @@ const NetworkCosts::Prepared& NetworkCosts::prepared(const Collective& collectiv
 }
 
 NetworkCosts::Prepared NetworkCosts::prepare(const Collective& collective) {
-  if (collective.kind == CollectiveKind::collective_permute) return prepare_permute(collective);
   const network::GroupOnNetwork group = network::group_on(network_, placement_.mesh(), collective);
-  const network::Expansion expansion =
-      network::expand(options_.algorithm, collective.kind, group, options_.algorithm_place);
+  const network::Expansion expansion = expand(collective, group);
   const auto* lanes = std::get_if<network::Lanes>(&expansion.steps);
   if (lanes != nullptr && is_folded(options_)) {
     auto traffic = network::symmetric_traffic(network_, placement_.machine().devices,
                                               group.dimensions, expansion.shape, *lanes);
     if (traffic) return {expansion.algorithm, std::move(*traffic)};
   }
-  return {expansion.algorithm,
-          traffic_on_graph(groups_of(collective, expansion.uses_switch), expansion.schedule())};
+  network::Traffic traffic = traffic_on_graph(collective, expansion);
+  return {expansion.algorithm, is_folded(options_) ? network::fold(traffic) : std::move(traffic)};
 }
 
-// All devices as one group: pairs need not stay in groups.
-NetworkCosts::Prepared NetworkCosts::prepare_permute(const Collective& collective) {
+network::Expansion NetworkCosts::expand(const Collective& collective,
+                                        const network::GroupOnNetwork& group) const {
+  if (collective.kind != CollectiveKind::collective_permute) {
+    return network::expand(options_.algorithm, collective.kind, group, options_.algorithm_place);
+  }
   if (options_.algorithm) {
     network::check_permute_algorithm(*options_.algorithm, options_.algorithm_place);
   }
-  const std::int64_t size = placement_.mesh().devices();
-  std::vector<NodeId> devices(static_cast<std::size_t>(size));
-  std::iota(devices.begin(), devices.end(), 0);
-  const network::Lanes lanes = network::permute(size, permute_pairs(placement_.mesh(), collective));
+  const std::int64_t devices = placement_.mesh().devices();
   return {network::permute_algorithm,
-          traffic_on_graph({std::move(devices)}, network::schedule_of({size}, lanes))};
+          {devices},
+          network::permute(devices, permute_pairs(placement_.mesh(), collective))};
 }
 
-network::Traffic NetworkCosts::traffic_on_graph(const std::vector<std::vector<NodeId>>& groups,
-                                                const network::Schedule& schedule) {
+network::Traffic NetworkCosts::traffic_on_graph(const Collective& collective,
+                                                const network::Expansion& expansion) {
   if (!graph_) {
     graph_ = build(network_, placement_.machine().devices, machine_place);
     router_.emplace(*graph_, route_choice(network_.kind));
   }
-  network::Traffic traffic = network::traffic_of(*graph_, *router_, groups, schedule);
-  return is_folded(options_) ? network::fold(traffic) : traffic;
+  return network::traffic_of(*graph_, *router_, groups_of(collective, expansion.uses_switch),
+                             expansion.schedule());
 }
 
 std::vector<std::vector<NodeId>> NetworkCosts::groups_of(const Collective& collective,
                                                          bool with_switch) const {
+  if (collective.kind == CollectiveKind::collective_permute) {
+    // All devices as one: pairs need not stay in groups.
+    std::vector<NodeId> devices(at(placement_.mesh().devices()));
+    std::iota(devices.begin(), devices.end(), 0);
+    return {std::move(devices)};
+  }
   std::vector<std::vector<NodeId>> groups;
   for (const auto& group :
        collective.groups.empty() ? placement_.mesh().groups(collective.axes) : collective.groups) {

@@ -19,6 +19,7 @@
 
 #include "hardware_profiles/network/routes.hpp"
 #include "sim/collective_cost.hpp"
+#include "sim/network/algorithms.hpp"
 #include "sim/network/traffic.hpp"
 
 namespace shardsim {
@@ -32,6 +33,10 @@ class NetworkCosts {
   // (network/traffic.hpp), and for an algorithm that is not for this collective.
   [[nodiscard]] CostBreakdown cost(const Collective& collective);
 
+  // By link, as the graph has them. Always finds every way on the graph: throws InputError for
+  // networks and collectives that are too large for that.
+  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
+
  private:
   // A collective but for its size.
   using Key =
@@ -44,9 +49,10 @@ class NetworkCosts {
 
   [[nodiscard]] const Prepared& prepared(const Collective& collective);
   [[nodiscard]] Prepared prepare(const Collective& collective);
-  [[nodiscard]] Prepared prepare_permute(const Collective& collective);
-  [[nodiscard]] network::Traffic traffic_on_graph(const std::vector<std::vector<NodeId>>& groups,
-                                                  const network::Schedule& schedule);
+  [[nodiscard]] network::Expansion expand(const Collective& collective,
+                                          const network::GroupOnNetwork& group) const;
+  [[nodiscard]] network::Traffic traffic_on_graph(const Collective& collective,
+                                                  const network::Expansion& expansion);
   [[nodiscard]] std::vector<std::vector<NodeId>> groups_of(const Collective& collective,
                                                            bool with_switch) const;
 

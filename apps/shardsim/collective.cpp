@@ -53,6 +53,7 @@ Json read_flags(const Given& given) {
     if (values.size() > 1) throw UsageError(std::string("--") + flag.name + " is given twice");
     if (!values.empty()) apply_override(document, flag.path, values[0]);
   }
+  if (given.has("links")) document["links"] = true;
   if (given.has("unfold")) document["unfold"] = true;
   if (document.empty()) {
     throw UsageError(
@@ -67,6 +68,9 @@ Json read_flags(const Given& given) {
 int collective_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_flags(options, flags);
+  options.add_options()("links",
+                        "on a network written in place, what every link carries, for the last "
+                        "size; the busiest first");
   options.add_options()("unfold",
                         "on a network written in place, every device and link of its own: the same "
                         "time, later");

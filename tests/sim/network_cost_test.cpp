@@ -140,4 +140,22 @@ TEST_CASE("what takes hours on a network is refused") {
   CHECK_THROWS_WITH(collective_cost(ring, huge), Catch::Contains("2.5 hours"));
 }
 
+TEST_CASE("links are as busy as their bytes make them") {
+  // Two leaves of four, half as many wires up: a ring over all crosses each way once, on one of two
+  // wires; every step is as slow as any, and the wires that are used are busy but for latencies.
+  const Placement tree = placed("fat-tree(4x2,oversubscription=2", {{"x", 8}});
+  CollectiveCosts costs(tree);
+  const Collective gather = collective_over(tree, CollectiveKind::all_gather, {0});
+  const CostBreakdown cost = costs.cost(gather);
+  int used = 0;
+  for (const LinkLoad& load : costs.link_loads(gather)) {
+    if (load.bytes == Bytes(0)) continue;
+    ++used;
+    CHECK(load.bytes == Bytes(7 * 1'000'000));
+    CHECK(load.busy == Approx(cost.transfer.count() / cost.total().count()));
+  }
+  // 8 wires up and 8 down at the devices; two up and two down between leaves and spines.
+  CHECK(used == 8 + 8 + 2 + 2);
+}
+
 }  // namespace shardsim
