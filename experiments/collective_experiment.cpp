@@ -77,8 +77,8 @@ void take_measurement(const CollectiveMeasurement& measurement, CollectiveExperi
   for (const MeasuredRow& row : measurement.rows) experiment.sizes.push_back(row.bytes);
   experiment.measured = measurement;
   // Other words ("NVLS at large") are remarks, which the prediction's notes repeat.
-  experiment.options.forced.algorithm = nccl::find_algorithm(measurement.algorithm);
-  experiment.options.forced.protocol = nccl::find_protocol(measurement.protocol);
+  experiment.options.nccl.algorithm = nccl::find_algorithm(measurement.algorithm);
+  experiment.options.nccl.protocol = nccl::find_protocol(measurement.protocol);
 }
 
 CollectiveExperiment read_against(const JsonReader& json, const std::string& file) {
@@ -106,6 +106,44 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
   return experiment;
 }
 
+void read_algorithm(const JsonReader& json, bool is_network, CostOptions& options) {
+  const auto algorithm = json.find("algorithm");
+  const auto protocol = json.find("protocol");
+  if (is_network) {
+    if (protocol) protocol->fail("is NCCL's, which does not run on a network written in place");
+    if (!algorithm) return;
+    options.network.algorithm = algorithm->string();
+    options.network.algorithm_place = algorithm->place();
+    return;
+  }
+  if (algorithm) {
+    options.nccl.algorithm = nccl::parse_algorithm(algorithm->string(), algorithm->place());
+  }
+  if (protocol) {
+    options.nccl.protocol = nccl::parse_protocol(protocol->string(), protocol->place());
+  }
+}
+
+void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
+  const bool is_network = is_network_text(experiment.machine);
+  const auto require_network = [&](const JsonReader& option, const char* what) {
+    if (is_network) return;
+    option.fail(
+        fmt::format("only networks written in place are simulated, and can be {}; {} is "
+                    "priced by formulas",
+                    what, experiment.machine));
+  };
+  if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
+    require_network(*unfold, "unfolded");
+    experiment.options.network.folding = Folding::unfolded;
+  }
+  if (const auto links = json.find("links"); links && links->boolean()) {
+    require_network(*links, "shown link by link");
+    experiment.with_links = true;
+  }
+  read_algorithm(json, is_network, experiment.options);
+}
+
 }  // namespace
 
 CollectiveModel read_collective_model(const JsonReader& json) {
@@ -120,8 +158,8 @@ CollectiveModel read_collective_model(const JsonReader& json) {
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "model", "unfold",
-                  "against", "algorithm", "protocol"});
+  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "model", "algorithm",
+                  "protocol", "links", "unfold", "against"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -136,21 +174,7 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     experiment.nodes_place = {file, "/nodes"};
     experiment.sizes_place = json.at("sizes").place();
   }
-  if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
-    if (!is_network_text(experiment.machine)) {
-      unfold->fail("only networks written in place are simulated, and can be unfolded; " +
-                   experiment.machine + " is priced by formulas");
-    }
-    experiment.options.folding = Folding::unfolded;
-  }
-  if (const auto algorithm = json.find("algorithm")) {
-    experiment.options.forced.algorithm =
-        nccl::parse_algorithm(algorithm->string(), algorithm->place());
-  }
-  if (const auto protocol = json.find("protocol")) {
-    experiment.options.forced.protocol =
-        nccl::parse_protocol(protocol->string(), protocol->place());
-  }
+  read_options(json, experiment);
   if (const auto model = json.find("model")) experiment.model = read_collective_model(*model);
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();

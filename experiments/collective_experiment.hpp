@@ -10,9 +10,11 @@
 //   topology   of a torus: the slice, as make_machine chooses it when left out
 //   model      "simulated", the default; "uncalibrated", "all-links", "tpu-scheduler" or
 //              "xla-sol": whose time is predicted (CollectiveModel)
+//   links      true: on a network written in place, what every link carries, for the last size
 //   unfold     true: on a network written in place, every device and link of its own
-//   algorithm, protocol
-//              what NCCL is told to take, as NCCL_ALGO and NCCL_PROTO; it chooses, when left out
+//   algorithm  on a network written in place: one of sim/network/algorithms.hpp; where NCCL runs
+//              what it is told to take, as NCCL_ALGO; it chooses, when left out
+//   protocol   NCCL's, as NCCL_PROTO
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
 // Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
@@ -31,6 +33,7 @@
 // axis lies on it. On a network written in place it is all devices.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +53,7 @@ struct CollectiveExperiment {
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
   CostOptions options;
+  bool with_links = false;
   CollectiveModel model = CollectiveModel::simulated;
   std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
   std::optional<CollectiveMeasurement> measured;         // its rows are the sizes
@@ -85,17 +89,35 @@ struct ErrorSummary {
   double percentile_90 = 0;
 };
 
+// What the links carry for one size, the busiest first; of links that are as busy the one that the
+// network names first.
+struct LinkView {
+  struct Link {
+    std::string from;  // "device 3", "leaf 0"
+    std::string to;
+    Bytes bytes{0};
+    double busy = 0;  // of the time
+  };
+  Bytes size{0};
+  std::vector<Link> links;
+};
+
 struct CollectivePrediction {
   CollectiveExperiment experiment;
   Machine machine;
   std::int64_t nodes = 1;  // that the group lies on; 1 on a torus
   std::vector<CollectivePoint> points;
   std::optional<ErrorSummary> errors;  // if anything was measured
+  std::optional<LinkView> links;       // if they were asked for
   std::vector<std::string> notes;
 };
 
+// Called before each size is looked at: how far a long sweep is.
+using SizeBegins = std::function<void(Bytes)>;
+
 // Throws InputError for a group that the machine cannot have.
-[[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment);
+[[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
+                                                      const SizeBegins& begins = {});
 
 // `fraction` from 0 to 1; at least one value.
 [[nodiscard]] double quantile(std::vector<double> values, double fraction);

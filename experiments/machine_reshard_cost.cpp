@@ -196,14 +196,14 @@ std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
   CollectiveCosts& costs = of_source ? source_costs_ : target_costs_;
   if (is_torus(profile_)) {
     try {
-      return costs.of(collective).total();
+      return costs.cost(collective).total();
     } catch (const InputError&) {
       return std::nullopt;  // the part of an axis cuts a dimension where it cannot be cut
     }
   }
   const std::int64_t first = (of_source ? source_ : target_).devices[0];
   const std::int64_t per_node = std::get<ClusterProfile>(profile_.network).devices_per_node.value;
-  if (first % per_node == 0) return costs.of(collective).total();
+  if (first % per_node == 0) return costs.cost(collective).total();
   // The mesh begins in the middle of a node: groups by id see the nodes as they are.
   Collective listed = collective;
   listed.groups = placement.mesh().groups(collective.axes);
@@ -211,7 +211,7 @@ std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
   for (auto& group : listed.groups) {
     for (std::int64_t& device : group) device += first;
   }
-  return all_costs_.of(listed).total();
+  return all_costs_.cost(listed).total();
 }
 
 std::unique_ptr<TransferMeter> MachineReshardCost::transfer() const {

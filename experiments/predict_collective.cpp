@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "hardware_profiles/network/node_names.hpp"
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl_cost.hpp"
 #include "sim/tpu/placed_choice.hpp"
@@ -86,9 +87,9 @@ Located locate(const CollectiveExperiment& experiment) {
   }
   Located located = whole_machine(experiment, profile);
   if (experiment.nodes.value_or(1) > 1) {
-    located.notes.push_back(fmt::format("{} are taken for the hosts of one {}",
-                                        counted(*experiment.nodes, "node"),
-                                        located.placement.graph() ? "network" : "slice"));
+    located.notes.push_back(
+        fmt::format("{} are taken for the hosts of one {}", counted(*experiment.nodes, "node"),
+                    located.placement.network() != nullptr ? "network" : "slice"));
   }
   return located;
 }
@@ -121,14 +122,14 @@ std::optional<ErrorSummary> summarize(const std::vector<CollectivePoint>& points
   return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, 0.9)};
 }
 
-CollectivePoint price(const CollectiveExperiment& experiment, const Located& located,
-                      CollectiveCosts& costs, Bytes size) {
+CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size,
+                      CollectiveCosts& costs) {
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = size;
   CollectivePoint point;
   point.bytes = size;
-  point.cost = costs.of(collective);
+  point.cost = costs.cost(collective);
   point.tpu = tpu::choice_for(located.placement, collective);
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
@@ -152,12 +153,30 @@ void ask_nccl(const CollectiveExperiment& experiment, const Located& located,
       nccl::Request request;
       request.operation = *operation;
       request.bytes = point.bytes;
-      request.forced = experiment.options.forced;
+      request.forced = experiment.options.nccl;
       point.nccl = nccl::select(communicator, request, experiment.machine_place).choice();
     }
   } catch (const InputError& error) {
     prediction.notes.push_back(fmt::format("what NCCL chooses is not known: {}", error.what()));
   }
+}
+
+LinkView view_links(const CollectiveExperiment& experiment, const Located& located,
+                    CollectiveCosts& costs) {
+  Collective collective = located.collective;
+  collective.kind = experiment.kind;
+  collective.payload = experiment.sizes.back();
+  LinkView view{collective.payload, {}};
+  const auto name = [&](NodeId node) {
+    return node_name(*located.placement.network(), experiment.devices, node);
+  };
+  for (const LinkLoad& load : costs.link_loads(collective)) {
+    view.links.push_back({name(load.link.from), name(load.link.to), load.bytes, load.busy});
+  }
+  std::stable_sort(
+      view.links.begin(), view.links.end(),
+      [](const LinkView::Link& a, const LinkView::Link& b) { return a.busy > b.busy; });
+  return view;
 }
 
 void add_note(std::vector<std::string>& notes, const std::string& note) {
@@ -181,19 +200,22 @@ double quantile(std::vector<double> values, double fraction) {
   return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
-CollectivePrediction predict_collective(const CollectiveExperiment& experiment) {
+CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
+                                        const SizeBegins& begins) {
   const Located located = locate(experiment);
-  CollectivePrediction prediction{
-      experiment, located.placement.machine(), located.nodes, {}, std::nullopt, located.notes};
   CollectiveCosts costs(located.placement, experiment.options);
+  CollectivePrediction prediction{
+      experiment, located.placement.machine(), located.nodes, {}, {}, {}, located.notes};
   for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {
-    prediction.points.push_back(price(experiment, located, costs, experiment.sizes[i]));
+    if (begins) begins(experiment.sizes[i]);
+    prediction.points.push_back(price(experiment, located, experiment.sizes[i], costs));
     CollectivePoint& point = prediction.points.back();
     if (experiment.measured) point.measured = experiment.measured->rows[i].time;
     add_note(prediction.notes, caveat_of(experiment.kind, point.cost));
   }
   ask_nccl(experiment, located, prediction);
   prediction.errors = summarize(prediction.points);
+  if (experiment.with_links) prediction.links = view_links(experiment, located, costs);
   if (experiment.measured) {
     for (const std::string& note : notes_on(*experiment.measured)) prediction.notes.push_back(note);
   }

@@ -114,12 +114,12 @@ CurveKey curve_of(Region region, CollectiveKind kind, const CostBreakdown& cost)
 
 }  // namespace
 
-ClusterCosts::ClusterCosts(const Placement& placement, const CostOptions& options)
+ClusterCosts::ClusterCosts(const Placement& placement, const nccl::Forced& forced)
     : placement_(placement),
       cluster_(std::get<ClusterProfile>(placement.machine().profile.network)),
-      options_(options) {}
+      forced_(forced) {}
 
-CostBreakdown ClusterCosts::of(const Collective& collective) {
+CostBreakdown ClusterCosts::cost(const Collective& collective) {
   if (collective.kind == CollectiveKind::collective_permute) {
     return corrected(collective, [&](const Collective& resized) {
       CostBreakdown cost = permute_cost(cluster_, placement_.mesh(), resized);
@@ -157,7 +157,7 @@ CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpre
   const nccl::Communicator* communicator = communicator_of(spread);
   CostBreakdown cost;
   if (communicator != nullptr && nccl_operation(collective.kind)) {
-    cost = nccl_cost({rates, spread, *communicator}, collective, options_.forced);
+    cost = nccl_cost({rates, spread, *communicator}, collective, forced_);
   } else {
     cost = collective.kind == CollectiveKind::all_to_all
                ? all_to_all_cost(rates, spread, collective)

@@ -37,10 +37,10 @@ namespace shardsim {
 class ClusterCosts {
  public:
   // Keeps a reference to `placement`.
-  ClusterCosts(const Placement& placement, const CostOptions& options);
+  ClusterCosts(const Placement& placement, const nccl::Forced& forced);
 
   // The slowest of the groups. Throws InputError where an algorithm is asked for that cannot run.
-  [[nodiscard]] CostBreakdown of(const Collective& collective);
+  [[nodiscard]] CostBreakdown cost(const Collective& collective);
 
  private:
   [[nodiscard]] CostBreakdown corrected(
@@ -52,7 +52,7 @@ class ClusterCosts {
 
   const Placement& placement_;
   const ClusterProfile& cluster_;
-  CostOptions options_;
+  nccl::Forced forced_;
   std::map<NodeSpread, nccl::Communicator> communicators_;  // their search takes up to 0.3 s
 };
 

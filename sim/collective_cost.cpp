@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cassert>
 #include <utility>
 
 #include "base/error.hpp"
@@ -40,7 +41,7 @@ CostBreakdown scheduler_cost(const Placement& placement, const Collective& colle
                                  placement.machine().profile.name));
   }
   ours.algorithm = choice->describe(collective.kind);
-  ours.latency = Seconds{0};
+  ours.launch = ours.latency = Seconds{0};
   ours.transfer = choice->scheduler_latency;
   return ours;
 }
@@ -60,9 +61,7 @@ Placement::Placement(const Mesh& mesh, const Machine& machine,
                      std::vector<std::vector<TorusSpan>> spans, CollectiveModel model)
     : mesh_(mesh), machine_(machine), spans_(std::move(spans)), model_(model) {
   check_devices(mesh_, machine_);
-  if (const auto* network = std::get_if<NetworkDescription>(&machine_.profile.network)) {
-    graph_ = build(*network, machine_.devices, {"", "/machine"});
-  }
+  if (network() != nullptr) check_devices(*network(), machine_.devices, {"", "/machine"});
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mesh,
@@ -79,19 +78,26 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
 }
 
 CollectiveCosts::CollectiveCosts(const Placement& placement, const CostOptions& options)
-    : placement_(placement), options_(options) {
-  if (std::holds_alternative<ClusterProfile>(placement.machine().profile.network)) {
-    on_cluster_ = std::make_unique<ClusterCosts>(placement, options);
+    : placement_(placement) {
+  if (placement.network() != nullptr) {
+    network_ = std::make_unique<NetworkCosts>(placement, options.network);
+  } else if (!placement.machine().torus) {
+    cluster_ = std::make_unique<ClusterCosts>(placement, options.nccl);
   }
 }
 
-CollectiveCosts::CollectiveCosts(CollectiveCosts&&) noexcept = default;
 CollectiveCosts::~CollectiveCosts() = default;
+CollectiveCosts::CollectiveCosts(CollectiveCosts&&) noexcept = default;
 
-CostBreakdown CollectiveCosts::of(const Collective& collective) {
-  CostBreakdown cost = on_cluster_          ? on_cluster_->of(collective)
-                       : placement_.graph() ? network_cost(placement_, collective, options_.folding)
-                                            : torus_cost(placement_, collective);
+CostBreakdown CollectiveCosts::cost_on_machine(const Collective& collective) {
+  if (cluster_) return cluster_->cost(collective);
+  CostBreakdown cost = network_ ? network_->cost(collective) : torus_cost(placement_, collective);
+  cost.launch = placement_.machine().profile.collective_launch.value;
+  return cost;
+}
+
+CostBreakdown CollectiveCosts::cost(const Collective& collective) {
+  CostBreakdown cost = cost_on_machine(collective);
   if (cost.links.empty()) {
     CostBreakdown nothing;
     nothing.algorithm = "nothing to send";
@@ -107,13 +113,17 @@ CostBreakdown CollectiveCosts::of(const Collective& collective) {
     case CollectiveModel::all_links:
       break;
   }
-  if (!on_cluster_) cost.launch = placement_.machine().profile.collective_launch.value;
   return cost;
+}
+
+std::vector<LinkLoad> CollectiveCosts::link_loads(const Collective& collective) {
+  assert(network_);
+  return network_->link_loads(collective);
 }
 
 CostBreakdown collective_cost(const Placement& placement, const Collective& collective,
                               const CostOptions& options) {
-  return CollectiveCosts(placement, options).of(collective);
+  return CollectiveCosts(placement, options).cost(collective);
 }
 
 std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {

@@ -87,14 +87,15 @@ class Placement {
   [[nodiscard]] CollectiveModel model() const { return model_; }
   // For tori: spans of every mesh axis.
   [[nodiscard]] const std::vector<std::vector<TorusSpan>>& spans() const { return spans_; }
-  // For networks written in place: their graph.
-  [[nodiscard]] const std::optional<NetworkGraph>& graph() const { return graph_; }
+  // Networks written in place; of others nothing.
+  [[nodiscard]] const NetworkDescription* network() const {
+    return std::get_if<NetworkDescription>(&machine_.profile.network);
+  }
 
  private:
   Mesh mesh_;
   Machine machine_;
   std::vector<std::vector<TorusSpan>> spans_;
-  std::optional<NetworkGraph> graph_;
   CollectiveModel model_ = CollectiveModel::simulated;
 };
 
@@ -102,34 +103,57 @@ class Placement {
 // every device and link of its own, which takes longer and gives the same time.
 enum class Folding : std::uint8_t { folded, unfolded };
 
-struct CostOptions {
+// Of networks written in place.
+struct NetworkOptions {
   Folding folding = Folding::folded;
-  nccl::Forced forced;  // where NCCL runs
+  std::optional<std::string> algorithm;  // of those in network/algorithms.hpp; nothing: the default
+  Place algorithm_place;                 // where errors about it point to
+};
+
+// What a link of such a network carries in a collective, and for which part of the time, if it
+// carried that at its full bandwidth.
+struct LinkLoad {
+  NetworkLink link;
+  Bytes bytes{0};
+  double busy = 0;
+};
+
+struct CostOptions {
+  NetworkOptions network;
+  nccl::Forced nccl;  // where NCCL runs: what it is told to take
 };
 
 class ClusterCosts;
+class NetworkCosts;
 
-// Prices the collectives of a placement, and keeps what they have in common. A group of one device
-// costs nothing, not even a launch.
+// What collectives cost on a placement. What those have in common that differ in size alone is
+// found once.
 class CollectiveCosts {
  public:
-  // Keeps a reference to `placement`.
+  // The placement outlives it.
   explicit CollectiveCosts(const Placement& placement, const CostOptions& options = {});
-  CollectiveCosts(CollectiveCosts&&) noexcept;
   ~CollectiveCosts();
+  CollectiveCosts(CollectiveCosts&&) noexcept;
 
-  // The slowest of the groups. Throws InputError for a part of an axis that cuts a physical
-  // dimension where it cannot be cut, for an algorithm that cannot run, and where the placement's
-  // model knows nothing of the machine or the collective.
-  [[nodiscard]] CostBreakdown of(const Collective& collective);
+  // The slowest of the groups. A group of one device costs nothing, not even a launch. Throws
+  // InputError for a part of an axis that cuts a physical dimension where it cannot be cut, for an
+  // algorithm that cannot run, and where the placement's model knows nothing of the machine or the
+  // collective.
+  [[nodiscard]] CostBreakdown cost(const Collective& collective);
+
+  // Of all links of a network written in place.
+  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
 
  private:
+  [[nodiscard]] CostBreakdown cost_on_machine(const Collective& collective);
+
   const Placement& placement_;
-  CostOptions options_;
-  std::unique_ptr<ClusterCosts> on_cluster_;
+  // One of them, of a network written in place or a cluster; none of a torus.
+  std::unique_ptr<NetworkCosts> network_;
+  std::unique_ptr<ClusterCosts> cluster_;
 };
 
-// One alone.
+// Of a single one.
 [[nodiscard]] CostBreakdown collective_cost(const Placement& placement,
                                             const Collective& collective,
                                             const CostOptions& options = {});

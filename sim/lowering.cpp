@@ -70,7 +70,7 @@ class Lowering {
       lowered_.graph.works.push_back({round_up(cost), SimTime(0), 0});
     }
     for (const Collective& collective : plan_.collectives) {
-      lowered_.collectives.push_back(costs_.of(collective));
+      lowered_.collectives.push_back(costs_.cost(collective));
       lowered_.graph.works.push_back(work_of(lowered_.collectives.back()));
     }
   }
@@ -155,7 +155,7 @@ class Lowering {
     permute.payload = payload;
     for (std::size_t i = 0; i < from.size(); ++i)
       permute.source_targets.emplace_back(from[i], to[i]);
-    lowered_.graph.works.push_back(work_of(costs_.of(permute)));
+    lowered_.graph.works.push_back(work_of(costs_.cost(permute)));
     return static_cast<std::int32_t>(lowered_.graph.works.size() - 1);
   }
 
