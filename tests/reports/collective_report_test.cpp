@@ -26,8 +26,10 @@ CollectivePrediction prediction() {
   made.machine.devices = 4;
   CollectivePoint point;
   point.bytes = Bytes(4'000'000);
-  point.cost = {
-      "ring, \"in\" the node", Seconds(1e-3), Seconds(3e-3), Seconds(3e-3), {LinkLevel::scale_up}};
+  point.cost.algorithm = "ring, \"in\" the node";
+  point.cost.launch = Seconds(1e-3);
+  point.cost.latency = point.cost.transfer = Seconds(3e-3);
+  point.cost.links = {LinkLevel::scale_up};
   made.points = {point};
   return made;
 }
