@@ -35,10 +35,8 @@ TEST_CASE("unknown machine") {
   CHECK(load_error("dgx-h10") ==
         "a.json: /machine: unknown machine \"dgx-h10\", did you mean \"dgx-h100\"?");
   CHECK(load_error("laptop") ==
-        "a.json: /machine: unknown machine \"laptop\"; known are dgx-a100, dgx-h100, tpu-v3, "
-        "tpu-v4, tpu-v5e, "
-        "tpu-v5p, tpu-v6e, or a "
-        "path ending in .json");
+        "a.json: /machine: unknown machine \"laptop\"; known are dgx-a100, dgx-h100, tpu-v2, "
+        "tpu-v3, tpu-v4, tpu-v5e, tpu-v5p, tpu-v6e, tpu7x, or a path ending in .json");
   CHECK(load_error("missing/machine.json") ==
         "missing/machine.json: cannot be read: No such file or directory");
 }

@@ -24,8 +24,9 @@ using Wraps = std::vector<bool>;
 }  // namespace
 
 TEST_CASE("the first milestone's machines are shipped, sorted by name") {
-  CHECK(shipped_profiles() == std::vector<std::string>{"dgx-a100", "dgx-h100", "tpu-v3", "tpu-v4",
-                                                       "tpu-v5e", "tpu-v5p", "tpu-v6e"});
+  CHECK(shipped_profiles() == std::vector<std::string>{"dgx-a100", "dgx-h100", "tpu-v2", "tpu-v3",
+                                                       "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e",
+                                                       "tpu7x"});
 }
 
 TEST_CASE("devices fill the nodes of a cluster; one node may be used in part") {
