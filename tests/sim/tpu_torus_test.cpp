@@ -92,7 +92,8 @@ TEST_CASE("the scheduler's latency in place of ours") {
 }
 
 // Counted by a breadth-first search over the wiring: from a chip of the twisted 4x4x8 there are 6,
-// 18, 38, 43, 20 and 2 chips at 1, 2, ... 6 hops: 440 hops to 128 chips. Up from (3,0,0) is (0,0,4).
+// 18, 38, 43, 20 and 2 chips at 1, 2, ... 6 hops: 440 hops to 128 chips. Up from (3,0,0) is
+// (0,0,4).
 TEST_CASE("a twisted torus shortens ways") {
   Machine machine = slice("round", {4, 4, 8}, /*wraps=*/true);
   machine.torus->twisted = true;
