@@ -192,6 +192,17 @@ std::optional<std::int64_t> chips_of(const JsonReader& json) {
   return count_of(*hardware, "chips", 2);
 }
 
+// "2x2x1", of what may be told in words as well.
+std::optional<std::string> topology_of(const JsonReader& json) {
+  const auto hardware = json.find("hardware");
+  if (!hardware || !hardware->is_object()) return std::nullopt;
+  const auto topology = hardware->find("topology");
+  if (!topology || !topology->is_string()) return std::nullopt;
+  const std::string text = topology->string();
+  const bool is_shape = !text.empty() && text.find_first_not_of("0123456789x") == text.npos;
+  return is_shape ? std::optional(text) : std::nullopt;
+}
+
 MeasuredGroup read_group(const JsonReader& json, const MeasuredGroup& otherwise) {
   MeasuredGroup group;
   const auto kind = json.find("collective");
@@ -250,6 +261,7 @@ CollectiveMeasurement read_measurement(const Json& document, const std::string& 
   if (measurement.id.empty()) measurement.id = std::filesystem::path(file).stem().string();
   measurement.source = source_of(json);
   if (const auto machine = json.find("machine")) measurement.machine = machine->string();
+  measurement.topology = topology_of(json);
   measurement.group = read_group(json, otherwise);
   measurement.algorithm = text_of(json, "algo");
   measurement.protocol = text_of(json, "proto");

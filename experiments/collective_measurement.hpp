@@ -9,6 +9,7 @@
 //   collective   the plan's name of a kind or nccl-tests': all_reduce, all_gather, reduce_scatter,
 //                alltoall, sendrecv; a remark may follow in parentheses
 //   ranks        devices of the one group; where it is null, hardware.chips, as TPUs are counted
+//   hardware.topology   the slice of a torus, "2x2x1"
 //   nodes        over which the ranks lie evenly; gpus_per_node must agree
 //   algo, proto  what NCCL was told to take, or took
 //   healthy      true, false or "unknown"; healthy_reason says why
@@ -47,6 +48,7 @@ struct CollectiveMeasurement {
   std::string id;  // the file's stem if it says none
   std::string source;
   std::optional<std::string> machine;
+  std::optional<std::string> topology;  // hardware.topology where it is a shape: of a torus
   MeasuredGroup group;
   std::string algorithm;  // empty: not said
   std::string protocol;

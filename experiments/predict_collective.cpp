@@ -111,9 +111,19 @@ Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile&
   return located;
 }
 
-Located locate(const CollectiveExperiment& experiment) {
-  Profile profile = load_profile(experiment.machine, experiment.machine_place);
-  if (experiment.calibrations) profile.calibrations = *experiment.calibrations;
+// On a torus the slice that a measured table names, where nothing else is asked for.
+CollectiveExperiment on_measured_slice(CollectiveExperiment experiment, const Profile& profile) {
+  const bool is_torus = std::holds_alternative<TorusProfile>(profile.network);
+  if (!is_torus || experiment.topology || !experiment.measured) return experiment;
+  experiment.topology = experiment.measured->topology;
+  experiment.topology_place = {experiment.measured->file, "/hardware/topology"};
+  return experiment;
+}
+
+Located locate(const CollectiveExperiment& asked) {
+  Profile profile = load_profile(asked.machine, asked.machine_place);
+  if (asked.calibrations) profile.calibrations = *asked.calibrations;
+  const CollectiveExperiment experiment = on_measured_slice(asked, profile);
   if (std::holds_alternative<ClusterProfile>(profile.network)) {
     return locate_on_cluster(experiment, profile);
   }
@@ -139,7 +149,7 @@ std::vector<std::string> notes_on(const CollectiveMeasurement& measurement) {
   const auto ran = [&](const char* what, const std::string& name) {
     if (name.empty()) return;
     notes.push_back(
-        fmt::format("measured with {} \"{}\", predicted with what NCCL would choose", what, name));
+        fmt::format("measured with {} \"{}\", predicted with what would be chosen", what, name));
   };
   if (!nccl::find_algorithm(measurement.algorithm)) ran("algorithm", measurement.algorithm);
   if (!nccl::find_protocol(measurement.protocol)) ran("protocol", measurement.protocol);
