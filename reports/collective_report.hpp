@@ -12,10 +12,10 @@
 //               or null, "notes": [s...] }
 //
 // "against", "measured_s", "relative_error" and "errors" are there where a measurement is given,
-// "nccl" where its choice is known, "link_view" where it is asked for: what links carry for the size
-// "bytes", the busiest first; "utilisation" is that of their bandwidth over the time.
-// Errors are predicted over measured, less 1; "errors" is null where no row tells a time. launch +
-// latency + transfer = time.
+// "nccl" where its choice is known, "link_view" where it is asked for: what links carry for the
+// size "bytes", the busiest first; "utilisation" is that of their bandwidth over the time. Errors
+// are predicted over measured, less 1; "errors" is null where no row tells a time. launch + latency
+// + transfer = time.
 #pragma once
 
 #include <string>
