@@ -72,6 +72,18 @@ bool FlowSimulation::advance() {
   return !finished_.empty();
 }
 
+std::vector<FlowSimulation::Situation> FlowSimulation::situations() const {
+  std::vector<Situation> result;
+  for (std::size_t id = 0; id < flows_.size(); ++id) {
+    const Flow& of = flows_[id];
+    if (!of.under_way) continue;
+    const bool flows = of.phase == Phase::ends;
+    result.push_back({static_cast<FlowId>(id), flows, of.next - now_,
+                      flows ? now_ - of.since : FlowTime(0), of.rest, flows ? of.rate : 0});
+  }
+  return result;
+}
+
 bool FlowSimulation::holds(const Event& event) {
   const Flow& of = flow(event.flow);
   return of.under_way && of.phase == event.phase && of.next == event.time;

@@ -51,6 +51,18 @@ class FlowSimulation {
   // hours.
   bool advance();
   [[nodiscard]] const std::vector<FlowId>& finished() const { return finished_; }
+  // A flow as it is now, and nothing of when: two moments at which all flows are alike go on alike.
+  struct Situation {
+    FlowId flow = 0;
+    bool flows = false;  // or has not begun
+    FlowTime left{0};    // until it begins or, at this rate, ends
+    FlowTime passed{0};  // since its rate changed
+    double rest = 0;     // bytes then
+    double rate = 0;
+  };
+  // Of all under way, in an order of no meaning.
+  [[nodiscard]] std::vector<Situation> situations() const;
+
   // The moment that advance() went to; after it has said that none are left it may be later.
   [[nodiscard]] FlowTime now() const { return now_; }
 

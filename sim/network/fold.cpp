@@ -3,6 +3,7 @@
 #include <cassert>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "base/index.hpp"
 #include "sim/network/traffic.hpp"
@@ -13,6 +14,20 @@ namespace {
 using Colour = std::int32_t;
 using Signature = std::vector<std::int64_t>;
 
+struct SignatureHash {
+  std::size_t operator()(const Signature& signature) const {
+    // Multiplier of Steele and Vigna's 64-bit congruential generators, "Computationally easy,
+    // spectrally good multipliers", Software: Practice and Experience 52(2), 2022.
+    constexpr std::uint64_t multiplier = 0xd1342543de82ef95;
+    std::uint64_t hash = signature.size();
+    for (const std::int64_t number : signature) {
+      hash = (hash ^ static_cast<std::uint64_t>(number)) * multiplier;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
 // Numbers signatures in the order in which they are seen first.
 class Palette {
  public:
@@ -22,7 +37,7 @@ class Palette {
   [[nodiscard]] std::size_t size() const { return colours_.size(); }
 
  private:
-  std::map<Signature, Colour> colours_;
+  std::unordered_map<Signature, Colour, SignatureHash> colours_;
 };
 
 void sort_from(Signature& signature, std::size_t first) {

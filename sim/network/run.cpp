@@ -1,5 +1,6 @@
 // run(): every stream sends its messages as fast as what they wait for lets it.
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <deque>
 #include <limits>
@@ -57,11 +58,8 @@ class Run {
     FlowTime end{0};
     while (flows_.advance()) {
       end = flows_.now();
-      under_way_ -= flows_.finished().size();
-      const bool is_quiet = under_way_ == 0;
-      begun_.clear();
       for (const FlowId flow : flows_.finished()) end_message(stream_[at(flow)]);
-      if (skips_) skip_rounds(is_quiet);
+      if (skips_) look_for_rounds();
     }
     assert(std::all_of(states_.begin(), states_.end(), [](const State& s) { return s.rest == 0; }));
     return end + skipped_;
@@ -131,8 +129,6 @@ class Run {
     const FlowId flow = flows_.start(begin, bytes_[stream.kind], traffic_.crossings_of(stream));
     if (at(flow) >= stream_.size()) stream_.resize(at(flow) + 1);
     stream_[at(flow)] = id;
-    ++under_way_;
-    if (skips_) begun_.push_back(id);
   }
 
   void end_message(StreamId id) {
@@ -146,47 +142,111 @@ class Run {
     }
   }
 
-  // What has been sent now is all that is under way. If it is what was sent when that was so the
-  // last time, with nothing in between, rounds go on like this one for a while.
-  void skip_rounds(bool is_quiet) {
-    if (!is_quiet || begun_.empty() || !ready_.empty()) {
-      round_.clear();
+  // Looks at the moments at which some stream, the pacemaker, has a message done: those numbered
+  // 1, 2, 4, 8, ... and the one after each. Chunks that are ready would have to be compared, too:
+  // where there are any it looks at nothing.
+  void look_for_rounds() {
+    if (!ready_.empty()) return;
+    if (pacemaker_ == nobody || state(pacemaker_).rest == 0) return choose_pacemaker();
+    if (state(pacemaker_).done == paced_) return;
+    paced_ = state(pacemaker_).done;
+    const auto beat = static_cast<std::uint64_t>(++beats_);
+    if (has_moment_) skip_rounds();
+    has_moment_ = std::has_single_bit(beat);
+    if (has_moment_) moment_ = moment_now();
+  }
+
+  void choose_pacemaker() {
+    pacemaker_ = nobody;
+    has_moment_ = false;
+    for (const FlowId flow : flows_.finished()) {
+      const StreamId id = stream_[at(flow)];
+      if (state(id).rest < 3) continue;  // nothing to skip
+      pacemaker_ = id;
+      paced_ = state(id).done;
+      beats_ = 0;
       return;
     }
-    if (begun_ != round_) {
-      round_ = begun_;
-      round_begin_ = flows_.now();
-      return;
+  }
+
+  struct Sending {
+    StreamId stream = 0;
+    FlowSimulation::Situation situation;
+  };
+  // All that decides how things go on, but for how many messages are left.
+  struct Moment {
+    FlowTime time{0};
+    std::vector<std::int64_t> done;  // by stream
+    std::vector<Sending> sending;    // by stream, too
+  };
+
+  [[nodiscard]] Moment moment_now() const {
+    Moment moment{flows_.now(), {}, {}};
+    for (const State& each : states_) moment.done.push_back(each.done);
+    for (const FlowSimulation::Situation& situation : flows_.situations()) {
+      moment.sending.push_back({stream_[at(situation.flow)], situation});
     }
-    const std::int64_t rounds = rounds_alike();
-    for (const StreamId id : begun_) {
-      state(id).done += rounds;
-      state(id).rest -= rounds;
+    std::sort(moment.sending.begin(), moment.sending.end(),
+              [](const Sending& a, const Sending& b) { return a.stream < b.stream; });
+    return moment;
+  }
+
+  static bool are_alike(const Sending& a, const Sending& b) {
+    const FlowSimulation::Situation& first = a.situation;
+    const FlowSimulation::Situation& second = b.situation;
+    return a.stream == b.stream && first.flows == second.flows && first.left == second.left &&
+           first.passed == second.passed && first.rest == second.rest && first.rate == second.rate;
+  }
+
+  // If all that is under way is as it was a beat ago, rounds go on like this one for a while.
+  void skip_rounds() {
+    const Moment now = moment_now();
+    const std::int64_t rounds = rounds_alike(now);
+    if (rounds <= 0) return;
+    for (std::size_t id = 0; id < states_.size(); ++id) {
+      const std::int64_t messages = rounds * pace_of(id);
+      states_[id].done += messages;
+      states_[id].rest -= messages;
     }
-    const FlowTime length = flows_.now() - round_begin_;
+    paced_ = state(pacemaker_).done;
+    const FlowTime length = now.time - moment_.time;
     const FlowTime most(std::numeric_limits<std::int64_t>::max() / 2);
-    if (length > FlowTime(0) && rounds > (most - skipped_).count() / length.count()) {
+    if (rounds > (most - skipped_).count() / length.count()) {
       throw std::range_error("flows take longer than 2.5 hours");
     }
     skipped_ += rounds * length;
-    round_.clear();
   }
 
-  // Until a stream sends its last message, or one that waits for a stream which does not go on. Who
-  // is not in the round does not join it before: it waits for another one that is not, or for the
-  // last message of one that is.
-  [[nodiscard]] std::int64_t rounds_alike() {
+  // Until a stream has its last message done, or catches up with one that it waits for and that
+  // does not go on. None where a stream waits for one that goes at another pace. Who does not go on
+  // waits for one that does not either, or for the last message of one that does: it does not join
+  // before.
+  [[nodiscard]] std::int64_t rounds_alike(const Moment& now) const {
+    if (!std::equal(now.sending.begin(), now.sending.end(), moment_.sending.begin(),
+                    moment_.sending.end(), are_alike)) {
+      return 0;
+    }
     std::int64_t rounds = std::numeric_limits<std::int64_t>::max();
-    for (const StreamId id : begun_) {
-      rounds = std::min(rounds, state(id).rest - 1);
-      for (const Wait& wait : traffic_.waits_of(traffic_.streams[at(id)])) {
-        const State& awaited = state(wait.stream);
-        if (wait.until == Until::last || awaited.sends) continue;
-        const std::int64_t ahead = awaited.done - state(id).done;
-        rounds = std::min(rounds, wait.until == Until::same ? ahead - 1 : ahead);
+    for (std::size_t id = 0; id < states_.size(); ++id) {
+      const State& sender = states_[id];
+      const std::int64_t pace = pace_of(id);
+      if (pace == 0 && sender.sends) return 0;
+      if (pace == 0) continue;
+      rounds = std::min(rounds, (sender.rest - 1) / pace);
+      for (const Wait& wait : traffic_.waits_of(traffic_.streams[id])) {
+        if (wait.until == Until::last) continue;
+        const std::int64_t awaited = pace_of(at(wait.stream));
+        const std::int64_t ahead = states_[at(wait.stream)].done - sender.done;
+        if (awaited == 0) rounds = std::min(rounds, (ahead - 2) / pace);
+        if (awaited != 0 && awaited != pace) return 0;
       }
     }
     return rounds;
+  }
+
+  // Messages since the last beat.
+  [[nodiscard]] std::int64_t pace_of(std::size_t id) const {
+    return states_[id].done - moment_.done[id];
   }
 
   const Traffic& traffic_;
@@ -197,10 +257,12 @@ class Run {
   std::vector<std::deque<Ready>> ready_;  // by stream; empty where nothing is cut
   std::vector<Bytes> bytes_;              // of a message, by kind
   std::vector<StreamId> stream_;          // by flow
-  std::size_t under_way_ = 0;             // messages
-  std::vector<StreamId> begun_;           // sent in this moment
-  std::vector<StreamId> round_;           // sent in the quiet moment before
-  FlowTime round_begin_{0};
+  // Of looking for rounds.
+  StreamId pacemaker_ = nobody;
+  std::int64_t paced_ = 0;  // messages of the pacemaker at the last beat
+  std::int64_t beats_ = 0;
+  bool has_moment_ = false;
+  Moment moment_;  // of the last beat
   FlowTime skipped_{0};
 };
 

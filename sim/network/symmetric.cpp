@@ -17,36 +17,45 @@ struct Crossed {
   std::int32_t flows = 1;
 };
 
-// The way of a shift, from every device.
+// The way of a shift, from every device or from each of a part of them.
 struct ShiftWay {
   std::vector<Crossed> links;
   std::int64_t hops = 1;
+  std::int64_t part = 1;  // one in so many devices
 };
+using ShiftWays = std::vector<ShiftWay>;  // none: not every device sees the same
 
 constexpr std::int64_t up = 1;
 constexpr std::int64_t down = -1;
 
-std::optional<ShiftWay> way_round(const Shift& shift, std::int64_t size) {
-  if (size == 2) return ShiftWay{{{{shift.axis, up}, 1}}, 1};  // the one wire of a pair
-  if (2 * shift.by == size) return std::nullopt;
-  const std::int64_t hops = std::min(shift.by, size - shift.by);
-  const std::int64_t direction = shift.by == hops ? up : down;
-  return ShiftWay{{{{shift.axis, direction}, static_cast<std::int32_t>(hops)}}, hops};
+// Half round a ring every other device goes up and the others down: on a link half as many messages
+// as the way is long, on every link the same number where that is a whole one.
+ShiftWays ways_half_round(std::size_t axis, std::int64_t size) {
+  if (size % 4 != 0) return {};
+  const auto flows = static_cast<std::int32_t>(size / 4);
+  return {{{{{axis, up}, flows}}, size / 2, 2}, {{{{axis, down}, flows}}, size / 2, 2}};
 }
 
-std::optional<ShiftWay> way_of(NetworkKind kind, const Shift& shift, std::int64_t size,
-                               bool is_only_lane) {
+ShiftWays ways_round(const Shift& shift, std::int64_t size) {
+  if (size == 2) return {{{{{shift.axis, up}, 1}}, 1}};  // the one wire of a pair
+  if (2 * shift.by == size) return ways_half_round(shift.axis, size);
+  const std::int64_t hops = std::min(shift.by, size - shift.by);
+  const std::int64_t direction = shift.by == hops ? up : down;
+  return {{{{{shift.axis, direction}, static_cast<std::int32_t>(hops)}}, hops}};
+}
+
+ShiftWays ways_of(NetworkKind kind, const Shift& shift, std::int64_t size, bool is_only_lane) {
   switch (kind) {
     case NetworkKind::ring:
     case NetworkKind::torus:
-      return way_round(shift, size);
+      return ways_round(shift, size);
     case NetworkKind::full:
       // Steps of a single lane never meet: it does not matter that each has links of its own.
-      return ShiftWay{{{{0, is_only_lane ? 0 : shift.by}, 1}}, 1};
+      return {{{{{0, is_only_lane ? 0 : shift.by}, 1}}, 1}};
     case NetworkKind::switched:
-      return ShiftWay{{{{0, up}, 1}, {{0, down}, 1}}, 2};
+      return {{{{{0, up}, 1}, {{0, down}, 1}}, 2}};
     default:
-      return std::nullopt;
+      return {};
   }
 }
 
@@ -72,10 +81,11 @@ class Symmetric {
     for (const Target& target : phase.targets) {
       const auto* shift = std::get_if<Shift>(&target);
       if (shift == nullptr) return false;
-      const auto way = way_of(network_.kind, *shift, shape[shift->axis], is_alone);
-      if (!way) return false;
-      if (phase.targets.size() == 1 && goes_on(phase.messages, *way)) return true;
-      added.push_back(add(phase.messages, *way));
+      const ShiftWays ways = ways_of(network_.kind, *shift, shape[shift->axis], is_alone);
+      if (ways.empty()) return false;
+      const bool is_one = phase.targets.size() == 1 && ways.size() == 1;
+      if (is_one && goes_on(phase.messages, ways.front())) return true;
+      for (const ShiftWay& way : ways) added.push_back(add(phase.messages, way));
     }
     before_ = std::move(added);
     return true;
@@ -114,7 +124,7 @@ class Symmetric {
     stream.waits = static_cast<std::uint32_t>(before_.size());
     for (const StreamId id : before_) traffic_.waits.push_back({id, Until::last});
     traffic_.streams.push_back(stream);
-    traffic_.alike.push_back(devices_);
+    traffic_.alike.push_back(devices_ / way.part);
     return static_cast<StreamId>(traffic_.streams.size()) - 1;
   }
 

@@ -18,8 +18,7 @@ namespace shardsim::network {
 // `shape`: that of the lanes. `dimensions`: those of a ring or torus that the group fills,
 // row-major; groups of a torus that fill some of them all run at once. On other networks the group
 // is all devices. Nothing where the symmetry is not whole: targets by rank, shapes that are not the
-// dimensions, and shifts half round a ring, which go one way from some devices and the other way
-// from others.
+// dimensions, and shifts half round a ring of 4 k + 2 devices.
 [[nodiscard]] std::optional<Traffic> symmetric_traffic(const NetworkDescription& network,
                                                        std::int64_t devices,
                                                        const Shape& dimensions, const Shape& shape,

@@ -63,8 +63,8 @@ inline constexpr std::size_t most_crossings = std::size_t{1} << 25;
 
 [[nodiscard]] Traffic fold(const Traffic& traffic);
 
-// Rounds that repeat: where all messages under way have arrived at once, and the same ones are sent
-// again as the time before, every further round takes as long, until one of the streams ends.
+// Rounds that repeat: where all that is under way, and how far, is as it was a round ago, every
+// further round takes as long, until one of the streams ends.
 enum class Repeats : std::uint8_t { simulated, skipped };
 
 // When the last message has arrived; the same either way. Throws std::range_error beyond 2.5 hours.

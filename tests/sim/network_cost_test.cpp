@@ -26,8 +26,9 @@ Collective collective_over(const Placement& placement, CollectiveKind kind,
 
 // In both ways, which agree.
 CostBreakdown cost_of(const Placement& placement, const Collective& collective) {
-  const CostBreakdown cost = collective_cost(placement, collective);
-  const CostBreakdown unfolded = collective_cost(placement, collective, {{Folding::unfolded, {}, {}}, {}});
+  CostBreakdown cost = collective_cost(placement, collective);
+  const CostBreakdown unfolded =
+      collective_cost(placement, collective, {{Folding::unfolded, {}, {}}, {}});
   CHECK(cost.latency == unfolded.latency);
   CHECK(cost.transfer == unfolded.transfer);
   CHECK(cost.algorithm == unfolded.algorithm);
@@ -151,7 +152,7 @@ TEST_CASE("links are as busy as their bytes make them") {
   for (const LinkLoad& load : costs.link_loads(gather)) {
     if (load.bytes == Bytes(0)) continue;
     ++used;
-    CHECK(load.bytes == Bytes(7 * 1'000'000));
+    CHECK(load.bytes == Bytes(7'000'000));
     CHECK(load.busy == Approx(cost.transfer.count() / cost.total().count()));
   }
   // 8 wires up and 8 down at the devices; two up and two down between leaves and spines.

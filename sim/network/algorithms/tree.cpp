@@ -38,15 +38,17 @@ std::vector<Wait> add_up(const Tree& tree, std::uint32_t kind, Schedule& schedul
   return {};
 }
 
-void add_down(const Tree& tree, std::uint32_t kind, std::vector<Wait> at_root, Schedule& schedule) {
+// `at_root`: what the root waits for.
+void add_down(const Tree& tree, std::uint32_t kind, const std::vector<Wait>& at_root,
+              Schedule& schedule) {
   std::vector<std::vector<Wait>> received(tree.size());
   for (const std::int32_t rank : from_the_root(tree)) {
     const std::int32_t parent = tree[at(rank)];
     if (parent == nobody) {
-      received[at(rank)] = std::move(at_root);
-      continue;
+      received[at(rank)] = at_root;
+    } else {
+      received[at(rank)] = {{schedule.add(parent, rank, kind, received[at(parent)]), Until::same}};
     }
-    received[at(rank)] = {{schedule.add(parent, rank, kind, received[at(parent)]), Until::same}};
   }
 }
 
