@@ -155,11 +155,9 @@ std::int64_t devices_per_host(const ClusterProfile& cluster) {
 }
 
 Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members) {
-  const Fabric fabric = cluster.scale_up.fabric.value;
   const Bandwidth all = cluster.scale_up.bandwidth.value;
   const std::int64_t devices = cluster.devices_per_node.value;
-  const bool direct = fabric == Fabric::nvlink || fabric == Fabric::xgmi;
-  if (!direct || members < 2 || members >= devices) return all;
+  if (!is_direct(cluster.scale_up.fabric.value) || members < 2 || members >= devices) return all;
   return all * (static_cast<double>(members - 1) / static_cast<double>(devices - 1));
 }
 
@@ -172,6 +170,14 @@ WaysOut ways_out(const ClusterProfile& cluster) {
 std::int64_t way_of(std::int64_t device, const ClusterProfile& cluster) {
   const std::int64_t devices_per_way = cluster.devices_per_node.value / ways_out(cluster).per_node;
   return device / devices_per_way;
+}
+
+std::int64_t largest_slice(const TorusProfile& torus, std::int64_t most) {
+  std::int64_t largest = 0;
+  for (const Shape& shape : legal_slices(torus.slices.value)) {
+    if (devices_of(shape) <= most) largest = std::max(largest, devices_of(shape));
+  }
+  return largest;
 }
 
 void check_network_between_nodes(const Profile& profile, std::int64_t devices, const Place& place) {
