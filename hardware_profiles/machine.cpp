@@ -164,7 +164,8 @@ Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members) 
 WaysOut ways_out(const ClusterProfile& cluster) {
   const std::int64_t nics = cluster.scale_out->nics_per_node.value;
   const std::int64_t ways = std::min(nics, cluster.devices_per_node.value);
-  return {ways, cluster.scale_out->bandwidth.value * static_cast<double>(nics / ways)};
+  const std::int64_t nics_per_way = nics / ways;
+  return {ways, cluster.scale_out->bandwidth.value * static_cast<double>(nics_per_way)};
 }
 
 std::int64_t way_of(std::int64_t device, const ClusterProfile& cluster) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -137,7 +138,9 @@ std::string cluster_text(const ClusterProfile& cluster) {
 std::string grid_text(const std::vector<std::int64_t>& sizes, const std::vector<bool>& wraps) {
   const std::size_t width = at(sizes[0]);
   const std::size_t height = sizes.size() > 1 ? at(sizes[1]) : 1;
-  const bool wraps_down = sizes.size() > 1 && wraps[1];
+  // Two devices have one wire, whether they wrap or not.
+  const bool wraps_down = height > 2 && wraps[1];
+  const bool wraps_across = width > 2 && wraps[0];
   constexpr std::size_t pitch = 3;
   TextCanvas canvas;
   const std::size_t top = wraps_down ? 1 : 0;
@@ -149,7 +152,7 @@ std::string grid_text(const std::vector<std::int64_t>& sizes, const std::vector<
       if (y + 1 < height || wraps_down) canvas.put(row + 1, column, "|");
       if (y == 0 && wraps_down) canvas.put(0, column, "|");
     }
-    if (!wraps[0]) continue;
+    if (!wraps_across) continue;
     canvas.put(row, 0, "--");
     canvas.put(row, 2 + width * pitch - 2, "--");
   }
@@ -166,7 +169,7 @@ std::string torus_text(const TorusShape& torus) {
   std::string text = grid_text(torus.sizes, torus.wraps);
   if (torus.sizes.size() > 2 && torus.sizes[2] > 1) {
     text += fmt::format("  {} such planes along z, neighbours joined{}\n", torus.sizes[2],
-                        torus.wraps[2] ? ", the last to the first" : "");
+                        torus.sizes[2] > 2 && torus.wraps[2] ? ", the last to the first" : "");
   }
   return text;
 }
@@ -201,7 +204,7 @@ std::string row_text(const NetworkDescription& network, std::int64_t devices) {
 
 std::string fat_tree_text(const NetworkDescription& network, std::int64_t devices) {
   const std::vector<std::int64_t>& sizes = network.shape;
-  std::string text;
+  std::vector<std::string> tiers;  // from below
   std::int64_t copies = 1;
   std::int64_t above = devices;
   for (std::size_t tier = 0; tier < sizes.size(); ++tier) {
@@ -209,11 +212,11 @@ std::string fat_tree_text(const NetworkDescription& network, std::int64_t device
     const std::int64_t up = tier == 0 ? 1 : sizes[tier - 1] / ratio;
     copies *= up;
     above /= sizes[tier];
-    text = fmt::format("  {:>8} switch{}   {} wire{} up from each below\n", above * copies,
-                       above * copies == 1 ? "  " : "es", up, up == 1 ? "" : "s") +
-           text;
+    tiers.push_back(fmt::format("  {:>8} switch{}   {} wire{} up from each below\n", above * copies,
+                                above * copies == 1 ? "  " : "es", up, up == 1 ? "" : "s"));
   }
-  return text + fmt::format("  {:>8} devices\n", devices);
+  std::reverse(tiers.begin(), tiers.end());
+  return fmt::format("{}  {:>8} devices\n", fmt::join(tiers, ""), devices);
 }
 
 std::string network_text(const NetworkDescription& network, std::int64_t devices) {
@@ -223,11 +226,12 @@ std::string network_text(const NetworkDescription& network, std::int64_t devices
     case NetworkKind::fat_tree:
       return fat_tree_text(network, devices);
     case NetworkKind::dragonfly:
-      return fmt::format(
-          "  {} groups, every two joined, of {} switches, every two joined, with {} "
-          "each\n",
-          network.shape[0] * network.shape[2] + 1, network.shape[0],
-          counted(network.shape[1], "device"));
+      return fmt::format("  {} groups, every two joined; in each {}{}, with {} each\n",
+                         network.shape[0] * network.shape[2] + 1,
+                         network.shape[0] == 1 ? std::string("one switch")
+                                               : fmt::format("{} switches", network.shape[0]),
+                         network.shape[0] == 1 ? "" : ", every two joined",
+                         counted(network.shape[1], "device"));
     default:
       return devices > 1 ? row_text(network, devices) : std::string();
   }
@@ -244,7 +248,7 @@ std::string machine_text(const Machine& machine, const Place& place) {
   } else {
     text = network_text(std::get<NetworkDescription>(machine.profile.network), machine.devices);
   }
-  text += "\n";
+  if (!text.empty()) text += "\n";
   for (const std::string& line : machine_legend(machine, place)) {
     text += fmt::format("  {}\n", line);
   }

@@ -66,6 +66,9 @@ TEST_CASE("a torus in characters: what sticks out comes in on the other side") {
         "    |  |  |\n"
         "  --o--o--o--\n"
         "    |  |  |\n");
+  // Two have one wire between them.
+  CHECK(begin_of(machine_text(machine_of("torus(2,bandwidth=1GB/s,latency=1us)", 2), {})) ==
+        "    o--o\n");
   CHECK(begin_of(machine_text(machine_of("tpu-v5e", 4), {})) ==
         "    o--o\n"
         "    |  |\n"
@@ -87,9 +90,9 @@ TEST_CASE("legends say what joins devices, nodes and hosts") {
         "between nodes: nothing, this is one machine");
   CHECK(machine_legend(machine_of("tpu-v5p", 64), {}).back() == "closed to rings: x, y, z");
   CHECK(machine_legend(machine_of("tpu-v5e", 4), {}).back() == "no dimension closes to a ring");
-  CHECK(
-      machine_legend(machine_of("ring(bandwidth=50GB/s,latency=500ns)", 8), {}) ==
-      std::vector<std::string>{"8 devices, 0 switches", "8 links of 50.0 GB/s each way, 500.0 ns"});
+  CHECK(machine_legend(machine_of("ring(bandwidth=50GB/s,latency=500ns)", 8), {}) ==
+        std::vector<std::string>{"8 devices, 0 switches",
+                                 "8 links of 50.0 GB/s each way, 500.000 ns"});
 }
 
 TEST_CASE("pictures have a line for every link") {
@@ -106,8 +109,9 @@ TEST_CASE("pictures have a line for every link") {
 
   // 4x4x4: 3 of 4 links of every line along each dimension, the fourth as two stubs.
   const MachinePicture torus = drawn(machine_of("tpu-v5p", 64));
-  CHECK(lines_of(torus, Part::link) == 3 * 16 * 3);
-  CHECK(lines_of(torus, Part::wrap) == 3 * 16 * 2);
+  constexpr std::int64_t rows = 3 * 16;
+  CHECK(lines_of(torus, Part::link) == rows * 3);
+  CHECK(lines_of(torus, Part::wrap) == rows * 2);
   CHECK(lines_of(drawn(machine_of("tpu-v5e", 64)), Part::wrap) == 0);
 
   const auto links = [](const std::string& network, std::int64_t devices) {
