@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/json.hpp"
@@ -75,6 +76,9 @@ void take_measurement(const CollectiveMeasurement& measurement, CollectiveExperi
   experiment.nodes = group.nodes;
   for (const MeasuredRow& row : measurement.rows) experiment.sizes.push_back(row.bytes);
   experiment.measured = measurement;
+  // Other words ("NVLS at large") are remarks, which the prediction's notes repeat.
+  experiment.options.nccl.algorithm = nccl::find_algorithm(measurement.algorithm);
+  experiment.options.nccl.protocol = nccl::find_protocol(measurement.protocol);
 }
 
 CollectiveExperiment read_against(const JsonReader& json, const std::string& file) {
@@ -102,11 +106,60 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
   return experiment;
 }
 
+void read_algorithm(const JsonReader& json, bool is_network, CostOptions& options) {
+  const auto algorithm = json.find("algorithm");
+  const auto protocol = json.find("protocol");
+  if (is_network) {
+    if (protocol) protocol->fail("is NCCL's, which does not run on a network written in place");
+    if (!algorithm) return;
+    options.network.algorithm = algorithm->string();
+    options.network.algorithm_place = algorithm->place();
+    return;
+  }
+  if (algorithm) {
+    options.nccl.algorithm = nccl::parse_algorithm(algorithm->string(), algorithm->place());
+  }
+  if (protocol) {
+    options.nccl.protocol = nccl::parse_protocol(protocol->string(), protocol->place());
+  }
+}
+
+void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
+  const bool is_network = is_network_text(experiment.machine);
+  const auto require_network = [&](const JsonReader& option, const char* what) {
+    if (is_network) return;
+    option.fail(
+        fmt::format("only networks written in place are simulated, and can be {}; {} is "
+                    "priced by formulas",
+                    what, experiment.machine));
+  };
+  if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
+    require_network(*unfold, "unfolded");
+    experiment.options.network.folding = Folding::unfolded;
+  }
+  if (const auto links = json.find("links"); links && links->boolean()) {
+    require_network(*links, "shown link by link");
+    experiment.with_links = true;
+  }
+  read_algorithm(json, is_network, experiment.options);
+}
+
 }  // namespace
+
+CollectiveModel read_collective_model(const JsonReader& json) {
+  std::vector<std::string> names;
+  for (int m = 0; m < collective_models; ++m) {
+    names.emplace_back(name_of(static_cast<CollectiveModel>(m)));
+  }
+  const std::string name = json.choice(names);
+  const auto found = std::find(names.begin(), names.end(), name) - names.begin();
+  return static_cast<CollectiveModel>(found);
+}
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "unfold", "against"});
+  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "model", "algorithm",
+                  "protocol", "links", "unfold", "against"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -121,13 +174,8 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     experiment.nodes_place = {file, "/nodes"};
     experiment.sizes_place = json.at("sizes").place();
   }
-  if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
-    if (!is_network_text(experiment.machine)) {
-      unfold->fail("only networks written in place are simulated, and can be unfolded; " +
-                   experiment.machine + " is priced by formulas");
-    }
-    experiment.folding = Folding::unfolded;
-  }
+  read_options(json, experiment);
+  if (const auto model = json.find("model")) experiment.model = read_collective_model(*model);
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();
   return experiment;

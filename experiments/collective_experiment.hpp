@@ -8,15 +8,23 @@
 //   nodes      over which they lie evenly; what they fill, when left out
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
+//   model      "simulated", the default; "uncalibrated", "all-links", "tpu-scheduler" or
+//              "xla-sol": whose time is predicted (CollectiveModel)
+//   links      true: on a network written in place, what every link carries, for the last size
 //   unfold     true: on a network written in place, every device and link of its own
+//   algorithm  on a network written in place: one of sim/network/algorithms.hpp; where NCCL runs
+//              what it is told to take, as NCCL_ALGO; it chooses, when left out
+//   protocol   NCCL's, as NCCL_PROTO
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
 //
 // Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
 // file leaves open and may not contradict it; the sizes are the file's.
 //
-// On a cluster whose GPUs are known to it, NCCL's choice of algorithm and protocol stands beside
-// the prediction, with NCCL's own estimate (sim/nccl/selection.hpp); the prediction does not use
-// it.
+// A table that names NCCL's algorithm or protocol is predicted with them. Where NCCL runs, its own
+// estimate (sim/nccl/selection.hpp) stands beside the prediction.
+//
+// On a slice of TPUs what XLA's TPU compiler makes of the collective stands there, with what its
+// scheduler reckons with (sim/tpu/compiler_choice.hpp); the prediction follows the choice.
 //
 // The group is alone on the machine. With every device of k nodes, or with part of one node, it is
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
@@ -25,6 +33,7 @@
 // axis lies on it. On a network written in place it is all devices.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +41,7 @@
 #include "experiments/collective_measurement.hpp"
 #include "sim/collective_cost.hpp"
 #include "sim/nccl/selection.hpp"
+#include "sim/tpu/compiler_choice.hpp"
 
 namespace shardsim {
 
@@ -42,14 +52,20 @@ struct CollectiveExperiment {
   std::int64_t devices = 2;
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
-  Folding folding = Folding::folded;
-  std::optional<CollectiveMeasurement> measured;  // its rows are the sizes
-  Place machine_place;                            // where errors about them point to
+  CostOptions options;
+  bool with_links = false;
+  CollectiveModel model = CollectiveModel::simulated;
+  std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
+  std::optional<CollectiveMeasurement> measured;         // its rows are the sizes
+  Place machine_place;                                   // where errors about them point to
   Place topology_place;
   Place devices_place;
   Place nodes_place;
   Place sizes_place;
 };
+
+// Throws InputError with a suggestion.
+[[nodiscard]] CollectiveModel read_collective_model(const JsonReader& json);
 
 // Paths in the document are relative to `file`. Reads the measurement. Throws InputError.
 [[nodiscard]] CollectiveExperiment read_collective(const Json& document, const std::string& file);
@@ -58,6 +74,7 @@ struct CollectivePoint {
   Bytes bytes{0};
   CostBreakdown cost;
   std::optional<nccl::Candidate> nccl;  // what NCCL's tuner chooses, and estimates, on a cluster
+  std::optional<tpu::Choice> tpu;       // what the TPU compiler chooses, on a slice
   std::optional<Seconds> measured;
 
   // Predicted over measured, less 1: 0.1 is a tenth too slow.
@@ -72,17 +89,35 @@ struct ErrorSummary {
   double percentile_90 = 0;
 };
 
+// What the links carry for one size, the busiest first; of links that are as busy the one that the
+// network names first.
+struct LinkView {
+  struct Link {
+    std::string from;  // "device 3", "leaf 0"
+    std::string to;
+    Bytes bytes{0};
+    double busy = 0;  // of the time
+  };
+  Bytes size{0};
+  std::vector<Link> links;
+};
+
 struct CollectivePrediction {
   CollectiveExperiment experiment;
   Machine machine;
   std::int64_t nodes = 1;  // that the group lies on; 1 on a torus
   std::vector<CollectivePoint> points;
   std::optional<ErrorSummary> errors;  // if anything was measured
+  std::optional<LinkView> links;       // if they were asked for
   std::vector<std::string> notes;
 };
 
+// Called before each size is looked at: how far a long sweep is.
+using SizeBegins = std::function<void(Bytes)>;
+
 // Throws InputError for a group that the machine cannot have.
-[[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment);
+[[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
+                                                      const SizeBegins& begins = {});
 
 // `fraction` from 0 to 1; at least one value.
 [[nodiscard]] double quantile(std::vector<double> values, double fraction);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "experiments/collective_experiment.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"
 
@@ -18,8 +19,9 @@ constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
-const std::vector<std::string> section_names = {"name",    "workload", "program", "like",    "mesh",
-                                                "devices", "strategy", "machine", "topology"};
+const std::vector<std::string> section_names = {"name",     "workload",   "program",  "like",
+                                                "mesh",     "devices",    "strategy", "machine",
+                                                "topology", "collectives"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.
@@ -201,6 +203,9 @@ Json resolve(const Experiment& experiment) {
   if (!experiment.mesh.axes().empty()) resolved["mesh"] = mesh_to_json(experiment.mesh);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
   if (experiment.topology) resolved["topology"] = *experiment.topology;
+  if (experiment.collectives != CollectiveModel::simulated) {
+    resolved["collectives"] = name_of(experiment.collectives);
+  }
   return resolved;
 }
 
@@ -234,6 +239,9 @@ void read_machine(const Sections& sections, Experiment& experiment) {
     experiment.machine_place = machine->place();
   }
   if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
+  if (const auto collectives = sections.find("collectives")) {
+    experiment.collectives = read_collective_model(*collectives);
+  }
 }
 
 // A program says itself what is computed and how it is split.

@@ -40,6 +40,8 @@
 //   workload.optimizer        "adamw"; or "sgd"
 //   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
 //   devices                   not checked; else the mesh must have that many
+//   collectives               "simulated": whose times collectives have; "all-links",
+//                             "tpu-scheduler" or "xla-sol" (CollectiveModel)
 //   machine, topology         needed by `predict` only; the smallest legal topology
 // A mesh may also be written as on the command line: "data=2,fsdp=4".
 #pragma once
@@ -72,6 +74,7 @@ struct Experiment {
   StrategyOptions strategy;
   std::string machine;
   std::optional<std::string> topology;
+  CollectiveModel collectives = CollectiveModel::simulated;
   Place model_place;  // where errors about them point to
   Place machine_place;
   OwnedJson resolved;  // the experiment with every default filled in; itself a valid experiment

@@ -47,7 +47,7 @@ Machine machine_for(const Profile& profile, const Mesh& mesh, const ReshardMeshe
   return make_machine(profile, mesh.devices(), topology, place);
 }
 
-// Positions are ids: on a torus the chip's number, in which x varies fastest.
+// Positions are ids: on a torus the device's number, in which x varies fastest.
 Placement placement_of_all(const Machine& source, const ReshardMeshes& meshes, const Place& place) {
   if (!source.torus) {
     const std::int64_t devices = meshes.shared
@@ -57,9 +57,11 @@ Placement placement_of_all(const Machine& source, const ReshardMeshes& meshes, c
   }
   std::vector<MeshAxis> axes;
   std::vector<std::vector<TorusSpan>> spans;
-  for (std::size_t i = source.torus->sizes.size(); i-- > 0;) {
-    const std::int64_t size = source.torus->sizes[i];
-    axes.push_back({std::string(1, "xyz"[i]), size});
+  const std::vector<std::int64_t> sizes = source.torus->device_sizes();
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    const std::int64_t size = sizes[i];
+    const bool in_chip = i >= source.torus->sizes.size();
+    axes.push_back({in_chip ? "chip" : std::string(1, "xyz"[i]), size});
     spans.emplace_back();
     if (size > 1) spans.back().push_back({static_cast<int>(i), size, 1});
   }
@@ -70,7 +72,7 @@ DeviceMesh devices_of(const Placement& placement, std::int64_t first) {
   DeviceMesh result = numbered(placement.mesh(), first);
   if (!placement.machine().torus) return result;
   const TorusRoutes routes(placement);
-  for (std::int64_t& device : result.devices) device = routes.chip(device);
+  for (std::int64_t& device : result.devices) device = routes.device(device);
   return result;
 }
 
@@ -159,7 +161,7 @@ class TorusMeter final : public TransferMeter {
     const LinkProfile& link = std::get<TorusProfile>(profile_.network).link;
     return profile_.collective_launch.value +
            link.latency.value * static_cast<double>(routes_.longest()) +
-           time_of(routes_.busiest(), link);
+           routes_.transfer_time(/*bytes=*/1);
   }
 
  private:
@@ -191,16 +193,17 @@ std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
                                                       const Collective& collective) const {
   const bool of_source = part == ReshardPart::source;
   const Placement& placement = of_source ? source_placement_ : target_placement_;
+  CollectiveCosts& costs = of_source ? source_costs_ : target_costs_;
   if (is_torus(profile_)) {
     try {
-      return collective_cost(placement, collective).total();
+      return costs.cost(collective).total();
     } catch (const InputError&) {
       return std::nullopt;  // the part of an axis cuts a dimension where it cannot be cut
     }
   }
   const std::int64_t first = (of_source ? source_ : target_).devices[0];
   const std::int64_t per_node = std::get<ClusterProfile>(profile_.network).devices_per_node.value;
-  if (first % per_node == 0) return collective_cost(placement, collective).total();
+  if (first % per_node == 0) return costs.cost(collective).total();
   // The mesh begins in the middle of a node: groups by id see the nodes as they are.
   Collective listed = collective;
   listed.groups = placement.mesh().groups(collective.axes);
@@ -208,7 +211,7 @@ std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
   for (auto& group : listed.groups) {
     for (std::int64_t& device : group) device += first;
   }
-  return collective_cost(all_, listed).total();
+  return all_costs_.cost(listed).total();
 }
 
 std::unique_ptr<TransferMeter> MachineReshardCost::transfer() const {

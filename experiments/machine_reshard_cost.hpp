@@ -39,6 +39,8 @@ class MachineReshardCost final : public ReshardCost {
   // Throws InputError, at `place`, for what the machine cannot be.
   MachineReshardCost(const Profile& profile, const ReshardMeshes& meshes,
                      const std::optional<std::string>& topology, const Place& place);
+  MachineReshardCost(const MachineReshardCost&) = delete;
+  MachineReshardCost& operator=(const MachineReshardCost&) = delete;
 
   [[nodiscard]] const DeviceMesh& source() const { return source_; }
   [[nodiscard]] const DeviceMesh& target() const { return target_; }
@@ -55,6 +57,10 @@ class MachineReshardCost final : public ReshardCost {
   Placement source_placement_;
   Placement target_placement_;
   Placement all_;  // of every device, in a mesh whose positions are the ids
+  // What they keep changes no answer.
+  mutable CollectiveCosts source_costs_{source_placement_};
+  mutable CollectiveCosts target_costs_{target_placement_};
+  mutable CollectiveCosts all_costs_{all_};
 };
 
 }  // namespace shardsim

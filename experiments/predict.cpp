@@ -85,7 +85,9 @@ SpecTable experiment_specs(const Experiment& experiment) {
   return table;
 }
 
-Prediction predict(const Experiment& experiment, const SimulationOptions& options) {
+Prediction predict(const Experiment& experiment, const SimulationOptions& given) {
+  SimulationOptions options = given;
+  options.collectives = experiment.collectives;
   if (experiment.machine.empty()) {
     throw InputError({experiment.file, ""}, "missing key \"machine\"");
   }

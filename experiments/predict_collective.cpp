@@ -6,8 +6,10 @@
 
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
-#include "sim/cluster_cost.hpp"
+#include "hardware_profiles/network/node_names.hpp"
 #include "sim/nccl/describe.hpp"
+#include "sim/nccl_cost.hpp"
+#include "sim/tpu/placed_choice.hpp"
 
 namespace shardsim {
 namespace {
@@ -26,7 +28,8 @@ struct Located {
 Located whole_machine(const CollectiveExperiment& experiment, const Profile& profile) {
   const Place& place = experiment.topology ? experiment.topology_place : experiment.devices_place;
   const Machine machine = make_machine(profile, experiment.devices, experiment.topology, place);
-  Located located{Placement(Mesh({{"device", experiment.devices}}), machine), {}, 1, {}};
+  const Mesh mesh({{"device", experiment.devices}});
+  Located located{Placement(mesh, machine, experiment.model), {}, 1, {}};
   located.collective.axes = {located.placement.mesh().whole(0)};
   located.nodes = machine.nodes;
   return located;
@@ -38,7 +41,8 @@ Located part_of_nodes(const CollectiveExperiment& experiment, const Profile& pro
   const std::int64_t there = devices_per_host(std::get<ClusterProfile>(profile.network));
   const Machine machine =
       make_machine(profile, nodes * there, experiment.topology, experiment.topology_place);
-  Located located{Placement(Mesh({{"device", nodes * there}}), machine), {}, nodes, {}};
+  const Mesh mesh({{"device", nodes * there}});
+  Located located{Placement(mesh, machine, experiment.model), {}, nodes, {}};
   std::vector<std::int64_t> group;
   for (std::int64_t node = 0; node < nodes; ++node) {
     for (std::int64_t i = 0; i < used; ++i) group.push_back(node * there + i);
@@ -76,15 +80,16 @@ Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile&
 }
 
 Located locate(const CollectiveExperiment& experiment) {
-  const Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  if (experiment.calibrations) profile.calibrations = *experiment.calibrations;
   if (std::holds_alternative<ClusterProfile>(profile.network)) {
     return locate_on_cluster(experiment, profile);
   }
   Located located = whole_machine(experiment, profile);
   if (experiment.nodes.value_or(1) > 1) {
-    located.notes.push_back(fmt::format("{} are taken for the hosts of one {}",
-                                        counted(*experiment.nodes, "node"),
-                                        located.placement.graph() ? "network" : "slice"));
+    located.notes.push_back(
+        fmt::format("{} are taken for the hosts of one {}", counted(*experiment.nodes, "node"),
+                    located.placement.network() != nullptr ? "network" : "slice"));
   }
   return located;
 }
@@ -100,10 +105,10 @@ std::vector<std::string> notes_on(const CollectiveMeasurement& measurement) {
   const auto ran = [&](const char* what, const std::string& name) {
     if (name.empty()) return;
     notes.push_back(
-        fmt::format("measured with {} \"{}\"; the model cannot be told to take one", what, name));
+        fmt::format("measured with {} \"{}\", predicted with what NCCL would choose", what, name));
   };
-  ran("algorithm", measurement.algorithm);
-  ran("protocol", measurement.protocol);
+  if (!nccl::find_algorithm(measurement.algorithm)) ran("algorithm", measurement.algorithm);
+  if (!nccl::find_protocol(measurement.protocol)) ran("protocol", measurement.protocol);
   notes.insert(notes.end(), measurement.notes.begin(), measurement.notes.end());
   return notes;
 }
@@ -117,29 +122,19 @@ std::optional<ErrorSummary> summarize(const std::vector<CollectivePoint>& points
   return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, 0.9)};
 }
 
-CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size) {
+CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size,
+                      CollectiveCosts& costs) {
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = size;
-  CollectivePoint point{size, collective_cost(located.placement, collective, experiment.folding),
-                        std::nullopt, std::nullopt};
+  CollectivePoint point;
+  point.bytes = size;
+  point.cost = costs.cost(collective);
+  point.tpu = tpu::choice_for(located.placement, collective);
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
                    fmt::format("{} take more than {:g} s on {}", format_bytes(size),
                                longest_predicted, located.placement.machine().profile.name));
-}
-
-std::optional<nccl::Operation> nccl_operation(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return nccl::Operation::all_reduce;
-    case CollectiveKind::all_gather:
-      return nccl::Operation::all_gather;
-    case CollectiveKind::reduce_scatter:
-      return nccl::Operation::reduce_scatter;
-    default:
-      return std::nullopt;  // messages, which NCCL's tuner does not choose for
-  }
 }
 
 // What NCCL would choose for each point, or a note why that is not known.
@@ -158,11 +153,30 @@ void ask_nccl(const CollectiveExperiment& experiment, const Located& located,
       nccl::Request request;
       request.operation = *operation;
       request.bytes = point.bytes;
+      request.forced = experiment.options.nccl;
       point.nccl = nccl::select(communicator, request, experiment.machine_place).choice();
     }
   } catch (const InputError& error) {
     prediction.notes.push_back(fmt::format("what NCCL chooses is not known: {}", error.what()));
   }
+}
+
+LinkView view_links(const CollectiveExperiment& experiment, const Located& located,
+                    CollectiveCosts& costs) {
+  Collective collective = located.collective;
+  collective.kind = experiment.kind;
+  collective.payload = experiment.sizes.back();
+  LinkView view{collective.payload, {}};
+  const auto name = [&](NodeId node) {
+    return node_name(*located.placement.network(), experiment.devices, node);
+  };
+  for (const LinkLoad& load : costs.link_loads(collective)) {
+    view.links.push_back({name(load.link.from), name(load.link.to), load.bytes, load.busy});
+  }
+  std::stable_sort(
+      view.links.begin(), view.links.end(),
+      [](const LinkView::Link& a, const LinkView::Link& b) { return a.busy > b.busy; });
+  return view;
 }
 
 void add_note(std::vector<std::string>& notes, const std::string& note) {
@@ -186,18 +200,22 @@ double quantile(std::vector<double> values, double fraction) {
   return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
-CollectivePrediction predict_collective(const CollectiveExperiment& experiment) {
+CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
+                                        const SizeBegins& begins) {
   const Located located = locate(experiment);
+  CollectiveCosts costs(located.placement, experiment.options);
   CollectivePrediction prediction{
-      experiment, located.placement.machine(), located.nodes, {}, std::nullopt, located.notes};
+      experiment, located.placement.machine(), located.nodes, {}, {}, {}, located.notes};
   for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {
-    prediction.points.push_back(price(experiment, located, experiment.sizes[i]));
+    if (begins) begins(experiment.sizes[i]);
+    prediction.points.push_back(price(experiment, located, experiment.sizes[i], costs));
     CollectivePoint& point = prediction.points.back();
     if (experiment.measured) point.measured = experiment.measured->rows[i].time;
     add_note(prediction.notes, caveat_of(experiment.kind, point.cost));
   }
   ask_nccl(experiment, located, prediction);
   prediction.errors = summarize(prediction.points);
+  if (experiment.with_links) prediction.links = view_links(experiment, located, costs);
   if (experiment.measured) {
     for (const std::string& note : notes_on(*experiment.measured)) prediction.notes.push_back(note);
   }

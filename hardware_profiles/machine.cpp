@@ -71,13 +71,15 @@ std::vector<bool> wraps_of(const Shape& shape, WrapRule rule) {
   return wraps;
 }
 
-// "64 (4x4x4) and 128 (4x4x8)": the legal slices next to `devices`, of which there is none.
-std::string nearest_slices(const std::vector<Shape>& legal, std::int64_t devices) {
+// "64 (4x4x4) and 128 (4x4x8)": devices of the legal slices next to `chips`, of which there is
+// none.
+std::string nearest_slices(const std::vector<Shape>& legal, std::int64_t chips,
+                           std::int64_t per_chip) {
   const auto above = std::find_if(legal.begin(), legal.end(),
-                                  [&](const Shape& shape) { return devices_of(shape) > devices; });
+                                  [&](const Shape& shape) { return devices_of(shape) > chips; });
   std::vector<std::string> near;
   const auto add = [&](const Shape& shape) {
-    near.push_back(fmt::format("{} ({})", devices_of(shape), shape_text(shape)));
+    near.push_back(fmt::format("{} ({})", devices_of(shape) * per_chip, shape_text(shape)));
   };
   if (above != legal.begin()) {
     const std::int64_t below = devices_of(*(above - 1));
@@ -91,7 +93,7 @@ std::string nearest_slices(const std::vector<Shape>& legal, std::int64_t devices
 // `shape` was asked for by name and is not legal: the same sides in legal order, else the slices of
 // as many devices, else those next to it.
 [[noreturn]] void fail_shape(const Profile& profile, const std::vector<Shape>& legal,
-                             const Shape& shape, const Place& place) {
+                             const Shape& shape, std::int64_t per_chip, const Place& place) {
   const std::string message = fmt::format("{} has no slice {}", profile.name, shape_text(shape));
   std::vector<std::string> same_count;
   for (const Shape& candidate : legal) {
@@ -101,36 +103,40 @@ std::string nearest_slices(const std::vector<Shape>& legal, std::int64_t devices
     if (devices_of(candidate) == devices_of(shape)) same_count.push_back(shape_text(candidate));
   }
   if (!same_count.empty()) {
-    throw InputError(place, fmt::format("{}; of {} devices it has {}", message, devices_of(shape),
-                                        fmt::join(same_count, ", ")));
+    throw InputError(place, fmt::format("{}; of {} devices it has {}", message,
+                                        devices_of(shape) * per_chip, fmt::join(same_count, ", ")));
   }
   throw InputError(place, fmt::format("{}; the nearest are of {} devices", message,
-                                      nearest_slices(legal, devices_of(shape))));
+                                      nearest_slices(legal, devices_of(shape), per_chip)));
 }
 
 TorusShape choose_slice(const Profile& profile, const TorusProfile& torus, std::int64_t devices,
                         const std::optional<std::string>& topology, const Place& place) {
   const std::vector<Shape> legal = legal_slices(torus.slices.value);
+  const std::int64_t per_chip = devices_per_chip(torus);
+  const auto holds = [&](const Shape& candidate) {
+    return devices % per_chip == 0 && devices_of(candidate) == devices / per_chip;
+  };
   Shape shape;
   if (topology) {
     shape = parse_shape(*topology, place);
     if (std::find(legal.begin(), legal.end(), shape) == legal.end()) {
-      fail_shape(profile, legal, shape, place);
+      fail_shape(profile, legal, shape, per_chip, place);
     }
-    if (devices_of(shape) != devices) {
+    if (!holds(shape)) {
       throw InputError(place, fmt::format("topology {} has {} devices, but the mesh has {}",
-                                          *topology, devices_of(shape), devices));
+                                          *topology, devices_of(shape) * per_chip, devices));
     }
   } else {
-    const auto found = std::find_if(legal.begin(), legal.end(),
-                                    [&](const Shape& s) { return devices_of(s) == devices; });
+    const auto found = std::find_if(legal.begin(), legal.end(), holds);
     if (found == legal.end()) {
-      throw InputError(place, fmt::format("{} has no slice of {} devices; the nearest are of {}",
-                                          profile.name, devices, nearest_slices(legal, devices)));
+      throw InputError(
+          place, fmt::format("{} has no slice of {} devices; the nearest are of {}", profile.name,
+                             devices, nearest_slices(legal, devices / per_chip, per_chip)));
     }
     shape = *found;
   }
-  return {shape, wraps_of(shape, torus.wraparound.value)};
+  return {shape, wraps_of(shape, torus.wraparound.value), per_chip};
 }
 
 std::int64_t count_nodes(const Profile& profile, const ClusterProfile& cluster,
@@ -173,10 +179,16 @@ std::int64_t way_of(std::int64_t device, const ClusterProfile& cluster) {
   return device / devices_per_way;
 }
 
+std::int64_t devices_per_chip(const TorusProfile& torus) {
+  return torus.chip ? torus.chip->devices.value : 1;
+}
+
 std::int64_t largest_slice(const TorusProfile& torus, std::int64_t most) {
+  const std::int64_t per_chip = devices_per_chip(torus);
   std::int64_t largest = 0;
   for (const Shape& shape : legal_slices(torus.slices.value)) {
-    if (devices_of(shape) <= most) largest = std::max(largest, devices_of(shape));
+    const std::int64_t chips = devices_of(shape);
+    if (chips <= most / per_chip) largest = std::max(largest, chips * per_chip);
   }
   return largest;
 }
@@ -187,6 +199,12 @@ void check_network_between_nodes(const Profile& profile, std::int64_t devices, c
   throw InputError(place, fmt::format("{} devices need several nodes of {}, whose profile has one "
                                       "of {} and no \"scale_out\" network between nodes",
                                       devices, profile.name, cluster.devices_per_node.value));
+}
+
+std::vector<std::int64_t> TorusShape::device_sizes() const {
+  std::vector<std::int64_t> all = sizes;
+  if (devices_per_chip > 1) all.push_back(devices_per_chip);
+  return all;
 }
 
 Machine make_machine(const Profile& profile, std::int64_t devices,

@@ -28,6 +28,7 @@
 #include "base/error.hpp"
 #include "base/json_reader.hpp"
 #include "base/units.hpp"
+#include "hardware_profiles/calibration.hpp"
 #include "hardware_profiles/network/network_text.hpp"
 
 namespace shardsim {
@@ -158,9 +159,17 @@ enum class WrapRule : std::uint8_t {
   multiples_of_4,  // v4, v5p: all wrap iff every dimension is a multiple of 4, else none
 };
 
+// A chip that programs see as several devices. They share the links of the chip; one more link is
+// between them.
+struct ChipProfile {
+  Sourced<std::int64_t> devices;
+  LinkProfile link;  // of one device to the other, one direction
+};
+
 struct TorusProfile {
   int dimensions = 2;
-  LinkProfile link;  // one link, one direction
+  LinkProfile link;                 // one link of a chip, one direction
+  std::optional<ChipProfile> chip;  // where a chip is not one device
   Sourced<SliceRule> slices;
   Sourced<WrapRule> wraparound;
 };
@@ -172,12 +181,18 @@ struct Profile {
   DeviceProfile device;
   Sourced<Seconds> collective_launch;  // fixed cost of one collective call
   std::variant<ClusterProfile, TorusProfile, NetworkDescription> network;
+  std::vector<Calibration> calibrations;  // of its class of machines; none: the model alone
 };
 
 // A slice of a torus.
 struct TorusShape {
-  std::vector<std::int64_t> sizes;  // x, y(, z)
+  std::vector<std::int64_t> sizes;  // chips: x, y(, z)
   std::vector<bool> wraps;
+  std::int64_t devices_per_chip = 1;
+
+  // The sizes, and behind them, where there are several, the devices of a chip: for mesh axes they
+  // are one more dimension, the fastest.
+  [[nodiscard]] std::vector<std::int64_t> device_sizes() const;
 };
 
 struct Machine {
@@ -195,12 +210,13 @@ struct Machine {
 // Devices fill the nodes of a cluster, except that one node may be used in part: 1 to 8 devices, or
 // 16, 24, ... with 8 per node. On a torus, `topology` ("4x4x4") says which slice; without it, it is
 // the most cubic one of exactly that many devices: shortest longest side first, then longest
-// shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Throws InputError for a device
-// count or shape that the machine cannot have, naming legal ones near it, and for two nodes of a
-// cluster whose profile has no network between them.
+// shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Shapes count chips. Throws
+// InputError for a device count or shape that the machine cannot have, naming legal ones near it,
+// and for two nodes of a cluster whose profile has no network between them.
 [[nodiscard]] Machine make_machine(const Profile& profile, std::int64_t devices,
                                    const std::optional<std::string>& topology, const Place& place);
 
+[[nodiscard]] std::int64_t devices_per_chip(const TorusProfile& torus);  // 1: a chip is a device
 // The devices of the largest legal slice of at most `most`; 0 where all are larger.
 [[nodiscard]] std::int64_t largest_slice(const TorusProfile& torus, std::int64_t most);
 
@@ -208,7 +224,8 @@ struct Machine {
 void check_network_between_nodes(const Profile& profile, std::int64_t devices, const Place& place);
 
 // How one axis of a mesh lies on a torus: the physical dimensions (with how much of each) that it
-// walks through, major to minor. An axis of size 1 walks through none.
+// walks through, major to minor; the devices of a chip are a dimension behind the others. An axis
+// of size 1 walks through none.
 struct TorusSpan {
   int dimension = 0;
   std::int64_t size = 1;    // extent along the dimension, at least 2

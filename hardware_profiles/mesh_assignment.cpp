@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <tuple>
 
@@ -12,6 +13,8 @@ namespace shardsim {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
+
+constexpr std::size_t most_dimensions_at_once = 3;  // that jax gives to an axis whole
 
 MeshAssignment nothing_assigned(const Sizes& physical, const Sizes& logical) {
   return MeshAssignment(physical.size(), Sizes(logical.size(), 1));
@@ -79,7 +82,8 @@ std::optional<MeshAssignment> assign_whole_axes(const Sizes& physical, const Siz
   for (std::size_t l = logical.size(); l-- > 0;) {
     std::vector<std::size_t> set;
     bool found = false;
-    for (std::size_t count = physical.size(); count > 0 && !found; --count) {
+    const std::size_t most = std::min(physical.size(), most_dimensions_at_once);
+    for (std::size_t count = most; count > 0 && !found; --count) {
       found = find_set(free, 0, count, logical[l], set);
     }
     if (!found && logical[l] > 1) return std::nullopt;
@@ -110,19 +114,20 @@ MeshAssignment assign_split_axes(const Sizes& physical, const Sizes& logical) {
 
 std::vector<std::vector<TorusSpan>> assign_mesh(const TorusShape& torus, const Sizes& logical,
                                                 const Place& place) {
-  std::int64_t left = product(torus.sizes);
+  const Sizes physical = torus.device_sizes();
+  std::int64_t left = product(physical);
   for (const std::int64_t size : logical) left = size > 0 && left % size == 0 ? left / size : 0;
   if (left != 1) {
-    throw InputError(
-        place, fmt::format("mesh {} does not multiply to the {} devices of topology {}",
-                           shape_text(logical), product(torus.sizes), shape_text(torus.sizes)));
+    throw InputError(place,
+                     fmt::format("mesh {} does not multiply to the {} devices of topology {}",
+                                 shape_text(logical), product(physical), shape_text(torus.sizes)));
   }
-  const auto whole = assign_whole_axes(torus.sizes, logical);
-  const MeshAssignment assignment = whole ? *whole : assign_split_axes(torus.sizes, logical);
+  const auto whole = assign_whole_axes(physical, logical);
+  const MeshAssignment assignment = whole ? *whole : assign_split_axes(physical, logical);
   // Along one dimension the last axis has the neighbouring devices: it is the innermost digit.
   // Along one axis the first dimension is the most significant digit.
   std::vector<std::vector<TorusSpan>> spans(logical.size());
-  for (std::size_t p = 0; p < torus.sizes.size(); ++p) {
+  for (std::size_t p = 0; p < physical.size(); ++p) {
     std::int64_t stride = 1;
     for (std::size_t l = logical.size(); l-- > 0;) {
       const std::int64_t size = assignment[p][l];

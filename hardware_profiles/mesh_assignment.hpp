@@ -6,8 +6,9 @@
 // the last, the most communication-intensive, to the first.
 //
 // Whole axes: a logical axis takes the first set of free dimensions, larger sets before smaller and
-// in lexicographic order among equals, whose sizes multiply to its own. The pass is greedy and can
-// fail where a fit exists: on 2x2x4, logical 2, 2, 4 fails because 4 takes x and y.
+// in lexicographic order among equals, of three at most, whose sizes multiply to its own. The pass
+// is greedy and can fail where a fit exists: on 2x2x4, logical 2, 2, 4 fails because 4 takes x and
+// y.
 //
 // Split axes: a logical axis takes the parts z, each dividing what is left of its dimension and
 // together multiplying to its size, that are greatest by, in order,

@@ -176,15 +176,23 @@ Json profile_to_json(const Profile& profile) {
             {"title", profile.title},
             {"device", device_json(profile.device)},
             {"collective_launch", number_json(profile.collective_launch)}};
+  for (const Calibration& calibration : profile.calibrations) {
+    json["calibration"].push_back(is_shipped(calibration) ? Json(calibration.name)
+                                                          : calibration_to_json(calibration));
+  }
   if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
     json["cluster"] = cluster_json(*cluster);
   } else if (const auto* network = std::get_if<NetworkDescription>(&profile.network)) {
     json["network"] = network->text;
   } else {
     const auto& torus = std::get<TorusProfile>(profile.network);
-    json["torus"] = {{"link", link_json(torus.link)},
-                     {"slices", number_json(torus.slices)},
-                     {"wraparound", number_json(torus.wraparound)}};
+    json["torus"] = {{"link", link_json(torus.link)}};
+    if (torus.chip) {
+      json["torus"]["chip"] = {{"devices", number_json(torus.chip->devices)},
+                               {"link", link_json(torus.chip->link)}};
+    }
+    json["torus"]["slices"] = number_json(torus.slices);
+    json["torus"]["wraparound"] = number_json(torus.wraparound);
   }
   return json;
 }

@@ -6,9 +6,10 @@
 //                 "source": "NVIDIA NVLink 4, 18 links of 25 GB/s each way", "note": "one way"}
 //
 // The unit is in the text and required; efficiencies (above 0, at most 1) and counts are plain
-// numbers. `kind` is one of vendor, code, measured, derived, estimate; `date` is YYYY-MM or
-// YYYY-MM-DD; `note` may be left out, everything else may not. Unknown keys are errors. A profile
-// may extend another (extend_profile.hpp).
+// numbers. A torus may have "chip": {"devices", "link"}. `kind` is one of vendor, code, measured,
+// derived, estimate; `date` is YYYY-MM or YYYY-MM-DD; `note` may be left out, everything else may
+// not. Unknown keys are errors. A profile may extend another (extend_profile.hpp), and names or
+// holds calibrations (calibration.hpp).
 #pragma once
 
 #include <string>

@@ -16,6 +16,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_devices = std::int64_t{1} << 40;
+constexpr std::int64_t most_devices_per_chip = 64;
 
 // YYYY-MM or YYYY-MM-DD.
 bool is_date(const std::string& text) {
@@ -233,15 +234,35 @@ WrapRule read_wrap(const JsonReader& value) {
   return rule == "axis_of_16" ? WrapRule::axis_of_16 : WrapRule::axis_of_32;
 }
 
+ChipProfile read_chip(const JsonReader& reader) {
+  reader.only_keys({"devices", "link"});
+  const auto read_count = [](const JsonReader& value) {
+    return value.integer(2, most_devices_per_chip);
+  };
+  return {read_sourced(reader.at("devices"), read_count), read_link(reader.at("link"))};
+}
+
 TorusProfile read_torus(const JsonReader& reader) {
-  reader.only_keys({"link", "slices", "wraparound"});
+  reader.only_keys({"link", "chip", "slices", "wraparound"});
   TorusProfile torus;
   reader.at("link").only_keys({"bandwidth", "efficiency", "latency"});
   torus.link = read_link(reader.at("link"));
+  if (const auto chip = reader.find("chip")) torus.chip = read_chip(*chip);
   torus.slices = read_sourced(reader.at("slices"), read_slices);
   torus.dimensions = static_cast<int>(torus.slices.value.listed.front().size());
   torus.wraparound = read_sourced(reader.at("wraparound"), read_wrap);
   return torus;
+}
+
+// Names of shipped ones, or calibrations in place.
+std::vector<Calibration> read_calibrations(const JsonReader& reader) {
+  std::vector<Calibration> calibrations;
+  for (const JsonReader& calibration : reader.elements()) {
+    calibrations.push_back(calibration.is_string()
+                               ? load_calibration(calibration.string(), calibration.place())
+                               : read_calibration(calibration));
+  }
+  return calibrations;
 }
 
 }  // namespace
@@ -267,8 +288,8 @@ std::vector<std::int64_t> parse_shape(const std::string& text, const Place& plac
 Profile read_profile(const Json& document, const std::string& file) {
   const Json whole = extended(document, file);
   const JsonReader reader(whole, {file, ""});
-  reader.only_keys(
-      {"schema", "shardsim", "name", "title", "device", "collective_launch", "cluster", "torus"});
+  reader.only_keys({"schema", "shardsim", "name", "title", "device", "collective_launch", "cluster",
+                    "torus", "calibration"});
   (void)reader.at("schema").choice({"shardsim/profile/1"});
   Profile profile;
   profile.name = read_text(reader.at("name"));
@@ -276,6 +297,9 @@ Profile read_profile(const Json& document, const std::string& file) {
   profile.path = file;
   profile.device = read_device(reader.at("device"));
   profile.collective_launch = read_sourced(reader.at("collective_launch"), read_seconds);
+  if (const auto calibration = reader.find("calibration")) {
+    profile.calibrations = read_calibrations(*calibration);
+  }
   const auto cluster = reader.find("cluster");
   const auto torus = reader.find("torus");
   if (cluster.has_value() == torus.has_value()) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "reports/collective_tables.hpp"
 #include "reports/html.hpp"
 #include "reports/html/resources.hpp"
+#include "reports/link_tables.hpp"
 
 namespace shardsim {
 namespace {
@@ -37,6 +39,13 @@ std::string lead(const CollectivePrediction& prediction) {
       html_escape(measured_what(prediction)));
 }
 
+std::string links_html(const std::optional<LinkView>& links) {
+  if (!links) return {};
+  return fmt::format(
+      "<section class=\"unbroken\">\n<h2>Links, {}</h2>\n<p>{}</p>\n{}</section>\n\n",
+      format_bytes(links->size), html_escape(bottleneck_sentence(*links)), link_heat_map(*links));
+}
+
 std::string notes_html(const std::vector<std::string>& notes) {
   if (notes.empty()) return {};
   std::string out = "<h3>Notes</h3>\n<ul>\n";
@@ -54,6 +63,7 @@ std::string collective_html(const CollectivePrediction& prediction) {
                {"version", program_version},
                {"subject", html_escape(subject_of(prediction))},
                {"lead", lead(prediction)},
+               {"links", links_html(prediction.links)},
                {"table", to_html(collective_table(prediction))},
                {"notes", notes_html(prediction.notes)},
                {"data", script_json(collective_data(prediction))},

@@ -11,6 +11,7 @@
 #include "reports/collective_html.hpp"
 #include "reports/collective_tables.hpp"
 #include "reports/json_report.hpp"
+#include "reports/link_tables.hpp"
 
 namespace shardsim {
 namespace {
@@ -22,6 +23,10 @@ std::string collective_text(const CollectivePrediction& prediction) {
   out += "\n" + to_text(collective_table(prediction));
   const std::string errors = error_sentence(prediction);
   if (!errors.empty()) out += "\n" + errors + "\n";
+  if (prediction.links) {
+    out += "\n" + to_text(link_table(*prediction.links));
+    out += "\n" + bottleneck_sentence(*prediction.links) + "\n";
+  }
   if (!prediction.notes.empty()) out += "\nNotes\n";
   for (const std::string& note : prediction.notes) out += fmt::format("  - {}\n", note);
   return out;
@@ -35,6 +40,10 @@ std::string collective_markdown(const CollectivePrediction& prediction) {
   out += "\n" + to_markdown(collective_table(prediction));
   const std::string errors = error_sentence(prediction);
   if (!errors.empty()) out += fmt::format("\n**{}**\n", markdown_escape(errors));
+  if (prediction.links) {
+    out += "\n" + to_markdown(link_table(*prediction.links));
+    out += fmt::format("\n{}\n", markdown_escape(bottleneck_sentence(*prediction.links)));
+  }
   if (!prediction.notes.empty()) out += "\n### Notes\n\n";
   for (const std::string& note : prediction.notes) {
     out += fmt::format("- {}\n", markdown_escape(note));
@@ -79,6 +88,16 @@ Json row_json(const CollectiveFigures& row, bool beside_measured) {
                     {"protocol", nccl::name_of(row.nccl->protocol)},
                     {"estimate_s", row.nccl->time.count()}};
   }
+  if (row.tpu) {
+    json["tpu"] = {{"choice", row.tpu_choice},
+                   {"instruction", tpu::name_of(row.tpu->instruction)},
+                   {"asynchronous", row.tpu->asynchronous},
+                   {"emitter", tpu::name_of(row.tpu->emitter)},
+                   {"strategy", tpu::name_of(row.tpu->strategy)},
+                   {"colors", row.tpu->colors},
+                   {"phases", row.tpu->phases},
+                   {"scheduler_s", row.tpu->scheduler_latency.count()}};
+  }
   if (!beside_measured) return json;
   json["measured_s"] = row.measured ? Json(row.measured->count()) : Json(nullptr);
   json["relative_error"] = row.relative_error ? Json(*row.relative_error) : Json(nullptr);
@@ -90,6 +109,17 @@ Json errors_json(const std::optional<ErrorSummary>& errors) {
   return {{"rows", errors->rows},
           {"median_absolute_relative_error", errors->median},
           {"percentile_90_absolute_relative_error", errors->percentile_90}};
+}
+
+Json links_json(const LinkView& view) {
+  Json links = Json::array();
+  for (const LinkView::Link& link : view.links) {
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"bytes", link.bytes.count()},
+                     {"utilisation", link.busy}});
+  }
+  return {{"bytes", view.size.count()}, {"links", std::move(links)}};
 }
 
 std::string collective_json(const CollectivePrediction& prediction) {
@@ -106,12 +136,14 @@ std::string collective_json(const CollectivePrediction& prediction) {
   } else {
     json["nodes"] = prediction.nodes;
   }
+  if (experiment.model != CollectiveModel::simulated) json["model"] = name_of(experiment.model);
   if (beside_measured) json["against"] = against_json(*experiment.measured);
   json["rows"] = Json::array();
   for (const CollectiveFigures& row : figures_of(prediction)) {
     json["rows"].push_back(row_json(row, beside_measured));
   }
   if (beside_measured) json["errors"] = errors_json(prediction.errors);
+  if (prediction.links) json["link_view"] = links_json(*prediction.links);
   json["notes"] = prediction.notes;
   return json_text(json);
 }

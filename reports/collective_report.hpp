@@ -5,15 +5,20 @@
 //     "kind": "all-reduce", "devices": n, "nodes": n, or of a torus "topology": "4x4",
 //     "against": {"file", "id", "source", "healthy": b or null, "healthy_reason"},
 //     "rows": [{"bytes", "time_s", "algbw_Bps", "busbw_Bps", "algorithm", "launch_s", "latency_s",
-//               "transfer_s", "nccl": {"algorithm", "protocol", "estimate_s"}, "measured_s": n or
-//               null, "relative_error": n or null}...],
+//               "transfer_s", "nccl": {"algorithm", "protocol", "estimate_s"},
+//               "tpu": {"choice", "instruction", "asynchronous", "emitter", "strategy", "colors",
+//               "phases", "scheduler_s"}, "measured_s": n or null, "relative_error": n or
+//               null}...],
+//     "link_view": {"bytes", "links": [{"from", "to", "bytes", "utilisation"}...]},
 //     "errors": {"rows", "median_absolute_relative_error", "percentile_90_absolute_relative_error"}
 //               or null, "notes": [s...] }
 //
 // "against", "measured_s", "relative_error" and "errors" are there where a measurement is given,
-// "nccl" where its choice is known.
-// Errors are predicted over measured, less 1; "errors" is null where no row tells a time. launch +
-// latency + transfer = time.
+// "nccl" and "tpu" where the choice of NCCL or the TPU compiler is known, "model" where the times
+// are not simulated (CollectiveModel), "link_view" where it is asked for: what links carry for the
+// size "bytes", the busiest first; "utilisation" is that of their bandwidth over the time. Errors
+// are predicted over measured, less 1; "errors" is null where no row tells a time. launch + latency
+// + transfer = time.
 #pragma once
 
 #include <string>

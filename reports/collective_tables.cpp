@@ -35,7 +35,7 @@ std::string choice_of(const nccl::Candidate& candidate) {
                      nccl::name_of(candidate.protocol));
 }
 
-enum class Of : std::uint8_t { prediction, measurement, nccl };
+enum class Of : std::uint8_t { prediction, measurement, nccl, tpu };
 
 struct Column {
   std::string_view name;  // in CSV
@@ -78,14 +78,26 @@ constexpr std::array columns{
            [](Row row) {
              return optional_microseconds(row.nccl ? std::optional(row.nccl->time) : std::nullopt);
            }},
+    Column{"tpu_choice", "TPU compiler chooses", Of::tpu,
+           [](Row row) {
+             return Cell{row.tpu ? row.tpu_choice : std::string(not_measured), ""};
+           }},
+    Column{"tpu_scheduler_s", "its scheduler (us)", Of::tpu,
+           [](Row row) {
+             return optional_microseconds(row.tpu ? std::optional(row.tpu->scheduler_latency)
+                                                  : std::nullopt);
+           }},
 };
 
 std::vector<Column> columns_of(const CollectivePrediction& prediction) {
-  const bool with_choice = !prediction.points.empty() && prediction.points.front().nccl;
+  const bool some = !prediction.points.empty();
+  const bool nccl_known = some && prediction.points.front().nccl;
+  const bool tpu_known = some && prediction.points.front().tpu;
   std::vector<Column> present;
   for (const Column& column : columns) {
     if (column.of == Of::measurement && !prediction.experiment.measured) continue;
-    if (column.of == Of::nccl && !with_choice) continue;
+    if (column.of == Of::nccl && !nccl_known) continue;
+    if (column.of == Of::tpu && !tpu_known) continue;
     present.push_back(column);
   }
   return present;
@@ -110,6 +122,8 @@ std::vector<CollectiveFigures> figures_of(const CollectivePrediction& prediction
     row.bus_bandwidth = bus(point.bytes, row.time);
     row.algorithm = point.cost.algorithm;
     row.nccl = point.nccl;
+    row.tpu = point.tpu;
+    if (row.tpu) row.tpu_choice = row.tpu->describe(experiment.kind);
     row.measured = point.measured;
     if (row.measured) row.measured_bus_bandwidth = bus(point.bytes, *row.measured);
     row.relative_error = point.relative_error();
@@ -122,7 +136,8 @@ Table collective_table(const CollectivePrediction& prediction) {
   const std::vector<Column> present = columns_of(prediction);
   Table table{"Sizes and bandwidths as in nccl-tests", {}, {}};
   for (const Column& column : present) {
-    const bool words = column.name == "algorithm" || column.name == "nccl_choice";
+    const bool words =
+        column.name == "algorithm" || column.name == "nccl_choice" || column.name == "tpu_choice";
     table.columns.push_back(
         {column.title, words ? TextTable::Align::left : TextTable::Align::right});
   }
@@ -140,9 +155,11 @@ std::vector<std::string_view> collective_columns(const CollectivePrediction& pre
 }
 
 std::string title_of(const CollectivePrediction& prediction) {
-  return fmt::format("{} over {} on {}", name_of(prediction.experiment.kind),
-                     counted(prediction.experiment.devices, "device"),
-                     prediction.machine.profile.name);
+  const CollectiveModel model = prediction.experiment.model;
+  return fmt::format(
+      "{} over {} on {}{}", name_of(prediction.experiment.kind),
+      counted(prediction.experiment.devices, "device"), prediction.machine.profile.name,
+      model == CollectiveModel::simulated ? "" : fmt::format(", {}", name_of(model)));
 }
 
 std::string subject_of(const CollectivePrediction& prediction) {

@@ -21,6 +21,8 @@ struct CollectiveFigures {
   Bandwidth bus_bandwidth{0};
   std::string algorithm;
   std::optional<nccl::Candidate> nccl;
+  std::optional<tpu::Choice> tpu;
+  std::string tpu_choice;  // in words; empty where `tpu` is
   std::optional<Seconds> measured;
   std::optional<Bandwidth> measured_bus_bandwidth;
   std::optional<double> relative_error;
@@ -30,7 +32,7 @@ struct CollectiveFigures {
 [[nodiscard]] std::vector<CollectiveFigures> figures_of(const CollectivePrediction& prediction);
 
 // The columns of nccl-tests, in its units, and the breakdown; where something was measured that and
-// the error, where NCCL's choice is known that and its estimate.
+// the error, where NCCL's or the TPU compiler's choice is known that and its estimate.
 [[nodiscard]] Table collective_table(const CollectivePrediction& prediction);
 // The names in CSV of the table's columns: "bytes", "time_s", ...
 [[nodiscard]] std::vector<std::string_view> collective_columns(

@@ -206,7 +206,8 @@ std::optional<MachinePicture> torus_picture(const TorusShape& torus) {
       }
     }
     MachinePicture::Box box = node_box(device, middle, side, /*is_device=*/true);
-    box.title = fmt::format("device {} at {}, {}, {}", device, at_each[0], at_each[1], at_each[2]);
+    box.title = fmt::format("{} {} at {}, {}, {}", torus.devices_per_chip > 1 ? "chip" : "device",
+                            device, at_each[0], at_each[1], at_each[2]);
     picture.boxes.push_back(std::move(box));
   }
   frame(picture);

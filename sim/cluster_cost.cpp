@@ -3,100 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
+#include <utility>
+
+#include "sim/calibrated_cost.hpp"
+#include "sim/nccl/describe.hpp"
+#include "sim/nccl_cost.hpp"
 
 namespace shardsim {
 namespace {
 
-NodeSpread spread_of(const std::vector<std::int64_t>& group, std::int64_t devices_per_node) {
-  std::map<std::int64_t, std::int64_t> members;  // by node
-  for (std::int64_t device : group) ++members[device / devices_per_node];
-  NodeSpread spread{static_cast<std::int64_t>(group.size()),
-                    static_cast<std::int64_t>(members.size()), members.begin()->second, 0};
-  for (const auto& [node, count] : members) {
-    spread.fewest = std::min(spread.fewest, count);
-    spread.most = std::max(spread.most, count);
-  }
-  return spread;
+Region region_of(const NodeSpread& spread) {
+  if (spread.nodes == 1) return Region::node;
+  return spread.most == 1 ? Region::rail : Region::nodes;
 }
 
-// The spread that all groups have when every part of an axis is a digit of the device number that
-// lies within a node, steps over whole nodes, or is cut by the nodes into equal runs. Then a group
-// is a translation of any other by a distance that moves no border.
-std::optional<NodeSpread> nested_spread(const Mesh& mesh, const std::vector<AxisRef>& parts,
-                                        std::int64_t devices_per_node) {
-  NodeSpread spread{Mesh::size_of(parts), 1, 1, 1};
-  for (const AxisRef& part : parts) {
-    const auto axis = static_cast<std::size_t>(part.axis);
-    std::int64_t stride = mesh.axes()[axis].size / (part.pre_size * part.size);
-    for (std::size_t i = axis + 1; i < mesh.axes().size(); ++i) stride *= mesh.axes()[i].size;
-    const std::int64_t extent = stride * part.size;
-    if (devices_per_node % extent == 0) continue;
-    if (stride % devices_per_node == 0) {
-      spread.nodes *= part.size;
-    } else if (devices_per_node % stride == 0 && extent % devices_per_node == 0) {
-      spread.nodes *= extent / devices_per_node;
-    } else {
-      return std::nullopt;
-    }
-  }
-  spread.fewest = spread.most = spread.members / spread.nodes;
-  return spread;
-}
-
-// What a collective makes of a cluster: the rates that its members see.
-class ClusterRates {
- public:
-  ClusterRates(const ClusterProfile& cluster, std::int64_t busy_per_node)
-      : cluster_(cluster), busy_per_node_(busy_per_node) {}
-
-  // Of one member into its node, with `members` of its group there.
-  [[nodiscard]] Seconds inside(double bytes, std::int64_t members) const {
-    const double rate = bandwidth_inside(cluster_, members).count();
-    return Seconds(bytes / (rate * cluster_.scale_up.efficiency.value));
-  }
-  // Of `members` of a group out of their node, `bytes` all together.
-  [[nodiscard]] Seconds across(double bytes, std::int64_t members) const {
-    const double rate = ways_of(members) * ways_out(cluster_).bandwidth.count();
-    return Seconds(bytes / (rate * cluster_.scale_out->efficiency.value));
-  }
-  // The ways out that `members` of a group on one node have.
-  [[nodiscard]] double ways_of(std::int64_t members) const {
-    const std::int64_t ways = std::min(busy_per_node_, ways_out(cluster_).per_node);
-    return static_cast<double>(members * ways) / static_cast<double>(busy_per_node_);
-  }
-  [[nodiscard]] Seconds step_inside() const { return cluster_.scale_up.latency.value; }
-  [[nodiscard]] Seconds step_across() const { return cluster_.scale_out->latency.value; }
-
- private:
-  const ClusterProfile& cluster_;
-  std::int64_t busy_per_node_;
-};
-
-// Devices at work on the busiest node.
-std::int64_t busy_per_node(const Machine& machine, const Collective& collective) {
-  const std::int64_t per_node =
-      std::get<ClusterProfile>(machine.profile.network).devices_per_node.value;
-  if (collective.groups.empty()) return std::min(per_node, machine.devices);
-  std::map<std::int64_t, std::int64_t> busy;
-  std::int64_t most = 1;
-  for (const auto& group : collective.groups) {
-    for (const std::int64_t device : group) most = std::max(most, ++busy[device / per_node]);
-  }
-  return most;
-}
-
-// "ring over 4 nodes, 8 NICs each": 32 NICs for 8 devices are 4 for each member.
-std::string ring_name(const ClusterProfile& cluster, const NodeSpread& spread, double ways) {
-  const std::int64_t nics_per_way =
-      cluster.scale_out->nics_per_node.value / ways_out(cluster).per_node;
-  const double nics = ways * static_cast<double>(nics_per_way);
-  return fmt::format("ring over {} nodes, {} NIC{} each", spread.nodes, nics, nics == 1 ? "" : "s");
-}
-
-CostBreakdown ring_cost(const ClusterProfile& cluster, const ClusterRates& rates,
-                        const NodeSpread& spread, const Collective& collective) {
+CostBreakdown ring_cost(const ClusterRates& rates, const NodeSpread& spread,
+                        const Collective& collective) {
   const auto wire = static_cast<double>(
       wire_bytes_per_device(collective.kind, spread.members, collective.payload).count());
   const double rounds = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
@@ -124,7 +46,9 @@ CostBreakdown ring_cost(const ClusterProfile& cluster, const ClusterRates& rates
     cost.transfer = std::max(cost.transfer, rates.inside(wire, together));
     cost.links = {LinkLevel::scale_up, LinkLevel::scale_out};
   }
-  cost.algorithm = ring_name(cluster, spread, rates.ways_of(spread.fewest));
+  const double nics = rates.nics_of(spread.fewest);
+  cost.algorithm =
+      fmt::format("ring over {} nodes, {} NIC{} each", spread.nodes, nics, nics == 1 ? "" : "s");
   return cost;
 }
 
@@ -182,38 +106,73 @@ CostBreakdown permute_cost(const ClusterProfile& cluster, const Mesh& mesh,
   return cost;
 }
 
-}  // namespace
-
-std::vector<NodeSpread> node_spreads(const Mesh& mesh, const Collective& collective,
-                                     std::int64_t devices_per_node) {
-  if (collective.groups.empty()) {
-    const auto all_alike = nested_spread(mesh, collective.axes, devices_per_node);
-    if (all_alike) return {*all_alike};
-  }
-  std::vector<NodeSpread> spreads;
-  const auto& groups = collective.groups.empty() ? mesh.groups(collective.axes) : collective.groups;
-  for (const auto& group : groups) spreads.push_back(spread_of(group, devices_per_node));
-  std::sort(spreads.begin(), spreads.end());
-  spreads.erase(std::unique(spreads.begin(), spreads.end()), spreads.end());
-  return spreads;
+CurveKey curve_of(Region region, CollectiveKind kind, const CostBreakdown& cost) {
+  // A reduce-scatter sends what an all-gather sends, the other way.
+  if (kind == CollectiveKind::reduce_scatter) kind = CollectiveKind::all_gather;
+  return {region, std::string(name_of(kind)), cost.protocol.empty() ? "" : cost.algorithm};
 }
 
-CostBreakdown cluster_cost(const Placement& placement, const Collective& collective) {
-  const auto& cluster = std::get<ClusterProfile>(placement.machine().profile.network);
+}  // namespace
+
+ClusterCosts::ClusterCosts(const Placement& placement, const nccl::Forced& forced)
+    : placement_(placement),
+      cluster_(std::get<ClusterProfile>(placement.machine().profile.network)),
+      forced_(forced) {}
+
+CostBreakdown ClusterCosts::cost(const Collective& collective) {
   if (collective.kind == CollectiveKind::collective_permute) {
-    return permute_cost(cluster, placement.mesh(), collective);
+    return corrected(collective, [&](const Collective& resized) {
+      CostBreakdown cost = permute_cost(cluster_, placement_.mesh(), resized);
+      const bool leaves = !cost.links.empty() && cost.links.back() == LinkLevel::scale_out;
+      cost.launch = placement_.machine().profile.collective_launch.value;
+      cost.curve = curve_of(leaves ? Region::nodes : Region::node, collective.kind, cost);
+      return cost;
+    });
   }
-  const ClusterRates rates(cluster, busy_per_node(placement.machine(), collective));
+  const ClusterRates rates(cluster_, busy_per_node(placement_.machine(), collective));
   CostBreakdown slowest;
   for (const NodeSpread& spread :
-       node_spreads(placement.mesh(), collective, cluster.devices_per_node.value)) {
+       node_spreads(placement_.mesh(), collective, cluster_.devices_per_node.value)) {
     if (spread.members == 1) continue;
-    CostBreakdown cost = collective.kind == CollectiveKind::all_to_all
-                             ? all_to_all_cost(rates, spread, collective)
-                             : ring_cost(cluster, rates, spread, collective);
+    CostBreakdown cost = corrected(
+        collective, [&](const Collective& resized) { return group_cost(rates, spread, resized); });
     if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
   }
   return slowest;
+}
+
+CostBreakdown ClusterCosts::corrected(const Collective& collective,
+                                      const std::function<CostBreakdown(const Collective&)>& cost) {
+  if (placement_.model() != CollectiveModel::simulated) return cost(collective);
+  Collective resized = collective;
+  const auto of_size = [&](Bytes payload) {
+    resized.payload = payload;
+    return cost(resized);
+  };
+  return calibrated_cost(of_size, placement_.machine().profile.calibrations, collective.payload);
+}
+
+CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpread& spread,
+                                       const Collective& collective) {
+  const nccl::Communicator* communicator = communicator_of(spread);
+  CostBreakdown cost;
+  if (communicator != nullptr && nccl_operation(collective.kind)) {
+    cost = nccl_cost({rates, spread, *communicator}, collective, forced_);
+  } else {
+    cost = collective.kind == CollectiveKind::all_to_all
+               ? all_to_all_cost(rates, spread, collective)
+               : ring_cost(rates, spread, collective);
+    cost.launch = placement_.machine().profile.collective_launch.value;
+  }
+  cost.curve = curve_of(region_of(spread), collective.kind, cost);
+  return cost;
+}
+
+const nccl::Communicator* ClusterCosts::communicator_of(const NodeSpread& spread) {
+  if (!cluster_.nccl) return nullptr;
+  const auto [place, is_new] = communicators_.try_emplace(spread);
+  if (is_new) place->second = nccl::describe(placement_.machine(), spread, {}, {"", "/machine"});
+  return &place->second;
 }
 
 }  // namespace shardsim

@@ -10,10 +10,8 @@
 //                                                  B / scale_up:          member has a node alone
 //                                                  the larger
 //
-// The ways out of a node (hardware_profiles/machine.hpp) are its NICs, at most one per device. All
-// groups of a collective run at once and share them: of p ways of a node where a devices are at
-// work, m members have w = m min(a, p) / a; with a NIC per device w = m. Direct links (not
-// NVSwitch) count as far as they end at members: bandwidth_inside.
+// The w ways out that a group has of a node: cluster_rates.hpp. Direct links (not NVSwitch) count
+// as far as they end at members: bandwidth_inside.
 //
 // An all-reduce is a reduce-scatter and an all-gather: B counts both, the steps double. An
 // all-to-all goes pairwise: each member sends P/n to every other, over its NIC or inside its node,
@@ -23,28 +21,39 @@
 //   B = 15/16 GiB; across 1.007e9 / (8 * 50e9) = 2.52 ms, inside 1.007e9 / 450e9 = 2.24 ms: 2.52 ms
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <vector>
+#include <functional>
+#include <map>
 
+#include "sim/cluster_rates.hpp"
 #include "sim/collective_cost.hpp"
+#include "sim/nccl/communicator.hpp"
+#include "sim/node_spread.hpp"
 
 namespace shardsim {
 
-// How the members of a group are spread over nodes.
-struct NodeSpread {
-  std::int64_t members = 1;
-  std::int64_t nodes = 1;
-  std::int64_t fewest = 1;  // members on the node that has fewest, but some
-  std::int64_t most = 1;
-  friend auto operator<=>(const NodeSpread&, const NodeSpread&) = default;
+// Where the profile says what NCCL sees of a node, collectives that it chooses algorithms for go as
+// nccl_cost.hpp has them, the others, and all without such a section, as above. Then what machines
+// alike have taken comes in (calibrated_cost.hpp).
+class ClusterCosts {
+ public:
+  // Keeps a reference to `placement`.
+  ClusterCosts(const Placement& placement, const nccl::Forced& forced);
+
+  // The slowest of the groups. Throws InputError where an algorithm is asked for that cannot run.
+  [[nodiscard]] CostBreakdown cost(const Collective& collective);
+
+ private:
+  [[nodiscard]] CostBreakdown corrected(
+      const Collective& collective, const std::function<CostBreakdown(const Collective&)>& cost);
+  [[nodiscard]] CostBreakdown group_cost(const ClusterRates& rates, const NodeSpread& spread,
+                                         const Collective& collective);
+  // Nothing where NCCL does not run.
+  [[nodiscard]] const nccl::Communicator* communicator_of(const NodeSpread& spread);
+
+  const Placement& placement_;
+  const ClusterProfile& cluster_;
+  nccl::Forced forced_;
+  std::map<NodeSpread, nccl::Communicator> communicators_;  // their search takes up to 0.3 s
 };
-
-// The distinct spreads of the groups, ordered. Cost: O(axes) where the borders of nodes and of the
-// axes' digits nest, so that all groups are alike; O(devices) otherwise.
-[[nodiscard]] std::vector<NodeSpread> node_spreads(const Mesh& mesh, const Collective& collective,
-                                                   std::int64_t devices_per_node);
-
-[[nodiscard]] CostBreakdown cluster_cost(const Placement& placement, const Collective& collective);
 
 }  // namespace shardsim

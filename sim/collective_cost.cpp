@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cassert>
 #include <utility>
 
 #include "base/error.hpp"
 #include "sim/cluster_cost.hpp"
 #include "sim/network_cost.hpp"
 #include "sim/torus_cost.hpp"
+#include "sim/tpu/placed_choice.hpp"
+#include "sim/xla_sol.hpp"
 
 namespace shardsim {
 namespace {
@@ -26,24 +30,38 @@ std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machi
   return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
 }
 
-CostBreakdown cost_on(const Placement& placement, const Collective& collective, Folding folding) {
-  if (placement.graph()) return network_cost(placement, collective, folding);
-  return placement.machine().torus ? torus_cost(placement, collective)
-                                   : cluster_cost(placement, collective);
+// All of what a scheduler reckons with counts as transfer.
+CostBreakdown scheduler_cost(const Placement& placement, const Collective& collective,
+                             CostBreakdown ours) {
+  const std::optional<tpu::Choice> choice = tpu::choice_for(placement, collective);
+  if (!choice) {
+    throw InputError({"", "/machine"},
+                     fmt::format("what the TPU compiler's scheduler makes of this collective on {} "
+                                 "is not known",
+                                 placement.machine().profile.name));
+  }
+  ours.algorithm = choice->describe(collective.kind);
+  ours.launch = ours.latency = Seconds{0};
+  ours.transfer = choice->scheduler_latency;
+  return ours;
 }
 
 }  // namespace
 
-Placement::Placement(const Mesh& mesh, const Machine& machine)
-    : Placement(mesh, machine, assigned_spans(mesh, machine)) {}
+std::string_view name_of(CollectiveModel model) {
+  constexpr std::array<std::string_view, collective_models> names = {
+      "simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol"};
+  return names.at(static_cast<std::size_t>(model));
+}
+
+Placement::Placement(const Mesh& mesh, const Machine& machine, CollectiveModel model)
+    : Placement(mesh, machine, assigned_spans(mesh, machine), model) {}
 
 Placement::Placement(const Mesh& mesh, const Machine& machine,
-                     std::vector<std::vector<TorusSpan>> spans)
-    : mesh_(mesh), machine_(machine), spans_(std::move(spans)) {
+                     std::vector<std::vector<TorusSpan>> spans, CollectiveModel model)
+    : mesh_(mesh), machine_(machine), spans_(std::move(spans)), model_(model) {
   check_devices(mesh_, machine_);
-  if (const auto* network = std::get_if<NetworkDescription>(&machine_.profile.network)) {
-    graph_ = build(*network, machine_.devices, {"", "/machine"});
-  }
+  if (network() != nullptr) check_devices(*network(), machine_.devices, {"", "/machine"});
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mesh,
@@ -59,12 +77,53 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
   return pairs;
 }
 
-CostBreakdown collective_cost(const Placement& placement, const Collective& collective,
-                              Folding folding) {
-  CostBreakdown cost = cost_on(placement, collective, folding);
-  if (cost.links.empty()) return {"nothing to send", Seconds{0}, Seconds{0}, Seconds{0}, {}};
-  cost.launch = placement.machine().profile.collective_launch.value;
+CollectiveCosts::CollectiveCosts(const Placement& placement, const CostOptions& options)
+    : placement_(placement) {
+  if (placement.network() != nullptr) {
+    network_ = std::make_unique<NetworkCosts>(placement, options.network);
+  } else if (!placement.machine().torus) {
+    cluster_ = std::make_unique<ClusterCosts>(placement, options.nccl);
+  }
+}
+
+CollectiveCosts::~CollectiveCosts() = default;
+CollectiveCosts::CollectiveCosts(CollectiveCosts&&) noexcept = default;
+
+CostBreakdown CollectiveCosts::cost_on_machine(const Collective& collective) {
+  if (cluster_) return cluster_->cost(collective);
+  CostBreakdown cost = network_ ? network_->cost(collective) : torus_cost(placement_, collective);
+  cost.launch = placement_.machine().profile.collective_launch.value;
   return cost;
+}
+
+CostBreakdown CollectiveCosts::cost(const Collective& collective) {
+  CostBreakdown cost = cost_on_machine(collective);
+  if (cost.links.empty()) {
+    CostBreakdown nothing;
+    nothing.algorithm = "nothing to send";
+    return nothing;
+  }
+  switch (placement_.model()) {
+    case CollectiveModel::tpu_scheduler:
+      return scheduler_cost(placement_, collective, std::move(cost));
+    case CollectiveModel::xla_sol:
+      return xla_sol_cost(placement_, collective, std::move(cost));
+    case CollectiveModel::simulated:
+    case CollectiveModel::uncalibrated:
+    case CollectiveModel::all_links:
+      break;
+  }
+  return cost;
+}
+
+std::vector<LinkLoad> CollectiveCosts::link_loads(const Collective& collective) {
+  assert(network_);
+  return network_->link_loads(collective);
+}
+
+CostBreakdown collective_cost(const Placement& placement, const Collective& collective,
+                              const CostOptions& options) {
+  return CollectiveCosts(placement, options).cost(collective);
 }
 
 std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
@@ -72,10 +131,11 @@ std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
     return "a network written in place: links at their full bandwidth, no cost of a launch; "
            "collectives at the same time share as if each was on all links";
   }
-  const bool inside_nodes = cost.links == std::vector<LinkLevel>{LinkLevel::scale_up};
-  if (kind != CollectiveKind::all_reduce || !inside_nodes) return {};
-  return "all-reduces inside a node are rings only: in-switch reduction (NVLink SHARP, H100 and "
-         "later) is not modelled and would be faster";
+  const bool known = !cost.protocol.empty() || kind == CollectiveKind::all_to_all ||
+                     kind == CollectiveKind::collective_permute;
+  if (!cost.curve || known) return {};
+  return "what NCCL would choose is not known of this machine: rings only, which trees and "
+         "switches that reduce can beat";
 }
 
 }  // namespace shardsim

@@ -42,7 +42,8 @@ void check_stays_inside(const Plan& plan, const Program& program, const Collecti
 
 class Lowering {
  public:
-  Lowering(const Plan& plan, const Placement& placement) : plan_(plan), placement_(placement) {}
+  Lowering(const Plan& plan, const Placement& placement)
+      : plan_(plan), placement_(placement), costs_(placement) {}
 
   Lowered lower() {
     lowered_.graph.programs = plan_.programs.size();
@@ -69,7 +70,7 @@ class Lowering {
       lowered_.graph.works.push_back({round_up(cost), SimTime(0), 0});
     }
     for (const Collective& collective : plan_.collectives) {
-      lowered_.collectives.push_back(collective_cost(placement_, collective));
+      lowered_.collectives.push_back(costs_.cost(collective));
       lowered_.graph.works.push_back(work_of(lowered_.collectives.back()));
     }
   }
@@ -154,7 +155,7 @@ class Lowering {
     permute.payload = payload;
     for (std::size_t i = 0; i < from.size(); ++i)
       permute.source_targets.emplace_back(from[i], to[i]);
-    lowered_.graph.works.push_back(work_of(collective_cost(placement_, permute)));
+    lowered_.graph.works.push_back(work_of(costs_.cost(permute)));
     return static_cast<std::int32_t>(lowered_.graph.works.size() - 1);
   }
 
@@ -202,6 +203,7 @@ class Lowering {
 
   const Plan& plan_;
   const Placement& placement_;
+  CollectiveCosts costs_;
   Lowered lowered_;
 };
 

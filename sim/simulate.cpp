@@ -113,7 +113,7 @@ const ProgramResult& Result::critical() const {
 }
 
 Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options) {
-  const Lowered lowered = lower(plan, Placement(plan.mesh, machine));
+  const Lowered lowered = lower(plan, Placement(plan.mesh, machine, options.collectives));
   const Trace trace = run(lowered.graph);
   if (trace.stuck >= 0) report_deadlock(plan, lowered, trace.stuck);
 

@@ -21,11 +21,13 @@
 #include "base/units.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
+#include "sim/collective_cost.hpp"
 
 namespace shardsim {
 
 struct SimulationOptions {
   bool keep_timeline = false;  // fill the memory curves with every change
+  CollectiveModel collectives = CollectiveModel::simulated;
 };
 
 // When a task ran. One entry per task of every program, in program and issue order.

@@ -1,11 +1,14 @@
 #include "sim/torus_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "sim/torus_routes.hpp"
+#include "sim/tpu/placed_choice.hpp"
 
 namespace shardsim {
 namespace {
@@ -49,14 +52,44 @@ Lane lane_of(const TorusShape& torus, int dimension, const std::vector<TorusSpan
   return lane;
 }
 
+// Bytes per second of a link in one direction that are one device's: all of a link between devices
+// of a chip, its part of one between chips.
+class LinkRates {
+ public:
+  explicit LinkRates(const Placement& placement)
+      : profile_(std::get<TorusProfile>(placement.machine().profile.network)),
+        torus_(*placement.machine().torus) {}
+
+  [[nodiscard]] bool in_chip(const Lane& lane) const {
+    return static_cast<std::size_t>(lane.dimension) >= torus_.sizes.size();
+  }
+  [[nodiscard]] double between_chips() const { return rate(profile_.link); }
+  [[nodiscard]] double of(const Lane& lane) const {
+    if (in_chip(lane)) return rate(profile_.chip->link);
+    return between_chips() / static_cast<double>(torus_.devices_per_chip);
+  }
+  [[nodiscard]] Seconds latency(const Lane& lane) const {
+    return (in_chip(lane) ? profile_.chip->link : profile_.link).latency.value *
+           static_cast<double>(lane.hops);
+  }
+
+ private:
+  [[nodiscard]] static double rate(const LinkProfile& link) {
+    return link.bandwidth.value.count() * link.efficiency.value;
+  }
+
+  const TorusProfile& profile_;
+  const TorusShape& torus_;
+};
+
 // Bytes per second that a member can take in along the lane.
-double rate_of(const Lane& lane, double link) {
-  return (lane.ring ? 2 : 1) * link / static_cast<double>(lane.sharing);
+double rate_of(const Lane& lane, const LinkRates& rates) {
+  return (lane.ring ? 2 : 1) * rates.of(lane) / static_cast<double>(lane.sharing);
 }
 
 // Seconds of an all-gather per byte of a member's share: for every set of lanes, a corner of the
 // box that they span takes all shares but its own in through these lanes alone.
-double gather_time(const std::vector<Lane>& lanes, double link) {
+double gather_time(const std::vector<Lane>& lanes, const LinkRates& rates) {
   double slowest = 0;
   for (unsigned set = 1; set < (1U << lanes.size()); ++set) {
     double members = 1;
@@ -64,7 +97,7 @@ double gather_time(const std::vector<Lane>& lanes, double link) {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if ((set >> i & 1U) == 0) continue;
       members *= static_cast<double>(lanes[i].members);
-      rate += rate_of(lanes[i], link);
+      rate += rate_of(lanes[i], rates);
     }
     slowest = std::max(slowest, (members - 1) / rate);
   }
@@ -73,24 +106,28 @@ double gather_time(const std::vector<Lane>& lanes, double link) {
 
 // Seconds of an all-to-all per byte of payload: half of the members send to the other half through
 // the middle of each lane.
-double exchange_time(const std::vector<Lane>& lanes, double link) {
+double exchange_time(const std::vector<Lane>& lanes, const LinkRates& rates) {
   double slowest = 0;
   for (const Lane& lane : lanes) {
     const std::int64_t half = lane.members / 2;
     const std::int64_t crossing = half * (lane.members - half);
     const double share = static_cast<double>(crossing) / static_cast<double>(lane.members);
-    slowest = std::max(slowest, share / rate_of(lane, link));
+    slowest = std::max(slowest, share / rate_of(lane, rates));
   }
   return slowest;
 }
 
-std::string algorithm_name(const std::vector<Lane>& lanes) {
+std::string name_of(const Lane& lane, const LinkRates& rates) {
+  return rates.in_chip(lane) ? "chip" : std::string(1, "xyz"[lane.dimension]);
+}
+
+std::string algorithm_name(const std::vector<Lane>& lanes, const LinkRates& rates) {
   std::string name;
   for (const bool ring : {true, false}) {
     std::string dimensions;
     for (const Lane& lane : lanes) {
       if (lane.ring != ring) continue;
-      dimensions += (dimensions.empty() ? "" : "+") + std::string(1, "xyz"[lane.dimension]);
+      dimensions += (dimensions.empty() ? "" : "+") + name_of(lane, rates);
     }
     if (dimensions.empty()) continue;
     name += (name.empty() ? "" : ", ") + std::string(ring ? "ring on " : "line on ") + dimensions;
@@ -98,36 +135,107 @@ std::string algorithm_name(const std::vector<Lane>& lanes) {
   return name;
 }
 
-LinkLevel level_of(int dimension) {
+LinkLevel level_of(const Placement& placement, int dimension) {
+  const std::size_t chip_dimensions = placement.machine().torus->sizes.size();
+  if (static_cast<std::size_t>(dimension) >= chip_dimensions) return LinkLevel::torus_chip;
   return static_cast<LinkLevel>(static_cast<int>(LinkLevel::torus_x) + dimension);
-}
-
-double link_rate(const Placement& placement) {
-  const LinkProfile& link = std::get<TorusProfile>(placement.machine().profile.network).link;
-  return link.bandwidth.value.count() * link.efficiency.value;
 }
 
 Seconds hop_latency(const Placement& placement) {
   return std::get<TorusProfile>(placement.machine().profile.network).link.latency.value;
 }
 
+std::string one_ring_name(const std::vector<Lane>& lanes, const LinkRates& rates) {
+  std::string dimensions;
+  for (const Lane& lane : lanes) {
+    dimensions += (dimensions.empty() ? "" : "+") + name_of(lane, rates);
+  }
+  return "one ring over " + dimensions;
+}
+
+// How the collective runs over its lanes.
+struct Way {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  bool one_ring = false;  // over several lanes
+  std::string prefix;     // of the algorithm's name
+};
+
+bool is_one_ring(const tpu::Choice& choice) {
+  switch (choice.emitter) {
+    case tpu::Emitter::all_gather_1d:
+    case tpu::Emitter::all_gather_1d_imbalanced:
+    case tpu::Emitter::single_phase_ring_sum:
+      return true;
+    default:
+      return choice.strategy == tpu::Strategy::ring ||
+             choice.strategy == tpu::Strategy::uni_direction_1d;
+  }
+}
+
+Way way_of(const Placement& placement, const Collective& collective,
+           const std::vector<Lane>& lanes) {
+  Way way{collective.kind, false, ""};
+  if (placement.model() == CollectiveModel::all_links) return way;
+  const std::optional<tpu::Choice> choice = tpu::choice_for(placement, collective);
+  if (!choice) return way;
+  way.one_ring = lanes.size() > 1 && is_one_ring(*choice);
+  const bool rewritten = choice->instruction == tpu::Instruction::all_reduce &&
+                         collective.kind != CollectiveKind::all_reduce;
+  if (rewritten) {
+    way.kind = CollectiveKind::all_reduce;
+    way.prefix = collective.kind == CollectiveKind::all_gather ? "as all-reduce: "
+                                                               : "all-reduce and slice: ";
+  }
+  return way;
+}
+
+// Of one all-gather or reduce-scatter over a single ring through the box of the lanes. A ring that
+// takes all devices of its chips has their links for itself.
+CostBreakdown one_ring_cost(const Placement& placement, const std::vector<Lane>& lanes,
+                            double payload, double members) {
+  const LinkRates rates(placement);
+  std::int64_t sharing = 1;
+  bool whole_chips = false;
+  for (const Lane& lane : lanes) {
+    sharing = std::max(sharing, lane.sharing);
+    whole_chips = whole_chips || rates.in_chip(lane);
+  }
+  const double link = whole_chips ? rates.between_chips() : rates.of(lanes.front());
+  CostBreakdown cost;
+  cost.algorithm = one_ring_name(lanes, rates);
+  const double hops = std::floor(members / 2) * static_cast<double>(sharing);
+  cost.latency = hop_latency(placement) * hops;
+  cost.transfer =
+      Seconds(payload * (members - 1) / members / (2 * link / static_cast<double>(sharing)));
+  return cost;
+}
+
+// Of one all-gather, reduce-scatter or all-to-all over all lanes at once.
+CostBreakdown all_lanes_cost(const Placement& placement, const std::vector<Lane>& lanes,
+                             bool exchange, double payload, double members) {
+  const LinkRates rates(placement);
+  CostBreakdown cost;
+  cost.algorithm = algorithm_name(lanes, rates);
+  for (const Lane& lane : lanes) cost.latency += rates.latency(lane);
+  cost.transfer = Seconds(exchange ? payload * exchange_time(lanes, rates)
+                                   : payload / members * gather_time(lanes, rates));
+  return cost;
+}
+
 CostBreakdown lanes_cost(const Placement& placement, const Collective& collective) {
   const std::vector<Lane> lanes = lanes_of(placement, collective.axes);
+  const Way way = way_of(placement, collective, lanes);
   const auto payload = static_cast<double>(collective.payload.count());
   const auto members = static_cast<double>(Mesh::size_of(collective.axes));
-  const double link = link_rate(placement);
-  CostBreakdown cost;
-  cost.algorithm = algorithm_name(lanes);
-  std::int64_t hops = 0;
-  for (const Lane& lane : lanes) {
-    hops += lane.hops;
-    cost.links.push_back(level_of(lane.dimension));
-  }
-  const double rounds = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
-  cost.latency = hop_latency(placement) * (rounds * static_cast<double>(hops));
-  cost.transfer = Seconds(collective.kind == CollectiveKind::all_to_all
-                              ? payload * exchange_time(lanes, link)
-                              : rounds * payload / members * gather_time(lanes, link));
+  CostBreakdown cost =
+      way.one_ring ? one_ring_cost(placement, lanes, payload, members)
+                   : all_lanes_cost(placement, lanes, way.kind == CollectiveKind::all_to_all,
+                                    payload, members);
+  cost.algorithm = way.prefix + cost.algorithm;
+  const double rounds = way.kind == CollectiveKind::all_reduce ? 2 : 1;
+  cost.latency = cost.latency * rounds;
+  cost.transfer = cost.transfer * rounds;
+  for (const Lane& lane : lanes) cost.links.push_back(level_of(placement, lane.dimension));
   return cost;
 }
 
@@ -163,22 +271,27 @@ CostBreakdown routed_cost(const Placement& placement, const Collective& collecti
   CostBreakdown cost;
   cost.algorithm = permute ? "permute" : exchange ? "pairwise" : "ring as listed";
   cost.latency = hop_latency(placement) * (steps * static_cast<double>(routes.longest()));
-  cost.transfer = Seconds(message * static_cast<double>(routes.busiest()) / link_rate(placement));
-  for (int dimension : routes.dimensions()) cost.links.push_back(level_of(dimension));
+  cost.transfer = routes.transfer_time(message);
+  for (int dimension : routes.dimensions()) cost.links.push_back(level_of(placement, dimension));
   return cost;
 }
 
 }  // namespace
 
-std::vector<Lane> lanes_of(const Placement& placement, const std::vector<AxisRef>& axes) {
+std::vector<TorusSpan> digits_of(const Placement& placement, const std::vector<AxisRef>& axes) {
   std::vector<TorusSpan> digits;
   for (const AxisRef& part : axes) {
     const std::vector<TorusSpan> more = cut(placement, part);
     digits.insert(digits.end(), more.begin(), more.end());
   }
+  return digits;
+}
+
+std::vector<Lane> lanes_of(const Placement& placement, const std::vector<AxisRef>& axes) {
+  const std::vector<TorusSpan> digits = digits_of(placement, axes);
   const TorusShape& torus = *placement.machine().torus;
   std::vector<Lane> lanes;
-  for (int dimension = 0; dimension < static_cast<int>(torus.sizes.size()); ++dimension) {
+  for (int dimension = 0; dimension < static_cast<int>(torus.device_sizes().size()); ++dimension) {
     const Lane lane = lane_of(torus, dimension, digits);
     if (lane.members > 1) lanes.push_back(lane);
   }

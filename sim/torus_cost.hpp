@@ -7,6 +7,7 @@
 //   sharing  groups that lie interleaved on the same links: extent with the gaps / n
 //   rate     what a member can take in along the lane: ring 2 w / sharing, line w / sharing (its
 //            end has one neighbour)
+//            and with devices_per_chip; between the devices of a chip w is that of their link
 //   hops     from a member to the farthest: ring length / 2, line length
 //
 // With N members in all, payload P and lanes i:
@@ -17,6 +18,14 @@
 //   all-to-all                  P * max over lanes floor(n^2 / 4) / n * sharing / (ring 2 w, line
 //   w) permute, listed groups      routed link by link (torus_routes.hpp) latency sum of hops *
 //   latency, twice for an all-reduce
+//
+// On slices of TPUs the collective is what XLA's TPU compiler makes of it
+// (tpu/compiler_choice.hpp), unless CollectiveModel::all_links is asked for:
+//
+//   rewritten  an all-gather or a reduce-scatter may end as an all-reduce, at twice the time
+//   one ring   over all members of several lanes, both ways, each hop to a neighbour:
+//              P (N-1) / N * sharing / (2 w), hops floor(N/2) * sharing; of an all-reduce twice
+//              that
 //
 // Example: all-gather of 256 MB over a wrapped dimension of 8 chips, links of 90 GB/s:
 //   256e6 * 7/8 / (2 * 90e9) = 1.24 ms, and 4 hops of latency.
@@ -37,6 +46,11 @@ struct Lane {
   std::int64_t hops = 0;
   friend bool operator==(const Lane&, const Lane&) = default;
 };
+
+// The digits of coordinates that the axes select, major to minor: those of axes[0] first. Throws
+// InputError for a part of an axis that cuts a dimension where it cannot be cut.
+[[nodiscard]] std::vector<TorusSpan> digits_of(const Placement& placement,
+                                               const std::vector<AxisRef>& axes);
 
 // By dimension; dimensions in which the group does not extend are left out.
 [[nodiscard]] std::vector<Lane> lanes_of(const Placement& placement,

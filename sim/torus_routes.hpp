@@ -1,6 +1,7 @@
 // Messages routed over a torus one link at a time: x first, then y, then z, each the shorter way
-// round (when both ways are alike, up from even and down from odd coordinates). Exact loads for
-// patterns that no axis describes.
+// round (when both ways are alike, up from even and down from odd coordinates), then from device to
+// device of a chip. Exact loads for patterns that no axis describes. The devices of a chip share
+// its links.
 //
 // Example: a ring of 4 chips without wraparound, each sending to the next and the last to the
 // first: the longest route has 3 hops, and every link carries one message.
@@ -22,21 +23,31 @@ class TorusRoutes {
   // One message between two positions of the mesh; none when they are the same. Messages of
   // different sizes count by their weight.
   void add(std::int64_t source, std::int64_t target, std::int64_t weight = 1);
-  // The number of the chip at a position of the mesh: x + size of x * (y + size of y * z).
-  [[nodiscard]] std::int64_t chip(std::int64_t position) const;
+  // The number of the device at a position of the mesh: x + size of x * (y + size of y * z), and
+  // that many chips further the next devices of chips.
+  [[nodiscard]] std::int64_t device(std::int64_t position) const;
+  // Its x, y(, z)(, device of the chip).
+  [[nodiscard]] std::vector<std::int64_t> coordinates(std::int64_t position) const;
+
+  [[nodiscard]] std::size_t chip_dimensions() const { return chip_dimensions_; }  // x, y(, z)
 
   [[nodiscard]] std::int64_t busiest() const;  // weight of the messages on the most loaded link
+  // Until all links are done with their messages, of so many bytes per weight.
+  [[nodiscard]] Seconds transfer_time(double bytes) const;
   [[nodiscard]] std::int64_t longest() const { return longest_; }  // hops
   [[nodiscard]] std::vector<int> dimensions() const;               // that carry any message
 
  private:
-  [[nodiscard]] std::vector<std::int64_t> coordinates(std::int64_t device) const;
-
   const Mesh& mesh_;
   const std::vector<std::vector<TorusSpan>>& spans_;
-  const TorusShape& torus_;
-  std::vector<std::int64_t> strides_;   // of the chip number, by dimension
-  std::vector<std::int64_t> messages_;  // by chip, dimension, direction
+  const TorusProfile& profile_;
+  std::vector<std::int64_t> sizes_;  // device_sizes()
+  std::vector<bool> wraps_;          // by dimension as the sizes
+  std::int64_t chips_ = 1;
+  std::size_t chip_dimensions_ = 0;     // the dimensions that are links between chips
+  std::vector<std::int64_t> strides_;   // of the device number, by dimension
+  std::vector<std::int64_t> messages_;  // by device, dimension, direction; of links between chips
+                                        // at their first device
   std::int64_t longest_ = 0;
 };
 

@@ -1,11 +1,13 @@
 #include <array>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "experiments/experiment.hpp"
 #include "reports/collective_report.hpp"
 
 #include "command.hpp"
 #include "output.hpp"
+#include "progress.hpp"
 #include "report_format.hpp"
 
 namespace shardsim {
@@ -35,6 +37,13 @@ constexpr std::array flags{
     Flag{"devices", "devices", "N", "in the group"},
     Flag{"nodes", "nodes", "N", "over which they lie evenly; as many as they fill when left out"},
     Flag{"sizes", "sizes", "SIZES", "64MiB, a list 1MiB,64MiB, 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
+    Flag{"model", "model", "MODEL",
+         "whose time: simulated; all-links, every link of a torus whatever the compiler chooses; "
+         "tpu-scheduler; xla-sol (docs/collective.md)"},
+    Flag{"algorithm", "algorithm", "NAME",
+         "of NCCL: Ring, Tree, NVLS, ...; on a network written in place: ring, torus, double-tree "
+         "and others, as in docs/networks.md; the library's choice when left out"},
+    Flag{"protocol", "protocol", "NAME", "of NCCL: LL, LL128 or Simple"},
     Flag{"against", "against", "FILE",
          "a measured table, which says machine, kind, devices, nodes and sizes; --machine replaces "
          "its machine"},
@@ -48,6 +57,7 @@ Json read_flags(const Given& given) {
     if (values.size() > 1) throw UsageError(std::string("--") + flag.name + " is given twice");
     if (!values.empty()) apply_override(document, flag.path, values[0]);
   }
+  if (given.has("links")) document["links"] = true;
   if (given.has("unfold")) document["unfold"] = true;
   if (document.empty()) {
     throw UsageError(
@@ -62,6 +72,9 @@ Json read_flags(const Given& given) {
 int collective_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_flags(options, flags);
+  options.add_options()("links",
+                        "on a network written in place, what every link carries, for the last "
+                        "size; the busiest first");
   options.add_options()("unfold",
                         "on a network written in place, every device and link of its own: the same "
                         "time, later");
@@ -69,8 +82,11 @@ int collective_command(const Words& words) {
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const auto outputs = read_outputs(*answered, report_formats(), /*text_beside_files=*/false);
+  const CollectiveExperiment experiment = read_collective(read_flags(*answered), "command line");
+  Progress progress(experiment.sizes.size());
   const CollectivePrediction prediction =
-      predict_collective(read_collective(read_flags(*answered), "command line"));
+      predict_collective(experiment, [&](Bytes size) { progress.begin(format_bytes(size)); });
+  progress.clear();
   write(outputs, [&](const std::string& format) {
     return report_collective(prediction, report_format(format));
   });

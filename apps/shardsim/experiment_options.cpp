@@ -30,6 +30,8 @@ constexpr std::array flags{
     Flag{"strategy", "strategy", "NAME", "fsdp, tp, ..., or a rule system: docs/rule-systems"},
     Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
     Flag{"topology", "topology", "SHAPE", "slice of a torus: 4x4x4"},
+    Flag{"collectives", "collectives", "MODEL",
+         "whose times collectives have: simulated, all-links, tpu-scheduler or xla-sol"},
 };
 
 // A path in a file is relative to the file, one on the command line to where the user is.

@@ -85,7 +85,8 @@ Machine machine_to_show(const std::string& name, const Json& asked) {
   std::int64_t devices = devices_to_show(profile, place);
   if (const auto shape = reader.find("topology")) {
     topology = shape->string();
-    devices = 1;
+    const auto* torus = std::get_if<TorusProfile>(&profile.network);
+    devices = torus == nullptr ? 1 : devices_per_chip(*torus);
     for (const std::int64_t size : parse_shape(*topology, shape->place())) devices *= size;
   }
   if (const auto count = reader.find("devices")) {

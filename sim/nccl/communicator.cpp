@@ -23,15 +23,19 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-template <class Names>
-std::size_t index_in(const Names& names, std::string_view text, std::string_view what,
-                     const Place& place) {
+template <class Value, class Names>
+std::optional<Value> find_in(const Names& names, std::string_view text) {
   const std::string wanted = lower(text);
-  std::vector<std::string> candidates;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (lower(names[i]) == wanted) return i;
-    candidates.emplace_back(names[i]);
+    if (lower(names[i]) == wanted) return static_cast<Value>(i);
   }
+  return std::nullopt;
+}
+
+template <class Names>
+[[noreturn]] void fail_unknown(const Names& names, std::string_view text, std::string_view what,
+                               const Place& place) {
+  const std::vector<std::string> candidates(names.begin(), names.end());
   throw InputError(place, fmt::format("unknown NCCL {} \"{}\"", what, text),
                    closest(text, candidates));
 }
@@ -67,11 +71,20 @@ std::string_view name_of(Operation operation) {
   return operation_names[static_cast<std::size_t>(operation)];
 }
 
+std::optional<Algorithm> find_algorithm(std::string_view text) {
+  return find_in<Algorithm>(algorithm_names, text);
+}
+std::optional<Protocol> find_protocol(std::string_view text) {
+  return find_in<Protocol>(protocol_names, text);
+}
+
 Algorithm parse_algorithm(std::string_view text, const Place& place) {
-  return static_cast<Algorithm>(index_in(algorithm_names, text, "algorithm", place));
+  if (const auto found = find_algorithm(text)) return *found;
+  fail_unknown(algorithm_names, text, "algorithm", place);
 }
 Protocol parse_protocol(std::string_view text, const Place& place) {
-  return static_cast<Protocol>(index_in(protocol_names, text, "protocol", place));
+  if (const auto found = find_protocol(text)) return *found;
+  fail_unknown(protocol_names, text, "protocol", place);
 }
 
 }  // namespace shardsim::nccl

@@ -121,7 +121,10 @@ struct Communicator {
 [[nodiscard]] std::string_view name_of(Algorithm algorithm);
 [[nodiscard]] std::string_view name_of(Protocol protocol);
 [[nodiscard]] std::string_view name_of(Operation operation);
-// Upper or lower case alike, as NCCL reads them. Throw InputError with a suggestion.
+// Upper or lower case alike, as NCCL reads them. Nothing for other words.
+[[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view text);
+[[nodiscard]] std::optional<Protocol> find_protocol(std::string_view text);
+// The same; throw InputError with a suggestion.
 [[nodiscard]] Algorithm parse_algorithm(std::string_view text, const Place& place);
 [[nodiscard]] Protocol parse_protocol(std::string_view text, const Place& place);
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/nccl/graph_search.hpp"
+#include "sim/nccl/plain_channels.hpp"
 
 namespace shardsim::nccl {
 namespace {
@@ -21,7 +22,7 @@ struct NvlinkSpeed {
 constexpr std::array nvlink_speeds = {
     NvlinkSpeed{blackwell_capability, Bandwidth(40.1e9)},
     NvlinkSpeed{hopper_capability, Bandwidth(20.6e9)},
-    NvlinkSpeed{ampere_capability, Bandwidth(20e9)},
+    NvlinkSpeed{0, Bandwidth(20e9)},
 };
 
 // src/graph/topo.h, LOC to SYS and PCI: 16 lanes of generation 4; each generation doubles.
@@ -47,23 +48,24 @@ Cpu cpu_of(HostCpu cpu) {
   return Cpu::intel;
 }
 
-// Throws for what the graph search does not know.
-void check_covered(const Profile& profile, const NodeSpread& spread, const Place& place) {
-  const auto& cluster = std::get<ClusterProfile>(profile.network);
-  const auto fail = [&](const std::string& why) {
-    throw InputError(place,
-                     fmt::format("how NCCL sees a node of {} is not known: {}", profile.name, why));
-  };
-  if (!cluster.nccl) fail("its profile has no section \"nccl\"");
-  if (cluster.scale_up.fabric.value != Fabric::nvswitch || !cluster.nccl->nvlink_bandwidth) {
-    fail("it has no NVLink switch");
+// As NCCL counts all of a GPU's links into its node.
+Bandwidth counted_inside(const ClusterProfile& cluster, std::int64_t members) {
+  const NcclProfile& nccl = *cluster.nccl;
+  const Bandwidth sold = bandwidth_inside(cluster, members);
+  if (!nccl.nvlink_bandwidth) return sold * cluster.scale_up.efficiency.value;
+  const auto* speed = std::find_if(
+      nvlink_speeds.begin(), nvlink_speeds.end(),
+      [&](const NvlinkSpeed& of) { return of.from_capability <= capability_of(nccl); });
+  return speed->counted * std::round(sold.count() / nccl.nvlink_bandwidth->value.count());
+}
+
+// Whether the graph search knows such nodes.
+bool is_searched(const ClusterProfile& cluster, bool several_nodes) {
+  if (cluster.scale_up.fabric.value != Fabric::nvswitch || !cluster.nccl->nvlink_bandwidth ||
+      capability_of(*cluster.nccl) < ampere_capability) {
+    return false;
   }
-  if (capability_of(*cluster.nccl) < ampere_capability) fail("its GPUs are older than Ampere");
-  const std::int64_t gpus = cluster.devices_per_node.value;
-  const std::int64_t nics = cluster.scale_out ? cluster.scale_out->nics_per_node.value : gpus;
-  if (spread.nodes > 1 && nics < gpus) {
-    fail(fmt::format("it has only {} NICs for {} GPUs", nics, gpus));
-  }
+  return !several_nodes || cluster.scale_out->nics_per_node.value >= cluster.devices_per_node.value;
 }
 
 SwitchNode node_of(const ClusterProfile& cluster, std::int64_t members) {
@@ -71,16 +73,34 @@ SwitchNode node_of(const ClusterProfile& cluster, std::int64_t members) {
   SwitchNode node;
   node.gpus = members;
   node.compute_capability = capability_of(nccl);
-  const auto* speed = std::find_if(
-      nvlink_speeds.begin(), nvlink_speeds.end(),
-      [&](const NvlinkSpeed& of) { return of.from_capability <= node.compute_capability; });
-  node.nvlink = speed->counted * std::round(cluster.scale_up.bandwidth.value.count() /
-                                            nccl.nvlink_bandwidth->value.count());
+  node.nvlink = counted_inside(cluster, members);
   node.pcie = pcie_4 * std::exp2(static_cast<double>(nccl.pcie_generation.value - 4));
   if (cluster.scale_out) node.nic = ways_out(cluster).bandwidth;
   if (nccl.network_latency) node.nic_latency = nccl.network_latency->value;
   node.gpus_per_pcie_switch = nccl.gpus_per_pcie_switch.value;
   return node;
+}
+
+PlainNode plain_node_of(const ClusterProfile& cluster, std::int64_t members) {
+  PlainNode node;
+  node.gpus = members;
+  node.inside = counted_inside(cluster, members);
+  node.nvlink = cluster.nccl->nvlink_bandwidth.has_value();
+  node.host_bridge = cluster.nccl->gpus_per_pcie_switch.value < members;
+  if (cluster.scale_out) {
+    const WaysOut ways = ways_out(cluster);
+    node.out = ways.bandwidth * static_cast<double>(std::min(members, ways.per_node));
+  }
+  if (cluster.nccl->network_latency) node.nic_latency = cluster.nccl->network_latency->value;
+  return node;
+}
+
+NodeGraphs graphs_of(const ClusterProfile& cluster, std::int64_t members, std::int64_t nodes) {
+  if (is_searched(cluster, nodes > 1)) {
+    const auto found = search_graphs(node_of(cluster, members), nodes > 1);
+    if (found) return *found;
+  }
+  return plain_graphs(plain_node_of(cluster, members), nodes);
 }
 
 // All nodes of a communicator go at the pace of the slowest.
@@ -115,17 +135,21 @@ Communicator describe(const Machine& machine, const NodeSpread& spread,
     throw InputError(place, fmt::format("NCCL does not run on {}", machine.profile.name));
   }
   if (spread.members < 2) throw InputError(place, "one rank has nothing to choose");
-  check_covered(machine.profile, spread, place);
-  const bool several_nodes = spread.nodes > 1;
-  NodeGraphs graphs = search_graphs(node_of(*cluster, spread.most), several_nodes, place);
+  if (!cluster->nccl) {
+    throw InputError(place, fmt::format("how NCCL sees a node of {} is not known: its profile has "
+                                        "no section \"nccl\"",
+                                        machine.profile.name));
+  }
+  NodeGraphs graphs = graphs_of(*cluster, spread.most, spread.nodes);
   if (spread.fewest != spread.most) {
-    graphs = common(graphs, search_graphs(node_of(*cluster, spread.fewest), several_nodes, place));
+    graphs = common(graphs, graphs_of(*cluster, spread.fewest, spread.nodes));
   }
   Communicator communicator;
   communicator.version = options.version;
   communicator.ranks = spread.members;
   communicator.nodes = spread.nodes;
   communicator.most_ranks_per_node = spread.most;
+  communicator.nvswitch = cluster->scale_up.fabric.value == Fabric::nvswitch;
   communicator.least_compute_capability = capability_of(*cluster->nccl);
   communicator.most_compute_capability = communicator.least_compute_capability;
   communicator.cpu = options.cpu.value_or(cpu_of(cluster->nccl->cpu.value));

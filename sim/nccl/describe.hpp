@@ -10,6 +10,8 @@
 // (Hopper) or 40.1 GB/s (Blackwell) and 16 lanes of PCIe 4 or 5 as 24 or 48 (src/graph/topo.h,
 // topo.cc). Several NICs of a GPU count as one, which is how AWS's plugin shows those of EFA.
 //
+// Nodes that the search does not know have plain channels (plain_channels.hpp).
+//
 // Not known from a profile or a spread, and taken as: no CollNet; the members of a node are its
 // first GPUs, so that neighbours share PCIe switches; when nodes hold different numbers, none lies
 // between the fewest and the most.
@@ -18,8 +20,8 @@
 #include <optional>
 
 #include "hardware_profiles/machine.hpp"
-#include "sim/cluster_cost.hpp"
 #include "sim/nccl/communicator.hpp"
+#include "sim/node_spread.hpp"
 
 namespace shardsim::nccl {
 
@@ -28,8 +30,7 @@ struct DescribeOptions {
   std::optional<Cpu> cpu;  // other than the profile's
 };
 
-// Throws InputError for a torus, a profile without the section "nccl", nodes without NVSwitch or
-// with fewer NICs than GPUs, a group of one, and what the graph search does not cover.
+// Throws InputError for a torus, a profile without the section "nccl" and a group of one.
 [[nodiscard]] Communicator describe(const Machine& machine, const NodeSpread& spread,
                                     const DescribeOptions& options, const Place& place);
 

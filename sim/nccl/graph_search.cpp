@@ -3,6 +3,7 @@
 #include "sim/nccl/tuner_constants.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <vector>
 
@@ -247,18 +248,14 @@ ChannelGraph graph_of(const Placed& placed, const SwitchNode& node, bool several
 
 }  // namespace
 
-NodeGraphs search_graphs(const SwitchNode& node, bool several_nodes, const Place& place) {
-  if (node.compute_capability < ampere_capability && several_nodes) {
-    throw InputError(place, "NCCL's search over several nodes is known from Ampere on");
-  }
-  if (node.gpus < 2 && !several_nodes) throw InputError(place, "one rank needs no channels");
+std::optional<NodeGraphs> search_graphs(const SwitchNode& node, bool several_nodes) {
+  assert(node.gpus > 1 || several_nodes);
+  assert(node.compute_capability >= ampere_capability || !several_nodes);
   GraphSearch search(node, several_nodes);
   const Placed ring = search.find(Shape::ring, 1, most_channels / 2);
   const Shape shape = node.gpus == 1 ? Shape::plain_tree : Shape::balanced_tree;
   const Placed tree = search.find(shape, ring.channels, ring.channels);
-  if (ring.channels == 0 || tree.channels == 0) {
-    throw InputError(place, "NCCL's channels on such a node cross its host bridge: not known");
-  }
+  if (ring.channels == 0 || tree.channels == 0) return std::nullopt;
   NodeGraphs graphs;
   graphs.ring = graph_of(ring, node, several_nodes);
   graphs.tree = graph_of(tree, node, several_nodes);

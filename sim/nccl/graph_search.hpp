@@ -19,7 +19,8 @@
 // CollNet's graphs.
 #pragma once
 
-#include "base/error.hpp"
+#include <optional>
+
 #include "sim/nccl/channel_walk.hpp"
 #include "sim/nccl/communicator.hpp"
 
@@ -32,10 +33,9 @@ struct NodeGraphs {
 };
 
 // Cost: up to half a million steps of the walk: 10 ms in one node, 60 ms over several, 0.3 s for
-// odd numbers of GPUs that share PCIe switches. Keep the result. Throws InputError for what is not
-// covered.
-[[nodiscard]] NodeGraphs search_graphs(const SwitchNode& node, bool several_nodes,
-                                       const Place& place);
+// odd numbers of GPUs that share PCIe switches. Keep the result. Two GPUs at least or several
+// nodes, of Ampere or later if several. Nothing where channels must cross the host bridge.
+[[nodiscard]] std::optional<NodeGraphs> search_graphs(const SwitchNode& node, bool several_nodes);
 
 // Puts the graphs into the communicator.
 void use_graphs(const NodeGraphs& graphs, Communicator& communicator);

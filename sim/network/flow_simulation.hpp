@@ -51,6 +51,7 @@ class FlowSimulation {
   // hours.
   bool advance();
   [[nodiscard]] const std::vector<FlowId>& finished() const { return finished_; }
+  // The moment that advance() went to; after it has said that none are left it may be later.
   [[nodiscard]] FlowTime now() const { return now_; }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <stdexcept>
 
@@ -10,56 +11,107 @@
 namespace shardsim::network {
 namespace {
 
-// The way of a rank's messages in a phase; its crossings are appended.
-Send send_over(const NetworkGraph& graph, const std::vector<LinkId>& route, RankId receiver,
-               std::vector<Crossing>& crossings) {
-  Send send;
-  send.receiver = receiver;
-  send.first_crossing = static_cast<std::uint32_t>(crossings.size());
-  send.crossings = static_cast<std::uint32_t>(route.size());
-  Seconds latency{0};
-  for (const LinkId link : route) {
-    latency += graph.links()[at(link)].wire.latency;
-    crossings.push_back({link});
+using Groups = std::vector<std::vector<NodeId>>;
+
+// Streams of all groups, those of a group together; their ways are still to be found.
+void add_streams(const Groups& groups, const Schedule& schedule, Traffic& traffic) {
+  traffic.kinds = schedule.kinds;
+  traffic.streams.reserve(groups.size() * schedule.streams.size());
+  traffic.waits.reserve(groups.size() * schedule.waits.size());
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const auto first_stream = static_cast<StreamId>(traffic.streams.size());
+    const auto first_wait = static_cast<std::uint32_t>(traffic.waits.size());
+    for (const Stream& stream : schedule.streams) {
+      traffic.streams.push_back(
+          {FlowTime(0), stream.kind, 0, 0, first_wait + stream.first_wait, stream.waits});
+    }
+    for (Wait wait : schedule.waits) {
+      wait.stream += first_stream;
+      traffic.waits.push_back(wait);
+    }
   }
-  send.latency = round_up_to_flow_time(latency);
-  return send;
+  traffic.alike.assign(traffic.streams.size(), 1);
+}
+
+struct Way {
+  NodeId target = 0;
+  NodeId source = 0;
+  StreamId stream = 0;
+};
+
+// By target, so that the router searches once for each.
+std::vector<Way> ways_of(const Groups& groups, const Schedule& schedule) {
+  std::vector<Way> ways;
+  ways.reserve(groups.size() * schedule.streams.size());
+  for (const auto& group : groups) {
+    for (const Stream& stream : schedule.streams) {
+      ways.push_back(
+          {group[at(stream.to)], group[at(stream.from)], static_cast<StreamId>(ways.size())});
+    }
+  }
+  std::sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
+    return a.target != b.target ? a.target < b.target : a.stream < b.stream;
+  });
+  return ways;
 }
 
 }  // namespace
 
-Traffic traffic_of(const NetworkGraph& graph, Router& router,
-                   const std::vector<std::vector<NodeId>>& groups, const Phases& phases,
-                   std::size_t most_hops) {
+Traffic traffic_of(const NetworkGraph& graph, Router& router, const Groups& groups,
+                   const Schedule& schedule, std::size_t most_hops) {
+  const auto check_hops = [&](std::size_t hops) {
+    if (hops <= most_hops) return;
+    throw std::range_error(fmt::format("more than {} hops of messages", most_hops));
+  };
+  check_hops(groups.size() * schedule.streams.size());
   Traffic traffic;
-  for (const NetworkLink& link : graph.links()) traffic.capacities.push_back(link.wire.bandwidth);
-  traffic.links.assign(graph.links().size(), 1);
-  for (const auto& group : groups) {
-    traffic.ranks.insert(traffic.ranks.end(), group.size(), 1);
+  std::vector<FlowTime> latencies;
+  for (const NetworkLink& link : graph.links()) {
+    traffic.capacities.push_back(link.wire.bandwidth);
+    latencies.push_back(round_up_to_flow_time(link.wire.latency));
   }
-  for (const Phase& phase : phases) {
-    TrafficPhase lowered{phase.steps, phase.bytes, std::vector<Send>(traffic.ranks.size()),
-                         std::vector<RankId>(traffic.ranks.size(), nobody)};
-    RankId first = 0;
-    for (const auto& group : groups) {
-      assert(group.size() == phase.target.size());
-      for (std::size_t rank = 0; rank < group.size(); ++rank) {
-        const RankId target = phase.target[rank];
-        if (target == nobody) continue;
-        const RankId sender = first + static_cast<RankId>(rank);
-        const std::vector<LinkId> route = router.route(group[rank], group[at(target)]);
-        lowered.sends[at(sender)] = send_over(graph, route, first + target, traffic.crossings);
-        lowered.senders[at(first + target)] = sender;
-      }
-      first += static_cast<RankId>(group.size());
+  traffic.links.assign(graph.links().size(), 1);
+  add_streams(groups, schedule, traffic);
+  for (const Way& way : ways_of(groups, schedule)) {
+    const std::vector<LinkId> route = router.route(way.source, way.target);
+    TrafficStream& stream = traffic.streams[at(way.stream)];
+    stream.first_crossing = static_cast<std::uint32_t>(traffic.crossings.size());
+    stream.crossings = static_cast<std::uint32_t>(route.size());
+    for (const LinkId link : route) {
+      stream.latency += latencies[at(link)];
+      traffic.crossings.push_back({link});
     }
-    traffic.phases.push_back(std::move(lowered));
-    if (traffic.crossings.size() > most_hops) {
-      throw std::range_error(
-          fmt::format("more than {} hops of messages in its {} phases", most_hops, phases.size()));
-    }
+    check_hops(traffic.crossings.size());
   }
   return traffic;
+}
+
+FlowTime latency_of(const Traffic& traffic, Bytes payload) {
+  struct Ends {
+    FlowTime first{0};  // message
+    FlowTime last{0};
+  };
+  std::vector<Ends> ends;
+  ends.reserve(traffic.streams.size());
+  FlowTime longest{0};
+  for (const TrafficStream& stream : traffic.streams) {
+    Ends own;
+    FlowTime passed_on{0};  // when the last message to pass on has come
+    for (const Wait& wait : traffic.waits_of(stream)) {
+      if (wait.until == Until::previous) continue;
+      const Ends& awaited = ends[at(wait.stream)];
+      const bool is_same = wait.until == Until::same;
+      own.first = std::max(own.first, is_same ? awaited.first : awaited.last);
+      if (is_same) passed_on = std::max(passed_on, awaited.last);
+    }
+    own.first += stream.latency;
+    const Messages& kind = traffic.kinds[stream.kind];
+    const std::int64_t others = kind.chunk > Bytes(0) ? 0 : kind.count(payload) - 1;
+    own.last = std::max(own.first + others * stream.latency, passed_on + stream.latency);
+    longest = std::max(longest, own.last);
+    ends.push_back(own);
+  }
+  return longest;
 }
 
 }  // namespace shardsim::network

@@ -1,18 +1,19 @@
-// Collectives on a network: which rank sends what over which links (traffic_of), the same for
-// classes of ranks and links that nothing tells apart (fold), and how long it takes (run).
+// Collectives on a network: which messages go over which links (traffic_of), the same for classes
+// of messages and links that nothing tells apart (fold), and how long it takes for a payload (run).
 //
-//   const Traffic traffic = traffic_of(graph, router, groups, ring_all_reduce(8, payload));
-//   run(traffic) == run(fold(traffic))            // to the femtosecond
+//   const Schedule schedule = schedule_of({8}, ring_all_reduce(8));
+//   const Traffic traffic = traffic_of(graph, router, groups, schedule);
+//   run(traffic, payload) == run(fold(traffic), payload)          // to the femtosecond
 //
-// Folding is an equitable partition: ranks of one class send to, receive from and share links with
-// the same classes in the same numbers, links of one class carry as many messages of each class.
-// Max-min fair shares follow from these numbers alone, and so do times. It is found by colour
-// refinement (McKay, "Practical graph isomorphism", Congressus Numerantium 30, 1981), for any
-// network and algorithm; on a ring all ranks are one class.
+// Folding is an equitable partition: streams of one class wait for streams of the same classes and
+// cross links of the same classes, links of one class carry as many streams of each class. Max-min
+// fair shares follow from these numbers alone, and so do times, whatever the payload. It is found
+// by colour refinement (McKay, "Practical graph isomorphism", Congressus Numerantium 30, 1981), for
+// any network and algorithm; on a ring all ranks' streams are one class.
 //
-// Cost: traffic_of O(ranks * phases * hops); fold as much for every refinement, of which there are
-// as many as symmetry needs to be told (few on rings and trees, up to half the length of a line);
-// run O(events), memory as much as the traffic.
+// Cost: traffic_of O(streams * hops) and a search of the graph for every target; fold as much for
+// every refinement, of which there are as many as symmetry needs to be told (few on rings and
+// trees, up to half the length of a line); run O(events), memory as much as the traffic.
 #pragma once
 
 #include <cstdint>
@@ -21,51 +22,57 @@
 #include "hardware_profiles/network/network_graph.hpp"
 #include "hardware_profiles/network/routes.hpp"
 #include "sim/network/flow_simulation.hpp"
-#include "sim/network/phases.hpp"
+#include "sim/network/schedule.hpp"
 
 namespace shardsim::network {
 
-using RankId = std::int32_t;  // over all groups: group * size + rank in the group
-
-// What a rank sends in every step of a phase.
-struct Send {
-  RankId receiver = nobody;
+struct TrafficStream {
   FlowTime latency{0};
+  std::uint32_t kind = 0;            // in Traffic::kinds
   std::uint32_t first_crossing = 0;  // in Traffic::crossings
   std::uint32_t crossings = 0;
-};
-
-struct TrafficPhase {
-  std::int64_t steps = 1;
-  Bytes bytes{0};
-  std::vector<Send> sends;      // by rank
-  std::vector<RankId> senders;  // who sends to each rank, or nobody
+  std::uint32_t first_wait = 0;  // in Traffic::waits
+  std::uint32_t waits = 0;
 };
 
 struct Traffic {
   std::vector<Bandwidth> capacities;  // by link, or class of links
   std::vector<std::int64_t> links;    // how many are alike
-  std::vector<std::int64_t> ranks;    // by rank, or class of ranks: how many are alike
-  std::vector<TrafficPhase> phases;
+  std::vector<TrafficStream> streams;
+  std::vector<std::int64_t> alike;  // by stream, or class of streams: how many are alike
+  std::vector<Messages> kinds;
   std::vector<Crossing> crossings;
+  std::vector<Wait> waits;
 
-  [[nodiscard]] Crossings crossings_of(const Send& send) const {
-    return Crossings(crossings).subspan(send.first_crossing, send.crossings);
+  [[nodiscard]] Crossings crossings_of(const TrafficStream& stream) const {
+    return Crossings(crossings).subspan(stream.first_crossing, stream.crossings);
+  }
+  [[nodiscard]] std::span<const Wait> waits_of(const TrafficStream& stream) const {
+    return std::span(waits).subspan(stream.first_wait, stream.waits);
   }
 };
 
 inline constexpr std::size_t most_crossings = std::size_t{1} << 25;
 
-// `groups`: the devices of each, by rank; of one size, which is that of the phases, and apart. All
+// `groups`: the nodes of each, by rank; of one size, which is that of the schedule, and apart. All
 // run at once. Throws std::range_error for a latency of more than 2.5 hours, and where messages
 // make more than `most_hops`.
 [[nodiscard]] Traffic traffic_of(const NetworkGraph& graph, Router& router,
                                  const std::vector<std::vector<NodeId>>& groups,
-                                 const Phases& phases, std::size_t most_hops = most_crossings);
+                                 const Schedule& schedule, std::size_t most_hops = most_crossings);
 
 [[nodiscard]] Traffic fold(const Traffic& traffic);
 
-// When the last message has arrived. Throws std::range_error beyond 2.5 hours.
-[[nodiscard]] FlowTime run(const Traffic& traffic);
+// Rounds that repeat: where all messages under way have arrived at once, and the same ones are sent
+// again as the time before, every further round takes as long, until one of the streams ends.
+enum class Repeats : std::uint8_t { simulated, skipped };
+
+// When the last message has arrived; the same either way. Throws std::range_error beyond 2.5 hours.
+[[nodiscard]] FlowTime run(const Traffic& traffic, Bytes payload,
+                           Repeats repeats = Repeats::simulated);
+
+// What run() gives is at least this: all messages of a stream one after the other, behind those of
+// the streams that it waits for, if bytes took no time. Of all chains of streams the longest.
+[[nodiscard]] FlowTime latency_of(const Traffic& traffic, Bytes payload);
 
 }  // namespace shardsim::network

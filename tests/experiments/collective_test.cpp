@@ -298,4 +298,34 @@ TEST_CASE("a network written in place is simulated, folded or not") {
   CHECK_THAT(mistake(with(ring, {{"topology", "8x8"}})), Contains("topology 8x8 is given beside"));
 }
 
+TEST_CASE("links of a network have names, the busiest come first") {
+  const Json gather_on_tree = {
+      {"machine", "fat-tree(2x2,oversubscription=2,bandwidth=1GB/s,latency=1us)"},
+      {"kind", "all-to-all"},
+      {"devices", 4},
+      {"sizes", "4MB"},
+      {"links", true}};
+  const CollectivePrediction prediction = predicted(gather_on_tree);
+  REQUIRE(prediction.links);
+  const std::vector<LinkView::Link>& links = prediction.links->links;
+  REQUIRE(links.size() == 2 * (4 + 2));
+  // Both devices of a leaf send 1 MB to both of the other: 4 MB on its only wire, 3 MB on theirs.
+  CHECK(links[0].from == "leaf 0");
+  CHECK(links[0].to == "spine 0");
+  CHECK(links[0].bytes == Bytes(4'000'000));
+  CHECK(links[0].busy == Approx(4e-3 / prediction.points[0].cost.total().count()));
+  CHECK(links[4].from == "device 0");
+  CHECK(links[4].to == "leaf 0");
+  CHECK(links[4].bytes == Bytes(3'000'000));
+  CHECK_FALSE(predicted(with(gather_on_tree, {{"links", false}})).links);
+}
+
+TEST_CASE("every size of a sweep is told before it is looked at") {
+  std::vector<Bytes> begun;
+  const CollectiveExperiment experiment =
+      read_collective(with(gather, {{"devices", 8}, {"sizes", "1KiB:1MiB:x2"}}), "test");
+  static_cast<void>(predict_collective(experiment, [&](Bytes size) { begun.push_back(size); }));
+  CHECK(begun == experiment.sizes);
+}
+
 }  // namespace shardsim

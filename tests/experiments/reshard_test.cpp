@@ -47,7 +47,8 @@ Json with_specs(const Json& from, const Json& to) {
 TEST_CASE("a transfer between nodes takes what the busiest NIC takes, and a latency per message") {
   const Profile profile = load_profile("dgx-h100", {});
   const auto& cluster = std::get<ClusterProfile>(profile.network);
-  const double nic = cluster.scale_out->bandwidth.value.count() * cluster.scale_out->efficiency.value;
+  const double nic =
+      cluster.scale_out->bandwidth.value.count() * cluster.scale_out->efficiency.value;
   // Four samplers take a quarter each, in 8 pieces; eight trainers send an eighth each.
   const ReshardPlan plan =
       direct(array("fsdp=8", "fsdp", "tp=4", "None, tp", "disjoint", "dgx-h100"));

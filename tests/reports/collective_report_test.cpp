@@ -126,6 +126,26 @@ TEST_CASE("CSV has every digit, and nothing where nothing was measured") {
   CHECK_THAT(csv, Contains(",\"ring, \"\"in\"\" the node\"\n"));
 }
 
+TEST_CASE("links come with the bottleneck, as figures and as a heat map") {
+  CollectivePrediction made = prediction();
+  made.links = LinkView{Bytes(4'000'000),
+                        {{"device 1", "leaf 0", Bytes(3'000'000), 0.75},
+                         {"device 0", "leaf 0", Bytes(3'000'000), 0.75},
+                         {"leaf 0", hostile, Bytes(0), 0}}};
+  const std::string text = report_collective(made, Format::text);
+  CHECK_THAT(text, Contains("bottleneck: device 1 -> leaf 0, 75.0 % busy, and 1 link as busy; of 3 "
+                            "links 1 carry nothing"));
+  const Json view = json_of(made)["link_view"];
+  CHECK(view["bytes"] == 4'000'000);
+  CHECK(
+      view["links"][0] ==
+      Json({{"from", "device 1"}, {"to", "leaf 0"}, {"bytes", 3'000'000}, {"utilisation", 0.75}}));
+  const std::string page = report_collective(made, Format::html);
+  CHECK_THAT(page, Contains("title=\"device 1 -&gt; leaf 0: "));
+  CHECK_THAT(page, !Contains("<script>alert"));
+  CHECK_FALSE(json_of(prediction()).contains("link_view"));
+}
+
 TEST_CASE("the page draws what the rows say, and text stays text") {
   CollectivePrediction made = beside_measured();
   made.experiment.measured->id = hostile;

@@ -89,6 +89,9 @@ TEST_CASE("legends say what joins devices, nodes and hosts") {
   CHECK(machine_legend(machine_of("pcie-a100", 4), {}).back() ==
         "between nodes: nothing, this is one machine");
   CHECK(machine_legend(machine_of("tpu-v5p", 64), {}).back() == "closed to rings: x, y, z");
+  CHECK(machine_legend(machine_of("tpu7x", 8), {}).front() ==
+        "slice of 2x2x1: 8 x " + load_profile("tpu7x", {}).device.name +
+            ", 2 on each chip, which is what is drawn");
   CHECK(machine_legend(machine_of("tpu-v5e", 4), {}).back() == "no dimension closes to a ring");
   CHECK(machine_legend(machine_of("ring(bandwidth=50GB/s,latency=500ns)", 8), {}) ==
         std::vector<std::string>{"8 devices, 0 switches",
@@ -135,7 +138,9 @@ TEST_CASE("everything is drawn within the picture") {
                                      : largest_slice(std::get<TorusProfile>(profile.network), 64);
     CAPTURE(name);
     const MachinePicture picture = drawn(machine_of(name, devices));
-    CHECK(boxes_of(picture, Part::device) == devices);
+    const auto* torus = std::get_if<TorusProfile>(&profile.network);
+    const std::int64_t per_chip = torus == nullptr ? 1 : devices_per_chip(*torus);
+    CHECK(boxes_of(picture, Part::device) == devices / per_chip);
     for (const auto& box : picture.boxes) {
       CHECK(box.x - box.width / 2 >= 0);
       CHECK(box.y - box.height / 2 >= 0);

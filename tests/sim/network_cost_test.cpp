@@ -44,12 +44,60 @@ void check_time(const CostBreakdown& cost, double hops, double bytes) {
 
 TEST_CASE("rings over an axis of the mesh run side by side") {
   const Placement torus = placed("torus(4x4", {{"x", 4}, {"y", 4}});
-  // Both axes are rings of the torus: nothing is shared.
+  // Both axes are rings of the torus: nothing is shared. Rings go both ways, with half a part each.
   for (const int axis : {0, 1}) {
     check_time(cost_of(torus, collective_over(torus, CollectiveKind::all_gather, {axis})), 3,
-               3 * 2e6);
+               3 * 1e6);
     check_time(cost_of(torus, collective_over(torus, CollectiveKind::all_reduce, {axis})), 6,
-               6 * 2e6);
+               6 * 1e6);
+  }
+  // Asked for, one way.
+  CollectiveCosts one_way(torus, {Folding::folded, "ring", {}});
+  check_time(one_way.cost(collective_over(torus, CollectiveKind::all_gather, {0})), 3, 3 * 2e6);
+}
+
+TEST_CASE("over both axes of a torus all links work all the time") {
+  // 15/16 of 8 MB come to each device over four links, in 3 steps along each axis.
+  const Placement torus = placed("torus(4x4", {{"x", 4}, {"y", 4}});
+  const Collective gather = collective_over(torus, CollectiveKind::all_gather, {0, 1});
+  CHECK(cost_of(torus, gather).algorithm == "torus");
+  check_time(cost_of(torus, gather), 6, 7.5e6 / 4);
+}
+
+TEST_CASE("an algorithm that is not for a collective is refused, with what is") {
+  const Placement ring = placed("ring(6", {{"x", 6}});
+  const auto mistake = [&](const char* algorithm, CollectiveKind kind) {
+    try {
+      CollectiveCosts costs(ring, {Folding::folded, algorithm, {"", "/algorithm"}});
+      static_cast<void>(costs.cost(collective_over(ring, kind, {0})));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(mistake("rnig", CollectiveKind::all_gather),
+             Catch::Contains("/algorithm: unknown algorithm \"rnig\"; known are ring, ") &&
+                 Catch::Contains("did you mean \"ring\"?"));
+  CHECK_THAT(mistake("double-tree", CollectiveKind::all_gather),
+             Catch::Contains("\"double-tree\" does no all-gather; for that there are ring,"));
+  CHECK_THAT(mistake("halving-doubling", CollectiveKind::all_reduce),
+             Catch::Contains("needs a group whose size is a power of two"));
+  CHECK_THAT(mistake("in-switch", CollectiveKind::all_reduce),
+             Catch::Contains("needs devices on one switch"));
+  CHECK_THAT(mistake("torus", CollectiveKind::all_to_all), !Catch::Contains("needs"));
+  CHECK_THAT(mistake("ring", CollectiveKind::collective_permute),
+             Catch::Contains("does no collective-permute; for that there is direct"));
+}
+
+TEST_CASE("costs of one placement are those of each collective alone") {
+  const Placement ring = placed("ring(8", {{"outer", 4}, {"inner", 2}});
+  CollectiveCosts costs(ring);
+  for (const std::int64_t payload : {1'000, 1'000'000, 8'000'000}) {
+    for (const int axis : {0, 1}) {
+      Collective gather = collective_over(ring, CollectiveKind::all_gather, {axis});
+      gather.payload = Bytes(payload);
+      CHECK(costs.cost(gather).total() == collective_cost(ring, gather).total());
+    }
   }
 }
 
@@ -90,6 +138,24 @@ TEST_CASE("what takes hours on a network is refused") {
   Collective huge = collective_over(ring, CollectiveKind::all_reduce, {0});
   huge.payload = Bytes(std::int64_t{1} << 60);
   CHECK_THROWS_WITH(collective_cost(ring, huge), Catch::Contains("2.5 hours"));
+}
+
+TEST_CASE("links are as busy as their bytes make them") {
+  // Two leaves of four, half as many wires up: a ring over all crosses each way once, on one of two
+  // wires; every step is as slow as any, and the wires that are used are busy but for latencies.
+  const Placement tree = placed("fat-tree(4x2,oversubscription=2", {{"x", 8}});
+  CollectiveCosts costs(tree);
+  const Collective gather = collective_over(tree, CollectiveKind::all_gather, {0});
+  const CostBreakdown cost = costs.cost(gather);
+  int used = 0;
+  for (const LinkLoad& load : costs.link_loads(gather)) {
+    if (load.bytes == Bytes(0)) continue;
+    ++used;
+    CHECK(load.bytes == Bytes(7 * 1'000'000));
+    CHECK(load.busy == Approx(cost.transfer.count() / cost.total().count()));
+  }
+  // 8 wires up and 8 down at the devices; two up and two down between leaves and spines.
+  CHECK(used == 8 + 8 + 2 + 2);
 }
 
 }  // namespace shardsim

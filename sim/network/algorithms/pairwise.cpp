@@ -2,11 +2,14 @@
 
 namespace shardsim::network {
 
-Phases pairwise_all_to_all(std::int64_t ranks, Bytes payload) {
+Lanes pairwise_all_to_all(std::int64_t ranks) {
   Phases phases;
-  const Bytes part(ceil_div(payload.count(), ranks));
-  for (std::int64_t by = 1; by < ranks; ++by) phases.push_back({1, part, shift(ranks, by)});
-  return phases;
+  for (std::int64_t by = 1; by < ranks; ++by) phases.push_back({{.parts = ranks}, {Shift{0, by}}});
+  return {std::move(phases)};
+}
+
+FlowTime pairwise_time(std::int64_t ranks, Bytes payload, const Way& way) {
+  return (ranks - 1) * way.time(Bytes(ceil_div(payload.count(), ranks)));
 }
 
 }  // namespace shardsim::network

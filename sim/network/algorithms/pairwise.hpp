@@ -1,12 +1,18 @@
 // Pairwise exchange: in step k rank r sends its part for rank r + k straight there, N - 1 steps of
 // P / N, P being what one rank sends to all (Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005).
+//
+//   time = (N - 1) (latency + P / N / bandwidth)
 #pragma once
 
 #include "sim/network/phases.hpp"
+#include "sim/network/way.hpp"
 
 namespace shardsim::network {
 
-// `payload`: one rank's array.
-[[nodiscard]] Phases pairwise_all_to_all(std::int64_t ranks, Bytes payload);
+// The payload is one rank's array.
+[[nodiscard]] Lanes pairwise_all_to_all(std::int64_t ranks);
+
+// Where every way is as long.
+[[nodiscard]] FlowTime pairwise_time(std::int64_t ranks, Bytes payload, const Way& way);
 
 }  // namespace shardsim::network

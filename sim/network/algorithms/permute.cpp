@@ -1,20 +1,20 @@
 #include "sim/network/algorithms/permute.hpp"
 
+#include <algorithm>
+
 #include "base/index.hpp"
 
 namespace shardsim::network {
 
-Phases permute(std::int64_t ranks, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs,
-               Bytes message) {
-  Phase phase{1, message, std::vector<std::int32_t>(at(ranks), nobody)};
-  bool moves = false;
+Lanes permute(std::int64_t ranks, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs) {
+  Targets targets(at(ranks), nobody);
   for (const auto& [source, target] : pairs) {
-    if (source == target) continue;
-    phase.target[at(source)] = static_cast<std::int32_t>(target);
-    moves = true;
+    if (source != target) targets[at(source)] = static_cast<std::int32_t>(target);
   }
+  const bool moves =
+      std::any_of(targets.begin(), targets.end(), [](std::int32_t t) { return t != nobody; });
   if (!moves) return {};
-  return {std::move(phase)};
+  return {{Phase{{}, {std::move(targets)}}}};
 }
 
 }  // namespace shardsim::network

@@ -1,4 +1,6 @@
-// Messages between given pairs, all at once.
+// Messages between given pairs, all at once; of one pair, send and receive.
+//
+//   time = latency + P / bandwidth
 #pragma once
 
 #include <utility>
@@ -7,10 +9,9 @@
 
 namespace shardsim::network {
 
-// No rank sends or receives twice; pairs of a rank with itself move nothing. No phase without
-// pairs.
-[[nodiscard]] Phases permute(std::int64_t ranks,
-                             const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs,
-                             Bytes message);
+// The payload is one message. No rank sends or receives twice; pairs of a rank with itself move
+// nothing. No lane without pairs.
+[[nodiscard]] Lanes permute(std::int64_t ranks,
+                            const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs);
 
 }  // namespace shardsim::network

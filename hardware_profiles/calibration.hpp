@@ -1,0 +1,95 @@
+// What machines of a class take beyond the model: measured over modelled time of a collective, by
+// size. Launch floors, dips between protocols and the jitter of networks have no formula; they
+// have been measured on machines alike.
+//
+//   factor 1.30 at 2 MiB: measured times are 1.3 times what the model says
+//
+// A calibration is a JSON file ("shardsim/calibration/1"; hardware_profiles/calibrations/NAME.json,
+// built into the library) that `shardsim calibrate` writes from measured tables. A profile names
+// those of its class, one for the inside of a node, one for the network between nodes, or holds
+// its own:
+//
+//   "calibration": ["h100-nvswitch", "h100-infiniband"]
+//
+// A curve holds for one algorithm of one collective on one part of the machine. Between its points
+// the logarithm of the factor is linear in that of the size; beyond its ends the factor stays.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "base/units.hpp"
+
+namespace shardsim {
+
+// Where the members of a group lie.
+enum class Region : std::uint8_t {
+  node,   // all in one node
+  nodes,  // over several nodes, several on each
+  rail,   // over several nodes, one on each
+};
+
+// What a curve holds for. `collective` is "all-reduce", "all-gather" (and reduce-scatter, which
+// sends the same), "all-to-all" or "collective-permute"; `algorithm` as the cost model names it.
+struct CurveKey {
+  Region region = Region::node;
+  std::string collective;
+  std::string algorithm;
+  friend auto operator<=>(const CurveKey&, const CurveKey&) = default;
+};
+
+struct CurvePoint {
+  Bytes bytes{0};
+  double factor = 1;
+};
+
+struct CalibrationCurve {
+  CurveKey key;
+  std::vector<CurvePoint> points;  // ascending, at least one
+  // Of the rows from 64 KiB on that the curve was made of: absolute relative errors of the time.
+  std::int64_t rows = 0;
+  double median_error = 0;
+  double percentile_90_error = 0;
+  std::vector<std::string> tables;  // by id
+
+  [[nodiscard]] double factor_at(Bytes bytes) const;
+};
+
+struct MeasuredSource {
+  std::string table;  // id
+  std::string source;
+};
+
+struct Calibration {
+  std::string name;  // "h100-nvswitch"
+  std::string title;
+  std::string date;             // when it was fitted, YYYY-MM
+  std::vector<Region> regions;  // that it has, or may have, curves for
+  std::vector<CalibrationCurve> curves;
+  std::vector<MeasuredSource> sources;
+};
+
+// Of the first calibration that has one: the curve of the key, else of the same region and
+// collective the one with the most rows, all-reduce and all-gather standing in for each other.
+// Nothing where nothing is alike.
+[[nodiscard]] const CalibrationCurve* find_curve(const std::vector<Calibration>& calibrations,
+                                                 const CurveKey& key);
+
+[[nodiscard]] std::string_view name_of(Region region);
+
+// Throws InputError with the place in the file.
+[[nodiscard]] Calibration read_calibration(const JsonReader& document);
+// A curve to a line. Reads back to the same calibration.
+[[nodiscard]] std::string calibration_text(const Calibration& calibration);
+[[nodiscard]] Json calibration_to_json(const Calibration& calibration);
+
+// Is one of the shipped ones, by name.
+[[nodiscard]] bool is_shipped(const Calibration& calibration);
+// Of the shipped ones. Throws InputError with a suggestion.
+[[nodiscard]] Calibration load_calibration(const std::string& name, const Place& place);
+
+}  // namespace shardsim

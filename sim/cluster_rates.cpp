@@ -1,0 +1,42 @@
+#include "sim/cluster_rates.hpp"
+
+#include <algorithm>
+#include <map>
+#include <variant>
+
+namespace shardsim {
+
+Seconds ClusterRates::inside(double bytes, std::int64_t members) const {
+  const double rate = bandwidth_inside(cluster_, members).count();
+  return Seconds(bytes / (rate * cluster_.scale_up.efficiency.value));
+}
+
+Seconds ClusterRates::across(double bytes, std::int64_t members) const {
+  const double rate = ways_of(members) * ways_out(cluster_).bandwidth.count();
+  return Seconds(bytes / (rate * cluster_.scale_out->efficiency.value));
+}
+
+double ClusterRates::ways_of(std::int64_t members) const {
+  const std::int64_t ways = std::min(busy_per_node_, ways_out(cluster_).per_node);
+  return static_cast<double>(members * ways) / static_cast<double>(busy_per_node_);
+}
+
+double ClusterRates::nics_of(std::int64_t members) const {
+  const std::int64_t of_a_way =
+      cluster_.scale_out->nics_per_node.value / ways_out(cluster_).per_node;
+  return ways_of(members) * static_cast<double>(of_a_way);
+}
+
+std::int64_t busy_per_node(const Machine& machine, const Collective& collective) {
+  const std::int64_t per_node =
+      std::get<ClusterProfile>(machine.profile.network).devices_per_node.value;
+  if (collective.groups.empty()) return std::min(per_node, machine.devices);
+  std::map<std::int64_t, std::int64_t> busy;
+  std::int64_t most = 1;
+  for (const auto& group : collective.groups) {
+    for (const std::int64_t device : group) most = std::max(most, ++busy[device / per_node]);
+  }
+  return most;
+}
+
+}  // namespace shardsim

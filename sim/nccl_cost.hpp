@@ -1,0 +1,48 @@
+// Collectives on a cluster as NCCL runs them.
+//
+// Which algorithm and protocol: what NCCL's tuner chooses (nccl/selection.hpp), or is told to.
+// Latency: the tuner's constants (nccl/tuner.hpp); `launch` is the part that every call has.
+// Transfer: what the links carry, where NCCL's own estimate counts channels. A group of n ranks on
+// k nodes, m on each, payload P, wire bytes of a ring W; in: a rank into its node, out: the m ranks
+// out of their node (cluster_rates.hpp):
+//
+//   Ring      the larger of W / in and W / out
+//   Tree      the larger of 2 P / 0.92 in, a chain in every node up and down, and, with double
+//             binary trees over nodes, P / out over 2 nodes (each is leaf of one tree and root of
+//             the other, half the payload each), 2 P / out over more
+//   NVLS      all-reduce (1 + 1/m) P / e in: the switch reads all of P from every rank, and m-th
+//             parts of the result go up once more; its halves (m - 1) / m P / e in;
+//             e: 0.85 of Hopper's, 0.74 of Blackwell's links (nccl/tuner_constants.hpp)
+//   NVLSTree  the larger of NVLS in every node and Tree's way over nodes
+//   PAT       W / 0.75 out
+//
+// over the share of data in the protocol's lines: Ring LL 1/2, LL128 0.92; Tree LL 1/3.8, LL128
+// 7/9 in a node and 120/128 over nodes.
+//
+// Example: all-reduce of 4 GiB over 8 H100s of a node, in 370.8 GB/s: NVLS, 9/8 * 4.295e9 / (0.85 *
+// 370.8e9) = 15.3 ms, a bus bandwidth of 490 GB/s; 474 to 480 have been measured.
+#pragma once
+
+#include <optional>
+
+#include "sim/cluster_rates.hpp"
+#include "sim/collective_cost.hpp"
+#include "sim/nccl/selection.hpp"
+#include "sim/node_spread.hpp"
+
+namespace shardsim {
+
+struct NcclGroup {
+  const ClusterRates& rates;
+  const NodeSpread& spread;
+  const nccl::Communicator& communicator;
+};
+
+// What NCCL's tuner chooses for; nothing for all-to-all and permute, which NCCL sends as messages.
+[[nodiscard]] std::optional<nccl::Operation> nccl_operation(CollectiveKind kind);
+
+// Throws InputError, with the reason, when what is forced cannot run.
+[[nodiscard]] CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective,
+                                      const nccl::Forced& forced);
+
+}  // namespace shardsim

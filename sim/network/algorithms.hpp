@@ -1,0 +1,62 @@
+// Which algorithms there are for collectives on a network, by name.
+//
+//   name                kinds                                      groups
+//   ring                all-gather, reduce-scatter, all-reduce     any
+//   bidirectional-ring  the same                                   any
+//   multi-ring          the same; all rings without a common link  any; meant for full meshes
+//   halving-doubling    the same                                   a power of two of ranks
+//   hierarchical        the same                                   whole leaves of a fat tree
+//   in-switch           the same                                   any, on one switch
+//   torus               the same, all-to-all                       whole dimensions of a torus
+//   pat                 all-gather, reduce-scatter                 any
+//   double-tree, chain  all-reduce                                 any
+//   binomial-tree       all-reduce                                 any
+//   pairwise            all-to-all                                 any
+//   direct              collective-permute                         any
+//
+// Where none is asked for: torus on dimensions of a torus that wraps, else ring; pairwise; direct.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/error.hpp"
+#include "hardware_profiles/network/network_text.hpp"
+#include "plan/plan.hpp"
+#include "sim/network/schedule.hpp"
+
+namespace shardsim::network {
+
+// What is known of where the ranks of a group are.
+struct GroupOnNetwork {
+  std::int64_t ranks = 1;
+  NetworkKind kind = NetworkKind::ring;
+  bool wraps = true;
+  Shape dimensions;           // of a torus that it fills, row-major; empty: it does not
+  std::int64_t per_leaf = 1;  // ranks that follow each other under one leaf; 1: no such leaves
+};
+
+// Phases of a group's shape, or streams.
+struct Expansion {
+  std::string algorithm;
+  Shape shape;
+  std::variant<Lanes, Schedule> steps;
+  bool uses_switch = false;  // as the rank behind the last
+
+  [[nodiscard]] Schedule schedule() const;
+};
+
+// Not of a permute, whose pairs need not stay in groups (algorithms/permute.hpp). Throws InputError
+// for an algorithm that is unknown or not for this kind or group.
+[[nodiscard]] Expansion expand(const std::optional<std::string>& algorithm, CollectiveKind kind,
+                               const GroupOnNetwork& group, const Place& place);
+
+// Throws InputError for an unknown name.
+void check_algorithm(const std::string& name, const Place& place);
+
+// The only one for permutes. Throws InputError for another name.
+inline constexpr const char* permute_algorithm = "direct";
+void check_permute_algorithm(const std::string& name, const Place& place);
+
+}  // namespace shardsim::network

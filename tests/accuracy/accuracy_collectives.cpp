@@ -1,0 +1,218 @@
+// Prints docs/accuracy-collectives.md: collectives predicted beside those measured, for every table
+// of tests/measurements/collectives.
+//
+// A table is predicted three times: by the model alone, with the shipped calibrations, and with
+// calibrations of its machine made anew without it. Only the last says what to expect of a system
+// that nobody has measured yet.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "validate/fit_calibration.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr Bytes largest_judged{8 * GiB};
+
+struct Errors {
+  std::vector<double> alone, fitted, left_out;
+
+  void add(const Errors& other) {
+    alone.insert(alone.end(), other.alone.begin(), other.alone.end());
+    fitted.insert(fitted.end(), other.fitted.begin(), other.fitted.end());
+    left_out.insert(left_out.end(), other.left_out.begin(), other.left_out.end());
+  }
+};
+
+struct Table {
+  CollectiveExperiment experiment;
+  Profile profile;
+  CalibrationTable samples;
+};
+
+struct Study {
+  std::vector<Table> tables;
+  std::vector<std::string> left_aside;
+};
+
+std::string why_left_aside(const CollectiveMeasurement& measurement) {
+  if (measurement.healthy == false) return "not healthy: " + measurement.healthy_reason;
+  if (!measurement.healthy) return "not known to be healthy";
+  if (!measurement.machine) return "names no machine";
+  if (!measurement.group.kind) return "does not say which collective";
+  if (!measurement.group.ranks) return "does not say how many ranks";
+  return {};
+}
+
+Study read_study() {
+  Study study;
+  std::vector<std::filesystem::path> files;
+  const std::filesystem::path folder = SHARDSIM_SOURCE_DIR "/tests/measurements/collectives";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry);
+  std::sort(files.begin(), files.end());
+  for (const auto& path : files) {
+    const std::string file = path.string();
+    const CollectiveMeasurement measurement = read_measurement(load_json(file), file, {});
+    const std::string why = why_left_aside(measurement);
+    if (!why.empty()) {
+      study.left_aside.push_back(fmt::format("{}: {}", measurement.id, why));
+      continue;
+    }
+    Table table;
+    table.experiment = read_collective(Json{{"against", file}}, "");
+    table.profile = load_profile(*measurement.machine, {file, "/machine"});
+    table.samples = sample_table(table.experiment);
+    study.tables.push_back(std::move(table));
+  }
+  return study;
+}
+
+bool names(const Profile& profile, const std::string& calibration) {
+  return std::any_of(profile.calibrations.begin(), profile.calibrations.end(),
+                     [&](const Calibration& named) { return named.name == calibration; });
+}
+
+// Those of the table's machine, made of all tables of their classes but this one.
+std::vector<Calibration> calibrations_without(const Table& left_out, const Study& study) {
+  std::vector<Calibration> calibrations;
+  for (const Calibration& calibration : left_out.profile.calibrations) {
+    std::vector<CalibrationTable> others;
+    for (const Table& table : study.tables) {
+      if (&table != &left_out && names(table.profile, calibration.name)) {
+        others.push_back(table.samples);
+      }
+    }
+    calibrations.push_back(fit_calibration(calibration, others));
+  }
+  return calibrations;
+}
+
+bool is_judged(Bytes bytes) { return smallest_judged <= bytes && bytes <= largest_judged; }
+
+// By size.
+std::map<Bytes, double> errors_of(const CollectiveExperiment& experiment) {
+  std::map<Bytes, double> errors;
+  for (const CollectivePoint& point : predict_collective(experiment).points) {
+    if (!is_judged(point.bytes) || !point.measured) continue;
+    errors[point.bytes] = std::abs(*point.relative_error());
+  }
+  return errors;
+}
+
+std::map<Bytes, Errors> judge(const Table& table, const Study& study) {
+  std::map<Bytes, Errors> result;
+  CollectiveExperiment experiment = table.experiment;
+  for (const auto& [bytes, error] : errors_of(experiment)) result[bytes].fitted = {error};
+  experiment.calibrations = calibrations_without(table, study);
+  for (const auto& [bytes, error] : errors_of(experiment)) result[bytes].left_out = {error};
+  experiment.calibrations = std::vector<Calibration>{};
+  for (const auto& [bytes, error] : errors_of(experiment)) result[bytes].alone = {error};
+  return result;
+}
+
+std::string quantiles(const std::vector<double>& errors) {
+  if (errors.empty()) return "";
+  return fmt::format("{:.1f} / {:.1f}", 100 * quantile(errors, 0.5), 100 * quantile(errors, 0.9));
+}
+
+std::vector<std::string> cells(std::vector<std::string> first, const Errors& errors) {
+  first.push_back(std::to_string(errors.fitted.size()));
+  for (const auto* column : {&errors.left_out, &errors.fitted, &errors.alone}) {
+    first.push_back(quantiles(*column));
+  }
+  return first;
+}
+
+TextTable table_of(std::vector<TextTable::Column> columns) {
+  for (const char* title : {"rows", "left out, %", "fitted, %", "model alone, %"}) {
+    columns.push_back({title, TextTable::Align::right});
+  }
+  return TextTable(std::move(columns));
+}
+
+// "64 KiB to 1 MiB": by factors of 16 from 64 KiB on.
+std::string decade_of(Bytes bytes) {
+  std::int64_t low = smallest_judged.count();
+  while (bytes.count() >= 16 * low) low *= 16;
+  return fmt::format("{} to {}", format_bytes(Bytes(low)), format_bytes(Bytes(16 * low)));
+}
+
+void print_group(const char* title, const char* column, const std::vector<std::string>& order,
+                 const std::map<std::string, Errors>& groups) {
+  TextTable table = table_of({{column}});
+  for (const std::string& name : order) table.add_row(cells({name}, groups.at(name)));
+  fmt::print("## {}\n\n{}\n", title, table.markdown());
+}
+
+void print_document(const Study& study) {
+  Errors all;
+  std::map<std::string, Errors> machines, kinds, decades;
+  std::map<std::int64_t, std::string> decade_order;
+  TextTable tables = table_of({{"table"}, {"machine"}, {"ranks"}, {"nodes"}, {"collective"}});
+  for (const Table& table : study.tables) {
+    Errors of_table;
+    const CollectiveExperiment& experiment = table.experiment;
+    for (const auto& [bytes, errors] : judge(table, study)) {
+      of_table.add(errors);
+      decades[decade_of(bytes)].add(errors);
+      decade_order[bytes.count()] = decade_of(bytes);
+    }
+    all.add(of_table);
+    machines[experiment.machine].add(of_table);
+    kinds[std::string(name_of(experiment.kind))].add(of_table);
+    tables.add_row(
+        cells({experiment.measured->id, experiment.machine, std::to_string(experiment.devices),
+               std::to_string(experiment.nodes.value_or(1)), std::string(name_of(experiment.kind))},
+              of_table));
+  }
+  TextTable total = table_of({{"tables"}});
+  total.add_row(cells({std::to_string(study.tables.size())}, all));
+  fmt::print("{}\n", total.markdown());
+
+  const auto names_of = [](const std::map<std::string, Errors>& groups) {
+    std::vector<std::string> names;
+    for (const auto& [name, errors] : groups) names.push_back(name);
+    return names;
+  };
+  std::vector<std::string> sizes;
+  for (const auto& [bytes, decade] : decade_order) {
+    if (sizes.empty() || sizes.back() != decade) sizes.push_back(decade);
+  }
+  print_group("By machine", "machine", names_of(machines), machines);
+  print_group("By collective", "collective", names_of(kinds), kinds);
+  print_group("By size", "size", sizes, decades);
+  fmt::print("## By table\n\n{}\n## Left aside\n\n", tables.markdown());
+  for (const std::string& why : study.left_aside) fmt::print("- {}\n", why);
+}
+
+constexpr const char* preface =
+    R"(# Collectives: predicted beside measured
+
+Written by `scripts/accuracy.sh`. Every published table of tests/measurements/collectives that is
+marked healthy, rows from 64 KiB to 8 GiB: absolute relative error of the predicted time, median /
+90th percentile, three ways:
+
+- **left out**: with calibrations of its class of machines made without this table: what to expect
+  of a system that nobody has measured yet. Where no other table of its class has such a collective
+  on such a part of the machine, this is the model alone.
+- **fitted**: with the calibrations that profiles name, which this table is part of.
+- **model alone**: NCCL's choice and latencies, and what links carry (docs/cost-model.md).
+
+How calibrations are made: docs/calibration.md. Profiles of TPUs have none.
+
+)";
+
+}  // namespace
+}  // namespace shardsim
+
+int main() {
+  fmt::print("{}", shardsim::preface);
+  shardsim::print_document(shardsim::read_study());
+}

@@ -1,0 +1,164 @@
+// Every algorithm on every kind of network: folding, skipping and doing without the graph change
+// nothing, to the femtosecond.
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+
+#include "sim/network/algorithms.hpp"
+#include "sim/network/symmetric.hpp"
+#include "tests/sim/networks.hpp"
+
+namespace shardsim::network {
+namespace {
+
+using testing::Groups;
+using testing::holds;
+
+constexpr auto kinds = std::to_array<CollectiveKind>({
+    CollectiveKind::all_gather,
+    CollectiveKind::reduce_scatter,
+    CollectiveKind::all_reduce,
+    CollectiveKind::all_to_all,
+});
+
+constexpr auto names = std::to_array<const char*>(
+    {"ring", "bidirectional-ring", "multi-ring", "halving-doubling", "hierarchical", "torus", "pat",
+     "double-tree", "chain", "binomial-tree", "pairwise"});
+
+// As if the ranks, wherever they are, had the shape that the algorithm needs.
+GroupOnNetwork arbitrary_shape(std::int64_t ranks) {
+  GroupOnNetwork group;
+  group.ranks = ranks;
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t size = 2; size <= ranks; ++size) {
+    if (ranks % size == 0) divisors.push_back(size);
+  }
+  group.per_leaf = *rc::gen::elementOf(divisors);
+  group.dimensions = {ranks / group.per_leaf, group.per_leaf};
+  return group;
+}
+
+// Nothing where the algorithm does not do the collective, or not over this many ranks.
+std::optional<Schedule> arbitrary_schedule(std::int64_t ranks) {
+  const CollectiveKind kind = *rc::gen::elementOf(kinds);
+  const char* name = *rc::gen::elementOf(names);
+  RC_TAG(std::string(name));
+  try {
+    return expand(name, kind, arbitrary_shape(ranks), {}).schedule();
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("folded and unfolded take the same time, to the femtosecond") {
+  holds(rc::check([] {
+    const NetworkGraph graph = testing::arbitrary_network();
+    const Groups groups = testing::arbitrary_groups(graph.devices());
+    const auto schedule = arbitrary_schedule(static_cast<std::int64_t>(groups.front().size()));
+    RC_PRE(schedule.has_value());
+    const auto choice = *rc::gen::element(RouteChoice::first, RouteChoice::by_destination);
+    const Traffic traffic = testing::traffic_on(graph, groups, *schedule, choice);
+    const Traffic folded = fold(traffic);
+    RC_CLASSIFY(folded.streams.size() < traffic.streams.size());
+    // One folding serves all sizes.
+    for (int i = 0; i < 2; ++i) {
+      const Bytes payload(*rc::gen::inRange<std::int64_t>(1, 20 * MiB));
+      const FlowTime time = run(traffic, payload);
+      RC_ASSERT(run(folded, payload) == time);
+      RC_ASSERT(run(folded, payload, Repeats::skipped) == time);
+      RC_ASSERT(run(traffic, payload, Repeats::skipped) == time);
+      RC_ASSERT(latency_of(folded, payload) == latency_of(traffic, payload));
+      RC_ASSERT(latency_of(traffic, payload) <= time);
+    }
+    RC_ASSERT(std::accumulate(folded.alike.begin(), folded.alike.end(), std::int64_t{0}) ==
+              static_cast<std::int64_t>(traffic.streams.size()));
+  }));
+}
+
+namespace {
+
+struct Symmetric {
+  NetworkDescription network;
+  NetworkGraph graph;
+  Shape dimensions;  // those that the groups fill
+  Groups groups;
+};
+
+NetworkDescription described(NetworkKind kind, const Shape& shape) {
+  NetworkDescription network;
+  network.kind = kind;
+  network.shape = shape;
+  network.wire = testing::wire;
+  return network;
+}
+
+// On a torus the groups of any of its dimensions.
+Symmetric arbitrary_torus() {
+  const int dims = *rc::gen::inRange(1, 4);
+  const auto shape = *rc::gen::container<Shape>(dims, rc::gen::inRange<std::int64_t>(2, 5));
+  const NetworkDescription network = described(NetworkKind::torus, shape);
+  std::vector<MeshAxis> axes;
+  for (const std::int64_t size : shape) axes.push_back({std::to_string(axes.size()), size});
+  const Mesh mesh(std::move(axes));
+  const auto chosen =
+      *rc::gen::suchThat(rc::gen::container<std::vector<bool>>(dims, rc::gen::arbitrary<bool>()),
+                         [](const std::vector<bool>& some) {
+                           return std::find(some.begin(), some.end(), true) != some.end();
+                         });
+  Symmetric result{network, build(network, mesh.devices(), {}), {}, {}};
+  std::vector<AxisRef> parts;
+  for (int dim = 0; dim < dims; ++dim) {
+    if (!chosen[static_cast<std::size_t>(dim)]) continue;
+    parts.push_back(mesh.whole(dim));
+    result.dimensions.push_back(shape[static_cast<std::size_t>(dim)]);
+  }
+  for (const auto& group : mesh.groups(parts)) {
+    result.groups.emplace_back(group.begin(), group.end());
+  }
+  return result;
+}
+
+Symmetric arbitrary_symmetric() {
+  const auto kind = *rc::gen::element(NetworkKind::ring, NetworkKind::torus, NetworkKind::full,
+                                      NetworkKind::switched);
+  if (kind == NetworkKind::torus) return arbitrary_torus();
+  const auto devices = *rc::gen::inRange<std::int64_t>(2, 20);
+  const NetworkDescription network = described(kind, {});
+  Symmetric result{network, build(network, devices, {}), {devices}, {}};
+  result.groups = {testing::all_devices(result.graph)};
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("what is folded without the graph takes the time of the graph") {
+  holds(rc::check([] {
+    const Symmetric on = arbitrary_symmetric();
+    GroupOnNetwork group;
+    group.kind = on.network.kind;
+    group.dimensions = on.dimensions;
+    group.ranks = static_cast<std::int64_t>(on.groups.front().size());
+    const CollectiveKind kind = *rc::gen::elementOf(kinds);
+    const char* name =
+        *rc::gen::element("ring", "bidirectional-ring", "multi-ring", "torus", "pat", "pairwise");
+    std::optional<Expansion> expansion;
+    try {
+      expansion = expand(name, kind, group, {});
+    } catch (const InputError&) {
+      RC_DISCARD("not for this collective");
+    }
+    const auto symmetric = symmetric_traffic(on.network, on.graph.devices(), on.dimensions,
+                                             expansion->shape, std::get<Lanes>(expansion->steps));
+    RC_PRE(symmetric.has_value());
+    RC_TAG(std::string(name));
+    const Traffic traffic = testing::traffic_on(on.graph, on.groups, expansion->schedule());
+    const Bytes payload(*rc::gen::inRange<std::int64_t>(1, 20 * MiB));
+    RC_ASSERT(run(*symmetric, payload) == run(traffic, payload));
+    RC_ASSERT(run(*symmetric, payload, Repeats::skipped) == run(traffic, payload));
+    RC_ASSERT(latency_of(*symmetric, payload) == latency_of(traffic, payload));
+  }));
+}
+
+}  // namespace shardsim::network

@@ -1,0 +1,60 @@
+#include "validate/calibration_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+bool names(const Profile& profile, const std::string& calibration) {
+  return std::any_of(profile.calibrations.begin(), profile.calibrations.end(),
+                     [&](const Calibration& named) { return named.name == calibration; });
+}
+
+// Empty: nothing speaks against the table.
+std::string why_left_out(const CollectiveMeasurement& measurement,
+                         const std::optional<std::string>& of_class) {
+  if (measurement.healthy != true) return "not marked healthy";
+  if (!measurement.group.kind) return "does not say which collective";
+  if (!measurement.group.ranks) return "does not say how many ranks";
+  if (!measurement.machine) return "names no machine";
+  if (!of_class) return {};
+  const Profile profile = load_profile(*measurement.machine, {measurement.file, "/machine"});
+  return names(profile, *of_class)
+             ? ""
+             : fmt::format("{} does not name {}", *measurement.machine, *of_class);
+}
+
+}  // namespace
+
+CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
+                                          const std::optional<std::string>& of_class) {
+  CalibrationTables result;
+  std::set<std::string> ids;
+  for (const std::string& file : files) {
+    const CollectiveMeasurement measurement = read_measurement(load_json(file), file, {});
+    const std::string why = why_left_out(measurement, of_class);
+    if (!why.empty()) {
+      result.left_out.push_back(fmt::format("{}: {}", file, why));
+      continue;
+    }
+    if (!ids.insert(measurement.id).second) {
+      throw InputError({file, "/id"},
+                       fmt::format("\"{}\" is the id of another table, too", measurement.id));
+    }
+    const CollectiveExperiment experiment = read_collective(Json{{"against", file}}, "");
+    result.tables.push_back(sample_table(experiment));
+  }
+  if (!result.tables.empty()) return result;
+  if (files.empty()) throw InputError({"command line", ""}, "no tables are given");
+  const auto others = static_cast<std::int64_t>(result.left_out.size()) - 1;
+  throw InputError({"command line", ""},
+                   fmt::format("no table is left to calibrate with: {}{}", result.left_out.front(),
+                               others > 0 ? fmt::format(", and {} more", others) : ""));
+}
+
+}  // namespace shardsim

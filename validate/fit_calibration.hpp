@@ -1,0 +1,45 @@
+// Calibrations (hardware_profiles/calibration.hpp) from measured tables.
+//
+// Every row of a table is a sample: its measured time over what the model says uncalibrated. For
+// each curve, at each power of two, the factor is the median over tables of what each says there:
+// the geometric mean of its samples within 3/4 of an octave. Nothing else is fitted: no row or
+// table has a parameter of its own, and one odd table among three changes nothing.
+//
+// Example: three tables say 1.2, 1.25 and 4 at 2 MiB: 1.25.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/collective_experiment.hpp"
+#include "hardware_profiles/calibration.hpp"
+
+namespace shardsim {
+
+// One row of a table.
+struct CalibrationSample {
+  CurveKey key;
+  Bytes bytes{0};
+  Seconds modelled{0};
+  Seconds measured{0};
+};
+
+struct CalibrationTable {
+  std::string id;
+  std::string source;
+  std::vector<CalibrationSample> samples;
+};
+
+// From this size on errors are told: below it launches are measured.
+inline constexpr Bytes smallest_judged{64 * KiB};
+
+// Of a measured table: predicted without calibration. Throws InputError for a group that the
+// machine cannot have.
+[[nodiscard]] CalibrationTable sample_table(const CollectiveExperiment& experiment);
+
+// `header` with curves for its regions, in order of their keys, and with the sources of the tables
+// that they came from. Tables in order of their ids.
+[[nodiscard]] Calibration fit_calibration(const Calibration& header,
+                                          const std::vector<CalibrationTable>& tables);
+
+}  // namespace shardsim
