@@ -41,6 +41,11 @@ class TopologyImporter {
                                        place_.file)},
                  {"extends", how_.extends},
                  {"cluster", cluster_}};
+    if (!base_.calibrations.empty()) {
+      profile["calibration"] = nullptr;
+      notes_.push_back(
+          fmt::format("the calibrations of {} are of its links and left out", how_.extends));
+    }
     (void)read_profile(profile, place_.file);
     return {std::move(profile), std::move(notes_)};
   }

@@ -18,7 +18,8 @@
 // two or in DGX-1's cube mesh, PCIe) and how fast (links x the bandwidth of a link of the other
 // profile), what NCCL sees (compute capability, PCIe generation, GPUs on a PCIe switch, CPU,
 // network latency). NICs slower than the fastest are not counted: they are for storage and
-// management. What the file leaves out is inherited, too, and said.
+// management. What the file leaves out is inherited, too, and said. Calibrations are not: they are
+// of a class of links, which the file does not tell.
 #pragma once
 
 #include <string>

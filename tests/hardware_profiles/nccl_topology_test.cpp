@@ -84,7 +84,9 @@ TEST_CASE("a dump says how GPUs, NICs and CPUs are joined") {
   CHECK(cluster.nccl->cpu.value == HostCpu::amd);
   CHECK(cluster.nccl->network_latency->value.count() == Approx(2.5e-6));
   CHECK(imported.notes ==
-        std::vector<std::string>{"network device nic9 is slower than others and not counted"});
+        std::vector<std::string>{"network device nic9 is slower than others and not counted",
+                                 "the calibrations of dgx-a100 are of its links and left out"});
+  CHECK(read_profile(imported.profile, "mine.json").calibrations.empty());
   // What the file does not know comes from the other profile.
   const auto base = std::get<ClusterProfile>(load_profile("dgx-a100", {}).network);
   CHECK(cluster.scale_out->latency.value == base.scale_out->latency.value);
@@ -130,7 +132,8 @@ TEST_CASE("what a file leaves out is inherited, and said") {
                               "the speed of its NICs is not in the file, taken from dgx-h100",
                               "the compute capability of its GPUs is not in the file, taken from "
                               "dgx-h100",
-                              "the speed of PCIe is not in the file, taken from dgx-h100"});
+                              "the speed of PCIe is not in the file, taken from dgx-h100",
+                              "the calibrations of dgx-h100 are of its links and left out"});
   const ClusterProfile cluster = cluster_of(imported);
   CHECK(cluster.scale_out->bandwidth.value == Bandwidth(50e9));
   CHECK(cluster.nccl->compute_capability.value == 9.0);
