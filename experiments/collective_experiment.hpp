@@ -30,7 +30,9 @@
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
 // machine has all 8 k. A permute sends to the next device of the group, the last to the first, as
 // nccl-tests' sendrecv does. On a torus the group is the slice, in the order in which an only mesh
-// axis lies on it. On a network written in place it is all devices.
+// axis lies on it; where chips are several devices and the slice is named, it may be one device of
+// each chip, and the others have groups of their own at the same time. On a network written in
+// place it is all devices.
 #pragma once
 
 #include <functional>

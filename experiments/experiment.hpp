@@ -101,6 +101,6 @@ struct Prediction {
 [[nodiscard]] SpecTable experiment_specs(const Experiment& experiment);
 // Path of the experiment's program; empty: it has none.
 [[nodiscard]] std::string program_path(const Experiment& experiment);
-[[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& options);
+[[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& given);
 
 }  // namespace shardsim

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
 #include "hardware_profiles/network/node_names.hpp"
+#include "hardware_profiles/profile_io.hpp"
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl_cost.hpp"
 #include "sim/tpu/placed_choice.hpp"
@@ -33,6 +34,37 @@ Located whole_machine(const CollectiveExperiment& experiment, const Profile& pro
   located.collective.axes = {located.placement.mesh().whole(0)};
   located.nodes = machine.nodes;
   return located;
+}
+
+// One device of every chip of a slice of chips that are several.
+Located one_of_each_chip(const CollectiveExperiment& experiment, const Profile& profile,
+                         std::int64_t per_chip) {
+  const Machine machine = make_machine(profile, experiment.devices * per_chip, experiment.topology,
+                                       experiment.topology_place);
+  const std::vector<std::int64_t>& sizes = machine.torus->sizes;
+  std::vector<TorusSpan> chips;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > 1) chips.push_back({static_cast<int>(i), sizes[i], 1});
+  }
+  const std::vector<TorusSpan> within = {{static_cast<int>(sizes.size()), per_chip, 1}};
+  const Mesh mesh({{"chip", experiment.devices}, {"device", per_chip}});
+  Located located{Placement(mesh, machine, {chips, within}, experiment.model), {}, 1, {}};
+  located.collective.axes = {located.placement.mesh().whole(0)};
+  located.notes.push_back(fmt::format("one of {} of each chip; the others do the same beside it",
+                                      counted(per_chip, "device")));
+  return located;
+}
+
+// Devices of a chip, where the group has as many as the slice that is named has chips.
+std::optional<std::int64_t> devices_beside(const CollectiveExperiment& experiment,
+                                           const Profile& profile) {
+  const auto* torus = std::get_if<TorusProfile>(&profile.network);
+  if (torus == nullptr || !torus->chip || !experiment.topology) return std::nullopt;
+  const std::string shape = experiment.topology->substr(0, experiment.topology->find('_'));
+  std::int64_t chips = 1;
+  for (const std::int64_t size : parse_shape(shape, experiment.topology_place)) chips *= size;
+  if (chips != experiment.devices) return std::nullopt;
+  return torus->chip->devices.value;
 }
 
 // The first `used` devices of each of `nodes` hosts.
@@ -85,7 +117,9 @@ Located locate(const CollectiveExperiment& experiment) {
   if (std::holds_alternative<ClusterProfile>(profile.network)) {
     return locate_on_cluster(experiment, profile);
   }
-  Located located = whole_machine(experiment, profile);
+  const std::optional<std::int64_t> beside = devices_beside(experiment, profile);
+  Located located =
+      beside ? one_of_each_chip(experiment, profile, *beside) : whole_machine(experiment, profile);
   if (experiment.nodes.value_or(1) > 1) {
     located.notes.push_back(
         fmt::format("{} are taken for the hosts of one {}", counted(*experiment.nodes, "node"),

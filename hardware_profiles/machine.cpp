@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+#include "base/text.hpp"
 #include "hardware_profiles/profile_io.hpp"
 
 namespace shardsim {
@@ -110,22 +111,87 @@ std::string nearest_slices(const std::vector<Shape>& legal, std::int64_t chips,
                                       nearest_slices(legal, devices_of(shape), per_chip)));
 }
 
+enum class Closing : std::uint8_t { by_rule, open, closed, twisted };
+
+struct Topology {
+  Shape shape;
+  Closing closing = Closing::by_rule;
+};
+
+// "4x4x8", "4x4x8_twisted"
+Topology parse_topology(const std::string& text, const Place& place) {
+  const std::size_t bar = text.find('_');
+  if (bar == std::string::npos) return {parse_shape(text, place), Closing::by_rule};
+  Topology topology{parse_shape(text.substr(0, bar), place), Closing::by_rule};
+  const std::string option = text.substr(bar + 1);
+  const std::vector<std::string> options = {"open", "closed", "twisted"};
+  const auto found = std::find(options.begin(), options.end(), option);
+  if (found == options.end()) {
+    throw InputError(
+        place,
+        fmt::format("unknown \"{}\" behind a shape; known are open, closed, twisted", option),
+        closest(option, options));
+  }
+  topology.closing = static_cast<Closing>(found - options.begin() + 1);
+  return topology;
+}
+
+// k k 2k or k 2k 2k, in any order.
+bool can_twist(Shape shape) {
+  std::sort(shape.begin(), shape.end());
+  return shape.size() == 3 && shape[2] == 2 * shape[0] &&
+         (shape[1] == shape[0] || shape[1] == shape[2]);
+}
+
+std::string_view explain(WrapRule rule) {
+  switch (rule) {
+    case WrapRule::axis_of_16:
+      return "a dimension closes where it has 16 chips";
+    case WrapRule::axis_of_32:
+      return "a dimension closes where it has 32 chips";
+    case WrapRule::multiples_of_4:
+      break;
+  }
+  return "all dimensions close where all are multiples of 4";
+}
+
+// Closes the slice as the topology says.
+TorusShape close_slice(const Profile& profile, const TorusProfile& torus, const Topology& topology,
+                       std::int64_t per_chip, const Place& place) {
+  const WrapRule rule = torus.wraparound.value;
+  TorusShape shape{topology.shape, wraps_of(topology.shape, rule), per_chip, /*twisted=*/false};
+  const bool all = std::find(shape.wraps.begin(), shape.wraps.end(), false) == shape.wraps.end();
+  if (topology.closing == Closing::open) shape.wraps.assign(shape.sizes.size(), false);
+  shape.twisted = topology.closing == Closing::twisted;
+  const bool asks_for_all = topology.closing == Closing::closed || shape.twisted;
+  if (asks_for_all && !all) {
+    throw InputError(place, fmt::format("{} cannot close all dimensions of {}: {}", profile.name,
+                                        shape_text(shape.sizes), explain(rule)));
+  }
+  if (shape.twisted && !can_twist(shape.sizes)) {
+    throw InputError(place, fmt::format("{} cannot be twisted: twisted tori are k x k x 2k or "
+                                        "k x 2k x 2k, as 4x4x8 and 4x8x8",
+                                        shape_text(shape.sizes)));
+  }
+  return shape;
+}
+
 TorusShape choose_slice(const Profile& profile, const TorusProfile& torus, std::int64_t devices,
-                        const std::optional<std::string>& topology, const Place& place) {
+                        const std::optional<std::string>& text, const Place& place) {
   const std::vector<Shape> legal = legal_slices(torus.slices.value);
   const std::int64_t per_chip = devices_per_chip(torus);
   const auto holds = [&](const Shape& candidate) {
     return devices % per_chip == 0 && devices_of(candidate) == devices / per_chip;
   };
-  Shape shape;
-  if (topology) {
-    shape = parse_shape(*topology, place);
-    if (std::find(legal.begin(), legal.end(), shape) == legal.end()) {
-      fail_shape(profile, legal, shape, per_chip, place);
+  Topology topology;
+  if (text) {
+    topology = parse_topology(*text, place);
+    if (std::find(legal.begin(), legal.end(), topology.shape) == legal.end()) {
+      fail_shape(profile, legal, topology.shape, per_chip, place);
     }
-    if (!holds(shape)) {
-      throw InputError(place, fmt::format("topology {} has {} devices, but the mesh has {}",
-                                          *topology, devices_of(shape) * per_chip, devices));
+    if (!holds(topology.shape)) {
+      throw InputError(place, fmt::format("topology {} has {} devices, but the mesh has {}", *text,
+                                          devices_of(topology.shape) * per_chip, devices));
     }
   } else {
     const auto found = std::find_if(legal.begin(), legal.end(), holds);
@@ -134,9 +200,9 @@ TorusShape choose_slice(const Profile& profile, const TorusProfile& torus, std::
           place, fmt::format("{} has no slice of {} devices; the nearest are of {}", profile.name,
                              devices, nearest_slices(legal, devices / per_chip, per_chip)));
     }
-    shape = *found;
+    topology.shape = *found;
   }
-  return {shape, wraps_of(shape, torus.wraparound.value), per_chip};
+  return close_slice(profile, torus, topology, per_chip, place);
 }
 
 std::int64_t count_nodes(const Profile& profile, const ClusterProfile& cluster,
@@ -199,6 +265,12 @@ void check_network_between_nodes(const Profile& profile, std::int64_t devices, c
   throw InputError(place, fmt::format("{} devices need several nodes of {}, whose profile has one "
                                       "of {} and no \"scale_out\" network between nodes",
                                       devices, profile.name, cluster.devices_per_node.value));
+}
+
+std::string TorusShape::text() const { return shape_text(sizes) + (twisted ? "_twisted" : ""); }
+
+bool TorusShape::twists(std::size_t dimension) const {
+  return twisted && sizes[dimension] == *std::min_element(sizes.begin(), sizes.end());
 }
 
 std::vector<std::int64_t> TorusShape::device_sizes() const {

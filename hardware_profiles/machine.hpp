@@ -185,10 +185,20 @@ struct Profile {
 };
 
 // A slice of a torus.
+//
+// Twisted: the sizes are k k 2k or k 2k 2k, in any order, and the link that closes a dimension of k
+// leads k further in every dimension of 2k. Example, 4x4x8: up from (3, 0, 0) comes (0, 0, 4). All
+// to all is nearer: 3.4 hops on average and the same for all links, where the plain torus has 4
+// with half of them along z.
 struct TorusShape {
   std::vector<std::int64_t> sizes;  // chips: x, y(, z)
   std::vector<bool> wraps;
   std::int64_t devices_per_chip = 1;
+  bool twisted = false;
+
+  [[nodiscard]] std::string text() const;  // "4x4x8", "4x4x8_twisted"
+  // Its closing link leads on in other dimensions.
+  [[nodiscard]] bool twists(std::size_t dimension) const;
 
   // The sizes, and behind them, where there are several, the devices of a chip: for mesh axes they
   // are one more dimension, the fastest.
@@ -210,9 +220,13 @@ struct Machine {
 // Devices fill the nodes of a cluster, except that one node may be used in part: 1 to 8 devices, or
 // 16, 24, ... with 8 per node. On a torus, `topology` ("4x4x4") says which slice; without it, it is
 // the most cubic one of exactly that many devices: shortest longest side first, then longest
-// shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Shapes count chips. Throws
-// InputError for a device count or shape that the machine cannot have, naming legal ones near it,
-// and for two nodes of a cluster whose profile has no network between them.
+// shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Shapes count chips. Behind the
+// shape may stand what its closing links are like, other than the profile's rule has it:
+//   4x4x8_open     none: a mesh
+//   4x4x8_closed   all dimensions close, or it is an error
+//   4x4x8_twisted  as in TorusShape
+// Throws InputError for a device count or shape that the machine cannot have, naming legal ones
+// near it, and for two nodes of a cluster whose profile has no network between them.
 [[nodiscard]] Machine make_machine(const Profile& profile, std::int64_t devices,
                                    const std::optional<std::string>& topology, const Place& place);
 

@@ -132,7 +132,7 @@ std::string collective_json(const CollectivePrediction& prediction) {
   json["kind"] = name_of(experiment.kind);
   json["devices"] = experiment.devices;
   if (prediction.machine.torus) {
-    json["topology"] = shape_text(prediction.machine.torus->sizes);
+    json["topology"] = prediction.machine.torus->text();
   } else {
     json["nodes"] = prediction.nodes;
   }

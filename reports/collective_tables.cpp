@@ -165,7 +165,7 @@ std::string title_of(const CollectivePrediction& prediction) {
 std::string subject_of(const CollectivePrediction& prediction) {
   const std::string& device = prediction.machine.profile.device.name;
   if (prediction.machine.torus) {
-    return fmt::format("{}, {}", fmt::join(prediction.machine.torus->sizes, "x"), device);
+    return fmt::format("{}, {}", prediction.machine.torus->text(), device);
   }
   if (std::holds_alternative<NetworkDescription>(prediction.machine.profile.network)) {
     return device.empty() ? "written in place" : "written in place, " + device;

@@ -23,7 +23,7 @@ std::string extent_of(const Machine& machine) {
   std::string text = counted(machine.devices, "device");
   if (std::holds_alternative<NetworkDescription>(machine.profile.network)) return text;
   if (!machine.torus) return text + ", " + counted(machine.nodes, "node");
-  return fmt::format("{}, {}", text, fmt::join(machine.torus->sizes, "x"));
+  return fmt::format("{}, {}", text, machine.torus->text());
 }
 
 ClassFigures class_of(const ProgramResult& program) {

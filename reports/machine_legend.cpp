@@ -72,8 +72,8 @@ std::vector<std::string> legend_of(const TorusProfile& torus, const Machine& mac
   for (std::size_t i = 0; i < machine.torus->wraps.size(); ++i) {
     if (machine.torus->wraps[i]) rings.emplace_back(1, "xyz"[i]);
   }
-  std::string slice = fmt::format("slice of {}: {} x {}", fmt::join(machine.torus->sizes, "x"),
-                                  machine.devices, machine.profile.device.name);
+  std::string slice = fmt::format("slice of {}: {} x {}", machine.torus->text(), machine.devices,
+                                  machine.profile.device.name);
   const std::int64_t per_chip = machine.torus->devices_per_chip;
   if (per_chip > 1) slice += fmt::format(", {} on each chip, which is what is drawn", per_chip);
   return {std::move(slice),

@@ -36,6 +36,19 @@ std::vector<TorusSpan> cut(const Placement& placement, const AxisRef& part) {
   return digits;
 }
 
+// A dimension that twists closes in groups that have all of the dimensions it twists into.
+bool takes_long_sides(const TorusShape& torus, const std::vector<TorusSpan>& digits) {
+  for (std::size_t i = 0; i < torus.sizes.size(); ++i) {
+    if (torus.twists(i)) continue;
+    std::int64_t members = 1;
+    for (const TorusSpan& digit : digits) {
+      if (static_cast<std::size_t>(digit.dimension) == i) members *= digit.size;
+    }
+    if (members != torus.sizes[i]) return false;
+  }
+  return true;
+}
+
 Lane lane_of(const TorusShape& torus, int dimension, const std::vector<TorusSpan>& digits) {
   Lane lane{dimension, 1, 1, false, 0};
   std::int64_t extent = 1;  // with the gaps, up to where the next member would be
@@ -47,7 +60,9 @@ Lane lane_of(const TorusShape& torus, int dimension, const std::vector<TorusSpan
   }
   const auto index = static_cast<std::size_t>(dimension);
   lane.sharing = extent / lane.members;
-  lane.ring = torus.wraps[index] && extent == torus.sizes[index];
+  const bool in_chip = index >= torus.sizes.size();
+  lane.ring = !in_chip && torus.wraps[index] && extent == torus.sizes[index];
+  if (lane.ring && torus.twists(index)) lane.ring = takes_long_sides(torus, digits);
   if (lane.ring) lane.hops = extent / 2;
   return lane;
 }
@@ -210,15 +225,37 @@ CostBreakdown one_ring_cost(const Placement& placement, const std::vector<Lane>&
   return cost;
 }
 
+// Seconds of an all-to-all per byte of payload over a whole twisted slice, where all links carry
+// alike: the hops to all chips over the links of one.
+double twisted_exchange_time(const Placement& placement, const LinkRates& rates) {
+  const TorusShape& torus = *placement.machine().torus;
+  const std::int64_t devices = placement.mesh().devices();
+  const TorusRoutes routes(placement);
+  std::int64_t hops = 0;
+  for (std::int64_t device = 0; device < devices; ++device) hops += routes.chip_hops(0, device);
+  const auto links = static_cast<double>(2 * torus.sizes.size());
+  return static_cast<double>(hops) / static_cast<double>(devices) *
+         static_cast<double>(torus.devices_per_chip) / (links * rates.between_chips());
+}
+
 // Of one all-gather, reduce-scatter or all-to-all over all lanes at once.
 CostBreakdown all_lanes_cost(const Placement& placement, const std::vector<Lane>& lanes,
                              bool exchange, double payload, double members) {
   const LinkRates rates(placement);
   CostBreakdown cost;
   cost.algorithm = algorithm_name(lanes, rates);
+  if (placement.machine().torus->twisted) cost.algorithm += ", twisted";
   for (const Lane& lane : lanes) cost.latency += rates.latency(lane);
-  cost.transfer = Seconds(exchange ? payload * exchange_time(lanes, rates)
-                                   : payload / members * gather_time(lanes, rates));
+  const Machine& machine = placement.machine();
+  const bool twisted_whole =
+      machine.torus->twisted && members == static_cast<double>(machine.devices);
+  if (!exchange) {
+    cost.transfer = Seconds(payload / members * gather_time(lanes, rates));
+  } else if (twisted_whole) {
+    cost.transfer = Seconds(payload * twisted_exchange_time(placement, rates));
+  } else {
+    cost.transfer = Seconds(payload * exchange_time(lanes, rates));
+  }
   return cost;
 }
 

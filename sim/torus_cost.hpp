@@ -6,8 +6,8 @@
 //   ring     the members span the whole dimension and it wraps
 //   sharing  groups that lie interleaved on the same links: extent with the gaps / n
 //   rate     what a member can take in along the lane: ring 2 w / sharing, line w / sharing (its
-//            end has one neighbour)
-//            and with devices_per_chip; between the devices of a chip w is that of their link
+//            end has one neighbour); the devices of a chip share its links, and have one of their
+//            own between them, which is a line
 //   hops     from a member to the farthest: ring length / 2, line length
 //
 // With N members in all, payload P and lanes i:
@@ -15,17 +15,17 @@
 //   all-gather, reduce-scatter  P / N * max over sets S of lanes (prod_S n_i - 1) / sum_S rate_i
 //                               one ring: P (n-1) / (n 2 w);  k equal rings: P (N-1) / (N k 2 w)
 //   all-reduce                  twice that
-//   all-to-all                  P * max over lanes floor(n^2 / 4) / n * sharing / (ring 2 w, line
-//   w) permute, listed groups      routed link by link (torus_routes.hpp) latency sum of hops *
-//   latency, twice for an all-reduce
+//   all-to-all                  P * max over lanes floor(n^2 / 4) / n / rate; over a whole twisted
+//                               slice P * average hops / (links of a chip * w)
+//   permute, listed groups      routed link by link (torus_routes.hpp)
+//   latency                     sum of hops * latency, twice for an all-reduce
 //
 // On slices of TPUs the collective is what XLA's TPU compiler makes of it
 // (tpu/compiler_choice.hpp), unless CollectiveModel::all_links is asked for:
 //
 //   rewritten  an all-gather or a reduce-scatter may end as an all-reduce, at twice the time
 //   one ring   over all members of several lanes, both ways, each hop to a neighbour:
-//              P (N-1) / N * sharing / (2 w), hops floor(N/2) * sharing; of an all-reduce twice
-//              that
+//              P (N-1) / N * sharing / (2 w), hops floor(N/2) * sharing, an all-reduce twice
 //
 // Example: all-gather of 256 MB over a wrapped dimension of 8 chips, links of 90 GB/s:
 //   256e6 * 7/8 / (2 * 90e9) = 1.24 ms, and 4 hops of latency.

@@ -31,7 +31,8 @@ constexpr std::array flags{
     Flag{"machine", "machine", "NAME",
          "hardware profile, a path to one, or a network: ring, full, switch, torus, fat-tree or "
          "dragonfly, as in docs/networks.md"},
-    Flag{"topology", "topology", "SHAPE", "slice of a torus: 4x4x4"},
+    Flag{"topology", "topology", "SHAPE",
+         "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
     Flag{"kind", "kind", "KIND",
          "all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute"},
     Flag{"devices", "devices", "N", "in the group"},

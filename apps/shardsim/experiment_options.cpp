@@ -29,7 +29,8 @@ constexpr std::array flags{
     Flag{"mesh", "mesh", "MESH", "axes and sizes: data=2,fsdp=4"},
     Flag{"strategy", "strategy", "NAME", "fsdp, tp, ..., or a rule system: docs/rule-systems"},
     Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
-    Flag{"topology", "topology", "SHAPE", "slice of a torus: 4x4x4"},
+    Flag{"topology", "topology", "SHAPE",
+         "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
     Flag{"collectives", "collectives", "MODEL",
          "whose times collectives have: simulated, all-links, tpu-scheduler or xla-sol"},
 };

@@ -87,7 +87,9 @@ Machine machine_to_show(const std::string& name, const Json& asked) {
     topology = shape->string();
     const auto* torus = std::get_if<TorusProfile>(&profile.network);
     devices = torus == nullptr ? 1 : devices_per_chip(*torus);
-    for (const std::int64_t size : parse_shape(*topology, shape->place())) devices *= size;
+    // Behind "_" stands how it closes: 4x4x8_twisted.
+    const std::string sizes = topology->substr(0, topology->find('_'));
+    for (const std::int64_t size : parse_shape(sizes, shape->place())) devices *= size;
   }
   if (const auto count = reader.find("devices")) {
     constexpr std::int64_t most = std::int64_t{1} << 20;

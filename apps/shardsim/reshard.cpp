@@ -40,7 +40,8 @@ constexpr std::array flags{
     Flag{"devices", "/devices", "WHICH",
          "disjoint: the target's devices follow the source's; shared: they are the same"},
     Flag{"machine", "/machine", "NAME", "hardware profile, or a path to one"},
-    Flag{"topology", "/topology", "SHAPE", "slice of a torus: 4x4x4"},
+    Flag{"topology", "/topology", "SHAPE",
+         "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
 };
 
 void apply_flags(const Given& given, const std::string& file, Json& document) {

@@ -31,7 +31,7 @@ std::optional<std::int64_t> distance(const Slice& slice, const Coordinates& from
 }  // namespace
 
 bool Group::is_closed_plane() const {
-  return dimensions.size() == 2 && whole_dimensions && cores == 1 && closed && in_order;
+  return dimensions.size() == 2 && whole_dimensions && (cores == 1 || whole) && closed && in_order;
 }
 
 Group describe(const Slice& slice, const std::vector<Coordinates>& devices) {

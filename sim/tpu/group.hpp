@@ -35,7 +35,7 @@ struct Group {
   bool closed = false;
   bool in_order = false;
 
-  // All chips of two dimensions, one core of each; a ring of rings.
+  // All chips of two dimensions, one core of each or all; a ring of rings.
   [[nodiscard]] bool is_closed_plane() const;
 };
 

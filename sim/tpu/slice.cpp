@@ -7,14 +7,14 @@ namespace {
 
 constexpr std::int64_t most_chips_routed_freely = 16;  // of v5e
 
-struct Name {
+struct GenerationName {
   std::string_view device;  // how the profile's begins
   Generation generation;
 };
-constexpr std::array names = {
-    Name{"TPU v4", Generation::v4},   Name{"TPU v5e", Generation::v5e},
-    Name{"TPU v5p", Generation::v5p}, Name{"TPU v6e", Generation::v6e},
-    Name{"TPU7x", Generation::tpu7x},
+constexpr std::array generation_names = {
+    GenerationName{"TPU v4", Generation::v4},   GenerationName{"TPU v5e", Generation::v5e},
+    GenerationName{"TPU v5p", Generation::v5p}, GenerationName{"TPU v6e", Generation::v6e},
+    GenerationName{"TPU7x", Generation::tpu7x},
 };
 
 }  // namespace
@@ -27,7 +27,7 @@ bool Slice::limited_routing() const {
 
 std::optional<Slice> slice_of(const Machine& machine) {
   if (!machine.torus) return std::nullopt;
-  for (const Name& name : names) {
+  for (const GenerationName& name : generation_names) {
     if (!machine.profile.device.name.starts_with(name.device)) continue;
     Slice slice;
     slice.generation = name.generation;

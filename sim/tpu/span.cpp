@@ -40,8 +40,8 @@ Spans cut_into_spans(Generation generation, Bytes operand, std::int64_t members,
       fewest == 1 || (fewest == 2 && whole / fewest >= well_filled * largest);
   if (one_or_two_well_filled) return {true, operand};
   const std::int64_t multiple = std::clamp(span_multiple / members, least_multiple, part_multiple);
-  const auto fits = static_cast<double>(static_cast<std::int64_t>(largest) / multiple * multiple);
-  const double count = fits > 0 ? std::ceil(whole / fits) : fewest;
+  const std::int64_t fits = static_cast<std::int64_t>(largest) / multiple * multiple;
+  const double count = fits > 0 ? std::ceil(whole / static_cast<double>(fits)) : fewest;
   std::int64_t part = round_up(whole / count, multiple);
   if (static_cast<double>(part) == whole / count) {
     part += std::clamp(part / growth_divisor, least_growth, most_growth);

@@ -283,6 +283,33 @@ TEST_CASE("NCCL's choice is asked for where its tuner makes one") {
   CHECK_FALSE(predicted(with(reduce, {{"machine", "tpu-v5e"}})).points[0].nccl);
 }
 
+TEST_CASE("the TPU compiler's choice is known on slices, and its scheduler's times can be had") {
+  const Json gather = {
+      {"machine", "tpu-v5e"}, {"kind", "all-gather"}, {"devices", 64}, {"sizes", "1MiB,64MiB"}};
+  const CollectivePrediction ours = predicted(gather);
+  CHECK(ours.points[0].tpu->instruction == tpu::Instruction::all_reduce);
+  CHECK(ours.points[1].tpu->emitter == tpu::Emitter::all_gather_1d_imbalanced);
+  const CollectivePrediction theirs = predicted(with(gather, {{"model", "tpu-scheduler"}}));
+  CHECK(theirs.points[1].cost.total() == theirs.points[1].tpu->scheduler_latency);
+  CHECK_THAT(mistake(with(gather, {{"model", "tpu"}})),
+             Contains("test: /model: unknown value \"tpu\"; known are simulated, all-links"));
+  CHECK_FALSE(predicted(with(gather, {{"machine", "tpu-v3"}})).points[0].tpu);
+}
+
+// 2x2x1 of tpu7x: four devices are one of each chip, eight all of them.
+TEST_CASE("a group may be one device of each chip") {
+  const Json gather = {{"machine", "tpu7x"},
+                       {"kind", "all-gather"},
+                       {"devices", 4},
+                       {"topology", "2x2x1"},
+                       {"sizes", "64MiB"}};
+  const CollectivePrediction part = predicted(gather);
+  CHECK(part.machine.devices == 8);
+  CHECK(part.notes == std::vector<std::string>{
+                          "one of 2 devices of each chip; the others do the same beside it"});
+  CHECK(predicted(with(gather, {{"devices", 8}})).notes.empty());
+}
+
 TEST_CASE("a network written in place is simulated, folded or not") {
   const Json ring = {{"machine", "ring(bandwidth=50GiB/s,latency=500ns)"},
                      {"kind", "all-reduce"},

@@ -37,7 +37,7 @@ TEST_CASE("unknown machine") {
   const std::string known = load_error("laptop");
   CHECK(known.starts_with(
       "a.json: /machine: unknown machine \"laptop\"; known are alps, aws-p3dn, "));
-  CHECK(known.ends_with("tpu-v5p, tpu-v6e, or a path ending in .json"));
+  CHECK(known.ends_with("tpu-v6e, tpu7x, or a path ending in .json"));
   CHECK(load_error("missing/machine.json") ==
         "missing/machine.json: cannot be read: No such file or directory");
 }

@@ -26,8 +26,10 @@ CollectivePrediction prediction() {
   made.machine.devices = 4;
   CollectivePoint point;
   point.bytes = Bytes(4'000'000);
-  point.cost = {
-      "ring, \"in\" the node", Seconds(1e-3), Seconds(3e-3), Seconds(3e-3), {LinkLevel::scale_up}};
+  point.cost.algorithm = "ring, \"in\" the node";
+  point.cost.launch = Seconds(1e-3);
+  point.cost.latency = point.cost.transfer = Seconds(3e-3);
+  point.cost.links = {LinkLevel::scale_up};
   made.points = {point};
   return made;
 }
@@ -115,6 +117,27 @@ TEST_CASE("what NCCL chooses stands beside the prediction where it is known") {
   CHECK(nccl["algorithm"] == "NVLS");
   CHECK(nccl["protocol"] == "Simple");
   CHECK(nccl["estimate_s"] == 6e-3);
+}
+
+TEST_CASE("what the TPU compiler chooses stands beside the prediction where it is known") {
+  CollectivePrediction made = prediction();
+  tpu::Choice choice;
+  choice.instruction = tpu::Instruction::all_reduce;
+  choice.emitter = tpu::Emitter::rotated_pincer;
+  choice.strategy = tpu::Strategy::nd;
+  choice.colors = 3;
+  choice.phases = 3;
+  choice.scheduler_latency = Seconds(6e-3);
+  made.points[0].tpu = choice;
+  CHECK_THAT(report_collective(made, Format::csv),
+             Contains(",as all-reduce: RotatedPincerEmitter StrategyND,0.006\n"));
+  const Json json = json_of(made)["rows"][0]["tpu"];
+  CHECK(json["instruction"] == "all-reduce");
+  CHECK(json["colors"] == 3);
+  CHECK(json["scheduler_s"] == 6e-3);
+  made.experiment.model = CollectiveModel::tpu_scheduler;
+  CHECK(json_of(made)["model"] == "tpu-scheduler");
+  CHECK_THAT(report_collective(made, Format::text), Contains(", tpu-scheduler ("));
 }
 
 TEST_CASE("CSV has every digit, and nothing where nothing was measured") {

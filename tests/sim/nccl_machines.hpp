@@ -22,7 +22,7 @@ inline nccl::Communicator h100_communicator(std::int64_t ranks, std::int64_t nod
   communicator.ranks = ranks;
   communicator.nodes = nodes;
   communicator.most_ranks_per_node = ranks / nodes;
-  nccl::use_graphs(nccl::search_graphs(h100_node(ranks / nodes), nodes > 1, {}), communicator);
+  nccl::use_graphs(nccl::search_graphs(h100_node(ranks / nodes), nodes > 1).value(), communicator);
   return communicator;
 }
 

@@ -27,7 +27,7 @@ Collective collective_over(const Placement& placement, CollectiveKind kind,
 // In both ways, which agree.
 CostBreakdown cost_of(const Placement& placement, const Collective& collective) {
   const CostBreakdown cost = collective_cost(placement, collective);
-  const CostBreakdown unfolded = collective_cost(placement, collective, Folding::unfolded);
+  const CostBreakdown unfolded = collective_cost(placement, collective, {{Folding::unfolded, {}, {}}, {}});
   CHECK(cost.latency == unfolded.latency);
   CHECK(cost.transfer == unfolded.transfer);
   CHECK(cost.algorithm == unfolded.algorithm);

@@ -18,7 +18,6 @@ namespace {
 
 using tpu::Choice;
 using tpu::Coordinates;
-using tpu::Group;
 using tpu::Slice;
 
 // What docs/tpu-collectives.md says of the agreement, rounded down.
@@ -73,7 +72,7 @@ std::string layout_key(const JsonReader& row) {
         for (const JsonReader& wrap : value.elements()) {
           text += fmt::format("{}{}", text.empty() ? "" : ", ", wrap.integer(0, 1));
         }
-        text = "[" + text + "]";
+        text = fmt::format("[{}]", text);
       }
       members += fmt::format("{}\"{}\": {}", members.empty() ? "" : ", ", name, text);
     }
@@ -130,7 +129,7 @@ std::vector<Coordinates> devices_of(const JsonReader& layout) {
     span.push_back(extent.integer(1, most));
   }
   for (const bool to_and_fro : {false, true}) {
-    const std::vector<Coordinates> devices = fill_box(first.front(), span, to_and_fro);
+    std::vector<Coordinates> devices = fill_box(first.front(), span, to_and_fro);
     if (devices.size() == members && std::equal(first.begin(), first.end(), devices.begin())) {
       return devices;
     }
