@@ -179,7 +179,7 @@ TorusShape close_slice(const Profile& profile, const TorusProfile& torus, const 
 TorusShape choose_slice(const Profile& profile, const TorusProfile& torus, std::int64_t devices,
                         const std::optional<std::string>& text, const Place& place) {
   const std::vector<Shape> legal = legal_slices(torus.slices.value);
-  const std::int64_t per_chip = torus.chip ? torus.chip->devices.value : 1;
+  const std::int64_t per_chip = devices_per_chip(torus);
   const auto holds = [&](const Shape& candidate) {
     return devices % per_chip == 0 && devices_of(candidate) == devices / per_chip;
   };
@@ -227,23 +227,36 @@ std::int64_t devices_per_host(const ClusterProfile& cluster) {
 }
 
 Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members) {
-  const Fabric fabric = cluster.scale_up.fabric.value;
   const Bandwidth all = cluster.scale_up.bandwidth.value;
   const std::int64_t devices = cluster.devices_per_node.value;
-  const bool direct = fabric == Fabric::nvlink || fabric == Fabric::xgmi;
-  if (!direct || members < 2 || members >= devices) return all;
+  if (!is_direct(cluster.scale_up.fabric.value) || members < 2 || members >= devices) return all;
   return all * (static_cast<double>(members - 1) / static_cast<double>(devices - 1));
 }
 
 WaysOut ways_out(const ClusterProfile& cluster) {
   const std::int64_t nics = cluster.scale_out->nics_per_node.value;
   const std::int64_t ways = std::min(nics, cluster.devices_per_node.value);
-  return {ways, cluster.scale_out->bandwidth.value * static_cast<double>(nics / ways)};
+  const std::int64_t nics_per_way = nics / ways;
+  return {ways, cluster.scale_out->bandwidth.value * static_cast<double>(nics_per_way)};
 }
 
 std::int64_t way_of(std::int64_t device, const ClusterProfile& cluster) {
   const std::int64_t devices_per_way = cluster.devices_per_node.value / ways_out(cluster).per_node;
   return device / devices_per_way;
+}
+
+std::int64_t devices_per_chip(const TorusProfile& torus) {
+  return torus.chip ? torus.chip->devices.value : 1;
+}
+
+std::int64_t largest_slice(const TorusProfile& torus, std::int64_t most) {
+  const std::int64_t per_chip = devices_per_chip(torus);
+  std::int64_t largest = 0;
+  for (const Shape& shape : legal_slices(torus.slices.value)) {
+    const std::int64_t chips = devices_of(shape);
+    if (chips <= most / per_chip) largest = std::max(largest, chips * per_chip);
+  }
+  return largest;
 }
 
 void check_network_between_nodes(const Profile& profile, std::int64_t devices, const Place& place) {

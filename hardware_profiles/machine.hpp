@@ -68,11 +68,28 @@ struct LinkProfile {
 
 // How the devices of a node are joined.
 enum class Fabric : std::uint8_t {
-  nvswitch,  // NVLink to switches: any device at full bandwidth to any other
-  nvlink,    // NVLink from device to device
-  xgmi,      // Infinity Fabric from every device to every other
-  pcie,      // over PCIe switches or the host
+  nvswitch,   // NVLink to switches: any device at full bandwidth to any other
+  nvlink,     // NVLink from every device to every other
+  cube_mesh,  // NVLink as in DGX-1, two squares with their diagonals joined: cube_mesh_links
+  xgmi,       // Infinity Fabric from every device to every other
+  pcie,       // over PCIe switches or the host
 };
+
+// How many of its six NVLinks lead from a V100 of a DGX-1 to each of the others: nvidia-smi topo -m
+// (gist.github.com/ashwin/e139748bdba15f5af63f0146d01ee4c3).
+inline constexpr std::array<std::array<int, 8>, 8> cube_mesh_links = {{{0, 1, 1, 2, 2, 0, 0, 0},
+                                                                       {1, 0, 2, 1, 0, 2, 0, 0},
+                                                                       {1, 2, 0, 2, 0, 0, 1, 0},
+                                                                       {2, 1, 2, 0, 0, 0, 0, 1},
+                                                                       {2, 0, 0, 0, 0, 1, 1, 2},
+                                                                       {0, 2, 0, 0, 1, 0, 2, 1},
+                                                                       {0, 0, 1, 0, 1, 2, 0, 2},
+                                                                       {0, 0, 0, 1, 2, 1, 2, 0}}};
+
+// Not through switches: what two devices have is less than what one has.
+[[nodiscard]] constexpr bool is_direct(Fabric fabric) {
+  return fabric == Fabric::nvlink || fabric == Fabric::cube_mesh || fabric == Fabric::xgmi;
+}
 
 struct ScaleUpProfile : LinkProfile {  // bandwidth: all links of one device
   Sourced<Fabric> fabric;
@@ -110,6 +127,7 @@ struct ClusterProfile {
 
 // What a device can send to the other members of a group of which `members` are on its node: all it
 // has through switches or PCIe, over direct links (members - 1) / (devices_per_node - 1) of it.
+// (In a cube mesh on average: some pairs have two links and some none.)
 //
 // Example, 8 x MI300X, 7 links of 64 GB/s: 448 GB/s among eight, 64 GB/s between two.
 [[nodiscard]] Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members);
@@ -211,6 +229,10 @@ struct Machine {
 // near it, and for two nodes of a cluster whose profile has no network between them.
 [[nodiscard]] Machine make_machine(const Profile& profile, std::int64_t devices,
                                    const std::optional<std::string>& topology, const Place& place);
+
+[[nodiscard]] std::int64_t devices_per_chip(const TorusProfile& torus);  // 1: a chip is a device
+// The devices of the largest legal slice of at most `most`; 0 where all are larger.
+[[nodiscard]] std::int64_t largest_slice(const TorusProfile& torus, std::int64_t most);
 
 // Throws InputError when `devices` of a cluster need several nodes and nothing joins them.
 void check_network_between_nodes(const Profile& profile, std::int64_t devices, const Place& place);

@@ -126,57 +126,6 @@ Json device_json(const DeviceProfile& device) {
           {"kernel_launch", number_json(device.kernel_launch)}};
 }
 
-std::string slices_text(const Json& slices) {
-  const auto listed = slices.at("listed").get<std::vector<std::string>>();
-  std::string text = fmt::format("{}", fmt::join(listed, " "));
-  if (slices.contains("multiples_of")) {
-    text += fmt::format(", multiples of {} up to {}", slices.at("multiples_of").get<std::int64_t>(),
-                        slices.at("largest").get<std::string>());
-  }
-  return text;
-}
-
-// The numbers of a profile as a table, their sources and notes as a list below it that the table
-// points into: they are sentences, too long for columns.
-class ProfileText {
- public:
-  // One row for every number below `json`, named by the way to it: "torus.link.latency".
-  void add(const std::string& path, const Json& json) {
-    if (!json.is_object()) return;
-    if (json.contains("value")) {
-      const Json& value = json.at("value");
-      std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-      if (value.is_object()) text = slices_text(value);
-      table_.add_row({path, text, json.at("kind"), json.at("date"), reference_to(json)});
-      return;
-    }
-    for (const auto& [key, member] : json.items()) {
-      add(path.empty() ? key : fmt::format("{}.{}", path, key), member);
-    }
-  }
-
-  [[nodiscard]] std::string text() const {
-    std::string text = table_.text() + "\n";
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      text += fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), sources_[i]);
-    }
-    return text;
-  }
-
- private:
-  // "[3]", the same for numbers with the same source and note.
-  std::string reference_to(const Json& number) {
-    std::string source = number.at("source");
-    if (number.contains("note")) source += "\n     Note: " + number.at("note").get<std::string>();
-    auto found = std::find(sources_.begin(), sources_.end(), source);
-    if (found == sources_.end()) found = sources_.insert(sources_.end(), source);
-    return fmt::format("[{}]", found - sources_.begin() + 1);
-  }
-
-  TextTable table_{{{"quantity"}, {"value"}, {"kind"}, {"date"}, {"source"}}};
-  std::vector<std::string> sources_;
-};
-
 }  // namespace
 
 std::string_view name_of(Fabric fabric) {
@@ -185,6 +134,8 @@ std::string_view name_of(Fabric fabric) {
       return "nvswitch";
     case Fabric::nvlink:
       return "nvlink";
+    case Fabric::cube_mesh:
+      return "cube_mesh";
     case Fabric::xgmi:
       return "xgmi";
     case Fabric::pcie:
@@ -244,28 +195,6 @@ Json profile_to_json(const Profile& profile) {
     json["torus"]["wraparound"] = number_json(torus.wraparound);
   }
   return json;
-}
-
-std::string profile_to_text(const Profile& profile) {
-  ProfileText text;
-  text.add("", profile_to_json(profile));
-  return fmt::format("{}: {} ({})\n\n{}", profile.name, profile.title, profile.path, text.text());
-}
-
-std::string profile_list_text(const std::vector<Profile>& profiles) {
-  TextTable table({{"machine"}, {"what"}});
-  for (const Profile& profile : profiles) table.add_row({profile.name, profile.title});
-  return table.text();
-}
-
-Json profile_list_json(const std::vector<Profile>& profiles) {
-  Json list = Json::array();
-  for (const Profile& profile : profiles) {
-    list.push_back({{"name", profile.name}, {"title", profile.title}});
-  }
-  return {{"schema", "shardsim/profiles/1"},
-          {"shardsim", program_version},
-          {"profiles", std::move(list)}};
 }
 
 }  // namespace shardsim

@@ -24,9 +24,23 @@ namespace shardsim {
 [[nodiscard]] Profile read_profile(const Json& document, const std::string& file);
 // Reads back to the same profile. Values are written in the shortest unit that is exact.
 [[nodiscard]] Json profile_to_json(const Profile& profile);
-// A table of quantity, value, kind, date and the number of its source; below it the sources and
-// notes.
-[[nodiscard]] std::string profile_to_text(const Profile& profile);
+
+struct ProfileNumber {
+  std::string quantity;  // by the way to it: "torus.link.latency"
+  std::string value;     // "1 us"
+  std::string kind;
+  std::string date;
+  std::string source;
+  std::string note;
+};
+// All of them, in the order of the JSON.
+[[nodiscard]] std::vector<ProfileNumber> numbers_of(const Profile& profile);
+// "dgx-h100: NVIDIA DGX H100, ... (built in)"
+[[nodiscard]] std::string profile_heading(const Profile& profile);
+// A table that ends in the number of a source; below it the sources and notes, which are sentences
+// and too long for columns, each once.
+[[nodiscard]] std::string profile_numbers_text(const Profile& profile);
+[[nodiscard]] std::string profile_to_text(const Profile& profile);  // both
 
 // One line per profile. The JSON is "shardsim/profiles/1": {"profiles": [{"name", "title"}...]}.
 [[nodiscard]] std::string profile_list_text(const std::vector<Profile>& profiles);

@@ -126,10 +126,17 @@ auto one_of(std::initializer_list<Choice> choices) {
   };
 }
 
-ScaleUpProfile read_scale_up(const JsonReader& reader) {
+ScaleUpProfile read_scale_up(const JsonReader& reader, std::int64_t devices_per_node) {
   reader.only_keys({"fabric", "bandwidth", "efficiency", "latency"});
-  const auto read_fabric = one_of({Fabric::nvswitch, Fabric::nvlink, Fabric::xgmi, Fabric::pcie});
-  return {read_link(reader), read_sourced(reader.at("fabric"), read_fabric)};
+  const auto read_fabric =
+      one_of({Fabric::nvswitch, Fabric::nvlink, Fabric::cube_mesh, Fabric::xgmi, Fabric::pcie});
+  ScaleUpProfile scale_up{read_link(reader), read_sourced(reader.at("fabric"), read_fabric)};
+  constexpr auto corners = static_cast<std::int64_t>(cube_mesh_links.size());
+  if (scale_up.fabric.value == Fabric::cube_mesh && devices_per_node != corners) {
+    reader.at("fabric").fail(
+        fmt::format("a cube mesh joins {} devices, not {}", corners, devices_per_node));
+  }
+  return scale_up;
 }
 
 ScaleOutProfile read_scale_out(const JsonReader& reader, std::int64_t devices_per_node) {
@@ -185,7 +192,7 @@ ClusterProfile read_cluster(const JsonReader& reader) {
                              cluster.devices_per_host->value, devices));
     }
   }
-  cluster.scale_up = read_scale_up(reader.at("scale_up"));
+  cluster.scale_up = read_scale_up(reader.at("scale_up"), devices);
   if (const auto out = reader.find("scale_out")) cluster.scale_out = read_scale_out(*out, devices);
   if (const auto nccl = reader.find("nccl")) cluster.nccl = read_nccl(*nccl);
   return cluster;

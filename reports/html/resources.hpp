@@ -8,6 +8,7 @@ namespace shardsim::resources {
 extern const std::string_view head_html;
 extern const std::string_view page_html;
 extern const std::string_view configuration_html;
+extern const std::string_view machine_html;
 extern const std::string_view specs_html;
 extern const std::string_view report_css;
 extern const std::string_view collective_html;

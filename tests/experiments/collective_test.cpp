@@ -121,6 +121,21 @@ TEST_CASE("nodes that are full, or one node, are the machine itself") {
   CHECK(predicted(with(gather, {{"devices", 4}, {"nodes", 1}})).machine.devices == 4);
 }
 
+// A tray of an NVL72 rack is a host of 4; the rack is one NVLink domain.
+TEST_CASE("nodes are hosts where an NVLink domain has several") {
+  const Json rack = with(gather, {{"machine", "gb200-nvl72"}, {"devices", 72}, {"nodes", 18}});
+  const CollectivePrediction whole = predicted(rack);
+  CHECK(whole.points.at(0).cost.links == std::vector{LinkLevel::scale_up});
+  CHECK_THAT(whole.notes.at(0),
+             Equals("18 nodes are taken for hosts of 4, of which 18 share one NVLink domain"));
+  const CollectivePrediction one_each = predicted(with(rack, {{"devices", 18}}));
+  CHECK(one_each.points.at(0).cost.links == std::vector{LinkLevel::scale_up});
+  const CollectivePrediction two = predicted(with(rack, {{"devices", 144}, {"nodes", 36}}));
+  CHECK(two.points.at(0).cost.links.back() == LinkLevel::scale_out);
+  CHECK_THAT(mistake(with(rack, {{"devices", 8}, {"nodes", 1}})),
+             Equals("test: /nodes: 8 devices on 1 node, but a node of gb200-nvl72 has 4"));
+}
+
 TEST_CASE("groups that a machine cannot have") {
   CHECK_THAT(mistake(with(gather, {{"nodes", 3}})),
              Equals("test: /nodes: 10 devices do not lie evenly on 3 nodes"));

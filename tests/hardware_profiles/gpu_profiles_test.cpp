@@ -132,7 +132,8 @@ TEST_CASE("the section nccl fits the rest") {
     CAPTURE(profile.name);
     const ClusterProfile& cluster = cluster_of(profile);
     const Fabric fabric = cluster.scale_up.fabric.value;
-    const bool nvlink = fabric == Fabric::nvswitch || fabric == Fabric::nvlink;
+    const bool nvlink =
+        fabric == Fabric::nvswitch || fabric == Fabric::nvlink || fabric == Fabric::cube_mesh;
     CHECK(cluster.nccl.has_value() == (fabric != Fabric::xgmi));
     if (!cluster.nccl) continue;
     CHECK(cluster.nccl->nvlink_bandwidth.has_value() == nvlink);
@@ -142,6 +143,18 @@ TEST_CASE("the section nccl fits the rest") {
         cluster.scale_up.bandwidth.value.count() / cluster.nccl->nvlink_bandwidth->value.count();
     CHECK(links == Approx(std::round(links)));
     CHECK(links <= 18);
+  }
+}
+
+// V100 has six links, and both ends of a link agree on it.
+TEST_CASE("the links of DGX-1's cube mesh") {
+  for (std::size_t a = 0; a < cube_mesh_links.size(); ++a) {
+    int links = 0;
+    for (std::size_t b = 0; b < cube_mesh_links.size(); ++b) {
+      links += cube_mesh_links[a][b];
+      CHECK(cube_mesh_links[a][b] == cube_mesh_links[b][a]);
+    }
+    CHECK(links == 6);
   }
 }
 

@@ -99,6 +99,8 @@ TEST_CASE("a number that cannot be") {
   CHECK(
       error_with("dgx-h100", "/cluster/scale_up/fabric/value", "nvlnk") ==
       "my.json: /cluster/scale_up/fabric/value: unknown value \"nvlnk\", did you mean \"nvlink\"?");
+  CHECK(error_with("alps", "/cluster/scale_up/fabric/value", "cube_mesh") ==
+        "my.json: /cluster/scale_up/fabric: a cube mesh joins 8 devices, not 4");
   CHECK(error_with("dgx-h100", "/cluster/nccl/compute_capability/value", 90.25) ==
         "my.json: /cluster/nccl/compute_capability/value: 90.25 is not a compute capability, "
         "expected for example 9.0");

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "hardware_profiles/profile_io.hpp"
+
+namespace shardsim {
+namespace {
+
+std::string slices_text(const Json& slices) {
+  const auto listed = slices.at("listed").get<std::vector<std::string>>();
+  std::string text = fmt::format("{}", fmt::join(listed, " "));
+  if (slices.contains("multiples_of")) {
+    text += fmt::format(", multiples of {} up to {}", slices.at("multiples_of").get<std::int64_t>(),
+                        slices.at("largest").get<std::string>());
+  }
+  return text;
+}
+
+std::string value_text(const Json& value) {
+  if (value.is_object()) return slices_text(value);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void add_numbers(const std::string& path, const Json& json, std::vector<ProfileNumber>& numbers) {
+  if (!json.is_object()) return;
+  if (json.contains("value")) {
+    numbers.push_back({path, value_text(json.at("value")), json.at("kind"), json.at("date"),
+                       json.at("source"), json.value("note", "")});
+    return;
+  }
+  for (const auto& [key, member] : json.items()) {
+    add_numbers(path.empty() ? key : fmt::format("{}.{}", path, key), member, numbers);
+  }
+}
+
+}  // namespace
+
+std::vector<ProfileNumber> numbers_of(const Profile& profile) {
+  std::vector<ProfileNumber> numbers;
+  add_numbers("", profile_to_json(profile), numbers);
+  return numbers;
+}
+
+std::string profile_heading(const Profile& profile) {
+  return fmt::format("{}: {} ({})", profile.name, profile.title, profile.path);
+}
+
+std::string profile_numbers_text(const Profile& profile) {
+  TextTable table({{"quantity"}, {"value"}, {"kind"}, {"date"}, {"source"}});
+  std::vector<std::string> sources;
+  for (const ProfileNumber& number : numbers_of(profile)) {
+    std::string source = number.source;
+    if (!number.note.empty()) source += "\n     Note: " + number.note;
+    auto found = std::find(sources.begin(), sources.end(), source);
+    if (found == sources.end()) found = sources.insert(sources.end(), source);
+    table.add_row({number.quantity, number.value, number.kind, number.date,
+                   fmt::format("[{}]", found - sources.begin() + 1)});
+  }
+  std::string text = table.text() + "\n";
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    text += fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), sources[i]);
+  }
+  return text;
+}
+
+std::string profile_to_text(const Profile& profile) {
+  return profile_heading(profile) + "\n\n" + profile_numbers_text(profile);
+}
+
+std::string profile_list_text(const std::vector<Profile>& profiles) {
+  TextTable table({{"machine"}, {"what"}});
+  for (const Profile& profile : profiles) table.add_row({profile.name, profile.title});
+  return table.text();
+}
+
+Json profile_list_json(const std::vector<Profile>& profiles) {
+  Json list = Json::array();
+  for (const Profile& profile : profiles) {
+    list.push_back({{"name", profile.name}, {"title", profile.title}});
+  }
+  return {{"schema", "shardsim/profiles/1"},
+          {"shardsim", program_version},
+          {"profiles", std::move(list)}};
+}
+
+}  // namespace shardsim
