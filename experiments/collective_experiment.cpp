@@ -106,7 +106,8 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
   return experiment;
 }
 
-void read_algorithm(const JsonReader& json, bool is_network, CostOptions& options) {
+void read_algorithm(const JsonReader& json, bool is_network, CollectiveExperiment& experiment) {
+  CostOptions& options = experiment.options;
   const auto algorithm = json.find("algorithm");
   const auto protocol = json.find("protocol");
   if (is_network) {
@@ -118,9 +119,11 @@ void read_algorithm(const JsonReader& json, bool is_network, CostOptions& option
   }
   if (algorithm) {
     options.nccl.algorithm = nccl::parse_algorithm(algorithm->string(), algorithm->place());
+    experiment.algorithm_place = algorithm->place();
   }
   if (protocol) {
     options.nccl.protocol = nccl::parse_protocol(protocol->string(), protocol->place());
+    experiment.algorithm_place = protocol->place();
   }
 }
 
@@ -141,7 +144,7 @@ void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
     require_network(*links, "shown link by link");
     experiment.with_links = true;
   }
-  read_algorithm(json, is_network, experiment.options);
+  read_algorithm(json, is_network, experiment);
 }
 
 }  // namespace

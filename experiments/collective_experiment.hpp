@@ -64,6 +64,7 @@ struct CollectiveExperiment {
   Place devices_place;
   Place nodes_place;
   Place sizes_place;
+  std::optional<Place> algorithm_place;  // of NCCL's algorithm or protocol, where given by itself
 };
 
 // Throws InputError with a suggestion.

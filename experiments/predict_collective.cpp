@@ -120,9 +120,26 @@ CollectiveExperiment on_measured_slice(CollectiveExperiment experiment, const Pr
   return experiment;
 }
 
+// What NCCL is told to take, it must be able to.
+void check_algorithm(const CollectiveExperiment& experiment, const Profile& profile) {
+  if (!experiment.algorithm_place) return;
+  const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
+  if (cluster == nullptr || !cluster->nccl) {
+    throw InputError(
+        *experiment.algorithm_place,
+        fmt::format("NCCL, which could be told to take one, does not run on {}", profile.name));
+  }
+  if (nccl_operation(experiment.kind)) return;
+  throw InputError(*experiment.algorithm_place,
+                   fmt::format("NCCL has one way only for {} {}",
+                               experiment.kind == CollectiveKind::all_to_all ? "an" : "a",
+                               name_of(experiment.kind)));
+}
+
 Located locate(const CollectiveExperiment& asked) {
   Profile profile = load_profile(asked.machine, asked.machine_place);
   if (asked.calibrations) profile.calibrations = *asked.calibrations;
+  check_algorithm(asked, profile);
   const CollectiveExperiment experiment = on_measured_slice(asked, profile);
   if (std::holds_alternative<ClusterProfile>(profile.network)) {
     return locate_on_cluster(experiment, profile);

@@ -48,14 +48,14 @@ std::vector<double> never_falling(const std::vector<double>& values) {
 // log2 of the corrected times of all powers of two. Below the sizes that have been measured they
 // are what they are, no more than what follows.
 std::vector<double> corrected_times(const CostOfSize& cost,
-                                    const std::vector<Calibration>& calibrations) {
+                                    const std::vector<Calibration>& calibrations, double least) {
   std::vector<double> times;
   std::size_t unmeasured = 0;
   for (int power = smallest_power; power <= largest_power; ++power) {
     const Bytes payload(std::int64_t{1} << power);
     const CostBreakdown here = cost(payload);
     const CalibrationCurve* curve = here.curve ? find_curve(calibrations, *here.curve) : nullptr;
-    const double factor = curve == nullptr ? 1 : curve->factor_at(payload);
+    const double factor = curve == nullptr ? 1 : std::max(least, curve->factor_at(payload));
     if (curve == nullptr || payload < curve->points.front().bytes) unmeasured = times.size() + 1;
     times.push_back(std::log2(here.total().count() * factor));
   }
@@ -70,11 +70,11 @@ std::vector<double> corrected_times(const CostOfSize& cost,
 }  // namespace
 
 CostBreakdown calibrated_cost(const CostOfSize& cost, const std::vector<Calibration>& calibrations,
-                              Bytes payload) {
+                              double least, Bytes payload) {
   CostBreakdown result = cost(payload);
   if (!result.curve || find_curve(calibrations, *result.curve) == nullptr) return result;
   if (!(result.total() > Seconds(0)) || payload < Bytes(1)) return result;
-  const std::vector<double> times = corrected_times(cost, calibrations);
+  const std::vector<double> times = corrected_times(cost, calibrations, least);
   const double size = std::log2(static_cast<double>(payload.count())) - smallest_power;
   const double within = std::clamp(size, 0.0, static_cast<double>(times.size() - 1));
   const auto below = std::min(static_cast<std::size_t>(within), times.size() - 2);

@@ -19,9 +19,10 @@ namespace shardsim {
 
 using CostOfSize = std::function<CostBreakdown(Bytes)>;
 
-// `cost(payload)` as it is where no calibration has a curve for it.
+// `cost(payload)` as it is where no calibration has a curve for it. No factor goes below `least`:
+// links carry no more than their full bandwidth, of which the model takes a share.
 [[nodiscard]] CostBreakdown calibrated_cost(const CostOfSize& cost,
                                             const std::vector<Calibration>& calibrations,
-                                            Bytes payload);
+                                            double least, Bytes payload);
 
 }  // namespace shardsim

@@ -149,7 +149,12 @@ CostBreakdown ClusterCosts::corrected(const Collective& collective,
     resized.payload = payload;
     return cost(resized);
   };
-  return calibrated_cost(of_size, placement_.machine().profile.calibrations, collective.payload);
+  const auto& links = cost(collective).links;
+  const bool leaves = !links.empty() && links.back() == LinkLevel::scale_out;
+  const double least =
+      leaves ? cluster_.scale_out->efficiency.value : cluster_.scale_up.efficiency.value;
+  return calibrated_cost(of_size, placement_.machine().profile.calibrations, least,
+                         collective.payload);
 }
 
 CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpread& spread,

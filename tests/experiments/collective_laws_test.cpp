@@ -57,12 +57,13 @@ TEST_CASE("a larger collective never takes less time") {
   }));
 }
 
-// In-switch reduction would be excepted; no cost here knows of it.
+// But for all-reduces in switches, which send less than rings do.
 TEST_CASE("no device receives faster than its links carry") {
   holds(rc::check("bus bandwidth", [] {
     const CollectivePrediction prediction = predict_collective(arbitrary());
     const CollectiveExperiment& experiment = prediction.experiment;
     for (const CollectivePoint& point : prediction.points) {
+      if (point.cost.algorithm.starts_with("NVLS")) continue;
       const Bandwidth rate =
           bus_bandwidth(experiment.kind, experiment.devices, point.bytes, point.cost.total());
       RC_ASSERT(rate.count() > 0);
@@ -83,6 +84,8 @@ TEST_CASE("across nodes no more than the NICs carry") {
     const std::int64_t on_each = experiment.devices / prediction.nodes;
     const auto nics = static_cast<double>(on_each);
     for (const CollectivePoint& point : prediction.points) {
+      // Trees of two nodes send the payload once each way, rings nearly twice.
+      if (point.cost.algorithm.ends_with("Tree") && prediction.nodes == 2) continue;
       const Bandwidth rate =
           bus_bandwidth(experiment.kind, experiment.devices, point.bytes, point.cost.total());
       RC_ASSERT(rate.count() <= nics * cluster.scale_out->bandwidth.value.count());

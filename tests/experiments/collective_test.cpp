@@ -77,7 +77,8 @@ Rates rates_of(const char* name) {
 
 TEST_CASE("one device on each of ten nodes: the NIC carries nine tenths, nine steps across") {
   const Rates rates = rates_of("dgx-h100");
-  const CollectivePrediction prediction = predicted(with(gather, {{"nodes", 10}}));
+  const CollectivePrediction prediction =
+      predicted(with(gather, {{"nodes", 10}, {"model", "uncalibrated"}}));
   CHECK(prediction.nodes == 10);
   CHECK(prediction.machine.devices == 80);
   REQUIRE(prediction.points.size() == 1);
@@ -91,16 +92,18 @@ TEST_CASE("one device on each of ten nodes: the NIC carries nine tenths, nine st
 // 3 do not divide 8: no mesh of axes has such groups.
 TEST_CASE("three of eight devices on each of two nodes: three NICs carry five sixths") {
   const Rates rates = rates_of("dgx-h100");
-  const CollectivePrediction prediction = predicted(with(gather, {{"devices", 6}, {"nodes", 2}}));
+  const CollectivePrediction prediction =
+      predicted(with(gather, {{"devices", 6}, {"nodes", 2}, {"model", "uncalibrated"}}));
   const CostBreakdown& cost = prediction.points.at(0).cost;
   CHECK(cost.transfer.count() == Approx(5.0 / 6 * 8 * GiB / (3 * rates.scale_out)));
-  // Six members, two nodes: two steps across and 6 - 2 - 1 inside.
-  CHECK(cost.latency.count() == Approx(2 * rates.step_out + 3 * rates.step_up));
+  // Six members, two nodes: of five steps NCCL counts one across.
+  CHECK(cost.latency.count() == Approx(1 * rates.step_out + 4 * rates.step_up));
 }
 
 TEST_CASE("sendrecv goes to the next in the ring, part of the nodes or all of them") {
   const Rates rates = rates_of("dgx-h100");
-  const Json send = with(gather, {{"kind", "sendrecv"}, {"devices", 16}});
+  const Json send =
+      with(gather, {{"kind", "sendrecv"}, {"devices", 16}, {"model", "uncalibrated"}});
   // The last of a node sends to the first of the next: over its NIC, while others stay inside.
   const CostBreakdown whole = predicted(send).points.at(0).cost;
   CHECK(whole.transfer.count() == Approx(8.0 * GiB / rates.scale_out));
@@ -292,7 +295,7 @@ TEST_CASE("the TPU compiler's choice is known on slices, and its scheduler's tim
   const CollectivePrediction theirs = predicted(with(gather, {{"model", "tpu-scheduler"}}));
   CHECK(theirs.points[1].cost.total() == theirs.points[1].tpu->scheduler_latency);
   CHECK_THAT(mistake(with(gather, {{"model", "tpu"}})),
-             Contains("test: /model: unknown value \"tpu\"; known are simulated, all-links"));
+             Contains("test: /model: unknown value \"tpu\"; known are simulated, uncalibrated"));
   CHECK_FALSE(predicted(with(gather, {{"machine", "tpu-v3"}})).points[0].tpu);
 }
 
