@@ -76,8 +76,7 @@ struct CollectiveExperiment {
 struct CollectivePoint {
   Bytes bytes{0};
   CostBreakdown cost;
-  std::optional<nccl::Candidate> nccl;  // what NCCL's tuner chooses, and estimates, on a cluster
-  std::optional<tpu::Choice> tpu;       // what the TPU compiler chooses, on a slice
+  std::optional<tpu::Choice> tpu;  // what the TPU compiler chooses, on a slice
   std::optional<Seconds> measured;
 
   // Predicted over measured, less 1: 0.1 is a tenth too slow.

@@ -8,7 +8,6 @@
 #include "experiments/collective_experiment.hpp"
 #include "hardware_profiles/network/node_names.hpp"
 #include "hardware_profiles/profile_io.hpp"
-#include "sim/nccl/describe.hpp"
 #include "sim/nccl_cost.hpp"
 #include "sim/tpu/placed_choice.hpp"
 
@@ -198,30 +197,6 @@ CollectivePoint price(const CollectiveExperiment& experiment, const Located& loc
                                longest_predicted, located.placement.machine().profile.name));
 }
 
-// What NCCL would choose for each point, or a note why that is not known.
-void ask_nccl(const CollectiveExperiment& experiment, const Located& located,
-              CollectivePrediction& prediction) {
-  const auto operation = nccl_operation(experiment.kind);
-  const Machine& machine = located.placement.machine();
-  const auto* cluster = std::get_if<ClusterProfile>(&machine.profile.network);
-  if (!operation || cluster == nullptr) return;
-  const std::vector<NodeSpread> spreads =
-      node_spreads(located.placement.mesh(), located.collective, cluster->devices_per_node.value);
-  try {
-    const nccl::Communicator communicator =
-        nccl::describe(machine, spreads.front(), {}, experiment.machine_place);
-    for (CollectivePoint& point : prediction.points) {
-      nccl::Request request;
-      request.operation = *operation;
-      request.bytes = point.bytes;
-      request.forced = experiment.options.nccl;
-      point.nccl = nccl::select(communicator, request, experiment.machine_place).choice();
-    }
-  } catch (const InputError& error) {
-    prediction.notes.push_back(fmt::format("what NCCL chooses is not known: {}", error.what()));
-  }
-}
-
 LinkView view_links(const CollectiveExperiment& experiment, const Located& located,
                     CollectiveCosts& costs) {
   Collective collective = located.collective;
@@ -274,7 +249,6 @@ CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
     if (experiment.measured) point.measured = experiment.measured->rows[i].time;
     add_note(prediction.notes, caveat_of(experiment.kind, point.cost));
   }
-  ask_nccl(experiment, located, prediction);
   prediction.errors = summarize(prediction.points);
   if (experiment.with_links) prediction.links = view_links(experiment, located, costs);
   if (experiment.measured) {

@@ -80,14 +80,12 @@ Json row_json(const CollectiveFigures& row, bool beside_measured) {
                {"algbw_Bps", row.algorithm_bandwidth.count()},
                {"busbw_Bps", row.bus_bandwidth.count()},
                {"algorithm", row.algorithm},
+               {"protocol", row.protocol.empty() ? Json(nullptr) : Json(row.protocol)},
                {"launch_s", row.launch.count()},
                {"latency_s", row.latency.count()},
-               {"transfer_s", row.transfer.count()}};
-  if (row.nccl) {
-    json["nccl"] = {{"algorithm", nccl::name_of(row.nccl->algorithm)},
-                    {"protocol", nccl::name_of(row.nccl->protocol)},
-                    {"estimate_s", row.nccl->time.count()}};
-  }
+               {"transfer_s", row.transfer.count()},
+               {"calibration_factor", row.factor}};
+  if (row.nccl_estimate) json["nccl_estimate_s"] = row.nccl_estimate->count();
   if (row.tpu) {
     json["tpu"] = {{"choice", row.tpu_choice},
                    {"instruction", tpu::name_of(row.tpu->instruction)},

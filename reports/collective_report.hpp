@@ -4,8 +4,8 @@
 //   { "schema": "shardsim/collective/1", "shardsim": version, "machine": name,
 //     "kind": "all-reduce", "devices": n, "nodes": n, or of a torus "topology": "4x4",
 //     "against": {"file", "id", "source", "healthy": b or null, "healthy_reason"},
-//     "rows": [{"bytes", "time_s", "algbw_Bps", "busbw_Bps", "algorithm", "launch_s", "latency_s",
-//               "transfer_s", "nccl": {"algorithm", "protocol", "estimate_s"},
+//     "rows": [{"bytes", "time_s", "algbw_Bps", "busbw_Bps", "algorithm", "protocol": s or null,
+//               "launch_s", "latency_s", "transfer_s", "calibration_factor", "nccl_estimate_s",
 //               "tpu": {"choice", "instruction", "asynchronous", "emitter", "strategy", "colors",
 //               "phases", "scheduler_s"}, "measured_s": n or null, "relative_error": n or
 //               null}...],
@@ -14,10 +14,11 @@
 //               or null, "notes": [s...] }
 //
 // "against", "measured_s", "relative_error" and "errors" are there where a measurement is given,
-// "nccl" and "tpu" where the choice of NCCL or the TPU compiler is known, "model" where the times
-// are not simulated (CollectiveModel), "link_view" where it is asked for: what links carry for the
-// size "bytes", the busiest first; "utilisation" is that of their bandwidth over the time. Errors
-// are predicted over measured, less 1; "errors" is null where no row tells a time. launch + latency
+// "nccl_estimate_s" where NCCL runs, "tpu" where the TPU compiler's choice is known, "model" where
+// the times are not simulated (CollectiveModel), "link_view" where it is asked for: what links
+// carry for the size "bytes", the busiest first; "utilisation" is that of their bandwidth over the
+// time. Errors are predicted over measured, less 1; "errors" is null where no row tells a time.
+// launch + latency
 // + transfer = time.
 #pragma once
 

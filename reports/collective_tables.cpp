@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/bus_bandwidth.hpp"
@@ -30,12 +31,7 @@ Cell signed_percent(const std::optional<double>& fraction) {
 }
 
 // "NVLS Simple"
-std::string choice_of(const nccl::Candidate& candidate) {
-  return fmt::format("{} {}", nccl::name_of(candidate.algorithm),
-                     nccl::name_of(candidate.protocol));
-}
-
-enum class Of : std::uint8_t { prediction, measurement, nccl, tpu };
+enum class Of : std::uint8_t { prediction, measurement, nccl, calibration, tpu };
 
 struct Column {
   std::string_view name;  // in CSV
@@ -70,13 +66,15 @@ constexpr std::array columns{
            [](Row row) {
              return Cell{row.algorithm, ""};
            }},
-    Column{"nccl_choice", "NCCL chooses", Of::nccl,
+    Column{"protocol", "protocol", Of::nccl,
            [](Row row) {
-             return Cell{row.nccl ? choice_of(*row.nccl) : std::string(not_measured), ""};
+             return Cell{row.protocol, ""};
            }},
-    Column{"nccl_estimate_s", "its estimate (us)", Of::nccl,
+    Column{"nccl_estimate_s", "NCCL's estimate (us)", Of::nccl,
+           [](Row row) { return optional_microseconds(row.nccl_estimate); }},
+    Column{"calibration_factor", "calibrated by", Of::calibration,
            [](Row row) {
-             return optional_microseconds(row.nccl ? std::optional(row.nccl->time) : std::nullopt);
+             return Cell{fmt::format("{:.2f}", row.factor), fmt::format("{}", row.factor)};
            }},
     Column{"tpu_choice", "TPU compiler chooses", Of::tpu,
            [](Row row) {
@@ -91,12 +89,16 @@ constexpr std::array columns{
 
 std::vector<Column> columns_of(const CollectivePrediction& prediction) {
   const bool some = !prediction.points.empty();
-  const bool nccl_known = some && prediction.points.front().nccl;
+  const bool nccl_known = some && prediction.points.front().cost.nccl_estimate;
+  const auto is_calibrated = [](const CollectivePoint& point) { return point.cost.factor != 1; };
+  const bool calibrated =
+      std::any_of(prediction.points.begin(), prediction.points.end(), is_calibrated);
   const bool tpu_known = some && prediction.points.front().tpu;
   std::vector<Column> present;
   for (const Column& column : columns) {
     if (column.of == Of::measurement && !prediction.experiment.measured) continue;
     if (column.of == Of::nccl && !nccl_known) continue;
+    if (column.of == Of::calibration && !calibrated) continue;
     if (column.of == Of::tpu && !tpu_known) continue;
     present.push_back(column);
   }
@@ -121,7 +123,9 @@ std::vector<CollectiveFigures> figures_of(const CollectivePrediction& prediction
     row.algorithm_bandwidth = algorithm_bandwidth(point.bytes, row.time);
     row.bus_bandwidth = bus(point.bytes, row.time);
     row.algorithm = point.cost.algorithm;
-    row.nccl = point.nccl;
+    row.protocol = point.cost.protocol;
+    row.factor = point.cost.factor;
+    row.nccl_estimate = point.cost.nccl_estimate;
     row.tpu = point.tpu;
     if (row.tpu) row.tpu_choice = row.tpu->describe(experiment.kind);
     row.measured = point.measured;
@@ -137,7 +141,7 @@ Table collective_table(const CollectivePrediction& prediction) {
   Table table{"Sizes and bandwidths as in nccl-tests", {}, {}};
   for (const Column& column : present) {
     const bool words =
-        column.name == "algorithm" || column.name == "nccl_choice" || column.name == "tpu_choice";
+        column.name == "algorithm" || column.name == "protocol" || column.name == "tpu_choice";
     table.columns.push_back(
         {column.title, words ? TextTable::Align::left : TextTable::Align::right});
   }

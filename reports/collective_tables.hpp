@@ -20,7 +20,9 @@ struct CollectiveFigures {
   Bandwidth algorithm_bandwidth{0};
   Bandwidth bus_bandwidth{0};
   std::string algorithm;
-  std::optional<nccl::Candidate> nccl;
+  std::string protocol;
+  double factor = 1;  // that calibration stretched the model by, in all three terms
+  std::optional<Seconds> nccl_estimate;
   std::optional<tpu::Choice> tpu;
   std::string tpu_choice;  // in words; empty where `tpu` is
   std::optional<Seconds> measured;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Writes docs/xla-agreement.md and docs/accuracy-memory.md, which put our answers beside those of
-# XLA's compilers for every program of tests/golden: scripts/accuracy.sh [--check] [BUILD]
+# XLA's compilers for every program of tests/golden, and docs/accuracy-collectives.md, which puts
+# them beside the tables of tests/measurements: scripts/accuracy.sh [--check] [BUILD]
 #
 # BUILD is a build folder, build/release by default. With --check nothing is written and a
 # difference is an error. SHARDSIM_GOLDEN_DIR names another set of the same form; of that one the
@@ -23,7 +24,8 @@ fi
 
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
-for document in xla-agreement:xla_agreement accuracy-memory:accuracy_memory; do
+for document in xla-agreement:xla_agreement accuracy-memory:accuracy_memory \
+  accuracy-collectives:accuracy_collectives; do
   file=docs/${document%:*}.md
   "$build/tests/${document#*:}" >"$fresh"
   if [ "$check" ]; then

@@ -131,11 +131,16 @@ std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
     return "a network written in place: links at their full bandwidth, no cost of a launch; "
            "collectives at the same time share as if each was on all links";
   }
+  if (!cost.curve) return {};
+  const std::string calibrated =
+      cost.factor == 1 ? "the model alone: nothing measured on machines alike corrects it" : "";
   const bool known = !cost.protocol.empty() || kind == CollectiveKind::all_to_all ||
                      kind == CollectiveKind::collective_permute;
-  if (!cost.curve || known) return {};
-  return "what NCCL would choose is not known of this machine: rings only, which trees and "
-         "switches that reduce can beat";
+  if (known) return calibrated;
+  return fmt::format(
+      "{}{}what NCCL would choose is not known: rings only, which trees and switches "
+      "that reduce can beat",
+      calibrated, calibrated.empty() ? "" : "; ");
 }
 
 }  // namespace shardsim

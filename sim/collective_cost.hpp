@@ -46,7 +46,8 @@ struct CostBreakdown {
   Seconds latency{0};   // steps * latency of a step
   Seconds transfer{0};  // wire bytes over bandwidth
   std::vector<LinkLevel> links;
-  std::optional<CurveKey> curve;  // on clusters: what machines alike are compared by
+  std::optional<CurveKey> curve;         // on clusters: what machines alike are compared by
+  std::optional<Seconds> nccl_estimate;  // where NCCL runs: what it expects of its choice
   double factor = 1;  // measured over modelled time of machines alike: in all three terms
 
   [[nodiscard]] Seconds total() const { return launch + latency + transfer; }

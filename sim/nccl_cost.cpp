@@ -114,6 +114,7 @@ CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective,
   CostBreakdown cost;
   cost.algorithm = nccl::name_of(choice.algorithm);
   cost.protocol = nccl::name_of(choice.protocol);
+  cost.nccl_estimate = choice.time;
   cost.launch =
       nccl::tuner_constants(group.communicator.version).base.of(choice.algorithm, choice.protocol);
   cost.latency = choice.latency - cost.launch;

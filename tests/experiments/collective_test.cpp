@@ -275,15 +275,18 @@ TEST_CASE("every measured table among the examples says what it teaches and is p
   CHECK(count > 0);
 }
 
-TEST_CASE("NCCL's choice is asked for where its tuner makes one") {
+TEST_CASE("NCCL's choice is priced where its tuner makes one") {
   const Json reduce = {
       {"machine", "dgx-h100"}, {"kind", "all-reduce"}, {"devices", 8}, {"sizes", "1KiB,1GiB"}};
   const CollectivePrediction node = predicted(reduce);
   // Rings for small arrays, the switch for large ones: sim/nccl, which NCCL's prints hold.
-  CHECK(node.points[0].nccl->algorithm == nccl::Algorithm::ring);
-  CHECK(node.points[1].nccl->algorithm == nccl::Algorithm::nvls);
-  CHECK_FALSE(predicted(with(reduce, {{"kind", "all-to-all"}})).points[0].nccl);
-  CHECK_FALSE(predicted(with(reduce, {{"machine", "tpu-v5e"}})).points[0].nccl);
+  CHECK(node.points[0].cost.algorithm == "Ring");
+  CHECK(node.points[0].cost.protocol == "LL");
+  CHECK(node.points[1].cost.algorithm == "NVLS");
+  CHECK(node.points[1].cost.nccl_estimate);
+  CHECK(predicted(with(reduce, {{"algorithm", "tree"}})).points[1].cost.algorithm == "Tree");
+  CHECK_FALSE(predicted(with(reduce, {{"kind", "all-to-all"}})).points[0].cost.nccl_estimate);
+  CHECK_FALSE(predicted(with(reduce, {{"machine", "tpu-v5e"}})).points[0].cost.nccl_estimate);
 }
 
 TEST_CASE("the TPU compiler's choice is known on slices, and its scheduler's times can be had") {

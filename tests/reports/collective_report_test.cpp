@@ -106,17 +106,20 @@ TEST_CASE("text and Markdown have the columns and units of nccl-tests") {
              Contains("| 4000000 | 7000.00 | 3500.00 | +100.0 % |"));
 }
 
-TEST_CASE("what NCCL chooses stands beside the prediction where it is known") {
+TEST_CASE("NCCL's protocol and estimate stand beside the prediction where it runs") {
   CollectivePrediction made = prediction();
   CHECK_THAT(report_collective(made, Format::text), !Contains("NCCL"));
-  made.points[0].nccl = nccl::Candidate{nccl::Algorithm::nvls, nccl::Protocol::simple, Seconds(0),
-                                        Bandwidth(0), Seconds(6e-3)};
-  CHECK_THAT(report_collective(made, Format::text), Contains("NVLS Simple"));
-  CHECK_THAT(report_collective(made, Format::csv), Contains(",NVLS Simple,0.006\n"));
-  const Json nccl = json_of(made)["rows"][0]["nccl"];
-  CHECK(nccl["algorithm"] == "NVLS");
-  CHECK(nccl["protocol"] == "Simple");
-  CHECK(nccl["estimate_s"] == 6e-3);
+  CHECK(json_of(made)["rows"][0]["protocol"].is_null());
+  made.points[0].cost.algorithm = "NVLS";
+  made.points[0].cost.protocol = "Simple";
+  made.points[0].cost.nccl_estimate = Seconds(6e-3);
+  made.points[0].cost.factor = 1.5;
+  CHECK_THAT(report_collective(made, Format::csv), Contains(",NVLS,Simple,0.006,1.5\n"));
+  CHECK_THAT(report_collective(made, Format::text), Contains("calibrated by"));
+  const Json row = json_of(made)["rows"][0];
+  CHECK(row["protocol"] == "Simple");
+  CHECK(row["nccl_estimate_s"] == 6e-3);
+  CHECK(row["calibration_factor"] == 1.5);
 }
 
 TEST_CASE("what the TPU compiler chooses stands beside the prediction where it is known") {

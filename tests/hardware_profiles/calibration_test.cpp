@@ -1,0 +1,202 @@
+// Calibrations: what a curve says of a size, which curve is taken, and what a file may not be.
+#include "hardware_profiles/calibration.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+using Catch::Equals;
+
+CalibrationCurve curve_for(const CurveKey& key, std::int64_t rows = 1) {
+  CalibrationCurve curve;
+  curve.key = key;
+  curve.points = {{Bytes(KiB), 1}};
+  curve.rows = rows;
+  return curve;
+}
+
+Calibration with_curves(const std::string& name, std::vector<CalibrationCurve> curves) {
+  Calibration calibration;
+  calibration.name = name;
+  calibration.curves = std::move(curves);
+  return calibration;
+}
+
+// Two curves, all keys there are.
+Json document() {
+  const Json ring = {{"region", "node"},
+                     {"collective", "all-reduce"},
+                     {"algorithm", "Ring"},
+                     {"points", {{1024, 1.5}, {4096, 1.25}}},
+                     {"rows", 7},
+                     {"median_error", 0.0123},
+                     {"percentile_90_error", 0.1},
+                     {"tables", {"first", "second"}}};
+  Json exchange = ring;
+  exchange["region"] = "nodes";
+  exchange["collective"] = "all-to-all";
+  exchange["algorithm"] = "";
+  return {{"schema", "shardsim/calibration/1"},
+          {"name", "mine"},
+          {"title", "Nodes of \"mine\""},
+          {"date", "2026-11"},
+          {"regions", {"node", "nodes", "rail"}},
+          {"curves", {ring, exchange}},
+          {"sources", {{"first", "a page"}, {"second", "another page"}}}};
+}
+
+Calibration read(const Json& json) { return read_calibration(JsonReader(json, {"my.json", ""})); }
+
+std::string calibration_mistake(const Json& json) {
+  try {
+    static_cast<void>(read(json));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// What is said after setting the member at `pointer` to `value`.
+std::string mistake_with(const std::string& pointer, const Json& value) {
+  Json json = document();
+  json[Json::json_pointer(pointer)] = value;
+  return calibration_mistake(json);
+}
+
+}  // namespace
+
+// log factor is linear in log size: half way from 1 KiB to 4 KiB, at 2 KiB, sqrt(1 * 4) = 2.
+TEST_CASE("a factor between two points, and beyond the ends") {
+  CalibrationCurve curve;
+  curve.points = {{Bytes(KiB), 1}, {Bytes(4 * KiB), 4}, {Bytes(16 * KiB), 0.25}};
+  CHECK(curve.factor_at(Bytes(2 * KiB)) == Approx(2));
+  CHECK(curve.factor_at(Bytes(8 * KiB)) == Approx(1));  // sqrt(4 / 4)
+  // A quarter of the way, 1448 B being 1 KiB times the root of 2: 4^(1/4).
+  CHECK(curve.factor_at(Bytes(1448)) == Approx(std::sqrt(2.0)).epsilon(1e-3));
+  for (const CurvePoint& point : curve.points) CHECK(curve.factor_at(point.bytes) == point.factor);
+  CHECK(curve.factor_at(Bytes(1)) == 1);
+  CHECK(curve.factor_at(Bytes(0)) == 1);
+  CHECK(curve.factor_at(Bytes(GiB)) == 0.25);
+}
+
+TEST_CASE("one point holds everywhere") {
+  CalibrationCurve curve;
+  curve.points = {{Bytes(KiB), 1.3}};
+  for (const std::int64_t bytes : {std::int64_t{1}, KiB, GiB}) {
+    CHECK(curve.factor_at(Bytes(bytes)) == 1.3);
+  }
+}
+
+TEST_CASE("the curve of the key goes before those that stand in") {
+  const CurveKey reduce{Region::node, "all-reduce", "Ring"};
+  const CurveKey tree{Region::node, "all-reduce", "Tree"};
+  const CurveKey nvls{Region::node, "all-reduce", "NVLS"};
+  const CurveKey gather{Region::node, "all-gather", "Ring"};
+  const std::vector<Calibration> all = {with_curves(
+      "c",
+      {curve_for(gather, 90), curve_for(tree, 20), curve_for(nvls, 30), curve_for(reduce, 10)})};
+  const auto found = [&](const CurveKey& key) { return find_curve(all, key)->key; };
+  CHECK(found(reduce) == reduce);
+  CHECK(found(tree) == tree);
+  // Of the same collective the one with the most rows, whatever all-gather has.
+  CHECK(found({Region::node, "all-reduce", "NVLSTree"}) == nvls);
+  CHECK(found({Region::node, "all-gather", "NVLS"}) == gather);
+}
+
+TEST_CASE("all-reduce and all-gather stand in for each other, by the same algorithm first") {
+  const CurveKey ring{Region::nodes, "all-reduce", "Ring"};
+  const CurveKey tree{Region::nodes, "all-reduce", "Tree"};
+  const std::vector<Calibration> reduce = {with_curves("c", {curve_for(tree, 9), curve_for(ring)})};
+  CHECK(find_curve(reduce, {Region::nodes, "all-gather", "Ring"})->key == ring);
+  CHECK(find_curve(reduce, {Region::nodes, "all-gather", "PAT"})->key == tree);
+  const CurveKey pat{Region::nodes, "all-gather", "PAT"};
+  const std::vector<Calibration> gather = {with_curves("c", {curve_for(pat)})};
+  CHECK(find_curve(gather, ring)->key == pat);
+
+  // Other collectives, and other parts of the machine, are not alike.
+  CHECK(find_curve(reduce, {Region::nodes, "all-to-all", ""}) == nullptr);
+  CHECK(find_curve(reduce, {Region::nodes, "collective-permute", ""}) == nullptr);
+  CHECK(find_curve(reduce, {Region::node, "all-reduce", "Ring"}) == nullptr);
+  CHECK(find_curve(reduce, {Region::rail, "all-reduce", "Ring"}) == nullptr);
+  CHECK(find_curve({}, ring) == nullptr);
+}
+
+TEST_CASE("the first calibration that has a curve wins, the nearest one or not") {
+  const CurveKey ring{Region::node, "all-reduce", "Ring"};
+  const CurveKey tree{Region::node, "all-reduce", "Tree"};
+  const CurveKey other{Region::nodes, "all-reduce", "Ring"};
+  const Calibration network = with_curves("network", {curve_for(other)});
+  const Calibration first = with_curves("first", {curve_for(tree, 2)});
+  const Calibration second = with_curves("second", {curve_for(ring, 99)});
+  const std::vector<Calibration> list = {network, first, second};
+  CHECK(find_curve(list, ring) == &list[1].curves[0]);
+  CHECK(find_curve(list, other) == &list[0].curves[0]);
+}
+
+TEST_CASE("a calibration's text reads back to the same") {
+  const Calibration calibration = read(document());
+  REQUIRE(calibration.curves.size() == 2);
+  CHECK(calibration.curves[0].key == CurveKey{Region::node, "all-reduce", "Ring"});
+  CHECK(calibration.curves[1].key == CurveKey{Region::nodes, "all-to-all", ""});
+  CHECK(calibration.curves[0].points[1].bytes == Bytes(4096));
+  CHECK(calibration.curves[0].points[1].factor == 1.25);
+  CHECK(calibration.regions == std::vector{Region::node, Region::nodes, Region::rail});
+  CHECK(calibration.sources[1].table == "second");
+  CHECK(calibration.sources[1].source == "another page");
+
+  // The document that was read says all there is to know of it.
+  const std::string text = calibration_text(calibration);
+  CHECK(parse_json(text, "text") == document());
+  CHECK(calibration_to_json(read(parse_json(text, "text"))) == document());
+
+  const Calibration bare = with_curves("bare", {});
+  CHECK(calibration_to_json(read(parse_json(calibration_text(bare), "text"))) ==
+        calibration_to_json(bare));
+}
+
+TEST_CASE("what is wrong with a calibration, and where") {
+  CHECK(calibration_mistake(document()) == "none");
+  CHECK_THAT(mistake_with("/titel", "x"),
+             Equals("my.json: unknown key \"titel\", did you mean \"title\"?"));
+  CHECK_THAT(mistake_with("/curves/0/point", 1),
+             Equals("my.json: /curves/0: unknown key \"point\", did you mean \"points\"?"));
+  CHECK_THAT(mistake_with("/curves/1/points", Json::parse("[[4096, 1], [1024, 1]]")),
+             Equals("my.json: /curves/1/points/1: is not larger than the point before it"));
+  CHECK_THAT(mistake_with("/curves/1/points", Json::parse("[[4096, 1], [4096, 2]]")),
+             Equals("my.json: /curves/1/points/1: is not larger than the point before it"));
+  CHECK_THAT(mistake_with("/curves/0/points", Json::array()),
+             Equals("my.json: /curves/0/points: is empty"));
+  CHECK_THAT(mistake_with("/curves/0/points/0", Json::parse("[1024]")),
+             Equals("my.json: /curves/0/points/0: is not a point, expected [bytes, factor]"));
+  CHECK_THAT(mistake_with("/curves/0/points/0/1", 0),
+             Equals("my.json: /curves/0/points/0/1: 0 is not a factor, must be above 0"));
+  CHECK_THAT(mistake_with("/curves/0/points/0/1", -1.5),
+             Equals("my.json: /curves/0/points/0/1: -1.5 is not a factor, must be above 0"));
+  CHECK_THAT(mistake_with("/curves/0/median_error", -0.1),
+             Equals("my.json: /curves/0/median_error: is not an error, must not be negative"));
+  CHECK_THAT(mistake_with("/curves/0/region", "nods"),
+             Equals("my.json: /curves/0/region: unknown value \"nods\", did you mean \"node\"?"));
+  CHECK_THAT(mistake_with("/regions/2", "planet"),
+             Equals("my.json: /regions/2: unknown value \"planet\"; known are node, nodes, rail"));
+  Json twice = document();
+  twice["curves"].push_back(twice["curves"][0]);
+  CHECK_THAT(calibration_mistake(twice),
+             Equals("my.json: /curves/2: is the second curve for the same region, collective and "
+                    "algorithm"));
+}
+
+TEST_CASE("shipped calibrations are found by name") {
+  const Calibration shipped = load_calibration("h100-nvswitch", {});
+  CHECK(shipped.name == "h100-nvswitch");
+  CHECK(is_shipped(shipped));
+  CHECK_FALSE(is_shipped(read(document())));
+  CHECK_THROWS_WITH(load_calibration("h100-nvswich", {"a.json", "/calibration/0"}),
+                    "a.json: /calibration/0: unknown calibration \"h100-nvswich\", did you mean "
+                    "\"h100-nvswitch\"?");
+}
+
+}  // namespace shardsim

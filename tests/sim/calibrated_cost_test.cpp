@@ -1,0 +1,153 @@
+// Costs corrected by curves: by hand, and what holds for all of them.
+#include "sim/calibrated_cost.hpp"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace shardsim {
+namespace {
+
+const CurveKey ring_key{Region::node, "all-reduce", "Ring"};
+
+void holds(bool passed) { CHECK(passed); }
+
+std::vector<Calibration> calibrated(std::vector<CurvePoint> points) {
+  Calibration calibration;
+  calibration.curves.emplace_back();
+  calibration.curves[0].key = ring_key;
+  calibration.curves[0].points = std::move(points);
+  return {calibration};
+}
+
+// Launch and latency of a fixed time, a transfer in proportion to the size.
+CostOfSize affine(double launch, double latency, double per_byte) {
+  return [=](Bytes payload) {
+    CostBreakdown cost;
+    cost.algorithm = "Ring";
+    cost.launch = Seconds(launch);
+    cost.latency = Seconds(latency);
+    cost.transfer = Seconds(per_byte * static_cast<double>(payload.count()));
+    cost.curve = ring_key;
+    return cost;
+  };
+}
+
+double corrected(const CostOfSize& cost, const std::vector<Calibration>& calibrations,
+                 double bytes) {
+  const Bytes payload(std::llround(bytes));
+  return calibrated_cost(cost, calibrations, /*least=*/0, payload).total().count();
+}
+
+CostOfSize arbitrary_cost() {
+  const double launch = *rc::gen::inRange(1, 100'000) * 1e-9;
+  const double latency = *rc::gen::inRange(0, 100'000) * 1e-9;
+  const double per_byte = *rc::gen::inRange(1, 100'000) * 1e-15;
+  return affine(launch, latency, per_byte);
+}
+
+std::vector<Calibration> arbitrary_calibration() {
+  std::vector<CurvePoint> points;
+  for (int power = *rc::gen::inRange(0, 30); power < 45; power += *rc::gen::inRange(1, 12)) {
+    points.push_back({Bytes(std::int64_t{1} << power), *rc::gen::inRange(1, 10'000) * 1e-3});
+  }
+  return calibrated(std::move(points));
+}
+
+// From 1 B to 2^43, all scales alike.
+Bytes arbitrary_size() {
+  const std::int64_t power = std::int64_t{1} << *rc::gen::inRange(0, 43);
+  return Bytes(*rc::gen::inRange<std::int64_t>(power, 2 * power + 1));
+}
+
+}  // namespace
+
+// 50 us and 5 us a MiB are 90 us and 130 us at 8 and 16 MiB; 1.4 and 1.2 times that 126 us and
+// 156 us; half way, at 8 MiB times the root of 2, their geometric mean.
+TEST_CASE("the header's example") {
+  const CostOfSize cost = affine(20e-6, 30e-6, 5e-6 / MiB);
+  const auto curves = calibrated({{Bytes(8 * MiB), 1.4}, {Bytes(16 * MiB), 1.2}});
+  CHECK(corrected(cost, curves, 8 * MiB) == Approx(126e-6));
+  CHECK(corrected(cost, curves, 16 * MiB) == Approx(156e-6));
+  const double between = corrected(cost, curves, std::sqrt(2.0) * 8 * MiB);
+  CHECK(between == Approx(std::sqrt(126.0 * 156.0) * 1e-6));
+  CHECK(between == Approx(140e-6).epsilon(0.005));
+  // All terms are stretched alike, and the factor is told.
+  const CostBreakdown eight = calibrated_cost(cost, curves, 0, Bytes(8 * MiB));
+  CHECK(eight.factor == Approx(1.4));
+  CHECK(eight.launch.count() == Approx(1.4 * 20e-6));
+  CHECK(eight.latency.count() == Approx(1.4 * 30e-6));
+  CHECK(eight.transfer.count() == Approx(1.4 * 40e-6));
+}
+
+TEST_CASE("a cost without a curve is as it is") {
+  const CostOfSize cost = affine(20e-6, 30e-6, 5e-6 / MiB);
+  CostOfSize elsewhere = [&](Bytes payload) {
+    CostBreakdown result = cost(payload);
+    result.curve->region = Region::nodes;
+    return result;
+  };
+  CostOfSize unnamed = [&](Bytes payload) {
+    CostBreakdown result = cost(payload);
+    result.curve.reset();
+    return result;
+  };
+  const auto curves = calibrated({{Bytes(8 * MiB), 1.4}});
+  for (const auto& [of_size, list] :
+       {std::pair{cost, std::vector<Calibration>{}}, {elsewhere, curves}, {unnamed, curves}}) {
+    const CostBreakdown result = calibrated_cost(of_size, list, 0.8, Bytes(3 * MiB));
+    CHECK(result.factor == 1);
+    CHECK(result.total() == cost(Bytes(3 * MiB)).total());
+  }
+}
+
+// A nanosecond a byte, one size measured 8 times that: 2^20 B take 2^23 ns and the sizes after it
+// 2^21, 2^22, ... The first two fall and become their median, in logarithms 22; the third is not
+// less. Nothing else moves.
+TEST_CASE("one outlier moves no point far away") {
+  const CostOfSize cost = affine(0, 0, 1e-9);
+  const auto curves =
+      calibrated({{Bytes(8), 1}, {Bytes(512 * KiB), 1}, {Bytes(MiB), 8}, {Bytes(2 * MiB), 1}});
+  const auto factor = [&](int power) {
+    return calibrated_cost(cost, curves, 0, Bytes(std::int64_t{1} << power)).factor;
+  };
+  for (int power = 3; power <= 43; ++power) {
+    CAPTURE(power);
+    CHECK(factor(power) == Approx(power == 20 ? 4 : power == 21 ? 2 : 1));
+  }
+}
+
+TEST_CASE("what is asked for never falls as sizes grow") {
+  holds(rc::check("a larger size takes no less time", [] {
+    const CostOfSize cost = arbitrary_cost();
+    const auto curves = arbitrary_calibration();
+    const double least = *rc::gen::inRange(0, 11) * 0.1;
+    const auto [smaller, larger] = std::minmax(arbitrary_size(), arbitrary_size());
+    const auto time = [&](Bytes payload) {
+      return calibrated_cost(cost, curves, least, payload).total().count();
+    };
+    RC_ASSERT(time(smaller) <= time(larger) * (1 + 1e-12));
+  }));
+}
+
+// What is pooled takes at least as long as the largest of it must: the last of a pool is never
+// above its median.
+TEST_CASE("no power of two goes below the least factor") {
+  holds(rc::check("factor >= least", [] {
+    const CostOfSize cost = arbitrary_cost();
+    const auto curves = arbitrary_calibration();
+    const double least = *rc::gen::inRange(1, 11) * 0.1;
+    for (int power = 0; power <= 45; ++power) {
+      const CostBreakdown result =
+          calibrated_cost(cost, curves, least, Bytes(std::int64_t{1} << power));
+      RC_ASSERT(result.factor >= least * (1 - 1e-12));
+      RC_ASSERT(std::abs(result.total().count() -
+                         result.factor * cost(Bytes(std::int64_t{1} << power)).total().count()) <=
+                1e-12 * result.total().count());
+    }
+  }));
+}
+
+}  // namespace shardsim

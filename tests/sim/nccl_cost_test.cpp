@@ -1,0 +1,158 @@
+// Collectives as NCCL runs them on H100s: the formulas of sim/nccl_cost.hpp with the profile's
+// rates, 0.824 of 450 GB/s of a GPU into its node and 0.97 of 50 GB/s of a NIC.
+#include "sim/nccl_cost.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/json.hpp"
+#include "sim/collective_cost.hpp"
+
+namespace shardsim {
+namespace {
+
+using Catch::Contains;
+using nccl::Algorithm;
+using nccl::Protocol;
+
+constexpr double in = 0.824 * 450e9;
+constexpr double nic = 0.97 * 50e9;
+
+// Of a group of all GPUs, or of one on each node, as it is before it is calibrated.
+struct Group {
+  std::int64_t nodes = 1;
+  std::int64_t of_each = 8;
+};
+
+CostBreakdown h100_cost(const Group& group, CollectiveKind kind, double payload,
+                        const nccl::Forced& forced = {}) {
+  const Machine machine =
+      make_machine(load_profile("dgx-h100", {}), group.nodes * 8, std::nullopt, {});
+  const Mesh mesh({{"nodes", group.nodes}, {"x", 8}});
+  const Placement placement(mesh, machine, CollectiveModel::uncalibrated);
+  Collective collective;
+  collective.kind = kind;
+  collective.axes = {mesh.whole(0)};
+  if (group.of_each == 8) collective.axes.push_back(mesh.whole(1));
+  collective.payload = Bytes(static_cast<std::int64_t>(payload));
+  CostOptions options;
+  options.nccl = forced;
+  return collective_cost(placement, collective, options);
+}
+
+double transfer_of(const Group& group, CollectiveKind kind, double payload, Algorithm algorithm,
+                   Protocol protocol = Protocol::simple) {
+  return h100_cost(group, kind, payload, {algorithm, protocol}).transfer.count();
+}
+
+constexpr double gib = GiB;
+constexpr auto reduce = CollectiveKind::all_reduce;
+constexpr auto gather = CollectiveKind::all_gather;
+constexpr auto scatter = CollectiveKind::reduce_scatter;
+
+}  // namespace
+
+// The header's example: 15.3 ms, a bus bandwidth of 7/4 * 4 GiB / 15.3 ms = 490 GB/s.
+TEST_CASE("NVLS of 8 GPUs: all of the payload up, an eighth again down") {
+  const CostBreakdown cost = h100_cost({}, reduce, 4 * gib);  // NCCL's own choice at this size
+  CHECK(cost.algorithm == "NVLS");
+  CHECK(cost.protocol == "Simple");
+  CHECK(cost.transfer.count() == Approx(9.0 / 8 * 4 * gib / (0.85 * in)));
+  CHECK(cost.transfer.count() == Approx(15.3e-3).epsilon(0.005));
+  CHECK(7.0 / 4 * 4 * gib / cost.transfer.count() == Approx(490e9).epsilon(0.005));
+  CHECK(cost.links == std::vector{LinkLevel::scale_up});
+  // Its halves leave a rank's own eighth where it is.
+  for (const CollectiveKind half : {gather, scatter}) {
+    CHECK(transfer_of({}, half, gib, Algorithm::nvls) == Approx(7.0 / 8 * gib / (0.85 * in)));
+  }
+}
+
+// W = 2 * 7/8 P. NCCL's constants of the Simple protocol: 8.4 us a call, 3.4 us a step, 14 steps.
+TEST_CASE("a ring in the node, by protocol") {
+  const CostBreakdown simple = h100_cost({}, reduce, gib, {Algorithm::ring, Protocol::simple});
+  CHECK(simple.algorithm == "Ring");
+  CHECK(simple.transfer.count() == Approx(1.75 * gib / in));
+  CHECK(simple.launch.count() == Approx(8.4e-6));
+  CHECK(simple.latency.count() == Approx(14 * 3.4e-6));
+  CHECK(transfer_of({}, reduce, gib, Algorithm::ring, Protocol::ll128) ==
+        Approx(1.75 * gib / in / 0.92));
+  CHECK(transfer_of({}, reduce, gib, Algorithm::ring, Protocol::ll) == Approx(1.75 * gib / in * 2));
+  CHECK(transfer_of({}, gather, gib, Algorithm::ring) == Approx(0.875 * gib / in));
+}
+
+// 16 ranks: W = 2 * 15/16 P through 8 NICs, 388 GB/s, or into every GPU, 370.8 GB/s, the larger.
+// One rank per node: W = P through its NIC, no NVLink.
+TEST_CASE("a ring over nodes takes the slower of the two ways") {
+  CHECK(transfer_of({2}, reduce, gib, Algorithm::ring) == Approx(1.875 * gib / in));
+  const CostBreakdown rail = h100_cost({2, 1}, reduce, gib, {Algorithm::ring, Protocol::simple});
+  CHECK(rail.transfer.count() == Approx(gib / nic));
+  CHECK(rail.links == std::vector{LinkLevel::scale_out});
+}
+
+TEST_CASE("a tree: a chain in every node, double binary trees between") {
+  const double chain = 2 * gib / (0.92 * in);
+  CHECK(transfer_of({1}, reduce, gib, Algorithm::tree) == Approx(chain));
+  // 8 NICs take P / 388 GB/s over two nodes and 2 P / 388 GB/s over four: less than the chain,
+  // 2 P / 341 GB/s.
+  CHECK(transfer_of({2}, reduce, gib, Algorithm::tree) == Approx(chain));
+  CHECK(transfer_of({4}, reduce, gib, Algorithm::tree) == Approx(chain));
+  // One rank per node has no chain.
+  CHECK(transfer_of({2, 1}, reduce, gib, Algorithm::tree) == Approx(gib / nic));
+  CHECK(transfer_of({4, 1}, reduce, gib, Algorithm::tree) == Approx(2 * gib / nic));
+  // Lines with flags.
+  CHECK(transfer_of({1}, reduce, gib, Algorithm::tree, Protocol::ll128) == Approx(chain * 9 / 7));
+  CHECK(transfer_of({2}, reduce, gib, Algorithm::tree, Protocol::ll128) ==
+        Approx(chain * 128 / 120));
+  CHECK(transfer_of({2}, reduce, gib, Algorithm::tree, Protocol::ll) == Approx(chain * 3.8));
+}
+
+// In the switches 9/8 P / (0.85 * 370.8 GB/s) = P / 280 GB/s; between two nodes P / 388 GB/s, less,
+// between four 2 P / 388 GB/s, more.
+TEST_CASE("NVLSTree: the switches of two nodes, the NICs of four") {
+  CHECK(transfer_of({2}, reduce, gib, Algorithm::nvls_tree) == Approx(1.125 * gib / (0.85 * in)));
+  CHECK(transfer_of({4}, reduce, gib, Algorithm::nvls_tree) == Approx(2 * gib / (8 * nic)));
+}
+
+// W = 3/4 P.
+TEST_CASE("PAT, one rank on each of four nodes") {
+  CHECK(transfer_of({4, 1}, gather, gib, Algorithm::pat) == Approx(0.75 * gib / (0.75 * nic)));
+}
+
+TEST_CASE("what is forced and cannot run is an error") {
+  const auto forced = [](const Group& group, CollectiveKind kind, const nccl::Forced& choice) {
+    try {
+      static_cast<void>(h100_cost(group, kind, gib, choice));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK_THAT(forced({1}, reduce, {Algorithm::nvls_tree, {}}),
+             Contains("/algorithm: NCCL cannot use NVLSTree for AllReduce on these 8 ranks: "));
+  CHECK_THAT(forced({2}, reduce, {Algorithm::nvls, {}}), Contains("NCCL cannot use NVLS"));
+  CHECK_THAT(forced({1}, gather, {Algorithm::tree, {}}), Contains("NCCL cannot use Tree"));
+  CHECK_THAT(forced({2}, gather, {Algorithm::pat, {}}), Contains("NCCL cannot use PAT"));
+  CHECK_THAT(forced({1}, reduce, {Algorithm::nvls, Protocol::ll}), Contains("NVLS"));
+  CHECK(forced({1}, reduce, {Algorithm::ring, Protocol::ll}) == "none");
+}
+
+TEST_CASE("NCCL chooses no algorithm of all-to-all and permute") {
+  CHECK(nccl_operation(reduce) == nccl::Operation::all_reduce);
+  CHECK(nccl_operation(gather) == nccl::Operation::all_gather);
+  CHECK(nccl_operation(scatter) == nccl::Operation::reduce_scatter);
+  CHECK_FALSE(nccl_operation(CollectiveKind::all_to_all));
+  CHECK_FALSE(nccl_operation(CollectiveKind::collective_permute));
+}
+
+// NVIDIA's own sample of what a DGX H100 reaches, 480 GB/s; nothing is fitted to it here.
+TEST_CASE("8 GiB on a DGX H100 as published, within 3 %") {
+  const Json table =
+      load_json(SHARDSIM_SOURCE_DIR "/tests/measurements/collectives/h100_dgx_1n8g_allreduce.json");
+  double measured = 0;
+  for (const Json& row : table.at("rows")) {
+    if (row.at("bytes") == 8 * GiB) measured = row.at("time_us").get<double>() * 1e-6;
+  }
+  REQUIRE(measured > 0);
+  CHECK(h100_cost({}, reduce, 8 * gib).total().count() == Approx(measured).epsilon(0.03));
+}
+
+}  // namespace shardsim
