@@ -55,9 +55,10 @@ std::vector<double> corrected_times(const CostOfSize& cost,
     const Bytes payload(std::int64_t{1} << power);
     const CostBreakdown here = cost(payload);
     const CalibrationCurve* curve = here.curve ? find_curve(calibrations, *here.curve) : nullptr;
-    const double factor = curve == nullptr ? 1 : std::max(least, curve->factor_at(payload));
+    const double factor = curve == nullptr ? 1 : curve->factor_at(payload);
     if (curve == nullptr || payload < curve->points.front().bytes) unmeasured = times.size() + 1;
-    times.push_back(std::log2(here.total().count() * factor));
+    times.push_back(
+        std::log2(std::max(here.total().count() * factor, here.transfer.count() * least)));
   }
   if (unmeasured >= times.size()) unmeasured = 0;
   const auto measured = times.begin() + static_cast<std::ptrdiff_t>(unmeasured);

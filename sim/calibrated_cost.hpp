@@ -19,8 +19,9 @@ namespace shardsim {
 
 using CostOfSize = std::function<CostBreakdown(Bytes)>;
 
-// `cost(payload)` as it is where no calibration has a curve for it. No factor goes below `least`:
-// links carry no more than their full bandwidth, of which the model takes a share.
+// `cost(payload)` as it is where no calibration has a curve for it. At no power of two is it less
+// than `least` times its transfer: links carry no more than their full bandwidth, of which the
+// model takes a share.
 [[nodiscard]] CostBreakdown calibrated_cost(const CostOfSize& cost,
                                             const std::vector<Calibration>& calibrations,
                                             double least, Bytes payload);

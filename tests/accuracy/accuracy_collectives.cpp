@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -94,6 +95,15 @@ std::vector<Calibration> calibrations_without(const Table& left_out, const Study
   return calibrations;
 }
 
+// Whether other tables have a curve for any row of this one.
+bool has_others(const Table& table, const Study& study) {
+  const std::vector<Calibration> calibrations = calibrations_without(table, study);
+  const auto& samples = table.samples.samples;
+  return std::any_of(samples.begin(), samples.end(), [&](const CalibrationSample& sample) {
+    return find_curve(calibrations, sample.key) != nullptr;
+  });
+}
+
 bool is_judged(Bytes bytes) { return smallest_judged <= bytes && bytes <= largest_judged; }
 
 // By size.
@@ -152,7 +162,8 @@ void print_group(const char* title, const char* column, const std::vector<std::s
 }
 
 void print_document(const Study& study) {
-  Errors all;
+  std::array<Errors, 2> all;  // of tables that are alone in their class, of those that are not
+  std::array<std::size_t, 2> count{};
   std::map<std::string, Errors> machines, kinds, decades;
   std::map<std::int64_t, std::string> decade_order;
   TextTable tables = table_of({{"table"}, {"machine"}, {"ranks"}, {"nodes"}, {"collective"}});
@@ -164,7 +175,9 @@ void print_document(const Study& study) {
       decades[decade_of(bytes)].add(errors);
       decade_order[bytes.count()] = decade_of(bytes);
     }
-    all.add(of_table);
+    const std::size_t together = has_others(table, study) ? 1 : 0;
+    all.at(together).add(of_table);
+    ++count.at(together);
     machines[experiment.machine].add(of_table);
     kinds[std::string(name_of(experiment.kind))].add(of_table);
     tables.add_row(
@@ -172,8 +185,11 @@ void print_document(const Study& study) {
                std::to_string(experiment.nodes.value_or(1)), std::string(name_of(experiment.kind))},
               of_table));
   }
-  TextTable total = table_of({{"tables"}});
-  total.add_row(cells({std::to_string(study.tables.size())}, all));
+  TextTable total = table_of({{""}, {"tables", TextTable::Align::right}});
+  total.add_row(cells({"of a class with others", std::to_string(count[1])}, all[1]));
+  total.add_row(cells({"alone in their class, TPUs", std::to_string(count[0])}, all[0]));
+  all[0].add(all[1]);
+  total.add_row(cells({"all", std::to_string(study.tables.size())}, all[0]));
   fmt::print("{}\n", total.markdown());
 
   const auto names_of = [](const std::map<std::string, Errors>& groups) {

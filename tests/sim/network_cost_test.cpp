@@ -53,7 +53,7 @@ TEST_CASE("rings over an axis of the mesh run side by side") {
                6 * 1e6);
   }
   // Asked for, one way.
-  CollectiveCosts one_way(torus, {Folding::folded, "ring", {}});
+  CollectiveCosts one_way(torus, {{Folding::folded, "ring", {}}, {}});
   check_time(one_way.cost(collective_over(torus, CollectiveKind::all_gather, {0})), 3, 3 * 2e6);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("an algorithm that is not for a collective is refused, with what is") 
   const Placement ring = placed("ring(6", {{"x", 6}});
   const auto mistake = [&](const char* algorithm, CollectiveKind kind) {
     try {
-      CollectiveCosts costs(ring, {Folding::folded, algorithm, {"", "/algorithm"}});
+      CollectiveCosts costs(ring, {{Folding::folded, algorithm, {"", "/algorithm"}}, {}});
       static_cast<void>(costs.cost(collective_over(ring, kind, {0})));
     } catch (const InputError& error) {
       return std::string(error.what());

@@ -36,7 +36,7 @@ Json measured_with(const std::string& id, const std::string& key, const Json& va
 std::string written(const std::string& name, const Json& document) {
   const std::filesystem::path folder = SHARDSIM_BINARY_DIR "/tests/calibration_tables";
   std::filesystem::create_directories(folder);
-  const std::string path = (folder / (name + ".json")).string();
+  std::string path = (folder / (name + ".json")).string();
   write_file(path, document.dump());
   return path;
 }

@@ -7,9 +7,9 @@
 namespace shardsim {
 namespace {
 
-const CurveKey ring{Region::node, "all-reduce", "Ring"};
-const CurveKey tree{Region::node, "all-reduce", "Tree"};
-const CurveKey over_nodes{Region::nodes, "all-reduce", "Ring"};
+const CurveKey ring_key{Region::node, "all-reduce", "Ring"};
+const CurveKey tree_key{Region::node, "all-reduce", "Tree"};
+const CurveKey nodes_key{Region::nodes, "all-reduce", "Ring"};
 
 // Modelled as 2 ms, measured as `factor` times that.
 CalibrationSample sample(const CurveKey& key, std::int64_t bytes, double factor) {
@@ -45,12 +45,12 @@ using Points = std::vector<std::pair<std::int64_t, double>>;
 // 1 - 1.25 / 4 = 68.75 %; the 90th percentile is 4.17 + 0.8 * 64.58 = 55.83 %.
 TEST_CASE("of three tables the middle one tells the factor") {
   const Calibration calibration =
-      fit_calibration(header({Region::node}), {table("c", {sample(ring, 2 * MiB, 4)}),
-                                               table("a", {sample(ring, 2 * MiB, 1.2)}),
-                                               table("b", {sample(ring, 2 * MiB, 1.25)})});
+      fit_calibration(header({Region::node}), {table("c", {sample(ring_key, 2 * MiB, 4)}),
+                                               table("a", {sample(ring_key, 2 * MiB, 1.2)}),
+                                               table("b", {sample(ring_key, 2 * MiB, 1.25)})});
   REQUIRE(calibration.curves.size() == 1);
   const CalibrationCurve& curve = calibration.curves[0];
-  CHECK(curve.key == ring);
+  CHECK(curve.key == ring_key);
   // The powers of two beside it are an octave away, more than 3/4.
   CHECK(points_of(curve) == Points{{2 * MiB, 1.25}});
   CHECK(curve.tables == std::vector<std::string>{"a", "b", "c"});
@@ -64,16 +64,17 @@ TEST_CASE("of three tables the middle one tells the factor") {
 
 // 3 MiB is 0.585 octaves above 2 MiB and 0.415 below 4 MiB: near both.
 TEST_CASE("a table says the geometric mean of its samples within 3/4 of an octave") {
-  const Calibration calibration = fit_calibration(
-      header({Region::node}), {table("a", {sample(ring, 2 * MiB, 1), sample(ring, 3 * MiB, 4)})});
+  const Calibration calibration =
+      fit_calibration(header({Region::node}),
+                      {table("a", {sample(ring_key, 2 * MiB, 1), sample(ring_key, 3 * MiB, 4)})});
   REQUIRE(calibration.curves.size() == 1);
   CHECK(points_of(calibration.curves[0]) == Points{{2 * MiB, 2}, {4 * MiB, 4}});
 }
 
 // With two tables the logarithms' mean: sqrt(1 * 4).
 TEST_CASE("of two tables the geometric mean; many rows of one weigh no more") {
-  const CalibrationTable one = table("a", {sample(ring, MiB, 1), sample(ring, MiB, 1)});
-  const CalibrationTable other = table("b", {sample(ring, MiB, 4)});
+  const CalibrationTable one = table("a", {sample(ring_key, MiB, 1), sample(ring_key, MiB, 1)});
+  const CalibrationTable other = table("b", {sample(ring_key, MiB, 4)});
   const Calibration calibration = fit_calibration(header({Region::node}), {one, other});
   CHECK(points_of(calibration.curves.at(0)) == Points{{MiB, 2}});
   CHECK(calibration.curves[0].rows == 3);
@@ -82,10 +83,11 @@ TEST_CASE("of two tables the geometric mean; many rows of one weigh no more") {
 }
 
 TEST_CASE("rows below 64 KiB make points and are not judged") {
-  const Calibration calibration = fit_calibration(
-      header({Region::node}), {table("a", {sample(ring, 16 * KiB, 3), sample(ring, 64 * KiB, 2)}),
-                               table("b", {sample(ring, 16 * KiB, 1), sample(ring, 64 * KiB, 2)}),
-                               table("c", {sample(ring, 16 * KiB, 9)})});
+  const Calibration calibration =
+      fit_calibration(header({Region::node}),
+                      {table("a", {sample(ring_key, 16 * KiB, 3), sample(ring_key, 64 * KiB, 2)}),
+                       table("b", {sample(ring_key, 16 * KiB, 1), sample(ring_key, 64 * KiB, 2)}),
+                       table("c", {sample(ring_key, 16 * KiB, 9)})});
   const CalibrationCurve& curve = calibration.curves.at(0);
   CHECK(points_of(curve) == Points{{16 * KiB, 3}, {64 * KiB, 2}});
   CHECK(curve.rows == 2);
@@ -94,12 +96,12 @@ TEST_CASE("rows below 64 KiB make points and are not judged") {
 
 TEST_CASE("curves of the header's regions, by key; the sources are those of their tables") {
   const std::vector<CalibrationTable> tables = {
-      table("z", {sample(tree, MiB, 2), sample(over_nodes, MiB, 5)}),
-      table("elsewhere", {sample(over_nodes, MiB, 6)}), table("a", {sample(ring, MiB, 3)})};
+      table("z", {sample(tree_key, MiB, 2), sample(nodes_key, MiB, 5)}),
+      table("elsewhere", {sample(nodes_key, MiB, 6)}), table("a", {sample(ring_key, MiB, 3)})};
   const Calibration calibration = fit_calibration(header({Region::node}), tables);
   REQUIRE(calibration.curves.size() == 2);
-  CHECK(calibration.curves[0].key == ring);
-  CHECK(calibration.curves[1].key == tree);
+  CHECK(calibration.curves[0].key == ring_key);
+  CHECK(calibration.curves[1].key == tree_key);
   REQUIRE(calibration.sources.size() == 2);
   CHECK(calibration.sources[0].table == "a");
   CHECK(calibration.sources[0].source == "source of a");
@@ -107,7 +109,7 @@ TEST_CASE("curves of the header's regions, by key; the sources are those of thei
 
   const Calibration network = fit_calibration(header({Region::nodes, Region::rail}), tables);
   REQUIRE(network.curves.size() == 1);
-  CHECK(network.curves[0].key == over_nodes);
+  CHECK(network.curves[0].key == nodes_key);
   CHECK(network.curves[0].tables == std::vector<std::string>{"elsewhere", "z"});
 }
 
