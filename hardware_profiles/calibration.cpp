@@ -35,7 +35,8 @@ CurvePoint read_point(const JsonReader& json) {
   if (pair.size() != 2) json.fail("is not a point, expected [bytes, factor]");
   CurvePoint point{Bytes(pair[0].integer(1, largest_size)), pair[1].number()};
   if (!(point.factor > 0 && point.factor < largest_factor)) {
-    pair[1].fail(fmt::format("{} is not a factor, must be above 0", point.factor));
+    pair[1].fail(fmt::format("{} is not a factor, must be above 0 and below {:g}", point.factor,
+                             largest_factor));
   }
   return point;
 }

@@ -1,7 +1,7 @@
 // A cost, corrected by what machines alike have taken (hardware_profiles/calibration.hpp).
 //
 // Measured over modelled times jump where a library changes its algorithm, and so would their
-// product. What is asked for here never falls as sizes grow: it goes through the corrected times of
+// product. A corrected time never falls as sizes grow: it goes through the corrected times of
 // the powers of two, moved as little as makes them rise, and between two of them along their
 // logarithms' straight line over that of the size. All terms of the cost are stretched alike.
 //

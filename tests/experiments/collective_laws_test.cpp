@@ -10,6 +10,9 @@
 namespace shardsim {
 namespace {
 
+// Calibrated times are powers of two of interpolated logarithms.
+constexpr double rounding = 1 + 1e-9;
+
 void holds(bool passed) { CHECK(passed); }
 
 struct Group {
@@ -67,7 +70,7 @@ TEST_CASE("no device receives faster than its links carry") {
       const Bandwidth rate =
           bus_bandwidth(experiment.kind, experiment.devices, point.bytes, point.cost.total());
       RC_ASSERT(rate.count() > 0);
-      RC_ASSERT(rate.count() <= link_rate(prediction.machine.profile));
+      RC_ASSERT(rate.count() <= link_rate(prediction.machine.profile) * rounding);
     }
   }));
 }
@@ -88,7 +91,7 @@ TEST_CASE("across nodes no more than the NICs carry") {
       if (point.cost.algorithm.ends_with("Tree") && prediction.nodes == 2) continue;
       const Bandwidth rate =
           bus_bandwidth(experiment.kind, experiment.devices, point.bytes, point.cost.total());
-      RC_ASSERT(rate.count() <= nics * cluster.scale_out->bandwidth.value.count());
+      RC_ASSERT(rate.count() <= nics * cluster.scale_out->bandwidth.value.count() * rounding);
     }
   }));
 }
