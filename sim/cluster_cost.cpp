@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
-#include "sim/calibrated_cost.hpp"
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl_cost.hpp"
 
@@ -73,12 +73,17 @@ CostBreakdown all_to_all_cost(const ClusterRates& rates, const NodeSpread& sprea
   return cost;
 }
 
-CostBreakdown permute_cost(const ClusterProfile& cluster, const Mesh& mesh,
+// Messages that the busiest device sends or receives inside its node, the busiest way out across.
+struct BusiestPorts {
+  std::int64_t inside = 0;
+  std::int64_t across = 0;
+};
+
+BusiestPorts busiest_ports(const ClusterProfile& cluster, const Mesh& mesh,
                            const Collective& collective) {
-  // Messages that one device sends or receives inside its node, a way out across.
   std::map<std::int64_t, std::int64_t> sent[2];
   std::map<std::int64_t, std::int64_t> received[2];
-  std::int64_t busiest[2] = {0, 0};
+  BusiestPorts busiest;
   const std::int64_t per_node = cluster.devices_per_node.value;
   for (const auto& [source, target] : permute_pairs(mesh, collective)) {
     if (source == target) continue;
@@ -86,21 +91,27 @@ CostBreakdown permute_cost(const ClusterProfile& cluster, const Mesh& mesh,
     const int level = leaves ? 1 : 0;
     const std::int64_t from = leaves ? way_of(source, cluster) : source;
     const std::int64_t to = leaves ? way_of(target, cluster) : target;
-    busiest[level] = std::max({busiest[level], ++sent[level][from], ++received[level][to]});
+    std::int64_t& most = leaves ? busiest.across : busiest.inside;
+    most = std::max({most, ++sent[level][from], ++received[level][to]});
   }
-  const auto payload = static_cast<double>(collective.payload.count());
+  return busiest;
+}
+
+CostBreakdown permute_cost(const ClusterProfile& cluster, const BusiestPorts& busiest,
+                           Bytes message) {
+  const auto bytes = static_cast<double>(message.count());
   const ClusterRates rates(cluster, /*busy_per_node=*/1);  // shared ways are counted above
   CostBreakdown cost;
   cost.algorithm = "permute";
-  if (busiest[0] > 0) {
+  if (busiest.inside > 0) {
     cost.latency = rates.step_inside();
-    cost.transfer = rates.inside(payload * static_cast<double>(busiest[0]), /*members=*/2);
+    cost.transfer = rates.inside(bytes * static_cast<double>(busiest.inside), /*members=*/2);
     cost.links.push_back(LinkLevel::scale_up);
   }
-  if (busiest[1] > 0) {
-    const double bytes = payload * static_cast<double>(busiest[1]);
+  if (busiest.across > 0) {
+    const double out = bytes * static_cast<double>(busiest.across);
     cost.latency = std::max(cost.latency, rates.step_across());
-    cost.transfer = std::max(cost.transfer, rates.across(bytes, /*members=*/1));
+    cost.transfer = std::max(cost.transfer, rates.across(out, /*members=*/1));
     cost.links.push_back(LinkLevel::scale_out);
   }
   return cost;
@@ -121,8 +132,9 @@ ClusterCosts::ClusterCosts(const Placement& placement, const nccl::Forced& force
 
 CostBreakdown ClusterCosts::cost(const Collective& collective) {
   if (collective.kind == CollectiveKind::collective_permute) {
-    return corrected(collective, [&](const Collective& resized) {
-      CostBreakdown cost = permute_cost(cluster_, placement_.mesh(), resized);
+    const BusiestPorts busiest = busiest_ports(cluster_, placement_.mesh(), collective);
+    return corrected(collective.payload, [&](Bytes message) {
+      CostBreakdown cost = permute_cost(cluster_, busiest, message);
       const bool leaves = !cost.links.empty() && cost.links.back() == LinkLevel::scale_out;
       cost.launch = placement_.machine().profile.collective_launch.value;
       cost.curve = curve_of(leaves ? Region::nodes : Region::node, collective.kind, cost);
@@ -134,27 +146,24 @@ CostBreakdown ClusterCosts::cost(const Collective& collective) {
   for (const NodeSpread& spread :
        node_spreads(placement_.mesh(), collective, cluster_.devices_per_node.value)) {
     if (spread.members == 1) continue;
-    CostBreakdown cost = corrected(
-        collective, [&](const Collective& resized) { return group_cost(rates, spread, resized); });
+    CostBreakdown cost = corrected(collective.payload, [&](Bytes payload) {
+      Collective resized;
+      resized.kind = collective.kind;
+      resized.payload = payload;
+      return group_cost(rates, spread, resized);
+    });
     if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
   }
   return slowest;
 }
 
-CostBreakdown ClusterCosts::corrected(const Collective& collective,
-                                      const std::function<CostBreakdown(const Collective&)>& cost) {
-  if (placement_.model() != CollectiveModel::simulated) return cost(collective);
-  Collective resized = collective;
-  const auto of_size = [&](Bytes payload) {
-    resized.payload = payload;
-    return cost(resized);
-  };
-  const auto& links = cost(collective).links;
+CostBreakdown ClusterCosts::corrected(Bytes payload, const CostOfSize& cost) const {
+  if (placement_.model() != CollectiveModel::simulated) return cost(payload);
+  const std::vector<LinkLevel> links = cost(payload).links;
   const bool leaves = !links.empty() && links.back() == LinkLevel::scale_out;
   const double least =
       leaves ? cluster_.scale_out->efficiency.value : cluster_.scale_up.efficiency.value;
-  return calibrated_cost(of_size, placement_.machine().profile.calibrations, least,
-                         collective.payload);
+  return calibrated_cost(cost, placement_.machine().profile.calibrations, least, payload);
 }
 
 CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpread& spread,

@@ -21,9 +21,9 @@
 //   B = 15/16 GiB; across 1.007e9 / (8 * 50e9) = 2.52 ms, inside 1.007e9 / 450e9 = 2.24 ms: 2.52 ms
 #pragma once
 
-#include <functional>
 #include <map>
 
+#include "sim/calibrated_cost.hpp"
 #include "sim/cluster_rates.hpp"
 #include "sim/collective_cost.hpp"
 #include "sim/nccl/communicator.hpp"
@@ -43,8 +43,7 @@ class ClusterCosts {
   [[nodiscard]] CostBreakdown cost(const Collective& collective);
 
  private:
-  [[nodiscard]] CostBreakdown corrected(
-      const Collective& collective, const std::function<CostBreakdown(const Collective&)>& cost);
+  [[nodiscard]] CostBreakdown corrected(Bytes payload, const CostOfSize& cost) const;
   [[nodiscard]] CostBreakdown group_cost(const ClusterRates& rates, const NodeSpread& spread,
                                          const Collective& collective);
   // Nothing where NCCL does not run.
