@@ -199,7 +199,7 @@ std::optional<std::string> topology_of(const JsonReader& json) {
   const auto topology = hardware->find("topology");
   if (!topology || !topology->is_string()) return std::nullopt;
   const std::string text = topology->string();
-  const bool is_shape = !text.empty() && text.find_first_not_of("0123456789x") == text.npos;
+  const bool is_shape = !text.empty() && text.find_first_not_of("0123456789x") == std::string::npos;
   return is_shape ? std::optional(text) : std::nullopt;
 }
 

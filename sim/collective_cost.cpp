@@ -132,7 +132,7 @@ std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
            "collectives at the same time share as if each was on all links";
   }
   if (!cost.curve) return {};
-  const std::string calibrated =
+  std::string calibrated =
       cost.factor == 1 ? "the model alone: nothing measured on machines alike corrects it" : "";
   const bool known = !cost.protocol.empty() || kind == CollectiveKind::all_to_all ||
                      kind == CollectiveKind::collective_permute;

@@ -65,7 +65,7 @@ Phase binomial_step(std::int64_t ranks, std::int64_t distance, bool is_down) {
 }
 
 std::int64_t doublings(std::int64_t ranks) {
-  return std::bit_width(static_cast<std::uint64_t>(ranks - 1));
+  return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(ranks - 1)));
 }
 
 }  // namespace
