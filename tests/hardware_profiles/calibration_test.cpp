@@ -172,10 +172,13 @@ TEST_CASE("what is wrong with a calibration, and where") {
              Equals("my.json: /curves/0/points: is empty"));
   CHECK_THAT(mistake_with("/curves/0/points/0", Json::parse("[1024]")),
              Equals("my.json: /curves/0/points/0: is not a point, expected [bytes, factor]"));
-  CHECK_THAT(mistake_with("/curves/0/points/0/1", 0),
-             Equals("my.json: /curves/0/points/0/1: 0 is not a factor, must be above 0"));
-  CHECK_THAT(mistake_with("/curves/0/points/0/1", -1.5),
-             Equals("my.json: /curves/0/points/0/1: -1.5 is not a factor, must be above 0"));
+  CHECK_THAT(
+      mistake_with("/curves/0/points/0/1", 0),
+      Equals("my.json: /curves/0/points/0/1: 0 is not a factor, must be above 0 and below 1e+06"));
+  CHECK_THAT(
+      mistake_with("/curves/0/points/0/1", -1.5),
+      Equals(
+          "my.json: /curves/0/points/0/1: -1.5 is not a factor, must be above 0 and below 1e+06"));
   CHECK_THAT(mistake_with("/curves/0/median_error", -0.1),
              Equals("my.json: /curves/0/median_error: is not an error, must not be negative"));
   CHECK_THAT(mistake_with("/curves/0/region", "nods"),
