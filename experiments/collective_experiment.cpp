@@ -77,8 +77,9 @@ void take_measurement(const CollectiveMeasurement& measurement, CollectiveExperi
   for (const MeasuredRow& row : measurement.rows) experiment.sizes.push_back(row.bytes);
   experiment.measured = measurement;
   // Other words ("NVLS at large") are remarks, which the prediction's notes repeat.
-  experiment.options.nccl.algorithm = nccl::find_algorithm(measurement.algorithm);
-  experiment.options.nccl.protocol = nccl::find_protocol(measurement.protocol);
+  experiment.options.nccl.forced.algorithm = nccl::find_algorithm(measurement.algorithm);
+  experiment.options.nccl.forced.protocol = nccl::find_protocol(measurement.protocol);
+  experiment.options.nccl.place = {measurement.file, "/algo"};
 }
 
 CollectiveExperiment read_against(const JsonReader& json, const std::string& file) {
@@ -106,45 +107,50 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
   return experiment;
 }
 
+// Whether collectives there are simulated as flows, with an algorithm of those that shardsim has.
+bool is_simulated(const CollectiveExperiment& experiment) {
+  if (experiment.model == CollectiveModel::flows) return true;
+  if (is_network_text(experiment.machine)) return true;
+  const Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  return std::holds_alternative<NetworkDescription>(profile.network);
+}
+
 void read_algorithm(const JsonReader& json, bool is_network, CollectiveExperiment& experiment) {
   CostOptions& options = experiment.options;
   const auto algorithm = json.find("algorithm");
   const auto protocol = json.find("protocol");
   if (is_network) {
-    if (protocol) protocol->fail("is NCCL's, which does not run on a network written in place");
+    if (protocol) protocol->fail("is NCCL's; what is simulated link by link has none");
     if (!algorithm) return;
     options.network.algorithm = algorithm->string();
     options.network.algorithm_place = algorithm->place();
     return;
   }
   if (algorithm) {
-    options.nccl.algorithm = nccl::parse_algorithm(algorithm->string(), algorithm->place());
-    experiment.algorithm_place = algorithm->place();
+    options.nccl.forced.algorithm = nccl::parse_algorithm(algorithm->string(), algorithm->place());
+    options.nccl.place = algorithm->place();
+    experiment.tells_nccl = true;
   }
   if (protocol) {
-    options.nccl.protocol = nccl::parse_protocol(protocol->string(), protocol->place());
-    experiment.algorithm_place = protocol->place();
+    options.nccl.forced.protocol = nccl::parse_protocol(protocol->string(), protocol->place());
+    options.nccl.place = protocol->place();
+    experiment.tells_nccl = true;
   }
 }
 
 void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
-  const bool is_network = is_network_text(experiment.machine);
-  const auto require_network = [&](const JsonReader& option, const char* what) {
-    if (is_network) return;
-    option.fail(
-        fmt::format("only networks written in place are simulated, and can be {}; {} is "
-                    "priced by formulas",
-                    what, experiment.machine));
-  };
+  const bool by_flows = is_simulated(experiment);
   if (const auto unfold = json.find("unfold"); unfold && unfold->boolean()) {
-    require_network(*unfold, "unfolded");
+    if (!by_flows) {
+      unfold->fail(
+          fmt::format("{} is priced by formulas; what is simulated can be unfolded, as by "
+                      "the model \"flows\"",
+                      experiment.machine));
+    }
     experiment.options.network.folding = Folding::unfolded;
   }
-  if (const auto links = json.find("links"); links && links->boolean()) {
-    require_network(*links, "shown link by link");
-    experiment.with_links = true;
-  }
-  read_algorithm(json, is_network, experiment);
+  if (const auto links = json.find("links")) experiment.with_links = links->boolean();
+  read_algorithm(json, by_flows, experiment);
 }
 
 }  // namespace
@@ -161,8 +167,8 @@ CollectiveModel read_collective_model(const JsonReader& json) {
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"machine", "topology", "kind", "devices", "nodes", "sizes", "model", "algorithm",
-                  "protocol", "links", "unfold", "against"});
+  json.only_keys({"machine", "topology", "slices", "kind", "devices", "nodes", "sizes", "model",
+                  "algorithm", "protocol", "links", "unfold", "against"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -177,10 +183,14 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     experiment.nodes_place = {file, "/nodes"};
     experiment.sizes_place = json.at("sizes").place();
   }
-  read_options(json, experiment);
   if (const auto model = json.find("model")) experiment.model = read_collective_model(*model);
+  read_options(json, experiment);
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();
+  if (const auto slices = json.find("slices")) {
+    experiment.slices = slices->integer(1, most_ranks);
+    experiment.slices_place = slices->place();
+  }
   return experiment;
 }
 

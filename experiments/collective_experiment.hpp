@@ -3,16 +3,19 @@
 //   { "machine": "dgx-h100", "kind": "all-reduce", "devices": 16, "sizes": "1KiB:8GiB:x2" }
 //   { "against": "examples/collectives/h100-dgx-8-all-reduce.json" }
 //
-//   kind       all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute
+//   kind       all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, broadcast
 //   devices    of the group: from 2 to 2^20
 //   nodes      over which they lie evenly; what they fill, when left out
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
-//   model      "simulated", the default; "uncalibrated", "all-links", "tpu-scheduler" or
-//              "xla-sol": whose time is predicted (CollectiveModel)
-//   links      true: on a network written in place, what every link carries, for the last size
-//   unfold     true: on a network written in place, every device and link of its own
-//   algorithm  on a network written in place: one of sim/network/algorithms.hpp; where NCCL runs
+//   slices     of TPUs, over which the devices lie evenly; 1, when left out
+//   model      "simulated", the default; "uncalibrated", "all-links", "tpu-scheduler", "xla-sol" or
+//              "flows": whose time is predicted (CollectiveModel)
+//   links      true: what every link carries, for the last size; on machines that formulas price,
+//              as the model "flows" has it
+//   unfold     true: every device and link of its own; where collectives are simulated, which is
+//              on networks written in place, on graphs, and by the model "flows"
+//   algorithm  where they are simulated: one of sim/network/algorithms.hpp; else, where NCCL runs,
 //              what it is told to take, as NCCL_ALGO; it chooses, when left out
 //   protocol   NCCL's, as NCCL_PROTO
 //   against    a measured table (collective_measurement.hpp): it says everything but the topology
@@ -50,6 +53,7 @@ namespace shardsim {
 struct CollectiveExperiment {
   std::string machine;
   std::optional<std::string> topology;
+  std::int64_t slices = 1;
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::int64_t devices = 2;
   std::optional<std::int64_t> nodes;
@@ -61,10 +65,11 @@ struct CollectiveExperiment {
   std::optional<CollectiveMeasurement> measured;         // its rows are the sizes
   Place machine_place;                                   // where errors about them point to
   Place topology_place;
+  Place slices_place;
   Place devices_place;
   Place nodes_place;
   Place sizes_place;
-  std::optional<Place> algorithm_place;  // of NCCL's algorithm or protocol, where given by itself
+  bool tells_nccl = false;  // its algorithm or protocol, other than by the measured table
 };
 
 // Throws InputError with a suggestion.
@@ -101,6 +106,8 @@ struct LinkView {
     double busy = 0;  // of the time
   };
   Bytes size{0};
+  Seconds time{0};  // that the collective takes on these links
+  std::string algorithm;
   std::vector<Link> links;
 };
 

@@ -25,13 +25,14 @@ struct NamedKind {
 };
 
 // The plan's names first, then those of nccl-tests and its users.
-constexpr std::size_t plan_names = 5;
+constexpr std::size_t plan_names = 6;
 constexpr std::array named_kinds{
     NamedKind{"all-reduce", CollectiveKind::all_reduce},
     NamedKind{"all-gather", CollectiveKind::all_gather},
     NamedKind{"reduce-scatter", CollectiveKind::reduce_scatter},
     NamedKind{"all-to-all", CollectiveKind::all_to_all},
     NamedKind{"collective-permute", CollectiveKind::collective_permute},
+    NamedKind{"broadcast", CollectiveKind::broadcast},
     NamedKind{"all_reduce", CollectiveKind::all_reduce},
     NamedKind{"all_gather", CollectiveKind::all_gather},
     NamedKind{"reduce_scatter", CollectiveKind::reduce_scatter},

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "experiments/read_placement.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"
 
@@ -19,9 +20,9 @@ constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
-const std::vector<std::string> section_names = {"name",     "workload",   "program",  "like",
-                                                "mesh",     "devices",    "strategy", "machine",
-                                                "topology", "collectives"};
+const std::vector<std::string> section_names = {"name",     "workload", "program",     "like",
+                                                "mesh",     "devices",  "strategy",    "machine",
+                                                "topology", "slices",   "collectives", "placement"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.
@@ -203,6 +204,8 @@ Json resolve(const Experiment& experiment) {
   if (!experiment.mesh.axes().empty()) resolved["mesh"] = mesh_to_json(experiment.mesh);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
   if (experiment.topology) resolved["topology"] = *experiment.topology;
+  if (!experiment.slicing.is_null()) resolved["slices"] = *experiment.slicing;
+  if (!experiment.placement.is_null()) resolved["placement"] = *experiment.placement;
   if (experiment.collectives != CollectiveModel::simulated) {
     resolved["collectives"] = name_of(experiment.collectives);
   }
@@ -241,6 +244,15 @@ void read_machine(const Sections& sections, Experiment& experiment) {
   if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
   if (const auto collectives = sections.find("collectives")) {
     experiment.collectives = read_collective_model(*collectives);
+  }
+  if (const auto placement = sections.find("placement")) {
+    *experiment.placement = placement->json();
+    experiment.order = read_placement(*placement, experiment.directory);
+    if (!experiment.mesh.axes().empty()) check_device_order(experiment.order, experiment.mesh);
+  }
+  if (const auto slices = sections.find("slices")) {
+    *experiment.slicing = slices->json();
+    experiment.slices = read_slices(*slices, experiment.order);
   }
 }
 

@@ -41,8 +41,11 @@
 //   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
 //   devices                   not checked; else the mesh must have that many
 //   collectives               "simulated": whose times collectives have; "all-links",
-//                             "tpu-scheduler" or "xla-sol" (CollectiveModel)
+//                             "tpu-scheduler", "xla-sol" or "flows" (CollectiveModel)
 //   machine, topology         needed by `predict` only; the smallest legal topology
+//   slices                    1; of TPUs: a number, or {"data": 2}, axes that go over slices
+//   placement                 which device stands where in the mesh: as jax places it on a torus,
+//                             row-major elsewhere (read_placement.hpp)
 // A mesh may also be written as on the command line: "data=2,fsdp=4".
 #pragma once
 
@@ -75,7 +78,11 @@ struct Experiment {
   std::string machine;
   std::optional<std::string> topology;
   CollectiveModel collectives = CollectiveModel::simulated;
-  Place model_place;  // where errors about them point to
+  std::int64_t slices = 1;
+  OwnedJson placement;  // as it was written; null: automatic
+  OwnedJson slicing;    // "slices" as it was written; null: one
+  DeviceOrder order;    // that it means
+  Place model_place;    // where errors about them point to
   Place machine_place;
   OwnedJson resolved;  // the experiment with every default filled in; itself a valid experiment
 };

@@ -26,16 +26,16 @@ Machine machine_for(const Profile& profile, const Mesh& mesh, const ReshardMeshe
                     const std::optional<std::string>& topology, const Place& place) {
   if (std::holds_alternative<NetworkDescription>(profile.network)) {
     throw InputError(place,
-                     "resharding is priced on machines with a profile only, not on networks "
-                     "written in place");
+                     "resharding is priced on clusters and slices only, not on networks written in "
+                     "place or given as a graph");
   }
   if (!is_torus(profile)) {
     if (topology) throw InputError(place, fmt::format("{} is no torus: no topology", profile.name));
     return part_of_cluster(profile, mesh.devices(), place);
   }
   if (!meshes.shared) {
-    throw InputError(place, fmt::format("{} is a torus: its profile says nothing of the network "
-                                        "between slices, so the devices must be shared",
+    throw InputError(place, fmt::format("{} is a torus: from one slice to another is not priced, "
+                                        "so the devices must be shared",
                                         profile.name));
   }
   if (meshes.source.devices() != meshes.target.devices()) {

@@ -35,6 +35,12 @@ CompiledStep compile_program(const Experiment& experiment, const Profile* profil
   return step;
 }
 
+Machine machine_for(const Experiment& experiment, const Profile& profile, const Mesh& mesh) {
+  const Place& place =
+      experiment.slices == 1 ? experiment.machine_place : experiment.order.slices_place;
+  return make_machine(profile, mesh.devices(), experiment.topology, place, experiment.slices);
+}
+
 }  // namespace
 
 std::string program_path(const Experiment& experiment) {
@@ -88,6 +94,7 @@ SpecTable experiment_specs(const Experiment& experiment) {
 Prediction predict(const Experiment& experiment, const SimulationOptions& given) {
   SimulationOptions options = given;
   options.collectives = experiment.collectives;
+  options.order = experiment.order;
   if (experiment.machine.empty()) {
     throw InputError({experiment.file, ""}, "missing key \"machine\"");
   }
@@ -99,13 +106,11 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& given)
   }
   if (!experiment.program.empty()) {
     CompiledStep step = compile_program(experiment, &profile);
-    Machine machine = make_machine(profile, step.plan.mesh.devices(), experiment.topology,
-                                   experiment.machine_place);
+    Machine machine = machine_for(experiment, profile, step.plan.mesh);
     Result result = simulate(step.plan, machine, options);
     return {experiment, std::move(machine), std::move(step), std::move(result)};
   }
-  Machine machine = make_machine(profile, experiment.mesh.devices(), experiment.topology,
-                                 experiment.machine_place);
+  Machine machine = machine_for(experiment, profile, experiment.mesh);
   CompiledStep step = compile_experiment(experiment);
   Result result = simulate(step.plan, machine, options);
   return {experiment, std::move(machine), std::move(step), std::move(result)};

@@ -6,7 +6,6 @@
 
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
-#include "hardware_profiles/network/node_names.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "sim/nccl_cost.hpp"
 #include "sim/tpu/placed_choice.hpp"
@@ -26,8 +25,11 @@ struct Located {
 };
 
 Located whole_machine(const CollectiveExperiment& experiment, const Profile& profile) {
-  const Place& place = experiment.topology ? experiment.topology_place : experiment.devices_place;
-  const Machine machine = make_machine(profile, experiment.devices, experiment.topology, place);
+  const Place& place = experiment.slices > 1 ? experiment.slices_place
+                       : experiment.topology ? experiment.topology_place
+                                             : experiment.devices_place;
+  const Machine machine =
+      make_machine(profile, experiment.devices, experiment.topology, place, experiment.slices);
   const Mesh mesh({{"device", experiment.devices}});
   Located located{Placement(mesh, machine, experiment.model), {}, 1, {}};
   located.collective.axes = {located.placement.mesh().whole(0)};
@@ -58,7 +60,9 @@ Located one_of_each_chip(const CollectiveExperiment& experiment, const Profile& 
 std::optional<std::int64_t> devices_beside(const CollectiveExperiment& experiment,
                                            const Profile& profile) {
   const auto* torus = std::get_if<TorusProfile>(&profile.network);
-  if (torus == nullptr || !torus->chip || !experiment.topology) return std::nullopt;
+  if (torus == nullptr || !torus->chip || !experiment.topology || experiment.slices > 1) {
+    return std::nullopt;
+  }
   const std::string shape = experiment.topology->substr(0, experiment.topology->find('_'));
   std::int64_t chips = 1;
   for (const std::int64_t size : parse_shape(shape, experiment.topology_place)) chips *= size;
@@ -85,7 +89,7 @@ Located part_of_nodes(const CollectiveExperiment& experiment, const Profile& pro
 }
 
 Located locate_on_cluster(const CollectiveExperiment& experiment, const Profile& profile) {
-  if (!experiment.nodes) return whole_machine(experiment, profile);
+  if (!experiment.nodes || experiment.slices > 1) return whole_machine(experiment, profile);
   const auto& cluster = std::get<ClusterProfile>(profile.network);
   const std::int64_t there = devices_per_host(cluster);
   const std::int64_t nodes = *experiment.nodes;
@@ -121,18 +125,20 @@ CollectiveExperiment on_measured_slice(CollectiveExperiment experiment, const Pr
 
 // What NCCL is told to take, it must be able to.
 void check_algorithm(const CollectiveExperiment& experiment, const Profile& profile) {
-  if (!experiment.algorithm_place) return;
+  if (!experiment.tells_nccl) return;
+  const Place& place = experiment.options.nccl.place;
   const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
-  if (cluster == nullptr || !cluster->nccl) {
-    throw InputError(
-        *experiment.algorithm_place,
-        fmt::format("NCCL, which could be told to take one, does not run on {}", profile.name));
+  if (cluster == nullptr || (!cluster->nccl && !cluster->rccl)) {
+    throw InputError(place, fmt::format("NCCL, which could be told to take one, does not run on {}",
+                                        profile.name));
+  }
+  if (cluster->rccl && experiment.kind == CollectiveKind::broadcast) {
+    throw InputError(place, "what RCCL makes of a broadcast is not known");
   }
   if (nccl_operation(experiment.kind)) return;
-  throw InputError(*experiment.algorithm_place,
-                   fmt::format("NCCL has one way only for {} {}",
-                               experiment.kind == CollectiveKind::all_to_all ? "an" : "a",
-                               name_of(experiment.kind)));
+  throw InputError(place, fmt::format("NCCL has one way only for {} {}",
+                                      experiment.kind == CollectiveKind::all_to_all ? "an" : "a",
+                                      name_of(experiment.kind)));
 }
 
 Located locate(const CollectiveExperiment& asked) {
@@ -190,7 +196,10 @@ CollectivePoint price(const CollectiveExperiment& experiment, const Located& loc
   CollectivePoint point;
   point.bytes = size;
   point.cost = costs.cost(collective);
-  point.tpu = tpu::choice_for(located.placement, collective);
+  // Flows do not follow what the compiler chooses.
+  if (experiment.model != CollectiveModel::flows) {
+    point.tpu = tpu::choice_for(located.placement, collective);
+  }
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
                    fmt::format("{} take more than {:g} s on {}", format_bytes(size),
@@ -202,10 +211,9 @@ LinkView view_links(const CollectiveExperiment& experiment, const Located& locat
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = experiment.sizes.back();
-  LinkView view{collective.payload, {}};
-  const auto name = [&](NodeId node) {
-    return node_name(*located.placement.network(), experiment.devices, node);
-  };
+  const CostBreakdown whole = costs.flow_cost(collective);
+  LinkView view{collective.payload, whole.latency + whole.transfer, whole.algorithm, {}};
+  const NodeNames& name = costs.graph().name;
   for (const LinkLoad& load : costs.link_loads(collective)) {
     view.links.push_back({name(load.link.from), name(load.link.to), load.bytes, load.busy});
   }
@@ -213,6 +221,23 @@ LinkView view_links(const CollectiveExperiment& experiment, const Located& locat
       view.links.begin(), view.links.end(),
       [](const LinkView::Link& a, const LinkView::Link& b) { return a.busy > b.busy; });
   return view;
+}
+
+// Of a machine that formulas price, simulated or shown link by link.
+void add_notes_on_links(const CollectiveExperiment& experiment, const Located& located,
+                        CollectiveCosts& costs, CollectivePrediction& prediction) {
+  const bool is_simulated = experiment.model == CollectiveModel::flows;
+  if (is_simulated) {
+    for (const std::string& note : costs.notes_on_flows()) prediction.notes.push_back(note);
+  }
+  if (located.placement.network() != nullptr || is_simulated || !prediction.links) return;
+  prediction.notes.push_back(
+      fmt::format("links: as the model \"flows\" has them, in which {} takes {} with \"{}\"",
+                  format_bytes(prediction.links->size), format_seconds(prediction.links->time),
+                  prediction.links->algorithm));
+  for (const std::string& assumption : costs.graph().assumptions) {
+    prediction.notes.push_back("assumed: " + assumption);
+  }
 }
 
 void add_note(std::vector<std::string>& notes, const std::string& note) {
@@ -251,6 +276,7 @@ CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
   }
   prediction.errors = summarize(prediction.points);
   if (experiment.with_links) prediction.links = view_links(experiment, located, costs);
+  add_notes_on_links(experiment, located, costs, prediction);
   if (experiment.measured) {
     for (const std::string& note : notes_on(*experiment.measured)) prediction.notes.push_back(note);
   }

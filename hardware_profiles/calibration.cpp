@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
 
 #include "base/json.hpp"
 #include "hardware_profiles/embedded_calibrations.hpp"
@@ -13,6 +15,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t largest_size = std::int64_t{1} << 50;
+constexpr std::int64_t largest_cluster = std::int64_t{1} << 30;
 constexpr double largest_factor = 1e6;
 
 struct RegionName {
@@ -48,13 +51,14 @@ double read_error(const JsonReader& json) {
 }
 
 CalibrationCurve read_curve(const JsonReader& json) {
-  json.only_keys({"region", "collective", "algorithm", "points", "rows", "median_error",
+  json.only_keys({"region", "nodes", "collective", "algorithm", "points", "rows", "median_error",
                   "percentile_90_error", "tables"});
   CalibrationCurve curve;
   curve.key.region = read_region(json.at("region"));
+  curve.key.nodes = json.at("nodes").integer(1, largest_cluster);
   curve.key.collective =
       json.at("collective")
-          .choice({"all-reduce", "all-gather", "all-to-all", "collective-permute"});
+          .choice({"all-reduce", "all-gather", "all-to-all", "collective-permute", "broadcast"});
   curve.key.algorithm = json.at("algorithm").string();
   for (const JsonReader& point : json.at("points").elements()) {
     curve.points.push_back(read_point(point));
@@ -79,6 +83,7 @@ Json curve_to_json(const CalibrationCurve& curve) {
     points.push_back(Json::array({point.bytes.count(), point.factor}));
   }
   return {{"region", name_of(curve.key.region)},
+          {"nodes", curve.key.nodes},
           {"collective", curve.key.collective},
           {"algorithm", curve.key.algorithm},
           {"points", std::move(points)},
@@ -99,6 +104,45 @@ std::optional<int> distance(const CurveKey& curve, const CurveKey& key) {
   return curve.algorithm == key.algorithm ? 2 : 3;
 }
 
+using Curves = std::vector<const CalibrationCurve*>;
+
+// Of one algorithm of one collective, by ascending number of nodes.
+Curves nearest_curves(const Calibration& calibration, const CurveKey& key) {
+  std::map<std::pair<std::string, std::string>, Curves> by_algorithm;
+  for (const CalibrationCurve& curve : calibration.curves) {
+    if (!distance(curve.key, key)) continue;
+    by_algorithm[{curve.key.collective, curve.key.algorithm}].push_back(&curve);
+  }
+  const auto rows_of = [](const Curves& curves) {
+    return std::accumulate(
+        curves.begin(), curves.end(), std::int64_t{0},
+        [](std::int64_t sum, const CalibrationCurve* curve) { return sum + curve->rows; });
+  };
+  const auto is_nearer = [&](const Curves& a, const Curves& b) {
+    const int away_a = *distance(a.front()->key, key);
+    const int away_b = *distance(b.front()->key, key);
+    return away_a != away_b ? away_a < away_b : rows_of(a) > rows_of(b);
+  };
+  Curves nearest;
+  for (auto& [algorithm, curves] : by_algorithm) {
+    if (nearest.empty() || is_nearer(curves, nearest)) nearest = std::move(curves);
+  }
+  std::sort(nearest.begin(), nearest.end(),
+            [](const auto* a, const auto* b) { return a->key.nodes < b->key.nodes; });
+  return nearest;
+}
+
+CurvesAround around(const Curves& curves, std::int64_t nodes) {
+  const auto more = std::find_if(curves.begin(), curves.end(),
+                                 [&](const auto* curve) { return curve->key.nodes >= nodes; });
+  if (more == curves.end()) return {curves.back(), curves.back(), 0};
+  if (more == curves.begin() || (*more)->key.nodes == nodes) return {*more, *more, 0};
+  const CalibrationCurve* fewer = *std::prev(more);
+  const auto log_of = [](std::int64_t count) { return std::log(static_cast<double>(count)); };
+  const double low = log_of(fewer->key.nodes);
+  return {fewer, *more, (log_of(nodes) - low) / (log_of((*more)->key.nodes) - low)};
+}
+
 }  // namespace
 
 double CalibrationCurve::factor_at(Bytes bytes) const {
@@ -114,21 +158,21 @@ double CalibrationCurve::factor_at(Bytes bytes) const {
   return low.factor * std::pow(after->factor / low.factor, share);
 }
 
-const CalibrationCurve* find_curve(const std::vector<Calibration>& calibrations,
-                                   const CurveKey& key) {
+double CurvesAround::factor_at(Bytes bytes) const {
+  return std::pow(fewer->factor_at(bytes), 1 - share) * std::pow(more->factor_at(bytes), share);
+}
+
+Bytes CurvesAround::smallest() const {
+  return std::min(fewer->points.front().bytes, more->points.front().bytes);
+}
+
+std::optional<CurvesAround> find_curves(const std::vector<Calibration>& calibrations,
+                                        const CurveKey& key) {
   for (const Calibration& calibration : calibrations) {
-    const CalibrationCurve* best = nullptr;
-    int nearest = std::numeric_limits<int>::max();
-    for (const CalibrationCurve& curve : calibration.curves) {
-      const std::optional<int> away = distance(curve.key, key);
-      if (!away || *away > nearest) continue;
-      if (*away == nearest && best->rows >= curve.rows) continue;
-      best = &curve;
-      nearest = *away;
-    }
-    if (best != nullptr) return best;
+    const auto curves = nearest_curves(calibration, key);
+    if (!curves.empty()) return around(curves, key.nodes);
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::string_view name_of(Region region) {
@@ -153,7 +197,7 @@ Calibration read_calibration(const JsonReader& document) {
     calibration.curves.push_back(read_curve(curve));
     for (std::size_t i = 0; i + 1 < calibration.curves.size(); ++i) {
       if (calibration.curves[i].key == calibration.curves.back().key) {
-        curve.fail("is the second curve for the same region, collective and algorithm");
+        curve.fail("is the second curve for the same region, nodes, collective and algorithm");
       }
     }
   }

@@ -11,8 +11,11 @@
 //
 //   "calibration": ["h100-nvswitch", "h100-infiniband"]
 //
-// A curve holds for one algorithm of one collective on one part of the machine. Between its points
-// the logarithm of the factor is linear in that of the size; beyond its ends the factor stays.
+// A curve holds for one algorithm of one collective on one part of the machine and one number of
+// nodes. Between its points the logarithm of the factor is linear in that of the size, between two
+// curves in that of the number of nodes; beyond the ends the factor stays.
+//
+//   1.2 over 2 nodes, 1.8 over 8: over 4, half way, sqrt(1.2 * 1.8) = 1.47; over 16 nodes 1.8
 #pragma once
 
 #include <cstdint>
@@ -34,11 +37,13 @@ enum class Region : std::uint8_t {
 };
 
 // What a curve holds for. `collective` is "all-reduce", "all-gather" (and reduce-scatter, which
-// sends the same), "all-to-all" or "collective-permute"; `algorithm` as the cost model names it.
+// sends the same), "all-to-all", "collective-permute" or "broadcast"; `algorithm` as the cost model
+// names it.
 struct CurveKey {
   Region region = Region::node;
   std::string collective;
   std::string algorithm;
+  std::int64_t nodes = 1;
   friend auto operator<=>(const CurveKey&, const CurveKey&) = default;
 };
 
@@ -73,11 +78,22 @@ struct Calibration {
   std::vector<MeasuredSource> sources;
 };
 
-// Of the first calibration that has one: the curve of the key, else of the same region and
-// collective the one with the most rows, all-reduce and all-gather standing in for each other.
+// What corrects a collective: of the curves of one algorithm those for the numbers of nodes on
+// either side of its own, or twice the same.
+struct CurvesAround {
+  const CalibrationCurve* fewer = nullptr;
+  const CalibrationCurve* more = nullptr;
+  double share = 0;  // of `more`
+
+  [[nodiscard]] double factor_at(Bytes bytes) const;
+  [[nodiscard]] Bytes smallest() const;  // measured over either number of nodes
+};
+
+// Of the first calibration that has any for the region: those of the key's algorithm, else of the
+// collective's algorithm with the most rows, all-reduce and all-gather standing in for each other.
 // Nothing where nothing is alike.
-[[nodiscard]] const CalibrationCurve* find_curve(const std::vector<Calibration>& calibrations,
-                                                 const CurveKey& key);
+[[nodiscard]] std::optional<CurvesAround> find_curves(const std::vector<Calibration>& calibrations,
+                                                      const CurveKey& key);
 
 [[nodiscard]] std::string_view name_of(Region region);
 

@@ -205,6 +205,24 @@ TorusShape choose_slice(const Profile& profile, const TorusProfile& torus, std::
   return close_slice(profile, torus, topology, per_chip, place);
 }
 
+void check_slices(const Profile& profile, std::int64_t devices, std::int64_t slices,
+                  const Place& place) {
+  if (slices == 1) return;
+  const auto* torus = std::get_if<TorusProfile>(&profile.network);
+  if (torus == nullptr) {
+    throw InputError(place, fmt::format("{} slices: only TPUs come in slices, {} does not", slices,
+                                        profile.name));
+  }
+  if (!torus->dcn) {
+    throw InputError(place, fmt::format("{} slices of {}, whose profile has no network \"dcn\" "
+                                        "between slices",
+                                        slices, profile.name));
+  }
+  if (devices % slices != 0) {
+    throw InputError(place, fmt::format("{} devices do not fill {} slices", devices, slices));
+  }
+}
+
 std::int64_t count_nodes(const Profile& profile, const ClusterProfile& cluster,
                          std::int64_t devices, const Place& place) {
   const std::int64_t per_node = cluster.devices_per_node.value;
@@ -273,6 +291,10 @@ bool TorusShape::twists(std::size_t dimension) const {
   return twisted && sizes[dimension] == *std::min_element(sizes.begin(), sizes.end());
 }
 
+std::string Machine::topology() const {
+  return slices == 1 ? torus->text() : fmt::format("{} slices of {}", slices, torus->text());
+}
+
 std::vector<std::int64_t> TorusShape::device_sizes() const {
   std::vector<std::int64_t> all = sizes;
   if (devices_per_chip > 1) all.push_back(devices_per_chip);
@@ -280,9 +302,11 @@ std::vector<std::int64_t> TorusShape::device_sizes() const {
 }
 
 Machine make_machine(const Profile& profile, std::int64_t devices,
-                     const std::optional<std::string>& topology, const Place& place) {
+                     const std::optional<std::string>& topology, const Place& place,
+                     std::int64_t slices) {
   if (devices < 1)
     throw InputError(place, fmt::format("{} devices: at least 1 is needed", devices));
+  check_slices(profile, devices, slices, place);
   Machine machine{profile, devices, /*nodes=*/1, /*torus=*/std::nullopt};
   if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
     if (topology) {
@@ -297,8 +321,9 @@ Machine make_machine(const Profile& profile, std::int64_t devices,
     }
     check_devices(*network, devices, place);
   } else {
-    machine.torus =
-        choose_slice(profile, std::get<TorusProfile>(profile.network), devices, topology, place);
+    machine.slices = slices;
+    machine.torus = choose_slice(profile, std::get<TorusProfile>(profile.network), devices / slices,
+                                 topology, place);
   }
   return machine;
 }

@@ -1,13 +1,15 @@
 // A machine: a hardware profile at a size. Every number knows where it comes from.
 //
 // A profile is a JSON file (hardware_profiles/profiles/NAME.json, built into the library; a path to
-// a user's own file works the same). It describes one device and one of two networks:
+// a user's own file works the same). It describes one device and one of three networks:
 //
 //   cluster  nodes of `devices_per_node` devices on a fabric of their own (NVSwitch, direct links,
 //            PCIe) and, between nodes, `nics_per_node` NICs on as many rails: a device sends into
 //            its node at scale_up bandwidth, to its counterpart of another node through its NICs
 //   torus    devices in a 2-D or 3-D grid with links in both directions of every dimension, closed
 //            to a ring (wraparound) where the slice's shape allows it
+//   graph    devices and switches by name and what joins them, as a user gives them
+//            (network/given_graph.hpp); collectives are simulated link by link
 //
 // For what-ifs a network can be written in place of a profile's name, with a profile's device or
 // with none (network/network_text.hpp): "ring(bandwidth=50GiB/s,latency=500ns,device=h100)".
@@ -57,6 +59,9 @@ struct DeviceProfile {
   Sourced<double> attention_efficiency;
   Sourced<double> memory_efficiency;
   Sourced<Seconds> kernel_launch;  // from the end of one kernel to the start of the next
+  // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
+  // collectives take none.
+  std::optional<Sourced<std::int64_t>> sms;
 };
 
 // One level of links as a collective sees it.
@@ -85,6 +90,7 @@ inline constexpr std::array<std::array<int, 8>, 8> cube_mesh_links = {{{0, 1, 1,
                                                                        {0, 2, 0, 0, 1, 0, 2, 1},
                                                                        {0, 0, 1, 0, 1, 2, 0, 2},
                                                                        {0, 0, 0, 1, 2, 1, 2, 0}}};
+inline constexpr int cube_mesh_links_of_a_device = 6;
 
 // Not through switches: what two devices have is less than what one has.
 [[nodiscard]] constexpr bool is_direct(Fabric fabric) {
@@ -95,10 +101,24 @@ struct ScaleUpProfile : LinkProfile {  // bandwidth: all links of one device
   Sourced<Fabric> fabric;
 };
 
+// One tier of switches between nodes.
+struct SwitchTier {
+  Sourced<std::int64_t> nodes;       // that one switch, or one of each rail, serves
+  Sourced<double> oversubscription;  // of the wires up: 2 is half as many as down
+};
+
+// Above the leaves may be spines, and above several of these one switch.
+struct SwitchProfile {
+  Sourced<bool> rails;  // the NICs of one number of all nodes have leaves of their own
+  SwitchTier leaf;
+  std::optional<SwitchTier> spine;
+};
+
 // Fewer NICs than devices are shared by neighbours, more are dealt out evenly: one number divides
 // the other.
 struct ScaleOutProfile : LinkProfile {  // bandwidth: one NIC
   Sourced<std::int64_t> nics_per_node;
+  std::optional<SwitchProfile> switches;  // none: not known (network/machine_graph.hpp)
 };
 
 enum class HostCpu : std::uint8_t { intel, amd, arm, power };
@@ -113,6 +133,17 @@ struct NcclProfile {
   std::optional<Sourced<Seconds>> network_latency;  // that the NIC's plugin reports; none: 0
 };
 
+// Which of RCCL's tables of constants holds.
+enum class AmdArchitecture : std::uint8_t { gfx942 };
+
+// What RCCL's detection of the topology sees of a node of AMD's GPUs besides the above.
+struct RcclProfile {
+  Sourced<AmdArchitecture> architecture;
+  Sourced<Bandwidth> link_bandwidth;      // that it counts for a link between two GPUs
+  Sourced<std::int64_t> pcie_generation;  // of the 16 lanes to a GPU
+  Sourced<HostCpu> cpu;
+};
+
 // A node is what scale_up joins, which can be more than a host: the NVLink domain of a GB200 NVL72
 // rack is one node of 72 devices, and 18 hosts of 4.
 struct ClusterProfile {
@@ -121,6 +152,7 @@ struct ClusterProfile {
   ScaleUpProfile scale_up;                                // within a node
   std::optional<ScaleOutProfile> scale_out;               // none: there is one node only
   std::optional<NcclProfile> nccl;                        // none: not known, or NCCL does not run
+  std::optional<RcclProfile> rccl;                        // none: the same of RCCL
 };
 
 [[nodiscard]] std::int64_t devices_per_host(const ClusterProfile& cluster);
@@ -170,6 +202,8 @@ struct TorusProfile {
   int dimensions = 2;
   LinkProfile link;                 // one link of a chip, one direction
   std::optional<ChipProfile> chip;  // where a chip is not one device
+  // Of a chip through its host to the data centre's network; none: slices stay apart.
+  std::optional<LinkProfile> dcn;
   Sourced<SliceRule> slices;
   Sourced<WrapRule> wraparound;
 };
@@ -209,7 +243,11 @@ struct Machine {
   Profile profile;
   std::int64_t devices = 1;
   std::int64_t nodes = 1;           // cluster: ceil(devices / devices_per_node), NVLink domains
-  std::optional<TorusShape> torus;  // set iff the network is a torus
+  std::optional<TorusShape> torus;  // set iff the network is a torus: one slice
+  std::int64_t slices = 1;          // that have the devices, evenly
+
+  // "4x4x8", "2 slices of 4x4x8". Of a torus.
+  [[nodiscard]] std::string topology() const;
 };
 
 [[nodiscard]] std::vector<std::string> shipped_profiles();  // sorted names
@@ -226,9 +264,11 @@ struct Machine {
 //   4x4x8_closed   all dimensions close, or it is an error
 //   4x4x8_twisted  as in TorusShape
 // Throws InputError for a device count or shape that the machine cannot have, naming legal ones
-// near it, and for two nodes of a cluster whose profile has no network between them.
+// near it, and for two nodes of a cluster or several slices whose profile has no network between
+// them. Of several slices the topology is that of each.
 [[nodiscard]] Machine make_machine(const Profile& profile, std::int64_t devices,
-                                   const std::optional<std::string>& topology, const Place& place);
+                                   const std::optional<std::string>& topology, const Place& place,
+                                   std::int64_t slices = 1);
 
 [[nodiscard]] std::int64_t devices_per_chip(const TorusProfile& torus);  // 1: a chip is a device
 // The devices of the largest legal slice of at most `most`; 0 where all are larger.

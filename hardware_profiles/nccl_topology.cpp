@@ -148,7 +148,8 @@ class TopologyImporter {
     cluster_["scale_out"] = {
         {"nics_per_node", number(count, "network devices of the highest speed")},
         {"bandwidth",
-         number(fmt::format("{} GB/s", fastest->count() / 1e9), "speed of these network devices")}};
+         number(fmt::format("{} GB/s", fastest->count() / 1e9), "speed of these network devices")},
+        {"switches", nullptr}};
     if (latency > Seconds{0}) {
       cluster_["nccl"]["network_latency"] =
           number(fmt::format("{:g} us", latency.count() * 1e6), "latency of these network devices");
@@ -162,7 +163,8 @@ class TopologyImporter {
       return;
     }
     cluster_["scale_out"] = {{"nics_per_node", number(static_cast<std::int64_t>(node_.nics.size()),
-                                                      "PCI devices of a network's class")}};
+                                                      "PCI devices of a network's class")},
+                             {"switches", nullptr}};
     inherit("the speed of its NICs is");
   }
 

@@ -59,10 +59,12 @@ Json value_json(Bandwidth value) { return exact_text(value, rate_units, parse_ba
 Json value_json(FlopRate value) { return exact_text(value, flop_units, parse_flop_rate); }
 Json value_json(Seconds value) { return exact_text(value, time_units, parse_seconds); }
 Json value_json(double value) { return value; }
+Json value_json(bool value) { return value; }
 Json value_json(std::int64_t value) { return value; }
 Json value_json(WrapRule value) { return name_of(value); }
 Json value_json(Fabric value) { return name_of(value); }
 Json value_json(HostCpu value) { return name_of(value); }
+Json value_json(AmdArchitecture architecture) { return name_of(architecture); }
 Json value_json(const SliceRule& rule) {
   Json json{{"listed", Json::array()}};
   for (const auto& shape : rule.listed) json["listed"].push_back(shape_text(shape));
@@ -93,10 +95,28 @@ Json nccl_json(const NcclProfile& nccl) {
   return json;
 }
 
+Json rccl_json(const RcclProfile& rccl) {
+  return {{"architecture", number_json(rccl.architecture)},
+          {"link_bandwidth", number_json(rccl.link_bandwidth)},
+          {"pcie_generation", number_json(rccl.pcie_generation)},
+          {"cpu", number_json(rccl.cpu)}};
+}
+
 Json link_json(const LinkProfile& link) {
   return {{"bandwidth", number_json(link.bandwidth)},
           {"efficiency", number_json(link.efficiency)},
           {"latency", number_json(link.latency)}};
+}
+
+Json tier_json(const SwitchTier& tier) {
+  return {{"nodes", number_json(tier.nodes)},
+          {"oversubscription", number_json(tier.oversubscription)}};
+}
+
+Json switches_json(const SwitchProfile& switches) {
+  Json json{{"rails", number_json(switches.rails)}, {"leaf", tier_json(switches.leaf)}};
+  if (switches.spine) json["spine"] = tier_json(*switches.spine);
+  return json;
 }
 
 Json cluster_json(const ClusterProfile& cluster) {
@@ -107,8 +127,12 @@ Json cluster_json(const ClusterProfile& cluster) {
   if (cluster.scale_out) {
     json["scale_out"] = {{"nics_per_node", number_json(cluster.scale_out->nics_per_node)}};
     json["scale_out"].update(link_json(*cluster.scale_out));
+    if (cluster.scale_out->switches) {
+      json["scale_out"]["switches"] = switches_json(*cluster.scale_out->switches);
+    }
   }
   if (cluster.nccl) json["nccl"] = nccl_json(*cluster.nccl);
+  if (cluster.rccl) json["rccl"] = rccl_json(*cluster.rccl);
   return json;
 }
 
@@ -116,14 +140,16 @@ Json device_json(const DeviceProfile& device) {
   Json peak = Json::object();
   for (const auto& [dtype, rate] : device.peak)
     peak[std::string(name_of(dtype))] = number_json(rate);
-  return {{"name", device.name},
-          {"memory_capacity", number_json(device.memory_capacity)},
-          {"memory_bandwidth", number_json(device.memory_bandwidth)},
-          {"peak", std::move(peak)},
-          {"matmul_efficiency", number_json(device.matmul_efficiency)},
-          {"attention_efficiency", number_json(device.attention_efficiency)},
-          {"memory_efficiency", number_json(device.memory_efficiency)},
-          {"kernel_launch", number_json(device.kernel_launch)}};
+  Json json{{"name", device.name},
+            {"memory_capacity", number_json(device.memory_capacity)},
+            {"memory_bandwidth", number_json(device.memory_bandwidth)},
+            {"peak", std::move(peak)},
+            {"matmul_efficiency", number_json(device.matmul_efficiency)},
+            {"attention_efficiency", number_json(device.attention_efficiency)},
+            {"memory_efficiency", number_json(device.memory_efficiency)},
+            {"kernel_launch", number_json(device.kernel_launch)}};
+  if (device.sms) json["sms"] = number_json(*device.sms);
+  return json;
 }
 
 }  // namespace
@@ -160,6 +186,15 @@ std::string_view name_of(HostCpu cpu) {
   return {};
 }
 
+std::string_view name_of(AmdArchitecture architecture) {
+  switch (architecture) {
+    case AmdArchitecture::gfx942:
+      return "gfx942";
+  }
+  assert(false);
+  return {};
+}
+
 std::string_view name_of(WrapRule rule) {
   if (rule == WrapRule::multiples_of_4) return "multiples_of_4";
   return rule == WrapRule::axis_of_16 ? "axis_of_16" : "axis_of_32";
@@ -183,7 +218,11 @@ Json profile_to_json(const Profile& profile) {
   if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
     json["cluster"] = cluster_json(*cluster);
   } else if (const auto* network = std::get_if<NetworkDescription>(&profile.network)) {
-    json["network"] = network->text;
+    if (network->graph) {
+      json["graph"] = parse_json(network->text, profile.path);
+    } else {
+      json["network"] = network->text;
+    }
   } else {
     const auto& torus = std::get<TorusProfile>(profile.network);
     json["torus"] = {{"link", link_json(torus.link)}};
@@ -191,6 +230,7 @@ Json profile_to_json(const Profile& profile) {
       json["torus"]["chip"] = {{"devices", number_json(torus.chip->devices)},
                                {"link", link_json(torus.chip->link)}};
     }
+    if (torus.dcn) json["torus"]["dcn"] = link_json(*torus.dcn);
     json["torus"]["slices"] = number_json(torus.slices);
     json["torus"]["wraparound"] = number_json(torus.wraparound);
   }

@@ -8,8 +8,9 @@
 // The unit is in the text and required; efficiencies (above 0, at most 1) and counts are plain
 // numbers. A torus may have "chip": {"devices", "link"}. `kind` is one of vendor, code, measured,
 // derived, estimate; `date` is YYYY-MM or YYYY-MM-DD; `note` may be left out, everything else may
-// not. Unknown keys are errors. A profile may extend another (extend_profile.hpp), and names or
-// holds calibrations (calibration.hpp).
+// not. A machine may be a graph of one's own (network/given_graph.hpp) in place of a cluster or a
+// torus; its links need no source. Unknown keys are errors. A profile may extend another
+// (extend_profile.hpp), and names or holds calibrations (calibration.hpp).
 #pragma once
 
 #include <string>
@@ -49,6 +50,7 @@ struct ProfileNumber {
 [[nodiscard]] std::string_view name_of(WrapRule rule);  // "axis_of_16"
 [[nodiscard]] std::string_view name_of(Fabric fabric);  // "nvswitch"
 [[nodiscard]] std::string_view name_of(HostCpu cpu);    // "intel"
+[[nodiscard]] std::string_view name_of(AmdArchitecture architecture);
 // "4x4x8" and back. Throws InputError for text that is not sizes with an x between them.
 [[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& sizes);
 [[nodiscard]] std::vector<std::int64_t> parse_shape(const std::string& text, const Place& place);

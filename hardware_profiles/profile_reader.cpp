@@ -84,9 +84,11 @@ double read_fraction(const JsonReader& value) {
   return fraction;
 }
 
+std::int64_t read_count(const JsonReader& value) { return value.integer(1, most_devices); }
+
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
-                    "attention_efficiency", "memory_efficiency", "kernel_launch"});
+                    "attention_efficiency", "memory_efficiency", "kernel_launch", "sms"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
@@ -104,6 +106,7 @@ DeviceProfile read_device(const JsonReader& reader) {
   device.attention_efficiency = read_sourced(reader.at("attention_efficiency"), read_fraction);
   device.memory_efficiency = read_sourced(reader.at("memory_efficiency"), read_fraction);
   device.kernel_launch = read_sourced(reader.at("kernel_launch"), read_seconds);
+  if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
   return device;
 }
 
@@ -112,8 +115,6 @@ LinkProfile read_link(const JsonReader& reader) {
           read_sourced(reader.at("efficiency"), read_fraction),
           read_sourced(reader.at("latency"), read_seconds)};
 }
-
-std::int64_t read_count(const JsonReader& value) { return value.integer(1, most_devices); }
 
 // One of the values of an enumeration, by name.
 template <class Choice>
@@ -139,10 +140,40 @@ ScaleUpProfile read_scale_up(const JsonReader& reader, std::int64_t devices_per_
   return scale_up;
 }
 
+SwitchTier read_switch_tier(const JsonReader& reader) {
+  reader.only_keys({"nodes", "oversubscription"});
+  const auto read_ratio = [](const JsonReader& value) {
+    const double ratio = value.number();
+    if (!(ratio >= 1 && std::isfinite(ratio))) {
+      value.fail(fmt::format("{} is not an oversubscription, must be at least 1", ratio));
+    }
+    return ratio;
+  };
+  return {read_sourced(reader.at("nodes"), read_count),
+          read_sourced(reader.at("oversubscription"), read_ratio)};
+}
+
+SwitchProfile read_switches(const JsonReader& reader) {
+  reader.only_keys({"rails", "leaf", "spine"});
+  const auto read_flag = [](const JsonReader& value) { return value.boolean(); };
+  SwitchProfile switches{
+      read_sourced(reader.at("rails"), read_flag), read_switch_tier(reader.at("leaf")), {}};
+  if (const auto spine = reader.find("spine")) {
+    switches.spine = read_switch_tier(*spine);
+    const std::int64_t below = switches.leaf.nodes.value;
+    if (switches.spine->nodes.value % below != 0) {
+      spine->at("nodes").fail(fmt::format("leaves of {} do not make up a spine of {}",
+                                          counted(below, "node"), switches.spine->nodes.value));
+    }
+  }
+  return switches;
+}
+
 ScaleOutProfile read_scale_out(const JsonReader& reader, std::int64_t devices_per_node) {
-  reader.only_keys({"nics_per_node", "bandwidth", "efficiency", "latency"});
+  reader.only_keys({"nics_per_node", "bandwidth", "efficiency", "latency", "switches"});
   const JsonReader nics = reader.at("nics_per_node");
-  ScaleOutProfile scale_out{read_link(reader), read_sourced(nics, read_count)};
+  ScaleOutProfile scale_out{read_link(reader), read_sourced(nics, read_count), {}};
+  if (const auto switches = reader.find("switches")) scale_out.switches = read_switches(*switches);
   const std::int64_t count = scale_out.nics_per_node.value;
   if (count % devices_per_node != 0 && devices_per_node % count != 0) {
     nics.fail(fmt::format("{} NICs cannot be shared out evenly among {} devices", count,
@@ -180,8 +211,20 @@ NcclProfile read_nccl(const JsonReader& reader) {
   return nccl;
 }
 
+RcclProfile read_rccl(const JsonReader& reader) {
+  reader.only_keys({"architecture", "link_bandwidth", "pcie_generation", "cpu"});
+  const auto read_generation = [](const JsonReader& value) { return value.integer(1, 9); };
+  RcclProfile rccl;
+  rccl.architecture = read_sourced(reader.at("architecture"), one_of({AmdArchitecture::gfx942}));
+  rccl.link_bandwidth = read_sourced(reader.at("link_bandwidth"), read_bandwidth);
+  rccl.pcie_generation = read_sourced(reader.at("pcie_generation"), read_generation);
+  rccl.cpu = read_sourced(reader.at("cpu"), one_of({HostCpu::intel, HostCpu::amd}));
+  return rccl;
+}
+
 ClusterProfile read_cluster(const JsonReader& reader) {
-  reader.only_keys({"devices_per_node", "devices_per_host", "scale_up", "scale_out", "nccl"});
+  reader.only_keys(
+      {"devices_per_node", "devices_per_host", "scale_up", "scale_out", "nccl", "rccl"});
   ClusterProfile cluster;
   cluster.devices_per_node = read_sourced(reader.at("devices_per_node"), read_count);
   const std::int64_t devices = cluster.devices_per_node.value;
@@ -195,6 +238,10 @@ ClusterProfile read_cluster(const JsonReader& reader) {
   cluster.scale_up = read_scale_up(reader.at("scale_up"), devices);
   if (const auto out = reader.find("scale_out")) cluster.scale_out = read_scale_out(*out, devices);
   if (const auto nccl = reader.find("nccl")) cluster.nccl = read_nccl(*nccl);
+  if (const auto rccl = reader.find("rccl")) {
+    if (cluster.nccl) rccl->fail("stands beside \"nccl\": one of the two libraries runs");
+    cluster.rccl = read_rccl(*rccl);
+  }
   return cluster;
 }
 
@@ -243,11 +290,15 @@ ChipProfile read_chip(const JsonReader& reader) {
 }
 
 TorusProfile read_torus(const JsonReader& reader) {
-  reader.only_keys({"link", "chip", "slices", "wraparound"});
+  reader.only_keys({"link", "chip", "dcn", "slices", "wraparound"});
   TorusProfile torus;
   reader.at("link").only_keys({"bandwidth", "efficiency", "latency"});
   torus.link = read_link(reader.at("link"));
   if (const auto chip = reader.find("chip")) torus.chip = read_chip(*chip);
+  if (const auto dcn = reader.find("dcn")) {
+    dcn->only_keys({"bandwidth", "efficiency", "latency"});
+    torus.dcn = read_link(*dcn);
+  }
   torus.slices = read_sourced(reader.at("slices"), read_slices);
   torus.dimensions = static_cast<int>(torus.slices.value.listed.front().size());
   torus.wraparound = read_sourced(reader.at("wraparound"), read_wrap);
@@ -289,7 +340,7 @@ Profile read_profile(const Json& document, const std::string& file) {
   const Json whole = extended(document, file);
   const JsonReader reader(whole, {file, ""});
   reader.only_keys({"schema", "shardsim", "name", "title", "device", "collective_launch", "cluster",
-                    "torus", "calibration"});
+                    "torus", "graph", "calibration"});
   (void)reader.at("schema").choice({"shardsim/profile/1"});
   Profile profile;
   profile.name = read_text(reader.at("name"));
@@ -302,11 +353,18 @@ Profile read_profile(const Json& document, const std::string& file) {
   }
   const auto cluster = reader.find("cluster");
   const auto torus = reader.find("torus");
-  if (cluster.has_value() == torus.has_value()) {
-    reader.fail("expected exactly one of \"cluster\" and \"torus\"");
+  const auto graph = reader.find("graph");
+  if (int{cluster.has_value()} + int{torus.has_value()} + int{graph.has_value()} != 1) {
+    reader.fail("expected exactly one of \"cluster\", \"torus\" and \"graph\"");
   }
   if (cluster) {
     profile.network = read_cluster(*cluster);
+  } else if (graph) {
+    NetworkDescription network;
+    network.text = graph->json().dump();
+    network.kind = NetworkKind::graph;
+    network.graph = read_graph(*graph);
+    profile.network = std::move(network);
   } else {
     profile.network = read_torus(*torus);
   }

@@ -52,8 +52,9 @@ std::string Plan::buffer_name(const Buffer& buffer) const {
 }
 
 std::string_view name_of(CollectiveKind kind) {
-  static constexpr std::array<std::string_view, 5> names{
-      "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "collective-permute"};
+  static constexpr std::array<std::string_view, 6> names{"all-gather",         "reduce-scatter",
+                                                         "all-reduce",         "all-to-all",
+                                                         "collective-permute", "broadcast"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
@@ -98,6 +99,7 @@ Bytes wire_bytes_per_device(CollectiveKind kind, std::int64_t group_size, Bytes 
     case CollectiveKind::all_reduce:
       return 2 * payload - 2 * payload / group_size;
     case CollectiveKind::collective_permute:
+    case CollectiveKind::broadcast:  // all but one pass on what they receive
       return payload;
   }
   return payload;

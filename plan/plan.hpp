@@ -75,7 +75,8 @@ enum class CollectiveKind : std::uint8_t {
   reduce_scatter,
   all_reduce,
   all_to_all,
-  collective_permute
+  collective_permute,
+  broadcast  // from the first of the group
 };
 
 struct CollectivePart {
@@ -84,9 +85,9 @@ struct CollectivePart {
   friend bool operator==(const CollectivePart&, const CollectivePart&) = default;
 };
 
-// `payload` is the full array: the result of an all-gather, the operand of a reduce-scatter or
-// all-reduce, the per-device buffer of an all-to-all, the message of a permute (nccl-tests' size).
-// Padding is included.
+// `payload` is the full array: the result of an all-gather or broadcast, the operand of a
+// reduce-scatter or all-reduce, the per-device buffer of an all-to-all, the message of a permute
+// (nccl-tests' size). Padding is included.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::vector<AxisRef> axes;  // the group, major to minor; empty when `groups` says it
@@ -213,10 +214,11 @@ struct Plan {
 
 // Devices in one group of the collective; of a permute that names only pairs: all of the mesh.
 [[nodiscard]] std::int64_t group_size(const Plan& plan, const Collective& collective);
-// What one device sends in a ring (or, for all-to-all and permute, directly); n = group size, P =
-// payload:
+// What one device sends in a ring (or, for all-to-all and permute, directly), with n devices in the
+// group and a payload of P bytes:
 //   all-gather, reduce-scatter  (n-1)/n P      all-reduce  2 (n-1)/n P
 //   all-to-all                  (n-1)/n P      permute     P
+//   broadcast                   P, but for the last of them
 // Rounded up to a byte.
 [[nodiscard]] Bytes wire_bytes_per_device(CollectiveKind kind, std::int64_t group_size,
                                           Bytes payload);

@@ -105,7 +105,7 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
   json.only_keys({"kind", "axes", "groups", "source_target_pairs", "dtype", "payload_bytes",
                   "group_size", "count", "parts", "reason", "remedy"});
   Collective collective;
-  collective.kind = read_enum(json.at("kind"), CollectiveKind::collective_permute);
+  collective.kind = read_enum(json.at("kind"), CollectiveKind::broadcast);
   for (const JsonReader& axis : json.at("axes").elements()) {
     const auto part = plan.mesh.parse(axis.string());
     if (!part) axis.fail(fmt::format("no axis \"{}\" in the mesh", axis.string()));

@@ -58,10 +58,7 @@ std::string notes_html(const std::vector<std::string>& notes) {
 std::string collective_html(const CollectivePrediction& prediction) {
   const std::string title = title_of(prediction);
   return fill(resources::collective_html,
-              {{"head", html_head(title)},
-               {"title", html_escape(title)},
-               {"version", program_version},
-               {"subject", html_escape(subject_of(prediction))},
+              {{"opening", html_opening(title, subject_of(prediction))},
                {"lead", lead(prediction)},
                {"links", links_html(prediction.links)},
                {"table", to_html(collective_table(prediction))},

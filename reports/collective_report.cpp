@@ -117,7 +117,10 @@ Json links_json(const LinkView& view) {
                      {"bytes", link.bytes.count()},
                      {"utilisation", link.busy}});
   }
-  return {{"bytes", view.size.count()}, {"links", std::move(links)}};
+  return {{"bytes", view.size.count()},
+          {"time_s", view.time.count()},
+          {"algorithm", view.algorithm},
+          {"links", std::move(links)}};
 }
 
 std::string collective_json(const CollectivePrediction& prediction) {
@@ -131,6 +134,7 @@ std::string collective_json(const CollectivePrediction& prediction) {
   json["devices"] = experiment.devices;
   if (prediction.machine.torus) {
     json["topology"] = prediction.machine.torus->text();
+    if (prediction.machine.slices > 1) json["slices"] = prediction.machine.slices;
   } else {
     json["nodes"] = prediction.nodes;
   }

@@ -9,7 +9,8 @@
 //               "tpu": {"choice", "instruction", "asynchronous", "emitter", "strategy", "colors",
 //               "phases", "scheduler_s"}, "measured_s": n or null, "relative_error": n or
 //               null}...],
-//     "link_view": {"bytes", "links": [{"from", "to", "bytes", "utilisation"}...]},
+//     "link_view": {"bytes", "time_s", "algorithm",
+//                   "links": [{"from", "to", "bytes", "utilisation"}...]},
 //     "errors": {"rows", "median_absolute_relative_error", "percentile_90_absolute_relative_error"}
 //               or null, "notes": [s...] }
 //
@@ -18,8 +19,7 @@
 // the times are not simulated (CollectiveModel), "link_view" where it is asked for: what links
 // carry for the size "bytes", the busiest first; "utilisation" is that of their bandwidth over the
 // time. Errors are predicted over measured, less 1; "errors" is null where no row tells a time.
-// launch + latency
-// + transfer = time.
+// launch + latency + transfer = time.
 #pragma once
 
 #include <string>

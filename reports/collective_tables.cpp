@@ -30,8 +30,7 @@ Cell signed_percent(const std::optional<double>& fraction) {
   return {fmt::format("{:+.1f} %", 100 * *fraction), plain_number(*fraction)};
 }
 
-// "NVLS Simple"
-enum class Of : std::uint8_t { prediction, measurement, nccl, calibration, tpu };
+enum class Of : std::uint8_t { prediction, measurement, protocol, nccl, calibration, tpu };
 
 struct Column {
   std::string_view name;  // in CSV
@@ -66,7 +65,7 @@ constexpr std::array columns{
            [](Row row) {
              return Cell{row.algorithm, ""};
            }},
-    Column{"protocol", "protocol", Of::nccl,
+    Column{"protocol", "protocol", Of::protocol,
            [](Row row) {
              return Cell{row.protocol, ""};
            }},
@@ -89,6 +88,7 @@ constexpr std::array columns{
 
 std::vector<Column> columns_of(const CollectivePrediction& prediction) {
   const bool some = !prediction.points.empty();
+  const bool has_protocol = some && !prediction.points.front().cost.protocol.empty();
   const bool nccl_known = some && prediction.points.front().cost.nccl_estimate;
   const auto is_calibrated = [](const CollectivePoint& point) { return point.cost.factor != 1; };
   const bool calibrated =
@@ -97,6 +97,7 @@ std::vector<Column> columns_of(const CollectivePrediction& prediction) {
   std::vector<Column> present;
   for (const Column& column : columns) {
     if (column.of == Of::measurement && !prediction.experiment.measured) continue;
+    if (column.of == Of::protocol && !has_protocol) continue;
     if (column.of == Of::nccl && !nccl_known) continue;
     if (column.of == Of::calibration && !calibrated) continue;
     if (column.of == Of::tpu && !tpu_known) continue;
@@ -169,10 +170,12 @@ std::string title_of(const CollectivePrediction& prediction) {
 std::string subject_of(const CollectivePrediction& prediction) {
   const std::string& device = prediction.machine.profile.device.name;
   if (prediction.machine.torus) {
-    return fmt::format("{}, {}", prediction.machine.torus->text(), device);
+    return fmt::format("{}, {}", prediction.machine.topology(), device);
   }
   if (std::holds_alternative<NetworkDescription>(prediction.machine.profile.network)) {
-    return device.empty() ? "written in place" : "written in place, " + device;
+    const auto& network = std::get<NetworkDescription>(prediction.machine.profile.network);
+    const std::string what = network.graph ? "a graph" : "written in place";
+    return device.empty() ? what : fmt::format("{}, {}", what, device);
   }
   if (prediction.nodes == 1) return fmt::format("1 node, {}", device);
   const std::int64_t each = prediction.experiment.devices / prediction.nodes;

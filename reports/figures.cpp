@@ -1,6 +1,7 @@
 #include "reports/figures.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -23,7 +24,17 @@ std::string extent_of(const Machine& machine) {
   std::string text = counted(machine.devices, "device");
   if (std::holds_alternative<NetworkDescription>(machine.profile.network)) return text;
   if (!machine.torus) return text + ", " + counted(machine.nodes, "node");
-  return fmt::format("{}, {}", text, machine.torus->text());
+  return fmt::format("{}, {}", text, machine.topology());
+}
+
+// ", placed tp-cp-dp-pp"; empty where the experiment leaves it open.
+std::string placement_text(const Experiment& experiment) {
+  if (experiment.placement.is_null()) return "";
+  if (experiment.placement->is_string()) {
+    return ", placed " + experiment.placement->get<std::string>();
+  }
+  if (experiment.order.kind == DeviceOrder::Kind::listed) return ", placed as listed";
+  return fmt::format(", placed {}", fmt::join(experiment.order.axes, "-"));
 }
 
 ClassFigures class_of(const ProgramResult& program) {
@@ -82,7 +93,7 @@ Figures figures_of(const Prediction& prediction) {
   figures.mesh = mesh_text(compiled.plan.mesh);
   figures.machine = machine.profile.name;
   figures.device = machine.profile.device.name;
-  figures.extent = extent_of(machine);
+  figures.extent = extent_of(machine) + placement_text(experiment);
   figures.devices = machine.devices;
   figures.parameters = subject.parameters;
   figures.tokens_per_step = subject.tokens_per_step;

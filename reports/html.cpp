@@ -95,10 +95,11 @@ std::string fill(std::string_view skeleton, const Slots& slots) {
   return out + std::string(skeleton);
 }
 
-std::string html_head(std::string_view title) {
-  return fill(resources::head_html, {{"title", html_escape(title)},
-                                     {"version", program_version},
-                                     {"css", std::string(resources::report_css)}});
+std::string html_opening(std::string_view title, std::string_view subject) {
+  return fill(resources::opening_html, {{"title", html_escape(title)},
+                                        {"subject", html_escape(subject)},
+                                        {"version", program_version},
+                                        {"css", std::string(resources::report_css)}});
 }
 
 std::string to_html(const Table& table, int emphasized, const std::vector<std::string>& links) {

@@ -22,8 +22,8 @@ namespace shardsim {
 using Slots = std::vector<std::pair<std::string_view, std::string>>;
 [[nodiscard]] std::string fill(std::string_view skeleton, const Slots& slots);
 
-// Everything before <body>: the title, which is escaped here, and the style sheet.
-[[nodiscard]] std::string html_head(std::string_view title);
+// Of a page, to within <main>: style sheet, title and what it is about, which are escaped here.
+[[nodiscard]] std::string html_opening(std::string_view title, std::string_view subject);
 
 // A <table> with caption, header cells with scope, and the exact number of every cell that has one
 // in data-value. `emphasized` is the row to highlight, -1 for none; `links[row]`, where given, are

@@ -138,10 +138,7 @@ std::string page(const std::vector<Figures>& all, const std::vector<Timeline>& t
     configurations += configuration(i, all[i], timelines[i]);
   }
   return fill(resources::page_html,
-              {{"head", html_head(lead.title)},
-               {"title", html_escape(lead.title)},
-               {"version", program_version},
-               {"subject", html_escape(subject(all))},
+              {{"opening", html_opening(lead.title, subject(all))},
                {"lead_class", lead.css_class},
                {"lead_heading", html_escape(lead.heading)},
                {"lead", html_escape(lead.text)},

@@ -1,4 +1,4 @@
-// What the links of a network written in place carry: the busiest in a sentence and a table, all of
+// What the links of a machine carry in a collective: the busiest in a sentence and a table, all of
 // them as a heat map of HTML.
 #pragma once
 

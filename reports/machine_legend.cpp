@@ -2,7 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <cassert>
+#include <map>
+#include <utility>
 
+#include "base/index.hpp"
 #include "base/text.hpp"
 #include "reports/machine_picture.hpp"
 
@@ -72,19 +75,64 @@ std::vector<std::string> legend_of(const TorusProfile& torus, const Machine& mac
   for (std::size_t i = 0; i < machine.torus->wraps.size(); ++i) {
     if (machine.torus->wraps[i]) rings.emplace_back(1, "xyz"[i]);
   }
-  std::string slice = fmt::format("slice of {}: {} x {}", machine.torus->text(), machine.devices,
-                                  machine.profile.device.name);
+  std::string slice =
+      fmt::format("{}: {} x {}{}",
+                  machine.slices == 1 ? "slice of " + machine.torus->text() : machine.topology(),
+                  machine.devices, machine.profile.device.name,
+                  machine.slices == 1 ? "" : ", of which one slice is drawn");
   const std::int64_t per_chip = machine.torus->devices_per_chip;
   if (per_chip > 1) slice += fmt::format(", {} on each chip, which is what is drawn", per_chip);
-  return {std::move(slice),
-          fmt::format("links of {} each way between neighbours",
-                      format_bandwidth(torus.link.bandwidth.value)),
-          rings.empty() ? std::string("no dimension closes to a ring")
-                        : fmt::format("closed to rings: {}", fmt::join(rings, ", "))};
+  std::vector<std::string> legend = {
+      std::move(slice),
+      fmt::format("links of {} each way between neighbours",
+                  format_bandwidth(torus.link.bandwidth.value)),
+      rings.empty() ? std::string("no dimension closes to a ring")
+                    : fmt::format("closed to rings: {}", fmt::join(rings, ", "))};
+  if (machine.slices > 1) {
+    legend.push_back(fmt::format("{:g} GB/s each way between slices for each chip, by its host",
+                                 torus.dcn->bandwidth.value.count() * 1e-9));
+  }
+  return legend;
+}
+
+// "host0.gpu12" as "host*.gpu*".
+std::string pattern_of(const std::string& name) {
+  std::string pattern;
+  for (const char c : name) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit) pattern += c;
+    if (is_digit && !pattern.ends_with('*')) pattern += '*';
+  }
+  return pattern;
+}
+
+// Links whose ends are named alike in a line: "host*.gpu* -> rail*: 16 links of 50.0 GB/s, 1 us".
+std::vector<std::string> legend_of(const GivenGraph& graph) {
+  using Ends = std::pair<std::string, std::string>;  // how they are named, and the wire
+  std::vector<Ends> classes;
+  std::map<Ends, std::int64_t> links;
+  for (const NetworkLink& link : graph.links) {
+    Ends ends{fmt::format("{} -> {}", pattern_of(graph.names[at(link.from)]),
+                          pattern_of(graph.names[at(link.to)])),
+              fmt::format("{}, {}", format_bandwidth(link.wire.bandwidth),
+                          format_seconds(link.wire.latency))};
+    if (++links[ends] == 1) classes.push_back(std::move(ends));
+  }
+  const auto switches = static_cast<std::int64_t>(graph.names.size()) - graph.devices;
+  std::vector<std::string> legend = {
+      fmt::format("{} ({} to {}), {}", counted(graph.devices, "device"), graph.names.front(),
+                  graph.names[at(graph.devices - 1)],
+                  switches == 1 ? "1 switch" : format_count(switches) + " switches")};
+  for (const Ends& ends : classes) {
+    legend.push_back(
+        fmt::format("{}: {} of {}", ends.first, counted(links.at(ends), "link"), ends.second));
+  }
+  return legend;
 }
 
 std::vector<std::string> legend_of(const NetworkDescription& network, const Machine& machine,
                                    const Place& place) {
+  if (network.graph) return legend_of(*network.graph);
   const NetworkGraph graph = build(network, machine.devices, place);
   const auto links = static_cast<std::int64_t>(graph.links().size()) / 2;
   const std::int64_t switches = graph.nodes() - graph.devices();

@@ -6,7 +6,7 @@
 //   torus     the grid of the slice, three dimensions in parallel projection; a dimension that
 //             closes to a ring ends in dashed stubs
 //   network   written in place: rings and full meshes as circles, trees by tiers, dragonflies by
-//             groups, tori as above
+//             groups, tori as above; a graph in rows, by how far nodes are from devices
 //
 //   Machine m = make_machine(load_profile("dgx-h100", place), 8, std::nullopt, place);
 //   machine_text(m)      "              [         NVSwitch         ]" ...

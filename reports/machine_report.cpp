@@ -12,7 +12,8 @@ namespace shardsim {
 namespace {
 
 bool is_written_in_place(const Machine& machine) {
-  return std::holds_alternative<NetworkDescription>(machine.profile.network);
+  const auto* network = std::get_if<NetworkDescription>(&machine.profile.network);
+  return network != nullptr && !network->graph;
 }
 
 Table numbers_table(const Profile& profile) {
@@ -57,13 +58,11 @@ std::string machine_report_html(const Machine& machine, const Place& place) {
     numbers = "<section class=\"numbers\">\n<h2>Where its numbers come from</h2>\n" +
               to_html(numbers_table(machine.profile)) + "</section>\n";
   }
-  return fill(resources::machine_html, {{"head", html_head(machine.profile.name)},
-                                        {"title", html_escape(machine.profile.name)},
-                                        {"version", program_version},
-                                        {"subject", html_escape(machine.profile.title)},
-                                        {"picture", figure_html(machine, place)},
-                                        {"legend", legend},
-                                        {"numbers", numbers}});
+  return fill(resources::machine_html,
+              {{"opening", html_opening(machine.profile.name, machine.profile.title)},
+               {"picture", figure_html(machine, place)},
+               {"legend", legend},
+               {"numbers", numbers}});
 }
 
 }  // namespace shardsim

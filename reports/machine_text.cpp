@@ -225,6 +225,8 @@ std::string network_text(const NetworkDescription& network, std::int64_t devices
       return torus_text({network.shape, std::vector<bool>(network.shape.size(), network.wraps)});
     case NetworkKind::fat_tree:
       return fat_tree_text(network, devices);
+    case NetworkKind::graph:
+      return {};  // its legend says what is joined
     case NetworkKind::dragonfly:
       return fmt::format("  {} groups, every two joined; in each {}{}, with {} each\n",
                          network.shape[0] * network.shape[2] + 1,

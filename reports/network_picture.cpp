@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <numeric>
 
 #include "base/index.hpp"
 #include "reports/picture_parts.hpp"
@@ -11,7 +13,8 @@ namespace shardsim {
 namespace {
 
 using Part = MachinePicture::Part;
-constexpr double edge = 28;  // around the picture
+constexpr double edge = 28;   // around the picture
+constexpr double apart = 44;  // middles of neighbours
 
 struct Point {
   double x = 0;
@@ -76,7 +79,6 @@ void frame(MachinePicture& picture) {
 using Layout = std::vector<Point>;
 
 Layout on_a_circle(std::int64_t devices) {
-  constexpr double apart = 44;
   Layout layout;
   const double radius = circle_radius(devices, apart);
   for (std::int64_t i = 0; i < devices; ++i) {
@@ -89,7 +91,9 @@ Layout on_a_circle(std::int64_t devices) {
 Layout in_tiers(const NetworkDescription& network, const NetworkGraph& graph) {
   constexpr double rise = 110;
   const std::int64_t devices = graph.devices();
-  const double width = std::max(std::min(44.0 * static_cast<double>(devices), 1100.0), 160.0);
+  constexpr double widest = 1100;
+  constexpr double narrowest = 160;
+  const double width = std::clamp(apart * static_cast<double>(devices), narrowest, widest);
   Layout layout;
   const auto add_row = [&](std::int64_t count, double y) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -110,12 +114,57 @@ Layout in_tiers(const NetworkDescription& network, const NetworkGraph& graph) {
   return layout;
 }
 
+// How many hops each node is from the nearest device.
+std::vector<std::size_t> distances_from_devices(const NetworkGraph& graph) {
+  constexpr std::size_t unreached = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> hops(at(graph.nodes()), unreached);
+  std::vector<NodeId> next(at(graph.devices()));
+  std::iota(next.begin(), next.end(), 0);
+  for (std::size_t distance = 0; !next.empty(); ++distance) {
+    std::vector<NodeId> after;
+    for (const NodeId node : next) {
+      if (hops[at(node)] != unreached) continue;
+      hops[at(node)] = distance;
+      for (LinkId link = graph.first_out(node); link < graph.first_out(node + 1); ++link) {
+        after.push_back(graph.links()[at(link)].to);
+      }
+    }
+    next = std::move(after);
+  }
+  return hops;
+}
+
+// Rows one above the other, by how far nodes are from devices; what nothing leads to is left at the
+// bottom.
+Layout in_levels(const NetworkGraph& graph) {
+  constexpr double rise = 110;
+  constexpr double widest = 1100;
+  constexpr double narrowest = 160;
+  const std::vector<std::size_t> hops = distances_from_devices(graph);
+  std::vector<std::vector<NodeId>> rows(1);
+  for (NodeId node = 0; node < graph.nodes(); ++node) {
+    const std::size_t row = hops[at(node)] < hops.size() ? hops[at(node)] : 0;
+    if (row >= rows.size()) rows.resize(row + 1);
+    rows[row].push_back(node);
+  }
+  std::size_t longest = 1;
+  for (const auto& row : rows) longest = std::max(longest, row.size());
+  const double width = std::clamp(apart * static_cast<double>(longest), narrowest, widest);
+  Layout layout(at(graph.nodes()));
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t i = 0; i < rows[row].size(); ++i) {
+      const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(rows[row].size());
+      layout[at(rows[row][i])] = {share * width, -rise * static_cast<double>(row)};
+    }
+  }
+  return layout;
+}
+
 // Groups on a circle, their switches on a smaller one, the devices of each outside of it.
 Layout in_groups(const NetworkDescription& network, const NetworkGraph& graph) {
   const std::int64_t routers = network.shape[0];
   const std::int64_t per_router = network.shape[1];
   const std::int64_t groups = (graph.nodes() - graph.devices()) / routers;
-  constexpr double apart = 44;
   const double router_circle = circle_radius(routers, apart);
   const double device_circle =
       std::max(circle_radius(routers * per_router, apart), router_circle + apart);
@@ -146,6 +195,8 @@ Layout layout_of(const NetworkDescription& network, const NetworkGraph& graph) {
       return in_tiers(network, graph);
     case NetworkKind::dragonfly:
       return in_groups(network, graph);
+    case NetworkKind::graph:
+      return graph.nodes() > graph.devices() ? in_levels(graph) : on_a_circle(graph.devices());
     default:
       return on_a_circle(graph.devices());
   }
@@ -155,13 +206,14 @@ Layout layout_of(const NetworkDescription& network, const NetworkGraph& graph) {
 double side_of(const NetworkDescription& network, const Layout& layout) {
   constexpr double largest = 28;
   constexpr double smallest = 4;
-  const bool in_rows =
-      network.kind == NetworkKind::switched || network.kind == NetworkKind::fat_tree;
+  const bool in_rows = network.kind == NetworkKind::switched ||
+                       network.kind == NetworkKind::fat_tree || network.kind == NetworkKind::graph;
   if (!in_rows || layout.size() < 2) return largest;
   double closest_two = largest / 0.7;
   for (std::size_t i = 1; i < layout.size(); ++i) {
-    if (layout[i].y == layout[i - 1].y) {
-      closest_two = std::min(closest_two, layout[i].x - layout[i - 1].x);
+    const double distance = layout[i].x - layout[i - 1].x;
+    if (layout[i].y == layout[i - 1].y && distance > 0) {
+      closest_two = std::min(closest_two, distance);
     }
   }
   return std::max(smallest, 0.7 * closest_two);
@@ -177,11 +229,16 @@ std::optional<MachinePicture> torus_picture(const TorusShape& torus) {
   const std::size_t dimensions = torus.sizes.size();
   if (dimensions > 3) return std::nullopt;
   constexpr double side = 14;
-  constexpr double stub = 24;
-  // Of a step along x, y and z: depth goes up to the right, by less than a step to the right.
+  constexpr double wrap_length = 24;  // of a closing link, of which both ends are drawn
+  // Depth goes up to the right, by less than a step to the right.
+  constexpr Point depth{19, -13};
+  constexpr double flat_pitch = 40;
+  constexpr double pitch_of_a_layer = 24;
+  constexpr double squeezed = 0.75;  // rows, where depth makes them overlap
   const bool is_deep = dimensions == 3 && torus.sizes[2] > 1;
-  const double pitch = is_deep ? 24.0 * static_cast<double>(torus.sizes[2]) : 40;
-  const Point steps[3] = {{pitch, 0}, {0, is_deep ? 0.75 * pitch : pitch}, {19, -13}};
+  const double pitch =
+      is_deep ? pitch_of_a_layer * static_cast<double>(torus.sizes[2]) : flat_pitch;
+  const Point steps[3] = {{pitch, 0}, {0, is_deep ? squeezed * pitch : pitch}, depth};
   std::vector<std::int64_t> sizes = torus.sizes;
   sizes.resize(3, 1);
   std::int64_t devices = 1;
@@ -201,7 +258,7 @@ std::optional<MachinePicture> torus_picture(const TorusShape& torus) {
       const double length = std::hypot(steps[i].x, steps[i].y);
       for (const double sign : {-1.0, 1.0}) {
         if (at_each[i] != (sign < 0 ? 0 : sizes[i] - 1)) continue;
-        const Point out = middle + steps[i] * (sign * stub / length);
+        const Point out = middle + steps[i] * (sign * wrap_length / length);
         picture.lines.push_back({middle.x, middle.y, out.x, out.y, Part::wrap});
       }
     }
@@ -224,11 +281,12 @@ std::optional<MachinePicture> network_picture(const NetworkDescription& network,
   }
   const NetworkGraph graph = build(network, devices, place);
   if (graph.nodes() > most_drawn) return std::nullopt;
+  const std::vector<std::string>* names = network.graph ? &network.graph->names : nullptr;
   const Layout layout = layout_of(network, graph);
   const double side = side_of(network, layout);
   MachinePicture picture;
   for (const NetworkLink& link : graph.links()) {
-    if (link.from > link.to) continue;  // both directions are one line
+    if (link.from > link.to && !network.graph) continue;  // both directions are one line
     const Point from = layout[at(link.from)];
     const Point to = layout[at(link.to)];
     picture.lines.push_back({from.x, from.y, to.x, to.y, Part::link});
@@ -237,6 +295,7 @@ std::optional<MachinePicture> network_picture(const NetworkDescription& network,
     const bool is_device = graph.is_device(node);
     picture.boxes.push_back(
         node_box(is_device ? node : node - graph.devices(), layout[at(node)], side, is_device));
+    if (names != nullptr) picture.boxes.back().title = (*names)[at(node)];
   }
   frame(picture);
   return picture;

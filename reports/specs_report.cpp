@@ -209,14 +209,14 @@ std::string specs_html(const SpecTable& all) {
   std::string warnings;
   for (const std::string& warning : table.warnings)
     warnings += fmt::format("<p class=\"verdict bad\">{}</p>\n", html_escape(warning));
-  return fill(resources::specs_html, {{"head", html_head(specs_title(table))},
-                                      {"title", html_escape(specs_title(table))},
-                                      {"version", program_version},
-                                      {"summary", cards},
-                                      {"warnings", warnings},
-                                      {"tables", tables},
-                                      {"parameters", to_html(parameter_table(table))},
-                                      {"pictures", pictures_html(table)}});
+  return fill(
+      resources::specs_html,
+      {{"opening", html_opening(specs_title(table), "How every parameter lies on the mesh")},
+       {"summary", cards},
+       {"warnings", warnings},
+       {"tables", tables},
+       {"parameters", to_html(parameter_table(table))},
+       {"pictures", pictures_html(table)}});
 }
 
 }  // namespace

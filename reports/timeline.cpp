@@ -26,6 +26,8 @@ SegmentKind kind_of(const Plan& plan, const Task& task) {
           return SegmentKind::all_to_all;
         case CollectiveKind::collective_permute:
           return SegmentKind::collective_permute;
+        case CollectiveKind::broadcast:
+          return SegmentKind::broadcast;
       }
       break;
     case TaskKind::kernel:
@@ -126,8 +128,9 @@ std::vector<MemorySample> envelope(const std::vector<MemorySample>& curve, std::
 
 std::string_view name_of(SegmentKind kind) {
   static constexpr std::array<std::string_view, segment_kinds> names{
-      "forward",    "recompute",  "backward",           "optimizer", "all-gather", "reduce-scatter",
-      "all-reduce", "all-to-all", "collective-permute", "transfer",  "host copy",  "mixed"};
+      "forward",        "recompute",  "backward",   "optimizer",          "all-gather",
+      "reduce-scatter", "all-reduce", "all-to-all", "collective-permute", "broadcast",
+      "transfer",       "host copy",  "mixed"};
   return names[static_cast<std::size_t>(kind)];
 }
 

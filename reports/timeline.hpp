@@ -34,11 +34,12 @@ enum class SegmentKind : std::uint8_t {
   all_reduce,
   all_to_all,
   collective_permute,
+  broadcast,
   transfer,
   host_copy,
   mixed
 };
-inline constexpr int segment_kinds = 12;
+inline constexpr int segment_kinds = 13;
 [[nodiscard]] std::string_view name_of(SegmentKind kind);  // "forward", "all-gather"
 
 struct Segment {

@@ -15,6 +15,7 @@ double bus_bandwidth_factor(CollectiveKind kind, std::int64_t group_size) {
     case CollectiveKind::all_to_all:
       return (n - 1) / n;
     case CollectiveKind::collective_permute:
+    case CollectiveKind::broadcast:
       return 1;
   }
   return 1;

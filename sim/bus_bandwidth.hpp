@@ -7,7 +7,7 @@
 //
 //   all-reduce                               2 (n-1) / n
 //   all-gather, reduce-scatter, all-to-all   (n-1) / n
-//   collective-permute (sendrecv)            1
+//   collective-permute (sendrecv), broadcast 1
 //
 // The factor is what a device must send at least for every byte of payload if devices send to each
 // other: each of the n-1 sums of an element, and each of the n-1 copies of a sum, crosses one of n

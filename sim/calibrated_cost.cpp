@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace shardsim {
@@ -45,18 +46,37 @@ std::vector<double> never_falling(const std::vector<double>& values) {
   return result;
 }
 
+// The curves for a key, looked for once: sizes next to each other mostly have the same.
+class CurveSearch {
+ public:
+  explicit CurveSearch(const std::vector<Calibration>& calibrations)
+      : calibrations_(calibrations) {}
+
+  const std::optional<CurvesAround>& find(const std::optional<CurveKey>& key) {
+    if (key != last_) {
+      found_ = key ? find_curves(calibrations_, *key) : std::nullopt;
+      last_ = key;
+    }
+    return found_;
+  }
+
+ private:
+  const std::vector<Calibration>& calibrations_;
+  std::optional<CurveKey> last_;
+  std::optional<CurvesAround> found_;
+};
+
 // log2 of the corrected times of all powers of two. Below the sizes that have been measured they
 // are what they are, no more than what follows.
-std::vector<double> corrected_times(const CostOfSize& cost,
-                                    const std::vector<Calibration>& calibrations, double least) {
+std::vector<double> corrected_times(const CostOfSize& cost, CurveSearch& search, double least) {
   std::vector<double> times;
   std::size_t unmeasured = 0;
   for (int power = smallest_power; power <= largest_power; ++power) {
     const Bytes payload(std::int64_t{1} << power);
     const CostBreakdown here = cost(payload);
-    const CalibrationCurve* curve = here.curve ? find_curve(calibrations, *here.curve) : nullptr;
-    const double factor = curve == nullptr ? 1 : curve->factor_at(payload);
-    if (curve == nullptr || payload < curve->points.front().bytes) unmeasured = times.size() + 1;
+    const std::optional<CurvesAround>& curves = search.find(here.curve);
+    const double factor = curves ? curves->factor_at(payload) : 1;
+    if (!curves || payload < curves->smallest()) unmeasured = times.size() + 1;
     times.push_back(
         std::log2(std::max(here.total().count() * factor, here.transfer.count() * least)));
   }
@@ -68,14 +88,27 @@ std::vector<double> corrected_times(const CostOfSize& cost,
   return times;
 }
 
+StandIn stand_in_for(const CurveKey& key, const CurvesAround& curves) {
+  StandIn result;
+  const CurveKey& measured = curves.fewer->key;
+  result.other_algorithm =
+      measured.collective != key.collective || measured.algorithm != key.algorithm;
+  const bool is_between = measured.nodes <= key.nodes && key.nodes <= curves.more->key.nodes;
+  if (!is_between) result.nodes = measured.nodes;
+  return result;
+}
+
 }  // namespace
 
 CostBreakdown calibrated_cost(const CostOfSize& cost, const std::vector<Calibration>& calibrations,
                               double least, Bytes payload) {
   CostBreakdown result = cost(payload);
-  if (!result.curve || find_curve(calibrations, *result.curve) == nullptr) return result;
+  CurveSearch search(calibrations);
+  const std::optional<CurvesAround> curves = search.find(result.curve);
+  if (!curves) return result;
+  result.stand_in = stand_in_for(*result.curve, *curves);
   if (!(result.total() > Seconds(0)) || payload < Bytes(1)) return result;
-  const std::vector<double> times = corrected_times(cost, calibrations, least);
+  const std::vector<double> times = corrected_times(cost, search, least);
   const double size = std::log2(static_cast<double>(payload.count())) - smallest_power;
   const double within = std::clamp(size, 0.0, static_cast<double>(times.size() - 1));
   const auto below = std::min(static_cast<std::size_t>(within), times.size() - 2);

@@ -8,6 +8,7 @@
 
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl_cost.hpp"
+#include "sim/rccl_cost.hpp"
 
 namespace shardsim {
 namespace {
@@ -30,22 +31,25 @@ CostBreakdown ring_cost(const ClusterRates& rates, const NodeSpread& spread,
     cost.algorithm = "ring in the node";
     cost.latency = rates.step_inside() * (rounds * (n - 1));
     cost.transfer = rates.inside(wire, spread.members);
-    cost.links = {LinkLevel::scale_up};
+    cost.links = {{LinkLevel::scale_up}};
+    cost.memory = traffic_of_thread_blocks(collective.kind, wire, /*nics=*/0);
     return cost;
   }
   const bool alone = spread.most == 1;  // every member has a node to itself
   // A piece makes every hop of the ring but one; the last to arrive is one that skips a short hop.
-  const double across = alone ? k - 1 : k;
-  const double inside = alone ? 0 : n - k - 1;
+  // A broadcast goes along the ring and never comes back to its first node.
+  const bool returns = collective.kind != CollectiveKind::broadcast;
+  const double across = alone || !returns ? k - 1 : k;
+  const double inside = alone ? 0 : n - 1 - across;
   cost.latency = rates.step_across() * (rounds * across) + rates.step_inside() * (rounds * inside);
-  cost.transfer = rates.across(wire, spread.fewest);
-  cost.links = {LinkLevel::scale_out};
-  if (!alone) {
-    // The slowest node that sends inside may have two members: what lies between is not known.
-    const std::int64_t together = std::max<std::int64_t>(spread.fewest, 2);
-    cost.transfer = std::max(cost.transfer, rates.inside(wire, together));
-    cost.links = {LinkLevel::scale_up, LinkLevel::scale_out};
-  }
+  const Seconds time_across = rates.across(wire, spread.fewest);
+  std::optional<Seconds> time_inside;
+  // The slowest node that sends inside may have two members: what lies between is not known.
+  if (!alone) time_inside = rates.inside(wire, std::max<std::int64_t>(spread.fewest, 2));
+  cost.transfer = std::max(time_across, time_inside.value_or(Seconds(0)));
+  cost.links = links_of(time_inside, time_across);
+  cost.memory =
+      traffic_of_thread_blocks(collective.kind, wire, wire / static_cast<double>(spread.fewest));
   const double nics = rates.nics_of(spread.fewest);
   cost.algorithm =
       fmt::format("ring over {} nodes, {} NIC{} each", spread.nodes, nics, nics == 1 ? "" : "s");
@@ -63,13 +67,16 @@ CostBreakdown all_to_all_cost(const ClusterRates& rates, const NodeSpread& sprea
   CostBreakdown cost;
   cost.algorithm = "pairwise";
   cost.latency = rates.step_inside() * (peers - across);
-  cost.transfer = rates.inside(piece * inside, spread.most);
-  if (inside > 0) cost.links.push_back(LinkLevel::scale_up);
+  std::optional<Seconds> time_inside;
+  std::optional<Seconds> time_across;
+  if (inside > 0) time_inside = rates.inside(piece * inside, spread.most);
   if (across > 0) {
     cost.latency += rates.step_across() * across;
-    cost.transfer = std::max(cost.transfer, rates.across(piece * across, 1));
-    cost.links.push_back(LinkLevel::scale_out);
+    time_across = rates.across(piece * across, 1);
   }
+  cost.transfer = std::max(time_inside.value_or(Seconds(0)), time_across.value_or(Seconds(0)));
+  cost.links = links_of(time_inside, time_across);
+  cost.memory = traffic_of_thread_blocks(collective.kind, piece * peers, piece * across);
   return cost;
 }
 
@@ -103,41 +110,48 @@ CostBreakdown permute_cost(const ClusterProfile& cluster, const BusiestPorts& bu
   const ClusterRates rates(cluster, /*busy_per_node=*/1);  // shared ways are counted above
   CostBreakdown cost;
   cost.algorithm = "permute";
+  std::optional<Seconds> time_inside;
+  std::optional<Seconds> time_across;
+  const double inside = bytes * static_cast<double>(busiest.inside);
   if (busiest.inside > 0) {
     cost.latency = rates.step_inside();
-    cost.transfer = rates.inside(bytes * static_cast<double>(busiest.inside), /*members=*/2);
-    cost.links.push_back(LinkLevel::scale_up);
+    time_inside = rates.inside(inside, /*members=*/2);
   }
   if (busiest.across > 0) {
-    const double out = bytes * static_cast<double>(busiest.across);
     cost.latency = std::max(cost.latency, rates.step_across());
-    cost.transfer = std::max(cost.transfer, rates.across(out, /*members=*/1));
-    cost.links.push_back(LinkLevel::scale_out);
+    time_across = rates.across(bytes * static_cast<double>(busiest.across), /*members=*/1);
   }
+  cost.transfer = std::max(time_inside.value_or(Seconds(0)), time_across.value_or(Seconds(0)));
+  cost.links = links_of(time_inside, time_across);
+  cost.memory = traffic_of_thread_blocks(CollectiveKind::collective_permute,
+                                         std::max(bytes, inside), time_across ? bytes : 0);
   return cost;
 }
 
-CurveKey curve_of(Region region, CollectiveKind kind, const CostBreakdown& cost) {
+// But for the algorithm.
+CurveKey curve_of(Region region, std::int64_t nodes, CollectiveKind kind) {
   // A reduce-scatter sends what an all-gather sends, the other way.
   if (kind == CollectiveKind::reduce_scatter) kind = CollectiveKind::all_gather;
-  return {region, std::string(name_of(kind)), cost.protocol.empty() ? "" : cost.algorithm};
+  return {region, std::string(name_of(kind)), "", nodes};
 }
 
 }  // namespace
 
-ClusterCosts::ClusterCosts(const Placement& placement, const nccl::Forced& forced)
+ClusterCosts::ClusterCosts(const Placement& placement, const NcclOptions& told)
     : placement_(placement),
       cluster_(std::get<ClusterProfile>(placement.machine().profile.network)),
-      forced_(forced) {}
+      told_(told) {}
 
 CostBreakdown ClusterCosts::cost(const Collective& collective) {
-  if (collective.kind == CollectiveKind::collective_permute) {
+  const CollectiveKind kind = collective.kind;
+  if (kind == CollectiveKind::collective_permute) {
     const BusiestPorts busiest = busiest_ports(cluster_, placement_.mesh(), collective);
-    return corrected(collective.payload, [&](Bytes message) {
+    const CurveKey key = busiest.across > 0
+                             ? curve_of(Region::nodes, placement_.machine().nodes, kind)
+                             : curve_of(Region::node, /*nodes=*/1, kind);
+    return corrected(key, collective.payload, [&](Bytes message) {
       CostBreakdown cost = permute_cost(cluster_, busiest, message);
-      const bool leaves = !cost.links.empty() && cost.links.back() == LinkLevel::scale_out;
       cost.launch = placement_.machine().profile.collective_launch.value;
-      cost.curve = curve_of(leaves ? Region::nodes : Region::node, collective.kind, cost);
       return cost;
     });
   }
@@ -146,39 +160,47 @@ CostBreakdown ClusterCosts::cost(const Collective& collective) {
   for (const NodeSpread& spread :
        node_spreads(placement_.mesh(), collective, cluster_.devices_per_node.value)) {
     if (spread.members == 1) continue;
-    CostBreakdown cost = corrected(collective.payload, [&](Bytes payload) {
-      Collective resized;
-      resized.kind = collective.kind;
-      resized.payload = payload;
-      return group_cost(rates, spread, resized);
+    const CurveKey key = curve_of(region_of(spread), spread.nodes, kind);
+    CostBreakdown cost = corrected(key, collective.payload, [&](Bytes payload) {
+      return group_cost(rates, spread, kind, payload);
     });
     if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
   }
   return slowest;
 }
 
-CostBreakdown ClusterCosts::corrected(Bytes payload, const CostOfSize& cost) const {
-  if (placement_.model() != CollectiveModel::simulated) return cost(payload);
-  const std::vector<LinkLevel> links = cost(payload).links;
-  const bool leaves = !links.empty() && links.back() == LinkLevel::scale_out;
-  const double least =
-      leaves ? cluster_.scale_out->efficiency.value : cluster_.scale_up.efficiency.value;
-  return calibrated_cost(cost, placement_.machine().profile.calibrations, least, payload);
+CostBreakdown ClusterCosts::corrected(const CurveKey& key, Bytes payload,
+                                      const CostOfSize& cost) const {
+  const auto with_curve = [&](Bytes size) {
+    CostBreakdown result = cost(size);
+    result.curve = key;
+    if (!result.protocol.empty()) result.curve->algorithm = result.algorithm;
+    return result;
+  };
+  if (placement_.model() != CollectiveModel::simulated) return with_curve(payload);
+  const LinkProfile& narrow = key.region == Region::node
+                                  ? static_cast<const LinkProfile&>(cluster_.scale_up)
+                                  : static_cast<const LinkProfile&>(*cluster_.scale_out);
+  return calibrated_cost(with_curve, placement_.machine().profile.calibrations,
+                         narrow.efficiency.value, payload);
 }
 
 CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpread& spread,
-                                       const Collective& collective) {
-  const nccl::Communicator* communicator = communicator_of(spread);
-  CostBreakdown cost;
-  if (communicator != nullptr && nccl_operation(collective.kind)) {
-    cost = nccl_cost({rates, spread, *communicator}, collective, forced_);
-  } else {
-    cost = collective.kind == CollectiveKind::all_to_all
-               ? all_to_all_cost(rates, spread, collective)
-               : ring_cost(rates, spread, collective);
-    cost.launch = placement_.machine().profile.collective_launch.value;
+                                       CollectiveKind kind, Bytes payload) {
+  Collective collective;
+  collective.kind = kind;
+  collective.payload = payload;
+  if (cluster_.rccl && nccl_operation(kind) && kind != CollectiveKind::broadcast) {
+    return rccl_cost(cluster_, rates, spread, collective, told_);
   }
-  cost.curve = curve_of(region_of(spread), collective.kind, cost);
+  const nccl::Communicator* communicator = communicator_of(spread);
+  if (communicator != nullptr && nccl_operation(kind)) {
+    return nccl_cost({rates, spread, *communicator}, collective, told_);
+  }
+  CostBreakdown cost = kind == CollectiveKind::all_to_all
+                           ? all_to_all_cost(rates, spread, collective)
+                           : ring_cost(rates, spread, collective);
+  cost.launch = placement_.machine().profile.collective_launch.value;
   return cost;
 }
 

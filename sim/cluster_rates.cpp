@@ -27,6 +27,17 @@ double ClusterRates::nics_of(std::int64_t members) const {
   return ways_of(members) * static_cast<double>(of_a_way);
 }
 
+std::vector<LinkUse> links_of(std::optional<Seconds> inside, std::optional<Seconds> across) {
+  const Seconds longest = std::max(inside.value_or(Seconds(0)), across.value_or(Seconds(0)));
+  const auto share = [&](Seconds time) {
+    return longest > Seconds(0) ? time.count() / longest.count() : 1.0;
+  };
+  std::vector<LinkUse> links;
+  if (inside) links.push_back({LinkLevel::scale_up, share(*inside), share(*inside)});
+  if (across) links.push_back({LinkLevel::scale_out, share(*across), share(*across)});
+  return links;
+}
+
 std::int64_t busy_per_node(const Machine& machine, const Collective& collective) {
   const std::int64_t per_node =
       std::get<ClusterProfile>(machine.profile.network).devices_per_node.value;

@@ -7,9 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
+#include "sim/collective_cost.hpp"
 
 namespace shardsim {
 
@@ -35,6 +38,13 @@ class ClusterRates {
   const ClusterProfile& cluster_;
   std::int64_t busy_per_node_;
 };
+
+// Of a transfer that takes so long inside nodes and so long across them, both at once: the larger
+// is that of the transfer, and the other level has gaps. Nothing: it does not go there.
+//
+// Example: 2 ms inside, 8 ms across: a quarter of scale_up, all of scale_out.
+[[nodiscard]] std::vector<LinkUse> links_of(std::optional<Seconds> inside,
+                                            std::optional<Seconds> across);
 
 [[nodiscard]] std::int64_t busy_per_node(const Machine& machine, const Collective& collective);
 

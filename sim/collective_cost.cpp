@@ -1,14 +1,15 @@
 #include "sim/collective_cost.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
-#include <cassert>
 #include <utility>
 
 #include "base/error.hpp"
 #include "sim/cluster_cost.hpp"
 #include "sim/network_cost.hpp"
+#include "sim/slices_cost.hpp"
 #include "sim/torus_cost.hpp"
 #include "sim/tpu/placed_choice.hpp"
 #include "sim/xla_sol.hpp"
@@ -22,17 +23,19 @@ void check_devices(const Mesh& mesh, const Machine& machine) {
                    fmt::format("{} devices on a machine of {}", mesh.devices(), machine.devices));
 }
 
-std::vector<std::vector<TorusSpan>> assigned_spans(const Mesh& mesh, const Machine& machine) {
-  check_devices(mesh, machine);
-  if (!machine.torus) return {};
+// Of the axes in one slice.
+std::vector<std::int64_t> inner_sizes(const Mesh& mesh,
+                                      const std::vector<std::int64_t>& slices_along) {
   std::vector<std::int64_t> sizes;
-  for (const MeshAxis& axis : mesh.axes()) sizes.push_back(axis.size);
-  return assign_mesh(*machine.torus, sizes, {"", "/mesh"});
+  for (std::size_t i = 0; i < slices_along.size(); ++i) {
+    sizes.push_back(mesh.axes()[i].size / slices_along[i]);
+  }
+  return sizes;
 }
 
 // All of what a scheduler reckons with counts as transfer.
 CostBreakdown scheduler_cost(const Placement& placement, const Collective& collective,
-                             CostBreakdown ours) {
+                             const CostBreakdown& ours) {
   const std::optional<tpu::Choice> choice = tpu::choice_for(placement, collective);
   if (!choice) {
     throw InputError({"", "/machine"},
@@ -40,28 +43,67 @@ CostBreakdown scheduler_cost(const Placement& placement, const Collective& colle
                                  "is not known",
                                  placement.machine().profile.name));
   }
-  ours.algorithm = choice->describe(collective.kind);
-  ours.launch = ours.latency = Seconds{0};
-  ours.transfer = choice->scheduler_latency;
-  return ours;
+  CostBreakdown cost;
+  cost.algorithm = choice->describe(collective.kind);
+  cost.transfer = choice->scheduler_latency;
+  cost.links = ours.links;
+  cost.memory = ours.memory;
+  cost.thread_blocks = ours.thread_blocks;
+  return cost;
 }
 
 }  // namespace
 
+std::vector<LinkLevel> levels_of(const CostBreakdown& cost) {
+  std::vector<LinkLevel> levels;
+  levels.reserve(cost.links.size());
+  for (const LinkUse& use : cost.links) levels.push_back(use.level);
+  return levels;
+}
+
 std::string_view name_of(CollectiveModel model) {
   constexpr std::array<std::string_view, collective_models> names = {
-      "simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol"};
+      "simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol", "flows"};
   return names.at(static_cast<std::size_t>(model));
 }
 
-Placement::Placement(const Mesh& mesh, const Machine& machine, CollectiveModel model)
-    : Placement(mesh, machine, assigned_spans(mesh, machine), model) {}
+Placement::Placement(const Mesh& mesh, const Machine& machine, CollectiveModel model,
+                     const DeviceOrder& order)
+    : machine_(machine), model_(model) {
+  check_devices(mesh, machine_);
+  if (network() != nullptr) check_devices(*network(), machine_.devices, {"", "/machine"});
+  numbers_ = NumberedMesh(mesh, order);
+  if (machine_.torus) place_on_torus(order);
+}
 
 Placement::Placement(const Mesh& mesh, const Machine& machine,
                      std::vector<std::vector<TorusSpan>> spans, CollectiveModel model)
-    : mesh_(mesh), machine_(machine), spans_(std::move(spans)), model_(model) {
-  check_devices(mesh_, machine_);
-  if (network() != nullptr) check_devices(*network(), machine_.devices, {"", "/machine"});
+    : numbers_(mesh),
+      machine_(machine),
+      slices_along_(mesh.axes().size(), 1),
+      spans_(std::move(spans)),
+      model_(model) {
+  check_devices(mesh, machine_);
+}
+
+void Placement::place_on_torus(const DeviceOrder& order) {
+  const TorusShape& torus = *machine_.torus;
+  using Kind = DeviceOrder::Kind;
+  if (order.kind == Kind::automatic || order.kind == Kind::jax) {
+    slices_along_ = slices_along_axes(order, mesh(), machine_.slices);
+    spans_ = assign_mesh(torus, inner_sizes(mesh(), slices_along_), {"", "/mesh"});
+    return;
+  }
+  if (machine_.slices > 1) {
+    throw InputError(order.place, "on several slices a mesh lies where jax puts it");
+  }
+  auto spans = spans_by_number(torus, mesh());
+  if (!spans || numbers_.is_listed()) {
+    numbers_ = numbers_.listed_over(mesh_of_torus(torus));
+    spans = spans_by_number(torus, mesh());
+  }
+  spans_ = std::move(*spans);
+  slices_along_.assign(mesh().axes().size(), 1);
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mesh,
@@ -78,9 +120,13 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
 }
 
 CollectiveCosts::CollectiveCosts(const Placement& placement, const CostOptions& options)
-    : placement_(placement) {
-  if (placement.network() != nullptr) {
-    network_ = std::make_unique<NetworkCosts>(placement, options.network);
+    : placement_(placement),
+      options_(options),
+      is_simulated_(placement.network() != nullptr || placement.model() == CollectiveModel::flows) {
+  if (is_simulated_) {
+    (void)flows();  // says what is wrong with the options
+  } else if (placement.machine().slices > 1) {
+    slices_ = std::make_unique<SlicesCosts>(placement);
   } else if (!placement.machine().torus) {
     cluster_ = std::make_unique<ClusterCosts>(placement, options.nccl);
   }
@@ -89,14 +135,29 @@ CollectiveCosts::CollectiveCosts(const Placement& placement, const CostOptions& 
 CollectiveCosts::~CollectiveCosts() = default;
 CollectiveCosts::CollectiveCosts(CollectiveCosts&&) noexcept = default;
 
+NetworkCosts& CollectiveCosts::flows() {
+  if (!network_) network_ = std::make_unique<NetworkCosts>(placement_, options_.network);
+  return *network_;
+}
+
 CostBreakdown CollectiveCosts::cost_on_machine(const Collective& collective) {
+  if (collective.kind == CollectiveKind::broadcast && placement_.machine().torus) {
+    throw InputError({"", "/kind"}, "what the TPU compiler makes of a broadcast is not known");
+  }
   if (cluster_) return cluster_->cost(collective);
-  CostBreakdown cost = network_ ? network_->cost(collective) : torus_cost(placement_, collective);
+  if (slices_) return slices_->cost(collective);
+  CostBreakdown cost =
+      is_simulated_ ? flows().cost(collective) : torus_cost(placement_, collective);
   cost.launch = placement_.machine().profile.collective_launch.value;
   return cost;
 }
 
 CostBreakdown CollectiveCosts::cost(const Collective& collective) {
+  if (!placement_.moves_devices()) return cost_on_devices(collective);
+  return cost_on_devices(placement_.on_devices(collective));
+}
+
+CostBreakdown CollectiveCosts::cost_on_devices(const Collective& collective) {
   CostBreakdown cost = cost_on_machine(collective);
   if (cost.links.empty()) {
     CostBreakdown nothing;
@@ -105,20 +166,44 @@ CostBreakdown CollectiveCosts::cost(const Collective& collective) {
   }
   switch (placement_.model()) {
     case CollectiveModel::tpu_scheduler:
-      return scheduler_cost(placement_, collective, std::move(cost));
+      return scheduler_cost(placement_, collective, cost);
     case CollectiveModel::xla_sol:
-      return xla_sol_cost(placement_, collective, std::move(cost));
+      return xla_sol_cost(placement_, collective, cost);
     case CollectiveModel::simulated:
     case CollectiveModel::uncalibrated:
     case CollectiveModel::all_links:
+    case CollectiveModel::flows:
       break;
   }
   return cost;
 }
 
 std::vector<LinkLoad> CollectiveCosts::link_loads(const Collective& collective) {
-  assert(network_);
-  return network_->link_loads(collective);
+  return flows().link_loads(placement_.on_devices(collective));
+}
+
+std::optional<std::vector<Seconds>> CollectiveCosts::link_times(
+    const Collective& collective, const std::vector<std::int64_t>& devices) {
+  std::vector<std::int64_t> numbers;
+  for (const std::int64_t position : devices) numbers.push_back(placement_.device(position));
+  return flows().link_times(placement_.on_devices(collective), numbers);
+}
+
+CostBreakdown CollectiveCosts::flow_cost(const Collective& collective) {
+  return flows().cost(placement_.on_devices(collective));
+}
+
+const MachineGraph& CollectiveCosts::graph() { return flows().graph(); }
+
+std::vector<std::string> CollectiveCosts::notes_on_flows() {
+  if (placement_.network() != nullptr || !is_simulated_) return {};
+  std::vector<std::string> notes = {
+      "simulated link by link, step after step, each with the latency of its longest way: too slow "
+      "for small arrays, of which libraries have several steps under way"};
+  for (const std::string& assumption : graph().assumptions) {
+    notes.push_back("assumed: " + assumption);
+  }
+  return notes;
 }
 
 CostBreakdown collective_cost(const Placement& placement, const Collective& collective,
@@ -127,20 +212,30 @@ CostBreakdown collective_cost(const Placement& placement, const Collective& coll
 }
 
 std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
-  if (cost.links == std::vector<LinkLevel>{LinkLevel::network}) {
-    return "a network written in place: links at their full bandwidth, no cost of a launch; "
-           "collectives at the same time share as if each was on all links";
+  if (levels_of(cost) == std::vector{LinkLevel::network}) {
+    return "simulated link by link: links at their full bandwidth, no launch but the profile's";
   }
-  if (!cost.curve) return {};
-  std::string calibrated =
-      cost.factor == 1 ? "the model alone: nothing measured on machines alike corrects it" : "";
-  const bool known = !cost.protocol.empty() || kind == CollectiveKind::all_to_all ||
-                     kind == CollectiveKind::collective_permute;
-  if (known) return calibrated;
-  return fmt::format(
-      "{}{}what NCCL would choose is not known: rings only, which trees and switches "
-      "that reduce can beat",
-      calibrated, calibrated.empty() ? "" : "; ");
+  std::vector<std::string> caveats;
+  if (cost.curve && cost.factor == 1) {
+    caveats.emplace_back("the model alone, not corrected by what machines alike have taken");
+  }
+  if (cost.stand_in.other_algorithm) {
+    caveats.emplace_back(
+        "corrected by what another algorithm or collective has taken on machines alike");
+  }
+  if (cost.stand_in.nodes > 0) {
+    caveats.push_back(fmt::format("over {} nodes corrected by what {} have taken",
+                                  cost.curve->nodes, cost.stand_in.nodes));
+  }
+  const bool chosen = !cost.protocol.empty() || kind == CollectiveKind::all_to_all ||
+                      kind == CollectiveKind::collective_permute ||
+                      kind == CollectiveKind::broadcast;  // rings are what NCCL has for it
+  if (cost.curve && !chosen) {
+    caveats.emplace_back(
+        "what NCCL would choose is not known: rings only, which trees and switches that reduce "
+        "can beat");
+  }
+  return fmt::format("{}", fmt::join(caveats, "; "));
 }
 
 }  // namespace shardsim

@@ -1,16 +1,35 @@
 #include "sim/engine.hpp"
 
-#include "sim/event_queue.hpp"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "sim/monotone_queue.hpp"
 
 namespace shardsim {
 namespace {
 
+constexpr std::int32_t nowhere = -1;
+constexpr SimTime never{-1};
+
+// What differs from a whole number by no more than a few roundings of a double is that number.
+SimTime whole(double picoseconds) {
+  constexpr double roundings = 4 * std::numeric_limits<double>::epsilon();
+  const double nearest = std::round(picoseconds);
+  const bool is_whole = std::abs(picoseconds - nearest) <= roundings * picoseconds;
+  return SimTime(static_cast<std::int64_t>(is_whole ? nearest : std::ceil(picoseconds)));
+}
+
 class Engine {
  public:
   explicit Engine(const TaskGraph& graph)
-      : graph_(graph), waits_(graph.waits), sharing_(graph.programs) {
-    trace_.start.assign(graph.tasks.size(), SimTime(-1));
-    trace_.end.assign(graph.tasks.size(), SimTime(-1));
+      : graph_(graph),
+        waits_(graph.waits),
+        slots_(graph.tasks.size(), nowhere),
+        sharing_(graph.resources) {
+    trace_.start.assign(graph.tasks.size(), never);
+    trace_.end.assign(graph.tasks.size(), never);
     trace_.changes.reserve(2 * graph.tasks.size());
   }
 
@@ -18,14 +37,17 @@ class Engine {
     for (std::size_t i = 0; i < waits_.size(); ++i) {
       if (waits_[i] == 0) ready(static_cast<std::int32_t>(i));
     }
-    while (!queue_.empty()) {
-      const Event event = queue_.pop();
-      now_ = event.time;
-      if (event.phase() == EventPhase::take_links) {
-        take_links(event.task);
-      } else {
-        finish(event.task);
+    share_anew();
+    while (!events_.empty()) {
+      const std::vector<Event>& moment = events_.pop_moment();
+      now_ = moment.front().time;
+      for (const Event& event : moment) {
+        if (event.phase == Phase::ends && holds(event)) finish(event.task);
       }
+      for (const Event& event : moment) {
+        if (event.phase == Phase::begins) begin(event.task);
+      }
+      share_anew();
     }
     for (std::size_t i = 0; i < trace_.end.size(); ++i) {
       if (trace_.end[i] >= SimTime(0)) continue;
@@ -36,13 +58,34 @@ class Engine {
   }
 
  private:
-  const EngineTask& task(std::int32_t id) const {
+  enum class Phase : std::uint8_t { ends, begins };
+  struct Event {
+    SimTime time{0};
+    std::int32_t task = 0;
+    Phase phase = Phase::ends;
+  };
+  static_assert(sizeof(Event) == 16, "the queue moves events about");
+
+  // The shared part of a task, under way.
+  struct Running {
+    std::int32_t task = 0;
+    double left = 0;  // picoseconds at full pace, at `since`
+    double pace = 0;
+    SimTime since{0};
+    SimTime end{0};  // at this pace
+  };
+
+  [[nodiscard]] const EngineTask& task(std::int32_t id) const {
     return graph_.tasks[static_cast<std::size_t>(id)];
   }
-  const Work& work(std::int32_t id) const {
+  [[nodiscard]] const Work& work(std::int32_t id) const {
     return graph_.works[static_cast<std::size_t>(task(id).work)];
   }
-  std::int32_t& waits(std::int32_t id) { return waits_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] std::int32_t& waits(std::int32_t id) {
+    return waits_[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] Slot& slot(std::int32_t id) { return slots_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] Running& running(Slot at) { return running_[static_cast<std::size_t>(at)]; }
 
   void ready(std::int32_t id) {
     const std::int32_t partner = task(id).partner;
@@ -59,23 +102,34 @@ class Engine {
     trace_.start[static_cast<std::size_t>(id)] = now_;
     trace_.changes.push_back({id, /*starts=*/true});
     if (task(id).partner >= 0 && !task(id).sends) return;  // the sender carries the message
-    const bool flows = work(id).transfer > SimTime(0);
-    queue_.push(now_ + work(id).fixed, flows ? EventPhase::take_links : EventPhase::finish, id);
+    const Work& own = work(id);
+    sharing_.hold(own.holds);
+    if (own.shared == SimTime(0)) {
+      events_.push({now_ + own.fixed, id, Phase::ends});
+    } else if (own.fixed > SimTime(0)) {
+      events_.push({now_ + own.fixed, id, Phase::begins});
+    } else {
+      begin(id);
+    }
   }
 
-  void take_links(std::int32_t id) {
-    const EngineTask& own = task(id);
-    const unsigned levels = work(id).levels;
-    Flow flow{id, own.program, own.program, outgoing(levels), incoming(levels), 1, now_};
-    if (own.partner >= 0) flow.peer = task(own.partner).program;
-    sharing_.join(flow, now_, work(id).transfer, moved_);
-    schedule_moved();
+  void begin(std::int32_t id) {
+    const Slot at = sharing_.join(work(id).uses);
+    if (static_cast<std::size_t>(at) >= running_.size()) running_.emplace_back();
+    running(at) = {id, static_cast<double>(work(id).shared.count()), 0, now_, never};
+    slot(id) = at;
   }
 
-  // An event of a flow that has moved since is stale: then no flow ends now.
+  // The end of a task whose pace has changed since is elsewhere.
+  [[nodiscard]] bool holds(const Event& event) {
+    if (work(event.task).shared == SimTime(0)) return true;
+    const Slot at = slot(event.task);
+    return at != nowhere && running(at).end == event.time;
+  }
+
   void finish(std::int32_t id) {
-    if (work(id).transfer > SimTime(0) && !sharing_.leave(id, now_, moved_)) return;
-    schedule_moved();
+    if (slot(id) != nowhere) sharing_.leave(std::exchange(slot(id), nowhere));
+    sharing_.release(work(id).holds);
     const std::int32_t partner = task(id).partner;
     end(id);
     if (partner >= 0) end(partner);
@@ -96,16 +150,27 @@ class Engine {
     }
   }
 
-  void schedule_moved() {
-    for (const Flow& flow : moved_) queue_.push(flow.end, EventPhase::finish, flow.task);
-    moved_.clear();
+  // What is left of the tasks whose pace changes, and when they end at the new one.
+  void share_anew() {
+    for (const Slot at : sharing_.settle()) {
+      Running& changed = running(at);
+      const auto passed = static_cast<double>((now_ - changed.since).count());
+      changed.left = std::max(0.0, changed.left - changed.pace * passed);
+      changed.since = now_;
+      changed.pace = sharing_.pace(at);
+      changed.end = never;
+      if (changed.pace == 0) continue;  // until others let go of what they hold
+      changed.end = now_ + whole(changed.left / changed.pace);
+      events_.push({changed.end, changed.task, Phase::ends});
+    }
   }
 
   const TaskGraph& graph_;
   std::vector<std::int32_t> waits_;
-  LinkSharing sharing_;
-  EventQueue queue_;
-  std::vector<Flow> moved_;  // kept for its memory
+  std::vector<Slot> slots_;  // by task; nowhere but in the shared part
+  WorkSharing sharing_;
+  std::vector<Running> running_;  // by slot
+  MonotoneQueue<Event> events_;   // those that no longer hold are passed over
   SimTime now_{0};
   Trace trace_;
 };

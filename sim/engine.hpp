@@ -3,24 +3,33 @@
 //
 //   - A task starts when all tasks that it waits for have ended; the one before it in its stream is
 //     among them. Two partners (the ends of a message) start together.
-//   - It ends after `fixed`, plus `transfer` on its links, longer where they are shared.
+//   - It ends after `fixed`, plus `shared` at the pace that others leave it (work_sharing.hpp).
 //
-// Cost: O(tasks + waits) events, each O(log streams + flows). All state is flat and made up front.
+// Example: A needs 100 ps of a link, B as well; A begins at 0, B at 50.
+//   0 .. 50 A alone, 50 ps left; then both at half pace; A ends at 150, B has 50 left, ends at 200.
+//
+// Time is whole picoseconds. What is left of a task is reckoned anew only when its pace changes,
+// and its end rounded up once: a task that never shares ends exactly when it would alone. At one
+// moment ends come before beginnings, then what was scheduled first.
+//
+// Cost: O(tasks + waits) events, a few moves between buckets for each, and what sharing takes. All
+// state is flat and made up front.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/units.hpp"
-#include "sim/link_sharing.hpp"
+#include "sim/work_sharing.hpp"
 
 namespace shardsim {
 
 // What a task takes.
 struct Work {
-  SimTime fixed{0};     // a kernel whole; launch and latency of a collective
-  SimTime transfer{0};  // at full speed
-  unsigned levels = 0;  // bits of link levels, both directions; a message: out here, in there
+  SimTime fixed{0};   // launch and latency
+  SimTime shared{0};  // the rest, alone
+  Uses uses{};        // during that
+  Uses holds{};       // from start to end
 };
 
 struct EngineTask {
@@ -32,7 +41,7 @@ struct EngineTask {
 
 // Tasks by number. Successors of task t: successors[first_successor[t] .. first_successor[t + 1]).
 struct TaskGraph {
-  std::size_t programs = 1;
+  std::size_t resources = 0;
   std::vector<Work> works;
   std::vector<EngineTask> tasks;
   std::vector<std::int32_t> waits;  // how many tasks it waits for

@@ -1,6 +1,5 @@
 #include "sim/kernel_cost.hpp"
 
-#include <algorithm>
 #include <optional>
 
 #include "base/error.hpp"
@@ -40,7 +39,7 @@ OperandPeak operand_peak(const DeviceProfile& device, DType dtype) {
                                               " operands; the profile has " + known);
 }
 
-Seconds kernel_cost(const DeviceProfile& device, const Kernel& kernel) {
+KernelCost kernel_cost(const DeviceProfile& device, const Kernel& kernel) {
   const Bandwidth bandwidth{device.memory_bandwidth.value.count() * device.memory_efficiency.value};
   const Seconds moving = kernel.bytes / bandwidth;
   Seconds computing{0};
@@ -54,7 +53,7 @@ Seconds kernel_cost(const DeviceProfile& device, const Kernel& kernel) {
     const FlopRate peak = operand_peak(device, kernel.dtype).rate;
     computing = kernel.flops / FlopRate(peak.count() * efficiency);
   }
-  return device.kernel_launch.value + std::max(computing, moving);
+  return {device.kernel_launch.value, computing, moving};
 }
 
 }  // namespace shardsim

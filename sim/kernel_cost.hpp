@@ -10,6 +10,8 @@
 // 3.35 TB/s * 0.9: max(1.10e12 / 791e12, 403e6 / 3.02e12) = max(1390 us, 134 us) = 1390 us.
 #pragma once
 
+#include <algorithm>
+
 #include "base/units.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
@@ -31,6 +33,15 @@ struct OperandPeak {
 // Any other throws InputError.
 [[nodiscard]] OperandPeak operand_peak(const DeviceProfile& device, DType dtype);
 
-[[nodiscard]] Seconds kernel_cost(const DeviceProfile& device, const Kernel& kernel);
+struct KernelCost {
+  Seconds launch{0};
+  Seconds computing{0};
+  Seconds moving{0};
+
+  [[nodiscard]] Seconds longest() const { return std::max(computing, moving); }
+  [[nodiscard]] Seconds total() const { return launch + longest(); }
+};
+
+[[nodiscard]] KernelCost kernel_cost(const DeviceProfile& device, const Kernel& kernel);
 
 }  // namespace shardsim

@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "sim/kernel_cost.hpp"
 
 namespace shardsim {
 namespace {
@@ -43,11 +42,17 @@ void check_stays_inside(const Plan& plan, const Program& program, const Collecti
 class Lowering {
  public:
   Lowering(const Plan& plan, const Placement& placement)
-      : plan_(plan), placement_(placement), costs_(placement) {}
+      : plan_(plan),
+        placement_(placement),
+        costs_(placement),
+        resources_(plan, placement_, costs_),
+        kernels_(plan.programs.size() * plan.kernels.size(), unknown),
+        collectives_(plan.programs.size() * plan.collectives.size(), unknown) {}
 
   Lowered lower() {
-    lowered_.graph.programs = plan_.programs.size();
-    price_kernels_and_collectives();
+    for (const Collective& collective : plan_.collectives) {
+      lowered_.collectives.push_back(costs_.cost(collective));
+    }
     std::int32_t first = 0;
     for (const Program& program : plan_.programs) {
       lowered_.first_task.push_back(first);
@@ -59,20 +64,30 @@ class Lowering {
     for (std::size_t p = 0; p < plan_.programs.size(); ++p) add_program(p);
     match_transfers();
     link_successors();
+    resources_.finish(lowered_.graph);
+    lowered_.notes = costs_.notes_on_flows();
+    lowered_.notes.insert(lowered_.notes.end(), resources_.notes().begin(),
+                          resources_.notes().end());
     return std::move(lowered_);
   }
 
  private:
-  // Works: kernels first, collectives after them, then one per pair of partners.
-  void price_kernels_and_collectives() {
-    for (const Kernel& kernel : plan_.kernels) {
-      const Seconds cost = kernel_cost(placement_.machine().profile.device, kernel);
-      lowered_.graph.works.push_back({round_up(cost), SimTime(0), 0});
+  static constexpr std::int32_t unknown = -1;
+
+  // What a kernel or collective takes of the devices of a program; those of transfers come later.
+  std::int32_t work_in(std::size_t p, const Task& task) {
+    if (task.kind == TaskKind::transfer) return unknown;
+    const bool computes = task.kind == TaskKind::kernel;
+    const std::size_t works = computes ? plan_.kernels.size() : plan_.collectives.size();
+    std::int32_t& work = (computes ? kernels_ : collectives_)[p * works + at(task.work)];
+    if (work != unknown) return work;
+    if (computes) {
+      work = resources_.add_kernel(p, plan_.kernels[at(task.work)]);
+    } else {
+      work = resources_.add_collective(p, plan_.collectives[at(task.work)],
+                                       lowered_.collectives[at(task.work)]);
     }
-    for (const Collective& collective : plan_.collectives) {
-      lowered_.collectives.push_back(costs_.cost(collective));
-      lowered_.graph.works.push_back(work_of(lowered_.collectives.back()));
-    }
+    return work;
   }
 
   void add_program(std::size_t p) {
@@ -80,7 +95,6 @@ class Lowering {
     std::vector<bool> last_in_stream(program.streams.size(), false);
     std::set<std::int32_t> checked;
     for (const Task& task : program.tasks) {
-      EngineTask lowered{task.work, static_cast<std::int32_t>(p), -1, false};
       if (task.kind == TaskKind::host_copy) {
         throw InputError({"", "program " + program.name},
                          plan_.task_name(task) + ": host copies are not simulated");
@@ -89,8 +103,8 @@ class Lowering {
         if (!program.devices.empty() && checked.insert(task.work).second) {
           check_stays_inside(plan_, program, plan_.collectives[at(task.work)]);
         }
-        lowered.work += static_cast<std::int32_t>(plan_.kernels.size());
       }
+      const EngineTask lowered{work_in(p, task), static_cast<std::int32_t>(p), -1, false};
       const bool follows = last_in_stream[task.stream];
       last_in_stream[task.stream] = true;
       lowered_.graph.tasks.push_back(lowered);
@@ -155,8 +169,8 @@ class Lowering {
     permute.payload = payload;
     for (std::size_t i = 0; i < from.size(); ++i)
       permute.source_targets.emplace_back(from[i], to[i]);
-    lowered_.graph.works.push_back(work_of(costs_.cost(permute)));
-    return static_cast<std::int32_t>(lowered_.graph.works.size() - 1);
+    return resources_.add_message(at(programs.first), at(programs.second), permute,
+                                  costs_.cost(permute));
   }
 
   // Two passes over the same edges: count, then fill.
@@ -204,17 +218,13 @@ class Lowering {
   const Plan& plan_;
   const Placement& placement_;
   CollectiveCosts costs_;
+  Resources resources_;
+  std::vector<std::int32_t> kernels_;      // works by program and kernel
+  std::vector<std::int32_t> collectives_;  // works by program and collective
   Lowered lowered_;
 };
 
 }  // namespace
-
-Work work_of(const CostBreakdown& cost) {
-  unsigned levels = 0;
-  for (LinkLevel level : cost.links) levels |= 1U << static_cast<unsigned>(level);
-  const SimTime fixed = round_up(cost.launch + cost.latency);
-  return {fixed, std::max(SimTime(0), round_up(cost.total()) - fixed), levels};
-}
 
 Lowered lower(const Plan& plan, const Placement& placement) {
   return Lowering(plan, placement).lower();

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/collective_cost.hpp"
 #include "sim/engine.hpp"
+#include "sim/resources.hpp"
 
 namespace shardsim {
 
@@ -16,14 +18,12 @@ struct Lowered {
   TaskGraph graph;
   std::vector<std::int32_t> first_task;    // of each program, and one past the last
   std::vector<CostBreakdown> collectives;  // by index into Plan::collectives
+  std::vector<std::string> notes;          // of how collectives are simulated and what shares how
 };
 
 // Throws InputError for what the simulator cannot run (host copies, collectives that leave the
 // devices of their program, messages between programs of different size), std::logic_error for
 // sends and receives that do not match.
 [[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement);
-
-// A whole task in simulated time: fixed + transfer is the total, rounded up once.
-[[nodiscard]] Work work_of(const CostBreakdown& cost);
 
 }  // namespace shardsim

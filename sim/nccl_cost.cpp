@@ -23,37 +23,64 @@ double share_of_data(Algorithm algorithm, Protocol protocol, bool several_nodes)
 
 class NcclTransfer {
  public:
-  NcclTransfer(const NcclGroup& group, const Collective& collective)
-      : rates_(group.rates),
-        spread_(group.spread),
-        capability_(group.communicator.least_compute_capability),
+  NcclTransfer(const ClusterRates& rates, const NodeSpread& spread, int compute_capability,
+               const Collective& collective)
+      : rates_(rates),
+        spread_(spread),
+        capability_(compute_capability),
         kind_(collective.kind),
         payload_(static_cast<double>(collective.payload.count())),
         wire_(static_cast<double>(
-            wire_bytes_per_device(collective.kind, group.spread.members, collective.payload)
-                .count())) {}
+            wire_bytes_per_device(collective.kind, spread.members, collective.payload).count())) {}
 
-  [[nodiscard]] Seconds of(Algorithm algorithm) const {
+  // Transfer, links and memory.
+  [[nodiscard]] CostBreakdown cost(Algorithm algorithm, double share_of_data) const {
+    const Times times = of(algorithm);
+    std::optional<Seconds> time_inside;
+    std::optional<Seconds> time_across;
+    if (spread_.most > 1) time_inside = times.inside;
+    if (spread_.nodes > 1) time_across = times.across;
+    CostBreakdown cost;
+    cost.transfer = std::max(times.inside, times.across) / share_of_data;
+    cost.links = links_of(time_inside, time_across);
+    cost.memory = memory(algorithm);
+    return cost;
+  }
+
+ private:
+  struct Times {
+    Seconds inside{0};
+    Seconds across{0};
+  };
+
+  [[nodiscard]] Times of(Algorithm algorithm) const {
     switch (algorithm) {
       case Algorithm::ring:
-        return std::max(inside(wire_), across(wire_));
+        return {inside(wire_), across(wire_)};
       case Algorithm::tree:
-        return std::max(inside(2 * payload_ / nccl::tree_share), over_trees());
+        return {inside(2 * payload_ / nccl::tree_share), across(over_trees())};
       case Algorithm::nvls:
-        return in_switches();
+        return {in_switches(), Seconds(0)};
       case Algorithm::nvls_tree:
-        return std::max(in_switches(), over_trees());
+        return {in_switches(), across(over_trees())};
       case Algorithm::pat:
-        return across(wire_ / nccl::pat_share);
+        return {Seconds(0), across(wire_ / nccl::pat_share)};
       case Algorithm::collnet_direct:
       case Algorithm::collnet_chain:
         break;
     }
     assert(false);  // describe() finds no network that reduces
-    return Seconds(0);
+    return {};
   }
 
- private:
+  [[nodiscard]] MemoryTraffic memory(Algorithm algorithm) const {
+    const bool is_tree = algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree;
+    const double out_of_node = spread_.nodes == 1 ? 0 : is_tree ? over_trees() : wire_;
+    const double nics = out_of_node / static_cast<double>(spread_.fewest);
+    return nccl::is_nvls(algorithm) ? traffic_of_switches(kind_, payload_, nics)
+                                    : traffic_of_thread_blocks(kind_, wire_, nics);
+  }
+
   // Nothing where no node has two members.
   [[nodiscard]] Seconds inside(double bytes) const {
     if (spread_.most == 1) return Seconds(0);
@@ -64,9 +91,8 @@ class NcclTransfer {
   [[nodiscard]] Seconds across(double bytes) const {
     return spread_.nodes == 1 ? Seconds(0) : rates_.across(bytes, spread_.fewest);
   }
-  [[nodiscard]] Seconds over_trees() const {
-    return across(spread_.nodes == 2 ? payload_ : 2 * payload_);
-  }
+  // Bytes out of a node.
+  [[nodiscard]] double over_trees() const { return spread_.nodes == 2 ? payload_ : 2 * payload_; }
   [[nodiscard]] Seconds in_switches() const {
     const auto members = static_cast<double>(spread_.fewest);
     const bool reduces_all = kind_ == CollectiveKind::all_reduce;
@@ -82,6 +108,31 @@ class NcclTransfer {
   double wire_;
 };
 
+// src/transport/nvls.cc, NVLS_NCHANNELS.
+std::int64_t nvls_thread_blocks(const nccl::Communicator& communicator) {
+  constexpr std::int64_t hopper = 16;
+  constexpr std::int64_t blackwell_in_node = 24;
+  constexpr std::int64_t blackwell = 32;
+  if (communicator.least_compute_capability < nccl::blackwell_capability) return hopper;
+  return communicator.nodes == 1 ? blackwell_in_node : blackwell;
+}
+
+// One for each channel, which small arrays do not need all of: src/enqueue.cc, topoGetAlgoInfo.
+std::int64_t thread_blocks(const nccl::Communicator& communicator, Algorithm algorithm,
+                           Protocol protocol, Bytes bytes) {
+  if (nccl::is_nvls(algorithm)) return nvls_thread_blocks(communicator);
+  constexpr std::int64_t threads = 512;
+  constexpr std::int64_t threads_of_ll128 = 640;
+  constexpr std::int64_t bytes_per_thread = 64;
+  constexpr std::int64_t bytes_per_thread_of_ll = 8;  // LL128, too
+  std::int64_t least = threads * bytes_per_thread;
+  if (protocol == Protocol::ll128) least = threads_of_ll128 * bytes_per_thread_of_ll;
+  if (protocol == Protocol::ll) least = threads * bytes_per_thread_of_ll;
+  if (protocol == Protocol::ll && algorithm == Algorithm::ring) least *= communicator.ranks;
+  const std::int64_t most = std::max<std::int64_t>(communicator.ring_channels, 1);
+  return std::clamp<std::int64_t>(bytes.count() / least, 1, most);
+}
+
 }  // namespace
 
 std::optional<nccl::Operation> nccl_operation(CollectiveKind kind) {
@@ -92,6 +143,8 @@ std::optional<nccl::Operation> nccl_operation(CollectiveKind kind) {
       return nccl::Operation::all_gather;
     case CollectiveKind::reduce_scatter:
       return nccl::Operation::reduce_scatter;
+    case CollectiveKind::broadcast:
+      return nccl::Operation::broadcast;
     case CollectiveKind::all_to_all:
     case CollectiveKind::collective_permute:
       break;
@@ -99,29 +152,43 @@ std::optional<nccl::Operation> nccl_operation(CollectiveKind kind) {
   return std::nullopt;
 }
 
-CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective,
-                        const nccl::Forced& forced) {
+nccl::Request nccl_request(const Collective& collective, const NcclOptions& told) {
   const auto operation = nccl_operation(collective.kind);
   assert(operation);
   nccl::Request request;
   request.operation = *operation;
   request.bytes = collective.payload;
-  request.forced = forced;
-  const nccl::Selection selection = nccl::select(group.communicator, request, {"", "/algorithm"});
-  const nccl::Candidate& choice = selection.choice();
-  const bool several_nodes = group.spread.nodes > 1;
+  request.forced = told.forced;
+  return request;
+}
 
-  CostBreakdown cost;
+CostBreakdown ring_or_tree_transfer(const ClusterRates& rates, const NodeSpread& spread,
+                                    const Collective& collective, Algorithm algorithm,
+                                    double share_of_data) {
+  assert(algorithm == Algorithm::ring || algorithm == Algorithm::tree);
+  // The capability is for NVSwitch.
+  return NcclTransfer(rates, spread, /*compute_capability=*/0, collective)
+      .cost(algorithm, share_of_data);
+}
+
+CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective,
+                        const NcclOptions& told) {
+  const nccl::Selection selection =
+      nccl::select(group.communicator, nccl_request(collective, told), told.place);
+  const nccl::Candidate& choice = selection.choice();
+
+  const int capability = group.communicator.least_compute_capability;
+  CostBreakdown cost = NcclTransfer(group.rates, group.spread, capability, collective)
+                           .cost(choice.algorithm, share_of_data(choice.algorithm, choice.protocol,
+                                                                 group.spread.nodes > 1));
   cost.algorithm = nccl::name_of(choice.algorithm);
   cost.protocol = nccl::name_of(choice.protocol);
   cost.nccl_estimate = choice.time;
   cost.launch =
       nccl::tuner_constants(group.communicator.version).base.of(choice.algorithm, choice.protocol);
   cost.latency = choice.latency - cost.launch;
-  cost.transfer = NcclTransfer(group, collective).of(choice.algorithm) /
-                  share_of_data(choice.algorithm, choice.protocol, several_nodes);
-  if (group.spread.most > 1) cost.links.push_back(LinkLevel::scale_up);
-  if (several_nodes) cost.links.push_back(LinkLevel::scale_out);
+  cost.thread_blocks =
+      thread_blocks(group.communicator, choice.algorithm, choice.protocol, collective.payload);
   return cost;
 }
 

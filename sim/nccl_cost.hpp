@@ -6,7 +6,8 @@
 // k nodes, m on each, payload P, wire bytes of a ring W; in: a rank into its node, out: the m ranks
 // out of their node (cluster_rates.hpp):
 //
-//   Ring      the larger of W / in and W / out
+//   Ring      the larger of W / in and W / out; of a broadcast W = P, which goes along the ring
+//             from the first rank on, chunk by chunk
 //   Tree      the larger of 2 P / 0.92 in, a chain in every node up and down, and, with double
 //             binary trees over nodes, P / out over 2 nodes (each is leaf of one tree and root of
 //             the other, half the payload each), 2 P / out over more
@@ -18,6 +19,10 @@
 //
 // over the share of data in the protocol's lines: Ring LL 1/2, LL128 0.92; Tree LL 1/3.8, LL128
 // 7/9 in a node and 120/128 over nodes.
+//
+// On so many thread blocks, a multiprocessor each: the channels of rings, or 16 (Hopper), 24 and 32
+// (Blackwell, in a node and over several) of NVLS; as few as give each of 512 threads (LL128: 640)
+// 64 bytes (LL and LL128: 8, for every rank of a ring of LL).
 //
 // Example: all-reduce of 4 GiB over 8 H100s of a node, in 370.8 GB/s: NVLS, 9/8 * 4.295e9 / (0.85 *
 // 370.8e9) = 15.3 ms, a bus bandwidth of 490 GB/s; 474 to 480 have been measured.
@@ -41,8 +46,17 @@ struct NcclGroup {
 // What NCCL's tuner chooses for; nothing for all-to-all and permute, which NCCL sends as messages.
 [[nodiscard]] std::optional<nccl::Operation> nccl_operation(CollectiveKind kind);
 
+// What NCCL's or RCCL's tuner is asked. Only for kinds that it chooses for.
+[[nodiscard]] nccl::Request nccl_request(const Collective& collective, const NcclOptions& told);
+
+// Of rings and trees, as above: transfer, links and memory. Of what is sent a share is data.
+[[nodiscard]] CostBreakdown ring_or_tree_transfer(const ClusterRates& rates,
+                                                  const NodeSpread& spread,
+                                                  const Collective& collective,
+                                                  nccl::Algorithm algorithm, double share_of_data);
+
 // Throws InputError, with the reason, when what is forced cannot run.
 [[nodiscard]] CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective,
-                                      const nccl::Forced& forced);
+                                      const NcclOptions& told);
 
 }  // namespace shardsim

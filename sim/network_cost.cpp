@@ -1,11 +1,13 @@
 #include "sim/network_cost.hpp"
 
-#include <numeric>
+#include <algorithm>
+#include <cassert>
 #include <stdexcept>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "sim/machine_flows.hpp"
 #include "sim/network/algorithms/permute.hpp"
 #include "sim/network/group.hpp"
 #include "sim/network/symmetric.hpp"
@@ -15,12 +17,38 @@ namespace {
 
 const Place machine_place{"", "/machine"};
 
+// Up to here every link is followed when collectives meet.
+constexpr std::int64_t most_devices_by_link = 4096;
+constexpr std::size_t most_hops_by_link = std::size_t{1} << 20;
+
+// Empty: all.
+bool has_member(const std::vector<std::int64_t>& devices, const std::vector<std::int64_t>& group) {
+  return devices.empty() || std::any_of(group.begin(), group.end(), [&](std::int64_t member) {
+           return std::find(devices.begin(), devices.end(), member) != devices.end();
+         });
+}
+
+std::vector<Bytes> bytes_by_link(const network::Traffic& traffic, Bytes payload) {
+  std::vector<Bytes> carried(traffic.capacities.size(), Bytes(0));
+  for (const network::TrafficStream& stream : traffic.streams) {
+    const network::Messages& messages = traffic.kinds[stream.kind];
+    const Bytes sent = messages.count(payload) * messages.bytes(payload);
+    for (const network::Crossing& crossing : traffic.crossings_of(stream)) {
+      carried[at(crossing.link)] += sent;
+    }
+  }
+  return carried;
+}
+
 bool is_folded(const NetworkOptions& options) { return options.folding == Folding::folded; }
 
 }  // namespace
 
 NetworkCosts::NetworkCosts(const Placement& placement, NetworkOptions options)
-    : placement_(placement), network_(*placement.network()), options_(std::move(options)) {
+    : placement_(placement), network_(placement.network()), options_(std::move(options)) {
+  if (placement.machine().slices > 1) {
+    throw InputError({"", "/slices"}, "flows and links of several slices are not simulated");
+  }
   if (options_.algorithm) network::check_algorithm(*options_.algorithm, options_.algorithm_place);
 }
 
@@ -37,7 +65,7 @@ CostBreakdown NetworkCosts::cost(const Collective& collective) {
     cost.algorithm = ready.algorithm;
     cost.latency = network::to_seconds(latency);
     cost.transfer = network::to_seconds(time - latency);
-    cost.links = {LinkLevel::network};
+    for (const LinkLevel level : levels(collective)) cost.links.push_back({level});
     return cost;
   } catch (const std::range_error& error) {
     throw InputError(machine_place, error.what());
@@ -47,16 +75,12 @@ CostBreakdown NetworkCosts::cost(const Collective& collective) {
 std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective) {
   const CostBreakdown whole = cost(collective);
   try {
-    const network::Traffic traffic = traffic_on_graph(
-        collective, expand(collective, network::group_on(network_, placement_.mesh(), collective)));
+    const network::Traffic traffic =
+        traffic_on_graph(collective, expand(collective, group_of(collective)));
+    const std::vector<Bytes> carried = bytes_by_link(traffic, collective.payload);
     std::vector<LinkLoad> loads;
-    for (const NetworkLink& link : graph_->links()) loads.push_back({link, Bytes(0), 0});
-    for (const network::TrafficStream& stream : traffic.streams) {
-      const network::Messages& messages = traffic.kinds[stream.kind];
-      const Bytes sent = messages.count(collective.payload) * messages.bytes(collective.payload);
-      for (const network::Crossing& crossing : traffic.crossings_of(stream)) {
-        loads[at(crossing.link)].bytes += sent;
-      }
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      loads.push_back({graph().graph.links()[i], carried[i], 0});
     }
     for (LinkLoad& load : loads) {
       if (load.bytes == Bytes(0)) continue;
@@ -69,6 +93,40 @@ std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective) {
   }
 }
 
+std::optional<std::vector<Seconds>> NetworkCosts::link_times(
+    const Collective& collective, const std::vector<std::int64_t>& devices) {
+  assert(network_ != nullptr);
+  if (placement_.mesh().devices() > most_devices_by_link) return std::nullopt;
+  Collective part = collective;
+  if (collective.kind == CollectiveKind::collective_permute) {
+    part.source_targets.clear();
+    for (const auto& [source, target] : permute_pairs(placement_.mesh(), collective)) {
+      if (has_member(devices, {source, target})) part.source_targets.emplace_back(source, target);
+    }
+  }
+  try {
+    const network::Traffic traffic =
+        traffic_on_graph(part, expand(part, group_of(part)), devices, most_hops_by_link);
+    const std::vector<Bytes> carried = bytes_by_link(traffic, collective.payload);
+    std::vector<Seconds> times;
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      times.push_back(carried[i] / graph().graph.links()[i].wire.bandwidth);
+    }
+    return times;
+  } catch (const std::range_error&) {
+    return std::nullopt;  // too many hops
+  }
+}
+
+const MachineGraph& NetworkCosts::graph() {
+  if (!graph_) {
+    graph_ = graph_of(placement_.machine(), machine_place);
+    router_.emplace(graph_->graph, graph_->choice);
+    nodes_ = nodes_of_positions(placement_);
+  }
+  return *graph_;
+}
+
 const NetworkCosts::Prepared& NetworkCosts::prepared(const Collective& collective) {
   Key key{collective.kind, collective.axes, collective.groups, collective.source_targets};
   const auto found = prepared_.find(key);
@@ -77,11 +135,11 @@ const NetworkCosts::Prepared& NetworkCosts::prepared(const Collective& collectiv
 }
 
 NetworkCosts::Prepared NetworkCosts::prepare(const Collective& collective) {
-  const network::GroupOnNetwork group = network::group_on(network_, placement_.mesh(), collective);
+  const network::GroupOnNetwork group = group_of(collective);
   const network::Expansion expansion = expand(collective, group);
   const auto* lanes = std::get_if<network::Lanes>(&expansion.steps);
-  if (lanes != nullptr && is_folded(options_)) {
-    auto traffic = network::symmetric_traffic(network_, placement_.machine().devices,
+  if (network_ != nullptr && lanes != nullptr && is_folded(options_)) {
+    auto traffic = network::symmetric_traffic(*network_, placement_.machine().devices,
                                               group.dimensions, expansion.shape, *lanes);
     if (traffic) return {expansion.algorithm, std::move(*traffic)};
   }
@@ -89,43 +147,65 @@ NetworkCosts::Prepared NetworkCosts::prepare(const Collective& collective) {
   return {expansion.algorithm, is_folded(options_) ? network::fold(traffic) : std::move(traffic)};
 }
 
+network::GroupOnNetwork NetworkCosts::group_of(const Collective& collective) const {
+  return network_ != nullptr ? network::group_on(*network_, placement_.mesh(), collective)
+                             : group_on_machine(placement_, collective);
+}
+
+std::vector<LinkLevel> NetworkCosts::levels(const Collective& collective) const {
+  if (network_ != nullptr) return {LinkLevel::network};
+  return levels_of(placement_, collective);
+}
+
 network::Expansion NetworkCosts::expand(const Collective& collective,
                                         const network::GroupOnNetwork& group) const {
   if (collective.kind != CollectiveKind::collective_permute) {
-    return network::expand(options_.algorithm, collective.kind, group, options_.algorithm_place);
+    const bool is_cluster = network_ == nullptr && !placement_.machine().torus;
+    const bool is_all_to_all = collective.kind == CollectiveKind::all_to_all;
+    const bool goes_in_rings = !is_all_to_all && collective.kind != CollectiveKind::broadcast;
+    if (is_cluster && goes_in_rings && options_.algorithm.value_or("ring") == "ring") {
+      return rings_on_cluster(placement_, collective);
+    }
+    std::optional<std::string> algorithm = options_.algorithm;
+    const auto& torus = placement_.machine().torus;
+    const bool is_twisted = network_ == nullptr && torus && torus->twisted;
+    // What goes along a dimension that twists takes ways round: parts go straight where they
+    // belong.
+    const bool goes_straight = is_all_to_all && (is_cluster || is_twisted);
+    if (goes_straight && !algorithm) algorithm = network::direct_algorithm;
+    return network::expand(algorithm, collective.kind, group, options_.algorithm_place);
   }
   if (options_.algorithm) {
     network::check_permute_algorithm(*options_.algorithm, options_.algorithm_place);
   }
   const std::int64_t devices = placement_.mesh().devices();
-  return {network::permute_algorithm,
+  return {network::direct_algorithm,
           {devices},
-          network::permute(devices, permute_pairs(placement_.mesh(), collective))};
+          network::permute(devices, permute_pairs(placement_.mesh(), collective)),
+          /*uses_switch=*/false,
+          /*over_all=*/true};
 }
 
 network::Traffic NetworkCosts::traffic_on_graph(const Collective& collective,
-                                                const network::Expansion& expansion) {
-  if (!graph_) {
-    graph_ = build(network_, placement_.machine().devices, machine_place);
-    router_.emplace(*graph_, route_choice(network_.kind));
-  }
-  return network::traffic_of(*graph_, *router_, groups_of(collective, expansion.uses_switch),
-                             expansion.schedule());
+                                                const network::Expansion& expansion,
+                                                const std::vector<std::int64_t>& devices,
+                                                std::size_t most_hops) {
+  const NetworkGraph& wires = graph().graph;
+  return network::traffic_of(wires, *router_, groups_of(collective, expansion, devices),
+                             expansion.schedule(), most_hops);
 }
 
 std::vector<std::vector<NodeId>> NetworkCosts::groups_of(const Collective& collective,
-                                                         bool with_switch) const {
-  if (collective.kind == CollectiveKind::collective_permute) {
-    // All devices as one: pairs need not stay in groups.
-    std::vector<NodeId> devices(at(placement_.mesh().devices()));
-    std::iota(devices.begin(), devices.end(), 0);
-    return {std::move(devices)};
-  }
+                                                         const network::Expansion& expansion,
+                                                         const std::vector<std::int64_t>& devices) {
+  if (expansion.over_all) return {nodes_};
   std::vector<std::vector<NodeId>> groups;
   for (const auto& group :
        collective.groups.empty() ? placement_.mesh().groups(collective.axes) : collective.groups) {
-    groups.emplace_back(group.begin(), group.end());
-    if (with_switch) groups.back().push_back(static_cast<NodeId>(placement_.machine().devices));
+    if (!has_member(devices, group)) continue;
+    std::vector<NodeId>& nodes = groups.emplace_back();
+    for (const std::int64_t position : group) nodes.push_back(nodes_[at(position)]);
+    if (expansion.uses_switch) nodes.push_back(static_cast<NodeId>(placement_.machine().devices));
   }
   return groups;
 }

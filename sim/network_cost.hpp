@@ -1,6 +1,7 @@
-// Collectives on a network written in place, by flows (network/traffic.hpp): every message on its
-// links, all groups at once, by the algorithm that is asked for or the network's default
-// (network/algorithms.hpp).
+// Collectives by flows (network/traffic.hpp): every message on its links, all groups at once, by
+// the algorithm that is asked for or the machine's default. On networks written in place and graphs
+// (network/algorithms.hpp), and with CollectiveModel::flows on every machine, whose profile is made
+// a graph (machine_flows.hpp).
 //
 // `latency` is that of the longest chain of messages, one after the other; `transfer` is the rest
 // of the simulated time: what bytes take, and waiting for links that others are on.
@@ -17,6 +18,7 @@
 #include <tuple>
 #include <vector>
 
+#include "hardware_profiles/network/machine_graph.hpp"
 #include "hardware_profiles/network/routes.hpp"
 #include "sim/collective_cost.hpp"
 #include "sim/network/algorithms.hpp"
@@ -26,7 +28,7 @@ namespace shardsim {
 
 class NetworkCosts {
  public:
-  // The placement, which has a network, outlives it.
+  // The placement outlives it.
   NetworkCosts(const Placement& placement, NetworkOptions options);
 
   // Throws InputError for what takes longer than 2.5 hours or more hops than are simulated
@@ -36,6 +38,14 @@ class NetworkCosts {
   // By link, as the graph has them. Always finds every way on the graph: throws InputError for
   // networks and collectives that are too large for that.
   [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
+  // Builds it where that has not been done. Throws InputError for networks that are too large.
+  [[nodiscard]] const MachineGraph& graph();
+
+  // Of a network written in place, by link: how long it would be at work, at its full bandwidth,
+  // for the groups and pairs that have a member among `devices` (empty: all). Nothing for more than
+  // 4096 devices or 2^20 hops.
+  [[nodiscard]] std::optional<std::vector<Seconds>> link_times(
+      const Collective& collective, const std::vector<std::int64_t>& devices);
 
  private:
   // A collective but for its size.
@@ -49,18 +59,25 @@ class NetworkCosts {
 
   [[nodiscard]] const Prepared& prepared(const Collective& collective);
   [[nodiscard]] Prepared prepare(const Collective& collective);
+  [[nodiscard]] network::GroupOnNetwork group_of(const Collective& collective) const;
   [[nodiscard]] network::Expansion expand(const Collective& collective,
                                           const network::GroupOnNetwork& group) const;
+  [[nodiscard]] std::vector<LinkLevel> levels(const Collective& collective) const;
+  // Of the groups with a member among `devices`.
   [[nodiscard]] network::Traffic traffic_on_graph(const Collective& collective,
-                                                  const network::Expansion& expansion);
-  [[nodiscard]] std::vector<std::vector<NodeId>> groups_of(const Collective& collective,
-                                                           bool with_switch) const;
+                                                  const network::Expansion& expansion,
+                                                  const std::vector<std::int64_t>& devices = {},
+                                                  std::size_t most_hops = network::most_crossings);
+  [[nodiscard]] std::vector<std::vector<NodeId>> groups_of(
+      const Collective& collective, const network::Expansion& expansion,
+      const std::vector<std::int64_t>& devices);
 
   const Placement& placement_;
-  const NetworkDescription& network_;
+  const NetworkDescription* network_;  // of a profile nothing
   NetworkOptions options_;
-  std::optional<NetworkGraph> graph_;  // both when they are needed first
+  std::optional<MachineGraph> graph_;  // all three when they are needed first
   std::optional<Router> router_;
+  std::vector<NodeId> nodes_;  // by position of the mesh
   std::map<Key, Prepared> prepared_;
 };
 

@@ -84,6 +84,7 @@ std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
     const bool is_new = std::find(notes.begin(), notes.end(), caveat) == notes.end();
     if (!caveat.empty() && is_new) notes.push_back(caveat);
   }
+  notes.insert(notes.end(), lowered.notes.begin(), lowered.notes.end());
   std::set<std::pair<DType, DType>> substituted;
   for (const Kernel& kernel : plan.kernels) {
     if (kernel.kernel_class == KernelClass::memory || kernel.flops.count() <= 0) continue;
@@ -113,7 +114,8 @@ const ProgramResult& Result::critical() const {
 }
 
 Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options) {
-  const Lowered lowered = lower(plan, Placement(plan.mesh, machine, options.collectives));
+  const Placement placement(plan.mesh, machine, options.collectives, options.order);
+  const Lowered lowered = lower(plan, placement);
   const Trace trace = run(lowered.graph);
   if (trace.stuck >= 0) report_deadlock(plan, lowered, trace.stuck);
 

@@ -6,8 +6,10 @@
 //
 //   kernel      launch + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency))
 //   collective  launch + steps * latency + wire bytes / bandwidth of its links
-//   (collective_cost.hpp);
-//               collectives that are on the same links at the same time share them fairly
+//   (collective_cost.hpp)
+//
+// What runs at the same time shares links, memory bandwidth and cores (resources.hpp): each of it
+// takes longer by as much as others leave it less than it could use.
 //
 // Cost: O((tasks + dependencies) log tasks) time, O(tasks + buffers) memory, whatever the size of
 // the machine.
@@ -28,6 +30,7 @@ namespace shardsim {
 struct SimulationOptions {
   bool keep_timeline = false;  // fill the memory curves with every change
   CollectiveModel collectives = CollectiveModel::simulated;
+  DeviceOrder order = {};  // of the plan's mesh
 };
 
 // When a task ran. One entry per task of every program, in program and issue order.

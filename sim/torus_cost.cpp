@@ -102,34 +102,65 @@ double rate_of(const Lane& lane, const LinkRates& rates) {
   return (lane.ring ? 2 : 1) * rates.of(lane) / static_cast<double>(lane.sharing);
 }
 
-// Seconds of an all-gather per byte of a member's share: for every set of lanes, a corner of the
-// box that they span takes all shares but its own in through these lanes alone.
-double gather_time(const std::vector<Lane>& lanes, const LinkRates& rates) {
+// Seconds per byte, and what part of that time the links of each lane are at work.
+struct LaneTimes {
   double slowest = 0;
-  for (unsigned set = 1; set < (1U << lanes.size()); ++set) {
-    double members = 1;
-    double rate = 0;
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      if ((set >> i & 1U) == 0) continue;
-      members *= static_cast<double>(lanes[i].members);
-      rate += rate_of(lanes[i], rates);
-    }
-    slowest = std::max(slowest, (members - 1) / rate);
+  std::vector<double> busy;  // by lane
+};
+
+// Some of the lanes: what they span, and the bytes per second that a member can take in along them.
+struct LaneSet {
+  double members = 1;
+  double rate = 0;
+};
+
+LaneSet set_of(const std::vector<Lane>& lanes, const LinkRates& rates, unsigned set) {
+  LaneSet result;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    if ((set >> i & 1U) == 0) continue;
+    result.members *= static_cast<double>(lanes[i].members);
+    result.rate += rate_of(lanes[i], rates);
   }
-  return slowest;
+  return result;
 }
 
-// Seconds of an all-to-all per byte of payload: half of the members send to the other half through
-// the middle of each lane.
-double exchange_time(const std::vector<Lane>& lanes, const LinkRates& rates) {
-  double slowest = 0;
+// Per byte of a member's share of an all-gather: for every set of lanes, a corner of the box that
+// they span takes all shares but its own in through these lanes alone. What the slowest set does
+// not take comes through the others, evenly.
+LaneTimes gather_times(const std::vector<Lane>& lanes, const LinkRates& rates) {
+  const unsigned all = (1U << lanes.size()) - 1;
+  LaneTimes times;
+  unsigned slowest = all;
+  for (unsigned set = all; set > 0; --set) {  // of sets alike the largest
+    const LaneSet here = set_of(lanes, rates, set);
+    const double time = (here.members - 1) / here.rate;
+    if (time <= times.slowest) continue;
+    times.slowest = time;
+    slowest = set;
+  }
+  const LaneSet full = set_of(lanes, rates, slowest);
+  const LaneSet rest = set_of(lanes, rates, all & ~slowest);
+  const double left = full.members * (rest.members - 1);
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const bool is_full = (slowest >> i & 1U) != 0;
+    times.busy.push_back(is_full ? 1 : left / rest.rate / times.slowest);
+  }
+  return times;
+}
+
+// Per byte of payload of an all-to-all: half of the members send to the other half through the
+// middle of each lane.
+LaneTimes exchange_times(const std::vector<Lane>& lanes, const LinkRates& rates) {
+  LaneTimes times;
   for (const Lane& lane : lanes) {
     const std::int64_t half = lane.members / 2;
     const std::int64_t crossing = half * (lane.members - half);
     const double share = static_cast<double>(crossing) / static_cast<double>(lane.members);
-    slowest = std::max(slowest, share / rate_of(lane, rates));
+    times.busy.push_back(share / rate_of(lane, rates));
+    times.slowest = std::max(times.slowest, times.busy.back());
   }
-  return slowest;
+  for (double& busy : times.busy) busy /= times.slowest;
+  return times;
 }
 
 std::string name_of(const Lane& lane, const LinkRates& rates) {
@@ -150,12 +181,6 @@ std::string algorithm_name(const std::vector<Lane>& lanes, const LinkRates& rate
   return name;
 }
 
-LinkLevel level_of(const Placement& placement, int dimension) {
-  const std::size_t chip_dimensions = placement.machine().torus->sizes.size();
-  if (static_cast<std::size_t>(dimension) >= chip_dimensions) return LinkLevel::torus_chip;
-  return static_cast<LinkLevel>(static_cast<int>(LinkLevel::torus_x) + dimension);
-}
-
 Seconds hop_latency(const Placement& placement) {
   return std::get<TorusProfile>(placement.machine().profile.network).link.latency.value;
 }
@@ -166,6 +191,11 @@ std::string one_ring_name(const std::vector<Lane>& lanes, const LinkRates& rates
     dimensions += (dimensions.empty() ? "" : "+") + name_of(lane, rates);
   }
   return "one ring over " + dimensions;
+}
+
+MemoryTraffic dma_traffic(const Collective& collective, CollectiveKind kind, std::int64_t members) {
+  const Bytes wire = wire_bytes_per_device(kind, members, collective.payload);
+  return traffic_of_dma(kind, static_cast<double>(wire.count()));
 }
 
 // How the collective runs over its lanes.
@@ -218,6 +248,8 @@ CostBreakdown one_ring_cost(const Placement& placement, const std::vector<Lane>&
   const double link = whole_chips ? rates.between_chips() : rates.of(lanes.front());
   CostBreakdown cost;
   cost.algorithm = one_ring_name(lanes, rates);
+  // Where the ring goes its links are full: whoever needs all of a dimension meets one of them.
+  for (const Lane& lane : lanes) cost.links.push_back({level_of(placement, lane.dimension)});
   const double hops = std::floor(members / 2) * static_cast<double>(sharing);
   cost.latency = hop_latency(placement) * hops;
   cost.transfer =
@@ -249,12 +281,13 @@ CostBreakdown all_lanes_cost(const Placement& placement, const std::vector<Lane>
   const Machine& machine = placement.machine();
   const bool twisted_whole =
       machine.torus->twisted && members == static_cast<double>(machine.devices);
-  if (!exchange) {
-    cost.transfer = Seconds(payload / members * gather_time(lanes, rates));
-  } else if (twisted_whole) {
-    cost.transfer = Seconds(payload * twisted_exchange_time(placement, rates));
-  } else {
-    cost.transfer = Seconds(payload * exchange_time(lanes, rates));
+  LaneTimes times = exchange ? exchange_times(lanes, rates) : gather_times(lanes, rates);
+  if (exchange && twisted_whole) {
+    times = {twisted_exchange_time(placement, rates), std::vector<double>(lanes.size(), 1)};
+  }
+  cost.transfer = Seconds((exchange ? payload : payload / members) * times.slowest);
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    cost.links.push_back({level_of(placement, lanes[i].dimension), times.busy[i], times.busy[i]});
   }
   return cost;
 }
@@ -272,7 +305,7 @@ CostBreakdown lanes_cost(const Placement& placement, const Collective& collectiv
   const double rounds = way.kind == CollectiveKind::all_reduce ? 2 : 1;
   cost.latency = cost.latency * rounds;
   cost.transfer = cost.transfer * rounds;
-  for (const Lane& lane : lanes) cost.links.push_back(level_of(placement, lane.dimension));
+  cost.memory = dma_traffic(collective, way.kind, static_cast<std::int64_t>(members));
   return cost;
 }
 
@@ -309,11 +342,22 @@ CostBreakdown routed_cost(const Placement& placement, const Collective& collecti
   cost.algorithm = permute ? "permute" : exchange ? "pairwise" : "ring as listed";
   cost.latency = hop_latency(placement) * (steps * static_cast<double>(routes.longest()));
   cost.transfer = routes.transfer_time(message);
-  for (int dimension : routes.dimensions()) cost.links.push_back(level_of(placement, dimension));
+  for (int dimension : routes.dimensions()) {
+    cost.links.push_back({level_of(placement, dimension), routes.busy(dimension, /*up=*/true),
+                          routes.busy(dimension, /*up=*/false)});
+  }
+  const auto members = permute ? 2 : static_cast<std::int64_t>(collective.groups[0].size());
+  cost.memory = dma_traffic(collective, collective.kind, members);
   return cost;
 }
 
 }  // namespace
+
+LinkLevel level_of(const Placement& placement, int dimension) {
+  const std::size_t chip_dimensions = placement.machine().torus->sizes.size();
+  if (static_cast<std::size_t>(dimension) >= chip_dimensions) return LinkLevel::torus_chip;
+  return static_cast<LinkLevel>(static_cast<int>(LinkLevel::torus_x) + dimension);
+}
 
 std::vector<TorusSpan> digits_of(const Placement& placement, const std::vector<AxisRef>& axes) {
   std::vector<TorusSpan> digits;

@@ -27,6 +27,12 @@
 //   one ring   over all members of several lanes, both ways, each hop to a neighbour:
 //              P (N-1) / N * sharing / (2 w), hops floor(N/2) * sharing, an all-reduce twice
 //
+// What is taken of the links while it transfers (CostBreakdown::links), by dimension: of the lanes
+// of the set S that bounds all; the others carry the rest of the shares, evenly among them, prod_S
+// n_i (prod_rest n_i - 1) / sum_rest rate_i of the time. Of an all-to-all each lane's time over
+// that of the slowest; of one ring all, as its links are full wherever it goes; of what is routed
+// that of the busiest link, up and down.
+//
 // Example: all-gather of 256 MB over a wrapped dimension of 8 chips, links of 90 GB/s:
 //   256e6 * 7/8 / (2 * 90e9) = 1.24 ms, and 4 hops of latency.
 #pragma once
@@ -55,6 +61,9 @@ struct Lane {
 // By dimension; dimensions in which the group does not extend are left out.
 [[nodiscard]] std::vector<Lane> lanes_of(const Placement& placement,
                                          const std::vector<AxisRef>& axes);
+
+// Of the links of a dimension.
+[[nodiscard]] LinkLevel level_of(const Placement& placement, int dimension);
 
 [[nodiscard]] CostBreakdown torus_cost(const Placement& placement, const Collective& collective);
 

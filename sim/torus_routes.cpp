@@ -149,18 +149,28 @@ std::int64_t TorusRoutes::busiest() const {
   return messages_.empty() ? 0 : *std::max_element(messages_.begin(), messages_.end());
 }
 
+double TorusRoutes::time_of(std::size_t link) const {
+  const bool inside = link / 2 % sizes_.size() >= chip_dimensions_;
+  const LinkProfile& profile = inside ? profile_.chip->link : profile_.link;
+  return static_cast<double>(messages_[link]) /
+         (profile.bandwidth.value.count() * profile.efficiency.value);
+}
+
 Seconds TorusRoutes::transfer_time(double bytes) const {
-  const auto rate = [](const LinkProfile& link) {
-    return link.bandwidth.value.count() * link.efficiency.value;
-  };
-  const double between_chips = rate(profile_.link);
   double slowest = 0;
   for (std::size_t link = 0; link < messages_.size(); ++link) {
-    const bool inside = link / 2 % sizes_.size() >= chip_dimensions_;
-    const double speed = inside ? rate(profile_.chip->link) : between_chips;
-    slowest = std::max(slowest, static_cast<double>(messages_[link]) / speed);
+    slowest = std::max(slowest, time_of(link));
   }
   return Seconds(bytes * slowest);
+}
+
+double TorusRoutes::busy(int dimension, bool up) const {
+  const std::size_t first = 2 * static_cast<std::size_t>(dimension) + (up ? 0 : 1);
+  double slowest = 0;
+  for (std::size_t link = first; link < messages_.size(); link += 2 * sizes_.size()) {
+    slowest = std::max(slowest, time_of(link));
+  }
+  return slowest / transfer_time(1).count();
 }
 
 std::vector<int> TorusRoutes::dimensions() const {

@@ -35,6 +35,8 @@ class TorusRoutes {
   [[nodiscard]] std::int64_t busiest() const;  // weight of the messages on the most loaded link
   // Until all links are done with their messages, of so many bytes per weight.
   [[nodiscard]] Seconds transfer_time(double bytes) const;
+  // The part of that time in which the busiest link of a dimension is at work, up or down.
+  [[nodiscard]] double busy(int dimension, bool up) const;
   [[nodiscard]] std::int64_t longest() const { return longest_; }  // hops
   [[nodiscard]] std::vector<int> dimensions() const;               // that carry any message
 
@@ -46,6 +48,8 @@ class TorusRoutes {
                                               unsigned closed) const;
   [[nodiscard]] std::vector<std::int64_t> shortest_way(const std::vector<std::int64_t>& from,
                                                        const std::vector<std::int64_t>& to) const;
+  // Seconds for a byte per weight.
+  [[nodiscard]] double time_of(std::size_t link) const;
   void load(const std::vector<std::int64_t>& at, std::size_t dimension, bool up,
             std::int64_t weight);
   void advance(std::vector<std::int64_t>& at, std::size_t dimension, std::int64_t step) const;

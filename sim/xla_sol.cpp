@@ -13,9 +13,24 @@ namespace shardsim {
 namespace {
 
 constexpr double header_overhead = 0.025;
-// XLA scales its table by this coefficient.
+
+// sol_latency_estimator.cc: a table by device, all of it scaled by one coefficient.
 constexpr double coefficient = 0.45;
-constexpr Seconds table_launch = Seconds(100e-6) * coefficient;
+constexpr Seconds table_launch{100e-6};
+constexpr Bytes table_chunk{4 * MiB};
+struct TableRow {
+  Bandwidth nic{0};
+  Seconds chunk_preparation{0};
+  Seconds round_trip{0};
+};
+constexpr TableRow hopper_row{Bandwidth(55.56e9), Seconds(13.34e-6), Seconds(68.89e-6)};
+constexpr TableRow blackwell_row{Bandwidth(111.12e9), Seconds(4.45e-6), Seconds(46.67e-6)};
+constexpr TableRow other_row{Bandwidth(111.12e9), Seconds(13.34e-6), Seconds(68.89e-6)};
+
+XlaSolConfig scaled(const TableRow& row) {
+  return {table_launch * coefficient, row.nic * coefficient, row.chunk_preparation * coefficient,
+          row.round_trip * coefficient, table_chunk};
+}
 
 Seconds piece_time(const XlaSolConfig& config, std::int64_t bytes) {
   const auto size = static_cast<double>(bytes);
@@ -28,8 +43,9 @@ XlaSolRequest request_of(const Collective& collective, const NodeSpread& spread,
                          const CostBreakdown& ours) {
   XlaSolRequest request{collective.kind, collective.payload, spread.members, spread.nodes};
   if (collective.kind == CollectiveKind::collective_permute) {
+    const std::vector<LinkLevel> levels = levels_of(ours);
     const bool leaves =
-        std::find(ours.links.begin(), ours.links.end(), LinkLevel::scale_out) != ours.links.end();
+        std::find(levels.begin(), levels.end(), LinkLevel::scale_out) != levels.end();
     request.members = 2;
     request.nodes = leaves ? 2 : 1;
   }
@@ -39,14 +55,9 @@ XlaSolRequest request_of(const Collective& collective, const NodeSpread& spread,
 }  // namespace
 
 XlaSolConfig xla_sol_config(const DeviceProfile& device) {
-  const auto scaled = [](double nic, double preparation, double round_trip) {
-    return XlaSolConfig{table_launch, Bandwidth(nic * coefficient),
-                        Seconds(preparation * coefficient), Seconds(round_trip * coefficient),
-                        Bytes(4 * MiB)};
-  };
-  if (device.name.starts_with("H100 SXM")) return scaled(55.56e9, 13.34e-6, 68.89e-6);
-  if (device.name.starts_with("B200")) return scaled(111.12e9, 4.45e-6, 46.67e-6);
-  return scaled(111.12e9, 13.34e-6, 68.89e-6);
+  if (device.name.starts_with("H100 SXM")) return scaled(hopper_row);
+  if (device.name.starts_with("B200")) return scaled(blackwell_row);
+  return scaled(other_row);
 }
 
 Seconds xla_sol_estimate(const XlaSolConfig& config, const XlaSolRequest& request) {
@@ -65,12 +76,15 @@ Seconds xla_sol_estimate(const XlaSolConfig& config, const XlaSolRequest& reques
 }
 
 CostBreakdown xla_sol_cost(const Placement& placement, const Collective& collective,
-                           CostBreakdown ours) {
+                           const CostBreakdown& ours) {
   const Profile& profile = placement.machine().profile;
   const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
   if (cluster == nullptr) {
     throw InputError({"", "/machine"},
                      fmt::format("XLA's SOL model is of GPU clusters; {} is none", profile.name));
+  }
+  if (collective.kind == CollectiveKind::broadcast) {
+    throw InputError({"", "/kind"}, "XLA's SOL model has no broadcast");
   }
   const XlaSolConfig config = xla_sol_config(profile.device);
   Seconds slowest{0};
@@ -86,11 +100,14 @@ CostBreakdown xla_sol_cost(const Placement& placement, const Collective& collect
       add(spread);
     }
   }
-  ours.algorithm = "XLA's SOL estimate";
-  ours.launch = config.launch;
-  ours.latency = Seconds{0};
-  ours.transfer = slowest - config.launch;
-  return ours;
+  CostBreakdown cost;
+  cost.algorithm = "XLA's SOL estimate";
+  cost.launch = config.launch;
+  cost.transfer = slowest - config.launch;
+  cost.links = ours.links;
+  cost.memory = ours.memory;
+  cost.thread_blocks = ours.thread_blocks;
+  return cost;
 }
 
 }  // namespace shardsim

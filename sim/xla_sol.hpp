@@ -10,10 +10,9 @@
 //   t(b) = 1.025 b / NIC, 2.5 % for headers     c(b) = ceil(b / chunk) * preparation of a chunk
 //
 // Facts: openxla/xla xla/service/gpu/model/sol_gpu_cost_model.cc @3e1a45f9,
-// sol_latency_estimator.cc
-// @082af290, xla/service/collective_utils.h (read 2026-11). XLA adds the time that the operands
-// take in memory and the sum's arithmetic, and inside one node takes measured tables instead;
-// neither is here.
+// sol_latency_estimator.cc @082af290, xla/service/collective_utils.h (read 2026-11). XLA adds the
+// time that the operands take in memory and the sum's arithmetic, and inside one node takes
+// measured tables instead; neither is here.
 //
 // Example, the constants of XLA's own test: launch, preparation and round trip 100 us, NIC 100
 // GB/s, chunk 4 MiB. All-gather of 8 MiB over 16 of 2 nodes: 100 + 15 / 8 * (5.4 + 100 + 100) = 485
@@ -51,6 +50,6 @@ struct XlaSolRequest {
 // The slowest of the groups. `ours` says which links it is on. Throws InputError on other machines
 // than clusters.
 [[nodiscard]] CostBreakdown xla_sol_cost(const Placement& placement, const Collective& collective,
-                                         CostBreakdown ours);
+                                         const CostBreakdown& ours);
 
 }  // namespace shardsim

@@ -37,6 +37,7 @@ Calibration header_of(const Given& given) {
 
 std::string text_of(const Calibration& calibration, const CalibrationTables& tables) {
   TextTable table({{"region"},
+                   {"nodes", TextTable::Align::right},
                    {"collective"},
                    {"algorithm"},
                    {"tables", TextTable::Align::right},
@@ -44,8 +45,8 @@ std::string text_of(const Calibration& calibration, const CalibrationTables& tab
                    {"median error", TextTable::Align::right},
                    {"90th percentile", TextTable::Align::right}});
   for (const CalibrationCurve& curve : calibration.curves) {
-    table.add_row({std::string(name_of(curve.key.region)), curve.key.collective,
-                   curve.key.algorithm, std::to_string(curve.tables.size()),
+    table.add_row({std::string(name_of(curve.key.region)), std::to_string(curve.key.nodes),
+                   curve.key.collective, curve.key.algorithm, std::to_string(curve.tables.size()),
                    std::to_string(curve.rows), format_percent(curve.median_error),
                    format_percent(curve.percentile_90_error)});
   }

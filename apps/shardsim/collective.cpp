@@ -17,33 +17,36 @@ const Manual manual = {
     "collective [OPTION...]",
     "One collective on one machine, over sizes, as nccl-tests shows it: time, bandwidths, the\n"
     "algorithm, and what the time is made of. A size is nccl-tests': the whole array, of a\n"
-    "collective-permute the message. --against FILE puts a measured table beside it,\n"
+    "collective-permute or broadcast the message. --against FILE puts a measured table beside it,\n"
     "which says what ran where (docs/collective.md).",
     {"shardsim collective --machine dgx-h100 --kind all-reduce --devices 16 --sizes 1KiB:8GiB:x2",
-     "shardsim collective --machine dgx-h100 --kind all-gather --devices 10 --nodes 10 \\\n"
-     "               --sizes 32MiB,512MiB,8GiB",
      "shardsim collective --machine 'ring(bandwidth=50GiB/s,latency=500ns)' --kind all-reduce \\\n"
      "               --devices 1024 --sizes 512MiB:1GiB:+512MiB --format csv",
+     "shardsim collective --machine examples/topologies/two-hosts.json --kind all-to-all \\\n"
+     "               --devices 8 --sizes 256MiB --links",
      "shardsim collective --against examples/collectives/h100-dgx-8-all-reduce.json \\\n"
      "               -o collective.html"}};
 
 constexpr std::array flags{
-    Flag{"machine", "machine", "NAME",
-         "hardware profile, a path to one, or a network: ring, full, switch, torus, fat-tree or "
-         "dragonfly, as in docs/networks.md"},
+    Flag{
+        "machine", "machine", "NAME",
+        "hardware profile, a path to one (which may hold a graph of your own), or a network: ring, "
+        "full, switch, torus, fat-tree or dragonfly, as in docs/networks.md"},
     Flag{"topology", "topology", "SHAPE",
          "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
+    Flag{"slices", "slices", "N", "slices of TPUs over which the devices lie evenly"},
     Flag{"kind", "kind", "KIND",
-         "all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute"},
+         "all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute or broadcast"},
     Flag{"devices", "devices", "N", "in the group"},
     Flag{"nodes", "nodes", "N", "over which they lie evenly; as many as they fill when left out"},
     Flag{"sizes", "sizes", "SIZES", "64MiB, a list 1MiB,64MiB, 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
     Flag{"model", "model", "MODEL",
          "whose time: simulated; all-links, every link of a torus whatever the compiler chooses; "
-         "tpu-scheduler; xla-sol (docs/collective.md)"},
+         "tpu-scheduler; xla-sol; flows, every message on its links (docs/collective.md)"},
     Flag{"algorithm", "algorithm", "NAME",
-         "of NCCL: Ring, Tree, NVLS, ...; on a network written in place: ring, torus, double-tree "
-         "and others, as in docs/networks.md; the library's choice when left out"},
+         "of NCCL: Ring, Tree, NVLS, ...; on a network written in place, a graph or with --model "
+         "flows: ring, torus, double-tree and others, as in docs/networks.md; the library's choice "
+         "when left out"},
     Flag{"protocol", "protocol", "NAME", "of NCCL: LL, LL128 or Simple"},
     Flag{"against", "against", "FILE",
          "a measured table, which says machine, kind, devices, nodes and sizes; --machine replaces "
@@ -73,12 +76,10 @@ Json read_flags(const Given& given) {
 int collective_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_flags(options, flags);
-  options.add_options()("links",
-                        "on a network written in place, what every link carries, for the last "
-                        "size; the busiest first");
+  options.add_options()("links", "what every link carries, for the last size; the busiest first");
   options.add_options()("unfold",
-                        "on a network written in place, every device and link of its own: the same "
-                        "time, later");
+                        "where collectives are simulated, every device and link of its own: the "
+                        "same time, later");
   add_output_options(options, report_formats());
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;

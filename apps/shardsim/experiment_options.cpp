@@ -31,8 +31,13 @@ constexpr std::array flags{
     Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
     Flag{"topology", "topology", "SHAPE",
          "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
+    Flag{"slices", "slices", "N",
+         "slices of TPUs that the devices lie on: 2, or by axis that goes over them, data=2"},
+    Flag{"placement", "placement", "ORDER",
+         "devices of the mesh: jax, row-major, megatron, axes from the fastest on as tp-cp-dp-pp, "
+         "or a list of devices, [0,2,1,3] or a .json file"},
     Flag{"collectives", "collectives", "MODEL",
-         "whose times collectives have: simulated, all-links, tpu-scheduler or xla-sol"},
+         "whose times collectives have: simulated, all-links, tpu-scheduler, xla-sol or flows"},
 };
 
 // A path in a file is relative to the file, one on the command line to where the user is.

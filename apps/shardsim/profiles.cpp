@@ -22,12 +22,14 @@ const Manual manual = {
     "Hardware profiles: the machines that are built in, a picture of one and every number with "
     "its\n"
     "source, and whether a file of your own is a valid profile. `show` draws networks written in\n"
-    "place, too (docs/networks.md). `import` makes a profile, as JSON, out of the topology file "
+    "place and graphs of your own, too (docs/networks.md). `import` makes a profile, as JSON, out "
+    "of the topology file "
     "of\n"
     "NCCL (NCCL_TOPO_DUMP_FILE) and of a profile that has the same GPUs.",
     {"shardsim profiles", "shardsim profiles show dgx-h100",
      "shardsim profiles show tpu-v5p --topology 4x4x4 -o v5p.html",
      "shardsim profiles show 'fat-tree(4x4,bandwidth=50GB/s,latency=1us)' --format text",
+     "shardsim profiles show examples/topologies/two-hosts.json -o two-hosts.html",
      "shardsim profiles show tpu-v5p --format json -o my-machine.json",
      "shardsim profiles import examples/topologies/h100x2.xml --extends dgx-h100 --date 2026-11",
      "shardsim profiles check hardware_profiles/profiles/dgx-h100.json"}};
@@ -62,6 +64,7 @@ std::int64_t devices_to_show(const Profile& profile, const Place& place) {
 constexpr std::array flags{
     Flag{"devices", "devices", "N", "of the machine that `show` draws"},
     Flag{"topology", "topology", "SHAPE", "slice of a torus that `show` draws: 4x4x4"},
+    Flag{"slices", "slices", "N", "slices of TPUs that `show` tells of"},
     Flag{"extends", "extends", "NAME", "profile whose GPUs an imported topology has"},
     Flag{"date", "date", "YYYY-MM", "when the imported topology was written"},
     Flag{"name", "name", "NAME", "of the imported profile; the file's when left out"},
@@ -91,11 +94,15 @@ Machine machine_to_show(const std::string& name, const Json& asked) {
     const std::string sizes = topology->substr(0, topology->find('_'));
     for (const std::int64_t size : parse_shape(sizes, shape->place())) devices *= size;
   }
+  std::int64_t slices = 1;
+  constexpr std::int64_t most_slices = 1024;
+  if (const auto count = reader.find("slices")) slices = count->integer(1, most_slices);
+  devices *= slices;
   if (const auto count = reader.find("devices")) {
     constexpr std::int64_t most = std::int64_t{1} << 20;
     devices = count->integer(1, most);
   }
-  return make_machine(profile, devices, topology, place);
+  return make_machine(profile, devices, topology, place, slices);
 }
 
 void show(const std::string& name, const Given& given, const std::vector<Output>& outputs) {
@@ -154,7 +161,8 @@ int profiles_command(const Words& words) {
   const std::string action = operands.empty() ? "list" : operands[0];
   for (const Flag& flag : flags) {
     const std::string_view name = flag.name;
-    const std::string_view verb = name == "devices" || name == "topology" ? "show" : "import";
+    const std::string_view verb =
+        name == "devices" || name == "topology" || name == "slices" ? "show" : "import";
     if (given.has(flag.name) && action != verb) {
       throw UsageError(fmt::format("--{} is for profiles {}", name, verb));
     }

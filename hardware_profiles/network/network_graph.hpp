@@ -9,7 +9,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -37,6 +38,9 @@ class NetworkGraph {
   [[nodiscard]] NodeId devices() const { return devices_; }
   [[nodiscard]] NodeId nodes() const { return static_cast<NodeId>(first_out_.size()) - 1; }
   [[nodiscard]] bool is_device(NodeId node) const { return node < devices_; }
+  // Whether messages for others pass through it: through switches, and through devices where there
+  // are no switches or the builder was told so.
+  [[nodiscard]] bool forwards(NodeId node) const { return devices_forward_ || !is_device(node); }
   // Ordered by where they come from; those of one node in the order in which they were connected.
   [[nodiscard]] const std::vector<NetworkLink>& links() const { return links_; }
   [[nodiscard]] LinkId first_out(
@@ -47,9 +51,13 @@ class NetworkGraph {
  private:
   friend class NetworkBuilder;
   NodeId devices_ = 0;
+  bool devices_forward_ = false;
   std::vector<NetworkLink> links_;
   std::vector<LinkId> first_out_;
 };
+
+// What errors call a node: "device 3" and "node 9" where nobody has better names.
+using NodeNames = std::function<std::string(NodeId)>;
 
 class NetworkBuilder {
  public:
@@ -69,12 +77,16 @@ class NetworkBuilder {
     connect_one_way(b, a, wire);
   }
 
+  // Also where there are switches.
+  void let_devices_forward() { devices_forward_ = true; }
+
   // Throws InputError where a link has no bandwidth or a latency below zero, and where a device
-  // cannot be reached from another one.
-  [[nodiscard]] NetworkGraph freeze(const Place& place) &&;
+  // cannot be reached from another one (reachability.hpp).
+  [[nodiscard]] NetworkGraph freeze(const Place& place, const NodeNames& names = {}) &&;
 
  private:
   NodeId devices_ = 0;
+  bool devices_forward_ = false;
   NodeId nodes_ = 0;
   std::vector<NetworkLink> links_;
 };

@@ -157,6 +157,7 @@ NetworkDescription parse_network(const std::string& text, const Place& place) {
 }
 
 std::optional<std::int64_t> devices_of(const NetworkDescription& description, const Place& place) {
+  if (description.graph) return description.graph->devices;
   if (description.shape.empty()) return std::nullopt;
   std::vector<std::int64_t> sizes = description.shape;
   if (description.kind == NetworkKind::dragonfly) {
@@ -190,6 +191,8 @@ NetworkGraph build(const NetworkDescription& description, std::int64_t devices,
       return switched(devices, description.wire, place);
     case NetworkKind::fat_tree:
       return fat_tree(description.shape, description.oversubscription, description.wire, place);
+    case NetworkKind::graph:
+      return build(*description.graph, place);
     case NetworkKind::dragonfly:
       break;
   }
@@ -198,7 +201,8 @@ NetworkGraph build(const NetworkDescription& description, std::int64_t devices,
 }
 
 RouteChoice route_choice(NetworkKind kind) {
-  return kind == NetworkKind::fat_tree ? RouteChoice::by_destination : RouteChoice::first;
+  const bool has_spines = kind == NetworkKind::fat_tree || kind == NetworkKind::graph;
+  return has_spines ? RouteChoice::by_destination : RouteChoice::first;
 }
 
 }  // namespace shardsim

@@ -8,7 +8,8 @@
 //
 // `bandwidth` and `latency` are those of every link in one direction; `device=h100` gives the
 // devices the compute and memory of a shipped profile's. What the networks are as graphs is in
-// topologies.hpp.
+// topologies.hpp. A network can also be a graph of one's own, read from a profile
+// (given_graph.hpp).
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,23 @@
 #include <string>
 #include <vector>
 
+#include "hardware_profiles/network/given_graph.hpp"
 #include "hardware_profiles/network/routes.hpp"
 #include "hardware_profiles/network/topologies.hpp"
 
 namespace shardsim {
 
-enum class NetworkKind : std::uint8_t { ring, torus, full, switched, fat_tree, dragonfly };
+enum class NetworkKind : std::uint8_t { ring, torus, full, switched, fat_tree, dragonfly, graph };
 
 struct NetworkDescription {
-  std::string text;  // as it was written
+  std::string text;  // as it was written; of a graph its JSON
   NetworkKind kind = NetworkKind::ring;
   std::vector<std::int64_t> shape;  // empty: as many devices as are asked for
   bool wraps = true;
   std::vector<std::int64_t> oversubscription;  // of a fat tree, by tier but the last
   Wire wire;
-  std::string device;  // "h100"; empty: nothing is known of compute and memory
+  std::string device;               // "h100"; empty: nothing is known of compute and memory
+  std::optional<GivenGraph> graph;  // set iff the kind is graph; then shape and wire are empty
 };
 
 // Whether `text` is such a network and not the name of a profile.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -31,6 +33,7 @@ std::string fat_tree_switch(const NetworkDescription& network, std::int64_t devi
 }  // namespace
 
 std::string node_name(const NetworkDescription& network, std::int64_t devices, NodeId node) {
+  if (network.graph) return network.graph->names[at(node)];
   if (node < devices) return fmt::format("device {}", node);
   const std::int64_t index = node - devices;
   switch (network.kind) {

@@ -1,6 +1,7 @@
-// What people call the nodes of a network written in place.
+// What people call the nodes of a network written in place, or of a graph.
 //
-//   device 3                   everywhere
+//   host0.gpu3                 of a graph, as it names them
+//   device 3                   everywhere else
 //   switch                     the only one
 //   leaf 0, spine 1            of a fat tree with two tiers of switches
 //   tier 2 switch 5            of one between leaves and spines

@@ -1,9 +1,7 @@
 #include "hardware_profiles/network/routes.hpp"
 
 #include <algorithm>
-#include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/graph/filtered_graph.hpp>
 #include <cassert>
 #include <limits>
 #include <utility>
@@ -24,18 +22,6 @@ Graph reverse(const NetworkGraph& graph) {
   return {boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), at(graph.nodes())};
 }
 
-// Ways that end at the target or lead on from what passes on.
-struct Forwards {
-  const Graph* graph = nullptr;
-  std::size_t first_forwarding = 0;  // nodes below only receive
-  std::size_t target = 0;
-
-  bool operator()(const Graph::edge_descriptor& edge) const {
-    const std::size_t node = source(edge, *graph);
-    return node >= first_forwarding || node == target;
-  }
-};
-
 }  // namespace
 
 struct Router::Reversed {
@@ -47,21 +33,30 @@ Router::Router(const NetworkGraph& graph, RouteChoice choice)
 
 Router::~Router() = default;
 
-void Router::measure(NodeId target) {
-  if (measured_ == target) return;
-  measured_ = target;
-  hops_.assign(at(graph_.nodes()), unreached);
-  hops_[at(target)] = 0;
-  const bool has_switches = graph_.nodes() > graph_.devices();
+// Breadth first from the target, no further than to the source: nodes that are nearer are all met
+// before. The next source goes on from there.
+void Router::measure(NodeId source, NodeId target) {
+  if (hops_.empty()) hops_.assign(at(graph_.nodes()), unreached);
+  if (measured_ != target) {
+    for (const NodeId node : met_) hops_[at(node)] = unreached;
+    met_ = {target};
+    next_ = 0;
+    hops_[at(target)] = 0;
+    measured_ = target;
+  }
   const Graph& graph = reversed_->graph;
-  const Forwards forwards{&graph, has_switches ? at(graph_.devices()) : 0, at(target)};
-  const boost::filtered_graph<Graph, Forwards> ways(graph, forwards);
-  const auto index = get(boost::vertex_index, graph);
-  const auto hops = boost::make_iterator_property_map(hops_.begin(), index);
-  boost::breadth_first_search(
-      ways, at(target),
-      boost::visitor(boost::make_bfs_visitor(boost::record_distances(hops, boost::on_tree_edge())))
-          .vertex_index_map(index));
+  while (hops_[at(source)] == unreached) {
+    assert(next_ < met_.size());
+    const NodeId node = met_[next_++];
+    if (node != target && !graph_.forwards(node)) continue;
+    const auto [first, last] = out_edges(at(node), graph);
+    for (auto edge = first; edge != last; ++edge) {
+      const auto before = static_cast<NodeId>(boost::target(*edge, graph));
+      if (hops_[at(before)] != unreached) continue;
+      hops_[at(before)] = hops_[at(node)] + 1;
+      met_.push_back(before);
+    }
+  }
 }
 
 // Links that lead on from a node on a shortest way.
@@ -74,13 +69,11 @@ std::vector<LinkId> Router::choices(NodeId node, NodeId target) {
   };
   keep([&](const NetworkLink& link) { return link.to == target; });
   if (!result.empty()) return result;  // neighbours: nothing to search
-  measure(target);
+  measure(node, target);
   assert(hops_[at(node)] != unreached);
-  const bool devices_forward = graph_.nodes() == graph_.devices();
   keep([&](const NetworkLink& link) {
     const NodeId after = hops_[at(link.to)];
-    return (devices_forward || !graph_.is_device(link.to)) && after != unreached &&
-           after + 1 == hops_[at(node)];
+    return graph_.forwards(link.to) && after != unreached && after + 1 == hops_[at(node)];
   });
   return result;
 }

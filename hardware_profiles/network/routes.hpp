@@ -1,5 +1,5 @@
-// Ways through a network: the fewest hops from one device to another. Where there are switches,
-// they alone pass on what is not for them; on rings and tori devices do.
+// Ways through a network: the fewest hops from one device to another, over what forwards
+// (NetworkGraph::forwards): where there are switches, mostly they alone; on rings and tori devices.
 //
 // Where several links lead on, the choice is the network's:
 //   first           the one that was connected first: on a torus, one dimension after the other
@@ -12,7 +12,8 @@
 // Example: in a fat tree with two spines, device 0 reaches device 6 over spine 0, device 7 over
 // spine 1.
 //
-// Cost: O(links) for a target that is no neighbour and not the one before, then O(hops).
+// Cost: for a target that is no neighbour, as many links as lead to nodes nearer to it than the
+// source, O(links) at most; once for all sources of a target that follow each other.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,16 @@ class Router {
  private:
   struct Reversed;  // boost's graph, links the other way round
 
-  void measure(NodeId target);
+  void measure(NodeId source, NodeId target);
   [[nodiscard]] std::vector<LinkId> choices(NodeId node, NodeId target);
 
   const NetworkGraph& graph_;
   RouteChoice choice_;
   std::unique_ptr<Reversed> reversed_;
-  NodeId measured_ = -1;
-  std::vector<NodeId> hops_;  // from each node to the target measured last
+  NodeId measured_ = -1;      // the target of the last search
+  std::vector<NodeId> hops_;  // to it, from the nodes that the search has met
+  std::vector<NodeId> met_;   // in this order
+  std::size_t next_ = 0;      // of them to be searched from
 };
 
 }  // namespace shardsim

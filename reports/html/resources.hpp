@@ -5,7 +5,7 @@
 
 namespace shardsim::resources {
 
-extern const std::string_view head_html;
+extern const std::string_view opening_html;
 extern const std::string_view page_html;
 extern const std::string_view configuration_html;
 extern const std::string_view machine_html;

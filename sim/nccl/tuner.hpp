@@ -22,8 +22,8 @@
 // all-reduce of the others; unchanged for halves of all but Ring.
 //
 // Latency: base + steps in the node and across; each hop across adds the NIC's own latency, twice
-// in the Simple protocol, which flushes. With one rank per node, Tree's network latency stands for
-// all.
+// in the Simple protocol, which flushes. With one rank per node, Tree's network latency stands in
+// for that of all.
 //   Ring      all-reduce and halves (steps - x) max(intra, posting) + x inter, x = 2(k-1) or k-1
 //             Broadcast, Reduce: one hop where all channels are the same, else steps hops, in
 //             Simple of Tree's latency

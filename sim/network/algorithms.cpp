@@ -30,6 +30,7 @@ struct Algorithm {
   Steps (*reduce_scatter)(Group);
   Steps (*all_reduce)(Group);
   Steps (*all_to_all)(Group);
+  Steps (*broadcast)(Group);
   const char* needs;  // "" for nothing
   bool (*suits)(Group);
 };
@@ -44,50 +45,54 @@ Strides two_ways(Group group) { return group.ranks > 2 ? both_ways(group.ranks) 
 constexpr auto algorithms = std::to_array<Algorithm>({
     {"ring", [](Group g) -> Steps { return ring_all_gather(g.ranks); },
      [](Group g) -> Steps { return ring_reduce_scatter(g.ranks); },
-     [](Group g) -> Steps { return ring_all_reduce(g.ranks); }, nullptr, "", any_group},
+     [](Group g) -> Steps { return ring_all_reduce(g.ranks); }, nullptr, nullptr, "", any_group},
     {"bidirectional-ring", [](Group g) -> Steps { return ring_all_gather(g.ranks, two_ways(g)); },
      [](Group g) -> Steps { return ring_reduce_scatter(g.ranks, two_ways(g)); },
-     [](Group g) -> Steps { return ring_all_reduce(g.ranks, two_ways(g)); }, nullptr, "",
+     [](Group g) -> Steps { return ring_all_reduce(g.ranks, two_ways(g)); }, nullptr, nullptr, "",
      any_group},
     {"multi-ring", [](Group g) -> Steps { return ring_all_gather(g.ranks, all_strides(g.ranks)); },
      [](Group g) -> Steps { return ring_reduce_scatter(g.ranks, all_strides(g.ranks)); },
-     [](Group g) -> Steps { return ring_all_reduce(g.ranks, all_strides(g.ranks)); }, nullptr, "",
-     any_group},
+     [](Group g) -> Steps { return ring_all_reduce(g.ranks, all_strides(g.ranks)); }, nullptr,
+     nullptr, "", any_group},
     {"halving-doubling", [](Group g) -> Steps { return doubling_all_gather(g.ranks); },
      [](Group g) -> Steps { return halving_reduce_scatter(g.ranks); },
-     [](Group g) -> Steps { return halving_doubling_all_reduce(g.ranks); }, nullptr,
+     [](Group g) -> Steps { return halving_doubling_all_reduce(g.ranks); }, nullptr, nullptr,
      "a group whose size is a power of two", [](Group g) { return can_halve(g.ranks); }},
     {"hierarchical",
      [](Group g) -> Steps { return hierarchical_all_gather(nodes_of(g)[0], nodes_of(g)[1]); },
      [](Group g) -> Steps { return hierarchical_reduce_scatter(nodes_of(g)[0], nodes_of(g)[1]); },
      [](Group g) -> Steps { return hierarchical_all_reduce(nodes_of(g)[0], nodes_of(g)[1]); },
+     [](Group g) -> Steps { return hierarchical_all_to_all(nodes_of(g)[0], nodes_of(g)[1]); },
      nullptr, "a group that fills leaves of a fat tree", [](Group g) { return g.per_leaf > 1; }},
     {"in-switch", [](Group g) -> Steps { return in_switch_all_gather(g.ranks); },
      [](Group g) -> Steps { return in_switch_reduce_scatter(g.ranks); },
-     [](Group g) -> Steps { return in_switch_all_reduce(g.ranks); }, nullptr,
+     [](Group g) -> Steps { return in_switch_all_reduce(g.ranks); }, nullptr, nullptr,
      "devices on one switch", [](Group g) { return g.kind == NetworkKind::switched; }},
     {"torus", [](Group g) -> Steps { return torus_all_gather(g.dimensions); },
      [](Group g) -> Steps { return torus_reduce_scatter(g.dimensions); },
      [](Group g) -> Steps { return torus_all_reduce(g.dimensions); },
-     [](Group g) -> Steps { return torus_all_to_all(g.dimensions); },
+     [](Group g) -> Steps { return torus_all_to_all(g.dimensions); }, nullptr,
      "a group that fills dimensions of a torus", [](Group g) { return !g.dimensions.empty(); }},
     {"pat", [](Group g) -> Steps { return pat_all_gather(g.ranks); },
-     [](Group g) -> Steps { return pat_reduce_scatter(g.ranks); }, nullptr, nullptr, "", any_group},
-    {"double-tree", nullptr, nullptr,
-     [](Group g) -> Steps { return tree_all_reduce(double_tree(g.ranks)); }, nullptr, "",
+     [](Group g) -> Steps { return pat_reduce_scatter(g.ranks); }, nullptr, nullptr, nullptr, "",
      any_group},
+    {"double-tree", nullptr, nullptr,
+     [](Group g) -> Steps { return tree_all_reduce(double_tree(g.ranks)); }, nullptr,
+     [](Group g) -> Steps { return tree_broadcast(double_tree(g.ranks)); }, "", any_group},
     {"chain", nullptr, nullptr, [](Group g) -> Steps { return tree_all_reduce({chain(g.ranks)}); },
-     nullptr, "", any_group},
+     nullptr, [](Group g) -> Steps { return tree_broadcast({chain(g.ranks)}); }, "", any_group},
     {"binomial-tree", nullptr, nullptr,
-     [](Group g) -> Steps { return binomial_all_reduce(g.ranks); }, nullptr, "", any_group},
+     [](Group g) -> Steps { return binomial_all_reduce(g.ranks); }, nullptr,
+     [](Group g) -> Steps { return binomial_broadcast(g.ranks); }, "", any_group},
     {"pairwise", nullptr, nullptr, nullptr,
-     [](Group g) -> Steps { return pairwise_all_to_all(g.ranks); }, "", any_group},
+     [](Group g) -> Steps { return pairwise_all_to_all(g.ranks); }, nullptr, "", any_group},
+    {direct_algorithm, nullptr, nullptr, nullptr,
+     [](Group g) -> Steps { return direct_all_to_all(g.ranks); }, nullptr, "", any_group},
 });
 
 std::vector<std::string> known_names() {
   std::vector<std::string> names;
   for (const Algorithm& algorithm : algorithms) names.emplace_back(algorithm.name);
-  names.emplace_back(permute_algorithm);
   return names;
 }
 
@@ -98,6 +103,7 @@ const Algorithm* find(const std::string& name) {
 }
 
 std::string default_name(CollectiveKind kind, Group group) {
+  if (kind == CollectiveKind::broadcast) return "chain";
   const bool is_torus = group.kind == NetworkKind::torus && group.wraps;
   if (is_torus && !group.dimensions.empty()) return "torus";
   return kind == CollectiveKind::all_to_all ? "pairwise" : "ring";
@@ -111,6 +117,8 @@ auto expansion_of(const Algorithm& algorithm, CollectiveKind kind) {
       return algorithm.reduce_scatter;
     case CollectiveKind::all_to_all:
       return algorithm.all_to_all;
+    case CollectiveKind::broadcast:
+      return algorithm.broadcast;
     default:
       return algorithm.all_reduce;
   }
@@ -141,10 +149,10 @@ void check_algorithm(const std::string& name, const Place& place) {
 }
 
 void check_permute_algorithm(const std::string& name, const Place& place) {
-  if (name == permute_algorithm) return;
+  if (name == direct_algorithm) return;
   throw InputError(place,
                    fmt::format("\"{}\" does no {}; for that there is {}", name,
-                               name_of(CollectiveKind::collective_permute), permute_algorithm));
+                               name_of(CollectiveKind::collective_permute), direct_algorithm));
 }
 
 Expansion expand(const std::optional<std::string>& algorithm, CollectiveKind kind,

@@ -5,16 +5,17 @@
 //   bidirectional-ring  the same                                   any
 //   multi-ring          the same; all rings without a common link  any; meant for full meshes
 //   halving-doubling    the same                                   a power of two of ranks
-//   hierarchical        the same                                   whole leaves of a fat tree
+//   hierarchical        the same, all-to-all                       whole leaves of a fat tree
 //   in-switch           the same                                   any, on one switch
 //   torus               the same, all-to-all                       whole dimensions of a torus
 //   pat                 all-gather, reduce-scatter                 any
-//   double-tree, chain  all-reduce                                 any
-//   binomial-tree       all-reduce                                 any
+//   double-tree, chain  all-reduce, broadcast                      any
+//   binomial-tree       the same                                   any
 //   pairwise            all-to-all                                 any
-//   direct              collective-permute                         any
+//   direct              all-to-all, collective-permute             any
 //
-// Where none is asked for: torus on dimensions of a torus that wraps, else ring; pairwise; direct.
+// Where none is asked for: torus on dimensions of a torus that wraps, else ring; pairwise; chain
+// for a broadcast; direct for permutes. On machines with a profile: machine_flows.hpp.
 #pragma once
 
 #include <optional>
@@ -43,9 +44,13 @@ struct Expansion {
   Shape shape;
   std::variant<Lanes, Schedule> steps;
   bool uses_switch = false;  // as the rank behind the last
+  bool over_all = false;     // ranks are positions of the mesh, whatever the groups
 
   [[nodiscard]] Schedule schedule() const;
 };
+
+// By pairs, which is how permutes go, and all-to-alls with all messages at once.
+inline constexpr const char* direct_algorithm = "direct";
 
 // Not of a permute, whose pairs need not stay in groups (algorithms/permute.hpp). Throws InputError
 // for an algorithm that is unknown or not for this kind or group.
@@ -55,8 +60,7 @@ struct Expansion {
 // Throws InputError for an unknown name.
 void check_algorithm(const std::string& name, const Place& place);
 
-// The only one for permutes. Throws InputError for another name.
-inline constexpr const char* permute_algorithm = "direct";
+// For permutes there is direct only. Throws InputError for another name.
 void check_permute_algorithm(const std::string& name, const Place& place);
 
 }  // namespace shardsim::network

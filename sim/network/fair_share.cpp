@@ -13,6 +13,17 @@ FairShare::FairShare(const std::vector<Bandwidth>& capacities) : links_(capaciti
   }
 }
 
+LinkId FairShare::add_link(Bandwidth capacity) {
+  links_.emplace_back();
+  links_.back().capacity = capacity.count();
+  return static_cast<LinkId>(links_.size()) - 1;
+}
+
+void FairShare::set_capacity(LinkId id, Bandwidth capacity) {
+  link(id).capacity = capacity.count();
+  if (!link(id).flows.empty()) touched_.push_back(id);
+}
+
 void FairShare::join(FlowId id, Crossings crossings) {
   assert(!crossings.empty());
   if (static_cast<std::size_t>(id) >= flows_.size())

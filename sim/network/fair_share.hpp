@@ -43,6 +43,10 @@ class FairShare {
   // Capacities are above zero.
   explicit FairShare(const std::vector<Bandwidth>& capacities);
 
+  LinkId add_link(Bandwidth capacity);
+  // Zero is all right here: flows on the link then have none.
+  void set_capacity(LinkId id, Bandwidth capacity);
+
   // Ids count from zero and may be used again after leave(). What the flow crosses is referred to
   // until then.
   void join(FlowId id, Crossings crossings);

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "sim/monotone_queue.hpp"
 #include "sim/network/fair_share.hpp"
-#include "sim/network/monotone_queue.hpp"
 
 namespace shardsim::network {
 

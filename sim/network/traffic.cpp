@@ -33,15 +33,15 @@ void add_streams(const Groups& groups, const Schedule& schedule, Traffic& traffi
   traffic.alike.assign(traffic.streams.size(), 1);
 }
 
-struct Way {
+struct Journey {
   NodeId target = 0;
   NodeId source = 0;
   StreamId stream = 0;
 };
 
 // By target, so that the router searches once for each.
-std::vector<Way> ways_of(const Groups& groups, const Schedule& schedule) {
-  std::vector<Way> ways;
+std::vector<Journey> ways_of(const Groups& groups, const Schedule& schedule) {
+  std::vector<Journey> ways;
   ways.reserve(groups.size() * schedule.streams.size());
   for (const auto& group : groups) {
     for (const Stream& stream : schedule.streams) {
@@ -49,7 +49,7 @@ std::vector<Way> ways_of(const Groups& groups, const Schedule& schedule) {
           {group[at(stream.to)], group[at(stream.from)], static_cast<StreamId>(ways.size())});
     }
   }
-  std::sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
+  std::sort(ways.begin(), ways.end(), [](const Journey& a, const Journey& b) {
     return a.target != b.target ? a.target < b.target : a.stream < b.stream;
   });
   return ways;
@@ -72,7 +72,7 @@ Traffic traffic_of(const NetworkGraph& graph, Router& router, const Groups& grou
   }
   traffic.links.assign(graph.links().size(), 1);
   add_streams(groups, schedule, traffic);
-  for (const Way& way : ways_of(groups, schedule)) {
+  for (const Journey& way : ways_of(groups, schedule)) {
     const std::vector<LinkId> route = router.route(way.source, way.target);
     TrafficStream& stream = traffic.streams[at(way.stream)];
     stream.first_crossing = static_cast<std::uint32_t>(traffic.crossings.size());

@@ -11,9 +11,9 @@
 // by colour refinement (McKay, "Practical graph isomorphism", Congressus Numerantium 30, 1981), for
 // any network and algorithm; on a ring all ranks' streams are one class.
 //
-// Cost: traffic_of O(streams * hops) and a search of the graph for every target; fold as much for
-// every refinement, of which there are as many as symmetry needs to be told (few on rings and
-// trees, up to half the length of a line); run O(events), memory as much as the traffic.
+// Cost: traffic_of O(streams * hops) and a search of the graph for every target (routes.hpp); fold
+// O(hops log hops) at first, then as much for what has been told apart, each time; run O(events),
+// memory as much as the traffic.
 #pragma once
 
 #include <cstdint>

@@ -185,6 +185,7 @@ Instruction own_instruction(CollectiveKind kind) {
     case CollectiveKind::all_to_all:
       return Instruction::all_to_all;
     case CollectiveKind::collective_permute:
+    case CollectiveKind::broadcast:
       break;
   }
   return Instruction::collective_permute;
@@ -194,6 +195,7 @@ Instruction own_instruction(CollectiveKind kind) {
 
 std::optional<Choice> choose(const Slice& slice, const Group& group, const Request& request) {
   assert(group.members >= 2);
+  if (request.kind == CollectiveKind::broadcast) return std::nullopt;
   if (slice.limited_routing() && !group.box && group.members > 2) return std::nullopt;
   switch (request.kind) {
     case CollectiveKind::all_reduce:
@@ -205,9 +207,11 @@ std::optional<Choice> choose(const Slice& slice, const Group& group, const Reque
     case CollectiveKind::all_to_all:
       return all_to_all(slice, group, request.bytes);
     case CollectiveKind::collective_permute:
+      return permute(slice, group, request);
+    case CollectiveKind::broadcast:
       break;
   }
-  return permute(slice, group, request);
+  return std::nullopt;
 }
 
 std::string Choice::describe(CollectiveKind kind) const {

@@ -17,8 +17,8 @@
 //   all-gather
 //     closed and in order, whole, 2-D or 3-D: 2DAllGatherOnMajorDim, 3DAllGatherOnMajorDim
 //     the whole slice, 64 or more of v5e or v6e, below 32 MiB; whole, 3-D, n > 16: an all-reduce
-//     else                       1DAllGatherNonMajorDim, with n > 8
-//     1DAllGatherNonMajorDimImbalanced
+//     else                       1DAllGatherNonMajorDim;
+//                                with n > 8 1DAllGatherNonMajorDimImbalanced
 //   reduce-scatter
 //     of a minor dimension; whole 3-D; a whole square of v5e or v6e with sides over 2: an
 //                                all-reduce and a slice
@@ -110,8 +110,8 @@ struct Choice {
   [[nodiscard]] std::string describe(CollectiveKind kind) const;
 };
 
-// Nothing where the compiler refuses: with limited routing a group that is no box, other than a
-// pair. The group has at least two members.
+// Nothing for a broadcast, and where the compiler refuses: with limited routing a group that is no
+// box, other than a pair. The group has at least two members.
 [[nodiscard]] std::optional<Choice> choose(const Slice& slice, const Group& group,
                                            const Request& request);
 

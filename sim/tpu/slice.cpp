@@ -5,6 +5,11 @@
 namespace shardsim::tpu {
 namespace {
 
+// Printed by the compiler (the table in the header).
+constexpr Clock clock_of_v4{1050e6, 42.666775};
+constexpr Clock clock_of_v5e{1500e6, 31.100018};
+constexpr Clock clock_of_v5p{1750e6, 53.342711};
+
 constexpr std::int64_t most_chips_routed_freely = 16;  // of v5e
 
 struct GenerationName {
@@ -26,7 +31,7 @@ bool Slice::limited_routing() const {
 }
 
 std::optional<Slice> slice_of(const Machine& machine) {
-  if (!machine.torus) return std::nullopt;
+  if (!machine.torus || machine.slices > 1) return std::nullopt;
   for (const GenerationName& name : generation_names) {
     if (!machine.profile.device.name.starts_with(name.device)) continue;
     Slice slice;
@@ -44,15 +49,15 @@ std::optional<Slice> slice_of(const Machine& machine) {
 Clock clock_of(Generation generation) {
   switch (generation) {
     case Generation::v4:
-      return {1050e6, 42.666775};
+      return clock_of_v4;
     case Generation::v5e:
-      return {1500e6, 31.100018};
+      return clock_of_v5e;
     case Generation::v5p:
     case Generation::v6e:
     case Generation::tpu7x:
       break;
   }
-  return {1750e6, 53.342711};
+  return clock_of_v5p;
 }
 
 }  // namespace shardsim::tpu

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -100,7 +101,7 @@ bool has_others(const Table& table, const Study& study) {
   const std::vector<Calibration> calibrations = calibrations_without(table, study);
   const auto& samples = table.samples.samples;
   return std::any_of(samples.begin(), samples.end(), [&](const CalibrationSample& sample) {
-    return find_curve(calibrations, sample.key) != nullptr;
+    return find_curves(calibrations, sample.key).has_value();
   });
 }
 
@@ -125,6 +126,33 @@ std::map<Bytes, Errors> judge(const Table& table, const Study& study) {
   experiment.calibrations = std::vector<Calibration>{};
   for (const auto& [bytes, error] : errors_of(experiment)) result[bytes].alone = {error};
   return result;
+}
+
+// The same collective, by the same algorithm, over as many ranks and nodes of machines of one
+// class, in several tables: how far each is from the median of the others. No model can do better.
+std::vector<double> differences_between_tables(const Study& study) {
+  using Same = std::tuple<std::string, std::int64_t, CurveKey, CollectiveKind, Bytes>;
+  std::map<Same, std::vector<double>> times;
+  for (const Table& table : study.tables) {
+    if (table.profile.calibrations.empty()) continue;
+    for (const CalibrationSample& sample : table.samples.samples) {
+      if (!is_judged(sample.bytes)) continue;
+      const bool leaves = sample.key.region != Region::node;
+      const auto& calibrations = table.profile.calibrations;
+      const Calibration& its = leaves ? calibrations.back() : calibrations.front();
+      times[{its.name, table.experiment.devices, sample.key, table.experiment.kind, sample.bytes}]
+          .push_back(sample.measured.count());
+    }
+  }
+  std::vector<double> differences;
+  for (const auto& [same, measured] : times) {
+    for (std::size_t i = 0; i < measured.size() && measured.size() > 1; ++i) {
+      std::vector<double> others = measured;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      differences.push_back(std::abs(quantile(others, 0.5) / measured[i] - 1));
+    }
+  }
+  return differences;
 }
 
 std::string quantiles(const std::vector<double>& errors) {
@@ -191,6 +219,12 @@ void print_document(const Study& study) {
   all[0].add(all[1]);
   total.add_row(cells({"all", std::to_string(study.tables.size())}, all[0]));
   fmt::print("{}\n", total.markdown());
+  const std::vector<double> differences = differences_between_tables(study);
+  fmt::print(
+      "Measurements differ, too: of {} rows that several tables have (the same class of machine, "
+      "ranks, nodes, collective,\nalgorithm and size), one table's is from the median of the "
+      "others' {} %.\n\n",
+      differences.size(), quantiles(differences));
 
   const auto names_of = [](const std::map<std::string, Errors>& groups) {
     std::vector<std::string> names;

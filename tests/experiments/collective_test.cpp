@@ -1,9 +1,7 @@
-// A collective over sizes beside measurements: what is read, where the group lies, what it costs by
-// the formulas of sim/cluster_cost.hpp and the profile's own numbers.
+// A collective over sizes: where the group lies, what it costs by the formulas of
+// sim/cluster_cost.hpp and the profile's own numbers.
 #include <catch2/catch.hpp>
-#include <filesystem>
 
-#include "base/file.hpp"
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
 
@@ -32,27 +30,6 @@ const Json gather = {
 Json with(Json document, const Json& more) {
   document.update(more);
   return document;
-}
-
-const Json table = {{"id", "a table"},
-                    {"machine", "dgx-h100"},
-                    {"collective", "all_gather"},
-                    {"ranks", 8},
-                    {"nodes", 1},
-                    {"gpus_per_node", 8},
-                    {"rows", {{{"bytes", MiB}, {"time_us", 50}}}}};
-
-CollectiveMeasurement measurement(const Json& document) {
-  return read_measurement(document, "table.json", {});
-}
-
-std::string table_mistake(const Json& document) {
-  try {
-    static_cast<void>(measurement(document));
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
 }
 
 struct Rates {
@@ -128,13 +105,13 @@ TEST_CASE("nodes that are full, or one node, are the machine itself") {
 TEST_CASE("nodes are hosts where an NVLink domain has several") {
   const Json rack = with(gather, {{"machine", "gb200-nvl72"}, {"devices", 72}, {"nodes", 18}});
   const CollectivePrediction whole = predicted(rack);
-  CHECK(whole.points.at(0).cost.links == std::vector{LinkLevel::scale_up});
+  CHECK(levels_of(whole.points.at(0).cost) == std::vector{LinkLevel::scale_up});
   CHECK_THAT(whole.notes.at(0),
              Equals("18 nodes are taken for hosts of 4, of which 18 share one NVLink domain"));
   const CollectivePrediction one_each = predicted(with(rack, {{"devices", 18}}));
-  CHECK(one_each.points.at(0).cost.links == std::vector{LinkLevel::scale_up});
+  CHECK(levels_of(one_each.points.at(0).cost) == std::vector{LinkLevel::scale_up});
   const CollectivePrediction two = predicted(with(rack, {{"devices", 144}, {"nodes", 36}}));
-  CHECK(two.points.at(0).cost.links.back() == LinkLevel::scale_out);
+  CHECK(two.points.at(0).cost.links.back().level == LinkLevel::scale_out);
   CHECK_THAT(mistake(with(rack, {{"devices", 8}, {"nodes", 1}})),
              Equals("test: /nodes: 8 devices on 1 node, but a node of gb200-nvl72 has 4"));
 }
@@ -175,104 +152,10 @@ TEST_CASE("kinds have the plan's names and nccl-tests'") {
   CHECK_THROWS_WITH(kind("all_redcue"),
                     "test: /kind: unknown kind of collective \"all_redcue\", "
                     "did you mean \"all_reduce\"?");
-  CHECK_THROWS_WITH(kind("broadcast"),
-                    "test: /kind: unknown kind of collective \"broadcast\"; known are all-reduce, "
-                    "all-gather, reduce-scatter, all-to-all, collective-permute");
-}
-
-// 7/8 of 1 MiB in 50 us is 18.35 GB/s on the bus, 1 MiB in 50 us is 20.97 GB/s.
-TEST_CASE("a row without a time has one by its bandwidth") {
-  const auto time_of = [](const Json& row) {
-    const auto time = measurement(with(table, {{"rows", {row}}})).rows.at(0).time;
-    return time ? time->count() * 1e6 : 0;
-  };
-  const double bus = 7.0 / 8 * MiB / 50e-6 / 1e9;
-  const double algorithm = MiB / 50e-6 / 1e9;
-  CHECK(time_of({{"bytes", MiB}, {"time_us", 50}, {"busbw_GBps", 1}}) == Approx(50));
-  CHECK(time_of({{"bytes", MiB}, {"busbw_GBps", bus}}) == Approx(50));
-  CHECK(time_of({{"bytes", MiB}, {"algbw_GBps", algorithm}}) == Approx(50));
-  CHECK(time_of({{"bytes", MiB}, {"busbw_GBps", 0}, {"inplace_busbw_GBps", bus}}) == Approx(50));
-  CHECK(time_of({{"bytes", MiB}, {"busbw_GBps", 0.0}}) == 0);
-}
-
-TEST_CASE("a table of TPUs counts chips") {
-  const Json tpu = with(table, {{"ranks", nullptr},
-                                {"gpus_per_node", nullptr},
-                                {"hardware", {{"accelerator", "TPU v5p"}, {"chips", 4}}}});
-  CHECK(measurement(tpu).group.ranks == 4);
-  CHECK(measurement(with(tpu, {{"hardware", "TPU v5p"}})).group.ranks == std::nullopt);
-  CHECK(measurement(with(table, {{"hardware", {{"chips", 4}}}})).group.ranks == 8);
-}
-
-TEST_CASE("a table says what is doubtful about it") {
-  const Json rows = {{{"bytes", 8}, {"busbw_GBps", 0.01}}, {{"bytes", 4}, {"busbw_GBps", 0}}};
-  const CollectiveMeasurement doubtful = measurement(
-      with(table,
-           {{"rows", rows}, {"healthy", "unknown"}, {"weather", "fine"}, {"env", Json::object()}}));
-  CHECK_FALSE(doubtful.healthy);
-  CHECK(doubtful.notes ==
-        std::vector<std::string>{"1 of 2 measured rows print no time: it is worked out from a "
-                                 "bandwidth that is printed rounded",
-                                 "1 of 2 measured rows say nothing of the time",
-                                 "table.json has keys that are not read: weather"});
-}
-
-TEST_CASE("a table that cannot be read says where") {
-  const auto without = [](const char* key) {
-    Json document = table;
-    document.erase(key);
-    return document;
-  };
-  const auto row = [](const Json& one) { return with(table, {{"rows", {one}}}); };
-  CHECK_THAT(table_mistake(with(without("ranks"), {{"rank", 8}})),
-             Equals("table.json: unknown key \"rank\", did you mean \"ranks\"?"));
-  CHECK_THAT(table_mistake(row({{"bytes", 8}, {"tme_us", 8}})),
-             Equals("table.json: /rows/0: unknown key \"tme_us\", did you mean \"time_us\"?"));
-  CHECK_THAT(table_mistake(without("rows")), Equals("table.json: missing key \"rows\""));
-  CHECK_THAT(table_mistake(with(table, {{"rows", Json::array()}})),
-             Equals("table.json: /rows: no row was measured"));
-  CHECK_THAT(table_mistake(row({{"time_us", 8}})),
-             Equals("table.json: /rows/0: missing key \"bytes\""));
-  CHECK_THAT(table_mistake(row({{"bytes", 0}, {"time_us", 8}})),
-             Contains("/rows/0/bytes: 0 is out of range"));
-  CHECK_THAT(table_mistake(row({{"bytes", 8}, {"time_us", 0}})),
-             Equals("table.json: /rows/0/time_us: 0 makes 0 s, which is no time of a collective"));
-  CHECK_THAT(table_mistake(row({{"bytes", 8}, {"time_us", -1}})),
-             Equals("table.json: /rows/0/time_us: -1 is less than nothing"));
-  CHECK_THAT(table_mistake(with(table, {{"gpus_per_node", 4}})),
-             Equals("table.json: /gpus_per_node: 4 on each of 1 node are not 8 ranks"));
-  CHECK_THAT(table_mistake(with(table, {{"healthy", "ill"}})),
-             Contains("table.json: /healthy: unknown value \"ill\""));
-  CHECK_THAT(table_mistake(Json::array()), Contains("expected an object, found an array"));
-}
-
-// Between 1, 2 and 4 the median is 2; the 90th percentile lies at 0.9 * 2 = 1.8, from 2 to 4.
-TEST_CASE("quantiles are interpolated") {
-  CHECK(quantile({4, 1, 2}, 0.5) == 2);
-  CHECK(quantile({4, 1, 2}, 0.9) == Approx(3.6));
-  CHECK(quantile({1, 2}, 0.5) == 1.5);
-  CHECK(quantile({7}, 0.9) == 7);
-}
-
-// Of every table: errors are predicted over measured, the machine is the one that it names.
-TEST_CASE("every measured table among the examples says what it teaches and is predicted") {
-  int count = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(SHARDSIM_SOURCE_DIR "/examples/collectives")) {
-    const std::string path = entry.path().string();
-    INFO(path);
-    CHECK(read_file(path).rfind("// ", 0) == 0);
-    const CollectivePrediction prediction = predicted({{"against", path}});
-    REQUIRE(prediction.errors);
-    CHECK(prediction.errors->rows == prediction.points.size());
-    for (const CollectivePoint& point : prediction.points) {
-      CHECK(
-          *point.relative_error() ==
-          Approx((point.cost.total().count() - point.measured->count()) / point.measured->count()));
-    }
-    ++count;
-  }
-  CHECK(count > 0);
+  CHECK(kind("broadcast") == CollectiveKind::broadcast);
+  CHECK_THROWS_WITH(kind("gossip"),
+                    "test: /kind: unknown kind of collective \"gossip\"; known are all-reduce, "
+                    "all-gather, reduce-scatter, all-to-all, collective-permute, broadcast");
 }
 
 TEST_CASE("NCCL's choice is priced where its tuner makes one") {
@@ -327,8 +210,52 @@ TEST_CASE("a network written in place is simulated, folded or not") {
   const CollectivePrediction unfolded = predicted(with(ring, {{"unfold", true}}));
   CHECK(unfolded.points[0].cost.total() == folded.points[0].cost.total());
   CHECK_THAT(mistake(with(gather, {{"unfold", true}})),
-             Contains("/unfold: only networks written in place are simulated"));
+             Contains("/unfold: dgx-h100 is priced by formulas"));
   CHECK_THAT(mistake(with(ring, {{"topology", "8x8"}})), Contains("topology 8x8 is given beside"));
+}
+
+TEST_CASE("a graph of one's own is simulated, folded or not") {
+  const Json exchange = {{"machine", SHARDSIM_SOURCE_DIR "/examples/topologies/two-hosts.json"},
+                         {"kind", "all-to-all"},
+                         {"devices", 8},
+                         {"sizes", "256MiB"},
+                         {"algorithm", "direct"},
+                         {"links", true}};
+  const CollectivePrediction folded = predicted(exchange);
+  const CostBreakdown& cost = folded.points[0].cost;
+  // A NIC of 50 GB/s carries what two GPUs send to four, 32 MiB each; the first bytes arrive over
+  // four links of 300 ns, 1 us, 1 us and 300 ns.
+  CHECK((cost.total() - cost.launch).count() == Approx(2.6e-6 + 8 * 32.0 * MiB / 50e9));
+  REQUIRE(folded.links);
+  CHECK(folded.links->links[0].from == "rail0");
+  CHECK(folded.links->links[0].to == "host0.nic0");
+  CHECK(folded.links->links[0].bytes == Bytes(256 * MiB));
+  const CollectivePrediction unfolded = predicted(with(exchange, {{"unfold", true}}));
+  CHECK(unfolded.points[0].cost.total() == cost.total());
+  CHECK_THAT(mistake(with(exchange, {{"devices", 4}})),
+             Contains("/devices: the network has 8 devices, not 4"));
+}
+
+TEST_CASE("a machine with a profile is simulated when asked to, its links are shown in any case") {
+  Json on_nodes = with(gather, {{"devices", 16}, {"links", true}});
+  const CollectivePrediction priced = predicted(on_nodes);
+  const CollectivePrediction flows = predicted(with(on_nodes, {{"model", "flows"}}));
+  REQUIRE(priced.links);
+  REQUIRE(flows.links);
+  CHECK(priced.points[0].cost.protocol == "Simple");
+  CHECK(flows.points[0].cost.algorithm == "ring");
+  // The links are those of the flows.
+  const CostBreakdown& cost = flows.points[0].cost;
+  CHECK(priced.links->time == flows.links->time);
+  CHECK(flows.links->time.count() == Approx((cost.total() - cost.launch).count()));
+  CHECK(priced.links->links.size() == flows.links->links.size());
+  CHECK_THAT(priced.notes.back(), Contains("links: as the model \"flows\" has them"));
+  const CollectivePrediction unfolded =
+      predicted(with(on_nodes, {{"model", "flows"}, {"unfold", true}}));
+  CHECK(unfolded.points[0].cost.total() == cost.total());
+  // Which switches there are between nodes of a cloud is not known.
+  on_nodes["machine"] = "gcp-a4";
+  CHECK_THAT(predicted(on_nodes).notes.back(), Contains("assumed: between nodes a switch"));
 }
 
 TEST_CASE("links of a network have names, the busiest come first") {

@@ -19,6 +19,23 @@ std::vector<Experiment> with(const char* path, const char* value) {
   return read(json);
 }
 
+// The forms of experiments/read_placement.hpp; "data-fsdp" is the mesh's own axes, fastest first.
+TEST_CASE("a placement is a name, axes or devices") {
+  using Kind = DeviceOrder::Kind;
+  const auto order = [](const char* value) { return with("placement", value).at(0).order; };
+  CHECK(read(Json::parse(minimal)).at(0).order.kind == Kind::automatic);
+  CHECK(order("jax").kind == Kind::jax);
+  CHECK(order("row-major").kind == Kind::row_major);
+  CHECK(order("megatron").axes == megatron_order());
+  CHECK(order("data-fsdp").axes == std::vector<std::string>{"data", "fsdp"});
+  CHECK(order(R"(["fsdp", "data"])").axes == std::vector<std::string>{"fsdp", "data"});
+  CHECK(order("[7, 6, 5, 4, 3, 2, 1, 0]").devices.front() == 7);
+  CHECK_THROWS_WITH(order("[]"), "dir/a.json: /placement: the list of axes or devices is empty");
+  CHECK_THROWS_WITH(order("no-such.json"), Catch::Contains("dir/no-such.json: cannot be read"));
+  CHECK(with("placement", "fsdp-data").at(0).resolved->at("placement") == "fsdp-data");
+  CHECK_FALSE(read(Json::parse(minimal)).at(0).resolved->contains("placement"));
+}
+
 TEST_CASE("what is left out gets the documented default") {
   const Experiment e = read(Json::parse(minimal)).at(0);
   CHECK(e.name == "a");

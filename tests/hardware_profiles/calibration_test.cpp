@@ -26,9 +26,19 @@ Calibration with_curves(const std::string& name, std::vector<CalibrationCurve> c
   return calibration;
 }
 
+// The only one there is for the key.
+const CalibrationCurve* found_for(const std::vector<Calibration>& calibrations,
+                                  const CurveKey& key) {
+  const std::optional<CurvesAround> curves = find_curves(calibrations, key);
+  if (!curves) return nullptr;
+  CHECK(curves->fewer == curves->more);
+  return curves->fewer;
+}
+
 // Two curves, all keys there are.
 Json document() {
   const Json ring = {{"region", "node"},
+                     {"nodes", 1},
                      {"collective", "all-reduce"},
                      {"algorithm", "Ring"},
                      {"points", {{1024, 1.5}, {4096, 1.25}}},
@@ -38,6 +48,7 @@ Json document() {
                      {"tables", {"first", "second"}}};
   Json exchange = ring;
   exchange["region"] = "nodes";
+  exchange["nodes"] = 16;
   exchange["collective"] = "all-to-all";
   exchange["algorithm"] = "";
   return {{"schema", "shardsim/calibration/1"},
@@ -99,7 +110,7 @@ TEST_CASE("the curve of the key goes before those that stand in") {
   const std::vector<Calibration> all = {with_curves(
       "c",
       {curve_for(gather, 90), curve_for(tree, 20), curve_for(nvls, 30), curve_for(reduce, 10)})};
-  const auto found = [&](const CurveKey& key) { return find_curve(all, key)->key; };
+  const auto found = [&](const CurveKey& key) { return found_for(all, key)->key; };
   CHECK(found(reduce) == reduce);
   CHECK(found(tree) == tree);
   // Of the same collective the one with the most rows, whatever all-gather has.
@@ -111,18 +122,52 @@ TEST_CASE("all-reduce and all-gather stand in for each other, by the same algori
   const CurveKey ring{Region::nodes, "all-reduce", "Ring"};
   const CurveKey tree{Region::nodes, "all-reduce", "Tree"};
   const std::vector<Calibration> reduce = {with_curves("c", {curve_for(tree, 9), curve_for(ring)})};
-  CHECK(find_curve(reduce, {Region::nodes, "all-gather", "Ring"})->key == ring);
-  CHECK(find_curve(reduce, {Region::nodes, "all-gather", "PAT"})->key == tree);
+  CHECK(found_for(reduce, {Region::nodes, "all-gather", "Ring"})->key == ring);
+  CHECK(found_for(reduce, {Region::nodes, "all-gather", "PAT"})->key == tree);
   const CurveKey pat{Region::nodes, "all-gather", "PAT"};
   const std::vector<Calibration> gather = {with_curves("c", {curve_for(pat)})};
-  CHECK(find_curve(gather, ring)->key == pat);
+  CHECK(found_for(gather, ring)->key == pat);
 
   // Other collectives, and other parts of the machine, are not alike.
-  CHECK(find_curve(reduce, {Region::nodes, "all-to-all", ""}) == nullptr);
-  CHECK(find_curve(reduce, {Region::nodes, "collective-permute", ""}) == nullptr);
-  CHECK(find_curve(reduce, {Region::node, "all-reduce", "Ring"}) == nullptr);
-  CHECK(find_curve(reduce, {Region::rail, "all-reduce", "Ring"}) == nullptr);
-  CHECK(find_curve({}, ring) == nullptr);
+  CHECK(found_for(reduce, {Region::nodes, "all-to-all", ""}) == nullptr);
+  CHECK(found_for(reduce, {Region::nodes, "collective-permute", ""}) == nullptr);
+  CHECK(found_for(reduce, {Region::node, "all-reduce", "Ring"}) == nullptr);
+  CHECK(found_for(reduce, {Region::rail, "all-reduce", "Ring"}) == nullptr);
+  CHECK(found_for({}, ring) == nullptr);
+}
+
+// 1.2 over 2 nodes and 1.8 over 8, 4 being half way: sqrt(1.2 * 1.8).
+TEST_CASE("between two numbers of nodes lies what holds between them") {
+  CalibrationCurve two = curve_for({Region::nodes, "all-reduce", "Ring", 2});
+  two.points = {{Bytes(KiB), 1.2}};
+  CalibrationCurve eight = curve_for({Region::nodes, "all-reduce", "Ring", 8});
+  eight.points = {{Bytes(64), 1.8}};
+  // Many rows of another algorithm do not count.
+  const CalibrationCurve tree = curve_for({Region::nodes, "all-reduce", "Tree", 4}, /*rows=*/99);
+  const std::vector<Calibration> all = {with_curves("c", {eight, tree, two})};
+  const auto factor = [&](std::int64_t nodes) {
+    return find_curves(all, {Region::nodes, "all-reduce", "Ring", nodes})->factor_at(Bytes(KiB));
+  };
+  CHECK(factor(2) == 1.2);
+  CHECK(factor(4) == Approx(std::sqrt(1.2 * 1.8)));
+  CHECK(factor(8) == 1.8);
+  CHECK(factor(1) == 1.2);
+  CHECK(factor(1000) == 1.8);  // nobody has measured more than 8: as over 8
+  const auto around = find_curves(all, {Region::nodes, "all-reduce", "Ring", 3});
+  CHECK(around->fewer->key.nodes == 2);
+  CHECK(around->more->key.nodes == 8);
+  CHECK(around->smallest() == Bytes(64));
+}
+
+TEST_CASE("an algorithm's rows count over all numbers of nodes") {
+  const CurveKey ring{Region::nodes, "all-reduce", "Ring", 2};
+  CurveKey more_ring = ring;
+  more_ring.nodes = 8;
+  const CurveKey tree{Region::nodes, "all-reduce", "Tree", 4};
+  const std::vector<Calibration> all = {
+      with_curves("c", {curve_for(ring, 6), curve_for(tree, 10), curve_for(more_ring, 6)})};
+  CHECK(found_for(all, {Region::nodes, "all-reduce", "NVLSTree", 2})->key == ring);
+  CHECK(found_for(all, {Region::nodes, "all-reduce", "NVLSTree", 16})->key == more_ring);
 }
 
 TEST_CASE("the first calibration that has a curve wins, the nearest one or not") {
@@ -133,15 +178,15 @@ TEST_CASE("the first calibration that has a curve wins, the nearest one or not")
   const Calibration first = with_curves("first", {curve_for(tree, 2)});
   const Calibration second = with_curves("second", {curve_for(ring, 99)});
   const std::vector<Calibration> list = {network, first, second};
-  CHECK(find_curve(list, ring) == &list[1].curves[0]);
-  CHECK(find_curve(list, other) == &list[0].curves[0]);
+  CHECK(found_for(list, ring) == &list[1].curves[0]);
+  CHECK(found_for(list, other) == &list[0].curves[0]);
 }
 
 TEST_CASE("a calibration's text reads back to the same") {
   const Calibration calibration = read(document());
   REQUIRE(calibration.curves.size() == 2);
   CHECK(calibration.curves[0].key == CurveKey{Region::node, "all-reduce", "Ring"});
-  CHECK(calibration.curves[1].key == CurveKey{Region::nodes, "all-to-all", ""});
+  CHECK(calibration.curves[1].key == CurveKey{Region::nodes, "all-to-all", "", 16});
   CHECK(calibration.curves[0].points[1].bytes == Bytes(4096));
   CHECK(calibration.curves[0].points[1].factor == 1.25);
   CHECK(calibration.regions == std::vector{Region::node, Region::nodes, Region::rail});
@@ -187,9 +232,10 @@ TEST_CASE("what is wrong with a calibration, and where") {
              Equals("my.json: /regions/2: unknown value \"planet\"; known are node, nodes, rail"));
   Json twice = document();
   twice["curves"].push_back(twice["curves"][0]);
-  CHECK_THAT(calibration_mistake(twice),
-             Equals("my.json: /curves/2: is the second curve for the same region, collective and "
-                    "algorithm"));
+  CHECK_THAT(
+      calibration_mistake(twice),
+      Equals("my.json: /curves/2: is the second curve for the same region, nodes, collective and "
+             "algorithm"));
 }
 
 TEST_CASE("shipped calibrations are found by name") {

@@ -104,6 +104,15 @@ TEST_CASE("a number that cannot be") {
   CHECK(error_with("dgx-h100", "/cluster/nccl/compute_capability/value", 90.25) ==
         "my.json: /cluster/nccl/compute_capability/value: 90.25 is not a compute capability, "
         "expected for example 9.0");
+  CHECK(error_with("mi300x", "/cluster/rccl/architecture/value", "gfx940") ==
+        "my.json: /cluster/rccl/architecture/value: unknown value \"gfx940\", did you mean "
+        "\"gfx942\"?");
+  const Json nccl = profile_to_json(load_profile("dgx-h100", {}))["cluster"]["nccl"];
+  CHECK(error_with("mi300x", "/cluster/nccl", nccl) ==
+        "my.json: /cluster/rccl: stands beside \"nccl\": one of the two libraries runs");
+  CHECK(error_with("tpu-v5p", "/torus/dcn/bandwidth/value", "6.25") ==
+        "my.json: /torus/dcn/bandwidth/value: \"6.25\" has no unit, expected for example \"450 "
+        "GB/s\"");
   CHECK(error_with("dgx-h100", "/cluster/devices_per_node/value", 0) ==
         "my.json: /cluster/devices_per_node/value: 0 is out of range, must be from 1 to "
         "1099511627776");
@@ -127,7 +136,8 @@ TEST_CASE("unknown keys, names and schemas") {
 }
 
 TEST_CASE("no network, or two") {
-  const std::string message = "my.json: expected exactly one of \"cluster\" and \"torus\"";
+  const std::string message =
+      "my.json: expected exactly one of \"cluster\", \"torus\" and \"graph\"";
   CHECK(error_without("", "cluster") == message);
   CHECK(error_with("dgx-h100", "/torus", Json::object()) == message);
 }

@@ -90,3 +90,34 @@ TEST_CASE("tpu-v2 has its published figures") {
   CHECK(profile.device.memory_bandwidth.value == Bandwidth(716e9));
   CHECK(std::get<TorusProfile>(profile.network).link.bandwidth.value.count() == Approx(496e9 / 8));
 }
+
+TEST_CASE("several slices are as many of one shape, where there is a network between them") {
+  const auto make = [](const std::string& profile, std::int64_t devices, std::int64_t slices) {
+    return make_machine(load_profile(profile, {}), devices, std::nullopt, {"a.json", "/slices"},
+                        slices);
+  };
+  const Machine machine = make("tpu-v5p", 128, 2);
+  CHECK(machine.torus->text() == "4x4x4");
+  CHECK(machine.topology() == "2 slices of 4x4x4");
+  CHECK(machine.devices == 128);
+  CHECK_THROWS_WITH(make("tpu-v5p", 128, 3), "a.json: /slices: 128 devices do not fill 3 slices");
+  CHECK_THROWS_WITH(make("tpu-v3", 64, 2),
+                    "a.json: /slices: 2 slices of tpu-v3, whose profile has "
+                    "no network \"dcn\" between slices");
+  CHECK_THROWS_WITH(make("dgx-h100", 16, 2),
+                    "a.json: /slices: 2 slices: only TPUs come in slices, "
+                    "dgx-h100 does not");
+}
+
+// jax-ml/scaling-book, chapter on TPUs: 6.25e9 bytes/s of DCN egress per TPU, 12.5e9 of v6e and
+// 3.125e9 of v5e.
+TEST_CASE("what a chip sends to the data centre's network") {
+  const auto dcn = [](const std::string& profile) {
+    const Profile loaded = load_profile(profile, {});
+    return std::get<TorusProfile>(loaded.network).dcn->bandwidth.value.count();
+  };
+  CHECK(dcn("tpu-v4") == 6.25e9);
+  CHECK(dcn("tpu-v5p") == 6.25e9);
+  CHECK(dcn("tpu-v5e") == 3.125e9);
+  CHECK(dcn("tpu-v6e") == 12.5e9);
+}

@@ -136,14 +136,25 @@ TEST_CASE("networks that cannot be are refused") {
                     Contains("an oversubscription of 2 does not divide 5 wires"));
   CHECK_THROWS_WITH(ring(4, {Bandwidth(0), Seconds(0)}, place), Contains("has no bandwidth"));
   CHECK_THROWS_WITH(ring(4, {Bandwidth(1), Seconds(-1)}, place),
-                    Contains("the link from node 0 to node 1 has a latency below zero"));
+                    Contains("the link from device 0 to device 1 has a latency below zero"));
   NetworkBuilder pieces(4);
   pieces.connect(0, 1, wire);
   pieces.connect(2, 3, wire);
-  CHECK_THROWS_WITH(std::move(pieces).freeze(place),
-                    Contains("devices 0 and 2 do not reach each other"));
+  CHECK_THROWS_WITH(std::move(pieces).freeze(place), Contains("device 2 does not reach device 0"));
   NetworkBuilder one_way(2);
   one_way.connect_one_way(0, 1, wire);
-  CHECK_THROWS_WITH(std::move(one_way).freeze(place),
-                    Contains("devices 0 and 1 do not reach each other"));
+  CHECK_THROWS_WITH(std::move(one_way).freeze(place), Contains("device 1 does not reach device 0"));
+  // A line of devices beside a switch: devices do not pass on what is not for them.
+  const auto line = [](bool devices_forward) {
+    NetworkBuilder builder(3);
+    builder.add_switches(1);
+    builder.connect(0, 1, wire);
+    builder.connect(1, 2, wire);
+    if (devices_forward) builder.let_devices_forward();
+    return builder;
+  };
+  CHECK_THROWS_WITH(line(false).freeze(place), Contains("device 2 does not reach device 0"));
+  const NetworkGraph through_devices = line(true).freeze(place);
+  Router router(through_devices, RouteChoice::first);
+  CHECK(nodes_on(through_devices, router.route(0, 2)) == std::vector<NodeId>{1, 2});
 }

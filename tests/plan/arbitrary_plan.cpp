@@ -25,7 +25,7 @@ Mesh any_mesh() {
 
 Collective any_collective(const Mesh& mesh) {
   Collective collective;
-  collective.kind = any_up_to(CollectiveKind::collective_permute);
+  collective.kind = any_up_to(CollectiveKind::broadcast);
   for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
     if (any(0, 2) == 1) collective.axes.push_back(mesh.whole(axis));
   }

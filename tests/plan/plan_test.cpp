@@ -66,6 +66,7 @@ TEST_CASE("wire bytes of a ring, by the formulas of nccl-tests' PERFORMANCE.md")
   CHECK(wire_bytes_per_device(CollectiveKind::all_to_all, 8, payload) == Bytes{56 * MiB});
   CHECK(wire_bytes_per_device(CollectiveKind::all_reduce, 8, payload) == Bytes{112 * MiB});
   CHECK(wire_bytes_per_device(CollectiveKind::collective_permute, 8, payload) == payload);
+  CHECK(wire_bytes_per_device(CollectiveKind::broadcast, 8, payload) == payload);
   // One device sends nothing; 2/3 of 10 is 6.67, rounded up; 4/3 of 10 is 13.3.
   CHECK(wire_bytes_per_device(CollectiveKind::all_reduce, 1, payload) == Bytes{0});
   CHECK(wire_bytes_per_device(CollectiveKind::all_gather, 3, Bytes{10}) == Bytes{7});

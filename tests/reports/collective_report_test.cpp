@@ -29,7 +29,7 @@ CollectivePrediction prediction() {
   point.cost.algorithm = "ring, \"in\" the node";
   point.cost.launch = Seconds(1e-3);
   point.cost.latency = point.cost.transfer = Seconds(3e-3);
-  point.cost.links = {LinkLevel::scale_up};
+  point.cost.links = {{LinkLevel::scale_up}};
   made.points = {point};
   return made;
 }
@@ -154,6 +154,8 @@ TEST_CASE("CSV has every digit, and nothing where nothing was measured") {
 TEST_CASE("links come with the bottleneck, as figures and as a heat map") {
   CollectivePrediction made = prediction();
   made.links = LinkView{Bytes(4'000'000),
+                        Seconds(0.004),
+                        "direct",
                         {{"device 1", "leaf 0", Bytes(3'000'000), 0.75},
                          {"device 0", "leaf 0", Bytes(3'000'000), 0.75},
                          {"leaf 0", hostile, Bytes(0), 0}}};
@@ -162,6 +164,8 @@ TEST_CASE("links come with the bottleneck, as figures and as a heat map") {
                             "links 1 carry nothing"));
   const Json view = json_of(made)["link_view"];
   CHECK(view["bytes"] == 4'000'000);
+  CHECK(view["time_s"] == 0.004);
+  CHECK(view["algorithm"] == "direct");
   CHECK(
       view["links"][0] ==
       Json({{"from", "device 1"}, {"to", "leaf 0"}, {"bytes", 3'000'000}, {"utilisation", 0.75}}));

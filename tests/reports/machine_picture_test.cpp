@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <map>
 
 #include "reports/machine_report.hpp"
 
@@ -57,6 +58,25 @@ TEST_CASE("a node in characters: the bar that joins devices, their NICs, the net
         "     [0]    [1]    [2]    [3]\n");
 }
 
+TEST_CASE("a graph in rows, by how far nodes are from devices; links named alike in a line") {
+  const Machine machine = machine_of(SHARDSIM_SOURCE_DIR "/examples/topologies/two-hosts.json", 8);
+  const MachinePicture picture = drawn(machine);
+  CHECK(boxes_of(picture, Part::device) == 8);
+  CHECK(boxes_of(picture, Part::fabric) == 2 * 3 + 3);
+  std::map<std::string, double> heights;
+  for (const auto& box : picture.boxes) heights[box.title] = box.y;
+  // Higher is less: devices, NVSwitches and NICs, rails, the spine.
+  CHECK(heights.at("host0.gpu0") == heights.at("host1.gpu3"));
+  CHECK(heights.at("host0.nvswitch") == heights.at("host1.nic1"));
+  CHECK(heights.at("host0.nic0") < heights.at("host0.gpu0"));
+  CHECK(heights.at("rail0") < heights.at("host0.nic0"));
+  CHECK(heights.at("spine") < heights.at("rail0"));
+  const std::vector<std::string> legend = machine_legend(machine, {});
+  CHECK(legend[0] == "8 devices (host0.gpu0 to host1.gpu3), 9 switches");
+  CHECK(legend[1] == "host*.gpu* -> host*.nvswitch: 8 links of 450.0 GB/s, 500.000 ns");
+  CHECK(machine_report_text(machine, {}).find("device.memory_capacity") != std::string::npos);
+}
+
 TEST_CASE("a torus in characters: what sticks out comes in on the other side") {
   CHECK(begin_of(machine_text(machine_of("torus(3x3,bandwidth=1GB/s,latency=1us)", 9), {})) ==
         "    |  |  |\n"
@@ -93,6 +113,11 @@ TEST_CASE("legends say what joins devices, nodes and hosts") {
         "slice of 2x2x1: 8 x " + load_profile("tpu7x", {}).device.name +
             ", 2 on each chip, which is what is drawn");
   CHECK(machine_legend(machine_of("tpu-v5e", 4), {}).back() == "no dimension closes to a ring");
+  const Machine slices = make_machine(load_profile("tpu-v5p", {}), 128, std::nullopt, {}, 2);
+  CHECK(machine_legend(slices, {}).front() ==
+        "2 slices of 4x4x4: 128 x TPU v5p, of which one slice is drawn");
+  CHECK(machine_legend(slices, {}).back() ==
+        "6.25 GB/s each way between slices for each chip, by its host");
   CHECK(machine_legend(machine_of("ring(bandwidth=50GB/s,latency=500ns)", 8), {}) ==
         std::vector<std::string>{"8 devices, 0 switches",
                                  "8 links of 50.0 GB/s each way, 500.000 ns"});

@@ -6,9 +6,9 @@
 namespace shardsim {
 namespace {
 
-constexpr CollectiveKind kinds[] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                                    CollectiveKind::all_reduce, CollectiveKind::all_to_all,
-                                    CollectiveKind::collective_permute};
+constexpr CollectiveKind kinds[] = {
+    CollectiveKind::all_gather, CollectiveKind::reduce_scatter,     CollectiveKind::all_reduce,
+    CollectiveKind::all_to_all, CollectiveKind::collective_permute, CollectiveKind::broadcast};
 
 TEST_CASE("bus bandwidth factors are those of nccl-tests") {
   CHECK(bus_bandwidth_factor(CollectiveKind::all_reduce, 8) == 2.0 * 7 / 8);
@@ -16,6 +16,7 @@ TEST_CASE("bus bandwidth factors are those of nccl-tests") {
   CHECK(bus_bandwidth_factor(CollectiveKind::reduce_scatter, 16) == 15.0 / 16);
   CHECK(bus_bandwidth_factor(CollectiveKind::all_to_all, 80) == 79.0 / 80);
   CHECK(bus_bandwidth_factor(CollectiveKind::collective_permute, 10) == 1);
+  CHECK(bus_bandwidth_factor(CollectiveKind::broadcast, 10) == 1);
 }
 
 // The document derives the factor as what each of n links must carry; so do a plan's wire bytes.

@@ -103,6 +103,23 @@ TEST_CASE("a cost without a curve is as it is") {
   }
 }
 
+TEST_CASE("what stands in for what has not been measured is told") {
+  const auto curves = calibrated({{Bytes(8 * MiB), 1.4}});
+  const auto stand_in = [&](const CurveKey& key) {
+    const CostOfSize cost = [&](Bytes payload) {
+      CostBreakdown result = affine(20e-6, 30e-6, 5e-6 / MiB)(payload);
+      result.curve = key;
+      return result;
+    };
+    return calibrated_cost(cost, curves, 0.8, Bytes(MiB)).stand_in;
+  };
+  CHECK_FALSE(stand_in(ring_key).other_algorithm);
+  CHECK(stand_in(ring_key).nodes == 0);
+  CHECK(stand_in({Region::node, "all-reduce", "Tree"}).other_algorithm);
+  CHECK(stand_in({Region::node, "all-gather", "Ring"}).other_algorithm);
+  CHECK(stand_in({Region::node, "all-reduce", "Ring", 4}).nodes == 1);
+}
+
 // A nanosecond a byte, one size measured 8 times that: 2^20 B take 2^23 ns and the sizes after it
 // 2^21, 2^22, ... The first two fall and become their median, in logarithms 22; the third is not
 // less. Nothing else moves.

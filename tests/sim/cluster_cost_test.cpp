@@ -31,7 +31,7 @@ TEST_CASE("all-gather in a node: the scaling book's worked example") {
   };
   CHECK(microseconds(cost(450e9).total()) == Approx(65).margin(0.5));
   CHECK(microseconds(cost(370e9).total()) == Approx(79).margin(0.5));
-  CHECK(cost(450e9).links == std::vector{LinkLevel::scale_up});
+  CHECK(levels_of(cost(450e9)) == std::vector{LinkLevel::scale_up});
 }
 
 // The terms of sim/collective_cost.hpp's example: 14 steps of 2 us, 112 MiB at 370 GB/s.
@@ -47,6 +47,17 @@ TEST_CASE("all-reduce in a node: launch, steps and wire bytes add up") {
   CHECK(microseconds(cost.total()) == Approx(5 + 28 + 317.4).margin(0.1));
 }
 
+// A chain of 16 over 2 nodes of 8 crosses between them once, and makes 14 hops inside; every NIC
+// carries an eighth of the payload, every NVLink all of it: 1 GB / 400 GB/s, 1 GB / (8 * 50 GB/s).
+TEST_CASE("a broadcast is a chain through the nodes") {
+  const Machine machine = cluster(16, 8, link(400e9, 1e-6), link(50e9, 10e-6));
+  const Mesh mesh({{"x", 16}});
+  const CostBreakdown cost = collective_cost(
+      Placement(mesh, machine), over({mesh.whole(0)}, CollectiveKind::broadcast, 1'000'000'000));
+  CHECK(cost.latency.count() == Approx(14 * 1e-6 + 10e-6));
+  CHECK(cost.transfer.count() == Approx(1e9 / 400e9));
+}
+
 TEST_CASE("a ring over nodes leaves every node through as many NICs as it has members there") {
   const Machine machine = cluster(32, 8, link(450e9, 1e-6), link(50e9, 10e-6));
   const Mesh mesh({{"nodes", 4}, {"pairs", 4}, {"two", 2}});
@@ -60,13 +71,13 @@ TEST_CASE("a ring over nodes leaves every node through as many NICs as it has me
   const CostBreakdown alone = cost({mesh.whole(0)});
   CHECK(alone.transfer.count() == Approx(0.75 * payload / 50e9));
   CHECK(microseconds(alone.latency) == Approx(3 * 10));
-  CHECK(alone.links == std::vector{LinkLevel::scale_out});
+  CHECK(levels_of(alone) == std::vector{LinkLevel::scale_out});
 
   // Two per node: 7/8 through two NICs; the longest way makes all 4 hops across and 3 of 4 inside.
   const CostBreakdown two = cost({mesh.whole(0), mesh.whole(2)});
   CHECK(two.transfer.count() == Approx(7.0 / 8 * payload / (2 * 50e9)));
   CHECK(microseconds(two.latency) == Approx(4 * 10 + 3 * 1));
-  CHECK(two.links == std::vector{LinkLevel::scale_up, LinkLevel::scale_out});
+  CHECK(levels_of(two) == std::vector{LinkLevel::scale_up, LinkLevel::scale_out});
 
   // All: 31/32 at 8 x 50 GB/s, less than NVLink's 450.
   const CostBreakdown all = cost({mesh.whole(0), mesh.whole(1), mesh.whole(2)});
@@ -185,10 +196,10 @@ TEST_CASE("a permute takes as long as its farthest message") {
   permute.source_targets = {{3, 3}};
   CHECK(collective_cost(placement, permute).total() == Seconds(0));
   // Shifted along an axis: y stays inside nodes, x crosses.
-  CHECK(collective_cost(placement, over({mesh.whole(1)}, CollectiveKind::collective_permute, 1000))
-            .links == std::vector{LinkLevel::scale_up});
-  CHECK(collective_cost(placement, over({mesh.whole(0)}, CollectiveKind::collective_permute, 1000))
-            .links == std::vector{LinkLevel::scale_out});
+  const auto along_y = over({mesh.whole(1)}, CollectiveKind::collective_permute, 1000);
+  CHECK(levels_of(collective_cost(placement, along_y)) == std::vector{LinkLevel::scale_up});
+  const auto along_x = over({mesh.whole(0)}, CollectiveKind::collective_permute, 1000);
+  CHECK(levels_of(collective_cost(placement, along_x)) == std::vector{LinkLevel::scale_out});
 }
 
 TEST_CASE("a group of one costs nothing, not even a launch") {

@@ -18,7 +18,8 @@ DeviceProfile device() {
 }
 
 Seconds cost(KernelClass kernel_class, double flops, std::int64_t bytes) {
-  return kernel_cost(device(), {"op", kernel_class, DType::bf16, Flops(flops), Bytes(bytes)});
+  const Kernel kernel{"op", kernel_class, DType::bf16, Flops(flops), Bytes(bytes)};
+  return kernel_cost(device(), kernel).total();
 }
 
 // launch + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency)), by hand.
@@ -35,7 +36,7 @@ TEST_CASE("operations of memory kernels run at the fp32 peak where there is one"
   DeviceProfile profile = device();
   profile.peak[DType::f32].value = FlopRate(1e11);
   const Kernel kernel{"adamw", KernelClass::memory, DType::f32, Flops(1e9), Bytes(800)};
-  CHECK(kernel_cost(profile, kernel).count() == Approx(3e-6 + 1e-2));
+  CHECK(kernel_cost(profile, kernel).total().count() == Approx(3e-6 + 1e-2));
 }
 
 TEST_CASE("types that the profile lacks run as another, or are an error") {

@@ -30,15 +30,22 @@ inline DeviceProfile round_device() {
   return device;
 }
 
+// For plans whose kernels compute (plan_builder.hpp): nothing waits for memory.
+inline DeviceProfile device_of_plans() {
+  DeviceProfile device = round_device();
+  device.memory_bandwidth.value = Bandwidth(1e18);
+  return device;
+}
+
 inline Machine cluster(std::int64_t devices, std::int64_t devices_per_node, LinkProfile scale_up,
                        LinkProfile scale_out) {
   ClusterProfile network;
   network.devices_per_node.value = devices_per_node;
   network.scale_up = {std::move(scale_up), {Fabric::nvswitch, {}}};
-  network.scale_out = {std::move(scale_out), {devices_per_node, {}}};
+  network.scale_out = {std::move(scale_out), {devices_per_node, {}}, {}};
   Machine machine;
   machine.profile.name = "hand-made";
-  machine.profile.device = round_device();
+  machine.profile.device = device_of_plans();
   machine.profile.network = network;
   machine.devices = devices;
   machine.nodes = ceil_div(devices, devices_per_node);
@@ -56,7 +63,7 @@ inline Machine torus(std::vector<std::int64_t> sizes, std::vector<bool> wraps, L
   network.link = std::move(each);
   Machine machine;
   machine.profile.name = "hand-made";
-  machine.profile.device = round_device();
+  machine.profile.device = device_of_plans();
   machine.profile.network = network;
   for (std::int64_t size : sizes) machine.devices *= size;
   machine.torus = TorusShape{std::move(sizes), std::move(wraps)};

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/network/algorithms/tree.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -55,6 +57,26 @@ TEST_CASE("rings over an axis of the mesh run side by side") {
   // Asked for, one way.
   CollectiveCosts one_way(torus, {{Folding::folded, "ring", {}}, {}});
   check_time(one_way.cost(collective_over(torus, CollectiveKind::all_gather, {0})), 3, 3 * 2e6);
+}
+
+// A chain of 512 KiB chunks (network/algorithms/tree.hpp): 8 MB are 16 of 500,000 bytes, the last
+// of which comes to the eighth device after 7 hops: (7 + 16 - 1) chunks. Binomial: log2(8) times
+// all of it, from a device to one of which every other has a wire of its own.
+TEST_CASE("a broadcast goes along a chain, or down a binomial tree") {
+  const Placement ring = placed("ring(8", {{"x", 8}});
+  const CostBreakdown chain = cost_of(ring, collective_over(ring, CollectiveKind::broadcast, {0}));
+  CHECK(chain.algorithm == "chain");
+  check_time(chain, 7, (7 + 16 - 1) * 5e5);
+  const Placement full = placed("full(8", {{"x", 8}});
+  CollectiveCosts binomial(full, {{Folding::folded, "binomial-tree", {}}, {}});
+  check_time(binomial.cost(collective_over(full, CollectiveKind::broadcast, {0})), 3, 3 * 8e6);
+  const Placement torus = placed("torus(4x4", {{"x", 4}, {"y", 4}});
+  CHECK(cost_of(torus, collective_over(torus, CollectiveKind::broadcast, {0, 1})).algorithm ==
+        "chain");
+  CollectiveCosts rings(ring, {{Folding::folded, "ring", {"", "/algorithm"}}, {}});
+  CHECK_THROWS_WITH(rings.cost(collective_over(ring, CollectiveKind::broadcast, {0})),
+                    "/algorithm: \"ring\" does no broadcast; for that there are double-tree, "
+                    "chain, binomial-tree");
 }
 
 TEST_CASE("over both axes of a torus all links work all the time") {

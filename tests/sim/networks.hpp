@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hardware_profiles/network/topologies.hpp"
+#include "sim/network/algorithms/ring.hpp"
 #include "sim/network/traffic.hpp"
 
 namespace shardsim::testing {
@@ -29,6 +30,13 @@ inline network::Traffic traffic_on(const NetworkGraph& graph, const Groups& grou
                                    RouteChoice choice = RouteChoice::first) {
   Router router(graph, choice);
   return network::traffic_of(graph, router, groups, schedule);
+}
+
+// Of the rings of a full mesh: one, some or all.
+inline network::Strides some_strides(std::int64_t ranks) {
+  network::Strides all = network::all_strides(ranks);
+  all.resize(static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(1, std::ssize(all) + 1)));
+  return all;
 }
 
 // Of at most 64 devices.

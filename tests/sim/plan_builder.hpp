@@ -1,5 +1,5 @@
 // Small plans for machines of one byte and one flop per picosecond (machines.hpp): a kernel of n
-// bytes takes n ps, an all-gather over an axis of 2 with a payload of 2 n bytes takes n ps.
+// flops takes n ps, an all-gather over an axis of 2 with a payload of 2 n bytes takes n ps.
 #pragma once
 
 #include <string>
@@ -27,7 +27,8 @@ class PlanBuilder {
   }
 
   TaskId kernel(std::int64_t picoseconds, const std::vector<TaskId>& after = {}, int stream = 0) {
-    plan.kernels.push_back({"op", KernelClass::memory, DType::bf16, Flops(0), Bytes(picoseconds)});
+    plan.kernels.push_back({"op", KernelClass::matmul, DType::bf16,
+                            Flops(static_cast<double>(picoseconds)), Bytes(0)});
     return add(TaskKind::kernel, plan.kernels.size(), stream, after);
   }
 

@@ -131,7 +131,7 @@ TEST_CASE("the devices of a chip share its links") {
   // Inside a chip: one share over the link of 6 GB/s.
   part.axes = {mesh.whole(1)};
   CHECK(collective_cost(placement, part).transfer.count() == Approx(1.0 / 2 / 6));
-  CHECK(collective_cost(placement, part).links == std::vector{LinkLevel::torus_chip});
+  CHECK(levels_of(collective_cost(placement, part)) == std::vector{LinkLevel::torus_chip});
   // Both devices of a chip send to the next chip over one link.
   part.kind = CollectiveKind::collective_permute;
   part.axes = {mesh.whole(0)};

@@ -43,9 +43,27 @@ Lanes hierarchical_all_reduce(std::int64_t nodes, std::int64_t per_node) {
   return {std::move(phases)};
 }
 
+Lanes hierarchical_all_to_all(std::int64_t nodes, std::int64_t per_node) {
+  Phases phases;
+  const auto exchange = [&](std::size_t axis, std::int64_t ranks) {
+    for (std::int64_t by = 1; by < ranks; ++by) {
+      phases.push_back({{.parts = ranks}, {Shift{axis, by}}});
+    }
+  };
+  exchange(inside_node, per_node);
+  exchange(across_nodes, nodes);
+  return {std::move(phases)};
+}
+
 FlowTime hierarchical_time(std::int64_t nodes, std::int64_t per_node, Bytes payload,
                            const Way& across, const Way& inside) {
   return (nodes - 1) * across.time(Bytes(ceil_div(payload.count(), nodes * per_node))) +
+         (per_node - 1) * inside.time(Bytes(ceil_div(payload.count(), per_node)));
+}
+
+FlowTime hierarchical_all_to_all_time(std::int64_t nodes, std::int64_t per_node, Bytes payload,
+                                      const Way& across, const Way& inside) {
+  return (nodes - 1) * across.time(Bytes(ceil_div(payload.count(), nodes))) +
          (per_node - 1) * inside.time(Bytes(ceil_div(payload.count(), per_node)));
 }
 

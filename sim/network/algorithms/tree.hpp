@@ -13,8 +13,7 @@
 //   broadcast, reduce  h latency + (h + c - 1) P / c / bandwidth
 //   all-reduce         2 h latency + (2 h + c - 1) P / c / bandwidth
 //   binomial tree      ceil(log2 N) (latency + P / bandwidth), for an all-reduce of a power of two
-//   of
-//                      ranks twice that
+//                      of ranks twice that
 // With two trees P / 2 for P, where they have no way in common.
 //
 // Example: 8 ranks in a double tree: height 3; 1 GiB, 512 MiB a tree, 1024 chunks: 6 latencies and

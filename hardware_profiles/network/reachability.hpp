@@ -1,0 +1,20 @@
+// Whether every device of a network reaches every other, through what forwards.
+//
+//   find_unreachable(graph)     devices 0 and 5: nothing from 0 arrives at 5
+//
+// Cost: O(links) where all devices are joined through one part of the network, which then does for
+// every two; otherwise O(links) for every device.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "hardware_profiles/network/network_graph.hpp"
+
+namespace shardsim {
+
+// The first device that is not reached, and the first that does not reach it; nothing where all
+// reach each other.
+[[nodiscard]] std::optional<std::pair<NodeId, NodeId>> find_unreachable(const NetworkGraph& graph);
+
+}  // namespace shardsim

@@ -1,0 +1,209 @@
+#include "sim/resources.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/index.hpp"
+#include "sim/kernel_cost.hpp"
+
+namespace shardsim {
+namespace {
+
+// Of the devices of a program: both directions of every level, then these two.
+constexpr std::size_t memory = 2 * link_levels;
+constexpr std::size_t cores = memory + 1;
+constexpr std::size_t per_program = cores + 1;
+
+enum class Direction : std::uint8_t { out, in };
+
+double ratio(Seconds part, Seconds whole) {
+  return whole > Seconds(0) ? part.count() / whole.count() : 0;
+}
+
+ResourceId of_program(std::size_t program, std::size_t resource) {
+  return static_cast<ResourceId>(program * per_program + resource);
+}
+
+ResourceId link_of(std::size_t program, LinkLevel level, Direction direction) {
+  return of_program(program,
+                    2 * static_cast<std::size_t>(level) + static_cast<std::size_t>(direction));
+}
+
+void use(ResourceId resource, double share, Work& work) {
+  const std::int32_t part = part_of(share);
+  if (part > 0) work.uses.push_back({resource, part});
+}
+
+// Levels whose directions are those of a dimension, alike for both ends of a message.
+bool is_dimension(LinkLevel level) {
+  return level != LinkLevel::scale_up && level != LinkLevel::scale_out && level != LinkLevel::dcn;
+}
+
+// Who uses or holds a resource, by how much.
+struct Load {
+  std::int32_t work = 0;
+  std::int32_t part = 0;
+  bool holds = false;
+  friend auto operator<=>(const Load&, const Load&) = default;
+};
+
+// Resources that every work uses alike become one: both directions of a level where all are
+// collectives, links of a network that everything loads alike. How many are left.
+std::size_t join_alike(std::vector<Work>& works) {
+  std::map<ResourceId, std::vector<Load>> loads;
+  for (std::size_t id = 0; id < works.size(); ++id) {
+    const auto work = static_cast<std::int32_t>(id);
+    for (const Use& each : works[id].uses) loads[each.resource].push_back({work, each.part});
+    for (const Use& each : works[id].holds) loads[each.resource].push_back({work, each.part, true});
+  }
+  std::map<std::vector<Load>, ResourceId> classes;
+  std::map<ResourceId, ResourceId> joined;
+  for (auto& [resource, by] : loads) {
+    const auto next = static_cast<ResourceId>(classes.size());
+    joined[resource] = classes.try_emplace(std::move(by), next).first->second;
+  }
+  for (Work& work : works) {
+    for (Uses* uses : {&work.uses, &work.holds}) {
+      for (Use& each : *uses) each.resource = joined.at(each.resource);
+      std::sort(uses->begin(), uses->end());
+      uses->erase(std::unique(uses->begin(), uses->end()), uses->end());
+    }
+  }
+  return classes.size();
+}
+
+bool several_streams_communicate(const Plan& plan) {
+  std::set<std::pair<std::size_t, std::uint8_t>> streams;
+  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
+    for (const Task& task : plan.programs[p].tasks) {
+      if (task.kind != TaskKind::kernel) streams.emplace(p, task.stream);
+    }
+  }
+  return streams.size() > 1;
+}
+
+}  // namespace
+
+Work work_of(const CostBreakdown& cost) {
+  const SimTime fixed = round_up(cost.launch + cost.latency);
+  return {fixed, std::max(SimTime(0), round_up(cost.total()) - fixed)};
+}
+
+Resources::Resources(const Plan& plan, const Placement& placement, CollectiveCosts& costs)
+    : plan_(plan),
+      placement_(placement),
+      costs_(costs),
+      messages_meet_(several_streams_communicate(plan)) {}
+
+std::int32_t Resources::add(Work work) {
+  works_.push_back(std::move(work));
+  return static_cast<std::int32_t>(works_.size()) - 1;
+}
+
+void Resources::note(const std::string& text) {
+  if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
+}
+
+std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
+  const KernelCost cost = kernel_cost(placement_.machine().profile.device, kernel);
+  Work work;
+  work.fixed = round_up(cost.launch);
+  work.shared = std::max(SimTime(0), round_up(cost.total()) - work.fixed);
+  use(of_program(program, memory), ratio(cost.moving, cost.longest()), work);
+  use(of_program(program, cores), ratio(cost.computing, cost.longest()), work);
+  return add(std::move(work));
+}
+
+ResourceId Resources::first_link() const {
+  return of_program(plan_.programs.size(), /*resource=*/0);
+}
+
+double Resources::memory_share(double bytes, Seconds time) const {
+  const DeviceProfile& device = placement_.machine().profile.device;
+  const double rate = device.memory_bandwidth.value.count() * device.memory_efficiency.value;
+  return rate > 0 ? ratio(Seconds(bytes / rate), time) : 0;
+}
+
+void Resources::hold_cores(std::size_t program, const CostBreakdown& cost, Work& work) {
+  if (cost.thread_blocks == 0) return;
+  const DeviceProfile& device = placement_.machine().profile.device;
+  if (!device.sms) {
+    note(fmt::format("how many multiprocessors {} has is not known: collectives take none",
+                     device.name));
+    return;
+  }
+  const double share =
+      static_cast<double>(cost.thread_blocks) / static_cast<double>(device.sms->value);
+  work.holds.push_back({of_program(program, cores), part_of(share)});
+}
+
+std::int32_t Resources::add_collective(std::size_t program, const Collective& collective,
+                                       const CostBreakdown& cost) {
+  Work work = work_of(cost);
+  hold_cores(program, cost, work);
+  if (placement_.network() != nullptr) {
+    return add_on_links(std::move(work), collective, cost, plan_.programs[program].devices);
+  }
+  for (const LinkUse& link : cost.links) {
+    use(link_of(program, link.level, Direction::out), link.out, work);
+    use(link_of(program, link.level, Direction::in), link.in, work);
+  }
+  use(of_program(program, memory), memory_share(cost.memory.total(), cost.transfer), work);
+  return add(std::move(work));
+}
+
+std::int32_t Resources::add_message(std::size_t from, std::size_t to, const Collective& permute,
+                                    const CostBreakdown& cost) {
+  Work work = work_of(cost);
+  hold_cores(from, cost, work);
+  hold_cores(to, cost, work);
+  if (placement_.network() != nullptr) return add_on_links(std::move(work), permute, cost, {});
+  for (const LinkUse& link : cost.links) {
+    use(link_of(from, link.level, Direction::out), link.out, work);
+    use(link_of(to, link.level, Direction::in), link.in, work);
+    if (!is_dimension(link.level)) continue;
+    use(link_of(from, link.level, Direction::in), link.in, work);
+    use(link_of(to, link.level, Direction::out), link.out, work);
+  }
+  use(of_program(from, memory), memory_share(cost.memory.out, cost.transfer), work);
+  use(of_program(to, memory), memory_share(cost.memory.in, cost.transfer), work);
+  return add(std::move(work));
+}
+
+std::int32_t Resources::add_on_links(Work work, const Collective& collective,
+                                     const CostBreakdown& cost,
+                                     const std::vector<std::int64_t>& devices) {
+  const std::int32_t id = add(std::move(work));
+  if (cost.links.empty() || !messages_meet_) return id;
+  on_links_.push_back(id);
+  if (!links_known_) return id;
+  const auto times = costs_.link_times(collective, devices);
+  links_known_ = times.has_value();
+  if (!times) return id;
+  for (std::size_t link = 0; link < times->size(); ++link) {
+    use(first_link() + static_cast<ResourceId>(link), ratio((*times)[link], cost.transfer),
+        works_[at(id)]);
+  }
+  return id;
+}
+
+void Resources::finish(TaskGraph& graph) {
+  if (!links_known_) {
+    note(
+        "the network's links are too many to follow one by one: collectives at the same time "
+        "share as if each was on all of them");
+    for (const std::int32_t work : on_links_) {
+      Uses& uses = works_[at(work)].uses;
+      std::erase_if(uses, [&](const Use& link) { return link.resource >= first_link(); });
+      uses.push_back({first_link(), all_of_it});
+    }
+  }
+  graph.resources = join_alike(works_);
+  graph.works = std::move(works_);
+}
+
+}  // namespace shardsim
