@@ -1,9 +1,8 @@
 // Which devices a collective runs over, in the three spellings of HLO.
 //
 //   {{0,1},{2,3}}                                      lists
-//   [4,2]<=[2,4]T(1,0)                                 iota: 0..7 as 2 x 4, transposed, in rows of
-//   2
-//                                                      -> {0,4} {1,5} {2,6} {3,7}
+//   [4,2]<=[2,4]T(1,0)                                 iota: 0..7 as 2 x 4, transposed, in rows
+//                                                      of 2 -> {0,4} {1,5} {2,6} {3,7}
 //   mesh['a'=2,'b'=4] {'b'}                            axes of a mesh -> {0,1,2,3} {4,5,6,7}
 //   mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'a'}  the same, position i holding device_ids[i]
 //

@@ -10,12 +10,10 @@
 //   the second, where what uses -done waits for it. In a module that is not scheduled nothing says
 //   what waits: all collectives run on the second stream, and users wait for them.
 // - Loops are unrolled, their iterations numbered as layers (inner loops as microbatches). A loop
-// of
-//   unknown trip count runs once, all branches of a conditional run, and notes say so.
+//   of unknown trip count runs once, all branches of a conditional run, and notes say so.
 // - A fusion that holds a collective (TPU's all-reduce-scatter, GPU's dynamic-slice fusions) is
-// that
-//   collective; one that TPU spreads over several fusions under one channel is counted where it
-//   starts.
+//   that collective; one that TPU spreads over several fusions under one channel is counted where
+//   it starts.
 // - Prefetches (copy-start, slice-start) take no time of their own: their bytes are counted where
 //   they are read.
 // - Buffers are the entry's parameters, its results that alias none of them, and one heap for what

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Formats every C++ file of the repository in place; with --check only says which need it.
+# Formats every C++ file of the repository in place; with --check only says which need it. Both
+# fail where a comment is longer than a line: clang-format leaves comments as they are.
 # Exit code 77, which ctest reports as skipped, when clang-format 14 is missing: another version
 # would format differently.
 set -eu
@@ -23,5 +24,13 @@ case "${1:-}" in
     ;;
 esac
 
-find . \( -path ./build -o -path ./.git \) -prune -o \( -name '*.cpp' -o -name '*.hpp' \) -print |
-  sort | xargs "$formatter" --style=file "$@"
+sources() {
+  find . \( -path ./build -o -path ./.git \) -prune -o \( -name '*.cpp' -o -name '*.hpp' \) -print |
+    sort
+}
+
+sources | xargs "$formatter" --style=file "$@"
+if sources | LC_ALL=C.UTF-8 xargs grep -nE '^.{101,}$' | grep -E '^[^:]*:[0-9]+:[^"]*//'; then
+  echo "$0: comments of more than 100 characters" >&2
+  exit 1
+fi

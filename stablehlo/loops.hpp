@@ -4,8 +4,8 @@
 // variable with a constant, the body adds a constant to it, and it begins as a constant.
 //
 //   %1:4 = stablehlo.while(..., %iterArg_1 = %c, ...)      %c = 0
-//    cond { %c_3 = 4   compare LT, %iterArg_1, %c_3 } do { ... add %iterArg_1, %c_5 ... }   %c_5 =
-//    1
+//    cond { %c_3 = 4   compare LT, %iterArg_1, %c_3 }
+//    do { %c_5 = 1   ... add %iterArg_1, %c_5 ... }
 //   trip_count == 4
 #pragma once
 

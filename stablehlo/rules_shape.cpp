@@ -81,8 +81,7 @@ std::optional<FactorRule> transpose_rule(const OpView& op) {
 }
 
 // Both shapes are read from the left in common factors: 8x4 -> 2x16 is [ij, k] -> [i, jk] with 2,
-// 4,
-// 4. Where they have none in common, factors are of one side until the products meet again:
+// 4 and 4. Where they have none in common, factors are of one side until the products meet again:
 // 3x2 -> 2x3 shares nothing. A tensor without elements has no rule.
 std::optional<FactorRule> reshape_rule(const OpView& op) {
   const TensorType& from = op.function().type_of(op.op().operands[0]);

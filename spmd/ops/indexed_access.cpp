@@ -18,7 +18,7 @@ std::optional<std::int64_t> counting_dim(const OpView& op, ValueId value) {
   const OpView view(op.module(), op.function(), *made);
   if (made->name == "stablehlo.iota") return view.integer({"dim", "iota_dimension"}, 0);
   if (made->name != "stablehlo.broadcast_in_dim") return {};
-  // Of a broadcast that only adds dimensions of one element XLA makes a reshape, and looks no
+  // XLA makes a reshape of a broadcast that only adds dimensions of one element, and looks no
   // further.
   if (product(view.operand(0)) == product(view.result(0))) return {};
   if (op.function().type_of(value).element != "i32") return {};

@@ -6,11 +6,9 @@
 //     wins, as the smaller one is cheaper to reshard
 //
 // 1. For each factor: the axes on which all tensors agree, the longest list where one is a prefix
-// of
-//    the other; a conflict cuts the list there.
+//    of the other; a conflict cuts the list there.
 // 2. Factors are put in order: larger source tensor first; in elementwise ops the one split
-// further;
-//    then the earlier tensor, the earlier factor.
+//    further; then the earlier tensor, the earlier factor.
 // 3. Each tensor, results before operands, takes for each factor in that order what it can: not
 //    what it replicates or leaves unreduced, not past a closed dimension, not axes that another of
 //    its factors has. Operands of an elementwise op take no more than its result has room for.

@@ -21,8 +21,7 @@
 // expand: what HLO has no op for. A large constant is a broadcast scalar, an iota has one dimension
 //   and is broadcast, a broadcast that stretches a dimension of size 1 drops it before.
 // order_from_results, of each function before it is inlined: only what results need, operands
-// before
-//   their readers, first operand first.
+//   before their readers, first operand first.
 #pragma once
 
 #include "stablehlo/module.hpp"
