@@ -7,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "experiments/nccl_tests_output.hpp"
 #include "experiments/size_sweep.hpp"
 
 namespace shardsim {
@@ -76,16 +77,12 @@ void take_measurement(const CollectiveMeasurement& measurement, CollectiveExperi
   experiment.nodes = group.nodes;
   for (const MeasuredRow& row : measurement.rows) experiment.sizes.push_back(row.bytes);
   experiment.measured = measurement;
-  // Other words ("NVLS at large") are remarks, which the prediction's notes repeat.
-  experiment.options.nccl.forced.algorithm = nccl::find_algorithm(measurement.algorithm);
-  experiment.options.nccl.forced.protocol = nccl::find_protocol(measurement.protocol);
-  experiment.options.nccl.place = {measurement.file, "/algo"};
 }
 
 CollectiveExperiment read_against(const JsonReader& json, const std::string& file) {
   const std::string path = path_beside(file, json.at("against").string());
   const MeasuredGroup given = read_group_given(json);
-  const Json document = load_json(path);
+  const Json document = load_measured_table(path);
   const CollectiveMeasurement measurement = read_measurement(document, path, given);
   require_agreement(json, given, measurement);
   CollectiveExperiment experiment;
@@ -107,7 +104,7 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
   return experiment;
 }
 
-// Whether collectives there are simulated as flows, with an algorithm of those that shardsim has.
+// Whether collectives there are simulated as flows.
 bool is_simulated(const CollectiveExperiment& experiment) {
   if (experiment.model == CollectiveModel::flows) return true;
   if (is_network_text(experiment.machine)) return true;
@@ -115,27 +112,21 @@ bool is_simulated(const CollectiveExperiment& experiment) {
   return std::holds_alternative<NetworkDescription>(profile.network);
 }
 
-void read_algorithm(const JsonReader& json, bool is_network, CollectiveExperiment& experiment) {
-  CostOptions& options = experiment.options;
+void read_algorithm(const JsonReader& json, CollectiveExperiment& experiment) {
   const auto algorithm = json.find("algorithm");
   const auto protocol = json.find("protocol");
-  if (is_network) {
-    if (protocol) protocol->fail("is NCCL's; what is simulated link by link has none");
-    if (!algorithm) return;
-    options.network.algorithm = algorithm->string();
-    options.network.algorithm_place = algorithm->place();
-    return;
-  }
+  if (!algorithm && !protocol) return;
+  ToldAlgorithm told;
+  told.kind = experiment.kind;
   if (algorithm) {
-    options.nccl.forced.algorithm = nccl::parse_algorithm(algorithm->string(), algorithm->place());
-    options.nccl.place = algorithm->place();
-    experiment.tells_nccl = true;
+    told.algorithm = algorithm->string();
+    told.algorithm_place = algorithm->place();
   }
   if (protocol) {
-    options.nccl.forced.protocol = nccl::parse_protocol(protocol->string(), protocol->place());
-    options.nccl.place = protocol->place();
-    experiment.tells_nccl = true;
+    told.protocol = protocol->string();
+    told.protocol_place = protocol->place();
   }
+  experiment.options.told.push_back(told);
 }
 
 void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
@@ -147,10 +138,10 @@ void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
                       "the model \"flows\"",
                       experiment.machine));
     }
-    experiment.options.network.folding = Folding::unfolded;
+    experiment.options.folding = Folding::unfolded;
   }
   if (const auto links = json.find("links")) experiment.with_links = links->boolean();
-  read_algorithm(json, by_flows, experiment);
+  read_algorithm(json, experiment);
 }
 
 }  // namespace

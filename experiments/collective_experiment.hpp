@@ -58,7 +58,7 @@ struct CollectiveExperiment {
   std::int64_t devices = 2;
   std::optional<std::int64_t> nodes;
   std::vector<Bytes> sizes;
-  CostOptions options;
+  CostOptions options;  // what a measured table names is added to it where it is priced
   bool with_links = false;
   CollectiveModel model = CollectiveModel::simulated;
   std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
@@ -69,7 +69,6 @@ struct CollectiveExperiment {
   Place devices_place;
   Place nodes_place;
   Place sizes_place;
-  bool tells_nccl = false;  // its algorithm or protocol, other than by the measured table
 };
 
 // Throws InputError with a suggestion.

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "experiments/read_algorithms.hpp"
 #include "experiments/read_placement.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"
@@ -20,9 +21,9 @@ constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
-const std::vector<std::string> section_names = {"name",     "workload", "program",     "like",
-                                                "mesh",     "devices",  "strategy",    "machine",
-                                                "topology", "slices",   "collectives", "placement"};
+const std::vector<std::string> section_names = {
+    "name",    "workload", "program", "like",        "mesh",      "devices",   "strategy",
+    "machine", "topology", "slices",  "collectives", "placement", "algorithms"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.
@@ -209,6 +210,7 @@ Json resolve(const Experiment& experiment) {
   if (experiment.collectives != CollectiveModel::simulated) {
     resolved["collectives"] = name_of(experiment.collectives);
   }
+  if (!experiment.algorithms.is_null()) resolved["algorithms"] = *experiment.algorithms;
   return resolved;
 }
 
@@ -244,6 +246,10 @@ void read_machine(const Sections& sections, Experiment& experiment) {
   if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
   if (const auto collectives = sections.find("collectives")) {
     experiment.collectives = read_collective_model(*collectives);
+  }
+  if (const auto algorithms = sections.find("algorithms")) {
+    *experiment.algorithms = algorithms->json();
+    experiment.told = read_algorithms(*algorithms);
   }
   if (const auto placement = sections.find("placement")) {
     *experiment.placement = placement->json();

@@ -44,6 +44,7 @@
 //                             "tpu-scheduler", "xla-sol" or "flows" (CollectiveModel)
 //   machine, topology         needed by `predict` only; the smallest legal topology
 //   slices                    1; of TPUs: a number, or {"data": 2}, axes that go over slices
+//   algorithms                what is chosen; {"all-reduce": "Ring/LL128"} (read_algorithms.hpp)
 //   placement                 which device stands where in the mesh: as jax places it on a torus,
 //                             row-major elsewhere (read_placement.hpp)
 // A mesh may also be written as on the command line: "data=2,fsdp=4".
@@ -78,6 +79,8 @@ struct Experiment {
   std::string machine;
   std::optional<std::string> topology;
   CollectiveModel collectives = CollectiveModel::simulated;
+  OwnedJson algorithms;  // as they were written; null: what is chosen
+  std::vector<ToldAlgorithm> told;
   std::int64_t slices = 1;
   OwnedJson placement;  // as it was written; null: automatic
   OwnedJson slicing;    // "slices" as it was written; null: one

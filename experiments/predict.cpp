@@ -95,6 +95,7 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& given)
   SimulationOptions options = given;
   options.collectives = experiment.collectives;
   options.order = experiment.order;
+  options.costs.told = experiment.told;
   if (experiment.machine.empty()) {
     throw InputError({experiment.file, ""}, "missing key \"machine\"");
   }

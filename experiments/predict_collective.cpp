@@ -7,7 +7,6 @@
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
 #include "hardware_profiles/profile_io.hpp"
-#include "sim/nccl_cost.hpp"
 #include "sim/tpu/placed_choice.hpp"
 
 namespace shardsim {
@@ -123,28 +122,36 @@ CollectiveExperiment on_measured_slice(CollectiveExperiment experiment, const Pr
   return experiment;
 }
 
-// What NCCL is told to take, it must be able to.
-void check_algorithm(const CollectiveExperiment& experiment, const Profile& profile) {
-  if (!experiment.tells_nccl) return;
-  const Place& place = experiment.options.nccl.place;
-  const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
-  if (cluster == nullptr || (!cluster->nccl && !cluster->rccl)) {
-    throw InputError(place, fmt::format("NCCL, which could be told to take one, does not run on {}",
-                                        profile.name));
+// What NCCL took when the table was measured, where it can be told to and nothing else is told.
+CostOptions told_by_table(const CollectiveExperiment& experiment, const Placement& placement) {
+  CostOptions options = experiment.options;
+  const bool is_priced = experiment.model == CollectiveModel::simulated ||
+                         experiment.model == CollectiveModel::uncalibrated;
+  const Profile& profile = placement.machine().profile;
+  if (!experiment.measured || !is_priced || !why_not_told(profile, experiment.kind).empty()) {
+    return options;
   }
-  if (cluster->rccl && experiment.kind == CollectiveKind::broadcast) {
-    throw InputError(place, "what RCCL makes of a broadcast is not known");
+  ToldAlgorithm told;
+  told.kind = experiment.kind;
+  if (!options.told.empty()) told = options.told.front();
+  const CollectiveMeasurement& table = *experiment.measured;
+  const Place place{table.file, "/algo"};
+  // Other words ("NVLS at large") are remarks, which the prediction's notes repeat.
+  if (told.algorithm.empty() && nccl::find_algorithm(table.algorithm)) {
+    told.algorithm = table.algorithm;
+    told.algorithm_place = place;
   }
-  if (nccl_operation(experiment.kind)) return;
-  throw InputError(place, fmt::format("NCCL has one way only for {} {}",
-                                      experiment.kind == CollectiveKind::all_to_all ? "an" : "a",
-                                      name_of(experiment.kind)));
+  if (told.protocol.empty() && nccl::find_protocol(table.protocol)) {
+    told.protocol = table.protocol;
+    told.protocol_place = place;
+  }
+  if (!told.algorithm.empty() || !told.protocol.empty()) options.told = {told};
+  return options;
 }
 
 Located locate(const CollectiveExperiment& asked) {
   Profile profile = load_profile(asked.machine, asked.machine_place);
   if (asked.calibrations) profile.calibrations = *asked.calibrations;
-  check_algorithm(asked, profile);
   const CollectiveExperiment experiment = on_measured_slice(asked, profile);
   if (std::holds_alternative<ClusterProfile>(profile.network)) {
     return locate_on_cluster(experiment, profile);
@@ -264,7 +271,7 @@ double quantile(std::vector<double> values, double fraction) {
 CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
                                         const SizeBegins& begins) {
   const Located located = locate(experiment);
-  CollectiveCosts costs(located.placement, experiment.options);
+  CollectiveCosts costs(located.placement, told_by_table(experiment, located.placement));
   CollectivePrediction prediction{
       experiment, located.placement.machine(), located.nodes, {}, {}, {}, located.notes};
   for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {

@@ -51,6 +51,7 @@ Json communication(const Figures& figures) {
                     {"wire_bytes_per_device", row.wire_bytes_per_device.count()},
                     {"time_s", seconds(row.time)},
                     {"exposed_s", seconds(row.exposed)},
+                    {"algorithms", row.algorithms},
                     {"what", row.what}});
   }
   return list;

@@ -8,16 +8,35 @@
 namespace shardsim {
 namespace {
 
-struct Reason {
+struct Weighed {
   std::string text;
-  Bytes payload{0};  // over all executions
+  std::int64_t weight = 0;  // over all executions
 };
+
+// Adds to what has been said before.
+void note(std::vector<Weighed>& all, const std::string& text, std::int64_t weight) {
+  if (text.empty()) return;
+  auto known = std::find_if(all.begin(), all.end(),
+                            [&](const Weighed& other) { return other.text == text; });
+  if (known == all.end()) known = all.insert(known, {text, 0});
+  known->weight += weight;
+}
+
+// The heaviest first.
+std::vector<std::string> by_weight(std::vector<Weighed> all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Weighed& a, const Weighed& b) { return a.weight > b.weight; });
+  std::vector<std::string> texts;
+  for (Weighed& one : all) texts.push_back(std::move(one.text));
+  return texts;
+}
 
 // One row per kind, axes and group size; where the work of collectives and transfers is counted.
 struct Rows {
   std::vector<CommunicationRow> rows;
-  std::vector<std::vector<Reason>> reasons;  // by row, as they come
-  std::vector<std::size_t> of_collective;    // row by index into Plan::collectives
+  std::vector<std::vector<Weighed>> reasons;     // by row, as they come; in bytes of payload
+  std::vector<std::vector<Weighed>> algorithms;  // by row; in picoseconds
+  std::vector<std::size_t> of_collective;        // row by index into Plan::collectives
   std::size_t of_transfers = 0;
 };
 
@@ -44,17 +63,21 @@ Rows make_rows(const Plan& plan) {
     result.of_transfers = row_of(CollectiveKind::collective_permute, {}, 2);
   }
   result.reasons.resize(result.rows.size());
+  result.algorithms.resize(result.rows.size());
   return result;
 }
 
 // The reason that moves most bytes, and how many more there are.
-std::string summary_of(const std::vector<Reason>& reasons) {
+std::string summary_of(const std::vector<Weighed>& reasons) {
   if (reasons.empty()) return "";
-  const auto heaviest =
-      std::max_element(reasons.begin(), reasons.end(),
-                       [](const Reason& a, const Reason& b) { return a.payload < b.payload; });
+  const std::string heaviest = by_weight(reasons).front();
   const std::size_t more = reasons.size() - 1;
-  return more == 0 ? heaviest->text : heaviest->text + "; " + std::to_string(more) + " more";
+  return more == 0 ? heaviest : heaviest + "; " + std::to_string(more) + " more";
+}
+
+// "ring on y", "NVLS Simple"
+std::string algorithm_of(const CostBreakdown& cost) {
+  return cost.protocol.empty() ? cost.algorithm : cost.algorithm + " " + cost.protocol;
 }
 
 // Walks a program's changes in order of time.
@@ -156,11 +179,13 @@ class Accountant {
       const auto work = static_cast<std::size_t>(task.work);
       if (task.kind == TaskKind::transfer) {
         const Transfer& transfer = plan_.transfers[work];
-        note_reason(at, transfer.reason, transfer.payload);
+        note(rows_.reasons[at], transfer.reason, transfer.payload.count());
         if (transfer.sends) add(p, row, transfer.payload, transfer.payload);
       } else {
         const Collective& collective = plan_.collectives[work];
-        note_reason(at, collective.reason, collective.payload);
+        note(rows_.reasons[at], collective.reason, collective.payload.count());
+        note(rows_.algorithms[at], algorithm_of(lowered_.collectives[work]),
+             (times.end - times.start).count());
         add(p, row, collective.payload,
             wire_bytes_per_device(collective.kind, row.group_size, collective.payload));
       }
@@ -174,18 +199,10 @@ class Accountant {
     wire_bytes_[p] += static_cast<double>(wire.count());
   }
 
-  void note_reason(std::size_t row, const std::string& text, Bytes payload) {
-    if (text.empty()) return;
-    std::vector<Reason>& reasons = rows_.reasons[row];
-    auto known = std::find_if(reasons.begin(), reasons.end(),
-                              [&](const Reason& reason) { return reason.text == text; });
-    if (known == reasons.end()) known = reasons.insert(known, {text, Bytes(0)});
-    known->payload += payload;
-  }
-
   void publish_rows() {
     for (std::size_t i = 0; i < rows_.rows.size(); ++i) {
       rows_.rows[i].what = summary_of(rows_.reasons[i]);
+      rows_.rows[i].algorithms = by_weight(rows_.algorithms[i]);
     }
     std::erase_if(rows_.rows, [](const CommunicationRow& row) { return row.count == 0; });
     std::stable_sort(rows_.rows.begin(), rows_.rows.end(),

@@ -137,12 +137,11 @@ CurveKey curve_of(Region region, std::int64_t nodes, CollectiveKind kind) {
 
 }  // namespace
 
-ClusterCosts::ClusterCosts(const Placement& placement, const NcclOptions& told)
+ClusterCosts::ClusterCosts(const Placement& placement)
     : placement_(placement),
-      cluster_(std::get<ClusterProfile>(placement.machine().profile.network)),
-      told_(told) {}
+      cluster_(std::get<ClusterProfile>(placement.machine().profile.network)) {}
 
-CostBreakdown ClusterCosts::cost(const Collective& collective) {
+CostBreakdown ClusterCosts::cost(const Collective& collective, const Told& told) {
   const CollectiveKind kind = collective.kind;
   if (kind == CollectiveKind::collective_permute) {
     const BusiestPorts busiest = busiest_ports(cluster_, placement_.mesh(), collective);
@@ -162,7 +161,7 @@ CostBreakdown ClusterCosts::cost(const Collective& collective) {
     if (spread.members == 1) continue;
     const CurveKey key = curve_of(region_of(spread), spread.nodes, kind);
     CostBreakdown cost = corrected(key, collective.payload, [&](Bytes payload) {
-      return group_cost(rates, spread, kind, payload);
+      return group_cost(rates, spread, kind, payload, told);
     });
     if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
   }
@@ -186,16 +185,16 @@ CostBreakdown ClusterCosts::corrected(const CurveKey& key, Bytes payload,
 }
 
 CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpread& spread,
-                                       CollectiveKind kind, Bytes payload) {
+                                       CollectiveKind kind, Bytes payload, const Told& told) {
   Collective collective;
   collective.kind = kind;
   collective.payload = payload;
   if (cluster_.rccl && nccl_operation(kind) && kind != CollectiveKind::broadcast) {
-    return rccl_cost(cluster_, rates, spread, collective, told_);
+    return rccl_cost(cluster_, rates, spread, collective, told);
   }
   const nccl::Communicator* communicator = communicator_of(spread);
   if (communicator != nullptr && nccl_operation(kind)) {
-    return nccl_cost({rates, spread, *communicator}, collective, told_);
+    return nccl_cost({rates, spread, *communicator}, collective, told);
   }
   CostBreakdown cost = kind == CollectiveKind::all_to_all
                            ? all_to_all_cost(rates, spread, collective)

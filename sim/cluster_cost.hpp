@@ -38,23 +38,22 @@ namespace shardsim {
 class ClusterCosts {
  public:
   // Keeps a reference to `placement`.
-  ClusterCosts(const Placement& placement, const NcclOptions& told);
+  explicit ClusterCosts(const Placement& placement);
 
   // The slowest of the groups. Throws InputError where an algorithm is asked for that cannot run.
-  [[nodiscard]] CostBreakdown cost(const Collective& collective);
+  [[nodiscard]] CostBreakdown cost(const Collective& collective, const Told& told);
 
  private:
   // `key` but for the algorithm.
   [[nodiscard]] CostBreakdown corrected(const CurveKey& key, Bytes payload,
                                         const CostOfSize& cost) const;
   [[nodiscard]] CostBreakdown group_cost(const ClusterRates& rates, const NodeSpread& spread,
-                                         CollectiveKind kind, Bytes payload);
+                                         CollectiveKind kind, Bytes payload, const Told& told);
   // Nothing where NCCL does not run.
   [[nodiscard]] const nccl::Communicator* communicator_of(const NodeSpread& spread);
 
   const Placement& placement_;
   const ClusterProfile& cluster_;
-  NcclOptions told_;
   std::map<NodeSpread, nccl::Communicator> communicators_;  // their search takes up to 0.3 s
 };
 

@@ -121,14 +121,15 @@ std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mes
 
 CollectiveCosts::CollectiveCosts(const Placement& placement, const CostOptions& options)
     : placement_(placement),
-      options_(options),
+      folding_(options.folding),
+      told_(placement, options.told),
       is_simulated_(placement.network() != nullptr || placement.model() == CollectiveModel::flows) {
   if (is_simulated_) {
-    (void)flows();  // says what is wrong with the options
+    (void)flows();  // says what cannot be simulated
   } else if (placement.machine().slices > 1) {
     slices_ = std::make_unique<SlicesCosts>(placement);
   } else if (!placement.machine().torus) {
-    cluster_ = std::make_unique<ClusterCosts>(placement, options.nccl);
+    cluster_ = std::make_unique<ClusterCosts>(placement);
   }
 }
 
@@ -136,29 +137,30 @@ CollectiveCosts::~CollectiveCosts() = default;
 CollectiveCosts::CollectiveCosts(CollectiveCosts&&) noexcept = default;
 
 NetworkCosts& CollectiveCosts::flows() {
-  if (!network_) network_ = std::make_unique<NetworkCosts>(placement_, options_.network);
+  if (!network_) network_ = std::make_unique<NetworkCosts>(placement_, folding_);
   return *network_;
 }
 
-CostBreakdown CollectiveCosts::cost_on_machine(const Collective& collective) {
+CostBreakdown CollectiveCosts::cost_on_machine(const Collective& collective, const Told& told) {
   if (collective.kind == CollectiveKind::broadcast && placement_.machine().torus) {
     throw InputError({"", "/kind"}, "what the TPU compiler makes of a broadcast is not known");
   }
-  if (cluster_) return cluster_->cost(collective);
+  if (cluster_) return cluster_->cost(collective, told);
   if (slices_) return slices_->cost(collective);
   CostBreakdown cost =
-      is_simulated_ ? flows().cost(collective) : torus_cost(placement_, collective);
+      is_simulated_ ? flows().cost(collective, told) : torus_cost(placement_, collective);
   cost.launch = placement_.machine().profile.collective_launch.value;
   return cost;
 }
 
 CostBreakdown CollectiveCosts::cost(const Collective& collective) {
-  if (!placement_.moves_devices()) return cost_on_devices(collective);
-  return cost_on_devices(placement_.on_devices(collective));
+  const Told told = told_.of(collective);
+  if (!placement_.moves_devices()) return cost_on_devices(collective, told);
+  return cost_on_devices(placement_.on_devices(collective), told);
 }
 
-CostBreakdown CollectiveCosts::cost_on_devices(const Collective& collective) {
-  CostBreakdown cost = cost_on_machine(collective);
+CostBreakdown CollectiveCosts::cost_on_devices(const Collective& collective, const Told& told) {
+  CostBreakdown cost = cost_on_machine(collective, told);
   if (cost.links.empty()) {
     CostBreakdown nothing;
     nothing.algorithm = "nothing to send";
@@ -179,18 +181,18 @@ CostBreakdown CollectiveCosts::cost_on_devices(const Collective& collective) {
 }
 
 std::vector<LinkLoad> CollectiveCosts::link_loads(const Collective& collective) {
-  return flows().link_loads(placement_.on_devices(collective));
+  return flows().link_loads(placement_.on_devices(collective), told_.of(collective));
 }
 
 std::optional<std::vector<Seconds>> CollectiveCosts::link_times(
     const Collective& collective, const std::vector<std::int64_t>& devices) {
   std::vector<std::int64_t> numbers;
   for (const std::int64_t position : devices) numbers.push_back(placement_.device(position));
-  return flows().link_times(placement_.on_devices(collective), numbers);
+  return flows().link_times(placement_.on_devices(collective), numbers, told_.of(collective));
 }
 
 CostBreakdown CollectiveCosts::flow_cost(const Collective& collective) {
-  return flows().cost(placement_.on_devices(collective));
+  return flows().cost(placement_.on_devices(collective), told_.of(collective));
 }
 
 const MachineGraph& CollectiveCosts::graph() { return flows().graph(); }

@@ -25,7 +25,7 @@
 #include "plan/plan.hpp"
 #include "sim/device_order.hpp"
 #include "sim/memory_traffic.hpp"
-#include "sim/nccl/availability.hpp"
+#include "sim/told_algorithms.hpp"
 
 namespace shardsim {
 
@@ -118,6 +118,7 @@ class Placement {
 
   // Of the devices; that of the plan where `order` moves none.
   [[nodiscard]] const Mesh& mesh() const { return numbers_.mesh(); }
+  [[nodiscard]] const Mesh& plan_mesh() const { return numbers_.given(); }
   // A collective of the plan, in axes and positions of mesh().
   [[nodiscard]] Collective on_devices(const Collective& collective) const {
     return numbers_.numbered(collective);
@@ -152,13 +153,6 @@ class Placement {
 // every device and link of its own, which takes longer and gives the same time.
 enum class Folding : std::uint8_t { folded, unfolded };
 
-// Of what is simulated as flows.
-struct NetworkOptions {
-  Folding folding = Folding::folded;
-  std::optional<std::string> algorithm;  // of those in network/algorithms.hpp; nothing: the default
-  Place algorithm_place;                 // where errors about it point to
-};
-
 // What a link of a network carries in a collective, and for which part of the time, if it
 // carried that at its full bandwidth.
 struct LinkLoad {
@@ -167,15 +161,9 @@ struct LinkLoad {
   double busy = 0;
 };
 
-// Where NCCL runs.
-struct NcclOptions {
-  nccl::Forced forced;  // what it is told to take
-  Place place;          // where errors about it point to
-};
-
 struct CostOptions {
-  NetworkOptions network;
-  NcclOptions nccl;
+  Folding folding = Folding::folded;
+  std::vector<ToldAlgorithm> told = {};
 };
 
 class ClusterCosts;
@@ -186,7 +174,7 @@ class SlicesCosts;
 // found once.
 class CollectiveCosts {
  public:
-  // The placement outlives it.
+  // The placement outlives it. Throws InputError for algorithms that cannot be told.
   explicit CollectiveCosts(const Placement& placement, const CostOptions& options = {});
   ~CollectiveCosts();
   CollectiveCosts(CollectiveCosts&&) noexcept;
@@ -202,6 +190,8 @@ class CollectiveCosts {
   [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
   [[nodiscard]] CostBreakdown flow_cost(const Collective& collective);
   [[nodiscard]] const MachineGraph& graph();  // which the links are of
+  // What no collective so far was there to be told: "all-reduce over data".
+  [[nodiscard]] std::vector<std::string> unused_algorithms() const { return told_.unused(); }
   // What whoever reads costs by CollectiveModel::flows must know of the machine's graph; of other
   // models and networks written in place nothing.
   [[nodiscard]] std::vector<std::string> notes_on_flows();
@@ -213,12 +203,13 @@ class CollectiveCosts {
       const Collective& collective, const std::vector<std::int64_t>& devices);
 
  private:
-  [[nodiscard]] CostBreakdown cost_on_devices(const Collective& collective);
-  [[nodiscard]] CostBreakdown cost_on_machine(const Collective& collective);
+  [[nodiscard]] CostBreakdown cost_on_devices(const Collective& collective, const Told& told);
+  [[nodiscard]] CostBreakdown cost_on_machine(const Collective& collective, const Told& told);
   [[nodiscard]] NetworkCosts& flows();
 
   const Placement& placement_;
-  CostOptions options_;
+  Folding folding_;
+  ToldAlgorithms told_;
   bool is_simulated_ = false;  // as flows
   // One of them at most; none of a torus.
   std::unique_ptr<ClusterCosts> cluster_;

@@ -68,6 +68,7 @@ class NumberedMesh {
   NumberedMesh(const Mesh& given, const DeviceOrder& order);
 
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
+  [[nodiscard]] const Mesh& given() const { return given_; }
   [[nodiscard]] bool is_given() const { return axis_of_.empty() && device_of_.empty(); }
   [[nodiscard]] bool is_listed() const { return !device_of_.empty(); }
 

@@ -41,10 +41,10 @@ void check_stays_inside(const Plan& plan, const Program& program, const Collecti
 
 class Lowering {
  public:
-  Lowering(const Plan& plan, const Placement& placement)
+  Lowering(const Plan& plan, const Placement& placement, const CostOptions& options)
       : plan_(plan),
         placement_(placement),
-        costs_(placement),
+        costs_(placement, options),
         resources_(plan, placement_, costs_),
         kernels_(plan.programs.size() * plan.kernels.size(), unknown),
         collectives_(plan.programs.size() * plan.collectives.size(), unknown) {}
@@ -68,6 +68,10 @@ class Lowering {
     lowered_.notes = costs_.notes_on_flows();
     lowered_.notes.insert(lowered_.notes.end(), resources_.notes().begin(),
                           resources_.notes().end());
+    for (const std::string& unused : costs_.unused_algorithms()) {
+      lowered_.notes.push_back(
+          fmt::format("algorithms: the step has no {}, which was told one", unused));
+    }
     return std::move(lowered_);
   }
 
@@ -226,8 +230,8 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(const Plan& plan, const Placement& placement) {
-  return Lowering(plan, placement).lower();
+Lowered lower(const Plan& plan, const Placement& placement, const CostOptions& options) {
+  return Lowering(plan, placement, options).lower();
 }
 
 }  // namespace shardsim

@@ -24,6 +24,7 @@ struct Lowered {
 // Throws InputError for what the simulator cannot run (host copies, collectives that leave the
 // devices of their program, messages between programs of different size), std::logic_error for
 // sends and receives that do not match.
-[[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement);
+[[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement,
+                            const CostOptions& options);
 
 }  // namespace shardsim

@@ -152,7 +152,7 @@ std::optional<nccl::Operation> nccl_operation(CollectiveKind kind) {
   return std::nullopt;
 }
 
-nccl::Request nccl_request(const Collective& collective, const NcclOptions& told) {
+nccl::Request nccl_request(const Collective& collective, const Told& told) {
   const auto operation = nccl_operation(collective.kind);
   assert(operation);
   nccl::Request request;
@@ -171,8 +171,7 @@ CostBreakdown ring_or_tree_transfer(const ClusterRates& rates, const NodeSpread&
       .cost(algorithm, share_of_data);
 }
 
-CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective,
-                        const NcclOptions& told) {
+CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective, const Told& told) {
   const nccl::Selection selection =
       nccl::select(group.communicator, nccl_request(collective, told), told.place);
   const nccl::Candidate& choice = selection.choice();

@@ -47,7 +47,7 @@ struct NcclGroup {
 [[nodiscard]] std::optional<nccl::Operation> nccl_operation(CollectiveKind kind);
 
 // What NCCL's or RCCL's tuner is asked. Only for kinds that it chooses for.
-[[nodiscard]] nccl::Request nccl_request(const Collective& collective, const NcclOptions& told);
+[[nodiscard]] nccl::Request nccl_request(const Collective& collective, const Told& told);
 
 // Of rings and trees, as above: transfer, links and memory. Of what is sent a share is data.
 [[nodiscard]] CostBreakdown ring_or_tree_transfer(const ClusterRates& rates,
@@ -57,6 +57,6 @@ struct NcclGroup {
 
 // Throws InputError, with the reason, when what is forced cannot run.
 [[nodiscard]] CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective,
-                                      const NcclOptions& told);
+                                      const Told& told);
 
 }  // namespace shardsim

@@ -40,25 +40,22 @@ std::vector<Bytes> bytes_by_link(const network::Traffic& traffic, Bytes payload)
   return carried;
 }
 
-bool is_folded(const NetworkOptions& options) { return options.folding == Folding::folded; }
-
 }  // namespace
 
-NetworkCosts::NetworkCosts(const Placement& placement, NetworkOptions options)
-    : placement_(placement), network_(placement.network()), options_(std::move(options)) {
+NetworkCosts::NetworkCosts(const Placement& placement, Folding folding)
+    : placement_(placement), network_(placement.network()), folding_(folding) {
   if (placement.machine().slices > 1) {
     throw InputError({"", "/slices"}, "flows and links of several slices are not simulated");
   }
-  if (options_.algorithm) network::check_algorithm(*options_.algorithm, options_.algorithm_place);
 }
 
-CostBreakdown NetworkCosts::cost(const Collective& collective) {
+CostBreakdown NetworkCosts::cost(const Collective& collective, const Told& told) {
   if (collective.payload == Bytes(0)) return {};
   try {
-    const Prepared& ready = prepared(collective);
+    const Prepared& ready = prepared(collective, told);
     if (ready.traffic.streams.empty()) return {};
     const auto repeats =
-        is_folded(options_) ? network::Repeats::skipped : network::Repeats::simulated;
+        folding_ == Folding::folded ? network::Repeats::skipped : network::Repeats::simulated;
     const network::FlowTime time = network::run(ready.traffic, collective.payload, repeats);
     const network::FlowTime latency = network::latency_of(ready.traffic, collective.payload);
     CostBreakdown cost;
@@ -72,11 +69,11 @@ CostBreakdown NetworkCosts::cost(const Collective& collective) {
   }
 }
 
-std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective) {
-  const CostBreakdown whole = cost(collective);
+std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective, const Told& told) {
+  const CostBreakdown whole = cost(collective, told);
   try {
     const network::Traffic traffic =
-        traffic_on_graph(collective, expand(collective, group_of(collective)));
+        traffic_on_graph(collective, expand(collective, group_of(collective), told));
     const std::vector<Bytes> carried = bytes_by_link(traffic, collective.payload);
     std::vector<LinkLoad> loads;
     for (std::size_t i = 0; i < carried.size(); ++i) {
@@ -94,7 +91,7 @@ std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective) {
 }
 
 std::optional<std::vector<Seconds>> NetworkCosts::link_times(
-    const Collective& collective, const std::vector<std::int64_t>& devices) {
+    const Collective& collective, const std::vector<std::int64_t>& devices, const Told& told) {
   assert(network_ != nullptr);
   if (placement_.mesh().devices() > most_devices_by_link) return std::nullopt;
   Collective part = collective;
@@ -106,7 +103,7 @@ std::optional<std::vector<Seconds>> NetworkCosts::link_times(
   }
   try {
     const network::Traffic traffic =
-        traffic_on_graph(part, expand(part, group_of(part)), devices, most_hops_by_link);
+        traffic_on_graph(part, expand(part, group_of(part), told), devices, most_hops_by_link);
     const std::vector<Bytes> carried = bytes_by_link(traffic, collective.payload);
     std::vector<Seconds> times;
     for (std::size_t i = 0; i < carried.size(); ++i) {
@@ -127,24 +124,27 @@ const MachineGraph& NetworkCosts::graph() {
   return *graph_;
 }
 
-const NetworkCosts::Prepared& NetworkCosts::prepared(const Collective& collective) {
-  Key key{collective.kind, collective.axes, collective.groups, collective.source_targets};
+const NetworkCosts::Prepared& NetworkCosts::prepared(const Collective& collective,
+                                                     const Told& told) {
+  Key key{collective.kind, collective.axes, collective.groups, collective.source_targets,
+          told.algorithm};
   const auto found = prepared_.find(key);
   if (found != prepared_.end()) return found->second;
-  return prepared_.emplace(std::move(key), prepare(collective)).first->second;
+  return prepared_.emplace(std::move(key), prepare(collective, told)).first->second;
 }
 
-NetworkCosts::Prepared NetworkCosts::prepare(const Collective& collective) {
+NetworkCosts::Prepared NetworkCosts::prepare(const Collective& collective, const Told& told) {
   const network::GroupOnNetwork group = group_of(collective);
-  const network::Expansion expansion = expand(collective, group);
+  const network::Expansion expansion = expand(collective, group, told);
   const auto* lanes = std::get_if<network::Lanes>(&expansion.steps);
-  if (network_ != nullptr && lanes != nullptr && is_folded(options_)) {
+  if (network_ != nullptr && lanes != nullptr && folding_ == Folding::folded) {
     auto traffic = network::symmetric_traffic(*network_, placement_.machine().devices,
                                               group.dimensions, expansion.shape, *lanes);
     if (traffic) return {expansion.algorithm, std::move(*traffic)};
   }
   network::Traffic traffic = traffic_on_graph(collective, expansion);
-  return {expansion.algorithm, is_folded(options_) ? network::fold(traffic) : std::move(traffic)};
+  return {expansion.algorithm,
+          folding_ == Folding::folded ? network::fold(traffic) : std::move(traffic)};
 }
 
 network::GroupOnNetwork NetworkCosts::group_of(const Collective& collective) const {
@@ -158,25 +158,23 @@ std::vector<LinkLevel> NetworkCosts::levels(const Collective& collective) const 
 }
 
 network::Expansion NetworkCosts::expand(const Collective& collective,
-                                        const network::GroupOnNetwork& group) const {
+                                        const network::GroupOnNetwork& group,
+                                        const Told& told) const {
   if (collective.kind != CollectiveKind::collective_permute) {
     const bool is_cluster = network_ == nullptr && !placement_.machine().torus;
     const bool is_all_to_all = collective.kind == CollectiveKind::all_to_all;
     const bool goes_in_rings = !is_all_to_all && collective.kind != CollectiveKind::broadcast;
-    if (is_cluster && goes_in_rings && options_.algorithm.value_or("ring") == "ring") {
+    if (is_cluster && goes_in_rings && told.algorithm.value_or("ring") == "ring") {
       return rings_on_cluster(placement_, collective);
     }
-    std::optional<std::string> algorithm = options_.algorithm;
+    std::optional<std::string> algorithm = told.algorithm;
     const auto& torus = placement_.machine().torus;
     const bool is_twisted = network_ == nullptr && torus && torus->twisted;
     // What goes along a dimension that twists takes ways round: parts go straight where they
     // belong.
     const bool goes_straight = is_all_to_all && (is_cluster || is_twisted);
     if (goes_straight && !algorithm) algorithm = network::direct_algorithm;
-    return network::expand(algorithm, collective.kind, group, options_.algorithm_place);
-  }
-  if (options_.algorithm) {
-    network::check_permute_algorithm(*options_.algorithm, options_.algorithm_place);
+    return network::expand(algorithm, collective.kind, group, told.place);
   }
   const std::int64_t devices = placement_.mesh().devices();
   return {network::direct_algorithm,

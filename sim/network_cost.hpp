@@ -29,15 +29,15 @@ namespace shardsim {
 class NetworkCosts {
  public:
   // The placement outlives it.
-  NetworkCosts(const Placement& placement, NetworkOptions options);
+  NetworkCosts(const Placement& placement, Folding folding);
 
   // Throws InputError for what takes longer than 2.5 hours or more hops than are simulated
   // (network/traffic.hpp), and for an algorithm that is not for this collective.
-  [[nodiscard]] CostBreakdown cost(const Collective& collective);
+  [[nodiscard]] CostBreakdown cost(const Collective& collective, const Told& told);
 
   // By link, as the graph has them. Always finds every way on the graph: throws InputError for
   // networks and collectives that are too large for that.
-  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
+  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective, const Told& told);
   // Builds it where that has not been done. Throws InputError for networks that are too large.
   [[nodiscard]] const MachineGraph& graph();
 
@@ -45,23 +45,24 @@ class NetworkCosts {
   // for the groups and pairs that have a member among `devices` (empty: all). Nothing for more than
   // 4096 devices or 2^20 hops.
   [[nodiscard]] std::optional<std::vector<Seconds>> link_times(
-      const Collective& collective, const std::vector<std::int64_t>& devices);
+      const Collective& collective, const std::vector<std::int64_t>& devices, const Told& told);
 
  private:
-  // A collective but for its size.
+  // A collective but for its size, and the algorithm that it is told.
   using Key =
       std::tuple<CollectiveKind, std::vector<AxisRef>, std::vector<std::vector<std::int64_t>>,
-                 std::vector<std::pair<std::int64_t, std::int64_t>>>;
+                 std::vector<std::pair<std::int64_t, std::int64_t>>, std::optional<std::string>>;
   struct Prepared {
     std::string algorithm;
     network::Traffic traffic;
   };
 
-  [[nodiscard]] const Prepared& prepared(const Collective& collective);
-  [[nodiscard]] Prepared prepare(const Collective& collective);
+  [[nodiscard]] const Prepared& prepared(const Collective& collective, const Told& told);
+  [[nodiscard]] Prepared prepare(const Collective& collective, const Told& told);
   [[nodiscard]] network::GroupOnNetwork group_of(const Collective& collective) const;
   [[nodiscard]] network::Expansion expand(const Collective& collective,
-                                          const network::GroupOnNetwork& group) const;
+                                          const network::GroupOnNetwork& group,
+                                          const Told& told) const;
   [[nodiscard]] std::vector<LinkLevel> levels(const Collective& collective) const;
   // Of the groups with a member among `devices`.
   [[nodiscard]] network::Traffic traffic_on_graph(const Collective& collective,
@@ -74,7 +75,7 @@ class NetworkCosts {
 
   const Placement& placement_;
   const NetworkDescription* network_;  // of a profile nothing
-  NetworkOptions options_;
+  Folding folding_;
   std::optional<MachineGraph> graph_;  // all three when they are needed first
   std::optional<Router> router_;
   std::vector<NodeId> nodes_;  // by position of the mesh

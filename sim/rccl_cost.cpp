@@ -34,8 +34,7 @@ Seconds fitted_excess(const ClusterRates& rates, const NodeSpread& spread,
 }  // namespace
 
 CostBreakdown rccl_cost(const ClusterProfile& cluster, const ClusterRates& rates,
-                        const NodeSpread& spread, const Collective& collective,
-                        const NcclOptions& told) {
+                        const NodeSpread& spread, const Collective& collective, const Told& told) {
   const nccl::Candidate choice = nccl::rccl_choice(nccl::describe_rccl(cluster, spread),
                                                    nccl_request(collective, told), told.place);
 

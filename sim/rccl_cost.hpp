@@ -21,6 +21,6 @@ namespace shardsim {
 // when what is forced cannot run.
 [[nodiscard]] CostBreakdown rccl_cost(const ClusterProfile& cluster, const ClusterRates& rates,
                                       const NodeSpread& spread, const Collective& collective,
-                                      const NcclOptions& told);
+                                      const Told& told);
 
 }  // namespace shardsim

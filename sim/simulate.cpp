@@ -115,7 +115,7 @@ const ProgramResult& Result::critical() const {
 
 Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options) {
   const Placement placement(plan.mesh, machine, options.collectives, options.order);
-  const Lowered lowered = lower(plan, placement);
+  const Lowered lowered = lower(plan, placement, options.costs);
   const Trace trace = run(lowered.graph);
   if (trace.stuck >= 0) report_deadlock(plan, lowered, trace.stuck);
 

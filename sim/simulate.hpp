@@ -31,6 +31,7 @@ struct SimulationOptions {
   bool keep_timeline = false;  // fill the memory curves with every change
   CollectiveModel collectives = CollectiveModel::simulated;
   DeviceOrder order = {};  // of the plan's mesh
+  CostOptions costs = {};
 };
 
 // When a task ran. One entry per task of every program, in program and issue order.
@@ -81,6 +82,9 @@ struct CommunicationRow {
   SimTime exposed{0};              // part of it during which no kernel ran, shared evenly among
                                    // the collectives then in flight
   std::string what;                // the reason that moves most bytes, and how many more
+  // What they went by, the one that took longest first: "NVLS Simple", "ring on y". Empty for
+  // messages between programs.
+  std::vector<std::string> algorithms = {};
 };
 
 struct Result {

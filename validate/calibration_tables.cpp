@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "experiments/nccl_tests_output.hpp"
 
 namespace shardsim {
 namespace {
@@ -32,11 +33,17 @@ std::string why_left_out(const CollectiveMeasurement& measurement,
 }  // namespace
 
 CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
-                                          const std::optional<std::string>& of_class) {
+                                          const std::optional<std::string>& of_class,
+                                          const std::optional<std::string>& machine) {
   CalibrationTables result;
   std::set<std::string> ids;
   for (const std::string& file : files) {
-    const CollectiveMeasurement measurement = read_measurement(load_json(file), file, {});
+    CollectiveMeasurement measurement = read_measurement(load_measured_table(file), file, {});
+    Json asked = {{"against", file}};
+    if (!measurement.machine && machine) {
+      measurement.machine = machine;
+      asked["machine"] = *machine;
+    }
     const std::string why = why_left_out(measurement, of_class);
     if (!why.empty()) {
       result.left_out.push_back(fmt::format("{}: {}", file, why));
@@ -46,7 +53,7 @@ CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
       throw InputError({file, "/id"},
                        fmt::format("\"{}\" is the id of another table, too", measurement.id));
     }
-    const CollectiveExperiment experiment = read_collective(Json{{"against", file}}, "");
+    const CollectiveExperiment experiment = read_collective(asked, "");
     result.tables.push_back(sample_table(experiment));
   }
   if (!result.tables.empty()) return result;

@@ -14,10 +14,12 @@ struct CalibrationTables {
   std::vector<std::string> left_out;  // "FILE: why"
 };
 
-// Left out are tables that are not marked healthy and, with `of_class`, those whose machine does
-// not name that calibration. Throws InputError for a file that is no table, for tables of one id
-// twice, and where none is left.
-[[nodiscard]] CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
-                                                        const std::optional<std::string>& of_class);
+// Files are what load_measured_table reads; where one names no machine it is `machine`. Left out
+// are tables that are not marked healthy and, with `of_class`, those whose machine does not name
+// that calibration. Throws InputError for a file that is no table, for tables of one id twice, and
+// where none is left.
+[[nodiscard]] CalibrationTables read_calibration_tables(
+    const std::vector<std::string>& files, const std::optional<std::string>& of_class,
+    const std::optional<std::string>& machine = std::nullopt);
 
 }  // namespace shardsim

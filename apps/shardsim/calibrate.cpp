@@ -16,11 +16,13 @@ const Manual manual = {
     "the\n"
     "model, by size, with the residuals. A table says what ran where (docs/collective.md); one "
     "that\n"
-    "is not marked healthy is left out. A profile names its calibrations, shipped ones or files:\n"
+    "is not marked healthy is left out. What nccl-tests and rccl-tests print is a table, too, as\n"
+    "text or JSON (-J). A profile names its calibrations, shipped ones or files:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].",
     {"shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --name my-nodes \\\n"
      "               --date 2026-11 -o my-nodes.json",
+     "shardsim calibrate examples/nccl-tests/a100-2x8-all-reduce.log --machine oci-bm-gpu4.8",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --refit h100-nvswitch"}};
 
 Calibration header_of(const Given& given) {
@@ -67,7 +69,9 @@ int calibrate_command(const Words& words) {
                         "of the calibration")(
       "date", boost::program_options::value<Words>()->value_name("YYYY-MM"), "of the measurements")(
       "refit", boost::program_options::value<Words>()->value_name("NAME"),
-      "a shipped calibration, made anew from the tables whose machine names it");
+      "a shipped calibration, made anew from the tables whose machine names it")(
+      "machine", boost::program_options::value<Words>()->value_name("NAME"),
+      "of tables that name none, as nccl-tests' output does not");
   add_output_options(options, formats);
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
@@ -76,7 +80,9 @@ int calibrate_command(const Words& words) {
   Calibration header = header_of(given);
   if (given.has("date")) header.date = given.all("date").front();
   const auto of_class = given.has("refit") ? std::optional(header.name) : std::nullopt;
-  const CalibrationTables tables = read_calibration_tables(given.all("operand"), of_class);
+  const auto machine =
+      given.has("machine") ? std::optional(given.all("machine").front()) : std::nullopt;
+  const CalibrationTables tables = read_calibration_tables(given.all("operand"), of_class, machine);
   const Calibration calibration = fit_calibration(header, tables.tables);
   write(outputs, [&](const std::string& format) {
     return format == "json" ? calibration_text(calibration) : text_of(calibration, tables);

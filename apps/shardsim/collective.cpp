@@ -49,8 +49,8 @@ constexpr std::array flags{
          "when left out"},
     Flag{"protocol", "protocol", "NAME", "of NCCL: LL, LL128 or Simple"},
     Flag{"against", "against", "FILE",
-         "a measured table, which says machine, kind, devices, nodes and sizes; --machine replaces "
-         "its machine"},
+         "a measured table, which says machine, kind, devices, nodes and sizes, or what nccl-tests "
+         "print; --machine replaces its machine"},
 };
 
 Json read_flags(const Given& given) {

@@ -38,6 +38,10 @@ constexpr std::array flags{
          "or a list of devices, [0,2,1,3] or a .json file"},
     Flag{"collectives", "collectives", "MODEL",
          "whose times collectives have: simulated, all-links, tpu-scheduler, xla-sol or flows"},
+    Flag{"algorithms", "algorithms", "KIND=NAME",
+         "what collectives are told to take: all-reduce=Ring/LL128,all-gather over data=Ring; "
+         "NCCL's "
+         "names, or, with flows, those of docs/networks.md"},
 };
 
 // A path in a file is relative to the file, one on the command line to where the user is.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
@@ -34,6 +35,60 @@ TEST_CASE("a placement is a name, axes or devices") {
   CHECK_THROWS_WITH(order("no-such.json"), Catch::Contains("dir/no-such.json: cannot be read"));
   CHECK(with("placement", "fsdp-data").at(0).resolved->at("placement") == "fsdp-data");
   CHECK_FALSE(read(Json::parse(minimal)).at(0).resolved->contains("placement"));
+}
+
+// The forms of experiments/read_algorithms.hpp.
+TEST_CASE("algorithms are told by kind and axes, as an object or a list") {
+  const auto told = [](const char* value) { return with("algorithms", value).at(0).told; };
+  CHECK(read(Json::parse(minimal)).at(0).told.empty());
+  for (const char* value :
+       {R"({"all-gather over data+fsdp": "Ring/LL128", "all-reduce": "/Simple"})",
+        "all-gather over data+fsdp=Ring/LL128, all-reduce = /Simple"}) {
+    const std::vector<ToldAlgorithm> all = told(value);
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].kind == CollectiveKind::all_gather);
+    CHECK(all[0].axes == std::vector<std::string>{"data", "fsdp"});
+    CHECK(all[0].algorithm == "Ring");
+    CHECK(all[0].protocol == "LL128");
+    CHECK(all[1].kind == CollectiveKind::all_reduce);
+    CHECK(all[1].axes.empty());
+    CHECK(all[1].algorithm.empty());
+    CHECK(all[1].protocol == "Simple");
+  }
+  const char* const tree = "all-reduce=Tree";
+  CHECK(with("algorithms", tree).at(0).resolved->at("algorithms") == tree);
+  CHECK_THROWS_WITH(told("Tree"), Catch::Contains("/algorithms: \"Tree\" is not KIND=ALGORITHM"));
+  CHECK_THROWS_WITH(told("all-reduec=Tree"), Catch::Contains("did you mean \"all-reduce\"?"));
+  CHECK_THROWS_WITH(told("all-reduce over +data=Tree"), Catch::Contains("names no axes"));
+  CHECK_THROWS_WITH(told(R"({"all-reduce": "Ring/LL/LL"})"),
+                    "dir/a.json: /algorithms/all-reduce: \"Ring/LL/LL\" is not ALGORITHM, "
+                    "ALGORITHM/PROTOCOL or /PROTOCOL");
+  CHECK_THROWS_WITH(told(R"({"all-reduce": "Ring/"})"), Catch::Contains("is not ALGORITHM"));
+  CHECK_THROWS_WITH(told(R"({"all-reduce": ""})"), Catch::Contains("is not ALGORITHM"));
+}
+
+// 1 Llama layer's all-reduces of tensor parallelism on 8 GPUs: NCCL takes the switch, a ring that
+// it is told sends 7/4 of the payload where the switch takes 9/8 at 0.85 of the bandwidth.
+TEST_CASE("a step's collectives go by what they are told") {
+  Json json = Json::parse(minimal);
+  json.update({{"machine", "dgx-h100"}, {"mesh", {{"model", 8}}}, {"strategy", "tp"}});
+  const auto run = [&](const char* algorithms) {
+    if (algorithms != nullptr) apply_override(json, "algorithms", algorithms);
+    return predict(read(json).at(0), {}).result;
+  };
+  const auto row = [](const Result& result) {
+    for (const CommunicationRow& one : result.communication) {
+      if (one.kind == CollectiveKind::all_reduce) return one;
+    }
+    return CommunicationRow{};
+  };
+  const Result free = run(nullptr);
+  CHECK(row(free).algorithms.size() > 0);
+  const Result ring = run("all-reduce=Ring/Simple, broadcast=Ring");
+  CHECK(row(ring).algorithms == std::vector<std::string>{"Ring Simple"});
+  CHECK(row(ring).time > row(free).time);
+  CHECK(std::count(ring.notes.begin(), ring.notes.end(),
+                   "algorithms: the step has no broadcast, which was told one") == 1);
 }
 
 TEST_CASE("what is left out gets the documented default") {

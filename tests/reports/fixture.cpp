@@ -75,7 +75,8 @@ Prediction dp() {
                            .wire_bytes_per_device = gib(2),
                            .time = ms(500),
                            .exposed = ms(150),
-                           .what = "gradients of layers.{}"}};
+                           .what = "gradients of layers.{}",
+                           .algorithms = {"ring in the node"}}};
   return p;
 }
 
@@ -154,7 +155,8 @@ Prediction fsdp() {
                            .wire_bytes_per_device = gib(2),
                            .time = ms(400),
                            .exposed = ms(350),
-                           .what = "parameters of layers.{}"},
+                           .what = "parameters of layers.{}",
+                           .algorithms = {"NVLS Simple", "Ring LL"}},
                           {.kind = CollectiveKind::reduce_scatter,
                            .axes = {"data"},
                            .group_size = 2,
@@ -163,7 +165,8 @@ Prediction fsdp() {
                            .wire_bytes_per_device = gib(1),
                            .time = ms(350),
                            .exposed = ms(50),
-                           .what = "gradients of layers.{}"}};
+                           .what = "gradients of layers.{}",
+                           .algorithms = {"Ring Simple"}}};
   add_program(p);
   return p;
 }

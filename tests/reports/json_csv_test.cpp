@@ -40,9 +40,10 @@ TEST_CASE("A result has exactly the keys of its schema") {
         std::set<std::string>{"parameters", "gradients", "optimizer", "activations", "temporaries",
                               "communication", "gathered_parameters", "inputs"});
   CHECK(keys(json["balance"]) == std::set<std::string>{"memory", "compute", "links"});
-  CHECK(keys(json["communication"][0]) ==
-        std::set<std::string>{"kind", "axes", "group_size", "count", "payload_bytes",
-                              "wire_bytes_per_device", "time_s", "exposed_s", "what"});
+  CHECK(keys(json["communication"][0]) == std::set<std::string>{"kind", "axes", "group_size",
+                                                                "count", "payload_bytes",
+                                                                "wire_bytes_per_device", "time_s",
+                                                                "exposed_s", "algorithms", "what"});
 }
 
 TEST_CASE("A result holds the figures as plain numbers") {

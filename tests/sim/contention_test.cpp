@@ -206,7 +206,7 @@ TEST_CASE("programs on different links of a network do not slow each other") {
       b.gather(4000, {}, 1, 1);
     }
     const Machine ring = network("ring(", 8);
-    const Lowered lowered = lower(b.plan, Placement(b.plan.mesh, ring));
+    const Lowered lowered = lower(b.plan, Placement(b.plan.mesh, ring), {});
     return run(lowered.graph).end;
   };
   const std::vector<SimTime> alone = step(2);

@@ -204,8 +204,8 @@ TEST_CASE("folded and unfolded take the same time on every shipped machine up to
             CollectiveKind::all_to_all, CollectiveKind::collective_permute}) {
         const Bytes payload(3 * MiB + 1);
         const CostBreakdown folded = cost_of(machine, CollectiveModel::flows, kind, payload);
-        const CostBreakdown unfolded = cost_of(machine, CollectiveModel::flows, kind, payload,
-                                               {{Folding::unfolded, std::nullopt, {}}, {}});
+        const CostBreakdown unfolded =
+            cost_of(machine, CollectiveModel::flows, kind, payload, {Folding::unfolded});
         CHECK(folded.total() == unfolded.total());
         CHECK(folded.latency == unfolded.latency);
       }

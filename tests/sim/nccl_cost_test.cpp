@@ -36,7 +36,12 @@ CostBreakdown h100_cost(const Group& group, CollectiveKind kind, double payload,
   if (group.of_each == 8) collective.axes.push_back(mesh.whole(1));
   collective.payload = Bytes(static_cast<std::int64_t>(payload));
   CostOptions options;
-  options.nccl = {forced, {"", "/algorithm"}};
+  ToldAlgorithm told;
+  told.kind = kind;
+  told.algorithm_place = told.protocol_place = {"", "/algorithm"};
+  if (forced.algorithm) told.algorithm = nccl::name_of(*forced.algorithm);
+  if (forced.protocol) told.protocol = nccl::name_of(*forced.protocol);
+  if (forced.algorithm || forced.protocol) options.told = {told};
   return collective_cost(placement, collective, options);
 }
 

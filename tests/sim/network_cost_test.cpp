@@ -26,11 +26,14 @@ Collective collective_over(const Placement& placement, CollectiveKind kind,
   return collective;
 }
 
+CostOptions told(CollectiveKind kind, const char* algorithm) {
+  return {Folding::folded, {{kind, {}, algorithm, "", {"", "/algorithm"}, {}}}};
+}
+
 // In both ways, which agree.
 CostBreakdown cost_of(const Placement& placement, const Collective& collective) {
   CostBreakdown cost = collective_cost(placement, collective);
-  const CostBreakdown unfolded =
-      collective_cost(placement, collective, {{Folding::unfolded, {}, {}}, {}});
+  const CostBreakdown unfolded = collective_cost(placement, collective, {Folding::unfolded});
   CHECK(cost.latency == unfolded.latency);
   CHECK(cost.transfer == unfolded.transfer);
   CHECK(cost.algorithm == unfolded.algorithm);
@@ -55,7 +58,7 @@ TEST_CASE("rings over an axis of the mesh run side by side") {
                6 * 1e6);
   }
   // Asked for, one way.
-  CollectiveCosts one_way(torus, {{Folding::folded, "ring", {}}, {}});
+  CollectiveCosts one_way(torus, told(CollectiveKind::all_gather, "ring"));
   check_time(one_way.cost(collective_over(torus, CollectiveKind::all_gather, {0})), 3, 3 * 2e6);
 }
 
@@ -68,12 +71,12 @@ TEST_CASE("a broadcast goes along a chain, or down a binomial tree") {
   CHECK(chain.algorithm == "chain");
   check_time(chain, 7, (7 + 16 - 1) * 5e5);
   const Placement full = placed("full(8", {{"x", 8}});
-  CollectiveCosts binomial(full, {{Folding::folded, "binomial-tree", {}}, {}});
+  CollectiveCosts binomial(full, told(CollectiveKind::broadcast, "binomial-tree"));
   check_time(binomial.cost(collective_over(full, CollectiveKind::broadcast, {0})), 3, 3 * 8e6);
   const Placement torus = placed("torus(4x4", {{"x", 4}, {"y", 4}});
   CHECK(cost_of(torus, collective_over(torus, CollectiveKind::broadcast, {0, 1})).algorithm ==
         "chain");
-  CollectiveCosts rings(ring, {{Folding::folded, "ring", {"", "/algorithm"}}, {}});
+  CollectiveCosts rings(ring, told(CollectiveKind::broadcast, "ring"));
   CHECK_THROWS_WITH(rings.cost(collective_over(ring, CollectiveKind::broadcast, {0})),
                     "/algorithm: \"ring\" does no broadcast; for that there are double-tree, "
                     "chain, binomial-tree");
@@ -91,7 +94,7 @@ TEST_CASE("an algorithm that is not for a collective is refused, with what is") 
   const Placement ring = placed("ring(6", {{"x", 6}});
   const auto mistake = [&](const char* algorithm, CollectiveKind kind) {
     try {
-      CollectiveCosts costs(ring, {{Folding::folded, algorithm, {"", "/algorithm"}}, {}});
+      CollectiveCosts costs(ring, told(kind, algorithm));
       static_cast<void>(costs.cost(collective_over(ring, kind, {0})));
     } catch (const InputError& error) {
       return std::string(error.what());

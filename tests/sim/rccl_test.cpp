@@ -169,15 +169,18 @@ TEST_CASE("what RCCL is told to take") {
   reduce.payload = Bytes(MiB);
   reduce.axes = {mesh.whole(0)};
   CostOptions options;
-  options.nccl.place = {"", "/algorithm"};
-  options.nccl.forced = {Algorithm::tree, std::nullopt};
+  ToldAlgorithm told{CollectiveKind::all_reduce, {}, "Tree", "", {"", "/algorithm"}};
+  options.told = {told};
   const CostBreakdown tree = collective_cost(placement, reduce, options);
   CHECK(tree.algorithm == "Tree");
   CHECK(tree.protocol == "LL");
-  options.nccl.forced = {Algorithm::tree, Protocol::simple};
+  told.protocol = "Simple";
+  told.protocol_place = told.algorithm_place;
+  options.told = {told};
   CHECK_THROWS_WITH(collective_cost(placement, reduce, options),
                     Catch::StartsWith("/algorithm: RCCL cannot do AllReduce on these 8 ranks"));
-  options.nccl.forced = {Algorithm::nvls, std::nullopt};
+  told = {CollectiveKind::all_reduce, {}, "NVLS", "", {}};
+  options.told = {told};
   CHECK_THROWS_AS(collective_cost(placement, reduce, options), InputError);
 }
 
