@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/nccl/describe.hpp"
+#include "sim/nccl/message_channels.hpp"
 #include "sim/nccl_cost.hpp"
 #include "sim/rccl_cost.hpp"
 
@@ -196,10 +197,14 @@ CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpre
   if (communicator != nullptr && nccl_operation(kind)) {
     return nccl_cost({rates, spread, *communicator}, collective, told);
   }
-  CostBreakdown cost = kind == CollectiveKind::all_to_all
-                           ? all_to_all_cost(rates, spread, collective)
-                           : ring_cost(rates, spread, collective);
+  const bool exchanges = kind == CollectiveKind::all_to_all;
+  CostBreakdown cost =
+      exchanges ? all_to_all_cost(rates, spread, collective) : ring_cost(rates, spread, collective);
   cost.launch = placement_.machine().profile.collective_launch.value;
+  if (exchanges && communicator != nullptr) {
+    const Bytes message(ceil_div(payload.count(), spread.members));
+    cost.thread_blocks = nccl::all_to_all_channels(*communicator, message).value_or(0);
+  }
   return cost;
 }
 
