@@ -7,10 +7,6 @@
 namespace shardsim::nccl {
 namespace {
 
-bool is_collnet(Algorithm algorithm) {
-  return algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
-}
-
 bool is_half_of_all_reduce(Operation operation) {
   return operation == Operation::all_gather || operation == Operation::reduce_scatter;
 }
