@@ -153,6 +153,23 @@ TEST_CASE("what reductions in the network carry") {
   CHECK(levels_of(rail) == std::vector{LinkLevel::scale_out});
 }
 
+// A ring of k GPUs, one of each node, carries 2 (k - 1) / k P, the network that reduces P: on links
+// that are as good for either the ratio is that, 1 for two nodes and 2 in the limit.
+TEST_CASE("a network that reduces is never slower than a ring, and twice as fast over many nodes") {
+  for (const std::int64_t nodes : {2, 3, 8, 128}) {
+    Machine machine = machine_of(nodes);
+    auto& out = *std::get<ClusterProfile>(machine.profile.network).scale_out;
+    out.reduction->efficiency.value = out.efficiency.value;
+    const auto transfer = [&](Algorithm algorithm) {
+      return cost_of(machine, reduce, algorithm, Bytes(4 * GiB), /*one_of_each_node=*/true)
+          .transfer.count();
+    };
+    const auto k = static_cast<double>(nodes);
+    CHECK(transfer(Algorithm::ring) / transfer(Algorithm::collnet_direct) ==
+          Approx(2 * (k - 1) / k));
+  }
+}
+
 // A reduce-scatter comes down as the k-th part of what went up, an all-gather goes up as that.
 TEST_CASE("halves load the two directions of a NIC unlike") {
   const Machine machine = machine_of(4);
