@@ -86,7 +86,7 @@ using Leaves = std::vector<NodeId>;
 
 // Links between switches are taken to be there both ways.
 template <class Ways>
-NodeId root_of(Ways& ways, const Leaves& leaves, std::int64_t turn) {
+NodeId root_of(Ways& ways, const Leaves& leaves) {
   std::map<std::vector<NodeId>, std::int64_t> attachments;  // how many leaves hang there
   for (const NodeId leaf : leaves) ++attachments[ways.of_device(leaf)];
   std::vector<std::int32_t> farthest(ways.count(), 0);
@@ -108,7 +108,7 @@ NodeId root_of(Ways& ways, const Leaves& leaves, std::int64_t turn) {
     if (best.empty() || far(i) == far(best.front())) best.push_back(i);
   }
   if (best.empty()) throw std::range_error("no switch joins the devices of a group");
-  return ways.node(best[at(turn % std::ssize(best))]);
+  return ways.node(best[at(leaves.front()) % best.size()]);
 }
 
 // All nodes on the ways from the leaves to the root, by what comes next.
@@ -172,8 +172,8 @@ std::vector<std::int64_t> count_leaves(const Tree& parent, std::size_t leaves) {
 SwitchTrees::SwitchTrees(const NetworkGraph& graph) : ways_(std::make_unique<Ways>(graph)) {}
 SwitchTrees::~SwitchTrees() = default;
 
-SwitchTree SwitchTrees::tree(const std::vector<NodeId>& leaves, std::int64_t turn) {
-  const Union all(*ways_, leaves, root_of(*ways_, leaves, turn));
+SwitchTree SwitchTrees::tree(const std::vector<NodeId>& leaves) {
+  const Union all(*ways_, leaves, root_of(*ways_, leaves));
   SwitchTree tree;
   tree.nodes = leaves;
   for (const NodeId node : all.switches_that_add_up()) tree.nodes.push_back(node);

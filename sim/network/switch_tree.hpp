@@ -2,10 +2,11 @@
 // leaves, whose inner nodes are switches of the graph.
 //
 // Its root is a switch from which the farthest leaf is as near as can be, then all together; of
-// several that are as good the one whose turn it is, so that trees side by side have roots of their
-// own (SHARP's aggregation manager spreads trees, too). Every switch is under the next one on a
-// shortest way to the root. A switch with one child adds nothing up: who is below it is under the
-// one above, and messages pass through (routes.hpp).
+// several that are as good the one that the number of the first leaf falls on, so that trees side
+// by side, of groups that share leaf switches, have roots of their own (SHARP's aggregation manager
+// spreads trees, too). Every switch is under the next one on a shortest way to the root. A switch
+// with one child adds nothing up: who is below it is under the one above, and messages pass through
+// (routes.hpp).
 //
 // Example: fat-tree(4x2): the leaves of each half under a leaf switch, both of these under the
 // first spine; 8 + 2 + 1 nodes.
@@ -34,9 +35,9 @@ class SwitchTrees {
   explicit SwitchTrees(const NetworkGraph& graph);
   ~SwitchTrees();
 
-  // Of two leaves at least, all of them devices; `turn` from 0 on. Throws std::range_error where no
-  // switch reaches all leaves by switches alone.
-  [[nodiscard]] SwitchTree tree(const std::vector<NodeId>& leaves, std::int64_t turn);
+  // Of two leaves at least, all of them devices. Throws std::range_error where no switch reaches
+  // all leaves by switches alone.
+  [[nodiscard]] SwitchTree tree(const std::vector<NodeId>& leaves);
 
  private:
   class Ways;

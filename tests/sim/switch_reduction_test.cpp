@@ -55,26 +55,41 @@ constexpr double nvlink = 0.824 * 450e9;
 
 }  // namespace
 
-TEST_CASE("a tree over all of a fat tree has its switches, and spines by turns") {
+TEST_CASE("a tree over all of a fat tree has its switches, and spines by number") {
   // fat-tree(4x2): devices 0-7, leaf switches 8 and 9, spines 10 to 13.
   const NetworkGraph graph = fat_tree({4, 2}, {1}, testing::wire, {});
   SwitchTrees trees(graph);
-  const SwitchTree first = trees.tree({0, 1, 2, 3, 4, 5, 6, 7}, 0);
+  const SwitchTree first = trees.tree({0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(first.nodes == std::vector<NodeId>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   CHECK(first.parent == Tree{8, 8, 8, 8, 9, 9, 9, 9, 10, 10, nobody});
   CHECK(first.leaves_below == std::vector<std::int64_t>{1, 1, 1, 1, 1, 1, 1, 1, 4, 4, 8});
-  CHECK(trees.tree({0, 1, 4, 5}, 2).nodes.back() == 12);
-  CHECK(trees.tree({0, 1, 4, 5}, 5).nodes.back() == 11);
+  CHECK(trees.tree({2, 3, 6, 7}).nodes.back() == 12);
+  CHECK(trees.tree({5, 6, 1, 2}).nodes.back() == 11);
   // Under one leaf there is nothing above it; one device of a leaf passes through.
-  CHECK(trees.tree({0, 2}, 0).nodes == std::vector<NodeId>{0, 2, 8});
-  const SwitchTree across = trees.tree({0, 4}, 0);
+  CHECK(trees.tree({0, 2}).nodes == std::vector<NodeId>{0, 2, 8});
+  const SwitchTree across = trees.tree({0, 4});
   CHECK(across.nodes.size() == 3);
   CHECK(across.parent == Tree{2, 2, nobody});
 }
 
+TEST_CASE("groups that share leaf switches have spines of their own") {
+  // fat-tree(4x3), a device of each leaf to a group: as many spines, and no wire for two groups.
+  const NetworkGraph graph = fat_tree({4, 3}, {1}, testing::wire, {});
+  std::vector<PlacedGroup> groups;
+  for (NodeId first = 0; first < 4; ++first) {
+    groups.push_back(placed_in_order(graph, {first, first + 4, first + 8}, 1));
+  }
+  const auto time = [&](const std::vector<PlacedGroup>& of) {
+    return run(testing::traffic_on(graph, testing::all_nodes(graph), collnet_all_reduce(graph, of),
+                                   RouteChoice::by_destination),
+               Bytes(16 * MiB));
+  };
+  CHECK(time(groups) == time({groups.front()}));
+}
+
 TEST_CASE("devices that no switch joins have no tree") {
   const NetworkGraph graph = ring(4, testing::wire, {});
-  CHECK_THROWS_AS(SwitchTrees(graph).tree({0, 1}, 0), std::range_error);
+  CHECK_THROWS_AS(SwitchTrees(graph).tree({0, 1}), std::range_error);
 }
 
 TEST_CASE("reductions by switches take the same time folded and unfolded") {

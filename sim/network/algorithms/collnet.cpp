@@ -107,12 +107,11 @@ class HeadTree {
 Schedule over_trees(const NetworkGraph& graph, const std::vector<PlacedGroup>& groups, Half half) {
   Schedule schedule;
   SwitchTrees trees(graph);
-  std::int64_t turn = 0;
   for (const PlacedGroup& nodes : groups) {
     for (std::int64_t head = 0; head < heads_of(nodes); ++head) {
       std::vector<NodeId> leaves;
       for (const PlacedNode& node : nodes) leaves.push_back(node.heads[at(head)]);
-      const SwitchTree tree = trees.tree(leaves, turn++);
+      const SwitchTree tree = trees.tree(leaves);
       HeadTree(nodes, head, tree, half, schedule).add();
     }
   }
