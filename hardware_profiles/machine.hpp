@@ -114,11 +114,22 @@ struct SwitchProfile {
   std::optional<SwitchTier> spine;
 };
 
+// Switches between nodes that add up what their ports bring and send the sum back to all
+// (InfiniBand SHARP), and a library that lets them: NCCL's CollNet.
+struct ReductionProfile {
+  // Of an all-reduce's array, sent and received once by a NIC, over `bandwidth` of the NIC.
+  Sourced<double> efficiency;
+  // Whether the library hands switches these, too; none: it does not.
+  std::optional<Sourced<bool>> all_gather;
+  std::optional<Sourced<bool>> reduce_scatter;
+};
+
 // Fewer NICs than devices are shared by neighbours, more are dealt out evenly: one number divides
 // the other.
 struct ScaleOutProfile : LinkProfile {  // bandwidth: one NIC
   Sourced<std::int64_t> nics_per_node;
-  std::optional<SwitchProfile> switches;  // none: not known (network/machine_graph.hpp)
+  std::optional<SwitchProfile> switches;           // none: not known (network/machine_graph.hpp)
+  std::optional<ReductionProfile> reduction = {};  // none: switches do not reduce, or are not asked
 };
 
 enum class HostCpu : std::uint8_t { intel, amd, arm, power };

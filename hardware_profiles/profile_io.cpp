@@ -119,6 +119,13 @@ Json switches_json(const SwitchProfile& switches) {
   return json;
 }
 
+Json reduction_json(const ReductionProfile& reduction) {
+  Json json{{"efficiency", number_json(reduction.efficiency)}};
+  if (reduction.all_gather) json["all_gather"] = number_json(*reduction.all_gather);
+  if (reduction.reduce_scatter) json["reduce_scatter"] = number_json(*reduction.reduce_scatter);
+  return json;
+}
+
 Json cluster_json(const ClusterProfile& cluster) {
   Json json{{"devices_per_node", number_json(cluster.devices_per_node)}};
   if (cluster.devices_per_host) json["devices_per_host"] = number_json(*cluster.devices_per_host);
@@ -129,6 +136,9 @@ Json cluster_json(const ClusterProfile& cluster) {
     json["scale_out"].update(link_json(*cluster.scale_out));
     if (cluster.scale_out->switches) {
       json["scale_out"]["switches"] = switches_json(*cluster.scale_out->switches);
+    }
+    if (cluster.scale_out->reduction) {
+      json["scale_out"]["reduction"] = reduction_json(*cluster.scale_out->reduction);
     }
   }
   if (cluster.nccl) json["nccl"] = nccl_json(*cluster.nccl);

@@ -85,6 +85,7 @@ double read_fraction(const JsonReader& value) {
 }
 
 std::int64_t read_count(const JsonReader& value) { return value.integer(1, most_devices); }
+bool read_flag(const JsonReader& value) { return value.boolean(); }
 
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
@@ -155,7 +156,6 @@ SwitchTier read_switch_tier(const JsonReader& reader) {
 
 SwitchProfile read_switches(const JsonReader& reader) {
   reader.only_keys({"rails", "leaf", "spine"});
-  const auto read_flag = [](const JsonReader& value) { return value.boolean(); };
   SwitchProfile switches{
       read_sourced(reader.at("rails"), read_flag), read_switch_tier(reader.at("leaf")), {}};
   if (const auto spine = reader.find("spine")) {
@@ -169,11 +169,28 @@ SwitchProfile read_switches(const JsonReader& reader) {
   return switches;
 }
 
+ReductionProfile read_reduction(const JsonReader& reader) {
+  reader.only_keys({"efficiency", "all_gather", "reduce_scatter"});
+  ReductionProfile reduction;
+  reduction.efficiency = read_sourced(reader.at("efficiency"), read_fraction);
+  if (const auto gather = reader.find("all_gather")) {
+    reduction.all_gather = read_sourced(*gather, read_flag);
+  }
+  if (const auto scatter = reader.find("reduce_scatter")) {
+    reduction.reduce_scatter = read_sourced(*scatter, read_flag);
+  }
+  return reduction;
+}
+
 ScaleOutProfile read_scale_out(const JsonReader& reader, std::int64_t devices_per_node) {
-  reader.only_keys({"nics_per_node", "bandwidth", "efficiency", "latency", "switches"});
+  reader.only_keys(
+      {"nics_per_node", "bandwidth", "efficiency", "latency", "switches", "reduction"});
   const JsonReader nics = reader.at("nics_per_node");
   ScaleOutProfile scale_out{read_link(reader), read_sourced(nics, read_count), {}};
   if (const auto switches = reader.find("switches")) scale_out.switches = read_switches(*switches);
+  if (const auto reduction = reader.find("reduction")) {
+    scale_out.reduction = read_reduction(*reduction);
+  }
   const std::int64_t count = scale_out.nics_per_node.value;
   if (count % devices_per_node != 0 && devices_per_node % count != 0) {
     nics.fail(fmt::format("{} NICs cannot be shared out evenly among {} devices", count,

@@ -16,6 +16,15 @@ Seconds ClusterRates::across(double bytes, std::int64_t members) const {
   return Seconds(bytes / (rate * cluster_.scale_out->efficiency.value));
 }
 
+Seconds ClusterRates::across_reducing(double bytes, std::int64_t members) const {
+  const double rate = ways_of(members) * ways_out(cluster_).bandwidth.count();
+  return Seconds(bytes / (rate * cluster_.scale_out->reduction->efficiency.value));
+}
+
+std::int64_t ClusterRates::heads_of(std::int64_t members) const {
+  return std::min(members, ways_out(cluster_).per_node);
+}
+
 double ClusterRates::ways_of(std::int64_t members) const {
   const std::int64_t ways = std::min(busy_per_node_, ways_out(cluster_).per_node);
   return static_cast<double>(members * ways) / static_cast<double>(busy_per_node_);

@@ -26,6 +26,10 @@ class ClusterRates {
   [[nodiscard]] Seconds inside(double bytes, std::int64_t members) const;
   // Of `members` of a group out of their node, `bytes` all together.
   [[nodiscard]] Seconds across(double bytes, std::int64_t members) const;
+  // The same of what switches between nodes reduce: requires a profile that says that they do.
+  [[nodiscard]] Seconds across_reducing(double bytes, std::int64_t members) const;
+  // Ways out that a group's `members` on one node reach.
+  [[nodiscard]] std::int64_t heads_of(std::int64_t members) const;
   // The ways out that `members` of a group on one node have.
   [[nodiscard]] double ways_of(std::int64_t members) const;
   // "8 NICs": 32 NICs for 8 devices are 4 for each member.

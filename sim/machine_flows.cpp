@@ -1,8 +1,11 @@
 #include "sim/machine_flows.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/index.hpp"
 #include "sim/network/algorithms/node_rings.hpp"
@@ -71,6 +74,37 @@ std::vector<network::Ring> rings_in_node(Fabric fabric, const network::Ring& mem
   return rings;
 }
 
+std::string collnet_lacks(const ClusterProfile& cluster, CollectiveKind kind,
+                          const std::vector<NodeSpread>& spreads) {
+  const bool has_nodes = std::all_of(spreads.begin(), spreads.end(),
+                                     [](const NodeSpread& spread) { return spread.nodes > 1; });
+  if (!has_nodes) return "groups over several nodes";
+  if (!cluster.scale_out->reduction) {
+    return "a network that reduces: \"reduction\" in the profile's scale_out";
+  }
+  if (kind == CollectiveKind::all_reduce) return "";
+  const ReductionProfile& reduction = *cluster.scale_out->reduction;
+  const auto& offered =
+      kind == CollectiveKind::all_gather ? reduction.all_gather : reduction.reduce_scatter;
+  if (!offered || !offered->value) {
+    return fmt::format("a network that does an {}, too: the profile's \"reduction\" has none",
+                       name_of(kind));
+  }
+  if (ways_out(cluster).per_node < cluster.devices_per_node.value) return "a NIC for every device";
+  return "";
+}
+
+std::string nvls_tree_lacks(const ClusterProfile& cluster, const std::vector<NodeSpread>& spreads) {
+  constexpr double hopper = 9.0;
+  const bool reduces = cluster.scale_up.fabric.value == Fabric::nvswitch && cluster.nccl &&
+                       cluster.nccl->compute_capability.value >= hopper;
+  if (!reduces) return "NVSwitch and GPUs of Hopper or later";
+  const bool is_spread = std::all_of(spreads.begin(), spreads.end(), [](const NodeSpread& spread) {
+    return spread.nodes > 1 && spread.fewest > 1;
+  });
+  return is_spread ? "" : "groups with several devices on each of several nodes";
+}
+
 }  // namespace
 
 std::vector<NodeId> nodes_of_positions(const Placement& placement) {
@@ -86,6 +120,14 @@ std::vector<NodeId> nodes_of_positions(const Placement& placement) {
 network::GroupOnNetwork group_on_machine(const Placement& placement, const Collective& collective) {
   network::GroupOnNetwork group;
   group.kind = NetworkKind::graph;
+  if (const auto* cluster = std::get_if<ClusterProfile>(&placement.machine().profile.network)) {
+    const std::vector<NodeSpread> spreads =
+        node_spreads(placement.mesh(), collective, cluster->devices_per_node.value);
+    group.collnet_lacks = collnet_lacks(*cluster, collective.kind, spreads);
+    group.nvls_tree_lacks = nvls_tree_lacks(*cluster, spreads);
+  } else {
+    group.collnet_lacks = group.nvls_tree_lacks = "a network with switches";
+  }
   if (!collective.groups.empty()) {
     group.ranks = static_cast<std::int64_t>(collective.groups.front().size());
     return group;
@@ -123,6 +165,26 @@ network::Expansion rings_on_cluster(const Placement& placement, const Collective
           network::around_rings(groups, devices, rounds),
           /*uses_switch=*/false,
           /*over_all=*/true};
+}
+
+std::vector<network::PlacedGroup> placed_on_cluster(
+    const ClusterProfile& cluster, const MachineGraph& graph,
+    const std::vector<std::vector<NodeId>>& groups) {
+  const std::int64_t per_node = cluster.devices_per_node.value;
+  std::vector<network::PlacedGroup> placed;
+  for (const auto& group : groups) {
+    std::map<std::int64_t, network::PlacedNode> by_node;
+    std::set<std::int64_t> ways;
+    for (const NodeId device : group) {
+      network::PlacedNode& node = by_node[device / per_node];
+      node.members.push_back(device);
+      if (ways.insert(way_of(device, cluster)).second) node.heads.push_back(device);
+      if (!graph.nvswitches.empty()) node.hub = graph.nvswitches[at(device / per_node)];
+    }
+    network::PlacedGroup& nodes = placed.emplace_back();
+    for (auto& [number, node] : by_node) nodes.push_back(std::move(node));
+  }
+  return placed;
 }
 
 std::vector<LinkLevel> levels_of(const Placement& placement, const Collective& collective) {

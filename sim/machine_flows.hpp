@@ -25,6 +25,12 @@ namespace shardsim {
 [[nodiscard]] network::Expansion rings_on_cluster(const Placement& placement,
                                                   const Collective& collective);
 
+// Its groups by node, for algorithms over switches: the graph's NVSwitches join members, and of
+// those that share a way out of the node the first is a head.
+[[nodiscard]] std::vector<network::PlacedGroup> placed_on_cluster(
+    const ClusterProfile& cluster, const MachineGraph& graph,
+    const std::vector<std::vector<NodeId>>& groups);
+
 // What it shares with collectives that run beside it.
 [[nodiscard]] std::vector<LinkLevel> levels_of(const Placement& placement,
                                                const Collective& collective);

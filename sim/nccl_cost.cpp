@@ -43,6 +43,10 @@ class NcclTransfer {
     CostBreakdown cost;
     cost.transfer = std::max(times.inside, times.across) / share_of_data;
     cost.links = links_of(time_inside, time_across);
+    if (reduces_between_nodes(algorithm)) {
+      if (kind_ == CollectiveKind::reduce_scatter) cost.links.back().in /= nodes();
+      if (kind_ == CollectiveKind::all_gather) cost.links.back().out /= nodes();
+    }
     cost.memory = memory(algorithm);
     return cost;
   }
@@ -60,7 +64,7 @@ class NcclTransfer {
       case Algorithm::tree:
         return {inside(2 * payload_ / nccl::tree_share), across(over_trees())};
       case Algorithm::nvls:
-        return {in_switches(), Seconds(0)};
+        return {in_switches(), reduced()};
       case Algorithm::nvls_tree:
         return {in_switches(), across(over_trees())};
       case Algorithm::pat:
@@ -69,16 +73,40 @@ class NcclTransfer {
       case Algorithm::collnet_chain:
         break;
     }
-    assert(false);  // describe() finds no network that reduces
-    return {};
+    return {inside(sent_to_heads(algorithm)), reduced()};
   }
 
   [[nodiscard]] MemoryTraffic memory(Algorithm algorithm) const {
-    const bool is_tree = algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree;
-    const double out_of_node = spread_.nodes == 1 ? 0 : is_tree ? over_trees() : wire_;
-    const double nics = out_of_node / static_cast<double>(spread_.fewest);
-    return nccl::is_nvls(algorithm) ? traffic_of_switches(kind_, payload_, nics)
-                                    : traffic_of_thread_blocks(kind_, wire_, nics);
+    const double nics = out_of_node(algorithm) / static_cast<double>(spread_.fewest);
+    if (nccl::is_nvls(algorithm)) return traffic_of_switches(kind_, payload_, nics);
+    const double wire = nccl::is_collnet(algorithm) ? sent_to_heads(algorithm) + nics : wire_;
+    return traffic_of_thread_blocks(kind_, wire, nics);
+  }
+
+  // Bytes.
+  [[nodiscard]] double out_of_node(Algorithm algorithm) const {
+    if (spread_.nodes == 1) return 0;
+    if (algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree) return over_trees();
+    if (!reduces_between_nodes(algorithm)) return wire_;
+    return kind_ == CollectiveKind::all_gather ? payload_ / nodes() : payload_;
+  }
+
+  [[nodiscard]] bool reduces_between_nodes(Algorithm algorithm) const {
+    return nccl::is_collnet(algorithm) || (algorithm == Algorithm::nvls && spread_.nodes > 1);
+  }
+  [[nodiscard]] double nodes() const { return static_cast<double>(spread_.nodes); }
+
+  // Bytes of the busiest member into its node, for the sake of a network that reduces.
+  [[nodiscard]] double sent_to_heads(Algorithm algorithm) const {
+    if (spread_.most == 1) return 0;
+    if (algorithm == Algorithm::collnet_chain) return 2 * payload_;
+    const auto members = static_cast<double>(spread_.fewest);
+    if (kind_ != CollectiveKind::all_reduce) return (members - 1) / members * payload_;
+    const auto heads = static_cast<double>(rates_.heads_of(spread_.fewest));
+    return std::max(1.0, (members + heads - 2) / heads) * payload_;
+  }
+  [[nodiscard]] Seconds reduced() const {
+    return spread_.nodes == 1 ? Seconds(0) : rates_.across_reducing(payload_, spread_.fewest);
   }
 
   // Nothing where no node has two members.
@@ -108,19 +136,41 @@ class NcclTransfer {
   double wire_;
 };
 
-// src/transport/nvls.cc, NVLS_NCHANNELS.
-std::int64_t nvls_thread_blocks(const nccl::Communicator& communicator) {
+// src/transport/nvls.cc, NVLS_NCHANNELS; of NVLS over several nodes no more than rings have.
+std::int64_t nvls_thread_blocks(const nccl::Communicator& communicator, Algorithm algorithm) {
   constexpr std::int64_t hopper = 16;
   constexpr std::int64_t blackwell_in_node = 24;
   constexpr std::int64_t blackwell = 32;
-  if (communicator.least_compute_capability < nccl::blackwell_capability) return hopper;
-  return communicator.nodes == 1 ? blackwell_in_node : blackwell;
+  const bool is_hopper = communicator.least_compute_capability < nccl::blackwell_capability;
+  if (communicator.nodes == 1) return is_hopper ? hopper : blackwell_in_node;
+  const std::int64_t blocks = is_hopper ? hopper : blackwell;
+  return algorithm == Algorithm::nvls ? std::min(blocks, communicator.ring_channels) : blocks;
+}
+
+constexpr std::int64_t collnet_threads = 640;
+constexpr std::int64_t collnet_bytes_per_thread = 512;
+
+// As few as have work for all of their threads; on the way down less work will do.
+std::int64_t collnet_direct_thread_blocks(const nccl::Communicator& communicator, Bytes bytes) {
+  std::int64_t blocks = std::max<std::int64_t>(communicator.ring_channels, 1);
+  std::int64_t least = collnet_threads * collnet_bytes_per_thread * communicator.collnet->heads;
+  constexpr std::int64_t most_to_halve = 16;
+  for (std::int64_t stage = most_to_halve; stage >= 1; stage /= 2) {
+    while (blocks > stage && bytes.count() < blocks * least) {
+      if (blocks == stage + stage / 2) least /= 2;
+      --blocks;
+    }
+  }
+  return blocks;
 }
 
 // One for each channel, which small arrays do not need all of: src/enqueue.cc, topoGetAlgoInfo.
 std::int64_t thread_blocks(const nccl::Communicator& communicator, Algorithm algorithm,
                            Protocol protocol, Bytes bytes) {
-  if (nccl::is_nvls(algorithm)) return nvls_thread_blocks(communicator);
+  if (nccl::is_nvls(algorithm)) return nvls_thread_blocks(communicator, algorithm);
+  if (algorithm == Algorithm::collnet_direct) {
+    return collnet_direct_thread_blocks(communicator, bytes);
+  }
   constexpr std::int64_t threads = 512;
   constexpr std::int64_t threads_of_ll128 = 640;
   constexpr std::int64_t bytes_per_thread = 64;
@@ -129,6 +179,7 @@ std::int64_t thread_blocks(const nccl::Communicator& communicator, Algorithm alg
   if (protocol == Protocol::ll128) least = threads_of_ll128 * bytes_per_thread_of_ll;
   if (protocol == Protocol::ll) least = threads * bytes_per_thread_of_ll;
   if (protocol == Protocol::ll && algorithm == Algorithm::ring) least *= communicator.ranks;
+  if (algorithm == Algorithm::collnet_chain) least = collnet_threads * collnet_bytes_per_thread;
   const std::int64_t most = std::max<std::int64_t>(communicator.ring_channels, 1);
   return std::clamp<std::int64_t>(bytes.count() / least, 1, most);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -189,8 +190,29 @@ network::Traffic NetworkCosts::traffic_on_graph(const Collective& collective,
                                                 const std::vector<std::int64_t>& devices,
                                                 std::size_t most_hops) {
   const NetworkGraph& wires = graph().graph;
-  return network::traffic_of(wires, *router_, groups_of(collective, expansion, devices),
-                             expansion.schedule(), most_hops);
+  const std::vector<std::vector<NodeId>> groups = groups_of(collective, expansion, devices);
+  const auto* over = std::get_if<network::OverSwitches>(&expansion.steps);
+  if (over == nullptr) {
+    return network::traffic_of(wires, *router_, groups, expansion.schedule(), most_hops);
+  }
+  std::vector<NodeId> all(at(wires.nodes()));
+  std::iota(all.begin(), all.end(), 0);
+  return network::traffic_of(wires, *router_, {all},
+                             over->schedule(wires, placed(groups, expansion)), most_hops);
+}
+
+std::vector<network::PlacedGroup> NetworkCosts::placed(
+    const std::vector<std::vector<NodeId>>& groups, const network::Expansion& expansion) const {
+  if (network_ == nullptr) {
+    const auto& cluster = std::get<ClusterProfile>(placement_.machine().profile.network);
+    return placed_on_cluster(cluster, *graph_, groups);
+  }
+  const std::int64_t per_node = expansion.shape.size() > 1 ? expansion.shape.back() : 1;
+  std::vector<network::PlacedGroup> placed;
+  for (const auto& group : groups) {
+    placed.push_back(network::placed_in_order(graph_->graph, group, per_node));
+  }
+  return placed;
 }
 
 std::vector<std::vector<NodeId>> NetworkCosts::groups_of(const Collective& collective,

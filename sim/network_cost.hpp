@@ -69,6 +69,8 @@ class NetworkCosts {
                                                   const network::Expansion& expansion,
                                                   const std::vector<std::int64_t>& devices = {},
                                                   std::size_t most_hops = network::most_crossings);
+  [[nodiscard]] std::vector<network::PlacedGroup> placed(
+      const std::vector<std::vector<NodeId>>& groups, const network::Expansion& expansion) const;
   [[nodiscard]] std::vector<std::vector<NodeId>> groups_of(
       const Collective& collective, const network::Expansion& expansion,
       const std::vector<std::int64_t>& devices);

@@ -45,8 +45,9 @@ constexpr std::array flags{
          "tpu-scheduler; xla-sol; flows, every message on its links (docs/collective.md)"},
     Flag{"algorithm", "algorithm", "NAME",
          "of NCCL: Ring, Tree, NVLS, ...; on a network written in place, a graph or with --model "
-         "flows: ring, torus, double-tree and others, as in docs/networks.md; the library's choice "
-         "when left out"},
+         "flows: ring, torus, double-tree, collnet and others, as in docs/networks.md; the "
+         "library's "
+         "choice when left out"},
     Flag{"protocol", "protocol", "NAME", "of NCCL: LL, LL128 or Simple"},
     Flag{"against", "against", "FILE",
          "a measured table, which says machine, kind, devices, nodes and sizes, or what nccl-tests "

@@ -62,6 +62,7 @@ class ClusterWires {
     MachineGraph result =
         std::move(named_).freeze(place, [](NodeId node) { return fmt::format("device {}", node); });
     result.assumptions = std::move(assumptions_);
+    result.nvswitches = std::move(nvswitches_);
     return result;
   }
 
@@ -77,9 +78,11 @@ class ClusterWires {
     const std::int64_t first = node * per_node_;
     switch (cluster_.scale_up.fabric.value) {
       case Fabric::nvswitch:
-        return join_at_switch(node, "NVSwitch", {all, link.latency.value / 2});
+        nvswitches_.push_back(join_at_switch(node, "NVSwitch", {all, link.latency.value / 2}));
+        return;
       case Fabric::pcie:
-        return join_over_pcie(node, {all, link.latency.value / 2});
+        join_over_pcie(node, {all, link.latency.value / 2});
+        return;
       case Fabric::nvlink:
       case Fabric::xgmi: {
         const auto others = static_cast<double>(cluster_.devices_per_node.value - 1);
@@ -106,16 +109,20 @@ class ClusterWires {
     }
   }
 
-  void join_at_switch(std::int64_t node, const char* what, const Wire& wire) {
+  NodeId join_at_switch(std::int64_t node, const char* what, const Wire& wire) {
     const NodeId hub = named_.add_switch(in_node(node, what));
     for (std::int64_t i = 0; i < per_node_; ++i) {
       named_.builder.connect(id(node * per_node_ + i), hub, wire);
     }
+    return hub;
   }
 
   void join_over_pcie(std::int64_t node, const Wire& wire) {
     const std::int64_t shared_by = cluster_.nccl ? cluster_.nccl->gpus_per_pcie_switch.value : 1;
-    if (shared_by == 1 || shared_by >= per_node_) return join_at_switch(node, "PCIe", wire);
+    if (shared_by == 1 || shared_by >= per_node_) {
+      join_at_switch(node, "PCIe", wire);
+      return;
+    }
     assume("the way up from a PCIe switch is as wide as that to one device");
     const NodeId host = named_.add_switch(in_node(node, "host"));
     NodeId hub = host;
@@ -221,6 +228,7 @@ class ClusterWires {
   std::int64_t per_node_;  // that are there
   NamedBuilder named_;
   std::vector<std::string> assumptions_;
+  std::vector<NodeId> nvswitches_;
 };
 
 // Chips and what joins them. Chips of several devices are switches, with their devices beside them.

@@ -30,6 +30,7 @@ struct MachineGraph {
   NodeNames name;
   RouteChoice choice = RouteChoice::first;
   std::vector<std::string> assumptions;  // what the profile does not say, in words
+  std::vector<NodeId> nvswitches;        // of a cluster, by node; none where nodes have none
 };
 
 // Devices of a torus are numbered x + size of x * (y + size of y * z), and behind those of all

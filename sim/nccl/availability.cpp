@@ -7,9 +7,8 @@
 namespace shardsim::nccl {
 namespace {
 
-bool is_collnet(Algorithm algorithm) {
-  return algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
-}
+constexpr const char* reducing_network =
+    "a network that reduces (\"reduction\" in a profile's scale_out)";
 
 bool is_half_of_all_reduce(Operation operation) {
   return operation == Operation::all_gather || operation == Operation::reduce_scatter;
@@ -71,7 +70,9 @@ std::string why_no_nvls(const Communicator& communicator, Operation operation,
     return fmt::format("NVLS has {} ranks of a node at most", most_nvls_ranks);
   }
   if (communicator.nodes == 1) return "";
-  if (!communicator.collnet) return "NVLS over several nodes needs a network that reduces";
+  if (!communicator.collnet) {
+    return fmt::format("NVLS over several nodes needs {}", reducing_network);
+  }
   return is_half_of_all_reduce(operation) ? why_no_half(communicator, operation) : "";
 }
 
@@ -79,7 +80,7 @@ std::string why_no_collnet(const Communicator& communicator, Operation operation
                            Algorithm algorithm) {
   if (communicator.nodes == 1) return "CollNet needs several nodes";
   if (!communicator.collnet || communicator.graph(algorithm).channels == 0) {
-    return "CollNet needs a network that reduces";
+    return fmt::format("CollNet needs {}", reducing_network);
   }
   if (communicator.most_ranks_per_node > most_collnet_ranks) {
     return fmt::format("CollNet has {} ranks of a node at most", most_collnet_ranks);

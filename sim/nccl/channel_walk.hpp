@@ -33,6 +33,7 @@ struct SwitchNode {
   Bandwidth nic{0};   // 50 GB/s for 400 Gbit/s
   std::int64_t gpus_per_pcie_switch = 1;
   Seconds nic_latency{0};
+  bool network_reduces = false;  // CollNet's graphs are wanted, too
 };
 
 enum class Shape : std::uint8_t { ring, balanced_tree, plain_tree };

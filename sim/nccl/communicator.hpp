@@ -117,6 +117,11 @@ struct Communicator {
   return algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
 }
 
+// Switches of the network reduce, and GPUs do in the node.
+[[nodiscard]] constexpr bool is_collnet(Algorithm algorithm) {
+  return algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
+}
+
 // As NCCL spells them, in logs and in NCCL_ALGO, NCCL_PROTO.
 [[nodiscard]] std::string_view name_of(Algorithm algorithm);
 [[nodiscard]] std::string_view name_of(Protocol protocol);

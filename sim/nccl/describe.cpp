@@ -68,6 +68,10 @@ bool is_searched(const ClusterProfile& cluster, bool several_nodes) {
   return !several_nodes || cluster.scale_out->nics_per_node.value >= cluster.devices_per_node.value;
 }
 
+bool network_reduces(const ClusterProfile& cluster) {
+  return cluster.scale_out && cluster.scale_out->reduction;
+}
+
 SwitchNode node_of(const ClusterProfile& cluster, std::int64_t members) {
   const NcclProfile& nccl = *cluster.nccl;
   SwitchNode node;
@@ -78,6 +82,7 @@ SwitchNode node_of(const ClusterProfile& cluster, std::int64_t members) {
   if (cluster.scale_out) node.nic = ways_out(cluster).bandwidth;
   if (nccl.network_latency) node.nic_latency = nccl.network_latency->value;
   node.gpus_per_pcie_switch = nccl.gpus_per_pcie_switch.value;
+  node.network_reduces = network_reduces(cluster);
   return node;
 }
 
@@ -89,7 +94,9 @@ PlainNode plain_node_of(const ClusterProfile& cluster, std::int64_t members) {
   node.host_bridge = cluster.nccl->gpus_per_pcie_switch.value < members;
   if (cluster.scale_out) {
     const WaysOut ways = ways_out(cluster);
-    node.out = ways.bandwidth * static_cast<double>(std::min(members, ways.per_node));
+    const std::int64_t nics = std::min(members, ways.per_node);
+    node.out = ways.bandwidth * static_cast<double>(nics);
+    if (network_reduces(cluster)) node.reducing_nics = nics;
   }
   if (cluster.nccl->network_latency) node.nic_latency = cluster.nccl->network_latency->value;
   return node;
@@ -121,9 +128,23 @@ NodeGraphs common(const NodeGraphs& a, const NodeGraphs& b) {
   graphs.ring = common(a.ring, b.ring);
   graphs.tree = common(a.tree, b.tree);
   graphs.nvls = common(a.nvls, b.nvls);
+  graphs.collnet_direct = common(a.collnet_direct, b.collnet_direct);
+  graphs.collnet_chain = common(a.collnet_chain, b.collnet_chain);
   graphs.plain_tree = a.plain_tree || b.plain_tree;
   graphs.ring_channels = std::min(a.ring_channels, b.ring_channels);
   return graphs;
+}
+
+// Of several nodes.
+std::optional<CollNet> collnet_of(const ClusterProfile& cluster, const NodeGraphs& graphs) {
+  if (!network_reduces(cluster)) return std::nullopt;
+  const ReductionProfile& reduction = *cluster.scale_out->reduction;
+  const ChannelGraph& heads = graphs.nvls.channels > 0 ? graphs.nvls : graphs.collnet_direct;
+  CollNet collnet;
+  collnet.all_gather = reduction.all_gather && reduction.all_gather->value;
+  collnet.reduce_scatter = reduction.reduce_scatter && reduction.reduce_scatter->value;
+  collnet.heads = heads.channels;
+  return collnet;
 }
 
 }  // namespace
@@ -154,6 +175,7 @@ Communicator describe(const Machine& machine, const NodeSpread& spread,
   communicator.most_compute_capability = communicator.least_compute_capability;
   communicator.cpu = options.cpu.value_or(cpu_of(cluster->nccl->cpu.value));
   use_graphs(graphs, communicator);
+  if (spread.nodes > 1) communicator.collnet = collnet_of(*cluster, graphs);
   return communicator;
 }
 

@@ -12,9 +12,13 @@
 //
 // Nodes that the search does not know have plain channels (plain_channels.hpp).
 //
-// Not known from a profile or a spread, and taken as: no CollNet; the members of a node are its
-// first GPUs, so that neighbours share PCIe switches; when nodes hold different numbers, none lies
-// between the fewest and the most.
+// CollNet where the profile's scale_out has "reduction": heads are those of NVLS, before Hopper of
+// CollNetDirect (src/transport/coll_net.cc, ncclCollNetSetup). That 2.30 turns CollNetChain off
+// where its chains begin at other GPUs than those does not happen with a NIC per GPU.
+//
+// Not known from a profile or a spread, and taken as: the members of a node are its first GPUs, so
+// that neighbours share PCIe switches; when nodes hold different numbers, none lies between the
+// fewest and the most.
 #pragma once
 
 #include <optional>

@@ -66,6 +66,7 @@ class GraphSearch {
 
   [[nodiscard]] Placed find(Shape shape, std::int64_t fewest, std::int64_t most);
   [[nodiscard]] ChannelGraph find_nvls() const;
+  [[nodiscard]] Placed find_collnet_direct();
 
  private:
   // The first speed that one channel, and all that there must be, could have.
@@ -79,6 +80,8 @@ class GraphSearch {
   bool alike_or_not(WalkRules rules);
   void double_channels();
   void speed_up(Shape shape);
+  // So many heads of CollNetDirect at these speeds.
+  [[nodiscard]] bool fits_heads(std::int64_t heads, std::int64_t intra, std::int64_t inter) const;
 
   const SwitchNode& node_;
   bool several_nodes_;
@@ -234,6 +237,38 @@ ChannelGraph GraphSearch::find_nvls() const {
   return graph;
 }
 
+bool GraphSearch::fits_heads(std::int64_t heads, std::int64_t intra, std::int64_t inter) const {
+  const std::int64_t others = node_.gpus - 1;
+  return inter <= fastest_ &&
+         intra * (others + heads - 1) <= std::llround(node_.nvlink.count()) * others;
+}
+
+Placed GraphSearch::find_collnet_direct() {
+  if (node_.gpus == 1) return find(Shape::plain_tree, 1, 1);
+  best_ = {};
+  const std::int64_t most = std::min(node_.gpus, most_collnet_ranks);
+  for (std::size_t i = first_speed(Shape::plain_tree, 1); i < speeds_.size(); ++i) {
+    const auto found = static_cast<double>(best_.rules.inter);
+    if (best_.channels > 0 && static_cast<double>(speeds_[i]) <= slowest_worth_trying * found)
+      break;
+    std::int64_t heads = most;
+    while (heads > 0 && !fits_heads(heads, speeds_[i], speeds_[i])) --heads;
+    if (heads * speeds_[i] <= best_.channels * best_.rules.intra) continue;
+    best_.channels = heads;
+    best_.rules.intra = best_.rules.inter = speeds_[i];
+    best_.rules.most = most;
+    if (heads == most || heads * speeds_[i] >= total_) break;
+  }
+  if (best_.channels == 0) return best_;
+  double_channels();
+  const std::int64_t inter = best_.rules.inter;
+  for (std::size_t i = index_of(inter); i > 0 && best_.rules.intra < 2 * inter; --i) {
+    if (!fits_heads(best_.channels, speeds_[i - 1], inter)) break;
+    best_.rules.intra = speeds_[i - 1];
+  }
+  return best_;
+}
+
 ChannelGraph graph_of(const Placed& placed, const SwitchNode& node, bool several_nodes) {
   ChannelGraph graph;
   graph.channels = placed.channels;
@@ -263,6 +298,16 @@ std::optional<NodeGraphs> search_graphs(const SwitchNode& node, bool several_nod
   graphs.plain_tree = tree.rules.shape == Shape::plain_tree;
   graphs.ring.channels = graphs.tree.channels = std::min(ring.channels, tree.channels);
   graphs.ring_channels = std::min(most_channels, 2 * graphs.ring.channels);
+  if (several_nodes && node.network_reduces) {
+    graphs.collnet_chain =
+        graph_of(search.find(Shape::plain_tree, ring.channels, ring.channels), node, several_nodes);
+    graphs.collnet_direct = graph_of(search.find_collnet_direct(), node, several_nodes);
+    // src/graph/connect.cc: half as many again, to make use of a faster node.
+    const bool is_faster = graphs.collnet_chain.intra > graphs.collnet_chain.inter;
+    if (is_faster && node.gpus > 1) {
+      graphs.ring_channels = std::min(most_channels, graphs.ring_channels * 3 / 2);
+    }
+  }
   // src/graph/connect.cc: fewer than 8 fast rings between nodes are shared by four blocks each.
   if (node.compute_capability >= hopper_capability && several_nodes &&
       graphs.ring.intra > fast_ring && graphs.ring_channels < few_ring_channels) {
@@ -275,6 +320,8 @@ void use_graphs(const NodeGraphs& graphs, Communicator& communicator) {
   communicator.ring = graphs.ring;
   communicator.tree = graphs.tree;
   communicator.nvls = graphs.nvls;
+  communicator.collnet_direct = graphs.collnet_direct;
+  communicator.collnet_chain = graphs.collnet_chain;
   communicator.plain_tree = graphs.plain_tree;
   communicator.ring_channels = graphs.ring_channels;
 }

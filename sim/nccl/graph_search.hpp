@@ -10,13 +10,19 @@
 //   NVLS is simpler: with k channels of speed s, k of the GPUs pull, and every GPU sends k s and,
 //   if it pulls, s more: (k + 1) s <= NVLink.
 //
+// Where the network reduces (CollNet), every GPU with a NIC is a head of CollNetDirect: it has s of
+// its NIC, and s / (n - 1) from and to each of the n - 1 others, who do the same for its sake when
+// they are heads: with k heads s (n + k - 2) / (n - 1) <= NVLink, 2 s where all are. CollNetChain
+// has plain trees, as many as there are rings. Both go faster in the node where they can, up to
+// twice the speed of the NIC.
+//
 // Example, 8 H100s of one node, 370.8 GB/s: rings 6 at 60, as good at 40 or 30, doubled to 12
 // at 30. NVLS 8 at 40, since 9 * 40 <= 370.8 and 9 * 50 is more. With a NIC of 50 GB/s each behind
 // PCIe 5 (48), rings 8 at 48, in pairs: in by NIC 0 and out by NIC 7, and back.
 //
 // The results are those printed by NCCL where we have its print (tests/sim/nccl_graph_search_test).
-// Not covered: nodes without such a switch, shared NICs, trees that must cross the host bridge,
-// CollNet's graphs.
+// CollNet's are by its rules alone: no print of them is known to us. Not covered: nodes without
+// such a switch, shared NICs, trees that must cross the host bridge.
 #pragma once
 
 #include <optional>
@@ -28,6 +34,7 @@ namespace shardsim::nccl {
 
 struct NodeGraphs {
   ChannelGraph ring, tree, nvls;
+  ChannelGraph collnet_direct, collnet_chain;  // no channels where the network does not reduce
   bool plain_tree = false;
   std::int64_t ring_channels = 0;  // thread blocks: twice the graph's channels, see the source
 };

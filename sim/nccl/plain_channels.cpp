@@ -27,6 +27,14 @@ NodeGraphs plain_graphs(const PlainNode& node, std::int64_t nodes) {
   graphs.tree = graph;
   if (nodes == 2) graphs.tree.intra = inside / static_cast<double>(channels);
   graphs.nvls.channels = 0;
+  if (several_nodes && node.reducing_nics > 0) {
+    graphs.collnet_chain = graph;
+    graphs.collnet_direct = graph;
+    graphs.collnet_direct.channels = node.reducing_nics;
+    const Bandwidth nic = node.out / static_cast<double>(node.reducing_nics);
+    graphs.collnet_direct.inter = nic;
+    graphs.collnet_direct.intra = node.gpus > 1 ? std::min(inside / 2, nic) : nic;
+  }
   graphs.ring_channels = channels;
   return graphs;
 }

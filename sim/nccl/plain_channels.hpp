@@ -4,6 +4,8 @@
 //
 //   ring  in the node what a GPU's links have, over nodes no more than the NICs
 //   tree  the same; over two nodes NCCL counts the inside alone
+//   CollNetChain   that of trees
+//   CollNetDirect  a head for every NIC: half of what a GPU's links have, no more than the NIC
 //
 // Example: 4 GH200 of a node, 18 links of 20.6 GB/s to the three others: 16 channels of 23.2 GB/s;
 // over several nodes with a NIC of 25 GB/s each, 16 of 6.25 GB/s.
@@ -20,6 +22,7 @@ struct PlainNode {
   bool nvlink = true;        // else PCIe
   bool host_bridge = false;  // PCIe passes through the host
   Seconds nic_latency{0};
+  std::int64_t reducing_nics = 0;  // NICs of its ranks to a network that reduces
 };
 
 [[nodiscard]] NodeGraphs plain_graphs(const PlainNode& node, std::int64_t nodes);

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "sim/network/algorithms/collnet.hpp"
 #include "sim/network/algorithms/halving_doubling.hpp"
 #include "sim/network/algorithms/hierarchical.hpp"
 #include "sim/network/algorithms/in_switch.hpp"
+#include "sim/network/algorithms/nvls_tree.hpp"
 #include "sim/network/algorithms/pairwise.hpp"
 #include "sim/network/algorithms/pat.hpp"
 #include "sim/network/algorithms/ring.hpp"
@@ -21,7 +23,7 @@ namespace shardsim::network {
 namespace {
 
 using Group = const GroupOnNetwork&;
-using Steps = std::variant<Lanes, Schedule>;
+using Steps = std::variant<Lanes, Schedule, OverSwitches>;
 
 // Of a collective that an algorithm does not do there is no expansion.
 struct Algorithm {
@@ -31,11 +33,12 @@ struct Algorithm {
   Steps (*all_reduce)(Group);
   Steps (*all_to_all)(Group);
   Steps (*broadcast)(Group);
-  const char* needs;  // "" for nothing
-  bool (*suits)(Group);
+  std::string (*lacks)(Group);  // what the group is not; empty: nothing
 };
 
-constexpr auto any_group = [](Group) { return true; };
+constexpr auto any_group = [](Group) -> std::string { return ""; };
+
+std::string unless(bool suits, const char* what) { return suits ? "" : what; }
 
 Shape nodes_of(Group group) { return {group.ranks / group.per_leaf, group.per_leaf}; }
 
@@ -45,49 +48,59 @@ Strides two_ways(Group group) { return group.ranks > 2 ? both_ways(group.ranks) 
 constexpr auto algorithms = std::to_array<Algorithm>({
     {"ring", [](Group g) -> Steps { return ring_all_gather(g.ranks); },
      [](Group g) -> Steps { return ring_reduce_scatter(g.ranks); },
-     [](Group g) -> Steps { return ring_all_reduce(g.ranks); }, nullptr, nullptr, "", any_group},
+     [](Group g) -> Steps { return ring_all_reduce(g.ranks); }, nullptr, nullptr, any_group},
     {"bidirectional-ring", [](Group g) -> Steps { return ring_all_gather(g.ranks, two_ways(g)); },
      [](Group g) -> Steps { return ring_reduce_scatter(g.ranks, two_ways(g)); },
-     [](Group g) -> Steps { return ring_all_reduce(g.ranks, two_ways(g)); }, nullptr, nullptr, "",
+     [](Group g) -> Steps { return ring_all_reduce(g.ranks, two_ways(g)); }, nullptr, nullptr,
      any_group},
     {"multi-ring", [](Group g) -> Steps { return ring_all_gather(g.ranks, all_strides(g.ranks)); },
      [](Group g) -> Steps { return ring_reduce_scatter(g.ranks, all_strides(g.ranks)); },
      [](Group g) -> Steps { return ring_all_reduce(g.ranks, all_strides(g.ranks)); }, nullptr,
-     nullptr, "", any_group},
+     nullptr, any_group},
     {"halving-doubling", [](Group g) -> Steps { return doubling_all_gather(g.ranks); },
      [](Group g) -> Steps { return halving_reduce_scatter(g.ranks); },
      [](Group g) -> Steps { return halving_doubling_all_reduce(g.ranks); }, nullptr, nullptr,
-     "a group whose size is a power of two", [](Group g) { return can_halve(g.ranks); }},
+     [](Group g) { return unless(can_halve(g.ranks), "a group whose size is a power of two"); }},
     {"hierarchical",
      [](Group g) -> Steps { return hierarchical_all_gather(nodes_of(g)[0], nodes_of(g)[1]); },
      [](Group g) -> Steps { return hierarchical_reduce_scatter(nodes_of(g)[0], nodes_of(g)[1]); },
      [](Group g) -> Steps { return hierarchical_all_reduce(nodes_of(g)[0], nodes_of(g)[1]); },
      [](Group g) -> Steps { return hierarchical_all_to_all(nodes_of(g)[0], nodes_of(g)[1]); },
-     nullptr, "a group that fills leaves of a fat tree", [](Group g) { return g.per_leaf > 1; }},
+     nullptr,
+     [](Group g) { return unless(g.per_leaf > 1, "a group that fills leaves of a fat tree"); }},
     {"in-switch", [](Group g) -> Steps { return in_switch_all_gather(g.ranks); },
      [](Group g) -> Steps { return in_switch_reduce_scatter(g.ranks); },
      [](Group g) -> Steps { return in_switch_all_reduce(g.ranks); }, nullptr, nullptr,
-     "devices on one switch", [](Group g) { return g.kind == NetworkKind::switched; }},
+     [](Group g) { return unless(g.kind == NetworkKind::switched, "devices on one switch"); }},
+    {"collnet", [](Group) -> Steps { return OverSwitches{collnet_all_gather}; },
+     [](Group) -> Steps { return OverSwitches{collnet_reduce_scatter}; },
+     [](Group) -> Steps { return OverSwitches{collnet_all_reduce}; }, nullptr, nullptr,
+     [](Group g) { return g.collnet_lacks; }},
+    {"nvls-tree", nullptr, nullptr,
+     [](Group) -> Steps { return OverSwitches{nvls_tree_all_reduce}; }, nullptr, nullptr,
+     [](Group g) { return g.nvls_tree_lacks; }},
     {"torus", [](Group g) -> Steps { return torus_all_gather(g.dimensions); },
      [](Group g) -> Steps { return torus_reduce_scatter(g.dimensions); },
      [](Group g) -> Steps { return torus_all_reduce(g.dimensions); },
      [](Group g) -> Steps { return torus_all_to_all(g.dimensions); }, nullptr,
-     "a group that fills dimensions of a torus", [](Group g) { return !g.dimensions.empty(); }},
+     [](Group g) {
+       return unless(!g.dimensions.empty(), "a group that fills dimensions of a torus");
+     }},
     {"pat", [](Group g) -> Steps { return pat_all_gather(g.ranks); },
-     [](Group g) -> Steps { return pat_reduce_scatter(g.ranks); }, nullptr, nullptr, nullptr, "",
+     [](Group g) -> Steps { return pat_reduce_scatter(g.ranks); }, nullptr, nullptr, nullptr,
      any_group},
     {"double-tree", nullptr, nullptr,
      [](Group g) -> Steps { return tree_all_reduce(double_tree(g.ranks)); }, nullptr,
-     [](Group g) -> Steps { return tree_broadcast(double_tree(g.ranks)); }, "", any_group},
+     [](Group g) -> Steps { return tree_broadcast(double_tree(g.ranks)); }, any_group},
     {"chain", nullptr, nullptr, [](Group g) -> Steps { return tree_all_reduce({chain(g.ranks)}); },
-     nullptr, [](Group g) -> Steps { return tree_broadcast({chain(g.ranks)}); }, "", any_group},
+     nullptr, [](Group g) -> Steps { return tree_broadcast({chain(g.ranks)}); }, any_group},
     {"binomial-tree", nullptr, nullptr,
      [](Group g) -> Steps { return binomial_all_reduce(g.ranks); }, nullptr,
-     [](Group g) -> Steps { return binomial_broadcast(g.ranks); }, "", any_group},
+     [](Group g) -> Steps { return binomial_broadcast(g.ranks); }, any_group},
     {"pairwise", nullptr, nullptr, nullptr,
-     [](Group g) -> Steps { return pairwise_all_to_all(g.ranks); }, nullptr, "", any_group},
+     [](Group g) -> Steps { return pairwise_all_to_all(g.ranks); }, nullptr, any_group},
     {direct_algorithm, nullptr, nullptr, nullptr,
-     [](Group g) -> Steps { return direct_all_to_all(g.ranks); }, nullptr, "", any_group},
+     [](Group g) -> Steps { return direct_all_to_all(g.ranks); }, nullptr, any_group},
 });
 
 std::vector<std::string> known_names() {
@@ -162,12 +175,11 @@ Expansion expand(const std::optional<std::string>& algorithm, CollectiveKind kin
   if (group.ranks == 1) return {name, {1}, Lanes{}};
   const Algorithm* found = find(name);
   if (found == nullptr || expansion_of(*found, kind) == nullptr) fail_kind(name, kind, place);
-  if (!found->suits(group)) {
-    throw InputError(place, fmt::format("\"{}\" needs {}", name, found->needs));
-  }
+  const std::string lacking = found->lacks(group);
+  if (!lacking.empty()) throw InputError(place, fmt::format("\"{}\" needs {}", name, lacking));
   Shape shape{group.ranks};
   if (name == "torus") shape = group.dimensions;
-  if (name == "hierarchical") shape = nodes_of(group);
+  if (name == "hierarchical" || name == "nvls-tree") shape = nodes_of(group);
   return {name, shape, expansion_of(*found, kind)(group), name == "in-switch"};
 }
 

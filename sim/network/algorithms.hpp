@@ -7,12 +7,17 @@
 //   halving-doubling    the same                                   a power of two of ranks
 //   hierarchical        the same, all-to-all                       whole leaves of a fat tree
 //   in-switch           the same                                   any, on one switch
+//   collnet             the same; switches that reduce             any, where switches join devices
+//   nvls-tree           all-reduce                                 several leaves of a fat tree
 //   torus               the same, all-to-all                       whole dimensions of a torus
 //   pat                 all-gather, reduce-scatter                 any
 //   double-tree, chain  all-reduce, broadcast                      any
 //   binomial-tree       the same                                   any
 //   pairwise            all-to-all                                 any
 //   direct              all-to-all, collective-permute             any
+//
+// On machines with a profile collnet needs groups over several nodes and a network that reduces,
+// nvls-tree several members each on several nodes with NVSwitch of Hopper or later.
 //
 // Where none is asked for: torus on dimensions of a torus that wraps, else ring; pairwise; chain
 // for a broadcast; direct for permutes. On machines with a profile: machine_flows.hpp.
@@ -25,7 +30,7 @@
 #include "base/error.hpp"
 #include "hardware_profiles/network/network_text.hpp"
 #include "plan/plan.hpp"
-#include "sim/network/schedule.hpp"
+#include "sim/network/placed_group.hpp"
 
 namespace shardsim::network {
 
@@ -36,17 +41,21 @@ struct GroupOnNetwork {
   bool wraps = true;
   Shape dimensions;           // of a torus that it fills, row-major; empty: it does not
   std::int64_t per_leaf = 1;  // ranks that follow each other under one leaf; 1: no such leaves
+  // What switches lack to take part: "a group over several nodes"; empty: nothing.
+  std::string collnet_lacks = {};
+  std::string nvls_tree_lacks = {};
 };
 
-// Phases of a group's shape, or streams.
+// Phases of a group's shape, or streams: of the group, or of all groups on a graph at once. There
+// the last size of the shape is how many ranks of a network written in place are a node.
 struct Expansion {
   std::string algorithm;
   Shape shape;
-  std::variant<Lanes, Schedule> steps;
+  std::variant<Lanes, Schedule, OverSwitches> steps;
   bool uses_switch = false;  // as the rank behind the last
   bool over_all = false;     // ranks are positions of the mesh, whatever the groups
 
-  [[nodiscard]] Schedule schedule() const;
+  [[nodiscard]] Schedule schedule() const;  // but not over switches
 };
 
 // By pairs, which is how permutes go, and all-to-alls with all messages at once.

@@ -61,6 +61,11 @@ std::int64_t under_one_leaf(const std::vector<DeviceSpan>& spans, std::int64_t l
   return leaf % size == 0 ? size : 1;
 }
 
+bool has_switches(NetworkKind kind) {
+  return kind == NetworkKind::switched || kind == NetworkKind::fat_tree ||
+         kind == NetworkKind::dragonfly || kind == NetworkKind::graph;
+}
+
 }  // namespace
 
 GroupOnNetwork group_on(const NetworkDescription& network, const Mesh& mesh,
@@ -68,6 +73,8 @@ GroupOnNetwork group_on(const NetworkDescription& network, const Mesh& mesh,
   GroupOnNetwork group;
   group.kind = network.kind;
   group.wraps = network.wraps;
+  if (!has_switches(network.kind)) group.collnet_lacks = "a network with switches";
+  group.nvls_tree_lacks = "a group that fills several leaves of a fat tree";
   if (!collective.groups.empty()) {
     group.ranks = static_cast<std::int64_t>(collective.groups.front().size());
     return group;
@@ -78,6 +85,8 @@ GroupOnNetwork group_on(const NetworkDescription& network, const Mesh& mesh,
   if (network.kind == NetworkKind::torus) group.dimensions = filled_by(spans, network.shape);
   if (network.kind == NetworkKind::fat_tree) {
     group.per_leaf = under_one_leaf(spans, network.shape.front());
+    const bool has_nodes = group.per_leaf > 1 && group.ranks > group.per_leaf;
+    if (has_nodes) group.nvls_tree_lacks.clear();
   }
   return group;
 }

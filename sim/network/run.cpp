@@ -103,9 +103,8 @@ class Run {
   void go_on_with_chunks(StreamId id) {
     std::deque<Ready>& ready = ready_[at(id)];
     const std::int64_t end = ready_chunks(id);
-    if (end > (ready.empty() ? state(id).done : ready.back().end)) {
-      ready.push_back({flows_.now(), end});
-    }
+    const std::int64_t sent = state(id).done + (state(id).sends ? 1 : 0);
+    if (end > (ready.empty() ? sent : ready.back().end)) ready.push_back({flows_.now(), end});
     if (state(id).sends || state(id).rest == 0 || ready.empty()) return;
     send(id, std::max(flows_.now(), ready.front().time + traffic_.streams[at(id)].latency));
     if (ready.front().end == state(id).done + 1) ready.pop_front();

@@ -50,6 +50,27 @@ TEST_CASE("a number without its source, date, kind or value") {
         "my.json: /cluster/scale_up/bandwidth: expected an object, found a string");
 }
 
+TEST_CASE("a network that reduces, wrongly") {
+  const std::string reduction = "/cluster/scale_out/reduction";
+  const Json efficiency = {
+      {"value", 0.95}, {"kind", "measured"}, {"date", "2020-05"}, {"source", "a paper"}};
+  CHECK(error_with("dgx-h100", reduction, Json::object()) ==
+        "my.json: /cluster/scale_out/reduction: missing key \"efficiency\"");
+  CHECK(error_with("dgx-h100", reduction, {{"efficiency", efficiency}, {"broadcast", true}}) ==
+        "my.json: /cluster/scale_out/reduction: unknown key \"broadcast\"; known are efficiency, "
+        "all_gather, reduce_scatter");
+  Json too_much = efficiency;
+  too_much["value"] = 2;
+  CHECK(error_with("dgx-h100", reduction, {{"efficiency", too_much}}) ==
+        "my.json: /cluster/scale_out/reduction/efficiency/value: 2 is not an efficiency, must be "
+        "above 0 and at most 1");
+  Json flag = efficiency;
+  flag["value"] = "yes";
+  CHECK(error_with("dgx-h100", reduction, {{"efficiency", efficiency}, {"all_gather", flag}}) ==
+        "my.json: /cluster/scale_out/reduction/all_gather/value: expected true or false, found a "
+        "string");
+}
+
 TEST_CASE("a date or kind that is none") {
   CHECK(error_with("dgx-h100", up + "/date", "2026") ==
         "my.json: /cluster/scale_up/bandwidth/date: \"2026\" is not a date, expected for example "

@@ -54,6 +54,26 @@ TEST_CASE("a profile that is written reads back the same") {
   }
 }
 
+TEST_CASE("a network that reduces is read, written and read back") {
+  const std::string file = SHARDSIM_SOURCE_DIR "/examples/machines/dgx-h100-sharp.json";
+  const Profile profile = load_profile(file, {});
+  const auto& reduction = std::get<ClusterProfile>(profile.network).scale_out->reduction;
+  REQUIRE(reduction);
+  CHECK(reduction->efficiency.value == 0.95);
+  CHECK(reduction->all_gather->value);
+  CHECK(reduction->reduce_scatter->value);
+  const Json written = profile_to_json(profile);
+  CHECK(profile_to_json(read_profile(written, "again.json")) == written);
+  CHECK(profile_to_text(profile).find("cluster.scale_out.reduction.efficiency") !=
+        std::string::npos);
+  // NCCL hands switches nothing by default.
+  for (const std::string& name : shipped_profiles()) {
+    const Profile shipped = load_profile(name, {});
+    const auto* cluster = std::get_if<ClusterProfile>(&shipped.network);
+    if (cluster != nullptr && cluster->scale_out) CHECK(!cluster->scale_out->reduction);
+  }
+}
+
 TEST_CASE("a profile that is written holds what the file holds") {
   for (const std::string& name : shipped_profiles()) {
     Json written = profile_to_json(load_profile(name, {}));

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/network/algorithms/collnet.hpp"
 #include "sim/network/algorithms/halving_doubling.hpp"
 #include "sim/network/algorithms/hierarchical.hpp"
 #include "sim/network/algorithms/in_switch.hpp"
@@ -121,6 +122,98 @@ TEST_CASE("closed forms on tori and fat trees are simulated times") {
               hierarchical_all_to_all_time(nodes, per_node, payload, Way(testing::wire, 4),
                                            Way(testing::wire, 2)));
   }));
+}
+
+namespace {
+
+// Ranks of the schedule are nodes of the graph.
+FlowTime simulated_over_switches(const NetworkGraph& graph, const Schedule& schedule,
+                                 Bytes payload) {
+  return simulated(graph, testing::all_nodes(graph), schedule, payload,
+                   RouteChoice::by_destination);
+}
+
+// Devices below a switch of every tier.
+std::vector<std::int64_t> below_of(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> below;
+  for (const std::int64_t size : sizes) below.push_back(size * (below.empty() ? 1 : below.back()));
+  return below;
+}
+
+}  // namespace
+
+TEST_CASE("closed forms of trees of switches that reduce are simulated times") {
+  holds(rc::check([] {
+    const auto sizes = *rc::gen::container<std::vector<std::int64_t>>(
+        *rc::gen::inRange(1, 4), rc::gen::inRange<std::int64_t>(2, 5));
+    const Bytes payload = arbitrary_payload();
+    const NetworkGraph graph =
+        fat_tree(sizes, std::vector<std::int64_t>(sizes.size() - 1, 1), testing::wire, {});
+    const std::vector<PlacedGroup> groups{
+        placed_in_order(graph, testing::all_devices(graph), /*per_node=*/1)};
+    const Way hop(testing::wire, 1);
+    const auto time = [&](const Schedule& schedule) {
+      return simulated_over_switches(graph, schedule, payload);
+    };
+    const FlowTime half = collnet_half_time(below_of(sizes), payload, hop);
+    RC_ASSERT(time(collnet_all_reduce(graph, groups)) ==
+              collnet_all_reduce_time(below_of(sizes), payload, hop));
+    RC_ASSERT(time(collnet_reduce_scatter(graph, groups)) == half);
+    RC_ASSERT(time(collnet_all_gather(graph, groups)) == half);
+  }));
+}
+
+TEST_CASE("the closed form of an in-switch all-reduce is the simulated time where it holds") {
+  // Chunks of 512 KiB at 50 GiB/s take 9.8 us: two latencies of 1 us and 3/N of it are less from 4
+  // ranks on.
+  holds(rc::check([] {
+    const auto ranks = *rc::gen::inRange<std::int64_t>(4, 33);
+    const Bytes payload(*rc::gen::inRange<std::int64_t>(2 * MiB, 40 * MiB));
+    const auto form = in_switch_all_reduce_time(ranks, payload, testing::wire);
+    RC_ASSERT(form.has_value());
+    const NetworkGraph hub = switched(ranks, testing::wire, {});
+    testing::Groups with_hub{testing::all_devices(hub)};
+    with_hub.front().push_back(static_cast<NodeId>(ranks));
+    const Seconds time = to_seconds(simulated(hub, with_hub, in_switch_all_reduce(ranks), payload));
+    RC_ASSERT(std::abs(time.count() / form->count() - 1) < 1e-9);
+  }));
+  CHECK(!in_switch_all_reduce_time(3, Bytes(8 * MiB), testing::wire));
+  CHECK(!in_switch_all_reduce_time(8, Bytes(MiB), testing::wire));
+}
+
+TEST_CASE("switches that reduce: the payload once each way, never slower than a ring when large") {
+  for (const auto& sizes : {std::vector<std::int64_t>{4, 2}, {8, 4}, {4, 4, 2}}) {
+    const NetworkGraph graph =
+        fat_tree(sizes, std::vector<std::int64_t>(sizes.size() - 1, 1), testing::wire, {});
+    const std::int64_t ranks = graph.devices();
+    const std::vector<PlacedGroup> groups{placed_in_order(graph, testing::all_devices(graph), 1)};
+    const Bytes payload(4 * GiB);
+    const Traffic traffic =
+        testing::traffic_on(graph, testing::all_nodes(graph), collnet_all_reduce(graph, groups),
+                            RouteChoice::by_destination);
+    std::vector<std::int64_t> carried(graph.links().size(), 0);
+    for (const TrafficStream& stream : traffic.streams) {
+      const Messages& messages = traffic.kinds[stream.kind];
+      for (const Crossing& crossing : traffic.crossings_of(stream)) {
+        carried[static_cast<std::size_t>(crossing.link)] +=
+            messages.count(payload) * messages.bytes(payload).count();
+      }
+    }
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      const NetworkLink& link = graph.links()[i];
+      const bool of_device = graph.is_device(link.from) || graph.is_device(link.to);
+      if (of_device) CHECK(carried[i] == payload.count());
+      CHECK(carried[i] <= payload.count());
+    }
+    // 2 (N - 1) / N of the payload, in the limit.
+    const FlowTime ring = simulated(graph, {testing::all_devices(graph)},
+                                    schedule_of({ranks}, ring_all_reduce(ranks)), payload,
+                                    RouteChoice::by_destination);
+    const double times = to_seconds(ring).count() / to_seconds(run(traffic, payload)).count();
+    const auto n = static_cast<double>(ranks);
+    CHECK(times == Approx(2 * (n - 1) / n).epsilon(0.005));
+    CHECK(times > 1);
+  }
 }
 
 TEST_CASE("an in-switch all-reduce takes its bytes both ways, and little more") {

@@ -8,8 +8,10 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "sim/network/algorithms/collnet.hpp"
 #include "sim/network/algorithms/halving_doubling.hpp"
 #include "sim/network/algorithms/hierarchical.hpp"
+#include "sim/network/algorithms/nvls_tree.hpp"
 #include "sim/network/algorithms/pat.hpp"
 #include "sim/network/algorithms/ring.hpp"
 #include "sim/network/algorithms/torus.hpp"
@@ -225,6 +227,38 @@ TEST_CASE("after an all-reduce or an all-to-all every rank has heard of all") {
         RC_ASSERT(known.size() == ranks);
       }
     }
+  }));
+}
+
+TEST_CASE("after a reduction by switches every device has heard of all of its group") {
+  holds(rc::check([] {
+    const auto per_leaf = *rc::gen::inRange<std::int64_t>(2, 5);
+    const auto leaves = *rc::gen::inRange<std::int64_t>(2, 6);
+    const NetworkGraph graph = fat_tree({per_leaf, leaves}, {1}, testing::wire, {});
+    const Bytes payload(6 * per_leaf * leaves * 1024);
+    const auto check = [&](const Schedule& schedule, const testing::Groups& groups) {
+      const Moved moved = gossip(schedule, static_cast<std::size_t>(graph.nodes()), payload);
+      for (const auto& group : groups) {
+        for (const NodeId device : group) {
+          const auto& known = moved.heard_of[static_cast<std::size_t>(device)];
+          for (const NodeId other : group)
+            RC_ASSERT(known.contains(static_cast<std::size_t>(other)));
+        }
+      }
+    };
+    const testing::Groups groups = testing::arbitrary_groups(graph.devices());
+    std::vector<PlacedGroup> alone;
+    for (const auto& group : groups) alone.push_back(placed_in_order(graph, group, 1));
+    check(collnet_all_reduce(graph, alone), groups);
+    check(collnet_all_gather(graph, alone), groups);
+    check(collnet_reduce_scatter(graph, alone), groups);
+    // All devices, leaf by leaf; of each leaf some are heads.
+    const testing::Groups all{testing::all_devices(graph)};
+    PlacedGroup nodes = placed_in_order(graph, all.front(), per_leaf);
+    const auto heads = *rc::gen::inRange<std::size_t>(1, static_cast<std::size_t>(per_leaf) + 1);
+    for (PlacedNode& node : nodes) node.heads.resize(heads);
+    check(collnet_all_reduce(graph, {nodes}), all);
+    check(nvls_tree_all_reduce(graph, {nodes}), all);
   }));
 }
 

@@ -184,12 +184,14 @@ TEST_CASE("what is enabled, and why not") {
   CHECK(why(node, all_reduce, Algorithm::nvls).empty());
   CHECK(why(node, all_reduce, Algorithm::nvls_tree) == "one node has no tree of nodes");
   CHECK(why(nodes, all_reduce, Algorithm::nvls) ==
-        "NVLS over several nodes needs a network that reduces");
+        "NVLS over several nodes needs a network that reduces (\"reduction\" in a profile's "
+        "scale_out)");
   CHECK(why(node, all_reduce, Algorithm::nvls, Protocol::ll) == "NVLS speaks Simple only");
   CHECK(why(node, Operation::broadcast, Algorithm::tree) == "Tree does not implement Broadcast");
   CHECK(why(node, all_reduce, Algorithm::pat) == "PAT does not implement AllReduce");
   CHECK(why(nodes, Operation::all_gather, Algorithm::pat) == "PAT needs one rank per node");
-  CHECK(why(nodes, all_reduce, Algorithm::collnet_chain) == "CollNet needs a network that reduces");
+  CHECK(why(nodes, all_reduce, Algorithm::collnet_chain) ==
+        "CollNet needs a network that reduces (\"reduction\" in a profile's scale_out)");
   CHECK(why(h100_communicator(2, 1, Version::v2_28), all_reduce, Algorithm::nvls) ==
         "NVLS needs 3 GPUs of a node");
   CHECK(why(h100_communicator(2, 1, Version::v2_29), all_reduce, Algorithm::nvls).empty());

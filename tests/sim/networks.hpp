@@ -25,6 +25,13 @@ inline std::vector<NodeId> all_devices(const NetworkGraph& graph) {
   return devices;
 }
 
+// For schedules whose ranks are the nodes of the graph.
+inline Groups all_nodes(const NetworkGraph& graph) {
+  std::vector<NodeId> nodes(static_cast<std::size_t>(graph.nodes()));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  return {nodes};
+}
+
 inline network::Traffic traffic_on(const NetworkGraph& graph, const Groups& groups,
                                    const network::Schedule& schedule,
                                    RouteChoice choice = RouteChoice::first) {

@@ -55,6 +55,27 @@ TEST_CASE("partners of a full mesh do not disturb each other") {
         steps_of(7, Bytes(MiB), wire.latency));
 }
 
+TEST_CASE("a chunk that two streams bring goes on when both have brought it") {
+  // 0 and 1 send 8 chunks to 2, which passes them on to 3, all over wires of their own, but that
+  // of 1 is four times slower: 8 chunks of 1 there, and the last again over the next wire. While 2
+  // sends a chunk the next has come from 0, which changes nothing.
+  NetworkBuilder builder(4);
+  const Wire slow{wire.bandwidth / 4, wire.latency};
+  builder.connect(0, 2, wire);
+  builder.connect(1, 2, slow);
+  builder.connect(2, 3, wire);
+  const NetworkGraph graph = std::move(builder).freeze({});
+  Schedule schedule;
+  const auto chunks = schedule.kind({.chunk = Bytes(MiB)});
+  const StreamId fast = schedule.add(0, 2, chunks, {});
+  const StreamId other = schedule.add(1, 2, chunks, {});
+  schedule.add(2, 3, chunks, {{fast, Until::same}, {other, Until::same}});
+  const FlowTime chunk = round_up_to_flow_time(Bytes(MiB) / wire.bandwidth);
+  const FlowTime slowly = round_up_to_flow_time(Bytes(MiB) / slow.bandwidth);
+  const FlowTime time = run(traffic_on(graph, {all_devices(graph)}, schedule), Bytes(8 * MiB));
+  CHECK(time == 2 * round_up_to_flow_time(wire.latency) + 8 * slowly + chunk);
+}
+
 TEST_CASE("messages that go further share links on their way") {
   // On a ring of 8 every link carries the messages of four devices to those four further on; they
   // go both ways round, each from every other device: two on a link, four hops of latency.

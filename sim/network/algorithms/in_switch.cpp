@@ -65,6 +65,16 @@ Schedule in_switch_all_reduce(std::int64_t ranks) {
   return schedule;
 }
 
+std::optional<Seconds> in_switch_all_reduce_time(std::int64_t ranks, Bytes payload,
+                                                 const Wire& hop) {
+  const auto chunks = static_cast<double>(whole().count(payload));
+  const Seconds chunk = whole().bytes(payload) / hop.bandwidth;
+  const Seconds sum = part(ranks).bytes(payload) / hop.bandwidth;
+  const bool is_in_time = hop.latency * 2.0 + sum * 3.0 <= chunk;
+  if (chunks < 3 || !is_in_time) return std::nullopt;
+  return hop.latency * 4.0 + chunk * (chunks + 1) + sum * (chunks + 3);
+}
+
 FlowTime in_switch_time(std::int64_t ranks, Bytes payload, const Way& hop) {
   const std::int64_t chunks = whole().count(payload);
   return 2 * hop.latency() + chunks * hop.transfer(whole().bytes(payload)) +

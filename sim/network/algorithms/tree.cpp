@@ -8,22 +8,6 @@
 namespace shardsim::network {
 namespace {
 
-// Ranks by how far they are from the root, those of one distance by number.
-std::vector<std::int32_t> from_the_root(const Tree& tree) {
-  std::vector<std::vector<std::int32_t>> children(tree.size());
-  std::vector<std::int32_t> order;
-  for (std::size_t rank = 0; rank < tree.size(); ++rank) {
-    auto& list = tree[rank] == nobody ? order : children[at(tree[rank])];
-    list.push_back(static_cast<std::int32_t>(rank));
-  }
-  order.reserve(tree.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto& next = children[at(order[i])];
-    order.insert(order.end(), next.begin(), next.end());
-  }
-  return order;
-}
-
 // Streams of one tree, from the leaves to the root. Gives those that come to the root.
 std::vector<Wait> add_up(const Tree& tree, std::uint32_t kind, Schedule& schedule) {
   std::vector<std::int32_t> order = from_the_root(tree);
@@ -114,6 +98,21 @@ std::int64_t height(const Tree& tree) {
     deepest = std::max(deepest, depth[at(rank)]);
   }
   return deepest;
+}
+
+std::vector<std::int32_t> from_the_root(const Tree& tree) {
+  std::vector<std::vector<std::int32_t>> children(tree.size());
+  std::vector<std::int32_t> order;
+  for (std::size_t rank = 0; rank < tree.size(); ++rank) {
+    auto& list = tree[rank] == nobody ? order : children[at(tree[rank])];
+    list.push_back(static_cast<std::int32_t>(rank));
+  }
+  order.reserve(tree.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto& next = children[at(order[i])];
+    order.insert(order.end(), next.begin(), next.end());
+  }
+  return order;
 }
 
 Schedule tree_broadcast(const std::vector<Tree>& trees, Bytes chunk) {

@@ -37,6 +37,8 @@ using Tree = std::vector<std::int32_t>;
 [[nodiscard]] Tree binary_tree(std::int64_t ranks);
 [[nodiscard]] std::vector<Tree> double_tree(std::int64_t ranks);
 [[nodiscard]] std::int64_t height(const Tree& tree);
+// Ranks by how far they are from the root, those of one distance by number.
+[[nodiscard]] std::vector<std::int32_t> from_the_root(const Tree& tree);
 
 // How much of a payload goes through one tree at once: a slice of NCCL's buffers, of which there
 // are NCCL_STEPS = 8 in 4 MiB (NCCL_BUFFSIZE's default; src/include/device.h and src/init.cc).
