@@ -178,7 +178,7 @@ CostBreakdown CollectiveCosts::cost_on_devices(const Collective& collective) {
   return cost;
 }
 
-std::vector<LinkLoad> CollectiveCosts::link_loads(const Collective& collective) {
+LinkLoads CollectiveCosts::link_loads(const Collective& collective) {
   return flows().link_loads(placement_.on_devices(collective));
 }
 

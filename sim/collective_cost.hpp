@@ -26,6 +26,7 @@
 #include "sim/device_order.hpp"
 #include "sim/memory_traffic.hpp"
 #include "sim/nccl/availability.hpp"
+#include "sim/network/link_history.hpp"
 
 namespace shardsim {
 
@@ -165,6 +166,18 @@ struct LinkLoad {
   NetworkLink link;
   Bytes bytes{0};
   double busy = 0;
+  std::size_t history = 0;  // in LinkLoads::histories
+};
+
+// Above so many classes of links they are not followed over time: a hundred megabytes of text.
+inline constexpr std::size_t most_link_histories = std::size_t{1} << 14;
+
+// Of all links of a machine, and what each carries over time: links that nothing tells apart have
+// one history together. No histories where they are too many, or nothing is carried.
+struct LinkLoads {
+  std::vector<LinkLoad> links;
+  Seconds bin{0};  // of histories
+  std::vector<network::LinkHistory> histories;
 };
 
 // Where NCCL runs.
@@ -199,7 +212,7 @@ class CollectiveCosts {
 
   // Of all links of the machine, and the time that the collective takes there: by flows, whatever
   // the placement's model.
-  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
+  [[nodiscard]] LinkLoads link_loads(const Collective& collective);
   [[nodiscard]] CostBreakdown flow_cost(const Collective& collective);
   [[nodiscard]] const MachineGraph& graph();  // which the links are of
   // What whoever reads costs by CollectiveModel::flows must know of the machine's graph; of other
