@@ -43,6 +43,12 @@ enum class LinkLevel : std::uint8_t {
 };
 inline constexpr std::size_t link_levels = 8;
 
+[[nodiscard]] std::string_view name_of(LinkLevel level);  // "scale-up", "x", "chip", "dcn"
+
+// Out of a device and to it; on a torus up and down a dimension. Both where they are alike.
+enum class LinkDirection : std::uint8_t { out, in, both };
+[[nodiscard]] std::string_view name_of(LinkDirection direction);  // "out"
+
 // How what corrects a cost differs from what it is: see calibrated_cost.hpp.
 struct StandIn {
   bool other_algorithm = false;  // or collective

@@ -1,10 +1,10 @@
 #include "sim/network/link_recorder.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include "base/index.hpp"
+#include "sim/spread.hpp"
 
 namespace shardsim::network {
 namespace {
@@ -29,21 +29,14 @@ LinkRecorder::LinkRecorder(const std::vector<Bandwidth>& capacities, FlowTime wh
 
 void LinkRecorder::carry(Crossings crossings, FlowTime begin, FlowTime end, double bytes) {
   if (begin == end || bytes == 0) return;
-  const auto last = static_cast<double>(end.count());
   const double rate = bytes / static_cast<double>((end - begin).count());
-  auto from = static_cast<double>(begin.count());
-  std::size_t bin = std::min(bins_ - 1, static_cast<std::size_t>(from / width_));
-  while (true) {
-    const double edge = static_cast<double>(bin + 1) * width_;
-    const bool is_last = bin + 1 == bins_ || edge >= last;
-    const double moved = rate * ((is_last ? last : edge) - from);
+  const auto add = [&](std::size_t bin, double length) {
     for (const Crossing& crossing : crossings) {
-      histories_[at(crossing.link)].bytes[bin] += moved * static_cast<double>(crossing.flows);
+      histories_[at(crossing.link)].bytes[bin] +=
+          rate * length * static_cast<double>(crossing.flows);
     }
-    if (is_last) return;
-    from = edge;
-    ++bin;
-  }
+  };
+  spread(static_cast<double>(begin.count()), static_cast<double>(end.count()), width_, bins_, add);
 }
 
 void LinkRecorder::change_rate(Crossings crossings, FlowTime now, double before, double after) {
