@@ -47,16 +47,17 @@ Json memory(const Figures& figures) {
 
 // Bins of a step that make one of a report, which has no more than default_bins where they divide.
 std::size_t bins_in_one(std::size_t bins) {
-  return bins % network::default_bins == 0 ? bins / network::default_bins : 1;
+  const bool divides = bins > 0 && bins % network::default_bins == 0;
+  return divides ? bins / network::default_bins : 1;
 }
 
 Json coarser(const std::vector<double>& fine) {
   Json means = Json::array();
-  const std::size_t width = bins_in_one(fine.size());
-  for (std::size_t begin = 0; begin + width <= fine.size(); begin += width) {
+  const std::size_t together = bins_in_one(fine.size());
+  for (std::size_t begin = 0; begin + together <= fine.size(); begin += together) {
     double sum = 0;
-    for (std::size_t i = begin; i < begin + width; ++i) sum += fine[i];
-    means.push_back(std::round(sum / static_cast<double>(width) * millionths) / millionths);
+    for (std::size_t i = begin; i < begin + together; ++i) sum += fine[i];
+    means.push_back(std::round(sum / static_cast<double>(together) * millionths) / millionths);
   }
   return means;
 }

@@ -25,10 +25,10 @@ std::int64_t count_if(const LinkView& view, bool (*holds)(const LinkView::Link&,
 
 std::string in_tenths(const std::vector<double>& utilisation) {
   constexpr std::size_t most = 20;
-  const std::size_t width = std::max<std::size_t>(1, utilisation.size() / most);
+  const std::size_t together = std::max<std::size_t>(1, utilisation.size() / most);
   std::string text;
-  for (std::size_t begin = 0; begin < utilisation.size(); begin += width) {
-    const std::size_t bins = std::min(width, utilisation.size() - begin);
+  for (std::size_t begin = 0; begin < utilisation.size(); begin += together) {
+    const std::size_t bins = std::min(together, utilisation.size() - begin);
     const auto first = utilisation.begin() + static_cast<std::ptrdiff_t>(begin);
     const double sum = std::accumulate(first, first + static_cast<std::ptrdiff_t>(bins), 0.0);
     const auto tenths = std::lround(10 * sum / static_cast<double>(bins));

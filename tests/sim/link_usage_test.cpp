@@ -31,9 +31,9 @@ void check_usage(const LinkUsage& usage, LinkLevel level, LinkDirection directio
 TEST_CASE("what is taken of links follows the pace of each task") {
   PlanBuilder b;
   const TaskId first = b.kernel(60);
-  const TaskId second = b.kernel(60, {first});
+  const TaskId later = b.kernel(60, {first});
   b.gather(150, {first}, 1);
-  b.gather(30, {second}, 2);
+  b.gather(30, {later}, 2);
   const Machine node = testing::round_node(2);
   const Result result = simulate(b.plan, node, with_bins(4));
   CHECK(result.step_time == SimTime(240));
