@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "experiments/collective_measurement.hpp"
+#include "experiments/link_view.hpp"
 #include "sim/collective_cost.hpp"
 #include "sim/nccl/selection.hpp"
 #include "sim/tpu/compiler_choice.hpp"
@@ -93,21 +94,6 @@ struct ErrorSummary {
   std::size_t rows = 0;  // that have a time
   double median = 0;
   double percentile_90 = 0;
-};
-
-// What the links carry for one size, the busiest first; of links that are as busy the one that the
-// network names first.
-struct LinkView {
-  struct Link {
-    std::string from;  // "device 3", "leaf 0"
-    std::string to;
-    Bytes bytes{0};
-    double busy = 0;  // of the time
-  };
-  Bytes size{0};
-  Seconds time{0};  // that the collective takes on these links
-  std::string algorithm;
-  std::vector<Link> links;
 };
 
 struct CollectivePrediction {

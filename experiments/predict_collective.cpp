@@ -218,16 +218,7 @@ LinkView view_links(const CollectiveExperiment& experiment, const Located& locat
   Collective collective = located.collective;
   collective.kind = experiment.kind;
   collective.payload = experiment.sizes.back();
-  const CostBreakdown whole = costs.flow_cost(collective);
-  LinkView view{collective.payload, whole.latency + whole.transfer, whole.algorithm, {}};
-  const NodeNames& name = costs.graph().name;
-  for (const LinkLoad& load : costs.link_loads(collective)) {
-    view.links.push_back({name(load.link.from), name(load.link.to), load.bytes, load.busy});
-  }
-  std::stable_sort(
-      view.links.begin(), view.links.end(),
-      [](const LinkView::Link& a, const LinkView::Link& b) { return a.busy > b.busy; });
-  return view;
+  return view_links(collective, costs);
 }
 
 // Of a machine that formulas price, simulated or shown link by link.
@@ -236,6 +227,11 @@ void add_notes_on_links(const CollectiveExperiment& experiment, const Located& l
   const bool is_simulated = experiment.model == CollectiveModel::flows;
   if (is_simulated) {
     for (const std::string& note : costs.notes_on_flows()) prediction.notes.push_back(note);
+  }
+  if (prediction.links && prediction.links->too_many_histories) {
+    prediction.notes.push_back(
+        fmt::format("links are not followed over time: there are more than {} that differ",
+                    format_count(most_link_histories)));
   }
   if (located.placement.network() != nullptr || is_simulated || !prediction.links) return;
   prediction.notes.push_back(

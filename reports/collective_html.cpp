@@ -8,6 +8,7 @@
 #include "reports/collective_tables.hpp"
 #include "reports/html.hpp"
 #include "reports/html/resources.hpp"
+#include "reports/link_history_map.hpp"
 #include "reports/link_tables.hpp"
 
 namespace shardsim {
@@ -41,9 +42,12 @@ std::string lead(const CollectivePrediction& prediction) {
 
 std::string links_html(const std::optional<LinkView>& links) {
   if (!links) return {};
+  std::string bottleneck = html_escape(bottleneck_sentence(*links));
+  const std::string when = html_escape(full_bandwidth_sentence(*links));
+  if (!when.empty()) bottleneck += "<br>\n" + when;
   return fmt::format(
-      "<section class=\"unbroken\">\n<h2>Links, {}</h2>\n<p>{}</p>\n{}</section>\n\n",
-      format_bytes(links->size), html_escape(bottleneck_sentence(*links)), link_heat_map(*links));
+      "<section class=\"unbroken\">\n<h2>Links, {}</h2>\n<p>{}</p>\n{}{}</section>\n\n",
+      format_bytes(links->size), bottleneck, link_history_map(*links), link_heat_map(*links));
 }
 
 std::string notes_html(const std::vector<std::string>& notes) {

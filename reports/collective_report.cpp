@@ -24,8 +24,10 @@ std::string collective_text(const CollectivePrediction& prediction) {
   const std::string errors = error_sentence(prediction);
   if (!errors.empty()) out += "\n" + errors + "\n";
   if (prediction.links) {
-    out += "\n" + to_text(link_table(*prediction.links));
+    out += "\n" + to_text(link_table(*prediction.links, /*over_time=*/true));
     out += "\n" + bottleneck_sentence(*prediction.links) + "\n";
+    const std::string when = full_bandwidth_sentence(*prediction.links);
+    if (!when.empty()) out += when + "\n";
   }
   if (!prediction.notes.empty()) out += "\nNotes\n";
   for (const std::string& note : prediction.notes) out += fmt::format("  - {}\n", note);
@@ -41,8 +43,10 @@ std::string collective_markdown(const CollectivePrediction& prediction) {
   const std::string errors = error_sentence(prediction);
   if (!errors.empty()) out += fmt::format("\n**{}**\n", markdown_escape(errors));
   if (prediction.links) {
-    out += "\n" + to_markdown(link_table(*prediction.links));
+    out += "\n" + to_markdown(link_table(*prediction.links, /*over_time=*/false));
     out += fmt::format("\n{}\n", markdown_escape(bottleneck_sentence(*prediction.links)));
+    const std::string when = full_bandwidth_sentence(*prediction.links);
+    if (!when.empty()) out += fmt::format("\n{}\n", markdown_escape(when));
   }
   if (!prediction.notes.empty()) out += "\n### Notes\n\n";
   for (const std::string& note : prediction.notes) {
@@ -109,6 +113,23 @@ Json errors_json(const std::optional<ErrorSummary>& errors) {
           {"percentile_90_absolute_relative_error", errors->percentile_90}};
 }
 
+Json bins_json(const LinkView& view) {
+  Json histories = Json::array();
+  for (const LinkView::History& history : view.histories) {
+    const bool is_full = history.full > Seconds(0);
+    histories.push_back(
+        {{"links", history.links},
+         {"full_s", history.full.count()},
+         {"first_full_s", is_full ? Json(history.first_full.count()) : Json(nullptr)},
+         {"last_full_s", is_full ? Json(history.last_full.count()) : Json(nullptr)},
+         {"utilisation", history.utilisation}});
+  }
+  return {{"count", view.histories.front().utilisation.size()},
+          {"start_s", 0},
+          {"duration_s", view.bin.count()},
+          {"histories", std::move(histories)}};
+}
+
 Json links_json(const LinkView& view) {
   Json links = Json::array();
   for (const LinkView::Link& link : view.links) {
@@ -116,11 +137,14 @@ Json links_json(const LinkView& view) {
                      {"to", link.to},
                      {"bytes", link.bytes.count()},
                      {"utilisation", link.busy}});
+    if (!view.histories.empty()) links.back()["history"] = link.history;
   }
-  return {{"bytes", view.size.count()},
-          {"time_s", view.time.count()},
-          {"algorithm", view.algorithm},
-          {"links", std::move(links)}};
+  Json json = {{"bytes", view.size.count()},
+               {"time_s", view.time.count()},
+               {"algorithm", view.algorithm},
+               {"links", std::move(links)}};
+  if (!view.histories.empty()) json["bins"] = bins_json(view);
+  return json;
 }
 
 std::string collective_json(const CollectivePrediction& prediction) {

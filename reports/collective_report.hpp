@@ -10,7 +10,10 @@
 //               "phases", "scheduler_s"}, "measured_s": n or null, "relative_error": n or
 //               null}...],
 //     "link_view": {"bytes", "time_s", "algorithm",
-//                   "links": [{"from", "to", "bytes", "utilisation"}...]},
+//                   "links": [{"from", "to", "bytes", "utilisation", "history"}...],
+//                   "bins": {"count", "start_s", "duration_s",
+//                            "histories": [{"links", "full_s", "first_full_s", "last_full_s",
+//                            "utilisation": [n...]}...]}},
 //     "errors": {"rows", "median_absolute_relative_error", "percentile_90_absolute_relative_error"}
 //               or null, "notes": [s...] }
 //
@@ -20,6 +23,12 @@
 // carry for the size "bytes", the busiest first; "utilisation" is that of their bandwidth over the
 // time. Errors are predicted over measured, less 1; "errors" is null where no row tells a time.
 // launch + latency + transfer = time.
+//
+// "bins" is the same over time, which "count" bins of "duration_s" cut up from "start_s" on: of
+// every link the history of that number, of which "links" links are, its utilisation in every bin,
+// to a millionth (their mean is that of the link); for how long it is at its full bandwidth, from
+// when on and until when (null where it never is). Not there where links differ too much to follow
+// them, which a note says.
 #pragma once
 
 #include <string>

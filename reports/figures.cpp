@@ -45,7 +45,8 @@ ClassFigures class_of(const ProgramResult& program) {
           .compute = program.compute_time,
           .communication = program.communication_time,
           .exposed = program.exposed_time,
-          .idle = program.idle_time};
+          .idle = program.idle_time,
+          .links = program.links};
 }
 
 void add_times(Figures& figures, const Result& result) {

@@ -41,6 +41,7 @@ struct ClassFigures {
   SimTime communication{0};
   SimTime exposed{0};
   SimTime idle{0};
+  std::vector<LinkUsage> links = {};  // where they were kept
 };
 
 [[nodiscard]] inline double seconds(SimTime time) { return to_seconds(time).count(); }

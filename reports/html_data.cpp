@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 
 namespace shardsim {
@@ -41,6 +42,32 @@ class NameIndex {
   Json used_ = Json::array();
 };
 
+// "scale-up links", "scale-out links, in", "x links, up".
+std::string label_of(const LinkUsage& usage) {
+  const bool has_sides = usage.level == LinkLevel::scale_up ||
+                         usage.level == LinkLevel::scale_out || usage.level == LinkLevel::dcn;
+  switch (usage.direction) {
+    case LinkDirection::both:
+      return fmt::format("{} links", name_of(usage.level));
+    case LinkDirection::out:
+      return fmt::format("{} links, {}", name_of(usage.level), has_sides ? "out" : "up");
+    case LinkDirection::in:
+      return fmt::format("{} links, {}", name_of(usage.level), has_sides ? "in" : "down");
+  }
+  return {};
+}
+
+Json link_data(const std::vector<LinkUsage>& links) {
+  constexpr double permille = 1000;
+  Json list = Json::array();
+  for (const LinkUsage& usage : links) {
+    Json bins = Json::array();
+    for (const double taken : usage.taken) bins.push_back(std::lround(taken * permille));
+    list.push_back({{"name", label_of(usage)}, {"permille", std::move(bins)}});
+  }
+  return list;
+}
+
 Json class_data(const TimelineClass& one, NameIndex& index) {
   Json segments = Json::array();
   for (const Segment& segment : one.segments) {
@@ -59,7 +86,8 @@ Json class_data(const TimelineClass& one, NameIndex& index) {
           {"peak_ns", nanoseconds(one.peak_time)},
           {"peak_bytes", one.peak.count()},
           {"segments", std::move(segments)},
-          {"memory", std::move(memory)}};
+          {"memory", std::move(memory)},
+          {"links", link_data(one.links)}};
 }
 
 Json timeline_data(const Timeline& timeline) {

@@ -9,7 +9,8 @@
 //           { "names": [...], "merged": b,
 //             "classes": [{ "name", "streams": [...], "peak_ns", "peak_bytes",
 //                           "segments": [[start_ns, length_ns, stream, kind, layer, name, tasks,
-//                           busy_ns]...], "memory": [[time_ns, bytes by categories...]...] }...] }
+//                           busy_ns]...], "memory": [[time_ns, bytes by categories...]...],
+//                           "links": [{"name", "permille": [of bins...]}...] }...] }
 //                           }...] }
 #pragma once
 

@@ -66,11 +66,13 @@ std::string step_view(std::size_t index, const Figures& figures, const Timeline&
   if (timeline.empty()) {
     return "<p class=\"quiet\">The simulation kept no timeline of this step.</p>\n";
   }
+  const bool has_links = std::any_of(timeline.classes.begin(), timeline.classes.end(),
+                                     [](const TimelineClass& one) { return !one.links.empty(); });
   std::string out = fmt::format(
       "<figure class=\"step-view\" data-configuration=\"{}\">\n"
-      "<figcaption>One step over time, and the memory of a device</figcaption>\n"
+      "<figcaption>One step over time{}, and the memory of a device</figcaption>\n"
       "<canvas role=\"img\" tabindex=\"0\" aria-label=\"{}\"></canvas>\n</figure>\n",
-      index, html_escape(step_in_words(figures)));
+      index, has_links ? ", how much it takes of links" : "", html_escape(step_in_words(figures)));
   if (timeline.merged) {
     out +=
         "<p class=\"quiet\">Neighbouring tasks are drawn as one where they would be too narrow "
@@ -150,6 +152,7 @@ std::string page(const std::vector<Figures>& all, const std::vector<Timeline>& t
                {"chart_library", std::string(resources::chart_library_js)},
                {"common", std::string(resources::common_js)},
                {"charts", std::string(resources::charts_js)},
+               {"step_links", std::string(resources::step_links_js)},
                {"step_views", std::string(resources::step_view_js)}});
 }
 

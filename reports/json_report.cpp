@@ -1,5 +1,8 @@
 #include "reports/json_report.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "reports/figures.hpp"
@@ -14,6 +17,8 @@ Json categories(const CategoryBytes& sizes) {
   }
   return json;
 }
+
+constexpr double millionths = 1e6;
 
 Json device_classes(const Figures& figures) {
   Json list = Json::array();
@@ -38,6 +43,42 @@ Json memory(const Figures& figures) {
           {"per_device_class", device_classes(figures)},
           {"peak_at_s", seconds(figures.peak_time)},
           {"peak_task", figures.peak_task}};
+}
+
+// Bins of a step that make one of a report, which has no more than default_bins where they divide.
+std::size_t bins_in_one(std::size_t bins) {
+  const bool divides = bins > 0 && bins % network::default_bins == 0;
+  return divides ? bins / network::default_bins : 1;
+}
+
+Json coarser(const std::vector<double>& fine) {
+  Json means = Json::array();
+  const std::size_t together = bins_in_one(fine.size());
+  for (std::size_t begin = 0; begin + together <= fine.size(); begin += together) {
+    double sum = 0;
+    for (std::size_t i = begin; i < begin + together; ++i) sum += fine[i];
+    means.push_back(std::round(sum / static_cast<double>(together) * millionths) / millionths);
+  }
+  return means;
+}
+
+Json links(const Figures& figures) {
+  Json classes = Json::array();
+  std::size_t bins = 1;
+  for (const ClassFigures& one : figures.classes) {
+    Json levels = Json::array();
+    for (const LinkUsage& usage : one.links) {
+      bins = usage.taken.size() / bins_in_one(usage.taken.size());
+      levels.push_back({{"level", name_of(usage.level)},
+                        {"direction", name_of(usage.direction)},
+                        {"utilisation", coarser(usage.taken)}});
+    }
+    classes.push_back({{"name", one.name}, {"levels", std::move(levels)}});
+  }
+  return {{"count", bins},
+          {"start_s", 0},
+          {"duration_s", seconds(figures.step) / static_cast<double>(bins)},
+          {"per_device_class", std::move(classes)}};
 }
 
 Json communication(const Figures& figures) {
@@ -103,6 +144,9 @@ Json result_to_json(const Figures& figures) {
                      {"compute", figures.compute_balance},
                      {"links", figures.link_balance}};
   json["communication"] = communication(figures);
+  const bool has_links = std::any_of(figures.classes.begin(), figures.classes.end(),
+                                     [](const ClassFigures& one) { return !one.links.empty(); });
+  if (has_links) json["links_over_time"] = links(figures);
   json["padding"] = padding(figures);
   json["peak_buffers"] = peak_buffers(figures);
   json["warnings"] = figures.warnings;

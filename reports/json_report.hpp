@@ -1,5 +1,12 @@
 // "shardsim/result/1" and "shardsim/comparison/1". Times in seconds, sizes in bytes, the unit as
 // suffix of the key. `tokens_per_s_per_device` and `mfu` are there only where they mean something.
+//
+//   "links_over_time": {"count", "start_s", "duration_s", "per_device_class":
+//     [{"name", "levels": [{"level", "direction", "utilisation": [n...]}...]}...]}
+//
+// is how much a device of each class takes of each level of links, in "count" bins of the step, to
+// a millionth (sim/link_usage.hpp); where anything is taken, and not on networks written in place.
+// Levels: scale-up, scale-out, of tori x, y, z and chip, dcn; directions: out, in, or both alike.
 #pragma once
 
 #include <string>

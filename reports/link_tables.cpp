@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 
 #include "base/text.hpp"
 #include "reports/html.hpp"
@@ -15,14 +17,24 @@ constexpr std::size_t most_nodes_drawn = 128;
 constexpr std::size_t most_links_drawn = 64;  // of a node
 constexpr double as_busy = 1e-9;  // relative: sums of the same bytes, differently rounded
 
-std::string way_of(const LinkView::Link& link) {
-  return fmt::format("{} -> {}", link.from, link.to);
-}
-
 std::int64_t count_if(const LinkView& view, bool (*holds)(const LinkView::Link&, double),
                       double most) {
   return std::count_if(view.links.begin(), view.links.end(),
                        [&](const LinkView::Link& link) { return holds(link, most); });
+}
+
+std::string in_tenths(const std::vector<double>& utilisation) {
+  constexpr std::size_t most = 20;
+  const std::size_t together = std::max<std::size_t>(1, utilisation.size() / most);
+  std::string text;
+  for (std::size_t begin = 0; begin < utilisation.size(); begin += together) {
+    const std::size_t bins = std::min(together, utilisation.size() - begin);
+    const auto first = utilisation.begin() + static_cast<std::ptrdiff_t>(begin);
+    const double sum = std::accumulate(first, first + static_cast<std::ptrdiff_t>(bins), 0.0);
+    const auto tenths = std::lround(10 * sum / static_cast<double>(bins));
+    text += tenths <= 0 ? '.' : tenths >= 10 ? '#' : static_cast<char>('0' + tenths);
+  }
+  return text;
 }
 
 std::string heat_cell(const LinkView::Link& link) {
@@ -34,6 +46,10 @@ std::string heat_cell(const LinkView::Link& link) {
 }
 
 }  // namespace
+
+std::string way_of(const LinkView::Link& link) {
+  return fmt::format("{} -> {}", link.from, link.to);
+}
 
 std::string bottleneck_sentence(const LinkView& view) {
   const auto links = counted(static_cast<std::int64_t>(view.links.size()), "link");
@@ -53,7 +69,21 @@ std::string bottleneck_sentence(const LinkView& view) {
   return sentence;
 }
 
-Table link_table(const LinkView& view, std::size_t limit) {
+std::string full_bandwidth_sentence(const LinkView& view) {
+  if (view.histories.empty() || view.links.front().bytes == Bytes(0)) return {};
+  const std::string way = way_of(view.links.front());
+  const LinkView::History& history = view.histories[view.links.front().history];
+  if (history.full == Seconds(0)) return way + " is never at its full bandwidth";
+  const std::string first = format_seconds(history.first_full);
+  const std::string last = format_seconds(history.last_full);
+  if (history.full >= (history.last_full - history.first_full) * (1 - as_busy)) {
+    return fmt::format("{} is at its full bandwidth from {} to {}", way, first, last);
+  }
+  return fmt::format("{} is at its full bandwidth for {} between {} and {}", way,
+                     format_seconds(history.full), first, last);
+}
+
+Table link_table(const LinkView& view, bool over_time, std::size_t limit) {
   using Align = TextTable::Align;
   Table table{fmt::format("Busiest links, {}", format_bytes(view.size)),
               {{"from", Align::left},
@@ -61,12 +91,16 @@ Table link_table(const LinkView& view, std::size_t limit) {
                {"carries", Align::right},
                {"busy", Align::right}},
               {}};
+  const bool has_histories = over_time && !view.histories.empty();
+  if (has_histories) table.columns.push_back({"over time (tenths, # full)", Align::left});
   for (std::size_t i = 0; i < std::min(limit, view.links.size()); ++i) {
     const LinkView::Link& link = view.links[i];
     table.rows.push_back({{link.from, ""},
                           {link.to, ""},
                           {format_bytes(link.bytes), std::to_string(link.bytes.count())},
                           {format_percent(link.busy), plain_number(link.busy)}});
+    if (!has_histories) continue;
+    table.rows.back().push_back({in_tenths(view.histories[link.history].utilisation), ""});
   }
   return table;
 }

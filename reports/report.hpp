@@ -10,6 +10,10 @@ namespace shardsim {
 
 enum class Format { text, json, csv, html, markdown };
 
+// SimulationOptions::link_bins for HTML and JSON: as fine as a page shows them, and a multiple of
+// the bins of JSON.
+inline constexpr std::size_t report_link_bins = 600;
+
 // `run`. JSON is "shardsim/result/1".
 [[nodiscard]] std::string report_run(const Prediction& prediction, Format format);
 // `compare`. JSON is "shardsim/comparison/1": {"results": [result...], "best": name, "why": text}.

@@ -151,7 +151,8 @@ Timeline timeline_of(const Prediction& prediction, const TimelineLimits& limits)
                             result.step_time),
         .memory = envelope(times.memory_curve, limits.samples / share, result.step_time),
         .peak_time = times.peak_time,
-        .peak = times.peak};
+        .peak = times.peak,
+        .links = times.links};
     timeline.merged |= std::any_of(one.segments.begin(), one.segments.end(),
                                    [](const Segment& segment) { return segment.tasks > 1; });
     timeline.classes.push_back(std::move(one));

@@ -60,6 +60,7 @@ struct TimelineClass {
   std::vector<MemorySample> memory;
   SimTime peak_time{0};
   Bytes peak{0};
+  std::vector<LinkUsage> links = {};  // where they were kept
 };
 
 struct Timeline {

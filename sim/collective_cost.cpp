@@ -61,6 +61,17 @@ std::vector<LinkLevel> levels_of(const CostBreakdown& cost) {
   return levels;
 }
 
+std::string_view name_of(LinkLevel level) {
+  static constexpr std::array<std::string_view, link_levels> names{
+      "scale-up", "scale-out", "x", "y", "z", "chip", "network", "dcn"};
+  return names[static_cast<std::size_t>(level)];
+}
+
+std::string_view name_of(LinkDirection direction) {
+  static constexpr std::array<std::string_view, 3> names{"out", "in", "both"};
+  return names[static_cast<std::size_t>(direction)];
+}
+
 std::string_view name_of(CollectiveModel model) {
   constexpr std::array<std::string_view, collective_models> names = {
       "simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol", "flows"};
@@ -180,7 +191,7 @@ CostBreakdown CollectiveCosts::cost_on_devices(const Collective& collective, con
   return cost;
 }
 
-std::vector<LinkLoad> CollectiveCosts::link_loads(const Collective& collective) {
+LinkLoads CollectiveCosts::link_loads(const Collective& collective) {
   return flows().link_loads(placement_.on_devices(collective), told_.of(collective));
 }
 

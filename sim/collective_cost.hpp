@@ -25,6 +25,7 @@
 #include "plan/plan.hpp"
 #include "sim/device_order.hpp"
 #include "sim/memory_traffic.hpp"
+#include "sim/network/link_history.hpp"
 #include "sim/told_algorithms.hpp"
 
 namespace shardsim {
@@ -41,6 +42,12 @@ enum class LinkLevel : std::uint8_t {
   dcn,  // between slices
 };
 inline constexpr std::size_t link_levels = 8;
+
+[[nodiscard]] std::string_view name_of(LinkLevel level);  // "scale-up", "x", "chip", "dcn"
+
+// Out of a device and to it; on a torus up and down a dimension. Both where they are alike.
+enum class LinkDirection : std::uint8_t { out, in, both };
+[[nodiscard]] std::string_view name_of(LinkDirection direction);  // "out"
 
 // How what corrects a cost differs from what it is: see calibrated_cost.hpp.
 struct StandIn {
@@ -159,6 +166,18 @@ struct LinkLoad {
   NetworkLink link;
   Bytes bytes{0};
   double busy = 0;
+  std::size_t history = 0;  // in LinkLoads::histories
+};
+
+// Above so many classes of links they are not followed over time: a hundred megabytes of text.
+inline constexpr std::size_t most_link_histories = std::size_t{1} << 14;
+
+// Of all links of a machine, and what each carries over time: links that nothing tells apart have
+// one history together. No histories where they are too many, or nothing is carried.
+struct LinkLoads {
+  std::vector<LinkLoad> links;
+  Seconds bin{0};  // of histories
+  std::vector<network::LinkHistory> histories;
 };
 
 struct CostOptions {
@@ -187,7 +206,7 @@ class CollectiveCosts {
 
   // Of all links of the machine, and the time that the collective takes there: by flows, whatever
   // the placement's model.
-  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective);
+  [[nodiscard]] LinkLoads link_loads(const Collective& collective);
   [[nodiscard]] CostBreakdown flow_cost(const Collective& collective);
   [[nodiscard]] const MachineGraph& graph();  // which the links are of
   // What no collective so far was there to be told: "all-reduce over data".

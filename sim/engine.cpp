@@ -23,8 +23,9 @@ SimTime whole(double picoseconds) {
 
 class Engine {
  public:
-  explicit Engine(const TaskGraph& graph)
+  Engine(const TaskGraph& graph, KeepPaces keep)
       : graph_(graph),
+        keeps_paces_(keep == KeepPaces::yes),
         waits_(graph.waits),
         slots_(graph.tasks.size(), nowhere),
         sharing_(graph.resources) {
@@ -159,6 +160,7 @@ class Engine {
       changed.since = now_;
       changed.pace = sharing_.pace(at);
       changed.end = never;
+      if (keeps_paces_) trace_.paces.push_back({now_, changed.task, changed.pace});
       if (changed.pace == 0) continue;  // until others let go of what they hold
       changed.end = now_ + whole(changed.left / changed.pace);
       events_.push({changed.end, changed.task, Phase::ends});
@@ -166,6 +168,7 @@ class Engine {
   }
 
   const TaskGraph& graph_;
+  bool keeps_paces_;
   std::vector<std::int32_t> waits_;
   std::vector<Slot> slots_;  // by task; nowhere but in the shared part
   WorkSharing sharing_;
@@ -177,6 +180,6 @@ class Engine {
 
 }  // namespace
 
-Trace run(const TaskGraph& graph) { return Engine(graph).run(); }
+Trace run(const TaskGraph& graph, KeepPaces keep) { return Engine(graph, keep).run(); }
 
 }  // namespace shardsim

@@ -55,13 +55,23 @@ struct Change {
   bool starts = false;
 };
 
+// A task that is in its shared part goes on at another pace.
+struct PaceChange {
+  SimTime time{0};
+  std::int32_t task = 0;
+  double pace = 0;
+};
+
 struct Trace {
   std::vector<SimTime> start;  // by task
   std::vector<SimTime> end;
-  std::vector<Change> changes;  // in order of time; at one moment in the order of events
-  std::int32_t stuck = -1;      // the first task that never ended: they wait for each other
+  std::vector<Change> changes;    // in order of time; at one moment in the order of events
+  std::vector<PaceChange> paces;  // in order of time, where they are asked for
+  std::int32_t stuck = -1;        // the first task that never ended: they wait for each other
 };
 
-[[nodiscard]] Trace run(const TaskGraph& graph);
+enum class KeepPaces : std::uint8_t { no, yes };
+
+[[nodiscard]] Trace run(const TaskGraph& graph, KeepPaces keep = KeepPaces::no);
 
 }  // namespace shardsim

@@ -64,6 +64,7 @@ class Lowering {
     for (std::size_t p = 0; p < plan_.programs.size(); ++p) add_program(p);
     match_transfers();
     link_successors();
+    lowered_.level_uses = resources_.level_uses();
     resources_.finish(lowered_.graph);
     lowered_.notes = costs_.notes_on_flows();
     lowered_.notes.insert(lowered_.notes.end(), resources_.notes().begin(),

@@ -16,9 +16,10 @@ namespace shardsim {
 
 struct Lowered {
   TaskGraph graph;
-  std::vector<std::int32_t> first_task;    // of each program, and one past the last
-  std::vector<CostBreakdown> collectives;  // by index into Plan::collectives
-  std::vector<std::string> notes;          // of how collectives are simulated and what shares how
+  std::vector<std::int32_t> first_task;           // of each program, and one past the last
+  std::vector<CostBreakdown> collectives;         // by index into Plan::collectives
+  std::vector<std::vector<LevelUse>> level_uses;  // by work
+  std::vector<std::string> notes;  // of how collectives are simulated and what shares how
 };
 
 // Throws InputError for what the simulator cannot run (host copies, collectives that leave the

@@ -41,6 +41,10 @@ std::vector<Bytes> bytes_by_link(const network::Traffic& traffic, Bytes payload)
   return carried;
 }
 
+network::Repeats repeats_of(Folding folding) {
+  return folding == Folding::folded ? network::Repeats::skipped : network::Repeats::simulated;
+}
+
 }  // namespace
 
 NetworkCosts::NetworkCosts(const Placement& placement, Folding folding)
@@ -55,9 +59,8 @@ CostBreakdown NetworkCosts::cost(const Collective& collective, const Told& told)
   try {
     const Prepared& ready = prepared(collective, told);
     if (ready.traffic.streams.empty()) return {};
-    const auto repeats =
-        folding_ == Folding::folded ? network::Repeats::skipped : network::Repeats::simulated;
-    const network::FlowTime time = network::run(ready.traffic, collective.payload, repeats);
+    const network::FlowTime time =
+        network::run(ready.traffic, collective.payload, repeats_of(folding_));
     const network::FlowTime latency = network::latency_of(ready.traffic, collective.payload);
     CostBreakdown cost;
     cost.algorithm = ready.algorithm;
@@ -70,17 +73,18 @@ CostBreakdown NetworkCosts::cost(const Collective& collective, const Told& told)
   }
 }
 
-std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective, const Told& told) {
+LinkLoads NetworkCosts::link_loads(const Collective& collective, const Told& told) {
   const CostBreakdown whole = cost(collective, told);
   try {
     const network::Traffic traffic =
         traffic_on_graph(collective, expand(collective, group_of(collective), told));
     const std::vector<Bytes> carried = bytes_by_link(traffic, collective.payload);
-    std::vector<LinkLoad> loads;
+    LinkLoads loads;
     for (std::size_t i = 0; i < carried.size(); ++i) {
-      loads.push_back({graph().graph.links()[i], carried[i], 0});
+      loads.links.push_back({graph().graph.links()[i], carried[i]});
     }
-    for (LinkLoad& load : loads) {
+    if (whole.total() > Seconds(0)) add_histories(traffic, collective.payload, loads);
+    for (LinkLoad& load : loads.links) {
       if (load.bytes == Bytes(0)) continue;
       load.busy = (load.bytes / load.link.wire.bandwidth).count() /
                   (whole.latency + whole.transfer).count();
@@ -88,6 +92,26 @@ std::vector<LinkLoad> NetworkCosts::link_loads(const Collective& collective, con
     return loads;
   } catch (const std::range_error& error) {
     throw InputError(machine_place, error.what());
+  }
+}
+
+// Of the traffic of the links, which have no histories yet.
+void NetworkCosts::add_histories(const network::Traffic& traffic, Bytes payload,
+                                 LinkLoads& loads) const {
+  network::Folded folded;
+  if (folding_ == Folding::folded) {
+    folded = network::fold_links(traffic);
+  } else {
+    folded.classes.resize(loads.links.size());
+    std::iota(folded.classes.begin(), folded.classes.end(), 0);
+  }
+  const network::Traffic& simulated = folding_ == Folding::folded ? folded.traffic : traffic;
+  if (simulated.capacities.size() > most_link_histories) return;
+  const network::FlowTime time = network::run(simulated, payload, repeats_of(folding_));
+  loads.bin = network::to_seconds(time) / static_cast<double>(network::default_bins);
+  loads.histories = network::links_over_time(simulated, payload, time);
+  for (std::size_t i = 0; i < loads.links.size(); ++i) {
+    loads.links[i].history = at(folded.classes[i]);
   }
 }
 

@@ -36,8 +36,8 @@ class NetworkCosts {
   [[nodiscard]] CostBreakdown cost(const Collective& collective, const Told& told);
 
   // By link, as the graph has them. Always finds every way on the graph: throws InputError for
-  // networks and collectives that are too large for that.
-  [[nodiscard]] std::vector<LinkLoad> link_loads(const Collective& collective, const Told& told);
+  // networks and collectives that are too large for that. Over time: simulated once more.
+  [[nodiscard]] LinkLoads link_loads(const Collective& collective, const Told& told);
   // Builds it where that has not been done. Throws InputError for networks that are too large.
   [[nodiscard]] const MachineGraph& graph();
 
@@ -59,6 +59,7 @@ class NetworkCosts {
 
   [[nodiscard]] const Prepared& prepared(const Collective& collective, const Told& told);
   [[nodiscard]] Prepared prepare(const Collective& collective, const Told& told);
+  void add_histories(const network::Traffic& traffic, Bytes payload, LinkLoads& loads) const;
   [[nodiscard]] network::GroupOnNetwork group_of(const Collective& collective) const;
   [[nodiscard]] network::Expansion expand(const Collective& collective,
                                           const network::GroupOnNetwork& group,

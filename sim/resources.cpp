@@ -18,8 +18,6 @@ constexpr std::size_t memory = 2 * link_levels;
 constexpr std::size_t cores = memory + 1;
 constexpr std::size_t per_program = cores + 1;
 
-enum class Direction : std::uint8_t { out, in };
-
 double ratio(Seconds part, Seconds whole) {
   return whole > Seconds(0) ? part.count() / whole.count() : 0;
 }
@@ -28,7 +26,7 @@ ResourceId of_program(std::size_t program, std::size_t resource) {
   return static_cast<ResourceId>(program * per_program + resource);
 }
 
-ResourceId link_of(std::size_t program, LinkLevel level, Direction direction) {
+ResourceId link_of(std::size_t program, LinkLevel level, LinkDirection direction) {
   return of_program(program,
                     2 * static_cast<std::size_t>(level) + static_cast<std::size_t>(direction));
 }
@@ -149,8 +147,8 @@ std::int32_t Resources::add_collective(std::size_t program, const Collective& co
     return add_on_links(std::move(work), collective, cost, plan_.programs[program].devices);
   }
   for (const LinkUse& link : cost.links) {
-    use(link_of(program, link.level, Direction::out), link.out, work);
-    use(link_of(program, link.level, Direction::in), link.in, work);
+    use(link_of(program, link.level, LinkDirection::out), link.out, work);
+    use(link_of(program, link.level, LinkDirection::in), link.in, work);
   }
   use(of_program(program, memory), memory_share(cost.memory.total(), cost.transfer), work);
   return add(std::move(work));
@@ -163,11 +161,11 @@ std::int32_t Resources::add_message(std::size_t from, std::size_t to, const Coll
   hold_cores(to, cost, work);
   if (placement_.network() != nullptr) return add_on_links(std::move(work), permute, cost, {});
   for (const LinkUse& link : cost.links) {
-    use(link_of(from, link.level, Direction::out), link.out, work);
-    use(link_of(to, link.level, Direction::in), link.in, work);
+    use(link_of(from, link.level, LinkDirection::out), link.out, work);
+    use(link_of(to, link.level, LinkDirection::in), link.in, work);
     if (!is_dimension(link.level)) continue;
-    use(link_of(from, link.level, Direction::in), link.in, work);
-    use(link_of(to, link.level, Direction::out), link.out, work);
+    use(link_of(from, link.level, LinkDirection::in), link.in, work);
+    use(link_of(to, link.level, LinkDirection::out), link.out, work);
   }
   use(of_program(from, memory), memory_share(cost.memory.out, cost.transfer), work);
   use(of_program(to, memory), memory_share(cost.memory.in, cost.transfer), work);
@@ -189,6 +187,22 @@ std::int32_t Resources::add_on_links(Work work, const Collective& collective,
         works_[at(id)]);
   }
   return id;
+}
+
+std::vector<std::vector<LevelUse>> Resources::level_uses() const {
+  std::vector<std::vector<LevelUse>> result(works_.size());
+  for (std::size_t work = 0; work < works_.size(); ++work) {
+    for (const Use& use : works_[work].uses) {
+      if (use.resource >= first_link()) continue;
+      const std::size_t number = at(use.resource) % per_program;
+      if (number >= memory) continue;
+      result[work].push_back({static_cast<std::int32_t>(at(use.resource) / per_program),
+                              static_cast<LinkLevel>(number / 2),
+                              static_cast<LinkDirection>(number % 2),
+                              static_cast<double>(use.part) / all_of_it});
+    }
+  }
+  return result;
 }
 
 void Resources::finish(TaskGraph& graph) {

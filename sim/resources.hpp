@@ -30,6 +30,14 @@
 
 namespace shardsim {
 
+// What a work takes of a level of links of the devices of a program, while it transfers alone.
+struct LevelUse {
+  std::int32_t program = 0;
+  LinkLevel level = LinkLevel::scale_up;
+  LinkDirection direction = LinkDirection::out;
+  double share = 0;
+};
+
 class Resources {
  public:
   // All of it outlives it.
@@ -42,6 +50,9 @@ class Resources {
   std::int32_t add_message(std::size_t from, std::size_t to, const Collective& permute,
                            const CostBreakdown& cost);
 
+  // By work, before finish(), which forgets what resources are. Of kernels, and of networks written
+  // in place, nothing.
+  [[nodiscard]] std::vector<std::vector<LevelUse>> level_uses() const;
   // When all are added: TaskGraph::works and resources.
   void finish(TaskGraph& graph);
   // What whoever reads the times must know.

@@ -10,6 +10,7 @@
 
 #include "sim/accounting.hpp"
 #include "sim/kernel_cost.hpp"
+#include "sim/link_usage.hpp"
 #include "sim/lowering.hpp"
 #include "sim/memory.hpp"
 
@@ -116,7 +117,8 @@ const ProgramResult& Result::critical() const {
 Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options) {
   const Placement placement(plan.mesh, machine, options.collectives, options.order);
   const Lowered lowered = lower(plan, placement, options.costs);
-  const Trace trace = run(lowered.graph);
+  const bool keeps_links = options.link_bins > 0;
+  const Trace trace = run(lowered.graph, keeps_links ? KeepPaces::yes : KeepPaces::no);
   if (trace.stuck >= 0) report_deadlock(plan, lowered, trace.stuck);
 
   const DeviceProfile& device = machine.profile.device;
@@ -124,6 +126,7 @@ Result simulate(const Plan& plan, const Machine& machine, const SimulationOption
   result.capacity = device.memory_capacity.value;
   result.programs = program_results(plan, lowered, trace);
   account(plan, lowered, trace, result);
+  if (keeps_links) add_link_usage(lowered, trace, options.link_bins, result);
   std::vector<double> peaks;
   std::vector<std::int64_t> devices;
   for (std::size_t p = 0; p < plan.programs.size(); ++p) {

@@ -29,6 +29,7 @@ namespace shardsim {
 
 struct SimulationOptions {
   bool keep_timeline = false;  // fill the memory curves with every change
+  std::size_t link_bins = 0;   // of what is taken of links over time; 0: it is not kept
   CollectiveModel collectives = CollectiveModel::simulated;
   DeviceOrder order = {};  // of the plan's mesh
   CostOptions costs = {};
@@ -38,6 +39,13 @@ struct SimulationOptions {
 struct TaskTimes {
   SimTime start{0};
   SimTime end{0};
+};
+
+// How much of a level of links a device takes over time.
+struct LinkUsage {
+  LinkLevel level = LinkLevel::scale_up;
+  LinkDirection direction = LinkDirection::both;
+  std::vector<double> taken = {};  // mean of every bin; of the level's bandwidth
 };
 
 struct MemorySample {
@@ -67,6 +75,7 @@ struct ProgramResult {
   std::vector<PeakBuffer> peak_buffers;                     // largest first
   std::vector<TaskTimes> tasks;
   std::vector<MemorySample> memory_curve;  // keep_timeline: every change; else empty
+  std::vector<LinkUsage> links;            // link_bins: by level; not on networks written in place
 };
 
 // The collectives of one kind over one set of axes, added up over the programs. Messages between

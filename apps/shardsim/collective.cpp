@@ -77,7 +77,9 @@ Json read_flags(const Given& given) {
 int collective_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_flags(options, flags);
-  options.add_options()("links", "what every link carries, for the last size; the busiest first");
+  options.add_options()("links",
+                        "what every link carries, in all and over time, for the last size; the "
+                        "busiest first");
   options.add_options()("unfold",
                         "where collectives are simulated, every device and link of its own: the "
                         "same time, later");

@@ -31,6 +31,7 @@ int compare_command(const Words& words) {
   const std::vector<Experiment> experiments = read_given_experiments(given);
   SimulationOptions simulation;
   simulation.keep_timeline = wants(outputs, "html");
+  if (wants(outputs, "html") || wants(outputs, "json")) simulation.link_bins = report_link_bins;
   std::vector<Prediction> predictions;
   Progress progress(experiments.size());
   for (const Experiment& experiment : experiments) {

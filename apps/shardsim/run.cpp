@@ -31,6 +31,7 @@ int run_command(const Words& words) {
   const Experiment experiment = read_given_experiment(given);
   SimulationOptions simulation;
   simulation.keep_timeline = wants(outputs, "html");
+  if (wants(outputs, "html") || wants(outputs, "json")) simulation.link_bins = report_link_bins;
   const Prediction prediction = predict(experiment, simulation);
   write(outputs,
         [&](const std::string& format) { return report_run(prediction, report_format(format)); });

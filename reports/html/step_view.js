@@ -1,10 +1,11 @@
-// One step of one configuration: the streams of every device class as lanes, the memory of a device
-// beneath on the same time axis. Wheel (with the picture focused, or with Ctrl) zooms, dragging
-// moves, +, -, arrow keys and 0 do the same.
+// One step of one configuration: the streams of every device class as lanes, what they take of
+// links and the memory of a device beneath on the same time axis. Wheel (with the picture focused,
+// or with Ctrl) zooms, dragging moves, +, -, arrow keys and 0 do the same.
 "use strict";
 
 (() => {
-  const { data, timeUnits, color, formatBytes, formatSeconds, axisUnit, onAppearance } = shardsim;
+  const { data, timeUnits, color, formatBytes, formatSeconds, axisUnit, onAppearance, linkTracks } =
+    shardsim;
   const gutter = 136;  // left of the lanes, for their names
   const edge = 12;     // right of them
   const axisHeight = 22;
@@ -49,6 +50,8 @@
         const used = new Set(one.segments.map((segment) => segment[2]));
         one.shown = one.streams.map((_, index) => index).filter((index) => used.has(index));
         this.height += laneHeight * one.shown.length + gap;
+        one.tracks = this.height;
+        if (one.links.length > 0) this.height += linkTracks.height * one.links.length + gap;
         one.graph = this.height;
         if (one.memory.length > 0) this.height += memoryHeight + gap;
       }
@@ -178,6 +181,7 @@
       this.drawAxis(ctx);
       for (const one of this.timeline.classes) {
         this.drawLanes(ctx, one);
+        linkTracks.draw(this, ctx, one, gutter);
         if (one.memory.length > 0) this.drawMemory(ctx, one);
       }
     }
@@ -350,6 +354,10 @@
         const lane = Math.floor((y - one.lanes) / laneHeight);
         if (lane >= 0 && lane < one.shown.length) {
           return this.segmentText(one, one.shown[lane], time);
+        }
+        const track = Math.floor((y - one.tracks) / linkTracks.height);
+        if (track >= 0 && track < one.links.length) {
+          return linkTracks.text(one.links[track], time, this.whole);
         }
         const inGraph = y >= one.graph && y < one.graph + memoryHeight;
         if (inGraph && one.memory.length > 0) return this.memoryText(one, time);

@@ -6,6 +6,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "sim/network/link_recorder.hpp"
+
 namespace shardsim::network {
 namespace {
 
@@ -99,6 +101,9 @@ void FlowSimulation::happen(const Event& event) {
   Flow& of = flow(event.flow);
   if (event.phase == Phase::ends) {
     of.under_way = false;
+    if (recorder_ != nullptr) [[unlikely]] {
+      tell_recorder(of, of.rest, 0);
+    }
     shares_.leave(event.flow);
     finished_.push_back(event.flow);
   } else {
@@ -113,12 +118,22 @@ void FlowSimulation::share_anew() {
   for (const FlowId id : shares_.settle()) {
     Flow& of = flow(id);
     const auto passed = static_cast<double>((now_ - of.since).count());
-    of.rest = std::max(0.0, of.rest - of.rate * (passed / femtoseconds_per_second));
+    const double rest = std::max(0.0, of.rest - of.rate * (passed / femtoseconds_per_second));
+    if (recorder_ != nullptr) [[unlikely]] {
+      tell_recorder(of, of.rest - rest, shares_.rate(id).count());
+    }
+    of.rest = rest;
     of.since = now_;
     of.rate = shares_.rate(id).count();
     const FlowTime left = round_up_to_flow_time(Seconds(of.rest / of.rate));
     schedule(id, Phase::ends, sum(now_, left));
   }
+}
+
+// What it has moved since its rate changed last, and at which it goes on.
+void FlowSimulation::tell_recorder(const Flow& of, double moved, double rate) {
+  recorder_->carry(of.crossings, of.since, now_, moved);
+  recorder_->change_rate(of.crossings, now_, of.rate, rate);
 }
 
 }  // namespace shardsim::network

@@ -17,6 +17,7 @@
 //
 // Cost: for each beginning, end and change of rate a few moves between buckets, and settle() of
 // what it is connected with. Memory grows with the flows under way, not with all that ever were.
+// What links carry over time is written down only for who asks for it (link_recorder.hpp).
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,15 @@ using FlowTime = Quantity<struct FlowTimeTag, std::int64_t>;
 [[nodiscard]] FlowTime round_up_to_flow_time(Seconds time);
 [[nodiscard]] Seconds to_seconds(FlowTime time);
 
+class LinkRecorder;
+
 class FlowSimulation {
  public:
   // By link; above zero.
   explicit FlowSimulation(const std::vector<Bandwidth>& capacities) : shares_(capacities) {}
+
+  // Before anything begins. The recorder outlives it.
+  void record(LinkRecorder& recorder) { recorder_ = &recorder; }
 
   // `bytes` begin to flow at `begin`, which is not before now(): whoever knows of latency adds it.
   // `bytes` are above zero. What is crossed is referred to until the flow has ended. The id is
@@ -90,6 +96,7 @@ class FlowSimulation {
   void schedule(FlowId id, Phase phase, FlowTime time);
   void happen(const Event& event);
   void share_anew();
+  void tell_recorder(const Flow& of, double moved, double rate);
 
   FairShare shares_;
   std::vector<Flow> flows_;
@@ -97,6 +104,7 @@ class FlowSimulation {
   MonotoneQueue<Event> events_;  // those that no longer hold are passed over
   std::vector<FlowId> finished_;
   FlowTime now_{0};
+  LinkRecorder* recorder_ = nullptr;  // if anybody asks
 };
 
 }  // namespace shardsim::network

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/index.hpp"
 #include "sim/network/traffic.hpp"
@@ -311,7 +312,7 @@ class Folding {
         stream_colours_(refined.streams().classes()),
         link_colours_(refined.links().classes()) {}
 
-  [[nodiscard]] Traffic folded() const;
+  [[nodiscard]] Folded folded() const;
 
  private:
   // How many streams of each class a link of each class carries.
@@ -327,7 +328,7 @@ class Folding {
   std::size_t link_colours_;
 };
 
-Traffic Folding::folded() const {
+Folded Folding::folded() const {
   Traffic result;
   result.kinds = traffic_.kinds;
   result.capacities.resize(link_colours_);
@@ -345,7 +346,7 @@ Traffic Folding::folded() const {
     }
     result.alike[at(streams_[id])] += traffic_.alike[id];
   }
-  return result;
+  return {std::move(result), links_};
 }
 
 // With the streams of its class on some link of each class that it crosses.
@@ -387,10 +388,12 @@ Folding::Load Folding::load_of() const {
 
 }  // namespace
 
-Traffic fold(const Traffic& traffic) {
+Folded fold_links(const Traffic& traffic) {
   Refinement refinement(traffic);
   refinement.refine();
   return Folding(traffic, refinement).folded();
 }
+
+Traffic fold(const Traffic& traffic) { return fold_links(traffic).traffic; }
 
 }  // namespace shardsim::network

@@ -5,8 +5,10 @@
 #include <deque>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "base/index.hpp"
+#include "sim/network/link_recorder.hpp"
 #include "sim/network/traffic.hpp"
 
 namespace shardsim::network {
@@ -51,6 +53,12 @@ class Run {
       states_[id].is_cut = kind.chunk > Bytes(0);
       if (states_[id].is_cut && ready_.empty()) ready_.resize(states_.size());
     }
+  }
+
+  // Rounds are not skipped then.
+  void record(LinkRecorder& recorder) {
+    skips_ = false;
+    flows_.record(recorder);
   }
 
   FlowTime run() {
@@ -269,6 +277,16 @@ class Run {
 
 FlowTime run(const Traffic& traffic, Bytes payload, Repeats repeats) {
   return Run(traffic, payload, repeats).run();
+}
+
+std::vector<LinkHistory> links_over_time(const Traffic& traffic, Bytes payload, FlowTime whole,
+                                         std::size_t bins) {
+  LinkRecorder recorder(traffic.capacities, whole, bins);
+  Run run(traffic, payload, Repeats::simulated);
+  run.record(recorder);
+  [[maybe_unused]] const FlowTime end = run.run();
+  assert(end == whole);
+  return std::move(recorder).histories();
 }
 
 }  // namespace shardsim::network

@@ -22,6 +22,7 @@
 #include "hardware_profiles/network/network_graph.hpp"
 #include "hardware_profiles/network/routes.hpp"
 #include "sim/network/flow_simulation.hpp"
+#include "sim/network/link_history.hpp"
 #include "sim/network/schedule.hpp"
 
 namespace shardsim::network {
@@ -63,6 +64,13 @@ inline constexpr std::size_t most_crossings = std::size_t{1} << 25;
 
 [[nodiscard]] Traffic fold(const Traffic& traffic);
 
+// The same, and which class every link is of.
+struct Folded {
+  Traffic traffic;
+  std::vector<LinkId> classes;  // by link
+};
+[[nodiscard]] Folded fold_links(const Traffic& traffic);
+
 // Rounds that repeat: where all that is under way, and how far, is as it was a round ago, every
 // further round takes as long, until one of the streams ends.
 enum class Repeats : std::uint8_t { simulated, skipped };
@@ -70,6 +78,12 @@ enum class Repeats : std::uint8_t { simulated, skipped };
 // When the last message has arrived; the same either way. Throws std::range_error beyond 2.5 hours.
 [[nodiscard]] FlowTime run(const Traffic& traffic, Bytes payload,
                            Repeats repeats = Repeats::simulated);
+
+// What every link, or each of a class, carries while run() lasts, which is `whole`: in bins of one
+// length. It simulates all rounds, and takes memory for links * bins numbers.
+[[nodiscard]] std::vector<LinkHistory> links_over_time(const Traffic& traffic, Bytes payload,
+                                                       FlowTime whole,
+                                                       std::size_t bins = default_bins);
 
 // What run() gives is at least this: all messages of a stream one after the other, behind those of
 // the streams that it waits for, if bytes took no time. Of all chains of streams the longest.

@@ -1,6 +1,7 @@
 // A collective over sizes: where the group lies, what it costs by the formulas of
 // sim/cluster_cost.hpp and the profile's own numbers.
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
@@ -232,6 +233,12 @@ TEST_CASE("a graph of one's own is simulated, folded or not") {
   CHECK(folded.links->links[0].bytes == Bytes(256 * MiB));
   const CollectivePrediction unfolded = predicted(with(exchange, {{"unfold", true}}));
   CHECK(unfolded.points[0].cost.total() == cost.total());
+  REQUIRE(unfolded.links);
+  REQUIRE(folded.links->histories.size() == unfolded.links->histories.size());
+  for (std::size_t i = 0; i < folded.links->histories.size(); ++i) {
+    CHECK(folded.links->histories[i].links == unfolded.links->histories[i].links);
+    CHECK(folded.links->histories[i].utilisation == unfolded.links->histories[i].utilisation);
+  }
   CHECK_THAT(mistake(with(exchange, {{"devices", 4}})),
              Contains("/devices: the network has 8 devices, not 4"));
 }
@@ -278,6 +285,44 @@ TEST_CASE("links of a network have names, the busiest come first") {
   CHECK(links[4].to == "leaf 0");
   CHECK(links[4].bytes == Bytes(3'000'000));
   CHECK_FALSE(predicted(with(gather_on_tree, {{"links", false}})).links);
+}
+
+TEST_CASE("links that carry the same at any time have one history") {
+  // All links up a ring of 8 carry seven eighths of 8 MB, in steps of 1 ms and 1 us.
+  const Json around = {{"machine", "ring(bandwidth=1GB/s,latency=1us)"},
+                       {"kind", "all-gather"},
+                       {"devices", 8},
+                       {"sizes", "8MB"},
+                       {"algorithm", "ring"},
+                       {"links", true}};
+  const CollectivePrediction prediction = predicted(around);
+  REQUIRE(prediction.links);
+  const LinkView& view = *prediction.links;
+  REQUIRE(view.histories.size() == 2);
+  CHECK(view.histories[0].links == 8);
+  CHECK(view.histories[1].links == 8);  // down: nothing
+  CHECK(view.bin.count() == Approx(7.007e-3 / 60));
+  CHECK(view.histories[0].full.count() == Approx(7e-3));
+  for (const LinkView::Link& link : view.links) {
+    const std::vector<double>& bins = view.histories[link.history].utilisation;
+    REQUIRE(bins.size() == 60);
+    CHECK(std::accumulate(bins.begin(), bins.end(), 0.0) / 60 == Approx(link.busy).margin(1e-6));
+  }
+}
+
+TEST_CASE("more links than can be followed over time are said to be") {
+  // 32768 links, each a class of its own. One message of each device.
+  const Json shift = {{"machine", "ring(bandwidth=1GB/s,latency=1us)"},
+                      {"kind", "collective-permute"},
+                      {"devices", 16384},
+                      {"sizes", "1MB"},
+                      {"links", true}};
+  CHECK(predicted(shift).links->histories.size() == 2);
+  const CollectivePrediction unfolded = predicted(with(shift, {{"unfold", true}}));
+  CHECK(unfolded.links->histories.empty());
+  CHECK(unfolded.links->links[0].bytes == Bytes(1'000'000));
+  CHECK_THAT(unfolded.notes.back(),
+             Contains("links are not followed over time: there are more than 16,384 that differ"));
 }
 
 TEST_CASE("every size of a sweep is told before it is looked at") {

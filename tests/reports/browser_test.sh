@@ -4,7 +4,10 @@
 #
 #   browser_test.sh PROGRAM                     PROGRAM writes pages into the directory it is given
 #   browser_test.sh PAGE.html FILE.csv          one page and its CSV
-#   browser_test.sh SHARDSIM VERB ARGUMENT      the page and the CSV that this command writes
+#   browser_test.sh SHARDSIM VERB ARGUMENT...   the page and the CSV that this command writes
+#
+# Where the page has a heat map of links over time, each cell says what it shows and is as wide as
+# its part of the time: what a script that is put into a copy of the page measures.
 set -eu
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
@@ -16,15 +19,40 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# The page in the browser, its text as it is when scripts have run.
+load_page() {
+  "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    --user-data-dir="$work/profile" --window-size=1400,2400 --enable-logging=stderr --v=0 \
+    --virtual-time-budget=10000 --dump-dom "file://$(realpath "$1")" \
+    >"$work/dom.html" 2>"$work/log"
+}
+
+measure='<script>
+  const rows = [...document.querySelectorAll(".history")];
+  const widthOf = (element) => element.getBoundingClientRect().width;
+  const partOf = (cell, cells) => Number(cell.style.flexGrow) /
+    cells.reduce((sum, each) => sum + Number(each.style.flexGrow), 0);
+  const holds = rows.every((row) => row.clientWidth > 300 &&
+    [...row.children].every((cell, _, cells) => cell.title.includes("%") &&
+      Math.abs(widthOf(cell) - row.clientWidth * partOf(cell, cells)) < 1));
+  document.body.dataset.heatMap = `${rows.length} rows, ${holds ? "measured" : "wrong"}`;
+</script>'
+
+check_heat_map() {
+  grep -q 'class="history"' "$1" || return 0
+  { cat "$1"; echo "$measure"; } >"$work/measured.html"
+  load_page "$work/measured.html"
+  found=$(grep -o 'data-heat-map="[^"]*"' "$work/dom.html")
+  echo "$(basename "$1"): $found"
+  case $found in *measured*) ;; *) return 1 ;; esac
+}
+
 # The figures of a page, one a line, as CSV fields: those of the table that repeats the CSV.
 check_page() {
   page=$1
   csv=$2
   name=$(basename "$page")
-  "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
-    --user-data-dir="$work/profile" --window-size=1400,2400 --enable-logging=stderr --v=0 \
-    --virtual-time-budget=10000 --dump-dom "file://$(realpath "$page")" \
-    >"$work/dom.html" 2>"$work/log"
+  load_page "$page"
   if grep CONSOLE "$work/log"; then
     echo "$name: the console has messages"
     return 1
@@ -51,10 +79,11 @@ check_page() {
   fi
   figures=$(wc -l <"$work/csv_values")
   echo "$name: $figures figures found, $(grep -c '<canvas' "$work/dom.html") charts drawn"
+  check_heat_map "$page"
 }
 
-if [ $# -eq 3 ]; then
-  "$1" "$2" "$3" -o "$work/report.html" -o "$work/report.csv" >"$work/text"
+if [ $# -ge 3 ]; then
+  "$@" -o "$work/report.html" -o "$work/report.csv" >"$work/text"
   check_page "$work/report.html" "$work/report.csv"
 elif [ $# -eq 2 ]; then
   check_page "$1" "$2"

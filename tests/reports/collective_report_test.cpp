@@ -175,6 +175,71 @@ TEST_CASE("links come with the bottleneck, as figures and as a heat map") {
   CHECK_FALSE(json_of(prediction()).contains("link_view"));
 }
 
+// Four bins of 1 ms: two links at all of their bandwidth in the second and third, one at half of
+// it in the first.
+CollectivePrediction over_time() {
+  CollectivePrediction made = prediction();
+  made.links = LinkView{Bytes(4'000'000),
+                        Seconds(0.004),
+                        "direct",
+                        {{"device 1", "leaf 0", Bytes(2'000'000), 0.5, 0},
+                         {"device 0", "leaf 0", Bytes(2'000'000), 0.5, 0},
+                         {"leaf 0", hostile, Bytes(500'000), 0.125, 1}},
+                        Seconds(0.001),
+                        {{{0, 1, 1, 0}, Seconds(0.002), Seconds(0.001), Seconds(0.003), 2},
+                         {{0.5, 0, 0, 0}, Seconds(0), Seconds(0), Seconds(0), 1}}};
+  return made;
+}
+
+TEST_CASE("links over time: when the bottleneck is full, in tenths, as figures") {
+  CollectivePrediction made = over_time();
+  const std::string text = report_collective(made, Format::text);
+  CHECK_THAT(text, Contains("  over time (tenths, # full)\n"));
+  CHECK_THAT(text, Contains("50.0 %  .##.\n"));
+  CHECK_THAT(text, Contains("12.5 %  5...\n"));
+  CHECK_THAT(text,
+             Contains("\ndevice 1 -> leaf 0 is at its full bandwidth from 1.00 ms to 3.00 ms\n"));
+  CHECK_THAT(report_collective(made, Format::markdown), !Contains("tenths"));
+  const Json view = json_of(made)["link_view"];
+  CHECK(view["links"][2]["history"] == 1);
+  CHECK(view["bins"]["count"] == 4);
+  CHECK(view["bins"]["start_s"] == 0);
+  CHECK(view["bins"]["duration_s"] == 0.001);
+  CHECK(view["bins"]["histories"] == Json::array({{{"links", 2},
+                                                   {"full_s", 0.002},
+                                                   {"first_full_s", 0.001},
+                                                   {"last_full_s", 0.003},
+                                                   {"utilisation", {0.0, 1.0, 1.0, 0.0}}},
+                                                  {{"links", 1},
+                                                   {"full_s", 0.0},
+                                                   {"first_full_s", nullptr},
+                                                   {"last_full_s", nullptr},
+                                                   {"utilisation", {0.5, 0.0, 0.0, 0.0}}}}));
+  made.links->histories[0].full = Seconds(0.0015);
+  CHECK_THAT(report_collective(made, Format::text),
+             Contains("is at its full bandwidth for 1.50 ms between 1.00 ms and 3.00 ms\n"));
+  made.links->histories[0].full = Seconds(0);
+  CHECK_THAT(report_collective(made, Format::text), Contains("is never at its full bandwidth\n"));
+}
+
+TEST_CASE("links over time are a row of cells for each history") {
+  const std::string page = report_collective(over_time(), Format::html);
+  CHECK_THAT(page, Contains("device 1 -&gt; leaf 0<small>and 1 more</small>"));
+  CHECK_THAT(page, Contains("flex-grow: 2; background: rgba(224, 83, 61, 1.000)\" "
+                            "title=\"1.00 ms to 3.00 ms: 100.0 %\""));
+  CHECK_THAT(page, Contains("2.00 ms<small>1.00 ms to 3.00 ms</small>"));
+  CHECK_THAT(page, Contains("<span style=\"left: 25.000%\">1 ms</span>"));
+  CHECK_THAT(page, !Contains("<script>alert"));
+  // Of more rows than there are shown the rest is counted.
+  CollectivePrediction many = over_time();
+  for (std::size_t i = 2; i < 40; ++i) {
+    many.links->histories.push_back(many.links->histories[1]);
+    many.links->links.push_back({"leaf 1", "leaf 2", Bytes(1), 0, i});
+  }
+  const std::string cut = report_collective(many, Format::html);
+  CHECK_THAT(cut, Contains("and 8 more links, which are no busier"));
+}
+
 TEST_CASE("the page draws what the rows say, and text stays text") {
   CollectivePrediction made = beside_measured();
   made.experiment.measured->id = hostile;

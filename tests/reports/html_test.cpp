@@ -106,6 +106,19 @@ TEST_CASE("The data that is drawn is the fixture's") {
   CHECK(one["memory"][1][0] == 800'000'000);
 }
 
+TEST_CASE("What a step takes of links is drawn where it was kept") {
+  Prediction prediction = fixture::fsdp();
+  CHECK_THAT(report_run(prediction, Format::html), !Contains("how much it takes of links"));
+  prediction.result.programs[0].links = {
+      {LinkLevel::scale_up, LinkDirection::both, {0, 0.5, 1, 0.25}},
+      {LinkLevel::torus_y, LinkDirection::in, {0, 0, 0, 0.0004}}};
+  const std::string page = report_run(prediction, Format::html);
+  CHECK_THAT(page, Contains("One step over time, how much it takes of links, and the memory"));
+  const Json links = data_of(page)["configurations"][0]["timeline"]["classes"][0]["links"];
+  CHECK(links == Json::array({{{"name", "scale-up links"}, {"permille", {0, 500, 1000, 250}}},
+                              {{"name", "y links, down"}, {"permille", {0, 0, 0, 0}}}}));
+}
+
 TEST_CASE("Without a timeline the page says so and is otherwise whole") {
   const std::string page = report_run(fixture::dp(), Format::html);
   CHECK_THAT(page, Contains("kept no timeline"));

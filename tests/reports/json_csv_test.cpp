@@ -1,8 +1,10 @@
 // JSON: the keys are those of docs of "shardsim/result/1" in report.hpp and json_report.hpp. CSV:
 // RFC 4180.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/version.hpp"
@@ -44,6 +46,30 @@ TEST_CASE("A result has exactly the keys of its schema") {
                                                                 "count", "payload_bytes",
                                                                 "wire_bytes_per_device", "time_s",
                                                                 "exposed_s", "algorithms", "what"});
+}
+
+TEST_CASE("A result has links over time where they were kept, in 60 bins") {
+  Prediction prediction = fixture::fsdp();
+  CHECK_FALSE(run_json(prediction).contains("links_over_time"));
+  // 600 bins, of which ten make one: all of NVLink in the first, a quarter of it in the second.
+  std::vector<double> taken(600, 0);
+  std::fill_n(taken.begin(), 10, 1.0);
+  std::fill_n(taken.begin() + 10, 5, 0.5);
+  prediction.result.programs[0].links = {{LinkLevel::scale_up, LinkDirection::both, taken}};
+  const Json links = run_json(prediction)["links_over_time"];
+  CHECK(links["count"] == 60);
+  CHECK(links["start_s"] == 0);
+  CHECK(links["duration_s"] == 1.25 / 60);
+  const Json& level = links["per_device_class"][0]["levels"][0];
+  CHECK(level["level"] == "scale-up");
+  CHECK(level["direction"] == "both");
+  REQUIRE(level["utilisation"].size() == 60);
+  CHECK(level["utilisation"][0] == 1);
+  CHECK(level["utilisation"][1] == 0.25);
+  CHECK(level["utilisation"][2] == 0);
+  // What does not divide into 60 stays as it is.
+  prediction.result.programs[0].links = {{LinkLevel::scale_up, LinkDirection::both, {0.5, 1}}};
+  CHECK(run_json(prediction)["links_over_time"]["count"] == 2);
 }
 
 TEST_CASE("A result holds the figures as plain numbers") {

@@ -3,6 +3,8 @@
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <numeric>
 
 #include "sim/network/algorithms.hpp"
 #include "sim/network/symmetric.hpp"
@@ -74,6 +76,48 @@ TEST_CASE("folded and unfolded take the same time, to the femtosecond") {
     }
     RC_ASSERT(std::accumulate(folded.alike.begin(), folded.alike.end(), std::int64_t{0}) ==
               static_cast<std::int64_t>(traffic.streams.size()));
+  }));
+}
+
+TEST_CASE("the bins of a link add up to what it carries, folded or not") {
+  holds(rc::check([] {
+    const NetworkGraph graph = testing::arbitrary_network();
+    const Groups groups = testing::arbitrary_groups(graph.devices());
+    const auto schedule = arbitrary_schedule(static_cast<std::int64_t>(groups.front().size()));
+    RC_PRE(schedule.has_value());
+    const Traffic traffic = testing::traffic_on(graph, groups, *schedule);
+    const Bytes payload(*rc::gen::inRange<std::int64_t>(1, 20 * MiB));
+    const auto bins = *rc::gen::inRange<std::size_t>(1, 100);
+    const FlowTime time = run(traffic, payload);
+    const std::vector<LinkHistory> links = links_over_time(traffic, payload, time, bins);
+    std::vector<double> carried(links.size(), 0);
+    for (const TrafficStream& stream : traffic.streams) {
+      const Messages& kind = traffic.kinds[stream.kind];
+      for (const Crossing& crossing : traffic.crossings_of(stream)) {
+        carried[static_cast<std::size_t>(crossing.link)] +=
+            static_cast<double>((kind.count(payload) * kind.bytes(payload)).count());
+      }
+    }
+    const Folded folded = fold_links(traffic);
+    const std::vector<LinkHistory> classes = links_over_time(folded.traffic, payload, time, bins);
+    // A link moves no more than it can in a bin; sums are rounded.
+    const double most =
+        testing::wire.bandwidth.count() * to_seconds(time).count() / static_cast<double>(bins);
+    constexpr double rounding = 1e-9;
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      const double sum = std::accumulate(links[i].bytes.begin(), links[i].bytes.end(), 0.0);
+      RC_ASSERT(std::abs(sum - carried[i]) <= rounding * carried[i]);
+      const LinkHistory& of_class = classes[static_cast<std::size_t>(folded.classes[i])];
+      for (std::size_t bin = 0; bin < bins; ++bin) {
+        RC_ASSERT(links[i].bytes[bin] <= most * (1 + rounding));
+        RC_ASSERT(std::abs(links[i].bytes[bin] - of_class.bytes[bin]) <= most * rounding);
+      }
+      RC_ASSERT(links[i].full == of_class.full);
+      RC_ASSERT(links[i].first_full == of_class.first_full);
+      RC_ASSERT(links[i].last_full == of_class.last_full);
+      RC_ASSERT(links[i].full <= to_seconds(time) * (1 + rounding));
+      RC_ASSERT(links[i].last_full <= to_seconds(time));
+    }
   }));
 }
 

@@ -223,7 +223,7 @@ TEST_CASE("links of a machine carry what its rings send") {
   CollectiveCosts costs(placement);
   const NodeNames name = costs.graph().name;
   double busiest = 0;
-  for (const LinkLoad& load : costs.link_loads(collective)) {
+  for (const LinkLoad& load : costs.link_loads(collective).links) {
     // 8 rings, 15 steps of 1/128 each: each device sends one ring through its NIC, seven inside.
     const std::int64_t step = 15 * GiB / 128;
     if (name(load.link.to).find("NIC") != std::string::npos) CHECK(load.bytes == Bytes(step));

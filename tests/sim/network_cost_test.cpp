@@ -174,7 +174,7 @@ TEST_CASE("links are as busy as their bytes make them") {
   const Collective gather = collective_over(tree, CollectiveKind::all_gather, {0});
   const CostBreakdown cost = costs.cost(gather);
   int used = 0;
-  for (const LinkLoad& load : costs.link_loads(gather)) {
+  for (const LinkLoad& load : costs.link_loads(gather).links) {
     if (load.bytes == Bytes(0)) continue;
     ++used;
     CHECK(load.bytes == Bytes(7'000'000));
