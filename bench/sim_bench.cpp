@@ -19,7 +19,7 @@ Machine machine(std::int64_t devices) {
   ClusterProfile network;
   network.devices_per_node.value = 8;
   network.scale_up = {link(450e9, 2e-6), {Fabric::nvswitch, {}}};
-  network.scale_out = {link(50e9, 10e-6), {8, {}}};
+  network.scale_out = {link(50e9, 10e-6), {8, {}}, {}};
   Machine result;
   DeviceProfile& device = result.profile.device;
   device.memory_bandwidth.value = Bandwidth(3e12);
