@@ -39,9 +39,8 @@ constexpr std::array flags{
     Flag{"collectives", "collectives", "MODEL",
          "whose times collectives have: simulated, all-links, tpu-scheduler, xla-sol or flows"},
     Flag{"algorithms", "algorithms", "KIND=NAME",
-         "what collectives are told to take: all-reduce=Ring/LL128,all-gather over data=Ring; "
-         "NCCL's "
-         "names, or, with flows, those of docs/networks.md"},
+         "what collectives are told to take, by NCCL's names or, with flows, those of "
+         "docs/networks.md: all-reduce=Ring/LL128,all-gather over data=Ring"},
 };
 
 // A path in a file is relative to the file, one on the command line to where the user is.

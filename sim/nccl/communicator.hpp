@@ -95,9 +95,10 @@ struct Communicator {
   int most_compute_capability = hopper_capability;
   Cpu cpu = Cpu::intel;
   bool nvswitch = true;
-  bool network_offload = false;    // the NIC's plugin runs on the GPU: no PAT
-  bool plain_tree = false;         // a node's tree is a chain with all NIC traffic at its head
-  std::int64_t ring_channels = 0;  // thread blocks that a ring or tree runs on ("coll channels")
+  bool network_offload = false;       // the NIC's plugin runs on the GPU: no PAT
+  bool plain_tree = false;            // a node's tree is a chain with all NIC traffic at its head
+  std::int64_t ring_channels = 0;     // thread blocks that a ring or tree runs on ("coll channels")
+  std::int64_t network_channels = 2;  // for messages to a GPU of another node: message_channels.hpp
   ChannelGraph ring;
   ChannelGraph tree;
   ChannelGraph nvls;

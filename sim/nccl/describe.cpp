@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/nccl/graph_search.hpp"
+#include "sim/nccl/message_channels.hpp"
 #include "sim/nccl/plain_channels.hpp"
 
 namespace shardsim::nccl {
@@ -59,6 +60,10 @@ Bandwidth counted_inside(const ClusterProfile& cluster, std::int64_t members) {
   return speed->counted * std::round(sold.count() / nccl.nvlink_bandwidth->value.count());
 }
 
+Bandwidth pcie_of(const NcclProfile& nccl) {
+  return pcie_4 * std::exp2(static_cast<double>(nccl.pcie_generation.value - 4));
+}
+
 // Whether the graph search knows such nodes.
 bool is_searched(const ClusterProfile& cluster, bool several_nodes) {
   if (cluster.scale_up.fabric.value != Fabric::nvswitch || !cluster.nccl->nvlink_bandwidth ||
@@ -78,7 +83,7 @@ SwitchNode node_of(const ClusterProfile& cluster, std::int64_t members) {
   node.gpus = members;
   node.compute_capability = capability_of(nccl);
   node.nvlink = counted_inside(cluster, members);
-  node.pcie = pcie_4 * std::exp2(static_cast<double>(nccl.pcie_generation.value - 4));
+  node.pcie = pcie_of(nccl);
   if (cluster.scale_out) node.nic = ways_out(cluster).bandwidth;
   if (nccl.network_latency) node.nic_latency = nccl.network_latency->value;
   node.gpus_per_pcie_switch = nccl.gpus_per_pcie_switch.value;
@@ -135,6 +140,19 @@ NodeGraphs common(const NodeGraphs& a, const NodeGraphs& b) {
   return graphs;
 }
 
+// A GPU's NICs, up to what its PCIe link carries.
+std::int64_t network_channels_of(const ClusterProfile& cluster) {
+  const ScaleOutProfile& network = *cluster.scale_out;
+  const std::int64_t ways = ways_out(cluster).per_node;
+  const Bandwidth pcie = pcie_of(*cluster.nccl);
+  const Bandwidth nic = std::min(network.bandwidth.value, pcie);
+  std::int64_t nics = 1;
+  while (nics < network.nics_per_node.value / ways && nic * static_cast<double>(nics) < pcie) {
+    ++nics;
+  }
+  return channels_for_network(nics, nic * static_cast<double>(nics));
+}
+
 // Of several nodes.
 std::optional<CollNet> collnet_of(const ClusterProfile& cluster, const NodeGraphs& graphs) {
   if (!network_reduces(cluster)) return std::nullopt;
@@ -175,7 +193,10 @@ Communicator describe(const Machine& machine, const NodeSpread& spread,
   communicator.most_compute_capability = communicator.least_compute_capability;
   communicator.cpu = options.cpu.value_or(cpu_of(cluster->nccl->cpu.value));
   use_graphs(graphs, communicator);
-  if (spread.nodes > 1) communicator.collnet = collnet_of(*cluster, graphs);
+  if (spread.nodes > 1) {
+    communicator.collnet = collnet_of(*cluster, graphs);
+    communicator.network_channels = network_channels_of(*cluster);
+  }
   return communicator;
 }
 

@@ -19,23 +19,39 @@ std::int64_t p2p_channels(const Communicator& communicator) {
 std::int64_t channels_per_peer(const Communicator& communicator) {
   const std::int64_t all = p2p_channels(communicator);
   if (communicator.nodes == 1) return all;
-  constexpr std::int64_t most = 2;
-  constexpr std::int64_t operations_per_channel = 4;
-  return most * communicator.ranks > all * operations_per_channel ? 1 : std::min(most, all);
+  constexpr std::int64_t peers_per_batch = 8;
+  const std::int64_t batches = ceil_div(communicator.ranks, peers_per_batch);
+  std::int64_t channels = power_of_two_up(communicator.network_channels);
+  while (channels > 1 && channels * batches > all) channels /= 2;
+  return channels;
 }
+
+struct PartSizes {
+  std::int64_t smallest;
+  std::int64_t largest;
+};
+constexpr std::int64_t nvlink_chunk = 512 * KiB;
+constexpr std::int64_t network_chunk = 128 * KiB;
+constexpr PartSizes in_node{nvlink_chunk / 8, nvlink_chunk * 32};
+constexpr PartSizes over_nodes{network_chunk / 2, network_chunk};
 
 }  // namespace
 
+std::int64_t channels_for_network(std::int64_t nics, Bandwidth together) {
+  constexpr std::int64_t gigabytes_per_second_and_channel = 14;
+  const auto whole = static_cast<std::int64_t>(together.count() / 1e9);
+  return std::max(nics, ceil_div(whole, gigabytes_per_second_and_channel));
+}
+
 std::optional<std::int64_t> message_channels(const Communicator& communicator, Bytes message) {
   if (!communicator.nvswitch) return std::nullopt;
-  constexpr std::int64_t smallest_part = 64 * KiB;
-  const std::int64_t largest_part = communicator.nodes == 1 ? 16 * MiB : 128 * KiB;
+  const PartSizes& part = communicator.nodes == 1 ? in_node : over_nodes;
   const std::int64_t per_peer = channels_per_peer(communicator);
   std::int64_t least = per_peer;
   while (least > 1 && least * communicator.ranks > p2p_channels(communicator)) least /= 2;
   std::int64_t channels =
-      std::clamp<std::int64_t>(ceil_div(message.count(), smallest_part), 1, least);
-  while (ceil_div(message.count(), channels) > largest_part && channels <= per_peer / 2) {
+      std::clamp<std::int64_t>(ceil_div(message.count(), part.smallest), 1, least);
+  while (ceil_div(message.count(), channels) > part.largest && channels <= per_peer / 2) {
     channels *= 2;
   }
   return channels;

@@ -22,7 +22,14 @@ constexpr SizeFactors ring_ll = {.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, 1, 
 constexpr SizeFactors ring_simple = {.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
                                      .1, .1, .1, .1, .1, .1, .1, .1, 1,  .8, 1,  1,  1};
 
-// llProtoRanges of tuning_model_5; src/rccl_wrap.cc @00c78b7 says what for.
+// Bytes per rank (of an all-reduce: of the array) as llProtoRanges of tuning_model_5 has them:
+//
+//                  LL min, max     LL128 min, max
+//   ReduceScatter  0   655360      131072   3211264
+//   AllGather      0    98304       98304   5046272
+//   AllReduce      0  1048576     1048576   9437184
+//
+// src/rccl_wrap.cc @00c78b7, rcclUpdateCollectiveProtocol, says what for.
 constexpr ProtocolRanges reduce_scatter_ranges = {
     .ll = {.above = 0, .to = 640 * KiB},
     .ll128 = {.above = 128 * KiB, .to = 3136 * KiB},
@@ -36,7 +43,11 @@ constexpr ProtocolRanges all_reduce_ranges = {
     .ll128 = {.above = 1 * MiB, .to = 9 * MiB},
 };
 
-// tuning_model_5: baseLat, hwLat of xGMI and of networks in microseconds, bwRatio.
+// baseLat, and of tuning_model_5 hwLat (NVLINK, NET; microseconds) and bwRatio (2 nodes, more than
+// 2), each by Tree {LL, LL128, Simple} and Ring {LL, LL128, Simple}:
+//
+//   bwRatio  2 nodes    Tree {0.06, 0.06, 0.11}  Ring {0.08, 0.08, 1.00}
+//            more       Tree {0.06, 0.06, 0.59}  Ring {0.08, 0.08, 1.00}
 constexpr RcclConstants model_5 = {
     .base = {.tree = latencies(12, 12, 17), .ring = latencies(12, 12, 17)},
     .xgmi = {.tree = latencies(0.9, 0.9, 2.3), .ring = latencies(0.8, 0.8, 2.1)},

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "tests/base/mistake.hpp"
 
 namespace shardsim {
 namespace {
@@ -38,12 +39,7 @@ const std::string footer = "# Out of bounds values : 0 OK\n# Avg bus bandwidth  
 Json table(const std::string& text) { return table_of_log(text, "a.log"); }
 
 std::string mistake(const std::string& text) {
-  try {
-    static_cast<void>(table(text));
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
+  return testing::mistake_of([&] { return table(text); });
 }
 
 }  // namespace

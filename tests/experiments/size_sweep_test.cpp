@@ -1,4 +1,5 @@
 #include "experiments/size_sweep.hpp"
+#include "tests/base/mistake.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -14,12 +15,7 @@ std::vector<std::int64_t> sizes(const std::string& text) {
 }
 
 std::string mistake(const std::string& text) {
-  try {
-    static_cast<void>(parse_sizes(text, {"test", ""}));
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
+  return testing::mistake_of([&] { return parse_sizes(text, {"test", ""}); });
 }
 
 TEST_CASE("one size, or several in the order given") {

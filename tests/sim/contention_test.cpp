@@ -26,17 +26,21 @@ std::vector<std::int64_t> took(const PlanBuilder& b, const Machine& machine) {
   return Took(simulate(b.plan, machine, {})).picoseconds;
 }
 
+// Two gathers of so many bytes at once on a torus of 4x4, along one dimension each, or both along
+// the same.
+std::vector<std::int64_t> took_along(int first_axis, int second_axis, std::int64_t bytes,
+                                     const Machine& torus) {
+  PlanBuilder gathers({{"x", 4}, {"y", 4}});
+  gathers.gather(bytes, {}, 1, first_axis);
+  gathers.gather(bytes, {}, 2, second_axis);
+  return took(gathers, torus);
+}
+
 // A ring of 4 takes 3/4 P in over two links of 1 B/ps: a gather of 2 n bytes 3 n / 4 ps.
 TEST_CASE("on a torus collectives along different dimensions do not slow each other") {
   const Machine torus = testing::torus({4, 4}, {true, true}, link(1e12, 0));
-  PlanBuilder apart({{"x", 4}, {"y", 4}});
-  apart.gather(400, {}, 1, /*axis=*/0);
-  apart.gather(400, {}, 2, /*axis=*/1);
-  CHECK(took(apart, torus) == std::vector<std::int64_t>{300, 300});
-  PlanBuilder together({{"x", 4}, {"y", 4}});
-  together.gather(400, {}, 1, 0);
-  together.gather(400, {}, 2, 0);
-  CHECK(took(together, torus) == std::vector<std::int64_t>{600, 600});
+  CHECK(took_along(0, 1, 400, torus) == std::vector<std::int64_t>{300, 300});
+  CHECK(took_along(0, 0, 400, torus) == std::vector<std::int64_t>{600, 600});
 }
 
 // A ring of 8 and a line of 2, shares of P / 16 = 50 bytes: 7 / 2 ps a byte along x, 1 along y,
@@ -184,14 +188,8 @@ Machine network(const std::string& shape, std::int64_t devices) {
 // A ring of 4 both ways takes 3/4 P in over two links: 2 n bytes take 3 n / 4 ps.
 TEST_CASE("on a network written in place collectives share the links that both are on") {
   const Machine torus = network("torus(4x4", 16);
-  PlanBuilder apart({{"x", 4}, {"y", 4}});
-  apart.gather(4000, {}, 1, /*axis=*/0);
-  apart.gather(4000, {}, 2, /*axis=*/1);
-  CHECK(took(apart, torus) == std::vector<std::int64_t>{3000, 3000});
-  PlanBuilder together({{"x", 4}, {"y", 4}});
-  together.gather(4000, {}, 1, 0);
-  together.gather(4000, {}, 2, 0);
-  CHECK(took(together, torus) == std::vector<std::int64_t>{6000, 6000});
+  CHECK(took_along(0, 1, 4000, torus) == std::vector<std::int64_t>{3000, 3000});
+  CHECK(took_along(0, 0, 4000, torus) == std::vector<std::int64_t>{6000, 6000});
 }
 
 TEST_CASE("programs on different links of a network do not slow each other") {

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/nccl/describe.hpp"
+
 namespace shardsim::nccl {
 namespace {
 
@@ -31,15 +33,35 @@ TEST_CASE("messages in a node share all channels") {
   CHECK(all_to_all_channels(node, Bytes(128 * MiB)) == 32);  // of 64 that they ask for
 }
 
-TEST_CASE("over nodes a message has two channels, among many ranks one") {
-  // 16 channels: 2 x 16 ranks are no more than 4 x 16, 2 x 128 ranks are.
-  const Communicator two = h100(2, 16);
+// NICs of 400 Gbit/s behind PCIe 5, which NCCL counts as 48 GB/s: 4 channels of 14 GB/s.
+TEST_CASE("over nodes a message has four channels, among many ranks one") {
+  // 16 channels: of two batches of 8 ranks each 4 fit, of 16 batches 1.
+  Communicator two = h100(2, 16);
+  two.network_channels = 4;
   CHECK(message_channels(two, Bytes(128 * KiB)) == 1);
-  CHECK(message_channels(two, Bytes(MiB)) == 2);
+  CHECK(message_channels(two, Bytes(128 * KiB + 1)) == 2);
+  CHECK(message_channels(two, Bytes(MiB)) == 4);
   CHECK(all_to_all_channels(two, Bytes(MiB)) == 16);
-  const Communicator many = h100(16, 16);
+  Communicator many = h100(16, 16);
+  many.network_channels = 4;
   CHECK(message_channels(many, Bytes(GiB)) == 1);
   CHECK(all_to_all_channels(many, Bytes(GiB)) == 16);
+}
+
+TEST_CASE("NICs have channels by what they carry, one each at least") {
+  CHECK(channels_for_network(1, Bandwidth(48e9)) == 4);  // 3.4
+  CHECK(channels_for_network(1, Bandwidth(24e9)) == 2);
+  CHECK(channels_for_network(4, Bandwidth(48e9)) == 4);  // four of 12 GB/s
+  CHECK(channels_for_network(2, Bandwidth(20e9)) == 2);
+}
+
+TEST_CASE("machines have what their profiles say of NICs") {
+  const auto channels = [](const char* name) {
+    const Machine machine = make_machine(load_profile(name, {}), 16, std::nullopt, {});
+    return describe(machine, {16, 2, 8, 8}, {}, {}).network_channels;
+  };
+  CHECK(channels("dgx-h100") == 4);       // 50 GB/s behind PCIe 5, 48
+  CHECK(channels("oci-bm-gpu4.8") == 2);  // two of 12.5 GB/s behind PCIe 4, 24
 }
 
 TEST_CASE("channels of other fabrics are not known") {

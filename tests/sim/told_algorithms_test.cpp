@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/collective_cost.hpp"
+#include "tests/base/mistake.hpp"
 
 namespace shardsim {
 namespace {
@@ -39,12 +40,7 @@ Placement on_h100(CollectiveModel model = CollectiveModel::simulated,
 }
 
 std::string mistake(const Placement& placement, const std::vector<ToldAlgorithm>& all) {
-  try {
-    const CollectiveCosts costs(placement, {Folding::folded, all});
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
+  return testing::mistake_of([&] { return CollectiveCosts(placement, {Folding::folded, all}); });
 }
 
 std::string taken(CollectiveCosts& costs, const Collective& collective) {

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "tests/base/mistake.hpp"
 
 namespace shardsim {
 namespace {
@@ -43,12 +44,7 @@ std::string written(const std::string& name, const Json& document) {
 
 std::string reading_mistake(const std::vector<std::string>& files,
                             const std::optional<std::string>& of_class = {}) {
-  try {
-    static_cast<void>(read_calibration_tables(files, of_class));
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
+  return testing::mistake_of([&] { return read_calibration_tables(files, of_class); });
 }
 
 }  // namespace
