@@ -112,5 +112,8 @@ struct Prediction {
 // Path of the experiment's program; empty: it has none.
 [[nodiscard]] std::string program_path(const Experiment& experiment);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& given);
+// `given` with what the experiment says of them.
+[[nodiscard]] SimulationOptions simulation_options(const Experiment& experiment,
+                                                   const SimulationOptions& given);
 
 }  // namespace shardsim

@@ -91,11 +91,17 @@ SpecTable experiment_specs(const Experiment& experiment) {
   return table;
 }
 
-Prediction predict(const Experiment& experiment, const SimulationOptions& given) {
+SimulationOptions simulation_options(const Experiment& experiment,
+                                     const SimulationOptions& given) {
   SimulationOptions options = given;
   options.collectives = experiment.collectives;
   options.order = experiment.order;
   options.costs.told = experiment.told;
+  return options;
+}
+
+Prediction predict(const Experiment& experiment, const SimulationOptions& given) {
+  const SimulationOptions options = simulation_options(experiment, given);
   if (experiment.machine.empty()) {
     throw InputError({experiment.file, ""}, "missing key \"machine\"");
   }

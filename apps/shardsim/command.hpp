@@ -68,6 +68,7 @@ int reshard_command(const Words& words);
 int profiles_command(const Words& words);
 int collective_command(const Words& words);
 int calibrate_command(const Words& words);
+int validate_command(const Words& words);
 int import_command(const Words& words);
 int hlo_command(const Words& words);
 

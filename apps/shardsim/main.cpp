@@ -33,6 +33,7 @@ constexpr std::array commands{
     Command{"calibrate",
             "measured tables of collectives in, what machines take beyond the model out",
             calibrate_command},
+    Command{"validate", "a step on real devices: predicted beside measured", validate_command},
     Command{"import", "a model of others as a parameter tree, a compiled program as a plan",
             import_command},
     Command{"hlo", "what two compiled programs do differently", hlo_command},
@@ -59,7 +60,7 @@ std::string help() {
   return out;
 }
 
-// What runs plans on real devices is not built yet, whatever the build machine has.
+// Plans do not run on GPUs yet, whatever the build machine has.
 std::string not_used(const std::string& found) {
   return found == "none" ? "no" : fmt::format("no (the build found {}, nothing uses it)", found);
 }
@@ -67,7 +68,7 @@ std::string not_used(const std::string& found) {
 std::string version() {
   return fmt::format("shardsim {}\n  compiler {}\n  CUDA     {}\n  NCCL     {}\n  MPI      {}\n",
                      program_version, build_compiler, not_used(build_cuda), not_used(build_nccl),
-                     not_used(build_mpi));
+                     build_mpi);
 }
 
 int dispatch(const Words& words) {

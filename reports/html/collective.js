@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const { data, color, formatBytes, formatSeconds, onAppearance } = shardsim;
+  const { data, color, decades, formatBytes, formatSeconds, onAppearance, tickSeconds } = shardsim;
   const mostTicks = 9;
 
   function formatRate(rate) {
@@ -23,22 +23,9 @@
     return ticks;
   }
 
-  // Ticks at powers of ten; where the axis has fewer than two, those that Chart.js makes.
-  function decades(scale) {
-    const whole = scale.ticks.filter((tick) => Number.isInteger(Math.log10(tick.value)));
-    if (whole.length > 1) scale.ticks = whole;
-  }
-
   // A tick as people say sizes: 64 KiB, not 64.0 KiB.
   function tickBytes(bytes) {
     return formatBytes(bytes).replace(".0 ", " ");
-  }
-
-  function tickSeconds(seconds) {
-    const units = [["s", 1], ["ms", 1e-3], ["us", 1e-6], ["ns", 1e-9]];
-    // Powers of ten are not exact in binary: a millisecond may be a hair less.
-    const [name, factor] = units.find(([, least]) => seconds >= least * (1 - 1e-9)) || units[3];
-    return `${Number((seconds / factor).toPrecision(3))} ${name}`;
   }
 
   function series(key) {

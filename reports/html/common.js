@@ -32,6 +32,19 @@ const shardsim = (() => {
     return units.find(([, factor]) => largest >= factor) || units[units.length - 1];
   }
 
+  // Ticks at powers of ten; where the axis has fewer than two, those that Chart.js makes.
+  function decades(scale) {
+    const whole = scale.ticks.filter((tick) => Number.isInteger(Math.log10(tick.value)));
+    if (whole.length > 1) scale.ticks = whole;
+  }
+
+  function tickSeconds(seconds) {
+    const units = [["s", 1], ["ms", 1e-3], ["us", 1e-6], ["ns", 1e-9]];
+    // Powers of ten are not exact in binary: a millisecond may be a hair less.
+    const [name, factor] = units.find(([, least]) => seconds >= least * (1 - 1e-9)) || units[3];
+    return `${Number((seconds / factor).toPrecision(3))} ${name}`;
+  }
+
   const redraws = [];
   function onAppearance(draw) {
     redraws.push(draw);
@@ -51,5 +64,8 @@ const shardsim = (() => {
     redrawAll();
   });
 
-  return { data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, onAppearance };
+  return {
+    data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, decades, tickSeconds,
+    onAppearance,
+  };
 })();

@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "base/text.hpp"
+#include "command.hpp"
+#include "experiment_options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "report_format.hpp"
+#include "reports/validation_report.hpp"
+#include "validate/mpi_backend.hpp"
+#include "validate/validate_step.hpp"
+
+namespace shardsim {
+namespace {
+
+namespace po = boost::program_options;
+
+const Manual manual = {
+    "validate EXPERIMENT --backend mpi [OPTION...]",
+    "Runs a step on real devices and puts what it took beside what is predicted. The backend mpi\n"
+    "has a process for each device of the mesh, on CPUs; its machine is cpu-host, or the profile\n"
+    "that shardsim calibrate made of a sweep. Rank 0 prints.",
+    {"shardsim validate examples/tiny-llama-fsdp1.json --backend mpi --repeats 10"}};
+
+// What is wrong with words is the same for all processes: said before there are any.
+struct Wanted {
+  Repeats repeats;
+  Seconds patience{0};
+  std::optional<double> tolerance;
+  std::vector<Output> outputs;
+};
+
+// 0.15, or 15% where a part is asked for.
+double read_number(const Given& given, const std::string& option, double otherwise) {
+  if (!given.has(option)) return otherwise;
+  const std::string text = given.all(option).back();
+  std::size_t end = 0;
+  double number = 0;
+  try {
+    number = std::stod(text, &end);
+  } catch (const std::logic_error&) {
+    end = 0;
+  }
+  const bool is_percent = text.substr(std::min(end, text.size())) == "%";
+  const bool is_whole = end == text.size() || is_percent;
+  if (end == 0 || !is_whole || !std::isfinite(number) || number <= 0) {
+    throw UsageError(fmt::format("--{} {}: expected a number above 0", option, text));
+  }
+  constexpr double percent = 100;
+  return is_percent ? number / percent : number;
+}
+
+Wanted read_wanted(const Given& given) {
+  Wanted wanted;
+  if (!given.has("backend")) throw UsageError("on what: --backend mpi");
+  const std::string backend = given.all("backend").back();
+  if (backend != "mpi") {
+    throw UsageError(fmt::format("--backend {}: there is mpi{}", backend,
+                                 backend == "nccl" ? "; NCCL is not built yet" : ""));
+  }
+  const Repeats defaults;
+  wanted.repeats.most = static_cast<int>(read_number(given, "repeats", defaults.most));
+  wanted.repeats.least = std::min(defaults.least, wanted.repeats.most);
+  if (wanted.repeats.most < least_repeats) {
+    throw UsageError(fmt::format("--repeats {}: at least {}, for an interval of the median",
+                                 given.all("repeats").back(), least_repeats));
+  }
+  wanted.repeats.precision = read_number(given, "precision", defaults.precision);
+  constexpr double a_minute = 60;
+  wanted.patience = Seconds(read_number(given, "timeout", a_minute));
+  if (given.has("tolerance")) wanted.tolerance = read_number(given, "tolerance", 0);
+  wanted.outputs = read_outputs(given, report_formats(), /*text_beside_files=*/true);
+  return wanted;
+}
+
+// Of what is not the same on all processes, each begins with its rank.
+void say(const Backend& backend, const std::string& message) {
+  std::cerr << fmt::format("error: {}{}\n",
+                           backend.size() == 1 ? "" : fmt::format("rank {}: ", backend.rank()),
+                           message)
+            << std::flush;
+}
+
+// What may fail on some processes and not on others; nothing where it failed on any, which has been
+// said then.
+template <class Try>
+auto together(Backend& backend, const Try& attempt) -> std::optional<decltype(attempt())> {
+  std::optional<decltype(attempt())> result;
+  std::string error;
+  try {
+    result = attempt();
+  } catch (const InputError& wrong) {
+    error = wrong.what();
+  }
+  const std::optional<std::string> mine = disagreement(backend, error);
+  if (!mine) return result;
+  if (!mine->empty()) say(backend, *mine);
+  return std::nullopt;
+}
+
+bool is_within(const StepValidation& validation, double tolerance) {
+  const auto step = validation.step.relative_error();
+  const auto tasks = errors_of(validation.tasks, Part::everything);
+  return step && tasks && std::abs(*step) <= tolerance && tasks->median <= tolerance;
+}
+
+Experiment with_machine(Experiment experiment, const Given& given) {
+  if (given.has("calibrated")) {
+    experiment.machine = given.all("calibrated").back();
+    experiment.machine_place = {"command line", "/calibrated"};
+    experiment.directory = "";
+  } else if (experiment.machine.empty()) {
+    experiment.machine = "cpu-host";
+  }
+  return experiment;
+}
+
+int validate_on(Backend& backend, const Given& given, const Wanted& wanted) {
+  const bool prints = backend.rank() == 0;
+  const auto prediction = together(backend, [&] {
+    return predict_to_run(with_machine(read_given_experiment(given), given));
+  });
+  if (!prediction) return exit_invalid_input;
+  const auto validation = together(backend, [&] {
+    check_same_plan(backend, prediction->step.plan);
+    std::optional<Progress> progress;
+    if (prints) progress.emplace(at(wanted.repeats.warm_ups + wanted.repeats.most));
+    return validate_step(*prediction, backend, wanted.repeats, [&](int step) {
+      if (progress) progress->begin(fmt::format("step {}", step + 1));
+    });
+  });
+  if (!validation) return exit_invalid_input;
+  const auto written = together(backend, [&] {
+    if (prints) {
+      write(wanted.outputs, [&](const std::string& format) {
+        return report_validation(*validation, report_format(format));
+      });
+    }
+    return true;
+  });
+  if (!written) return exit_invalid_input;
+  const bool fails = wanted.tolerance && !is_within(*validation, *wanted.tolerance);
+  return fails && prints ? exit_verdict_is_no : exit_done;
+}
+
+}  // namespace
+
+int validate_command(const Words& words) {
+  po::options_description options("Options");
+  add_experiment_options(options);
+  const auto text = [](const char* name) { return po::value<Words>()->value_name(name); };
+  options.add_options()("backend", text("NAME"), "mpi")(
+      "calibrated", text("PROFILE"), "the machine: what shardsim calibrate made of a sweep")(
+      "repeats", text("N"), "at most so many steps (200)")(
+      "precision", text("PART"),
+      "enough steps when half the 95 % interval of their median is this part of it (2%)")(
+      "tolerance", text("PART"),
+      "exit with 1 when the step, or the median task, is off by more: 15%")(
+      "timeout", text("SECONDS"), "that a process waits for another before all end (60)");
+  add_output_options(options, report_formats());
+  const std::optional<Given> answered = parse_or_help(words, options, manual);
+  if (!answered) return exit_done;
+  const Wanted wanted = read_wanted(*answered);
+  std::int64_t rank = 0;
+  const auto backend =
+      make_mpi_backend(wanted.patience, [&](const std::string& what) {
+        std::cerr << fmt::format("error: rank {}: waits in vain for {} s: {}\n", rank,
+                                 wanted.patience.count(), what)
+                  << std::flush;
+      });
+  rank = backend->rank();
+  try {
+    return validate_on(*backend, *answered, wanted);
+  } catch (const CannotRunError& error) {
+    say(*backend, error.what());
+    backend->abort(exit_cannot_run);
+    return exit_cannot_run;
+  } catch (const std::exception& error) {
+    say(*backend, fmt::format("internal error: {}", error.what()));
+    backend->abort(exit_bug);
+    return exit_bug;
+  }
+}
+
+}  // namespace shardsim

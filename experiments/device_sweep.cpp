@@ -1,0 +1,162 @@
+#include "experiments/device_sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "experiments/collective_measurement.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::int64_t most_repeats = 1'000'000;
+constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
+constexpr std::array kernel_classes{KernelClass::matmul, KernelClass::attention,
+                                    KernelClass::memory};
+
+void add_time(Json& json, const MeasuredTime& time) {
+  json["time_s"] = time.median.count();
+  json["low_s"] = time.low.count();
+  json["high_s"] = time.high.count();
+  json["repeats"] = time.repeats;
+}
+
+Json collective_json(const SweptCollective& swept) {
+  Json json = {{"kind", name_of(swept.kind)},
+               {"group_size", swept.group_size},
+               {"groups", swept.groups},
+               {"payload_bytes", swept.payload.count()}};
+  add_time(json, swept.time);
+  return json;
+}
+
+Json kernel_json(const SweptKernel& swept) {
+  Json json = {{"class", name_of(swept.kernel.kernel_class)},
+               {"dtype", name_of(swept.kernel.dtype)},
+               {"flops", swept.kernel.flops.count()},
+               {"bytes", swept.kernel.bytes.count()}};
+  add_time(json, swept.time);
+  return json;
+}
+
+// A line for each.
+std::string lines(const std::vector<Json>& records) {
+  std::string text = "[";
+  for (const Json& record : records) {
+    text += fmt::format("{}\n    {}", &record == records.data() ? "" : ",", record.dump());
+  }
+  return text + (records.empty() ? "]" : "\n  ]");
+}
+
+Seconds read_time(const JsonReader& json) {
+  const double seconds = json.number();
+  constexpr double longest = 1e9;
+  if (!(seconds > 0) || seconds > longest) json.fail("expected a time above 0, in seconds");
+  return Seconds(seconds);
+}
+
+MeasuredTime read_measured_time(const JsonReader& json) {
+  return {read_time(json.at("time_s")), read_time(json.at("low_s")), read_time(json.at("high_s")),
+          static_cast<int>(json.at("repeats").integer(1, most_repeats))};
+}
+
+SweptCollective read_swept_collective(const JsonReader& json) {
+  json.only_keys({"kind", "group_size", "groups", "payload_bytes", "time_s", "low_s", "high_s",
+                  "repeats"});
+  SweptCollective swept;
+  swept.kind = read_collective_kind(json.at("kind"));
+  swept.group_size = json.at("group_size").integer(2, most_ranks);
+  swept.groups = json.at("groups").integer(1, most_ranks);
+  swept.payload = Bytes(json.at("payload_bytes").integer(1, most_bytes));
+  swept.time = read_measured_time(json);
+  return swept;
+}
+
+SweptKernel read_swept_kernel(const JsonReader& json) {
+  json.only_keys({"class", "dtype", "flops", "bytes", "time_s", "low_s", "high_s", "repeats"});
+  SweptKernel swept;
+  std::vector<std::string> names;
+  for (const KernelClass one : kernel_classes) names.emplace_back(name_of(one));
+  const std::string name = json.at("class").choice(names);
+  for (const KernelClass one : kernel_classes) {
+    if (name_of(one) == name) swept.kernel.kernel_class = one;
+  }
+  const auto dtype = parse_dtype(json.at("dtype").string());
+  if (!dtype) json.at("dtype").fail("unknown type of elements");
+  swept.kernel.dtype = *dtype;
+  const double flops = json.at("flops").number();
+  constexpr double most_flops = 1e24;
+  if (!(flops >= 0) || flops > most_flops) json.at("flops").fail("an impossible number");
+  swept.kernel.flops = Flops(flops);
+  swept.kernel.bytes = Bytes(json.at("bytes").integer(0, most_bytes));
+  swept.time = read_measured_time(json);
+  return swept;
+}
+
+RunOn read_run_on(const JsonReader& json) {
+  json.only_keys({"name", "library", "processes", "hosts"});
+  RunOn on;
+  on.backend = json.at("name").string();
+  on.library = json.at("library").string();
+  on.processes = json.at("processes").integer(1, most_ranks);
+  for (const JsonReader& host : json.at("hosts").elements()) on.hosts.push_back(host.string());
+  return on;
+}
+
+}  // namespace
+
+bool is_sweep(const Json& document) {
+  if (!document.is_object()) return false;
+  const auto schema = document.find("schema");
+  return schema != document.end() && schema->is_string() &&
+         schema->get<std::string>().starts_with("shardsim/sweep/");
+}
+
+DeviceSweep read_sweep(const Json& document, const std::string& file) {
+  const JsonReader json(document, {file, ""});
+  json.only_keys({"schema", "shardsim", "date", "profile", "backend", "processor", "collectives",
+                  "kernels"});
+  if (json.at("schema").string() != sweep_schema) {
+    json.at("schema").fail(fmt::format("expected \"{}\"", sweep_schema));
+  }
+  DeviceSweep sweep;
+  sweep.file = file;
+  sweep.date = json.at("date").string();
+  sweep.profile = json.at("profile").string();
+  sweep.on = read_run_on(json.at("backend"));
+  const JsonReader processor = json.at("processor");
+  processor.only_keys({"name", "cores"});
+  sweep.processor = processor.at("name").string();
+  sweep.cores = processor.at("cores").integer(1, most_ranks);
+  for (const JsonReader& record : json.at("collectives").elements()) {
+    sweep.collectives.push_back(read_swept_collective(record));
+  }
+  for (const JsonReader& record : json.at("kernels").elements()) {
+    sweep.kernels.push_back(read_swept_kernel(record));
+  }
+  return sweep;
+}
+
+std::string sweep_text(const DeviceSweep& sweep) {
+  std::vector<Json> collectives;
+  for (const SweptCollective& swept : sweep.collectives) {
+    collectives.push_back(collective_json(swept));
+  }
+  std::vector<Json> kernels;
+  for (const SweptKernel& swept : sweep.kernels) kernels.push_back(kernel_json(swept));
+  const Json backend = {{"name", sweep.on.backend},
+                        {"library", sweep.on.library},
+                        {"processes", sweep.on.processes},
+                        {"hosts", sweep.on.hosts}};
+  const Json processor = {{"name", sweep.processor}, {"cores", sweep.cores}};
+  return fmt::format(
+      "{{\n  \"schema\": {},\n  \"shardsim\": {},\n  \"date\": {},\n  \"profile\": {},\n"
+      "  \"backend\": {},\n  \"processor\": {},\n  \"collectives\": {},\n  \"kernels\": {}\n}}\n",
+      Json(sweep_schema).dump(), Json(program_version).dump(), Json(sweep.date).dump(),
+      Json(sweep.profile).dump(), backend.dump(), processor.dump(), lines(collectives),
+      lines(kernels));
+}
+
+}  // namespace shardsim

@@ -1,0 +1,67 @@
+// What collectives and kernels of many sizes took on real devices: `shardsim validate --sweep`
+// measures it, `shardsim calibrate` makes a profile of it.
+//
+// "shardsim/sweep/1":
+//   { "schema": "shardsim/sweep/1", "shardsim": version, "date": "2026-11-22",
+//     "profile": "cpu-host",            // whose numbers it measures
+//     "backend": {"name", "library", "processes", "hosts": [s...]},
+//     "processor": {"name", "cores"},   // of the first host
+//     "collectives": [{"kind", "group_size", "groups", "payload_bytes",
+//                      "time_s", "low_s", "high_s", "repeats"}...],
+//     "kernels": [{"class", "dtype", "flops", "bytes", "time_s", "low_s", "high_s",
+//                  "repeats"}...] }
+//
+// All groups of a collective run at the same time, and a kernel on all devices. Times are medians
+// over repeats, low and high the 10th and 90th percentile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "experiments/step_validation.hpp"
+#include "plan/plan.hpp"
+
+namespace shardsim {
+
+struct MeasuredTime {
+  Seconds median{0};
+  Seconds low{0};  // 10th and 90th percentile
+  Seconds high{0};
+  int repeats = 0;
+};
+
+struct SweptCollective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::int64_t group_size = 2;
+  std::int64_t groups = 1;
+  Bytes payload{0};
+  MeasuredTime time;
+};
+
+struct SweptKernel {
+  Kernel kernel;
+  MeasuredTime time;
+};
+
+struct DeviceSweep {
+  std::string file;  // that it was read from
+  std::string date;
+  std::string profile;
+  RunOn on;
+  std::string processor;
+  std::int64_t cores = 1;
+  std::vector<SweptCollective> collectives;
+  std::vector<SweptKernel> kernels;
+};
+
+inline constexpr std::string_view sweep_schema = "shardsim/sweep/1";
+
+[[nodiscard]] bool is_sweep(const Json& document);
+// Throws InputError with the place in the file.
+[[nodiscard]] DeviceSweep read_sweep(const Json& document, const std::string& file);
+// A record to a line. Reads back to the same sweep.
+[[nodiscard]] std::string sweep_text(const DeviceSweep& sweep);
+
+}  // namespace shardsim

@@ -1,0 +1,75 @@
+#include "experiments/step_validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace shardsim {
+namespace {
+
+bool is_part(const ValidatedTask& task, Part part) {
+  const bool communicates =
+      task.task_kind == TaskKind::collective || task.task_kind == TaskKind::transfer;
+  return part == Part::everything || communicates == (part == Part::communication);
+}
+
+}  // namespace
+
+std::optional<double> Compared::relative_error() const {
+  if (!(measured > Seconds(0))) return std::nullopt;
+  return predicted.count() / measured.count() - 1;
+}
+
+std::vector<ValidatedRow> rows_of(const std::vector<ValidatedTask>& tasks) {
+  using Key = std::tuple<bool, std::string, std::vector<std::string>, Bytes>;
+  std::map<Key, ValidatedRow> rows;
+  for (const ValidatedTask& task : tasks) {
+    const bool computes = is_part(task, Part::compute);
+    // Kernels of a class are one row, whatever their size.
+    const Bytes payload = computes ? Bytes(0) : task.payload;
+    ValidatedRow& row = rows[{computes, task.kind, task.axes, payload}];
+    row.kind = task.kind;
+    row.axes = task.axes;
+    row.group_size = task.group_size;
+    row.payload = computes ? row.payload + task.payload : payload;
+    ++row.count;
+    row.time.predicted += task.time.predicted;
+    row.time.measured += task.time.measured;
+  }
+  std::vector<ValidatedRow> ordered;
+  for (const bool computes : {false, true}) {
+    const auto begin = static_cast<std::ptrdiff_t>(ordered.size());
+    for (const auto& [key, row] : rows) {
+      if (std::get<0>(key) == computes) ordered.push_back(row);
+    }
+    std::stable_sort(ordered.begin() + begin, ordered.end(),
+                     [](const ValidatedRow& a, const ValidatedRow& b) {
+                       return a.time.measured > b.time.measured;
+                     });
+  }
+  return ordered;
+}
+
+Compared total_of(const std::vector<ValidatedTask>& tasks, Part part) {
+  Compared total;
+  for (const ValidatedTask& task : tasks) {
+    if (!is_part(task, part)) continue;
+    total.predicted += task.time.predicted;
+    total.measured += task.time.measured;
+  }
+  return total;
+}
+
+std::optional<ErrorSummary> errors_of(const std::vector<ValidatedTask>& tasks, Part part) {
+  std::vector<double> errors;
+  for (const ValidatedTask& task : tasks) {
+    const auto error = task.time.relative_error();
+    if (error && is_part(task, part)) errors.push_back(std::abs(*error));
+  }
+  if (errors.empty()) return std::nullopt;
+  constexpr double ninety = 0.9;
+  return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, ninety)};
+}
+
+}  // namespace shardsim

@@ -1,0 +1,75 @@
+// A step as simulated beside the same step as it ran on real devices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/collective_experiment.hpp"
+#include "experiments/experiment.hpp"
+
+namespace shardsim {
+
+// On what a step ran.
+struct RunOn {
+  std::string backend;  // "mpi"
+  std::string library;  // "Open MPI v4.1.4"
+  std::int64_t processes = 1;
+  std::vector<std::string> hosts;  // distinct
+};
+
+struct Compared {
+  Seconds predicted{0};
+  Seconds measured{0};
+
+  // Predicted over measured, less 1: 0.1 is a tenth too slow. Nothing where nothing was measured.
+  [[nodiscard]] std::optional<double> relative_error() const;
+};
+
+struct ValidatedTask {
+  std::string program;
+  std::string name;
+  TaskKind task_kind = TaskKind::kernel;
+  std::string kind;                // "all-gather", "matmul", "message"
+  std::vector<std::string> axes;   // of a collective
+  std::int64_t group_size = 1;     // of a collective
+  Bytes payload{0};                // of a kernel what it reads and writes
+  Compared time;                   // measured: the median over repeats (validate/execute.hpp)
+  Seconds low{0};                  // 10th and 90th percentile over repeats
+  Seconds high{0};
+};
+
+struct StepValidation {
+  Prediction prediction;  // of the plan as it ran
+  RunOn on;
+  int repeats = 0;
+  double precision = 0;  // half the 95 % interval of the measured step over its median
+  bool settled = false;  // as precise as was asked for
+  Compared step;
+  Seconds step_low{0};  // 10th and 90th percentile over repeats
+  Seconds step_high{0};
+  std::vector<ValidatedTask> tasks;  // of every program, as they ran
+  std::vector<std::string> notes;
+};
+
+// Tasks of one kind, over the same axes, with the same payload: the sums, and the errors of each.
+struct ValidatedRow {
+  std::string kind;
+  std::vector<std::string> axes;
+  std::int64_t group_size = 1;
+  Bytes payload{0};
+  std::int64_t count = 0;
+  Compared time;
+};
+// Collectives first, each in the order of their time.
+[[nodiscard]] std::vector<ValidatedRow> rows_of(const std::vector<ValidatedTask>& tasks);
+
+enum class Part : std::uint8_t { communication, compute, everything };
+// The sum of its tasks.
+[[nodiscard]] Compared total_of(const std::vector<ValidatedTask>& tasks, Part part);
+// Of its tasks, each as one; nothing where none was measured.
+[[nodiscard]] std::optional<ErrorSummary> errors_of(const std::vector<ValidatedTask>& tasks,
+                                                    Part part);
+
+}  // namespace shardsim

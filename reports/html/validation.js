@@ -1,0 +1,82 @@
+// Every task of a validated step as a point: predicted over measured time, and the line on which
+// they agree.
+"use strict";
+
+(() => {
+  const { data, color, decades, formatBytes, formatSeconds, onAppearance, tickSeconds } = shardsim;
+
+  // Powers of ten around all times.
+  function range() {
+    const times = data.tasks.flatMap((task) => [task.predicted_s, task.measured_s]);
+    if (times.length === 0) return [1e-6, 1];
+    return [10 ** Math.floor(Math.log10(Math.min(...times))),
+      10 ** Math.ceil(Math.log10(Math.max(...times)))];
+  }
+
+  function datasets(least, most) {
+    const kinds = [...new Set(data.tasks.map((task) => task.kind))];
+    const points = kinds.map((kind) => ({
+      label: kind,
+      data: data.tasks.filter((task) => task.kind === kind)
+        .map((task) => ({ x: task.measured_s, y: task.predicted_s, task })),
+      backgroundColor: color("kind-" + kind) || color("time-compute"),
+      borderColor: color("kind-" + kind) || color("time-compute"),
+      pointStyle: color("kind-" + kind) ? "circle" : "triangle",
+      pointRadius: 3,
+    }));
+    const agree = {
+      label: "predicted = measured",
+      data: [{ x: least, y: least }, { x: most, y: most }],
+      showLine: true,
+      borderColor: color("line"),
+      backgroundColor: color("line"),
+      borderWidth: 2,
+      pointRadius: 0,
+      pointHitRadius: 0,
+    };
+    return [...points, agree];
+  }
+
+  function draw() {
+    const canvas = document.getElementById("predicted-over-measured");
+    canvas.parentElement.style.height = "460px";
+    const [least, most] = range();
+    const axis = (title) => ({
+      type: "logarithmic",
+      min: least,
+      max: most,
+      grid: { color: color("grid"), borderColor: color("line") },
+      title: { display: true, text: title, color: color("quiet") },
+      afterBuildTicks: decades,
+      ticks: { color: color("quiet"), callback: tickSeconds },
+    });
+    return new Chart(canvas, {
+      type: "scatter",
+      data: { datasets: datasets(least, most) },
+      options: {
+        animation: false,
+        locale: "en-US",
+        maintainAspectRatio: false,
+        interaction: { mode: "nearest", intersect: true },
+        scales: { x: axis("measured"), y: axis("predicted") },
+        plugins: {
+          legend: { position: "bottom", labels: { color: color("ink"), usePointStyle: true } },
+          tooltip: {
+            callbacks: {
+              label: ({ raw }) => [
+                `${raw.task.name}: ${raw.task.kind}, ${formatBytes(raw.task.bytes)}`,
+                `predicted ${formatSeconds(raw.y)}, measured ${formatSeconds(raw.x)}`,
+              ],
+            },
+          },
+        },
+      },
+    });
+  }
+
+  let chart = null;
+  onAppearance(() => {
+    if (chart) chart.destroy();
+    chart = draw();
+  });
+})();

@@ -1,0 +1,13 @@
+// One self-contained page of a validation: every task as a point, predicted over measured on
+// logarithmic axes, with the line where both agree; the tables.
+#pragma once
+
+#include <string>
+
+#include "experiments/step_validation.hpp"
+
+namespace shardsim {
+
+[[nodiscard]] std::string validation_html(const StepValidation& validation);
+
+}  // namespace shardsim

@@ -1,0 +1,139 @@
+#include "reports/validation_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cassert>
+
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "reports/json_report.hpp"
+#include "reports/validation_html.hpp"
+#include "reports/validation_tables.hpp"
+
+namespace shardsim {
+namespace {
+
+std::string validation_text(const StepValidation& validation) {
+  std::string out = fmt::format("{} ({})\nmeasured: {}\n\n", validation_title(validation),
+                                validation_subject(validation), measured_how(validation));
+  out += to_text(validation_summary(validation));
+  out += "\n" + to_text(validation_rows(validation));
+  if (!validation.notes.empty()) out += "\nNotes\n";
+  for (const std::string& note : validation.notes) out += fmt::format("  - {}\n", note);
+  return out;
+}
+
+std::string validation_markdown(const StepValidation& validation) {
+  std::string out = fmt::format("## {}\n\n{}; measured: {}\n\n",
+                                markdown_escape(validation_title(validation)),
+                                markdown_escape(validation_subject(validation)),
+                                markdown_escape(measured_how(validation)));
+  out += to_markdown(validation_summary(validation));
+  out += "\n" + to_markdown(validation_rows(validation));
+  if (!validation.notes.empty()) out += "\n### Notes\n\n";
+  for (const std::string& note : validation.notes) {
+    out += fmt::format("- {}\n", markdown_escape(note));
+  }
+  return out;
+}
+
+std::string validation_csv(const StepValidation& validation) {
+  std::string out =
+      "program,name,kind,axes,group_size,payload_bytes,predicted_s,measured_s,measured_low_s,"
+      "measured_high_s,relative_error\n";
+  for (const ValidatedTask& task : validation.tasks) {
+    const auto error = task.time.relative_error();
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(task.program),
+                       csv_field(task.name), task.kind,
+                       csv_field(fmt::format("{}", fmt::join(task.axes, ","))), task.group_size,
+                       task.payload.count(), plain_number(task.time.predicted.count()),
+                       plain_number(task.time.measured.count()), plain_number(task.low.count()),
+                       plain_number(task.high.count()), error ? plain_number(*error) : "");
+  }
+  return out;
+}
+
+Json error_json(const Compared& time) {
+  const auto error = time.relative_error();
+  return error ? Json(*error) : Json(nullptr);
+}
+
+Json compared_json(const Compared& time) {
+  return {{"predicted_s", time.predicted.count()},
+          {"measured_s", time.measured.count()},
+          {"relative_error", error_json(time)}};
+}
+
+Json part_json(const std::vector<ValidatedTask>& tasks, Part part) {
+  Json json = compared_json(total_of(tasks, part));
+  const auto errors = errors_of(tasks, part);
+  json["tasks"] = errors ? errors->rows : 0;
+  json["median_absolute_relative_error"] = errors ? Json(errors->median) : Json(nullptr);
+  json["percentile_90_absolute_relative_error"] =
+      errors ? Json(errors->percentile_90) : Json(nullptr);
+  return json;
+}
+
+Json task_json(const ValidatedTask& task) {
+  Json json = {{"program", task.program},
+               {"name", task.name},
+               {"kind", task.kind},
+               {"axes", task.axes},
+               {"group_size", task.group_size},
+               {"payload_bytes", task.payload.count()},
+               {"predicted_s", task.time.predicted.count()},
+               {"measured_s", task.time.measured.count()},
+               {"measured_low_s", task.low.count()},
+               {"measured_high_s", task.high.count()}};
+  json["relative_error"] = error_json(task.time);
+  return json;
+}
+
+std::string validation_json(const StepValidation& validation) {
+  const RunOn& on = validation.on;
+  Json json;
+  json["schema"] = "shardsim/validation/1";
+  json["shardsim"] = program_version;
+  json["experiment"] = *validation.prediction.experiment.resolved;
+  json["machine"] = validation.prediction.machine.profile.name;
+  json["backend"] = {{"name", on.backend},
+                     {"library", on.library},
+                     {"processes", on.processes},
+                     {"hosts", on.hosts}};
+  json["repeats"] = validation.repeats;
+  json["precision"] = validation.precision;
+  json["settled"] = validation.settled;
+  json["tasks"] = Json::array();
+  for (const ValidatedTask& task : validation.tasks) json["tasks"].push_back(task_json(task));
+  json["communication"] = part_json(validation.tasks, Part::communication);
+  json["compute"] = part_json(validation.tasks, Part::compute);
+  json["step"] = compared_json(validation.step);
+  json["step"]["measured_low_s"] = validation.step_low.count();
+  json["step"]["measured_high_s"] = validation.step_high.count();
+  const auto errors = errors_of(validation.tasks, Part::everything);
+  json["median_relative_error"] = errors ? Json(errors->median) : Json(nullptr);
+  json["notes"] = validation.notes;
+  return json_text(json);
+}
+
+}  // namespace
+
+std::string report_validation(const StepValidation& validation, Format format) {
+  switch (format) {
+    case Format::text:
+      return validation_text(validation);
+    case Format::json:
+      return validation_json(validation);
+    case Format::csv:
+      return validation_csv(validation);
+    case Format::html:
+      return validation_html(validation);
+    case Format::markdown:
+      return validation_markdown(validation);
+  }
+  assert(false);
+  return {};
+}
+
+}  // namespace shardsim

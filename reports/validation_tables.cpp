@@ -1,0 +1,102 @@
+#include "reports/validation_tables.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/text.hpp"
+
+namespace shardsim {
+namespace {
+
+Cell seconds_cell(Seconds time) { return {format_seconds(time), plain_number(time.count())}; }
+
+Cell error_cell(const Compared& time) {
+  const auto error = time.relative_error();
+  if (!error) return {"-", ""};
+  return {(*error >= 0 ? "+" : "") + format_percent(*error), plain_number(*error)};
+}
+
+Cell percent_cell(const std::optional<ErrorSummary>& errors, double ErrorSummary::*which) {
+  if (!errors) return {"-", ""};
+  return {format_percent((*errors).*which), plain_number((*errors).*which)};
+}
+
+std::vector<Cell> summary_row(const std::string& what, const Compared& time,
+                              const std::optional<ErrorSummary>& errors) {
+  const std::string tasks = errors ? format_count(static_cast<std::int64_t>(errors->rows)) : "-";
+  return {{what, ""},
+          seconds_cell(time.predicted),
+          seconds_cell(time.measured),
+          error_cell(time),
+          {tasks, errors ? std::to_string(errors->rows) : ""},
+          percent_cell(errors, &ErrorSummary::median),
+          percent_cell(errors, &ErrorSummary::percentile_90)};
+}
+
+constexpr auto right = TextTable::Align::right;
+
+}  // namespace
+
+std::string validation_title(const StepValidation& validation) {
+  return title_of(figures_of(validation.prediction)) + ": predicted beside measured";
+}
+
+std::string validation_subject(const StepValidation& validation) {
+  const RunOn& on = validation.on;
+  return fmt::format("{}, {} process{} on {}, {}", validation.prediction.machine.profile.name,
+                     on.processes, on.processes == 1 ? "" : "es",
+                     counted(static_cast<std::int64_t>(on.hosts.size()), "host"), on.library);
+}
+
+std::string measured_how(const StepValidation& validation) {
+  const std::string precision =
+      fmt::format("the median of {}, known to {} of it", counted(validation.repeats, "step"),
+                  format_percent(validation.precision));
+  return validation.settled ? precision : precision + ", less well than was asked for";
+}
+
+Table validation_summary(const StepValidation& validation) {
+  Table table{"Predicted beside measured",
+              {{""},
+               {"predicted", right},
+               {"measured", right},
+               {"error", right},
+               {"tasks", right},
+               {"median error", right},
+               {"90th percentile", right}},
+              {}};
+  const auto& tasks = validation.tasks;
+  table.rows.push_back(
+      summary_row("step", validation.step, errors_of(tasks, Part::everything)));
+  table.rows.push_back(summary_row("communication", total_of(tasks, Part::communication),
+                                   errors_of(tasks, Part::communication)));
+  table.rows.push_back(summary_row("compute", total_of(tasks, Part::compute),
+                                   errors_of(tasks, Part::compute)));
+  return table;
+}
+
+Table validation_rows(const StepValidation& validation) {
+  Table table{"By kind and size",
+              {{"kind"},
+               {"axes"},
+               {"group", right},
+               {"size", right},
+               {"count", right},
+               {"predicted", right},
+               {"measured", right},
+               {"error", right}},
+              {}};
+  for (const ValidatedRow& row : rows_of(validation.tasks)) {
+    table.rows.push_back({{row.kind, ""},
+                          {fmt::format("{}", fmt::join(row.axes, ",")), ""},
+                          {std::to_string(row.group_size), std::to_string(row.group_size)},
+                          {format_bytes(row.payload), std::to_string(row.payload.count())},
+                          {format_count(row.count), std::to_string(row.count)},
+                          seconds_cell(row.time.predicted),
+                          seconds_cell(row.time.measured),
+                          error_cell(row.time)});
+  }
+  return table;
+}
+
+}  // namespace shardsim

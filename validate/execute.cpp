@@ -1,0 +1,178 @@
+#include "validate/execute.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+
+#include "base/index.hpp"
+#include "experiments/collective_experiment.hpp"
+
+namespace shardsim {
+namespace {
+
+std::vector<std::vector<std::int64_t>> groups_of(const Plan& plan, const Collective& collective) {
+  if (!collective.groups.empty()) return collective.groups;
+  if (!collective.axes.empty()) return plan.mesh.groups(collective.axes);
+  std::vector<std::vector<std::int64_t>> pairs;
+  for (const auto& [source, target] : collective.source_targets) pairs.push_back({source, target});
+  return pairs;
+}
+
+Seconds median_of(std::vector<double> values) { return Seconds(quantile(std::move(values), 0.5)); }
+
+// What runs the tasks of every program.
+std::vector<std::vector<std::int64_t>> devices_of_programs(const Plan& plan) {
+  std::vector<std::vector<std::int64_t>> devices(plan.programs.size());
+  for (std::int64_t position = 0; position < plan.mesh.devices(); ++position) {
+    devices[program_at(plan, position)].push_back(position);
+  }
+  return devices;
+}
+
+class StepTimes {
+ public:
+  StepTimes(const Plan& plan, const std::vector<std::vector<TaskSpan>>& spans)
+      : plan_(plan), spans_(spans), devices_(devices_of_programs(plan)) {}
+
+  [[nodiscard]] Seconds of(std::size_t program, std::size_t task) const {
+    const Task& what = plan_.programs[program].tasks[task];
+    if (what.kind != TaskKind::collective) {
+      std::vector<double> values;
+      for (const std::int64_t device : devices_[program]) values.push_back(spent(device, task));
+      return median_of(std::move(values));
+    }
+    double slowest = 0;
+    for (const auto& group : groups_of(plan_, plan_.collectives[at(what.work)])) {
+      if (std::find(devices_[program].begin(), devices_[program].end(), group.front()) ==
+          devices_[program].end()) {
+        continue;  // of another program
+      }
+      double least = spent(group.front(), task);
+      for (const std::int64_t device : group) least = std::min(least, spent(device, task));
+      slowest = std::max(slowest, least);
+    }
+    return Seconds(slowest);
+  }
+
+ private:
+  [[nodiscard]] double spent(std::int64_t device, std::size_t task) const {
+    const TaskSpan& span = spans_[at(device)][task];
+    return (span.end - span.start).count();
+  }
+
+  const Plan& plan_;
+  const std::vector<std::vector<TaskSpan>>& spans_;
+  std::vector<std::vector<std::int64_t>> devices_;
+};
+
+// Spans of all ranks, from those of this one.
+std::vector<std::vector<TaskSpan>> exchange_spans(Backend& backend,
+                                                  const std::vector<TaskSpan>& mine) {
+  std::vector<double> numbers;
+  for (const TaskSpan& span : mine) {
+    numbers.push_back(span.start.count());
+    numbers.push_back(span.end.count());
+  }
+  std::vector<std::vector<TaskSpan>> all;
+  for (const auto& given : exchange_numbers(backend, numbers)) {
+    std::vector<TaskSpan>& spans = all.emplace_back();
+    for (std::size_t i = 0; i + 1 < given.size(); i += 2) {
+      spans.push_back({Seconds(given[i]), Seconds(given[i + 1])});
+    }
+  }
+  return all;
+}
+
+double step_time(const std::vector<std::vector<TaskSpan>>& spans) {
+  double last = 0;
+  for (const auto& of_rank : spans) {
+    for (const TaskSpan& span : of_rank) last = std::max(last, span.end.count());
+  }
+  return last;
+}
+
+Spread spread_of(const std::vector<double>& values) {
+  constexpr double low = 0.1;
+  constexpr double high = 0.9;
+  return {Seconds(quantile(values, low)), median_of(values), Seconds(quantile(values, high))};
+}
+
+// All repeats: of the step, and of every task of every program.
+struct Samples {
+  std::vector<double> steps;
+  std::vector<std::vector<std::vector<double>>> tasks;
+
+  void add(const Plan& plan, const std::vector<std::vector<TaskSpan>>& spans) {
+    steps.push_back(step_time(spans));
+    const auto times = task_times(plan, spans);
+    tasks.resize(times.size());
+    for (std::size_t p = 0; p < times.size(); ++p) {
+      tasks[p].resize(times[p].size());
+      for (std::size_t i = 0; i < times[p].size(); ++i) tasks[p][i].push_back(times[p][i].count());
+    }
+  }
+};
+
+// The same on all ranks: by the clock of the first.
+bool time_is_up(Backend& backend, std::chrono::steady_clock::time_point begin, Seconds longest) {
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  return exchange_numbers(backend, {elapsed.count()}).front().front() >= longest.count();
+}
+
+}  // namespace
+
+std::vector<std::vector<Seconds>> task_times(const Plan& plan,
+                                             const std::vector<std::vector<TaskSpan>>& spans) {
+  const StepTimes times(plan, spans);
+  std::vector<std::vector<Seconds>> all(plan.programs.size());
+  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
+    for (std::size_t i = 0; i < plan.programs[p].tasks.size(); ++i) {
+      all[p].push_back(times.of(p, i));
+    }
+  }
+  return all;
+}
+
+double precision_of_median(std::vector<double> values) {
+  assert(values.size() >= least_repeats);
+  std::sort(values.begin(), values.end());
+  const auto count = static_cast<double>(values.size());
+  constexpr double half_of_normal_95 = 0.98;  // 1.96 / 2: the ranks' deviation is sqrt(n) / 2
+  const double reach = half_of_normal_95 * std::sqrt(count);
+  const auto low = static_cast<std::size_t>(std::max(0.0, std::floor(count / 2 - reach)));
+  const auto high =
+      std::min(values.size() - 1, static_cast<std::size_t>(std::ceil(count / 2 + reach)));
+  const double median = median_of(values).count();
+  return median > 0 ? (values[high] - values[low]) / 2 / median : 0;
+}
+
+MeasuredStep execute(const Plan& plan, Backend& backend, const Repeats& repeats,
+                     const std::function<void(int)>& begun) {
+  assert(repeats.least >= least_repeats);
+  backend.prepare(plan);
+  MeasuredStep measured;
+  Samples samples;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats.warm_ups + repeats.most; ++i) {
+    if (begun) begun(i);
+    const auto spans = exchange_spans(backend, backend.run_step());
+    if (i < repeats.warm_ups) continue;
+    samples.add(plan, spans);
+    const bool up = time_is_up(backend, begin, repeats.longest);
+    if (samples.steps.size() < least_repeats) continue;
+    measured.precision = precision_of_median(samples.steps);
+    const bool enough = static_cast<int>(samples.steps.size()) >= repeats.least;
+    measured.settled = enough && measured.precision <= repeats.precision;
+    if (measured.settled || up) break;
+  }
+  measured.repeats = static_cast<int>(samples.steps.size());
+  measured.step = spread_of(samples.steps);
+  for (const auto& program : samples.tasks) {
+    auto& tasks = measured.tasks.emplace_back();
+    for (const auto& values : program) tasks.push_back(spread_of(values));
+  }
+  return measured;
+}
+
+}  // namespace shardsim

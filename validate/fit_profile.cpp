@@ -1,0 +1,269 @@
+#include "validate/fit_profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "sim/collective_cost.hpp"
+#include "sim/kernel_cost.hpp"
+#include "validate/fit_calibration.hpp"
+#include "validate/robust_fit.hpp"
+
+namespace shardsim {
+namespace {
+
+Mesh mesh_of(const SweptCollective& swept) {
+  return Mesh({{"groups", swept.groups}, {"group", swept.group_size}});
+}
+
+CostBreakdown cost_of(const Profile& profile, const SweptCollective& swept,
+                      CollectiveModel model) {
+  const Mesh mesh = mesh_of(swept);
+  const Machine machine =
+      make_machine(profile, mesh.devices(), std::nullopt, {"", "/collectives"});
+  Collective collective;
+  collective.kind = swept.kind;
+  collective.axes = {mesh.whole(1)};
+  collective.dtype = DType::f32;
+  collective.payload = swept.payload;
+  return collective_cost(Placement(mesh, machine, model), collective);
+}
+
+class ProfileFit {
+ public:
+  explicit ProfileFit(const DeviceSweep& sweep, const std::string& name)
+      : sweep_(sweep), profile_(base_of(sweep)) {
+    profile_.name = name;
+    profile_.title = fmt::format("{}, {} processes, measured {}", sweep.processor,
+                                 sweep.on.processes, sweep.date);
+    profile_.path = sweep.file;
+    profile_.calibrations.clear();
+  }
+
+  FittedProfile run() {
+    if (!sweep_.collectives.empty()) fit_collectives();
+    if (!sweep_.kernels.empty()) fit_kernels();
+    if (!sweep_.collectives.empty()) calibrate();
+    return {profile_, numbers_, {}, {}, {}};
+  }
+
+ private:
+  [[nodiscard]] static Profile base_of(const DeviceSweep& sweep) {
+    const Place place{sweep.file, "/profile"};
+    Profile profile = load_profile(sweep.profile, place);
+    if (!std::holds_alternative<ClusterProfile>(profile.network)) {
+      throw InputError(place, fmt::format("{} has no nodes to fit", sweep.profile));
+    }
+    if (sweep.on.hosts.size() > 1) {
+      throw InputError({sweep.file, "/backend/hosts"},
+                       "sweeps over several hosts are not fitted yet: measure one");
+    }
+    return profile;
+  }
+
+  [[nodiscard]] ClusterProfile& cluster() { return std::get<ClusterProfile>(profile_.network); }
+
+  [[nodiscard]] Source source(const std::string& note) const {
+    return {"measured",
+            fmt::format("{}: {} processes on {}, {}", sweep_.file, sweep_.on.processes,
+                        sweep_.processor, sweep_.on.library),
+            sweep_.date, note};
+  }
+
+  [[noreturn]] void say_undetermined(const char* records, const char* what) const {
+    throw InputError({sweep_.file, records},
+                     fmt::format("they do not tell {}: larger sizes would", what));
+  }
+
+  void set(Sourced<Seconds>& number, const char* quantity, const FittedTerm& term) {
+    const auto text = [](double seconds) { return format_seconds(Seconds(seconds)); };
+    numbers_.push_back(
+        {quantity, text(term.value), text(term.low), text(term.high), term.determined});
+    if (!term.determined) return;
+    number = {Seconds(term.value), source(interval(numbers_.back()))};
+  }
+
+  [[nodiscard]] static std::string interval(const FittedNumber& number) {
+    return fmt::format("95 % interval {} to {}", number.low, number.high);
+  }
+
+  void fit_collectives();
+  void fit_kernels();
+  void calibrate();
+  // Sets what carries at most `most` a second, and fits as `term` seconds for each.
+  template <class Rate, class Format>
+  void set_rate(Sourced<Rate>& rate, Sourced<double>& efficiency, const char* quantity,
+                const FittedTerm& term, double most, const Format& format);
+
+  const DeviceSweep& sweep_;
+  Profile profile_;
+  std::vector<FittedNumber> numbers_;
+};
+
+template <class Rate, class Format>
+void ProfileFit::set_rate(Sourced<Rate>& rate, Sourced<double>& efficiency, const char* quantity,
+                          const FittedTerm& term, double most, const Format& format) {
+  const double fitted = 1 / term.value;
+  // The interval of a rate is that of its inverse, turned round.
+  const double low = std::isfinite(term.high) ? 1 / term.high : 0;
+  const double high = term.low > 0 ? 1 / term.low : most;
+  numbers_.push_back({quantity, format(Rate(fitted)), format(Rate(low)), format(Rate(high)), true});
+  rate = {Rate(std::max(most, fitted)), source("the most that any record reaches")};
+  efficiency = {fitted / rate.value.count(),
+                source(fmt::format("{} fit best, {}", numbers_.back().value,
+                                   interval(numbers_.back())))};
+}
+
+// Each cost by the base profile, in its three parts, is as many times what it says as fits.
+void ProfileFit::fit_collectives() {
+  std::vector<std::vector<double>> terms;
+  std::vector<double> times;
+  double most = 0;
+  const double carried = cluster().scale_up.bandwidth.value.count() *
+                         cluster().scale_up.efficiency.value;
+  for (const SweptCollective& swept : sweep_.collectives) {
+    const CostBreakdown cost = cost_of(profile_, swept, CollectiveModel::uncalibrated);
+    const double bytes = cost.transfer.count() * carried;
+    terms.push_back({cost.launch.count() / profile_.collective_launch.value.count(),
+                     cost.latency.count() / cluster().scale_up.latency.value.count(), bytes});
+    times.push_back(swept.time.median.count());
+    most = std::max(most, bytes / swept.time.median.count());
+  }
+  const RobustFit fit = fit_nonnegative(terms, times);
+  const FittedTerm& per_byte = fit.terms[2];
+  if (!per_byte.determined || !(per_byte.value > 0)) {
+    say_undetermined("/collectives", "the bandwidth");
+  }
+  set(profile_.collective_launch, "collective_launch", fit.terms[0]);
+  set(cluster().scale_up.latency, "cluster.scale_up.latency", fit.terms[1]);
+  set_rate(cluster().scale_up.bandwidth, cluster().scale_up.efficiency,
+           "cluster.scale_up.bandwidth", per_byte, most, format_bandwidth);
+}
+
+// Products and copies together: a launch is the same for both.
+void ProfileFit::fit_kernels() {
+  std::vector<std::vector<double>> terms;
+  std::vector<double> times;
+  double most_flops = 0;
+  double most_bytes = 0;
+  for (const SweptKernel& swept : sweep_.kernels) {
+    const bool multiplies = swept.kernel.kernel_class != KernelClass::memory;
+    const double flops = multiplies ? swept.kernel.flops.count() : 0;
+    const double bytes = multiplies ? 0 : static_cast<double>(swept.kernel.bytes.count());
+    const double time = swept.time.median.count();
+    terms.push_back({1, flops, bytes});
+    times.push_back(time);
+    most_flops = std::max(most_flops, flops / time);
+    most_bytes = std::max(most_bytes, bytes / time);
+  }
+  const RobustFit fit = fit_nonnegative(terms, times);
+  for (const std::size_t rate : {std::size_t{1}, std::size_t{2}}) {
+    if (fit.terms[rate].determined && fit.terms[rate].value > 0) continue;
+    say_undetermined("/kernels", rate == 1 ? "the rate of matmuls" : "the memory's bandwidth");
+  }
+  DeviceProfile& device = profile_.device;
+  set(device.kernel_launch, "device.kernel_launch", fit.terms[0]);
+  Sourced<FlopRate> peak;
+  set_rate(peak, device.matmul_efficiency, "device.peak", fit.terms[1], most_flops,
+           format_flop_rate);
+  // Of whatever type they are, matmuls and attention run as products of fp32 (cpu_work.hpp).
+  for (auto& [dtype, rate] : device.peak) rate = peak;
+  device.attention_efficiency = device.matmul_efficiency;
+  set_rate(device.memory_bandwidth, device.memory_efficiency, "device.memory_bandwidth",
+           fit.terms[2], most_bytes, format_bandwidth);
+}
+
+// A table for each kind and size of group.
+void ProfileFit::calibrate() {
+  std::map<std::string, CalibrationTable> tables;
+  for (const SweptCollective& swept : sweep_.collectives) {
+    const CostBreakdown cost = cost_of(profile_, swept, CollectiveModel::uncalibrated);
+    assert(cost.curve);
+    const std::string id =
+        fmt::format("{} over {}", name_of(swept.kind), counted(swept.group_size, "process"));
+    CalibrationTable& table = tables[id];
+    table.id = id;
+    table.source = sweep_.file;
+    table.samples.push_back({*cost.curve, swept.payload, cost.total(), swept.time.median});
+  }
+  Calibration header;
+  header.name = profile_.name;
+  header.title = profile_.title;
+  header.date = sweep_.date;
+  header.regions = {Region::node};
+  std::vector<CalibrationTable> all;
+  for (auto& [id, table] : tables) all.push_back(std::move(table));
+  profile_.calibrations = {fit_calibration(header, all)};
+}
+
+// Absolute relative errors.
+template <class Record>
+std::vector<double> errors_over(const Profile& profile, const std::vector<Record>& records) {
+  std::vector<double> errors;
+  for (const Record& record : records) {
+    errors.push_back(
+        std::abs(predicted_time(profile, record).count() / record.time.median.count() - 1));
+  }
+  return errors;
+}
+
+std::optional<ErrorSummary> summary_of(const std::vector<double>& errors) {
+  if (errors.empty()) return std::nullopt;
+  constexpr double ninety = 0.9;
+  return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, ninety)};
+}
+
+// Every second size, and the others.
+struct Halves {
+  DeviceSweep kept;
+  DeviceSweep left_out;
+};
+
+Halves halves_of(const DeviceSweep& sweep) {
+  std::set<Bytes> sizes;
+  for (const SweptCollective& swept : sweep.collectives) sizes.insert(swept.payload);
+  Halves halves{sweep, sweep};
+  const auto is_left_out = [&](const SweptCollective& swept) {
+    return std::distance(sizes.begin(), sizes.find(swept.payload)) % 2 == 1;
+  };
+  std::erase_if(halves.kept.collectives, is_left_out);
+  std::erase_if(halves.left_out.collectives, std::not_fn(is_left_out));
+  return halves;
+}
+
+std::vector<SweptCollective> judged(std::vector<SweptCollective> collectives) {
+  std::erase_if(collectives,
+                [](const SweptCollective& swept) { return swept.payload < smallest_judged; });
+  return collectives;
+}
+
+}  // namespace
+
+Seconds predicted_time(const Profile& profile, const SweptCollective& swept) {
+  return cost_of(profile, swept, CollectiveModel::simulated).total();
+}
+
+Seconds predicted_time(const Profile& profile, const SweptKernel& swept) {
+  return kernel_cost(profile.device, swept.kernel).total();
+}
+
+FittedProfile fit_profile(const DeviceSweep& sweep, const std::string& name) {
+  FittedProfile fitted = ProfileFit(sweep, name).run();
+  fitted.collectives = summary_of(errors_over(fitted.profile, judged(sweep.collectives)));
+  fitted.kernels = summary_of(errors_over(fitted.profile, sweep.kernels));
+  const Halves halves = halves_of(sweep);
+  if (halves.kept.collectives.empty() || halves.left_out.collectives.empty()) return fitted;
+  const Profile half = ProfileFit(halves.kept, name).run().profile;
+  fitted.left_out_collectives =
+      summary_of(errors_over(half, judged(halves.left_out.collectives)));
+  return fitted;
+}
+
+}  // namespace shardsim

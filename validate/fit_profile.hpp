@@ -1,0 +1,50 @@
+// A profile from what was measured on devices: `shardsim calibrate SWEEP`.
+//
+// What the sweep's base profile says of a launch, of a step's latency and of bandwidths is replaced
+// by what fits best (robust_fit.hpp), each with its 95 % interval in its note:
+//
+//   collective  launch + steps * latency + wire bytes / bandwidth, of all kinds and sizes together
+//   kernel      launch + operations / rate, or launch + bytes / bandwidth
+//
+// Bandwidths and peaks are the highest that any record reaches, efficiencies what fits over these.
+// What is left is a calibration (fit_calibration.hpp) that the profile holds.
+//
+// Example: cpu-host says 1 us a step; all collectives fit best with 2.3 us: the profile says 2.3 us.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/device_sweep.hpp"
+#include "hardware_profiles/machine.hpp"
+
+namespace shardsim {
+
+struct FittedNumber {
+  std::string quantity;  // as profile_io.hpp names it: "cluster.scale_up.latency"
+  std::string value;     // with its unit
+  std::string low;       // of the 95 % interval
+  std::string high;
+  bool determined = true;  // if not, the base profile's number stays
+};
+
+struct FittedProfile {
+  Profile profile;
+  std::vector<FittedNumber> numbers;
+  // Of the profile's times for the records that it was made of, from smallest_judged on, and for
+  // those of every second size by a profile made of the others.
+  std::optional<ErrorSummary> collectives;
+  std::optional<ErrorSummary> left_out_collectives;
+  std::optional<ErrorSummary> kernels;
+};
+
+// Throws InputError for an unknown base profile or one without nodes, for a sweep over several
+// hosts, and for one whose records do not tell bandwidths.
+[[nodiscard]] FittedProfile fit_profile(const DeviceSweep& sweep, const std::string& name);
+
+// What a profile says of a record.
+[[nodiscard]] Seconds predicted_time(const Profile& profile, const SweptCollective& swept);
+[[nodiscard]] Seconds predicted_time(const Profile& profile, const SweptKernel& swept);
+
+}  // namespace shardsim

@@ -1,0 +1,36 @@
+// Collectives and kernels of many sizes, run on a backend.
+//
+// Each is a plan of its own: some of the same, one after the other, of which the median counts.
+// Groups are neighbours: of 4 processes two of 2 at the same time, and one of 4.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiments/device_sweep.hpp"
+#include "validate/backend.hpp"
+#include "validate/execute.hpp"
+
+namespace shardsim {
+
+struct SweepOptions {
+  std::vector<CollectiveKind> kinds;
+  std::vector<Bytes> sizes;  // of collectives
+  Repeats repeats;
+};
+
+// All kinds, from 1 KiB to 16 MiB every fourth power of two.
+[[nodiscard]] SweepOptions default_sweep();
+
+// `begins` is called before every part with what it is. All processes call it with the same
+// options. Throws InputError for a single process, which has nobody to send to.
+[[nodiscard]] DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
+                                    const std::function<void(const std::string&)>& begins = {});
+
+[[nodiscard]] std::size_t parts_of(const SweepOptions& options, std::int64_t processes);
+
+// From 2 up to all: those that divide them.
+[[nodiscard]] std::vector<std::int64_t> group_sizes(std::int64_t processes);
+
+}  // namespace shardsim

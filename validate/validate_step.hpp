@@ -1,0 +1,25 @@
+// An experiment's step, simulated and run: predicted beside measured.
+#pragma once
+
+#include <functional>
+
+#include "experiments/step_validation.hpp"
+#include "validate/backend.hpp"
+#include "validate/execute.hpp"
+
+namespace shardsim {
+
+// What is to be run: the plan with streams laid one behind the other (serial_plan.hpp), and what it
+// is predicted to take. A function of the experiment alone. Throws InputError, also for an
+// experiment with a placement, which is the business of whoever starts the processes.
+[[nodiscard]] Prediction predict_to_run(const Experiment& experiment);
+
+// Runs it. All processes call it, with a plan that check_same_plan() has seen.
+[[nodiscard]] StepValidation validate_step(const Prediction& prediction, Backend& backend,
+                                           const Repeats& repeats,
+                                           const std::function<void(int)>& begun = {});
+
+// Where the processes are. All processes call it.
+[[nodiscard]] RunOn run_on(Backend& backend);
+
+}  // namespace shardsim
