@@ -10,7 +10,8 @@
 set -eu
 
 build_packages='cmake ninja-build g++ pkg-config
-  libboost-program-options-dev nlohmann-json3-dev libfmt-dev libpcre2-dev zlib1g-dev libjs-chart.js'
+  libboost-program-options-dev nlohmann-json3-dev libfmt-dev libpcre2-dev zlib1g-dev libjs-chart.js
+  libeigen3-dev'
 test_packages='ccache catch2 librapidcheck-dev clang-format-14 clang-tidy-14 chromium'
 develop_packages='clang-14 libclang-rt-14-dev libbenchmark-dev valgrind'
 
