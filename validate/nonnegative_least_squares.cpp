@@ -10,8 +10,8 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// A gradient below this share of the lengths of its column and of b is rounding; gradients nearer to
-// each other than this are alike.
+// A gradient below this share of the lengths of its column and of b is rounding; gradients nearer
+// to each other than this are alike.
 constexpr double rounding = 1e-10;
 
 std::vector<Index> members(const std::vector<bool>& set) {

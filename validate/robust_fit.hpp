@@ -9,18 +9,18 @@
 // Example: kernels of 1 and 4 GFLOP that take 12 and 18 us, terms {1, 1e9} and {1, 4e9}: 10 us for
 // a launch and 2 us for a GFLOP, 500 TFLOP/s.
 //
-// How: Gauss-Newton steps, each a non-negative least-squares problem (Lawson & Hanson, Solving Least
-// Squares Problems, 1974, ch. 23), with weights anew at each step (Holland & Welsch, Comm. Stat. A6,
-// 1977): first Huber's, k = 1.345 (Ann. Math. Stat. 35, 1964), with the scale from the median
-// absolute residual, then Tukey's bisquare, c = 4.685, with that scale kept (Yohai's MM-estimate,
-// Ann. Stat. 15, 1987). Both constants are 95 % as efficient as least squares where errors are
-// normal. Huber's alone would leave a tenth of rows that are all too slow a pull of a fifth of the
-// scale on every value, which is more than the intervals of a hundred rows.
+// How: Gauss-Newton steps, each a non-negative least-squares problem (Lawson & Hanson, Solving
+// Least Squares Problems, 1974, ch. 23), with weights anew at each step (Holland & Welsch, Comm.
+// Stat. A6, 1977): first Huber's, k = 1.345 (Ann. Math. Stat. 35, 1964), with the scale from the
+// median absolute residual, then Tukey's bisquare, c = 4.685, with that scale kept (Yohai's
+// MM-estimate, Ann. Stat. 15, 1987). Both constants are 95 % as efficient as least squares where
+// errors are normal. Huber's alone would leave a tenth of rows that are all too slow a pull of a
+// fifth of the scale on every value, which is more than the intervals of a hundred rows.
 //
 // Intervals are of 95 %: Student's t times the standard error from the covariance of M-estimates
 // with Huber's correction for few rows (Robust Statistics, 1981, 7.6), cut off at 0. No bootstrap:
 // where three rows alone tell a value, most samples drawn from the rows leave one of them out. The
-// constraint does not narrow them: beside a value that it holds at 0 they are wide rather than wrong.
+// constraint does not narrow them: beside a value that it holds at 0 they are too wide.
 #pragma once
 
 #include <cstddef>
