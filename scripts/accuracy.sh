@@ -1,7 +1,8 @@
 #!/bin/sh
 # Writes docs/xla-agreement.md and docs/accuracy-memory.md, which put our answers beside those of
 # XLA's compilers for every program of tests/golden, and docs/accuracy-collectives.md, which puts
-# them beside the tables of tests/measurements: scripts/accuracy.sh [--check] [BUILD]
+# them beside the tables of tests/measurements, and docs/calibration-health.md, which says which of
+# those are of machines that are not well: scripts/accuracy.sh [--check] [BUILD]
 #
 # BUILD is a build folder, build/release by default. With --check nothing is written and a
 # difference is an error. SHARDSIM_GOLDEN_DIR names another set of the same form; of that one the
@@ -25,7 +26,8 @@ fi
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
 for document in xla-agreement:xla_agreement accuracy-memory:accuracy_memory \
-  accuracy-collectives:accuracy_collectives; do
+  accuracy-collectives:accuracy_collectives \
+  calibration-health:calibration_health; do
   file=docs/${document%:*}.md
   "$build/tests/${document#*:}" >"$fresh"
   if [ "$check" ]; then

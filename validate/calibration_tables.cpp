@@ -7,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "experiments/nccl_tests_output.hpp"
+#include "validate/health_signs.hpp"
 
 namespace shardsim {
 namespace {
@@ -30,30 +31,48 @@ std::string why_left_out(const CollectiveMeasurement& measurement,
              : fmt::format("{} does not name {}", *measurement.machine, *of_class);
 }
 
+// Writes down what the table shows; whether to calibrate with it.
+bool keep_by_signs(const CollectiveExperiment& experiment, const std::string& file,
+                   bool exclude_suspicious, CalibrationTables& result) {
+  std::vector<std::string> suspicious;
+  std::vector<std::string> odd;
+  for (const Finding& finding : find_signs(judged_rows(experiment))) {
+    auto& notes = is_of_table(finding.sign) ? suspicious : odd;
+    notes.push_back(fmt::format("{}: {}", file, describe(finding)));
+  }
+  if (exclude_suspicious && !suspicious.empty()) {
+    result.left_out.insert(result.left_out.end(), suspicious.begin(), suspicious.end());
+    return false;
+  }
+  result.suspicious.insert(result.suspicious.end(), suspicious.begin(), suspicious.end());
+  result.odd.insert(result.odd.end(), odd.begin(), odd.end());
+  return true;
+}
+
 }  // namespace
 
 CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
-                                          const std::optional<std::string>& of_class,
-                                          const std::optional<std::string>& machine) {
+                                          const TableChoice& choice) {
   CalibrationTables result;
   std::set<std::string> ids;
   for (const std::string& file : files) {
     CollectiveMeasurement measurement = read_measurement(load_measured_table(file), file, {});
     Json asked = {{"against", file}};
-    if (!measurement.machine && machine) {
-      measurement.machine = machine;
-      asked["machine"] = *machine;
+    if (!measurement.machine && choice.machine) {
+      measurement.machine = choice.machine;
+      asked["machine"] = *choice.machine;
     }
-    const std::string why = why_left_out(measurement, of_class);
+    const std::string why = why_left_out(measurement, choice.of_class);
     if (!why.empty()) {
       result.left_out.push_back(fmt::format("{}: {}", file, why));
       continue;
     }
+    const CollectiveExperiment experiment = read_collective(asked, "");
+    if (!keep_by_signs(experiment, file, choice.exclude_suspicious, result)) continue;
     if (!ids.insert(measurement.id).second) {
       throw InputError({file, "/id"},
                        fmt::format("\"{}\" is the id of another table, too", measurement.id));
     }
-    const CollectiveExperiment experiment = read_collective(asked, "");
     result.tables.push_back(sample_table(experiment));
   }
   if (!result.tables.empty()) return result;

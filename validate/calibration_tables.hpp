@@ -11,15 +11,21 @@ namespace shardsim {
 
 struct CalibrationTables {
   std::vector<CalibrationTable> tables;
-  std::vector<std::string> left_out;  // "FILE: why"
+  std::vector<std::string> left_out;    // "FILE: why"
+  std::vector<std::string> suspicious;  // "FILE: what it shows", of tables that are not left out
+  std::vector<std::string> odd;         // the same of single rows
 };
 
-// Files are what load_measured_table reads; where one names no machine it is `machine`. Left out
-// are tables that are not marked healthy and, with `of_class`, those whose machine does not name
-// that calibration. Throws InputError for a file that is no table, for tables of one id twice, and
-// where none is left.
-[[nodiscard]] CalibrationTables read_calibration_tables(
-    const std::vector<std::string>& files, const std::optional<std::string>& of_class,
-    const std::optional<std::string>& machine = std::nullopt);
+struct TableChoice {
+  std::optional<std::string> of_class = {};  // a calibration that the machine must name
+  std::optional<std::string> machine = {};   // of tables that name none
+  bool exclude_suspicious = false;           // health_signs.hpp
+};
+
+// Files are what load_measured_table reads. Left out are tables that are not marked healthy and
+// those that `choice` excludes. Throws InputError for a file that is no table, for tables of one id
+// twice, and where none is left.
+[[nodiscard]] CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
+                                                        const TableChoice& choice = {});
 
 }  // namespace shardsim

@@ -37,6 +37,20 @@ Calibration header_of(const Given& given) {
   return header;
 }
 
+std::string notes_text(const CalibrationTables& tables) {
+  std::string text;
+  const auto add = [&](const char* what, const std::vector<std::string>& notes) {
+    for (const std::string& note : notes) text += fmt::format("\n{}: {}", what, note);
+  };
+  add("left out", tables.left_out);
+  add("suspicious", tables.suspicious);
+  add("odd rows", tables.odd);
+  if (!tables.suspicious.empty()) {
+    text += "\nWhat is suspicious is fitted, too; --exclude-suspicious leaves it out.";
+  }
+  return text + (text.empty() ? "" : "\n");
+}
+
 std::string text_of(const Calibration& calibration, const CalibrationTables& tables) {
   TextTable table({{"region"},
                    {"nodes", TextTable::Align::right},
@@ -56,8 +70,7 @@ std::string text_of(const Calibration& calibration, const CalibrationTables& tab
       "{}: {} from {}; errors over rows from 64 KiB on\n\n{}", calibration.name,
       counted(static_cast<std::int64_t>(calibration.curves.size()), "curve"),
       counted(static_cast<std::int64_t>(calibration.sources.size()), "table"), table.text());
-  for (const std::string& left_out : tables.left_out) text += "\nleft out: " + left_out;
-  return text + (tables.left_out.empty() ? "" : "\n");
+  return text + notes_text(tables);
 }
 
 }  // namespace
@@ -71,7 +84,8 @@ int calibrate_command(const Words& words) {
       "refit", boost::program_options::value<Words>()->value_name("NAME"),
       "a shipped calibration, made anew from the tables whose machine names it")(
       "machine", boost::program_options::value<Words>()->value_name("NAME"),
-      "of tables that name none, as nccl-tests' output does not");
+      "of tables that name none, as nccl-tests' output does not")(
+      "exclude-suspicious", "leave out tables that show a machine that is not well");
   add_output_options(options, formats);
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
@@ -79,10 +93,11 @@ int calibrate_command(const Words& words) {
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/true);
   Calibration header = header_of(given);
   if (given.has("date")) header.date = given.all("date").front();
-  const auto of_class = given.has("refit") ? std::optional(header.name) : std::nullopt;
-  const auto machine =
-      given.has("machine") ? std::optional(given.all("machine").front()) : std::nullopt;
-  const CalibrationTables tables = read_calibration_tables(given.all("operand"), of_class, machine);
+  TableChoice choice;
+  if (given.has("refit")) choice.of_class = header.name;
+  if (given.has("machine")) choice.machine = given.all("machine").front();
+  choice.exclude_suspicious = given.has("exclude-suspicious");
+  const CalibrationTables tables = read_calibration_tables(given.all("operand"), choice);
   const Calibration calibration = fit_calibration(header, tables.tables);
   write(outputs, [&](const std::string& format) {
     return format == "json" ? calibration_text(calibration) : text_of(calibration, tables);

@@ -44,7 +44,7 @@ std::string written(const std::string& name, const Json& document) {
 
 std::string reading_mistake(const std::vector<std::string>& files,
                             const std::optional<std::string>& of_class = {}) {
-  return testing::mistake_of([&] { return read_calibration_tables(files, of_class); });
+  return testing::mistake_of([&] { return read_calibration_tables(files, {.of_class = of_class}); });
 }
 
 }  // namespace
@@ -52,9 +52,9 @@ std::string reading_mistake(const std::vector<std::string>& files,
 // The ring's transfer of 1 GiB alone, 7/4 GiB at 0.824 * 450 GB/s, is 5.07 ms; with 14 steps of
 // 3.4 us and a call of 8.4 us NCCL's ring takes 5.12 ms, whatever the profile's calibrations say.
 TEST_CASE("a row is a sample: what was measured over what is modelled uncalibrated") {
-  const auto [tables, left_out] =
-      read_calibration_tables({written("plain", measured("plain"))}, std::nullopt);
-  CHECK(left_out.empty());
+  const CalibrationTables read = read_calibration_tables({written("plain", measured("plain"))});
+  const std::vector<CalibrationTable>& tables = read.tables;
+  CHECK(read.left_out.empty());
   REQUIRE(tables.size() == 1);
   CHECK(tables[0].id == "plain");
   CHECK(tables[0].source == "a page");
@@ -70,7 +70,7 @@ TEST_CASE("tables that say too little, or of a machine that is not well, are lef
   const std::string good = written("good", measured("good"));
   const auto why = [&](const std::string& key, const Json& value) {
     const std::string path = written("other", measured_with("other", key, value));
-    const CalibrationTables read = read_calibration_tables({path, good}, std::nullopt);
+    const CalibrationTables read = read_calibration_tables({path, good});
     REQUIRE(read.tables.size() == 1);
     CHECK(read.tables[0].id == "good");
     REQUIRE(read.left_out.size() == 1);
@@ -87,11 +87,35 @@ TEST_CASE("tables that say too little, or of a machine that is not well, are lef
 TEST_CASE("with a class, only tables whose machine names it") {
   const std::string hopper = written("hopper", measured("hopper"));
   const std::string ampere = written("ampere", measured_with("ampere", "machine", "dgx-a100"));
-  const CalibrationTables read = read_calibration_tables({ampere, hopper}, "h100-nvswitch");
+  const CalibrationTables read =
+      read_calibration_tables({ampere, hopper}, {.of_class = "h100-nvswitch"});
   REQUIRE(read.tables.size() == 1);
   CHECK(read.tables[0].id == "hopper");
   CHECK(read.left_out ==
         std::vector<std::string>{ampere + ": dgx-a100 does not name h100-nvswitch"});
+}
+
+// 1 GiB takes 5.1 ms by the model; 9 ms are less than twice that, 15 ms are not. Of the two rows
+// only the large one is transfer: 1.75 MiB at 371 GB/s are 5 us of 61.
+TEST_CASE("what looks like a machine that is not well is told, and left out when asked for") {
+  const std::string good = written("good", measured("good"));
+  const Json slow_rows = {{{"bytes", MiB}, {"time_us", 100}}, {{"bytes", GiB}, {"time_us", 15400}}};
+  const std::string slow = written("slow", measured_with("slow", "rows", slow_rows));
+  const std::string told =
+      slow + ": slow: sizes from 1.0 GiB on take 3.0 times what their links carry";
+
+  const CalibrationTables kept = read_calibration_tables({good, slow});
+  CHECK(kept.tables.size() == 2);
+  CHECK(kept.suspicious == std::vector<std::string>{told});
+  CHECK(kept.odd.empty());
+  CHECK(kept.left_out.empty());
+
+  const CalibrationTables excluded =
+      read_calibration_tables({good, slow}, {.exclude_suspicious = true});
+  REQUIRE(excluded.tables.size() == 1);
+  CHECK(excluded.tables[0].id == "good");
+  CHECK(excluded.left_out == std::vector<std::string>{told});
+  CHECK(excluded.suspicious.empty());
 }
 
 TEST_CASE("what cannot be calibrated with is an error") {
