@@ -63,8 +63,8 @@ MeasuredTime read_measured_time(const JsonReader& json) {
 }
 
 SweptCollective read_swept_collective(const JsonReader& json) {
-  json.only_keys({"kind", "group_size", "groups", "payload_bytes", "time_s", "low_s", "high_s",
-                  "repeats"});
+  json.only_keys(
+      {"kind", "group_size", "groups", "payload_bytes", "time_s", "low_s", "high_s", "repeats"});
   SweptCollective swept;
   swept.kind = read_collective_kind(json.at("kind"));
   swept.group_size = json.at("group_size").integer(2, most_ranks);
@@ -116,8 +116,8 @@ bool is_sweep(const Json& document) {
 
 DeviceSweep read_sweep(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"schema", "shardsim", "date", "profile", "backend", "processor", "collectives",
-                  "kernels"});
+  json.only_keys(
+      {"schema", "shardsim", "date", "profile", "backend", "processor", "collectives", "kernels"});
   if (json.at("schema").string() != sweep_schema) {
     json.at("schema").fail(fmt::format("expected \"{}\"", sweep_schema));
   }

@@ -91,8 +91,7 @@ SpecTable experiment_specs(const Experiment& experiment) {
   return table;
 }
 
-SimulationOptions simulation_options(const Experiment& experiment,
-                                     const SimulationOptions& given) {
+SimulationOptions simulation_options(const Experiment& experiment, const SimulationOptions& given) {
   SimulationOptions options = given;
   options.collectives = experiment.collectives;
   options.order = experiment.order;

@@ -31,12 +31,12 @@ struct ValidatedTask {
   std::string program;
   std::string name;
   TaskKind task_kind = TaskKind::kernel;
-  std::string kind;                // "all-gather", "matmul", "message"
-  std::vector<std::string> axes;   // of a collective
-  std::int64_t group_size = 1;     // of a collective
-  Bytes payload{0};                // of a kernel what it reads and writes
-  Compared time;                   // measured: the median over repeats (validate/execute.hpp)
-  Seconds low{0};                  // 10th and 90th percentile over repeats
+  std::string kind;               // "all-gather", "matmul", "message"
+  std::vector<std::string> axes;  // of a collective
+  std::int64_t group_size = 1;    // of a collective
+  Bytes payload{0};               // of a kernel what it reads and writes
+  Compared time;                  // measured: the median over repeats (validate/execute.hpp)
+  Seconds low{0};                 // 10th and 90th percentile over repeats
   Seconds high{0};
 };
 

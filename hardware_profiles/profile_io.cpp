@@ -31,7 +31,7 @@ constexpr std::array time_units{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}
                                 Unit{"ps", 1e-12}};
 
 // The shortest text with a unit that parses back to exactly `value`; among equals the unit listed
-// first. `parse` is the parser of this kind of quantity.
+// first. `parse` is the parser of this kind of quantity, which `value` comes from.
 template <class Quantity>
 std::string exact_text(Quantity value, std::span<const Unit> units,
                        Quantity (*parse)(std::string_view, const Place&)) {
@@ -51,6 +51,7 @@ std::string exact_text(Quantity value, std::span<const Unit> units,
       break;
     }
   }
+  assert(!best.empty());
   return best;
 }
 

@@ -25,10 +25,9 @@ std::string validation_text(const StepValidation& validation) {
 }
 
 std::string validation_markdown(const StepValidation& validation) {
-  std::string out = fmt::format("## {}\n\n{}; measured: {}\n\n",
-                                markdown_escape(validation_title(validation)),
-                                markdown_escape(validation_subject(validation)),
-                                markdown_escape(measured_how(validation)));
+  std::string out = fmt::format(
+      "## {}\n\n{}; measured: {}\n\n", markdown_escape(validation_title(validation)),
+      markdown_escape(validation_subject(validation)), markdown_escape(measured_how(validation)));
   out += to_markdown(validation_summary(validation));
   out += "\n" + to_markdown(validation_rows(validation));
   if (!validation.notes.empty()) out += "\n### Notes\n\n";

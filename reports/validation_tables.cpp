@@ -66,12 +66,11 @@ Table validation_summary(const StepValidation& validation) {
                {"90th percentile", right}},
               {}};
   const auto& tasks = validation.tasks;
-  table.rows.push_back(
-      summary_row("step", validation.step, errors_of(tasks, Part::everything)));
+  table.rows.push_back(summary_row("step", validation.step, errors_of(tasks, Part::everything)));
   table.rows.push_back(summary_row("communication", total_of(tasks, Part::communication),
                                    errors_of(tasks, Part::communication)));
-  table.rows.push_back(summary_row("compute", total_of(tasks, Part::compute),
-                                   errors_of(tasks, Part::compute)));
+  table.rows.push_back(
+      summary_row("compute", total_of(tasks, Part::compute), errors_of(tasks, Part::compute)));
   return table;
 }
 

@@ -40,7 +40,8 @@ std::size_t program_at(const Plan& plan, std::int64_t position) {
 std::vector<std::vector<double>> exchange_numbers(Backend& backend,
                                                   const std::vector<double>& mine) {
   std::vector<std::vector<double>> all;
-  for (const std::string& bytes : backend.exchange(bytes_of(mine))) all.push_back(numbers_of(bytes));
+  for (const std::string& bytes : backend.exchange(bytes_of(mine)))
+    all.push_back(numbers_of(bytes));
   return all;
 }
 

@@ -31,8 +31,7 @@ double side_of_product(double flops, double whole) {
 
 ProductShape product_shape(const Kernel& kernel) {
   const double flops = kernel.flops.count();
-  const double side =
-      std::clamp(side_of_product(flops, elements_of(kernel)), 1.0, largest_side);
+  const double side = std::clamp(side_of_product(flops, elements_of(kernel)), 1.0, largest_side);
   ProductShape shape;
   shape.n = std::llround(side);
   const auto n = static_cast<double>(shape.n);

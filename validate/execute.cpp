@@ -92,6 +92,20 @@ double step_time(const std::vector<std::vector<TaskSpan>>& spans) {
   return last;
 }
 
+// How many values lie below the 95 % interval of the median, and as many above: the most that each
+// have a binomial probability of 2.5 % at most.
+std::size_t rank_of_interval(std::size_t count) {
+  constexpr double tail = 0.025;
+  const auto n = static_cast<double>(count);
+  double probability = std::exp2(-n);  // of k values below the median
+  double sum = 0;
+  for (std::size_t k = 0;; ++k) {
+    sum += probability;
+    if (sum > tail) return k == 0 ? 0 : k - 1;
+    probability *= (n - static_cast<double>(k)) / (static_cast<double>(k) + 1);
+  }
+}
+
 Spread spread_of(const std::vector<double>& values) {
   constexpr double low = 0.1;
   constexpr double high = 0.9;
@@ -137,14 +151,9 @@ std::vector<std::vector<Seconds>> task_times(const Plan& plan,
 double precision_of_median(std::vector<double> values) {
   assert(values.size() >= least_repeats);
   std::sort(values.begin(), values.end());
-  const auto count = static_cast<double>(values.size());
-  constexpr double half_of_normal_95 = 0.98;  // 1.96 / 2: the ranks' deviation is sqrt(n) / 2
-  const double reach = half_of_normal_95 * std::sqrt(count);
-  const auto low = static_cast<std::size_t>(std::max(0.0, std::floor(count / 2 - reach)));
-  const auto high =
-      std::min(values.size() - 1, static_cast<std::size_t>(std::ceil(count / 2 + reach)));
+  const std::size_t low = rank_of_interval(values.size());
   const double median = median_of(values).count();
-  return median > 0 ? (values[high] - values[low]) / 2 / median : 0;
+  return median > 0 ? (values[values.size() - 1 - low] - values[low]) / 2 / median : 0;
 }
 
 MeasuredStep execute(const Plan& plan, Backend& backend, const Repeats& repeats,

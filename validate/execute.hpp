@@ -2,8 +2,9 @@
 //
 // After some steps to warm up, the step is repeated until the 95 % interval of its median is
 // narrow, or time or repeats are up. The interval is that of order statistics, free of assumptions
-// about the distribution (Conover, Practical Nonparametric Statistics, 3rd ed., sec. 3.2):
-// of n repeats those of rank n/2 -+ 0.98 sqrt(n).
+// about the distribution: of n repeats the number below the median is binomial with p = 1/2
+// (Conover, Practical Nonparametric Statistics, 3rd ed., sec. 3.2). Of 20 it is from the 6th
+// to the 15th.
 //
 // A process that comes early to a collective waits there for the others. So a collective's time is,
 // in each group, the least over its members, who was last there waits for nobody; over groups the
@@ -48,8 +49,8 @@ struct MeasuredStep {
   bool settled = false;  // it is what was asked for
 };
 
-// `begun` is called before every step, with its number. All processes call it with the same plan and
-// get the same.
+// `begun` is called before every step, with its number. All processes call it with the same plan
+// and get the same.
 [[nodiscard]] MeasuredStep execute(const Plan& plan, Backend& backend, const Repeats& repeats,
                                    const std::function<void(int)>& begun = {});
 
@@ -57,7 +58,7 @@ struct MeasuredStep {
 [[nodiscard]] std::vector<std::vector<Seconds>> task_times(
     const Plan& plan, const std::vector<std::vector<TaskSpan>>& spans);
 
-// Half the width of the interval of the median, over the median; at least 6 values.
+// Half the width of the 95 % interval of the median, over the median; least_repeats values or more.
 [[nodiscard]] double precision_of_median(std::vector<double> values);
 
 }  // namespace shardsim

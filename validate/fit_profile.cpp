@@ -23,17 +23,26 @@ Mesh mesh_of(const SweptCollective& swept) {
   return Mesh({{"groups", swept.groups}, {"group", swept.group_size}});
 }
 
-CostBreakdown cost_of(const Profile& profile, const SweptCollective& swept,
-                      CollectiveModel model) {
+CostBreakdown cost_of(const Profile& profile, const SweptCollective& swept, CollectiveModel model) {
   const Mesh mesh = mesh_of(swept);
-  const Machine machine =
-      make_machine(profile, mesh.devices(), std::nullopt, {"", "/collectives"});
+  const Machine machine = make_machine(profile, mesh.devices(), std::nullopt, {"", "/collectives"});
   Collective collective;
   collective.kind = swept.kind;
   collective.axes = {mesh.whole(1)};
   collective.dtype = DType::f32;
   collective.payload = swept.payload;
   return collective_cost(Placement(mesh, machine, model), collective);
+}
+
+// With four digits, as a profile says them: what is read of it is what was written.
+Seconds rounded(Seconds time) {
+  return parse_seconds(fmt::format("{:.4g} us", time.count() * 1e6), {});
+}
+Bandwidth rounded(Bandwidth rate) {
+  return parse_bandwidth(fmt::format("{:.4g} MB/s", rate.count() / 1e6), {});
+}
+FlopRate rounded(FlopRate rate) {
+  return parse_flop_rate(fmt::format("{:.4g} GFLOP/s", rate.count() / 1e9), {});
 }
 
 class ProfileFit {
@@ -87,7 +96,7 @@ class ProfileFit {
     numbers_.push_back(
         {quantity, text(term.value), text(term.low), text(term.high), term.determined});
     if (!term.determined) return;
-    number = {Seconds(term.value), source(interval(numbers_.back()))};
+    number = {rounded(Seconds(term.value)), source(interval(numbers_.back()))};
   }
 
   [[nodiscard]] static std::string interval(const FittedNumber& number) {
@@ -115,10 +124,12 @@ void ProfileFit::set_rate(Sourced<Rate>& rate, Sourced<double>& efficiency, cons
   const double low = std::isfinite(term.high) ? 1 / term.high : 0;
   const double high = term.low > 0 ? 1 / term.low : most;
   numbers_.push_back({quantity, format(Rate(fitted)), format(Rate(low)), format(Rate(high)), true});
-  rate = {Rate(std::max(most, fitted)), source("the most that any record reaches")};
-  efficiency = {fitted / rate.value.count(),
-                source(fmt::format("{} fit best, {}", numbers_.back().value,
-                                   interval(numbers_.back())))};
+  constexpr double a_digit = 1.0005;  // not rounded down below what is reached
+  rate = {rounded(Rate(std::max(most, fitted) * a_digit)),
+          source("the most that any record reaches")};
+  efficiency = {
+      fitted / rate.value.count(),
+      source(fmt::format("{} fit best, {}", numbers_.back().value, interval(numbers_.back())))};
 }
 
 // Each cost by the base profile, in its three parts, is as many times what it says as fits.
@@ -126,8 +137,8 @@ void ProfileFit::fit_collectives() {
   std::vector<std::vector<double>> terms;
   std::vector<double> times;
   double most = 0;
-  const double carried = cluster().scale_up.bandwidth.value.count() *
-                         cluster().scale_up.efficiency.value;
+  const double carried =
+      cluster().scale_up.bandwidth.value.count() * cluster().scale_up.efficiency.value;
   for (const SweptCollective& swept : sweep_.collectives) {
     const CostBreakdown cost = cost_of(profile_, swept, CollectiveModel::uncalibrated);
     const double bytes = cost.transfer.count() * carried;
@@ -261,8 +272,7 @@ FittedProfile fit_profile(const DeviceSweep& sweep, const std::string& name) {
   const Halves halves = halves_of(sweep);
   if (halves.kept.collectives.empty() || halves.left_out.collectives.empty()) return fitted;
   const Profile half = ProfileFit(halves.kept, name).run().profile;
-  fitted.left_out_collectives =
-      summary_of(errors_over(half, judged(halves.left_out.collectives)));
+  fitted.left_out_collectives = summary_of(errors_over(half, judged(halves.left_out.collectives)));
   return fitted;
 }
 

@@ -9,7 +9,7 @@
 // Bandwidths and peaks are the highest that any record reaches, efficiencies what fits over these.
 // What is left is a calibration (fit_calibration.hpp) that the profile holds.
 //
-// Example: cpu-host says 1 us a step; all collectives fit best with 2.3 us: the profile says 2.3 us.
+// Example: cpu-host says 1 us a step, all collectives fit best with 2.3: the profile says 2.3 us.
 #pragma once
 
 #include <optional>

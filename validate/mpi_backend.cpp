@@ -38,9 +38,9 @@ void check(int code) {
 int count_of(Bytes bytes, std::int64_t size) {
   const std::int64_t count = ceil_div(bytes.count(), size);
   if (count <= INT_MAX) return static_cast<int>(count);
-  throw InputError({"", "/collectives"},
-                   fmt::format("a message of {}: MPI counts {} elements at most",
-                               format_bytes(bytes), INT_MAX));
+  throw InputError(
+      {"", "/collectives"},
+      fmt::format("a message of {}: MPI counts {} elements at most", format_bytes(bytes), INT_MAX));
 }
 
 // How a collective is run on this process.
@@ -96,8 +96,8 @@ class MpiBackend : public Backend {
   CpuWork work_;
   const Plan* plan_ = nullptr;
   const Program* program_ = nullptr;
-  std::vector<Call> calls_;        // by index into Plan::collectives
-  std::vector<Message> messages_;  // by index into Plan::transfers
+  std::vector<Call> calls_;         // by index into Plan::collectives
+  std::vector<Message> messages_;   // by index into Plan::transfers
   std::vector<std::string> names_;  // of the program's tasks, for who waits in vain
   std::vector<char> sent_;
   std::vector<char> received_;
@@ -141,10 +141,10 @@ std::string MpiBackend::host() const {
 }
 
 std::vector<std::string> MpiBackend::notes() const {
-  return {
-      "streams one behind the other: a core computes or communicates",
-      "matmuls and attention as fp32 products of as many operations and elements, reductions as sums "
-      "of fp32 of as many bytes"};
+  return {"streams one behind the other: a core computes or communicates",
+          "matmuls and attention as fp32 products of as many operations and elements, reductions "
+          "as sums "
+          "of fp32 of as many bytes"};
 }
 
 std::vector<std::string> MpiBackend::exchange(const std::string& mine) {
@@ -202,8 +202,7 @@ MPI_Comm MpiBackend::communicator(const Groups& groups) {
 Call MpiBackend::call_of(const Plan& plan, const Collective& collective) {
   Call call;
   call.kind = collective.kind;
-  call.name =
-      fmt::format("{} of {}", name_of(collective.kind), format_bytes(collective.payload));
+  call.name = fmt::format("{} of {}", name_of(collective.kind), format_bytes(collective.payload));
   if (collective.kind == CollectiveKind::collective_permute) {
     for (const auto& [source, target] : permute_pairs(plan.mesh, collective)) {
       if (source == rank_) call.targets.push_back(static_cast<int>(target));
@@ -245,13 +244,24 @@ Message MpiBackend::message_of(const Plan& plan, std::size_t program, const Tran
   return {static_cast<int>(theirs.at(at(place))), transfer.sends, count_of(transfer.payload, 1)};
 }
 
+// The same on all processes, so that none waits for one that cannot.
+void check_can_run(const Plan& plan) {
+  for (const Program& program : plan.programs) {
+    for (const Task& task : program.tasks) {
+      if (task.kind != TaskKind::host_copy) continue;
+      throw InputError({"", "/programs"}, "copies to the host are not run by the backend mpi");
+    }
+  }
+  for (const Transfer& transfer : plan.transfers) (void)count_of(transfer.payload, 1);
+}
+
 void MpiBackend::prepare(const Plan& plan) {
   if (plan.mesh.devices() != size_) {
-    throw InputError({"", "/mesh"},
-                     fmt::format("a mesh of {} for MPI's {}: mpirun -n {}",
-                                 counted(plan.mesh.devices(), "device"), size_,
-                                 plan.mesh.devices()));
+    throw InputError({"", "/mesh"}, fmt::format("a mesh of {} for MPI's {}: mpirun -n {}",
+                                                counted(plan.mesh.devices(), "device"), size_,
+                                                plan.mesh.devices()));
   }
+  check_can_run(plan);
   plan_ = &plan;
   const std::size_t program = program_at(plan, rank_);
   program_ = &plan.programs[program];
@@ -264,11 +274,6 @@ void MpiBackend::prepare(const Plan& plan) {
     largest = std::max(largest, collective.payload);
   }
   watchdog_.rest();
-  for (const Task& task : program_->tasks) {
-    if (task.kind == TaskKind::host_copy) {
-      throw InputError({"", "/programs"}, "copies to the host are not run by the backend mpi");
-    }
-  }
   messages_.resize(plan.transfers.size());
   for (const Task& task : program_->tasks) {
     if (task.kind != TaskKind::transfer) continue;
@@ -302,13 +307,11 @@ void MpiBackend::run(const Call& call) {
   const void* from = sent_.data();
   switch (call.kind) {
     case CollectiveKind::all_gather:
-      return check(
-          MPI_Allgather(from, call.count, MPI_BYTE, to, call.count, MPI_BYTE, call.group));
+      return check(MPI_Allgather(from, call.count, MPI_BYTE, to, call.count, MPI_BYTE, call.group));
     case CollectiveKind::all_to_all:
       return check(MPI_Alltoall(from, call.count, MPI_BYTE, to, call.count, MPI_BYTE, call.group));
     case CollectiveKind::reduce_scatter:
-      return check(
-          MPI_Reduce_scatter_block(from, to, call.count, MPI_FLOAT, MPI_SUM, call.group));
+      return check(MPI_Reduce_scatter_block(from, to, call.count, MPI_FLOAT, MPI_SUM, call.group));
     case CollectiveKind::all_reduce:
       return check(MPI_Allreduce(from, to, call.count, MPI_FLOAT, MPI_SUM, call.group));
     case CollectiveKind::broadcast:
@@ -355,7 +358,9 @@ std::vector<TaskSpan> MpiBackend::run_step() {
   watchdog_.tell("the beginning of a step");
   check(MPI_Barrier(MPI_COMM_WORLD));
   const auto begin = Clock::now();
-  const auto since = [&] { return Seconds(std::chrono::duration<double>(Clock::now() - begin).count()); };
+  const auto since = [&] {
+    return Seconds(std::chrono::duration<double>(Clock::now() - begin).count());
+  };
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const Task& task = program_->tasks[i];
     watchdog_.tell(names_[i]);

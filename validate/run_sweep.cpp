@@ -30,13 +30,21 @@ std::vector<Kernel> kernels_of_a_sweep() {
   return kernels;
 }
 
-// `instances` tasks, each after the other, as `work` has been added to the plan.
+// What a process moves before a collective: more than its share of the caches.
+constexpr Bytes moved_between{8 * MiB};
+
+// `instances` tasks of that kind; before each collective the plan's kernel.
 void add_program(Plan& plan, TaskKind kind) {
-  plan.names = {"swept"};
+  plan.names = {"swept", "between"};
   Program program;
   program.name = "all";
   program.streams = {"compute"};
   for (int i = 0; i < instances; ++i) {
+    if (kind == TaskKind::collective) {
+      Task between;
+      between.name = 1;
+      (void)program.add_task(between, {});
+    }
     Task task;
     task.kind = kind;
     (void)program.add_task(task, {});
@@ -54,6 +62,7 @@ Plan plan_of(const SweptCollective& swept) {
   collective.dtype = DType::f32;
   collective.payload = swept.payload;
   plan.collectives.push_back(std::move(collective));
+  plan.kernels.push_back({"copy", KernelClass::memory, DType::f32, Flops(0), moved_between});
   add_program(plan, TaskKind::collective);
   return plan;
 }
@@ -71,7 +80,9 @@ MeasuredTime time_of(const Plan& plan, Backend& backend, const Repeats& repeats)
   std::vector<double> medians;
   std::vector<double> lows;
   std::vector<double> highs;
-  for (const Spread& spread : measured.tasks.front()) {
+  for (std::size_t i = 0; i < plan.programs.front().tasks.size(); ++i) {
+    if (plan.programs.front().tasks[i].name != 0) continue;  // between
+    const Spread& spread = measured.tasks.front()[i];
     medians.push_back(spread.median.count());
     lows.push_back(spread.low.count());
     highs.push_back(spread.high.count());
@@ -153,8 +164,7 @@ DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
   }
   for (const Kernel& kernel : kernels_of_a_sweep()) {
     if (begins) begins(fmt::format("{} of {}", kernel.op, format_bytes(kernel.bytes)));
-    const MeasuredTime time =
-        time_of(plan_of(kernel, backend.size()), backend, options.repeats);
+    const MeasuredTime time = time_of(plan_of(kernel, backend.size()), backend, options.repeats);
     sweep.kernels.push_back({kernel, time});
   }
   return sweep;

@@ -13,9 +13,8 @@ std::vector<TaskId> order_of_starts(const std::vector<TaskTimes>& times) {
   std::iota(order.begin(), order.end(), 0);
   // What waits comes behind what it waits for: starts later, or at once when that takes no time,
   // and has the larger number.
-  std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-    return times[at(a)].start < times[at(b)].start;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](TaskId a, TaskId b) { return times[at(a)].start < times[at(b)].start; });
   return order;
 }
 
@@ -50,8 +49,7 @@ Program in_order(const Program& program, const std::vector<TaskId>& order) {
 Plan serial_plan(const Plan& plan, const Result& simulated) {
   Plan serial = plan;
   for (std::size_t i = 0; i < plan.programs.size(); ++i) {
-    serial.programs[i] =
-        in_order(plan.programs[i], order_of_starts(simulated.programs[i].tasks));
+    serial.programs[i] = in_order(plan.programs[i], order_of_starts(simulated.programs[i].tasks));
   }
   verify(serial);
   return serial;

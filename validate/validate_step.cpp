@@ -44,9 +44,10 @@ ValidatedTask describe(const Plan& plan, const Program& program, const Task& tas
 
 Prediction predict_to_run(const Experiment& experiment) {
   if (!experiment.placement.is_null()) {
-    throw InputError(experiment.order.place,
-                     "the rank of a process is its position in the mesh: where it runs is up to what "
-                     "starts it (mpirun --map-by)");
+    throw InputError(
+        experiment.order.place,
+        "the rank of a process is its position in the mesh: where it runs is up to what "
+        "starts it (mpirun --map-by)");
   }
   const SimulationOptions options = simulation_options(experiment, {});
   Prediction prediction = predict(experiment, options);
@@ -61,8 +62,8 @@ RunOn run_on(Backend& backend) {
   return {backend.name(), backend.library(), backend.size(), {distinct.begin(), distinct.end()}};
 }
 
-StepValidation validate_step(const Prediction& prediction, Backend& backend,
-                             const Repeats& repeats, const std::function<void(int)>& begun) {
+StepValidation validate_step(const Prediction& prediction, Backend& backend, const Repeats& repeats,
+                             const std::function<void(int)>& begun) {
   const Plan& plan = prediction.step.plan;
   StepValidation validation;
   validation.prediction = prediction;

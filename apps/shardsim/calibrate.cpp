@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 
+#include "calibrate_sweep.hpp"
 #include "command.hpp"
 #include "output.hpp"
 #include "validate/calibration_tables.hpp"
@@ -11,14 +12,15 @@ namespace shardsim {
 namespace {
 
 const Manual manual = {
-    "calibrate TABLE... [OPTION...]",
-    "Measured tables of collectives in, a calibration out: by how much machines of a class miss "
-    "the\n"
-    "model, by size, with the residuals. A table says what ran where (docs/collective.md); one "
-    "that\n"
-    "is not marked healthy is left out. What nccl-tests and rccl-tests print is a table, too, as\n"
-    "text or JSON (-J). A profile names its calibrations, shipped ones or files:\n"
-    "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].",
+    "calibrate TABLE...|SWEEP [OPTION...]",
+    "Measured tables of collectives in, a calibration out: by how much machines of a class miss\n"
+    "the model, by size, with the residuals. A table says what ran where (docs/collective.md); "
+    "one\n"
+    "that is not marked healthy is left out. What nccl-tests and rccl-tests print is a table, "
+    "too,\n"
+    "as text or JSON (-J). A profile names its calibrations, shipped ones or files:\n"
+    "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
+    "Of a SWEEP, which shardsim validate --sweep measures, a whole profile is made.",
     {"shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --name my-nodes \\\n"
      "               --date 2026-11 -o my-nodes.json",
@@ -91,6 +93,7 @@ int calibrate_command(const Words& words) {
   if (!answered) return exit_done;
   const Given& given = *answered;
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/true);
+  if (const auto sweep = given_sweep(given)) return calibrate_sweep(*sweep, given, outputs);
   Calibration header = header_of(given);
   if (given.has("date")) header.date = given.all("date").front();
   TableChoice choice;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
+#include <filesystem>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -10,11 +11,13 @@
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"
+#include "processes.hpp"
 #include "progress.hpp"
 #include "report_format.hpp"
 #include "reports/validation_report.hpp"
 #include "validate/mpi_backend.hpp"
 #include "validate/validate_step.hpp"
+#include "validate_sweep.hpp"
 
 namespace shardsim {
 namespace {
@@ -22,11 +25,17 @@ namespace {
 namespace po = boost::program_options;
 
 const Manual manual = {
-    "validate EXPERIMENT --backend mpi [OPTION...]",
-    "Runs a step on real devices and puts what it took beside what is predicted. The backend mpi\n"
-    "has a process for each device of the mesh, on CPUs; its machine is cpu-host, or the profile\n"
-    "that shardsim calibrate made of a sweep. Rank 0 prints.",
-    {"shardsim validate examples/tiny-llama-fsdp1.json --backend mpi --repeats 10"}};
+    "validate EXPERIMENT|--sweep --backend mpi [OPTION...]",
+    "Runs a step on real devices and puts what it took beside what is predicted; or, with "
+    "--sweep,\n"
+    "measures collectives and kernels of many sizes, of which calibrate makes a profile. The\n"
+    "backend mpi has a process for each device, on CPUs. Rank 0 prints.",
+    {"shardsim validate examples/validate-tiny-llama.json --name alone --backend mpi --repeats 6",
+     "mpirun -n 4 shardsim validate examples/validate-tiny-llama.json --name fsdp --backend mpi",
+     "mpirun -n 4 shardsim validate --sweep --backend mpi -o sweep.json",
+     "mpirun -n 4 shardsim validate examples/validate-tiny-llama.json --name fsdp --backend mpi "
+     "\\\n"
+     "               --calibrated my-host.json --tolerance 15%"}};
 
 // What is wrong with words is the same for all processes: said before there are any.
 struct Wanted {
@@ -75,33 +84,9 @@ Wanted read_wanted(const Given& given) {
   constexpr double a_minute = 60;
   wanted.patience = Seconds(read_number(given, "timeout", a_minute));
   if (given.has("tolerance")) wanted.tolerance = read_number(given, "tolerance", 0);
-  wanted.outputs = read_outputs(given, report_formats(), /*text_beside_files=*/true);
+  wanted.outputs = read_outputs(given, given.has("sweep") ? sweep_formats() : report_formats(),
+                                /*text_beside_files=*/true);
   return wanted;
-}
-
-// Of what is not the same on all processes, each begins with its rank.
-void say(const Backend& backend, const std::string& message) {
-  std::cerr << fmt::format("error: {}{}\n",
-                           backend.size() == 1 ? "" : fmt::format("rank {}: ", backend.rank()),
-                           message)
-            << std::flush;
-}
-
-// What may fail on some processes and not on others; nothing where it failed on any, which has been
-// said then.
-template <class Try>
-auto together(Backend& backend, const Try& attempt) -> std::optional<decltype(attempt())> {
-  std::optional<decltype(attempt())> result;
-  std::string error;
-  try {
-    result = attempt();
-  } catch (const InputError& wrong) {
-    error = wrong.what();
-  }
-  const std::optional<std::string> mine = disagreement(backend, error);
-  if (!mine) return result;
-  if (!mine->empty()) say(backend, *mine);
-  return std::nullopt;
 }
 
 bool is_within(const StepValidation& validation, double tolerance) {
@@ -112,9 +97,9 @@ bool is_within(const StepValidation& validation, double tolerance) {
 
 Experiment with_machine(Experiment experiment, const Given& given) {
   if (given.has("calibrated")) {
-    experiment.machine = given.all("calibrated").back();
+    // Seen from where the user is, not from the experiment.
+    experiment.machine = std::filesystem::absolute(given.all("calibrated").back()).string();
     experiment.machine_place = {"command line", "/calibrated"};
-    experiment.directory = "";
   } else if (experiment.machine.empty()) {
     experiment.machine = "cpu-host";
   }
@@ -122,13 +107,17 @@ Experiment with_machine(Experiment experiment, const Given& given) {
 }
 
 int validate_on(Backend& backend, const Given& given, const Wanted& wanted) {
+  if (given.has("sweep")) return sweep_on(backend, given, wanted.repeats, wanted.outputs);
   const bool prints = backend.rank() == 0;
-  const auto prediction = together(backend, [&] {
-    return predict_to_run(with_machine(read_given_experiment(given), given));
-  });
+  const auto prediction = together(
+      backend, [&] { return predict_to_run(with_machine(read_given_experiment(given), given)); });
   if (!prediction) return exit_invalid_input;
-  const auto validation = together(backend, [&] {
+  const auto is_same = together(backend, [&] {
     check_same_plan(backend, prediction->step.plan);
+    return true;
+  });
+  if (!is_same) return exit_invalid_input;
+  const auto validation = together(backend, [&] {
     std::optional<Progress> progress;
     if (prints) progress.emplace(at(wanted.repeats.warm_ups + wanted.repeats.most));
     return validate_step(*prediction, backend, wanted.repeats, [&](int step) {
@@ -163,26 +152,24 @@ int validate_command(const Words& words) {
       "tolerance", text("PART"),
       "exit with 1 when the step, or the median task, is off by more: 15%")(
       "timeout", text("SECONDS"), "that a process waits for another before all end (60)");
+  add_sweep_options(options);
   add_output_options(options, report_formats());
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Wanted wanted = read_wanted(*answered);
-  std::int64_t rank = 0;
-  const auto backend =
-      make_mpi_backend(wanted.patience, [&](const std::string& what) {
-        std::cerr << fmt::format("error: rank {}: waits in vain for {} s: {}\n", rank,
-                                 wanted.patience.count(), what)
-                  << std::flush;
-      });
-  rank = backend->rank();
+  std::string who;  // known when there are processes
+  const auto backend = make_mpi_backend(wanted.patience, [&](const std::string& what) {
+    say(fmt::format("{}waits in vain for {} s: {}", who, wanted.patience.count(), what));
+  });
+  who = fmt::format("rank {}: ", backend->rank());
   try {
     return validate_on(*backend, *answered, wanted);
   } catch (const CannotRunError& error) {
-    say(*backend, error.what());
+    say(who + error.what());
     backend->abort(exit_cannot_run);
     return exit_cannot_run;
   } catch (const std::exception& error) {
-    say(*backend, fmt::format("internal error: {}", error.what()));
+    say(fmt::format("{}internal error: {}", who, error.what()));
     backend->abort(exit_bug);
     return exit_bug;
   }

@@ -44,7 +44,8 @@ std::string written(const std::string& name, const Json& document) {
 
 std::string reading_mistake(const std::vector<std::string>& files,
                             const std::optional<std::string>& of_class = {}) {
-  return testing::mistake_of([&] { return read_calibration_tables(files, {.of_class = of_class}); });
+  return testing::mistake_of(
+      [&] { return read_calibration_tables(files, {.of_class = of_class}); });
 }
 
 }  // namespace

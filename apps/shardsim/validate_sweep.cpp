@@ -1,0 +1,105 @@
+#include "validate_sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/text.hpp"
+#include "experiments/size_sweep.hpp"
+#include "processes.hpp"
+#include "progress.hpp"
+#include "validate/run_sweep.hpp"
+
+namespace shardsim {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr auto right = TextTable::Align::right;
+
+std::vector<std::string> spread_cells(const MeasuredTime& time) {
+  return {format_seconds(time.median), format_seconds(time.low), format_seconds(time.high),
+          std::to_string(time.repeats)};
+}
+
+void add_row(TextTable& table, std::vector<std::string> cells, const MeasuredTime& time) {
+  for (std::string& cell : spread_cells(time)) cells.push_back(std::move(cell));
+  table.add_row(std::move(cells));
+}
+
+std::string sweep_for_people(const DeviceSweep& sweep) {
+  TextTable collectives({{"collective"},
+                         {"group", right},
+                         {"groups", right},
+                         {"size", right},
+                         {"time", right},
+                         {"10 %", right},
+                         {"90 %", right},
+                         {"repeats", right}});
+  for (const SweptCollective& swept : sweep.collectives) {
+    add_row(collectives,
+            {std::string(name_of(swept.kind)), std::to_string(swept.group_size),
+             std::to_string(swept.groups), format_bytes(swept.payload)},
+            swept.time);
+  }
+  TextTable kernels({{"kernel"},
+                     {"operations", right},
+                     {"bytes", right},
+                     {"time", right},
+                     {"10 %", right},
+                     {"90 %", right},
+                     {"repeats", right}});
+  for (const SweptKernel& swept : sweep.kernels) {
+    add_row(kernels,
+            {std::string(name_of(swept.kernel.kernel_class)), format_flops(swept.kernel.flops),
+             format_bytes(swept.kernel.bytes)},
+            swept.time);
+  }
+  return fmt::format("{} processes on {} ({}, {}), {}\n\n{}\n{}", sweep.on.processes,
+                     counted(static_cast<std::int64_t>(sweep.on.hosts.size()), "host"),
+                     sweep.processor, counted(sweep.cores, "core"), sweep.on.library,
+                     collectives.text(), kernels.text());
+}
+
+SweepOptions read_sweep_options(const Given& given, const Repeats& repeats) {
+  SweepOptions options = default_sweep();
+  options.repeats = repeats;
+  if (given.has("sizes")) {
+    options.sizes = parse_sizes(given.all("sizes").back(), {"command line", "/sizes"});
+  }
+  return options;
+}
+
+}  // namespace
+
+void add_sweep_options(po::options_description& options) {
+  options.add_options()("sweep", "measure collectives and kernels of many sizes")(
+      "sizes", po::value<Words>()->value_name("SIZES"),
+      "of a sweep's collectives: 1KiB:64MiB:x2; 1KiB:16MiB:x4 when left out");
+}
+
+std::vector<std::string> sweep_formats() { return {"text", "json"}; }
+
+int sweep_on(Backend& backend, const Given& given, const Repeats& repeats,
+             const std::vector<Output>& outputs) {
+  if (!given.all("operand").empty()) throw UsageError("a sweep takes no experiment");
+  const bool prints = backend.rank() == 0;
+  const auto written = together(backend, [&] {
+    const SweepOptions options = read_sweep_options(given, repeats);
+    std::optional<Progress> progress;
+    if (prints) progress.emplace(parts_of(options, backend.size()));
+    const DeviceSweep sweep = run_sweep(options, backend, [&](const std::string& part) {
+      if (progress) progress->begin(part);
+    });
+    progress.reset();
+    if (prints) {
+      write(outputs, [&](const std::string& format) {
+        return format == "json" ? sweep_text(sweep) : sweep_for_people(sweep);
+      });
+    }
+    return true;
+  });
+  return written ? exit_done : exit_invalid_input;
+}
+
+}  // namespace shardsim

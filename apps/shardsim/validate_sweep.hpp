@@ -1,0 +1,20 @@
+// validate --sweep: what collectives and kernels of many sizes take.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "output.hpp"
+#include "validate/backend.hpp"
+#include "validate/execute.hpp"
+
+namespace shardsim {
+
+void add_sweep_options(boost::program_options::options_description& options);
+[[nodiscard]] std::vector<std::string> sweep_formats();
+// All processes call it; the exit code.
+[[nodiscard]] int sweep_on(Backend& backend, const Given& given, const Repeats& repeats,
+                           const std::vector<Output>& outputs);
+
+}  // namespace shardsim

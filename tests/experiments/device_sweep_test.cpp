@@ -1,0 +1,79 @@
+// Sweeps of devices, written and read.
+#include "experiments/device_sweep.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "../base/mistake.hpp"
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+DeviceSweep small_sweep() {
+  DeviceSweep sweep;
+  sweep.file = "sweep.json";
+  sweep.date = "2026-11-22";
+  sweep.profile = "cpu-host";
+  sweep.on = {"mpi", "Open MPI v4.1.4", 4, {"here"}};
+  sweep.processor = "A \"fine\" CPU";
+  sweep.cores = 2;
+  const MeasuredTime time{Seconds(1.25e-5), Seconds(1e-5), Seconds(2e-5), 12};
+  sweep.collectives = {{CollectiveKind::all_gather, 4, 1, Bytes(64 * KiB), time},
+                       {CollectiveKind::collective_permute, 2, 2, Bytes(KiB), time}};
+  sweep.kernels = {{{"", KernelClass::matmul, DType::f32, Flops(1e6), Bytes(4096)}, time}};
+  return sweep;
+}
+
+// What is wrong with the sweep after `change`.
+template <class Change>
+std::string mistake_after(const Change& change) {
+  Json document = parse_json(sweep_text(small_sweep()), "sweep.json");
+  change(document);
+  return testing::mistake_of([&] { return read_sweep(document, "sweep.json"); });
+}
+
+}  // namespace
+
+TEST_CASE("a sweep reads back") {
+  const std::string text = sweep_text(small_sweep());
+  const Json document = parse_json(text, "sweep.json");
+  CHECK(is_sweep(document));
+  const DeviceSweep sweep = read_sweep(document, "sweep.json");
+  CHECK(sweep_text(sweep) == text);
+  CHECK(sweep.collectives.size() == 2);
+  CHECK(sweep.collectives[1].kind == CollectiveKind::collective_permute);
+  CHECK(sweep.collectives[1].groups == 2);
+  CHECK(sweep.kernels[0].kernel.kernel_class == KernelClass::matmul);
+  CHECK(sweep.processor == "A \"fine\" CPU");
+}
+
+TEST_CASE("what is no sweep is none") {
+  CHECK_FALSE(is_sweep(Json::array()));
+  CHECK_FALSE(is_sweep(Json{{"schema", 1}}));
+  CHECK_FALSE(is_sweep(Json{{"schema", "shardsim/profile/1"}}));
+}
+
+TEST_CASE("a sweep that cannot be says where") {
+  CHECK(mistake_after([](Json& sweep) { sweep["schema"] = "shardsim/sweep/2"; }) ==
+        "sweep.json: /schema: expected \"shardsim/sweep/1\"");
+  CHECK(mistake_after([](Json& sweep) { sweep["collectives"][0]["time_s"] = 0; }) ==
+        "sweep.json: /collectives/0/time_s: expected a time above 0, in seconds");
+  CHECK(mistake_after([](Json& sweep) {
+          sweep["collectives"][1]["group_size"] = 1;
+        }).starts_with("sweep.json: /collectives/1/group_size: "));
+  CHECK(mistake_after([](Json& sweep) { sweep["collectives"][1]["kind"] = "all-redcue"; }) ==
+        "sweep.json: /collectives/1/kind: unknown kind of collective \"all-redcue\", did you mean "
+        "\"all-reduce\"?");
+  CHECK(mistake_after([](Json& sweep) {
+          sweep["kernels"][0]["class"] = "matmull";
+        }).starts_with("sweep.json: /kernels/0/class: "));
+  CHECK(mistake_after([](Json& sweep) { sweep["kernels"][0]["flops"] = -1; }) ==
+        "sweep.json: /kernels/0/flops: an impossible number");
+  CHECK(mistake_after([](Json& sweep) { sweep["kernels"][0]["dtype"] = "f33"; }) ==
+        "sweep.json: /kernels/0/dtype: unknown type of elements");
+  CHECK(mistake_after([](Json& sweep) {
+          sweep["kernels"][0]["tiem_s"] = 1;
+        }).starts_with("sweep.json: /kernels/0"));
+}
+
+}  // namespace shardsim

@@ -1,0 +1,181 @@
+// Jobs of four processes on this machine: the whole way from a sweep to a validated step, and what
+// goes wrong on one of them. Nothing here is a claim about speed.
+#include <sys/wait.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/json.hpp"
+#include "validate/run_sweep.hpp"
+
+namespace shardsim {
+namespace {
+
+const std::string program = SHARDSIM_BINARY_DIR "/shardsim";
+const std::string example = SHARDSIM_SOURCE_DIR "/examples/validate-tiny-llama.json";
+const std::string few = " --backend mpi --repeats 6 --precision 50% --timeout 60";
+
+struct Job {
+  int exit = 0;
+  std::string out;
+  std::string errors;
+};
+
+std::filesystem::path scratch() {
+  const std::filesystem::path folder = SHARDSIM_BINARY_DIR "/tests/mpi_jobs";
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+Job run(const std::string& command) {
+  const auto errors = scratch() / "errors.txt";
+  std::filesystem::remove(errors);
+  Job job;
+  std::FILE* pipe = popen((command + " 2>" + errors.string()).c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> part{};
+  while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe)) {
+    job.out.append(part.data(), got);
+  }
+  const int status = pclose(pipe);
+  job.exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  job.errors = text_of(errors);
+  return job;
+}
+
+std::string mpirun(int processes) {
+  // Containers run tests as root, on fewer cores than processes.
+  return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
+         std::string(SHARDSIM_MPIRUN) + " --oversubscribe -n " + std::to_string(processes) + " ";
+}
+
+Job validate(int processes, const std::string& arguments) {
+  return run(mpirun(processes) + program + " validate " + arguments + few);
+}
+
+// Every process begins with `before`, which knows its rank as $OMPI_COMM_WORLD_RANK.
+Job validate_with(const std::string& before, const std::string& arguments) {
+  return run(mpirun(4) + "sh -c '" + before + " exec " + program + " validate " + arguments + "'");
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("from a sweep to a profile to validated steps") {
+  const std::string sweep_file = (scratch() / "sweep.json").string();
+  const std::string profile_file = (scratch() / "host.json").string();
+  const Job sweep = validate(4, "--sweep --sizes 1KiB:1MiB:x8 -o " + sweep_file);
+  INFO(sweep.errors);
+  REQUIRE(sweep.exit == 0);
+  const DeviceSweep swept = read_sweep(load_json(sweep_file), sweep_file);
+  CHECK(swept.on.processes == 4);
+  CHECK(swept.on.hosts.size() == 1);
+  // Groups of 2 and 4, six kinds, sizes 1, 8, 64 and 512 KiB.
+  CHECK(swept.collectives.size() == 2 * 6 * 4);
+
+  const Job calibrated =
+      run(program + " calibrate " + sweep_file + " --name host -o " + profile_file);
+  INFO(calibrated.errors);
+  REQUIRE(calibrated.exit == 0);
+  CHECK(run(program + " profiles check " + profile_file).exit == 0);
+
+  for (const std::string name : {"fsdp", "tp"}) {
+    CAPTURE(name);
+    const Job job =
+        validate(4, example + " --name " + name + " --format json --calibrated " + profile_file);
+    INFO(job.errors);
+    REQUIRE(job.exit == 0);
+    const Json json = parse_json(job.out, "validation");  // rank 0 alone prints
+    CHECK(json["schema"] == "shardsim/validation/1");
+    CHECK(json["machine"] == "host");
+    CHECK(json["backend"]["processes"] == 4);
+    CHECK(json["repeats"] == 6);
+    double tasks = 0;
+    for (const Json& task : json["tasks"]) {
+      CHECK(task["measured_s"].get<double>() >= 0);
+      CHECK(task["predicted_s"].get<double>() >= 0);
+      tasks += task["measured_s"].get<double>();
+    }
+    // Of a plan in one stream; medians over ranks and repeats do not add up exactly, and processes
+    // that share a core wait for each other between tasks.
+    CHECK(json["step"]["measured_s"].get<double>() > 0.1 * tasks);
+    CHECK(json["communication"]["tasks"].get<int>() > 0);
+    CHECK(json["median_relative_error"].is_number());
+  }
+}
+
+TEST_CASE("a step of one process needs no mpirun") {
+  const Job job = run(program + " validate " + example + " --name alone --format csv" + few);
+  INFO(job.errors);
+  REQUIRE(job.exit == 0);
+  CHECK(job.out.starts_with("program,name,kind,axes,"));
+}
+
+TEST_CASE("a tolerance that no prediction keeps is a verdict") {
+  const Job job = validate(4, example + " --name fsdp --tolerance 0.01%");
+  CHECK(job.exit == 1);
+  CHECK(job.out.find("predicted beside measured") != std::string::npos);
+}
+
+TEST_CASE("what all processes find wrong is said once") {
+  const Job mesh = validate(2, example + " --name fsdp");
+  CHECK(mesh.exit == 3);
+  CHECK(count_of(mesh.errors, "error: ") == 1);
+  CHECK(mesh.errors.find("a mesh of 4 devices for MPI's 2: mpirun -n 4") != std::string::npos);
+
+  const Job axis = validate(4, example + " --name fsdp --mesh fdsp=4");
+  CHECK(axis.exit == 3);
+  CHECK(count_of(axis.errors, "error: ") == 1);
+
+  const Job alone = run(program + " validate --sweep" + few);
+  CHECK(alone.exit == 3);
+  CHECK(alone.errors.find("a single process has nobody to send to") != std::string::npos);
+}
+
+TEST_CASE("plans that differ between ranks are refused") {
+  const Job job = validate_with("batch=4; [ $OMPI_COMM_WORLD_RANK = 2 ] && batch=8;",
+                                example + " --name fsdp --batch $batch" + few);
+  CHECK(job.exit == 3);
+  CHECK(job.errors.find("error: rank 2: its plan is not that of rank 0") != std::string::npos);
+  CHECK(count_of(job.errors, "error: ") == 1);
+}
+
+TEST_CASE("a process that is killed ends the others") {
+  const Job job = validate_with(
+      "[ $OMPI_COMM_WORLD_RANK = 2 ] && (sleep 2; kill -KILL $$) &",
+      example + " --name fsdp --backend mpi --repeats 100000 --precision 0.0001% --timeout 60");
+  CHECK(job.exit != 0);
+  CHECK(job.errors.find("signal 9") != std::string::npos);
+}
+
+TEST_CASE("processes that wait for one that has stopped say so and end") {
+  const Job job = validate_with(
+      "[ $OMPI_COMM_WORLD_RANK = 2 ] && (sleep 2; kill -STOP $$) &",
+      example + " --name fsdp --backend mpi --repeats 100000 --precision 0.0001% --timeout 3");
+  CHECK(job.exit == 4);
+  for (const std::string rank : {"0", "1", "3"}) {
+    CHECK(job.errors.find("error: rank " + rank + ": waits in vain for 3 s: ") !=
+          std::string::npos);
+  }
+}
+
+}  // namespace shardsim
