@@ -75,7 +75,7 @@ Table validation_summary(const StepValidation& validation) {
 }
 
 Table validation_rows(const StepValidation& validation) {
-  Table table{"By kind and size",
+  Table table{"Sums of tasks",
               {{"kind"},
                {"axes"},
                {"group", right},

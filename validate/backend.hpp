@@ -16,7 +16,7 @@
 
 namespace shardsim {
 
-// When a process ran a task, since its step began.
+// When a process ran a task, on a clock that all processes share.
 struct TaskSpan {
   Seconds start{0};
   Seconds end{0};

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/index.hpp"
 #include "experiments/collective_experiment.hpp"
@@ -42,23 +43,32 @@ class StepTimes {
       for (const std::int64_t device : devices_[program]) values.push_back(spent(device, task));
       return median_of(std::move(values));
     }
-    double slowest = 0;
+    Seconds slowest{0};
     for (const auto& group : groups_of(plan_, plan_.collectives[at(what.work)])) {
       if (std::find(devices_[program].begin(), devices_[program].end(), group.front()) ==
           devices_[program].end()) {
         continue;  // of another program
       }
-      double least = spent(group.front(), task);
-      for (const std::int64_t device : group) least = std::min(least, spent(device, task));
-      slowest = std::max(slowest, least);
+      slowest = std::max(slowest, spent_together(group, task));
     }
-    return Seconds(slowest);
+    return slowest;
   }
 
  private:
   [[nodiscard]] double spent(std::int64_t device, std::size_t task) const {
     const TaskSpan& span = spans_[at(device)][task];
     return (span.end - span.start).count();
+  }
+
+  // From when all are there.
+  [[nodiscard]] Seconds spent_together(const std::vector<std::int64_t>& group,
+                                       std::size_t task) const {
+    TaskSpan together = spans_[at(group.front())][task];
+    for (const std::int64_t device : group) {
+      together.start = std::max(together.start, spans_[at(device)][task].start);
+      together.end = std::max(together.end, spans_[at(device)][task].end);
+    }
+    return together.end - together.start;
   }
 
   const Plan& plan_;
@@ -85,11 +95,15 @@ std::vector<std::vector<TaskSpan>> exchange_spans(Backend& backend,
 }
 
 double step_time(const std::vector<std::vector<TaskSpan>>& spans) {
-  double last = 0;
+  double first = std::numeric_limits<double>::infinity();
+  double last = -first;
   for (const auto& of_rank : spans) {
-    for (const TaskSpan& span : of_rank) last = std::max(last, span.end.count());
+    for (const TaskSpan& span : of_rank) {
+      first = std::min(first, span.start.count());
+      last = std::max(last, span.end.count());
+    }
   }
-  return last;
+  return std::max(0.0, last - first);
 }
 
 // How many values lie below the 95 % interval of the median, and as many above: the most that each

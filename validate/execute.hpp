@@ -6,12 +6,13 @@
 // (Conover, Practical Nonparametric Statistics, 3rd ed., sec. 3.2). Of 20 it is from the 6th
 // to the 15th.
 //
-// A process that comes early to a collective waits there for the others. So a collective's time is,
-// in each group, the least over its members, who was last there waits for nobody; over groups the
-// largest, as simulated. A kernel's time is the median over the devices of its program. Of all the
-// median over repeats is told. The step's time is from a barrier to the end of the slowest process.
+// A process that comes early to a collective waits there for the others, which is not what the
+// collective takes. Its time is, in each group, from when the last member comes to when the last
+// leaves; over groups the largest, as simulated. A kernel's time is the median over the devices of
+// its program. Of all the median over repeats is told. The step's time is from when its first task
+// begins on any process to when the last ends.
 //
-// Example: ranks 0 and 1 spend 5 and 2 ms in an all-reduce, ranks 2 and 3 spend 3 and 4: max(2, 3).
+// Example: ranks 0 and 1 come to an all-reduce at 1 and 4 ms and leave it at 6: it takes 2 ms.
 #pragma once
 
 #include <functional>

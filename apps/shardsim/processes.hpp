@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "command.hpp"
 #include "validate/backend.hpp"
 
 namespace shardsim {
@@ -12,21 +13,35 @@ namespace shardsim {
 // "error: ..." on standard error.
 void say(const std::string& error);
 
-// Of what may fail on some processes and not on others, the result; nothing where it failed on any,
-// which has been said then.
-template <class Try>
-auto together(Backend& backend, const Try& attempt) -> std::optional<decltype(attempt())> {
-  std::optional<decltype(attempt())> result;
-  std::string error;
-  try {
-    result = attempt();
-  } catch (const InputError& wrong) {
-    error = wrong.what();
+// What all processes try, and some may fail at.
+class Attempts {
+ public:
+  explicit Attempts(Backend& backend) : backend_(backend) {}
+
+  // The result; nothing where any of them failed, which has been said then.
+  template <class Try>
+  auto operator()(const Try& attempt) -> std::optional<decltype(attempt())> {
+    std::optional<decltype(attempt())> result;
+    std::string error;
+    try {
+      result = attempt();
+    } catch (const UsageError& wrong) {
+      error = wrong.what();
+      exit_code_ = exit_wrong_usage;
+    } catch (const InputError& wrong) {
+      error = wrong.what();
+    }
+    const std::optional<std::string> mine = disagreement(backend_, error);
+    if (!mine) return result;
+    if (!mine->empty()) say(*mine);
+    return std::nullopt;
   }
-  const std::optional<std::string> mine = disagreement(backend, error);
-  if (!mine) return result;
-  if (!mine->empty()) say(*mine);
-  return std::nullopt;
-}
+
+  [[nodiscard]] int exit_code() const { return exit_code_; }  // where one failed
+
+ private:
+  Backend& backend_;
+  int exit_code_ = exit_invalid_input;
+};
 
 }  // namespace shardsim

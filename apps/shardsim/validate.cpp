@@ -69,10 +69,11 @@ Wanted read_wanted(const Given& given) {
   Wanted wanted;
   if (!given.has("backend")) throw UsageError("on what: --backend mpi");
   const std::string backend = given.all("backend").back();
-  if (backend != "mpi") {
-    throw UsageError(fmt::format("--backend {}: there is mpi{}", backend,
-                                 backend == "nccl" ? "; NCCL is not built yet" : ""));
+  if (backend == "nccl") {
+    throw CannotRunError("plans do not run over NCCL yet: --backend mpi runs them on CPUs");
   }
+  if (backend != "mpi") throw UsageError(fmt::format("--backend {}: there is mpi", backend));
+  if (given.has("sweep") && given.has("operand")) throw UsageError("a sweep takes no experiment");
   const Repeats defaults;
   wanted.repeats.most = static_cast<int>(read_number(given, "repeats", defaults.most));
   wanted.repeats.least = std::min(defaults.least, wanted.repeats.most);
@@ -109,31 +110,31 @@ Experiment with_machine(Experiment experiment, const Given& given) {
 int validate_on(Backend& backend, const Given& given, const Wanted& wanted) {
   if (given.has("sweep")) return sweep_on(backend, given, wanted.repeats, wanted.outputs);
   const bool prints = backend.rank() == 0;
-  const auto prediction = together(
-      backend, [&] { return predict_to_run(with_machine(read_given_experiment(given), given)); });
-  if (!prediction) return exit_invalid_input;
-  const auto is_same = together(backend, [&] {
+  Attempts together(backend);
+  const auto prediction =
+      together([&] { return predict_to_run(with_machine(read_given_experiment(given), given)); });
+  if (!prediction) return together.exit_code();
+  const auto is_same = together([&] {
     check_same_plan(backend, prediction->step.plan);
     return true;
   });
-  if (!is_same) return exit_invalid_input;
-  const auto validation = together(backend, [&] {
+  if (!is_same) return together.exit_code();
+  const auto validation = together([&] {
     std::optional<Progress> progress;
     if (prints) progress.emplace(at(wanted.repeats.warm_ups + wanted.repeats.most));
     return validate_step(*prediction, backend, wanted.repeats, [&](int step) {
       if (progress) progress->begin(fmt::format("step {}", step + 1));
     });
   });
-  if (!validation) return exit_invalid_input;
-  const auto written = together(backend, [&] {
-    if (prints) {
-      write(wanted.outputs, [&](const std::string& format) {
-        return report_validation(*validation, report_format(format));
-      });
-    }
+  if (!validation) return together.exit_code();
+  const auto written = together([&] {
+    if (!prints) return true;
+    write(wanted.outputs, [&](const std::string& format) {
+      return report_validation(*validation, report_format(format));
+    });
     return true;
   });
-  if (!written) return exit_invalid_input;
+  if (!written) return together.exit_code();
   const bool fails = wanted.tolerance && !is_within(*validation, *wanted.tolerance);
   return fails && prints ? exit_verdict_is_no : exit_done;
 }

@@ -82,9 +82,9 @@ std::vector<std::string> sweep_formats() { return {"text", "json"}; }
 
 int sweep_on(Backend& backend, const Given& given, const Repeats& repeats,
              const std::vector<Output>& outputs) {
-  if (!given.all("operand").empty()) throw UsageError("a sweep takes no experiment");
   const bool prints = backend.rank() == 0;
-  const auto written = together(backend, [&] {
+  Attempts together(backend);
+  const auto written = together([&] {
     const SweepOptions options = read_sweep_options(given, repeats);
     std::optional<Progress> progress;
     if (prints) progress.emplace(parts_of(options, backend.size()));
@@ -99,7 +99,7 @@ int sweep_on(Backend& backend, const Given& given, const Repeats& repeats,
     }
     return true;
   });
-  return written ? exit_done : exit_invalid_input;
+  return written ? exit_done : together.exit_code();
 }
 
 }  // namespace shardsim

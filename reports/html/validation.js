@@ -5,6 +5,13 @@
 (() => {
   const { data, color, decades, formatBytes, formatSeconds, onAppearance, tickSeconds } = shardsim;
 
+  // Of kernels: none of a collective's.
+  const computing = { matmul: "forward", attention: "backward", memory: "optimizer" };
+
+  function colorOf(kind) {
+    return color("kind-" + (computing[kind] || kind)) || color("kind-transfer");
+  }
+
   // Powers of ten around all times.
   function range() {
     const times = data.tasks.flatMap((task) => [task.predicted_s, task.measured_s]);
@@ -19,9 +26,9 @@
       label: kind,
       data: data.tasks.filter((task) => task.kind === kind)
         .map((task) => ({ x: task.measured_s, y: task.predicted_s, task })),
-      backgroundColor: color("kind-" + kind) || color("time-compute"),
-      borderColor: color("kind-" + kind) || color("time-compute"),
-      pointStyle: color("kind-" + kind) ? "circle" : "triangle",
+      backgroundColor: colorOf(kind),
+      borderColor: colorOf(kind),
+      pointStyle: kind in computing ? "triangle" : "circle",
       pointRadius: 3,
     }));
     const agree = {

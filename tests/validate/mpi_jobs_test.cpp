@@ -159,6 +159,52 @@ TEST_CASE("plans that differ between ranks are refused") {
   CHECK(count_of(job.errors, "error: ") == 1);
 }
 
+// Clocks of other hosts are set against rank 0's. Here they are the same one under four names: a
+// wrong sign or tag would show as steps that take no time, or ages.
+TEST_CASE("processes that say that they are on hosts of their own") {
+  const Job job = run(mpirun(4) + "unshare --uts sh -c 'hostname host$OMPI_COMM_WORLD_RANK; exec " +
+                      program + " validate " + example + " --name fsdp --format json" + few + "'");
+  if (job.errors.find("unshare failed") != std::string::npos) {
+    WARN("no privileges to name hosts: " << job.errors);
+    return;
+  }
+  INFO(job.errors);
+  REQUIRE(job.exit == 0);
+  const Json json = parse_json(job.out, "validation");
+  CHECK(json["backend"]["hosts"].size() == 4);
+  double tasks = 0;
+  for (const Json& task : json["tasks"]) tasks += task["measured_s"].get<double>();
+  const double step = json["step"]["measured_s"].get<double>();
+  CHECK(step > 0.1 * tasks);
+  CHECK(step < 60);
+}
+
+// What is measured is the links': no process sends more than its own carries, but for what a sender
+// has in hand at once.
+TEST_CASE("over shaped links collectives take at least what the links need") {
+  const std::string sweep_file = (scratch() / "shaped.json").string();
+  std::filesystem::remove(sweep_file);
+  constexpr double rate = 400e6 / 8;
+  constexpr double slack = 1.1;
+  constexpr int not_possible = 77;
+  const Job job =
+      run(std::string(SHARDSIM_SOURCE_DIR) + "/tests/validate/shaped_network.sh 4 " + "400mbit " +
+          program + " validate --sweep --sizes 256KiB:1MiB:x4 -o " + sweep_file + few);
+  if (job.exit == not_possible) {
+    WARN("links cannot be shaped here: it takes root, ip and tc");
+    return;
+  }
+  INFO(job.errors);
+  REQUIRE(job.exit == 0);
+  for (const SweptCollective& swept : read_sweep(load_json(sweep_file), sweep_file).collectives) {
+    CAPTURE(name_of(swept.kind), swept.group_size, swept.payload.count());
+    // Without a tree's depth: what one process has to get at least.
+    const auto wire = wire_bytes_per_device(swept.kind, swept.group_size, swept.payload);
+    const auto bytes = static_cast<double>(wire.count());
+    CHECK(swept.time.median.count() * slack >= bytes / rate);
+  }
+}
+
 TEST_CASE("a process that is killed ends the others") {
   const Job job = validate_with(
       "[ $OMPI_COMM_WORLD_RANK = 2 ] && (sleep 2; kill -KILL $$) &",
