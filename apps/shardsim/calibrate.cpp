@@ -22,7 +22,8 @@ const Manual manual = {
     "that\n"
     "is not marked healthy is left out. What nccl-tests and rccl-tests print is a table, too, as\n"
     "text or JSON (-J). A profile names its calibrations, shipped ones or files:\n"
-    "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].",
+    "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
+    "Tables whose figures look like a machine that is not well are named (docs/calibration.md).",
     {"shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --name my-nodes \\\n"
      "               --date 2026-11 -o my-nodes.json",

@@ -157,7 +157,8 @@ curves with the errors that remain; factors with the interval in which one more 
 in 20 (validate/factor_interval.hpp), after ~ the scatter of a single table, which says nothing of
 other machines; what is predicted of each table by a calibration made without it. Where a table is
 alone with its collective, leaving it out leaves another algorithm's or collective's curve, or the
-model. Errors are of rows from 64 KiB on, absolute and relative to the measured time.
+model. Errors are of rows from 64 KiB on, absolute and relative to the measured time. How often the
+intervals hold for tables that were left out stands at the end.
 
 )";
 
