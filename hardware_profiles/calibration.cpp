@@ -33,13 +33,27 @@ Region read_region(const JsonReader& json) {
   json.fail("is no region");
 }
 
+double read_factor(const JsonReader& json) {
+  const double factor = json.number();
+  if (!(factor > 0 && factor < largest_factor)) {
+    json.fail(
+        fmt::format("{} is not a factor, must be above 0 and below {:g}", factor, largest_factor));
+  }
+  return factor;
+}
+
 CurvePoint read_point(const JsonReader& json) {
-  const std::vector<JsonReader> pair = json.elements();
-  if (pair.size() != 2) json.fail("is not a point, expected [bytes, factor]");
-  CurvePoint point{Bytes(pair[0].integer(1, largest_size)), pair[1].number()};
-  if (!(point.factor > 0 && point.factor < largest_factor)) {
-    pair[1].fail(fmt::format("{} is not a factor, must be above 0 and below {:g}", point.factor,
-                             largest_factor));
+  const std::vector<JsonReader> parts = json.elements();
+  if (parts.size() != 2 && parts.size() != 5) {
+    json.fail("is not a point, expected [bytes, factor] or [bytes, factor, low, high, tables]");
+  }
+  CurvePoint point{Bytes(parts[0].integer(1, largest_size)), read_factor(parts[1])};
+  if (parts.size() == 2) return point;
+  point.interval = {read_factor(parts[2]), read_factor(parts[3]),
+                    parts[4].integer(1, largest_size)};
+  if (point.interval->low > point.factor || point.interval->high < point.factor) {
+    json.fail(fmt::format("its factor {} lies outside of {} to {}", point.factor,
+                          point.interval->low, point.interval->high));
   }
   return point;
 }
@@ -80,7 +94,13 @@ CalibrationCurve read_curve(const JsonReader& json) {
 Json curve_to_json(const CalibrationCurve& curve) {
   Json points = Json::array();
   for (const CurvePoint& point : curve.points) {
-    points.push_back(Json::array({point.bytes.count(), point.factor}));
+    Json parts = Json::array({point.bytes.count(), point.factor});
+    if (point.interval) {
+      parts.push_back(point.interval->low);
+      parts.push_back(point.interval->high);
+      parts.push_back(point.interval->tables);
+    }
+    points.push_back(std::move(parts));
   }
   return {{"region", name_of(curve.key.region)},
           {"nodes", curve.key.nodes},
@@ -91,6 +111,47 @@ Json curve_to_json(const CalibrationCurve& curve) {
           {"median_error", curve.median_error},
           {"percentile_90_error", curve.percentile_90_error},
           {"tables", curve.tables}};
+}
+
+// [[65536, 12, 0.031, 0.2], ...]
+std::vector<SizeErrors> read_size_errors(const JsonReader& json) {
+  std::vector<SizeErrors> result;
+  for (const JsonReader& entry : json.elements()) {
+    const std::vector<JsonReader> parts = entry.elements();
+    if (parts.size() != 4) entry.fail("expected [bytes, rows, median, 90th percentile]");
+    result.push_back({Bytes(parts[0].integer(1, largest_size)), parts[1].integer(0, largest_size),
+                      read_error(parts[2]), read_error(parts[3])});
+  }
+  return result;
+}
+
+Json size_errors_to_json(const std::vector<SizeErrors>& errors) {
+  Json json = Json::array();
+  for (const SizeErrors& size : errors) {
+    json.push_back(Json::array({size.from.count(), size.rows, size.median, size.percentile_90}));
+  }
+  return json;
+}
+
+HeldOut read_held_out(const JsonReader& json) {
+  json.only_keys({"tables", "by_size"});
+  HeldOut held_out;
+  for (const auto& [table, errors] : json.at("tables").members()) {
+    const std::vector<JsonReader> parts = errors.elements();
+    if (parts.size() != 3) errors.fail("expected [rows, median, 90th percentile]");
+    held_out.tables.push_back(
+        {table, parts[0].integer(0, largest_size), read_error(parts[1]), read_error(parts[2])});
+  }
+  held_out.by_size = read_size_errors(json.at("by_size"));
+  return held_out;
+}
+
+Json held_out_to_json(const HeldOut& held_out) {
+  Json tables = Json::object();
+  for (const TableErrors& table : held_out.tables) {
+    tables[table.table] = Json::array({table.rows, table.median, table.percentile_90});
+  }
+  return {{"tables", std::move(tables)}, {"by_size", size_errors_to_json(held_out.by_size)}};
 }
 
 // Lower is nearer; nothing where the curve cannot stand in.
@@ -183,8 +244,8 @@ std::string_view name_of(Region region) {
 }
 
 Calibration read_calibration(const JsonReader& document) {
-  document.only_keys(
-      {"schema", "shardsim", "name", "title", "date", "regions", "curves", "sources"});
+  document.only_keys({"schema", "shardsim", "name", "title", "date", "regions", "curves", "sources",
+                      "errors_by_size", "held_out", "suspicious"});
   (void)document.at("schema").choice({"shardsim/calibration/1"});
   Calibration calibration;
   calibration.name = document.at("name").string();
@@ -204,6 +265,17 @@ Calibration read_calibration(const JsonReader& document) {
   for (const auto& [table, source] : document.at("sources").members()) {
     calibration.sources.push_back({table, source.string()});
   }
+  if (const auto errors = document.find("errors_by_size")) {
+    calibration.errors_by_size = read_size_errors(*errors);
+  }
+  if (const auto held_out = document.find("held_out")) {
+    calibration.held_out = read_held_out(*held_out);
+  }
+  if (const auto suspicious = document.find("suspicious")) {
+    for (const auto& [table, shows] : suspicious->members()) {
+      calibration.suspicious.push_back({table, shows.string()});
+    }
+  }
   return calibration;
 }
 
@@ -214,17 +286,31 @@ Json calibration_to_json(const Calibration& calibration) {
   for (const Region region : calibration.regions) regions.push_back(name_of(region));
   Json sources = Json::object();
   for (const MeasuredSource& source : calibration.sources) sources[source.table] = source.source;
-  return {{"schema", "shardsim/calibration/1"}, {"name", calibration.name},
-          {"title", calibration.title},         {"date", calibration.date},
-          {"regions", std::move(regions)},      {"curves", std::move(curves)},
-          {"sources", std::move(sources)}};
+  Json document = {{"schema", "shardsim/calibration/1"},
+                   {"name", calibration.name},
+                   {"title", calibration.title},
+                   {"date", calibration.date},
+                   {"regions", std::move(regions)}};
+  if (!calibration.errors_by_size.empty()) {
+    document["errors_by_size"] = size_errors_to_json(calibration.errors_by_size);
+  }
+  if (!calibration.held_out.tables.empty()) {
+    document["held_out"] = held_out_to_json(calibration.held_out);
+  }
+  for (const SuspiciousTable& suspicious : calibration.suspicious) {
+    document["suspicious"][suspicious.table] = suspicious.shows;
+  }
+  document["curves"] = std::move(curves);
+  document["sources"] = std::move(sources);
+  return document;
 }
 
 std::string calibration_text(const Calibration& calibration) {
   const Json document = calibration_to_json(calibration);
   std::string text = "{\n";
-  for (const char* key : {"schema", "name", "title", "date", "regions"}) {
-    text += fmt::format("  \"{}\": {},\n", key, document[key].dump());
+  for (const char* key :
+       {"schema", "name", "title", "date", "regions", "errors_by_size", "held_out", "suspicious"}) {
+    if (document.contains(key)) text += fmt::format("  \"{}\": {},\n", key, document[key].dump());
   }
   text += "  \"curves\": [";
   for (const Json& curve : document["curves"]) {

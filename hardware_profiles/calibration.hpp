@@ -16,6 +16,8 @@
 // curves in that of the number of nodes; beyond the ends the factor stays.
 //
 //   1.2 over 2 nodes, 1.8 over 8: over 4, half way, sqrt(1.2 * 1.8) = 1.47; over 16 nodes 1.8
+//
+// A point in the file is [bytes, factor] or [bytes, factor, low, high, tables], with its interval.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +49,19 @@ struct CurveKey {
   friend auto operator<=>(const CurveKey&, const CurveKey&) = default;
 };
 
+// Where the factor of one more table of the class lies, 19 times in 20
+// (validate/factor_interval.hpp).
+struct FactorInterval {
+  double low = 1;
+  double high = 1;
+  std::int64_t tables = 1;  // that have the size; of a single one its rows' scatter, which is less
+  friend bool operator==(const FactorInterval&, const FactorInterval&) = default;
+};
+
 struct CurvePoint {
   Bytes bytes{0};
   double factor = 1;
+  std::optional<FactorInterval> interval = {};  // nothing: not told, or beyond a factor of 100
 };
 
 struct CalibrationCurve {
@@ -69,6 +81,32 @@ struct MeasuredSource {
   std::string source;
 };
 
+struct SuspiciousTable {
+  std::string table;
+  std::string shows;  // validate/health_signs.hpp
+};
+
+// Of rows from 64 KiB on: absolute relative errors of the time.
+struct SizeErrors {
+  Bytes from{0};  // to 16 times that
+  std::int64_t rows = 0;
+  double median = 0;
+  double percentile_90 = 0;
+};
+
+struct TableErrors {
+  std::string table;
+  std::int64_t rows = 0;
+  double median = 0;
+  double percentile_90 = 0;
+};
+
+// What is predicted of tables by calibrations made without them.
+struct HeldOut {
+  std::vector<TableErrors> tables;
+  std::vector<SizeErrors> by_size;
+};
+
 struct Calibration {
   std::string name;  // "h100-nvswitch"
   std::string title;
@@ -76,6 +114,10 @@ struct Calibration {
   std::vector<Region> regions;  // that it has, or may have, curves for
   std::vector<CalibrationCurve> curves;
   std::vector<MeasuredSource> sources;
+  // How good it is, where the file says so.
+  std::vector<SizeErrors> errors_by_size = {};  // of all curves
+  HeldOut held_out = {};
+  std::vector<SuspiciousTable> suspicious = {};  // that it was made of nevertheless
 };
 
 // What corrects a collective: of the curves of one algorithm those for the numbers of nodes on

@@ -36,14 +36,18 @@ bool keep_by_signs(const CollectiveExperiment& experiment, const std::string& fi
                    bool exclude_suspicious, CalibrationTables& result) {
   std::vector<std::string> suspicious;
   std::vector<std::string> odd;
+  SuspiciousTable remark{experiment.measured->id, ""};
   for (const Finding& finding : find_signs(judged_rows(experiment))) {
+    const std::string shows = describe(finding);
     auto& notes = is_of_table(finding.sign) ? suspicious : odd;
-    notes.push_back(fmt::format("{}: {}", file, describe(finding)));
+    notes.push_back(fmt::format("{}: {}", file, shows));
+    if (is_of_table(finding.sign)) remark.shows += (remark.shows.empty() ? "" : "; ") + shows;
   }
   if (exclude_suspicious && !suspicious.empty()) {
     result.left_out.insert(result.left_out.end(), suspicious.begin(), suspicious.end());
     return false;
   }
+  if (!remark.shows.empty()) result.remarks.push_back(remark);
   result.suspicious.insert(result.suspicious.end(), suspicious.begin(), suspicious.end());
   result.odd.insert(result.odd.end(), odd.begin(), odd.end());
   return true;

@@ -11,9 +11,10 @@ namespace shardsim {
 
 struct CalibrationTables {
   std::vector<CalibrationTable> tables;
-  std::vector<std::string> left_out;    // "FILE: why"
-  std::vector<std::string> suspicious;  // "FILE: what it shows", of tables that are not left out
-  std::vector<std::string> odd;         // the same of single rows
+  std::vector<std::string> left_out;     // "FILE: why"
+  std::vector<std::string> suspicious;   // "FILE: what it shows", of tables that are not left out
+  std::vector<std::string> odd;          // the same of single rows
+  std::vector<SuspiciousTable> remarks;  // `suspicious`, by id, for the calibration's file
 };
 
 struct TableChoice {

@@ -1,58 +1,49 @@
 #include "validate/fit_calibration.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cmath>
 #include <map>
 #include <optional>
 
+#include "validate/factor_interval.hpp"
+#include "validate/size_errors.hpp"
+
 namespace shardsim {
 namespace {
 
-constexpr double farthest_octaves = 0.75;
 // Digits of a factor in the file: far below the spread of any measurement.
 constexpr double factor_steps = 1000;
-constexpr double error_steps = 10000;
 
-struct LogSample {
-  double size = 0;   // log2 of bytes
-  double ratio = 0;  // log of measured over modelled
-};
-using SamplesByTable = std::map<std::string, std::vector<LogSample>>;
-
-// What a table says of a size, if it has samples near: their mean.
-std::optional<double> ratio_near(const std::vector<LogSample>& samples, double size) {
-  double sum = 0;
-  int count = 0;
-  for (const LogSample& sample : samples) {
-    if (std::abs(sample.size - size) > farthest_octaves) continue;
-    sum += sample.ratio;
-    ++count;
-  }
-  if (count == 0) return std::nullopt;
-  return sum / count;
+double rounded_factor(double factor) {
+  return std::max(std::round(factor * factor_steps), 1.0) / factor_steps;
 }
 
-double rounded(double value, double steps) { return std::round(value * steps) / steps; }
+std::optional<FactorInterval> rounded_interval(const SamplesByTable& tables, double size,
+                                               double center) {
+  std::optional<FactorInterval> interval = factor_interval(tables, size, center);
+  if (!interval) return std::nullopt;
+  interval->low = rounded_factor(interval->low);
+  interval->high = rounded_factor(interval->high);
+  return interval;
+}
 
 std::vector<CurvePoint> fit_points(const SamplesByTable& tables) {
   std::vector<CurvePoint> points;
   constexpr int largest_power = 50;
   for (int power = 0; power <= largest_power; ++power) {
-    std::vector<double> ratios;
-    for (const auto& [table, samples] : tables) {
-      if (const auto ratio = ratio_near(samples, power)) ratios.push_back(*ratio);
-    }
+    const std::vector<double> ratios = ratios_near(tables, power);
     if (ratios.empty()) continue;
-    const double factor = std::exp(quantile(ratios, 0.5));
-    points.push_back({Bytes(std::int64_t{1} << power),
-                      std::max(rounded(factor, factor_steps), 1 / factor_steps)});
+    const double center = quantile(ratios, 0.5);
+    points.push_back({Bytes(std::int64_t{1} << power), rounded_factor(std::exp(center)),
+                      rounded_interval(tables, power, center)});
   }
   return points;
 }
 
-CalibrationCurve fit_curve(const CurveKey& key, const SamplesByTable& tables) {
+// `by_range` takes up the errors.
+CalibrationCurve fit_curve(const CurveKey& key, const SamplesByTable& tables,
+                           ErrorsByRange& by_range) {
   CalibrationCurve curve;
   curve.key = key;
   curve.points = fit_points(tables);
@@ -60,15 +51,16 @@ CalibrationCurve fit_curve(const CurveKey& key, const SamplesByTable& tables) {
   for (const auto& [table, samples] : tables) {
     curve.tables.push_back(table);
     for (const LogSample& sample : samples) {
-      const auto bytes = static_cast<std::int64_t>(std::llround(std::exp2(sample.size)));
-      if (Bytes(bytes) < smallest_judged) continue;
-      errors.push_back(std::abs(curve.factor_at(Bytes(bytes)) / std::exp(sample.ratio) - 1));
+      const Bytes bytes(static_cast<std::int64_t>(std::llround(std::exp2(sample.size))));
+      if (bytes < smallest_judged) continue;
+      errors.push_back(std::abs(curve.factor_at(bytes) / std::exp(sample.ratio) - 1));
+      by_range[range_of(bytes)].push_back(errors.back());
     }
   }
-  curve.rows = static_cast<std::int64_t>(errors.size());
-  if (errors.empty()) return curve;
-  curve.median_error = rounded(quantile(errors, 0.5), error_steps);
-  curve.percentile_90_error = rounded(quantile(errors, 0.9), error_steps);
+  const ErrorSummary summary = summarize(errors);
+  curve.rows = static_cast<std::int64_t>(summary.rows);
+  curve.median_error = summary.median;
+  curve.percentile_90_error = summary.percentile_90;
   return curve;
 }
 
@@ -80,6 +72,8 @@ CalibrationTable sample_table(const CollectiveExperiment& experiment) {
   plain.model = CollectiveModel::uncalibrated;
   const CollectivePrediction prediction = predict_collective(plain);
   CalibrationTable table{experiment.measured->id, experiment.measured->source, {}};
+  table.experiment = experiment;
+  table.named = prediction.machine.profile.calibrations;
   for (const CollectivePoint& point : prediction.points) {
     if (!point.measured || !point.cost.curve || !(point.cost.total() > Seconds(0))) continue;
     table.samples.push_back({*point.cost.curve, point.bytes, point.cost.total(), *point.measured});
@@ -104,7 +98,14 @@ Calibration fit_calibration(const Calibration& header,
   Calibration calibration = header;
   calibration.curves.clear();
   calibration.sources.clear();
-  for (const auto& [key, samples] : curves) calibration.curves.push_back(fit_curve(key, samples));
+  ErrorsByRange errors;
+  for (auto& [key, by_table] : curves) {
+    for (auto& [table, samples] : by_table) std::sort(samples.begin(), samples.end());
+    calibration.curves.push_back(fit_curve(key, by_table, errors));
+  }
+  calibration.errors_by_size = summarize(errors);
+  calibration.held_out = {};
+  calibration.suspicious.clear();
   for (const auto& [table, source] : sources) calibration.sources.push_back({table, source});
   return calibration;
 }

@@ -6,8 +6,12 @@
 // table has a parameter of its own, and one odd table among three changes nothing.
 //
 // Example: three tables say 1.2, 1.25 and 4 at 2 MiB: 1.25.
+//
+// How sure a point is: factor_interval.hpp. The order of rows and tables changes nothing, bit for
+// bit, nor does the unit of time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +32,9 @@ struct CalibrationTable {
   std::string id;
   std::string source;
   std::vector<CalibrationSample> samples;
+  std::optional<CollectiveExperiment> experiment = {};  // to predict it with other calibrations
+  std::vector<Calibration> named = {};                  // that its machine names
 };
-
-// From this size on errors are told: below it launches are measured.
-inline constexpr Bytes smallest_judged{64 * KiB};
 
 // Of a measured table: predicted without calibration. Throws InputError for a group that the
 // machine cannot have.

@@ -119,8 +119,8 @@ std::vector<Finding> odd_rows(const JudgedRows& rows) {
 // What no algorithm or protocol goes below, of the modelled transfer: links at their full
 // bandwidth, without the flags that take half of every line in NCCL's LL, and an all-reduce whose
 // sums switches make, which sends once what rings send twice. Nothing where there is no cluster.
-std::optional<double> least_share(const Profile& profile, CollectiveKind kind,
-                                  const CostBreakdown& cost) {
+std::optional<double> fastest_share(const Profile& profile, CollectiveKind kind,
+                                    const CostBreakdown& cost) {
   const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
   if (cluster == nullptr || !cost.curve) return std::nullopt;
   const bool is_inside = cost.curve->region == Region::node;
@@ -157,7 +157,7 @@ std::vector<JudgedRow> judged_rows(const CollectiveExperiment& experiment) {
   for (const CollectivePoint& point : prediction.points) {
     if (!point.measured) continue;
     JudgedRow row{point.bytes, *point.measured, point.cost.total(), point.cost.transfer};
-    const auto share = least_share(prediction.machine.profile, experiment.kind, point.cost);
+    const auto share = fastest_share(prediction.machine.profile, experiment.kind, point.cost);
     if (share) row.fastest = row.transfer * *share;
     rows.push_back(row);
   }

@@ -2,7 +2,6 @@
 
 #include <Eigen/SVD>
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -10,6 +9,7 @@
 
 #include "experiments/collective_experiment.hpp"
 #include "validate/nonnegative_least_squares.hpp"
+#include "validate/student.hpp"
 
 namespace shardsim {
 namespace {
@@ -27,7 +27,6 @@ constexpr double least_scale = 1e-9;
 // Fitted times below this share of the measured one are as far off as anything can be.
 constexpr double least_share = 1e-3;
 constexpr double largest_condition = 1e4;
-constexpr double two_sided_95 = 0.975;
 constexpr int most_steps = 200;
 constexpr int most_halvings = 20;
 constexpr double settled = 1e-13;
@@ -251,10 +250,6 @@ double error_variance(const VectorXd& residuals, double scale, Index terms) {
   const double spread = slope_squares / rows - slope * slope;
   const double correction = 1 + count / rows * spread / (slope * slope);
   return std::pow(correction * scale / slope, 2) * psi_squares / (rows - count);
-}
-
-double student_95(double freedom) {
-  return boost::math::quantile(boost::math::students_t(freedom), two_sided_95);
 }
 
 std::vector<FittedTerm> intervals(const Problem& problem, const Fitted& fitted, double scale) {

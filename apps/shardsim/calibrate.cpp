@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
 #include "calibrate_sweep.hpp"
 #include "command.hpp"
 #include "output.hpp"
-#include "validate/calibration_tables.hpp"
+#include "validate/calibration_report.hpp"
+#include "validate/hold_out.hpp"
 
 namespace shardsim {
 namespace {
@@ -14,11 +18,10 @@ namespace {
 const Manual manual = {
     "calibrate TABLE...|SWEEP [OPTION...]",
     "Measured tables of collectives in, a calibration out: by how much machines of a class miss\n"
-    "the model, by size, with the residuals. A table says what ran where (docs/collective.md); "
-    "one\n"
-    "that is not marked healthy is left out. What nccl-tests and rccl-tests print is a table, "
-    "too,\n"
-    "as text or JSON (-J). A profile names its calibrations, shipped ones or files:\n"
+    "the model, by size, with the residuals. A table says what ran where (docs/collective.md);\n"
+    "one that is not marked healthy is left out, one whose figures look like a machine that is\n"
+    "not well is named. What nccl-tests and rccl-tests print is a table, too, as text or JSON\n"
+    "(-J). A profile names its calibrations, shipped ones or files:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
     "Of a SWEEP, which shardsim validate --sweep measures, a whole profile is made.",
     {"shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json",
@@ -54,25 +57,44 @@ std::string notes_text(const CalibrationTables& tables) {
 }
 
 std::string text_of(const Calibration& calibration, const CalibrationTables& tables) {
-  TextTable table({{"region"},
-                   {"nodes", TextTable::Align::right},
-                   {"collective"},
-                   {"algorithm"},
-                   {"tables", TextTable::Align::right},
-                   {"rows", TextTable::Align::right},
-                   {"median error", TextTable::Align::right},
-                   {"90th percentile", TextTable::Align::right}});
-  for (const CalibrationCurve& curve : calibration.curves) {
-    table.add_row({std::string(name_of(curve.key.region)), std::to_string(curve.key.nodes),
-                   curve.key.collective, curve.key.algorithm, std::to_string(curve.tables.size()),
-                   std::to_string(curve.rows), format_percent(curve.median_error),
-                   format_percent(curve.percentile_90_error)});
+  std::string text =
+      fmt::format("{}: {} from {}; errors over rows from 64 KiB on\n\n{}", calibration.name,
+                  counted(static_cast<std::int64_t>(calibration.curves.size()), "curve"),
+                  counted(static_cast<std::int64_t>(calibration.sources.size()), "table"),
+                  curves_table(calibration).text());
+  text += fmt::format("\n{}:\n\n{}", about_factors, factors_table(calibration).text());
+  text += fmt::format("\n{}", sizes_table(calibration.errors_by_size).text());
+  if (!calibration.held_out.tables.empty()) {
+    text += fmt::format("\nTables predicted by calibrations made without them:\n\n{}\n{}",
+                        held_out_table(calibration.held_out).text(),
+                        sizes_table(calibration.held_out.by_size).text());
   }
-  std::string text = fmt::format(
-      "{}: {} from {}; errors over rows from 64 KiB on\n\n{}", calibration.name,
-      counted(static_cast<std::int64_t>(calibration.curves.size()), "curve"),
-      counted(static_cast<std::int64_t>(calibration.sources.size()), "table"), table.text());
   return text + notes_text(tables);
+}
+
+// Takes the tables that are held out together out of `tables`.
+Calibration fit(const Given& given, const Calibration& header, CalibrationTables& tables) {
+  std::vector<std::string> ids;
+  for (const std::string& list : given.all("holdout")) {
+    std::istringstream stream(list);
+    for (std::string id; std::getline(stream, id, ',');) ids.push_back(id);
+  }
+  HeldOut held_out;
+  if (ids == std::vector<std::string>{"all"}) {
+    held_out = hold_out_each(header, tables.tables);
+  } else if (!ids.empty()) {
+    held_out = hold_out(header, ids, tables.tables);
+  }
+  Calibration calibration = fit_calibration(header, tables.tables);
+  calibration.held_out = std::move(held_out);
+  for (const SuspiciousTable& remark : tables.remarks) {
+    const auto& sources = calibration.sources;
+    if (std::any_of(sources.begin(), sources.end(),
+                    [&](const MeasuredSource& source) { return source.table == remark.table; })) {
+      calibration.suspicious.push_back(remark);
+    }
+  }
+  return calibration;
 }
 
 }  // namespace
@@ -87,7 +109,9 @@ int calibrate_command(const Words& words) {
       "a shipped calibration, made anew from the tables whose machine names it")(
       "machine", boost::program_options::value<Words>()->value_name("NAME"),
       "of tables that name none, as nccl-tests' output does not")(
-      "exclude-suspicious", "leave out tables that show a machine that is not well");
+      "exclude-suspicious", "leave out tables that show a machine that is not well")(
+      "holdout", boost::program_options::value<Words>()->value_name("ID[,ID]|all"),
+      "predict these tables by what the others make; with all each by what is made without it");
   add_output_options(options, formats);
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
@@ -100,8 +124,8 @@ int calibrate_command(const Words& words) {
   if (given.has("refit")) choice.of_class = header.name;
   if (given.has("machine")) choice.machine = given.all("machine").front();
   choice.exclude_suspicious = given.has("exclude-suspicious");
-  const CalibrationTables tables = read_calibration_tables(given.all("operand"), choice);
-  const Calibration calibration = fit_calibration(header, tables.tables);
+  CalibrationTables tables = read_calibration_tables(given.all("operand"), choice);
+  const Calibration calibration = fit(given, header, tables);
   write(outputs, [&](const std::string& format) {
     return format == "json" ? calibration_text(calibration) : text_of(calibration, tables);
   });

@@ -17,6 +17,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "validate/fit_calibration.hpp"
+#include "validate/size_errors.hpp"
 
 namespace shardsim {
 namespace {
@@ -107,24 +108,20 @@ bool has_others(const Table& table, const Study& study) {
 
 bool is_judged(Bytes bytes) { return smallest_judged <= bytes && bytes <= largest_judged; }
 
-// By size.
-std::map<Bytes, double> errors_of(const CollectiveExperiment& experiment) {
-  std::map<Bytes, double> errors;
-  for (const CollectivePoint& point : predict_collective(experiment).points) {
-    if (!is_judged(point.bytes) || !point.measured) continue;
-    errors[point.bytes] = std::abs(*point.relative_error());
-  }
+std::map<Bytes, double> judged_errors(const CollectiveExperiment& experiment) {
+  std::map<Bytes, double> errors = errors_of(experiment);
+  errors.erase(errors.upper_bound(largest_judged), errors.end());
   return errors;
 }
 
 std::map<Bytes, Errors> judge(const Table& table, const Study& study) {
   std::map<Bytes, Errors> result;
   CollectiveExperiment experiment = table.experiment;
-  for (const auto& [bytes, error] : errors_of(experiment)) result[bytes].fitted = {error};
+  for (const auto& [bytes, error] : judged_errors(experiment)) result[bytes].fitted = {error};
   experiment.calibrations = calibrations_without(table, study);
-  for (const auto& [bytes, error] : errors_of(experiment)) result[bytes].left_out = {error};
+  for (const auto& [bytes, error] : judged_errors(experiment)) result[bytes].left_out = {error};
   experiment.calibrations = std::vector<Calibration>{};
-  for (const auto& [bytes, error] : errors_of(experiment)) result[bytes].alone = {error};
+  for (const auto& [bytes, error] : judged_errors(experiment)) result[bytes].alone = {error};
   return result;
 }
 
@@ -175,13 +172,6 @@ TextTable table_of(std::vector<TextTable::Column> columns) {
   return TextTable(std::move(columns));
 }
 
-// "64 KiB to 1 MiB": by factors of 16 from 64 KiB on.
-std::string decade_of(Bytes bytes) {
-  std::int64_t low = smallest_judged.count();
-  while (bytes.count() >= 16 * low) low *= 16;
-  return fmt::format("{} to {}", format_bytes(Bytes(low)), format_bytes(Bytes(16 * low)));
-}
-
 void print_group(const char* title, const char* column, const std::vector<std::string>& order,
                  const std::map<std::string, Errors>& groups) {
   TextTable table = table_of({{column}});
@@ -192,16 +182,15 @@ void print_group(const char* title, const char* column, const std::vector<std::s
 void print_document(const Study& study) {
   std::array<Errors, 2> all;  // of tables that are alone in their class, of those that are not
   std::array<std::size_t, 2> count{};
-  std::map<std::string, Errors> machines, kinds, decades;
-  std::map<std::int64_t, std::string> decade_order;
+  std::map<std::string, Errors> machines, kinds;
+  std::map<Bytes, Errors> ranges;
   TextTable tables = table_of({{"table"}, {"machine"}, {"ranks"}, {"nodes"}, {"collective"}});
   for (const Table& table : study.tables) {
     Errors of_table;
     const CollectiveExperiment& experiment = table.experiment;
     for (const auto& [bytes, errors] : judge(table, study)) {
       of_table.add(errors);
-      decades[decade_of(bytes)].add(errors);
-      decade_order[bytes.count()] = decade_of(bytes);
+      ranges[range_of(bytes)].add(errors);
     }
     const std::size_t together = has_others(table, study) ? 1 : 0;
     all.at(together).add(of_table);
@@ -232,8 +221,10 @@ void print_document(const Study& study) {
     return names;
   };
   std::vector<std::string> sizes;
-  for (const auto& [bytes, decade] : decade_order) {
-    if (sizes.empty() || sizes.back() != decade) sizes.push_back(decade);
+  std::map<std::string, Errors> decades;
+  for (const auto& [from, errors] : ranges) {
+    sizes.push_back(range_text(from));
+    decades[sizes.back()] = errors;
   }
   print_group("By machine", "machine", names_of(machines), machines);
   print_group("By collective", "collective", names_of(kinds), kinds);

@@ -199,6 +199,30 @@ TEST_CASE("a calibration's text reads back to the same") {
         calibration_to_json(bare));
 }
 
+TEST_CASE("how good a calibration is may stand in its file") {
+  Json json = document();
+  json["curves"][0]["points"][1] = Json::parse("[4096, 1.25, 1.1, 1.5, 3]");
+  json["errors_by_size"] = Json::parse("[[65536, 12, 0.03, 0.2], [1048576, 4, 0.01, 0.02]]");
+  json["held_out"] = Json::parse(
+      "{\"tables\": {\"first\": [12, 0.1, 0.3]}, \"by_size\": [[65536, 12, 0.1, 0.3]]}");
+  json["suspicious"] = {{"second", "slow"}};
+  const Calibration calibration = read(json);
+  CHECK_FALSE(calibration.curves[0].points[0].interval);
+  CHECK(calibration.curves[0].points[1].interval == FactorInterval{1.1, 1.5, 3});
+  REQUIRE(calibration.errors_by_size.size() == 2);
+  CHECK(calibration.errors_by_size[1].from == Bytes(MiB));
+  CHECK(calibration.errors_by_size[1].rows == 4);
+  CHECK(calibration.errors_by_size[1].percentile_90 == 0.02);
+  REQUIRE(calibration.held_out.tables.size() == 1);
+  CHECK(calibration.held_out.tables[0].table == "first");
+  CHECK(calibration.held_out.tables[0].median == 0.1);
+  CHECK(calibration.held_out.by_size.at(0).rows == 12);
+  CHECK(calibration.suspicious.at(0).shows == "slow");
+  const Json again = parse_json(calibration_text(calibration), "text");
+  for (const auto& [key, value] : json.items()) CHECK(again[key] == value);
+  CHECK(again.size() == json.size());
+}
+
 TEST_CASE("what is wrong with a calibration, and where") {
   CHECK(calibration_mistake(document()) == "none");
   CHECK_THAT(mistake_with("/titel", "x"),
@@ -212,7 +236,15 @@ TEST_CASE("what is wrong with a calibration, and where") {
   CHECK_THAT(mistake_with("/curves/0/points", Json::array()),
              Equals("my.json: /curves/0/points: is empty"));
   CHECK_THAT(mistake_with("/curves/0/points/0", Json::parse("[1024]")),
-             Equals("my.json: /curves/0/points/0: is not a point, expected [bytes, factor]"));
+             Equals("my.json: /curves/0/points/0: is not a point, expected [bytes, factor] or "
+                    "[bytes, factor, low, high, tables]"));
+  CHECK_THAT(mistake_with("/curves/0/points/0", Json::parse("[1024, 1.5, 1.6, 2, 3]")),
+             Equals("my.json: /curves/0/points/0: its factor 1.5 lies outside of 1.6 to 2"));
+  CHECK_THAT(mistake_with("/errors_by_size", Json::parse("[[65536, 3, 0.1]]")),
+             Equals("my.json: /errors_by_size/0: expected [bytes, rows, median, 90th percentile]"));
+  CHECK_THAT(
+      mistake_with("/held_out", Json::parse("{\"tables\": {\"a\": [1, 2]}, \"by_size\": []}")),
+      Equals("my.json: /held_out/tables/a: expected [rows, median, 90th percentile]"));
   CHECK_THAT(
       mistake_with("/curves/0/points/0/1", 0),
       Equals("my.json: /curves/0/points/0/1: 0 is not a factor, must be above 0 and below 1e+06"));
