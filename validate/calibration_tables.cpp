@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/json.hpp"
-#include "experiments/nccl_tests_output.hpp"
+#include "experiments/measured_tables.hpp"
 
 namespace shardsim {
 namespace {
@@ -35,14 +36,17 @@ std::string why_left_out(const CollectiveMeasurement& measurement,
 CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
                                           const std::optional<std::string>& of_class,
                                           const std::optional<std::string>& machine) {
+  const std::optional<std::int64_t> devices_per_node =
+      machine ? devices_of_host(*machine, {"command line", "/machine"}) : std::nullopt;
   CalibrationTables result;
   std::set<std::string> ids;
-  for (const std::string& file : files) {
-    CollectiveMeasurement measurement = read_measurement(load_measured_table(file), file, {});
-    Json asked = {{"against", file}};
+  std::set<std::pair<std::string, std::string>> said;
+  for (const auto& [file, table] : load_measured_tables(files, devices_per_node)) {
+    CollectiveMeasurement measurement = read_measurement(table, file, {});
+    std::optional<std::string> given;
     if (!measurement.machine && machine) {
+      given = machine;
       measurement.machine = machine;
-      asked["machine"] = *machine;
     }
     const std::string why = why_left_out(measurement, of_class);
     if (!why.empty()) {
@@ -53,8 +57,14 @@ CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
       throw InputError({file, "/id"},
                        fmt::format("\"{}\" is the id of another table, too", measurement.id));
     }
-    const CollectiveExperiment experiment = read_collective(asked, "");
-    result.tables.push_back(sample_table(experiment));
+    result.tables.push_back(sample_table(experiment_of(measurement, given)));
+    const auto notes = table.find("notes");
+    if (notes == table.end() || !notes->is_array()) continue;
+    for (const Json& note : *notes) {
+      const auto text = note.get<std::string>();
+      if (!said.insert({file, text}).second) continue;
+      result.notes.push_back(fmt::format("{}: {}", measurement.id, text));
+    }
   }
   if (!result.tables.empty()) return result;
   if (files.empty()) throw InputError({"command line", ""}, "no tables are given");

@@ -12,9 +12,10 @@ namespace shardsim {
 struct CalibrationTables {
   std::vector<CalibrationTable> tables;
   std::vector<std::string> left_out;  // "FILE: why"
+  std::vector<std::string> notes;     // "ID: NOTE", of those with a list of them
 };
 
-// Files are what load_measured_table reads; where one names no machine it is `machine`. Left out
+// Files are what load_measured_tables reads; where one names no machine it is `machine`. Left out
 // are tables that are not marked healthy and, with `of_class`, those whose machine does not name
 // that calibration. Throws InputError for a file that is no table, for tables of one id twice, and
 // where none is left.

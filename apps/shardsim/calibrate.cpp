@@ -17,7 +17,9 @@ const Manual manual = {
     "model, by size, with the residuals. A table says what ran where (docs/collective.md); one "
     "that\n"
     "is not marked healthy is left out. What nccl-tests and rccl-tests print is a table, too, as\n"
-    "text or JSON (-J). A profile names its calibrations, shipped ones or files:\n"
+    "text or JSON (-J), and traces of the PyTorch profiler, of one rank or of several of a job, "
+    "are\n"
+    "one for each collective in them. A profile names its calibrations, shipped ones or files:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].",
     {"shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --name my-nodes \\\n"
@@ -56,8 +58,9 @@ std::string text_of(const Calibration& calibration, const CalibrationTables& tab
       "{}: {} from {}; errors over rows from 64 KiB on\n\n{}", calibration.name,
       counted(static_cast<std::int64_t>(calibration.curves.size()), "curve"),
       counted(static_cast<std::int64_t>(calibration.sources.size()), "table"), table.text());
+  for (const std::string& note : tables.notes) text += "\nnote: " + note;
   for (const std::string& left_out : tables.left_out) text += "\nleft out: " + left_out;
-  return text + (tables.left_out.empty() ? "" : "\n");
+  return text + (tables.notes.empty() && tables.left_out.empty() ? "" : "\n");
 }
 
 }  // namespace
@@ -71,7 +74,7 @@ int calibrate_command(const Words& words) {
       "refit", boost::program_options::value<Words>()->value_name("NAME"),
       "a shipped calibration, made anew from the tables whose machine names it")(
       "machine", boost::program_options::value<Words>()->value_name("NAME"),
-      "of tables that name none, as nccl-tests' output does not");
+      "of tables that name none, as nccl-tests' output and traces do not");
   add_output_options(options, formats);
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
