@@ -21,7 +21,8 @@ const Manual manual = {
     "are\n"
     "one for each collective in them. A profile names its calibrations, shipped ones or files:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].",
-    {"shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json",
+    {"shardsim calibrate examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json \\\n"
+     "               --machine dgx-h100",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --name my-nodes \\\n"
      "               --date 2026-11 -o my-nodes.json",
      "shardsim calibrate examples/nccl-tests/a100-2x8-all-reduce.log --machine oci-bm-gpu4.8",
