@@ -74,8 +74,8 @@ std::optional<std::int64_t> nodes_of(const Group& group,
 // Of one collective, what the rank took that waited least.
 struct Instance {
   double time = 0;
-  bool is_alone = false;
-  std::int64_t ranks = 0;  // that were looked at
+  bool is_whole = false;  // all ranks were looked at
+  bool is_alone = false;  // and no other kernel ran beside that one
 };
 
 struct Table {
@@ -94,10 +94,19 @@ struct TableKey {
   [[nodiscard]] auto operator<=>(const TableKey&) const = default;
 };
 
-double median_time(const std::vector<Instance>& instances) {
-  std::vector<double> times;
-  for (const Instance& instance : instances) times.push_back(instance.time);
-  return quantile(std::move(times), 0.5);
+// Of a row.
+double time_of(const std::vector<Instance>& instances) {
+  std::vector<double> all;
+  std::vector<double> whole;
+  std::vector<double> alone;
+  for (const Instance& instance : instances) {
+    all.push_back(instance.time);
+    if (instance.is_whole) whole.push_back(instance.time);
+    if (instance.is_alone) alone.push_back(instance.time);
+  }
+  if (!alone.empty()) return quantile(std::move(alone), 0.5);
+  if (!whole.empty()) return quantile(std::move(whole), 0.5);
+  return *std::min_element(all.begin(), all.end());
 }
 
 class JobTables {
@@ -118,8 +127,14 @@ class JobTables {
 
  private:
   using Kernels = std::vector<std::vector<const TracedCollective*>>;  // by trace
+  struct OfRank {
+    std::size_t trace = 0;
+    const TracedCollective* kernel = nullptr;
+  };
   // Of one collective: by what it is, as traces that are matched wrongly tell different things.
-  using InstanceCases = std::map<TracedCase, std::vector<const TracedCollective*>>;
+  using InstanceCases = std::map<TracedCase, std::vector<OfRank>>;
+  // Its number, which of those of one number on a rank it is, and the trace where it stands alone.
+  using InstanceKey = std::tuple<std::int64_t, std::int64_t, std::size_t>;
 
   void require_different_ranks() const {
     if (traces_.size() == 1) return;
@@ -170,20 +185,22 @@ class JobTables {
     const std::optional<std::int64_t> nodes = nodes_of(group, devices_per_node_);
     const bool in_sequence = have_sequence(kernels);
     const bool in_order = are_as_many(kernels);
-    std::map<std::pair<std::int64_t, std::size_t>, InstanceCases> instances;
+    std::map<InstanceKey, InstanceCases> instances;
     for (std::size_t trace = 0; trace < kernels.size(); ++trace) {
+      const std::size_t apart = in_sequence || in_order ? 0 : trace;
+      std::map<std::int64_t, std::int64_t> seen;
       for (std::size_t i = 0; i < kernels[trace].size(); ++i) {
         const TracedCollective& kernel = *kernels[trace][i];
+        const auto number = in_sequence ? *kernel.record.sequence : static_cast<std::int64_t>(i);
+        const std::int64_t repeated = seen[number]++;
         const auto judged = judge(kernel);
         if (const auto* why = std::get_if<PassedOver>(&judged)) {
           ++passed_over_[*why];
         } else if (nodes == 0) {
           ++passed_over_["of groups that lie unevenly on nodes"];
         } else {
-          const std::int64_t number =
-              in_sequence ? *kernel.record.sequence : static_cast<std::int64_t>(i);
-          const std::size_t apart = in_sequence || in_order ? 0 : trace;
-          instances[{number, apart}][std::get<TracedCase>(judged)].push_back(&kernel);
+          instances[{number, repeated, apart}][std::get<TracedCase>(judged)].push_back(
+              {trace, &kernel});
         }
       }
     }
@@ -192,16 +209,27 @@ class JobTables {
     }
   }
 
+  // Kernels are of different traces, and traces of different ranks.
+  [[nodiscard]] bool are_all_ranks(const Group& group, const std::vector<OfRank>& kernels) const {
+    if (group.ranks.size() != kernels.size()) return false;
+    return std::all_of(kernels.begin(), kernels.end(), [&](const OfRank& one) {
+      const auto& rank = traces_[one.trace].rank;
+      return rank && std::find(group.ranks.begin(), group.ranks.end(), *rank) != group.ranks.end();
+    });
+  }
+
   void add_instance(const Group& group, const std::optional<std::int64_t>& nodes,
-                    const TracedCase& traced, const std::vector<const TracedCollective*>& kernels) {
+                    const TracedCase& traced, const std::vector<OfRank>& kernels) {
     Table& table = tables_[{traced.kind, group.size, nodes, traced.algorithm}];
     table.kernels += static_cast<std::int64_t>(kernels.size());
     table.is_continued = table.is_continued || group.is_continued;
     const TracedCollective& least =
-        **std::min_element(kernels.begin(), kernels.end(),
-                           [](const auto* a, const auto* b) { return a->duration < b->duration; });
-    table.rows[traced.payload].push_back({least.duration, !least.is_beside_other_kernels,
-                                          static_cast<std::int64_t>(kernels.size())});
+        *std::min_element(kernels.begin(), kernels.end(), [](const OfRank& a, const OfRank& b) {
+           return a.kernel->duration < b.kernel->duration;
+         })->kernel;
+    const bool is_whole = are_all_ranks(group, kernels);
+    table.rows[traced.payload].push_back(
+        {least.duration, is_whole, is_whole && !least.is_beside_other_kernels});
   }
 
   [[noreturn]] void fail_empty() const {
@@ -226,22 +254,6 @@ class JobTables {
     return fmt::format("{}", fmt::join(parts, ", "));
   }
 
-  // The time of a row.
-  static double time_of(const std::vector<Instance>& instances, std::int64_t ranks) {
-    std::vector<Instance> whole;
-    std::vector<Instance> alone;
-    for (const Instance& instance : instances) {
-      if (instance.ranks != ranks) continue;
-      whole.push_back(instance);
-      if (instance.is_alone) alone.push_back(instance);
-    }
-    if (!alone.empty()) return median_time(alone);
-    if (!whole.empty()) return median_time(whole);
-    return std::min_element(instances.begin(), instances.end(),
-                            [](const auto& a, const auto& b) { return a.time < b.time; })
-        ->time;
-  }
-
   [[nodiscard]] Json json_of(const TableKey& key, const Table& table, const std::string& name,
                              const std::string& source) const {
     Json json;
@@ -258,8 +270,7 @@ class JobTables {
     json["notes"] = notes_on(key, table);
     json["rows"] = Json::array();
     for (const auto& [bytes, instances] : table.rows) {
-      json["rows"].push_back(
-          {{"bytes", bytes.count()}, {"time_us", time_of(instances, key.ranks)}});
+      json["rows"].push_back({{"bytes", bytes.count()}, {"time_us", time_of(instances)}});
     }
     return json;
   }
@@ -269,10 +280,8 @@ class JobTables {
     std::int64_t waiting = 0;
     std::int64_t shared = 0;
     for (const auto& [bytes, instances] : table.rows) {
-      const auto is_whole = [&](const Instance& instance) { return instance.ranks == key.ranks; };
-      const auto is_alone = [&](const Instance& instance) {
-        return is_whole(instance) && instance.is_alone;
-      };
+      const auto is_whole = [](const Instance& instance) { return instance.is_whole; };
+      const auto is_alone = [](const Instance& instance) { return instance.is_alone; };
       if (std::none_of(instances.begin(), instances.end(), is_whole)) {
         ++waiting;
       } else if (std::none_of(instances.begin(), instances.end(), is_alone)) {

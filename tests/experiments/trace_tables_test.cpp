@@ -354,6 +354,35 @@ TEST_CASE("with all ranks a collective takes what the rank took that waited leas
   CHECK(time({rank(0, {100, 64, 90}, false), rank(1, {60, 364}, false)}).first == 60);
 }
 
+// A number that comes twice on a rank is not two ranks: both are matched with their own. And who is
+// not of the group does not make it whole.
+TEST_CASE("a group is whole when all of its own ranks are there") {
+  const auto rank = [](int number, const std::string& ranks, const std::vector<double>& durations) {
+    Json events = Json::array();
+    for (std::size_t i = 0; i < durations.size(); ++i) {
+      Event event;
+      event.ranks = ranks;
+      event.size = 2;
+      event.out = 2 * event.in;
+      event.begin = 1000 * static_cast<double>(i + 1);
+      event.duration = durations[i];
+      events.push_back(kernel_of(event, static_cast<int>(i) + 1));
+      events.back()["args"]["Seq"] = 5;
+    }
+    return trace_of(document_of(events, number, 4), fmt::format("rank{}.json", number));
+  };
+  const auto time = [](const std::vector<RankTrace>& traces) {
+    const std::vector<Json> tables = tables_of_traces(traces, "t", "s", 8);
+    REQUIRE(tables.size() == 1);
+    return std::pair(tables[0]["rows"][0]["time_us"].get<double>(), tables[0]["notes"].size());
+  };
+  CHECK(time({rank(0, "[0, 1]", {50, 90})}) == std::pair(50.0, std::size_t{2}));
+  const RankTrace zero = rank(0, "[0, 1]", {50, 90});
+  CHECK(time({zero, rank(1, "[0, 1]", {60, 70})}) == std::pair(60.0, std::size_t{1}));
+  CHECK(time({zero, rank(2, "[0, 1]", {60, 70})}) == std::pair(50.0, std::size_t{2}));
+  CHECK(time({rank(0, "", {50, 90}), rank(1, "", {60, 70})}).first == 50);
+}
+
 // Of two collectives with both ranks there one runs beside a matmul on both of them.
 TEST_CASE("of whole collectives those count that run beside nothing, if there are some") {
   const auto rank = [](int number, bool both) {
