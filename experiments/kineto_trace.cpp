@@ -16,15 +16,15 @@ namespace {
 constexpr std::string_view events_key = "traceEvents";
 
 // In elements and microseconds: beyond them a figure is no measurement.
-constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+constexpr std::int64_t most_traced_elements = std::int64_t{1} << 48;
 constexpr double longest_time = 1e15;
 
 // Of the time of a kernel that others may have without its being shared: clocks are read before and
 // after kernels, so that neighbours seem to touch.
 constexpr double negligible_part = 0.01;
 
-// Of NCCL and RCCL: "ncclDevKernel_..." since 2.19, "ncclKernel_..." before, "ncclSymkDevKernel_..."
-// on symmetric memory since 2.27, "mscclKernel_..." of RCCL's MSCCL.
+// Of NCCL and RCCL: "ncclDevKernel_..." since 2.19, "ncclKernel_..." before, on symmetric memory
+// "ncclSymkDevKernel_..." since 2.27, "mscclKernel_..." of RCCL's MSCCL.
 bool is_of_nccl(const std::string& name) {
   return name.starts_with("nccl") || name.starts_with("mscclKernel");
 }
@@ -34,7 +34,7 @@ std::string identifier(const JsonReader& json) {
   return json.is_string() ? json.string() : json.json().dump();
 }
 
-double time_of(const JsonReader& json) {
+double microseconds_of(const JsonReader& json) {
   const double time = json.number();
   if (!(time >= 0 && time <= longest_time)) {
     json.fail(fmt::format("{} is no time in microseconds", time));
@@ -87,8 +87,8 @@ std::optional<CollectiveRecord> read_record(const JsonReader& args) {
   if (!name || !dtype || !in || !out || !size) return std::nullopt;
   record.name = name->string();
   record.dtype = dtype->string();
-  record.in_elements = in->integer(0, most_elements);
-  record.out_elements = out->integer(0, most_elements);
+  record.in_elements = in->integer(0, most_traced_elements);
+  record.out_elements = out->integer(0, most_traced_elements);
   record.group_size = size->integer(1, most_ranks);
   if (const auto group = args.find("Process Group Name")) record.group = identifier(*group);
   if (const auto ranks = args.find("Process Group Ranks")) {
@@ -96,7 +96,7 @@ std::optional<CollectiveRecord> read_record(const JsonReader& args) {
   }
   for (const char* key : {"In split size", "Out split size"}) {
     const auto splits = args.find(key);
-    if (splits && !are_equal(list_of(*splits, most_elements).ranks)) {
+    if (splits && !are_equal(list_of(*splits, most_traced_elements).ranks)) {
       record.has_even_splits = false;
     }
   }
@@ -214,8 +214,8 @@ class TraceReader {
 
   void read_kernel(const JsonReader& event) {
     const std::string name = event.at("name").string();
-    const double begin = time_of(event.at("ts"));
-    const double duration = time_of(event.at("dur"));
+    const double begin = microseconds_of(event.at("ts"));
+    const double duration = microseconds_of(event.at("dur"));
     const auto device = event.find("pid");
     const std::int64_t number =
         device && device->is_number() ? device->integer(0, most_ranks) : std::int64_t{0};

@@ -16,8 +16,9 @@
 // and receives say nothing of what they do.
 //
 // Sources: pytorch/kineto libkineto/src/output_json.cpp @002d991, pytorch/pytorch
-// torch/csrc/profiler/util.{h,cpp}, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, torch/profiler
-// /profiler.py (2.4 to 2.15), pytorch/kineto pull request 1294, pytorch/pytorch issue 131462.
+// torch/csrc/profiler/util.{h,cpp}, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and
+// torch/profiler/profiler.py (2.4 to 2.15), pytorch/kineto pull request 1294, pytorch/pytorch issue
+// 131462.
 #pragma once
 
 #include <map>
@@ -73,7 +74,7 @@ struct RankTrace {
 // Whether a text is to be read as a trace: it has a key "traceEvents".
 [[nodiscard]] bool is_trace(std::string_view text);
 
-// Throws InputError with the line, or with the event: what is no JSON, an event that is not as above.
+// Throws InputError with the line or the event: what is no JSON, an event that is not as above.
 [[nodiscard]] RankTrace read_trace(std::string_view text, const std::string& file);
 
 }  // namespace shardsim

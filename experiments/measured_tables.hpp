@@ -1,6 +1,6 @@
-// Measured tables (collective_measurement.hpp) from files of whatever form: tables as they are, what
-// nccl-tests print (nccl_tests_output.hpp), traces of the PyTorch profiler (kineto_trace.hpp), each
-// of them compressed with gzip or not, and folders of traces.
+// Measured tables (collective_measurement.hpp) from files of whatever form: tables as they are,
+// what nccl-tests print (nccl_tests_output.hpp), traces of the PyTorch profiler (kineto_trace.hpp),
+// each of them compressed with gzip or not, and folders of traces.
 //
 // Traces of one folder and world size are one job's, of one rank each; in a folder every file is
 // read that ends in .json or .json.gz and is a trace.

@@ -95,7 +95,7 @@ struct TableKey {
 };
 
 // Of a row.
-double time_of(const std::vector<Instance>& instances) {
+double row_time(const std::vector<Instance>& instances) {
   std::vector<double> all;
   std::vector<double> whole;
   std::vector<double> alone;
@@ -270,7 +270,7 @@ class JobTables {
     json["notes"] = notes_on(key, table);
     json["rows"] = Json::array();
     for (const auto& [bytes, instances] : table.rows) {
-      json["rows"].push_back({{"bytes", bytes.count()}, {"time_us", time_of(instances)}});
+      json["rows"].push_back({{"bytes", bytes.count()}, {"time_us", row_time(instances)}});
     }
     return json;
   }

@@ -69,7 +69,7 @@ auto find_named(const Table& table, std::string_view name) {
                       [&](const auto& entry) { return entry.name == name; });
 }
 
-bool has(std::string_view text, std::string_view part) {
+bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
@@ -90,14 +90,14 @@ bool does_another(std::string_view kernel, const KnownCollective& known) {
 
 std::string algorithm_of(std::string_view kernel) {
   const std::string_view name = kernel.substr(0, kernel.find('('));
-  if (name.starts_with("ncclDevKernel_")) return has(name, "_TREE_") ? "Tree" : "";
+  if (name.starts_with("ncclDevKernel_")) return contains(name, "_TREE_") ? "Tree" : "";
   if (!name.starts_with("ncclKernel_") || function_of(kernel) == "SendRecv") return "";
   for (const auto& [part, algorithm] :
        {std::pair{"_NVLS_TREE_", "NVLSTree"}, std::pair{"_NVLS_", "NVLS"},
         std::pair{"_COLLNET_DIRECT_", "CollNetDirect"},
         std::pair{"_COLLNET_CHAIN_", "CollNetChain"}, std::pair{"_TREE_", "Tree"},
         std::pair{"_RING_", "Ring"}}) {
-    if (has(name, part)) return algorithm;
+    if (contains(name, part)) return algorithm;
   }
   return "";
 }

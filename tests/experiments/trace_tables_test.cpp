@@ -264,7 +264,8 @@ TEST_CASE("kernels that share a call or their time are passed over") {
 }
 
 // A kernel without a record has that of the operation which launched it, by its External id; where
-// there is none (CUDA graphs, batches of sends: pytorch/pytorch issues 131462, 194693) it is counted.
+// there is none (batches of sends, coalesced collectives: pytorch/pytorch issues 131462 and 194693,
+// mlcommons/chakra issue 178) it is counted.
 TEST_CASE("a kernel is explained by the operation that launched it") {
   const Event event;
   Json bare = kernel_of(event, 2049);
@@ -465,11 +466,11 @@ TEST_CASE("a trace that is cut short is refused") {
 }
 
 // Figures of a real job, Llama 3.2 Vision by FSDP on 8 H100, of which rank 0 was traced: of every
-// size its shortest and its longest kernel (AMD-AGI/TraceLens, coll_analysis.csv @4dc822d, MIT; the
-// file names it). Judged by nccl-tests on another machine of 8 H100 (tests/measurements/collectives/
-// h100_xxrjun_1n8g_allgather.json): 721.26 us for 256 MiB and 1389.46 us for 512 MiB make 1138.9 us
-// for the 416 MiB that took 1130.7 us here. The mean of those 480 all-gathers was 20.6 ms, and two
-// bytes more on every rank took 1790.9 us.
+// size its shortest and its longest kernel (AMD-AGI/TraceLens, coll_analysis.csv @4dc822d; the file
+// names it). Judged by nccl-tests on another machine of 8 H100
+// (tests/measurements/collectives/h100_xxrjun_1n8g_allgather.json): 721.26 us for 256 MiB and
+// 1389.46 us for 512 MiB make 1138.9 us for the 416 MiB that took 1130.7 us here. The mean of those
+// 480 all-gathers was 20.6 ms, and two bytes more on every rank took 1790.9 us.
 TEST_CASE("the shortest kernel of one rank of a real job is what nccl-tests measure") {
   const std::string path =
       SHARDSIM_SOURCE_DIR "/examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json";
