@@ -37,7 +37,7 @@ std::vector<std::string> traces_in(const std::string& folder) {
   return files;
 }
 
-// "rank0" of "traces/rank0.pt.trace.json.gz", "traces" of "traces/".
+// "rank0" of "traces/rank0.pt.trace.json.gz", "job" of "job/", "traces" of ".".
 std::string name_of_file(const std::string& path) {
   fs::path name = fs::path(path).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
@@ -45,7 +45,7 @@ std::string name_of_file(const std::string& path) {
   for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"}) {
     if (text.ends_with(ending)) text.resize(text.size() - ending.size());
   }
-  return text;
+  return text.find_first_not_of('.') == std::string::npos ? "traces" : text;
 }
 
 class Loader {

@@ -536,6 +536,8 @@ TEST_CASE("a folder is a job, and so are files of one folder") {
     CHECK(tables[0].table["rows"][0]["time_us"] == 50.0);
     CHECK(tables[0].table["notes"].size() == 1);
   }
+  const MeasuredTable here = load_measured_tables({(folder / ".").string()}, 8).front();
+  CHECK(here.table["id"] == "shardsim_trace_tables_test_1n2g_all-gather");
   fs::remove(files[0]);
   fs::remove(files[1]);
   CHECK_THROWS_WITH(load_measured_tables({folder.string()}, 8),
