@@ -1,13 +1,14 @@
 #include "experiments/collective_experiment.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "experiments/nccl_tests_output.hpp"
+#include "experiments/measured_tables.hpp"
 #include "experiments/size_sweep.hpp"
 
 namespace shardsim {
@@ -79,28 +80,87 @@ void take_measurement(const CollectiveMeasurement& measurement, CollectiveExperi
   experiment.measured = measurement;
 }
 
+std::string described(const CollectiveMeasurement& measurement) {
+  const MeasuredGroup& group = measurement.group;
+  std::string text = group.kind ? std::string(name_of(*group.kind)) : "an unknown collective";
+  if (group.ranks) text += fmt::format(" of {}", counted(*group.ranks, "device"));
+  if (group.nodes) text += fmt::format(" on {}", counted(*group.nodes, "node"));
+  if (!measurement.algorithm.empty()) text += fmt::format(" ({})", measurement.algorithm);
+  return text;
+}
+
+bool fits(const JsonReader& json, const MeasuredGroup& given, const CollectiveMeasurement& table) {
+  const auto is_other = [](const auto& said, const auto& measured) {
+    return said && said != measured;
+  };
+  if (is_other(given.kind, table.group.kind) || is_other(given.ranks, table.group.ranks) ||
+      is_other(given.nodes, table.group.nodes)) {
+    return false;
+  }
+  const auto algorithm = json.find("algorithm");
+  return !algorithm || table.algorithm.empty() || algorithm->string() == table.algorithm;
+}
+
+// A file can hold several tables: the one that the document tells.
+CollectiveMeasurement select_table(const JsonReader& json, const std::string& path,
+                                   const MeasuredGroup& given,
+                                   const std::optional<std::int64_t>& devices_per_node) {
+  const std::vector<MeasuredTable> tables = load_measured_tables({path}, devices_per_node);
+  if (tables.size() == 1) return read_measurement(tables[0].table, tables[0].file, given);
+  std::vector<CollectiveMeasurement> fitting;
+  std::vector<std::string> all;
+  std::vector<std::string> left;
+  for (const MeasuredTable& table : tables) {
+    CollectiveMeasurement measurement = read_measurement(table.table, table.file, {});
+    all.push_back(described(measurement));
+    if (!fits(json, given, measurement)) continue;
+    left.push_back(all.back());
+    fitting.push_back(std::move(measurement));
+  }
+  if (fitting.size() == 1) return std::move(fitting.front());
+  throw InputError(
+      {path, ""},
+      fitting.empty()
+          ? fmt::format("has no such table; it has {}", fmt::join(all, ", "))
+          : fmt::format("has {} tables: {}; tell them apart with \"kind\" (--kind), \"devices\", "
+                        "\"nodes\" or \"algorithm\"",
+                        left.size(), fmt::join(left, ", ")));
+}
+
+// The machine that a table names, relative to its file.
+void take_measured_machine(const CollectiveMeasurement& measurement,
+                           CollectiveExperiment& experiment) {
+  if (!measurement.machine) fail_open(measurement, "machine", "machine");
+  experiment.machine = *measurement.machine;
+  experiment.machine_place = {measurement.file, "/machine"};
+  if (experiment.machine.ends_with(".json")) {
+    experiment.machine = path_beside(measurement.file, experiment.machine);
+  }
+}
+
+void take_measured_places(const CollectiveMeasurement& measurement,
+                          CollectiveExperiment& experiment) {
+  experiment.devices_place = {measurement.file, "/ranks"};
+  experiment.nodes_place = {measurement.file, "/nodes"};
+  experiment.sizes_place = {measurement.file, "/rows"};
+}
+
 CollectiveExperiment read_against(const JsonReader& json, const std::string& file) {
   const std::string path = path_beside(file, json.at("against").string());
   const MeasuredGroup given = read_group_given(json);
-  const Json document = load_measured_table(path);
-  const CollectiveMeasurement measurement = read_measurement(document, path, given);
-  require_agreement(json, given, measurement);
   CollectiveExperiment experiment;
+  std::optional<std::int64_t> devices_per_node;
   if (const auto machine = json.find("machine")) {
     take_machine(*machine, experiment);
-  } else if (measurement.machine) {
-    take_machine(JsonReader(document, {path, ""}).at("machine"), experiment);
-  } else {
-    fail_open(measurement, "machine", "machine");
+    devices_per_node = devices_of_host(experiment.machine, experiment.machine_place);
   }
+  const CollectiveMeasurement measurement = select_table(json, path, given, devices_per_node);
+  require_agreement(json, given, measurement);
+  if (experiment.machine.empty()) take_measured_machine(measurement, experiment);
   take_measurement(measurement, experiment);
-  const auto place = [&](const char* given_key, const char* key) {
-    const auto said = json.find(given_key);
-    return said ? said->place() : Place{path, std::string("/") + key};
-  };
-  experiment.devices_place = place("devices", "ranks");
-  experiment.nodes_place = place("nodes", "nodes");
-  experiment.sizes_place = {path, "/rows"};
+  take_measured_places(measurement, experiment);
+  if (const auto devices = json.find("devices")) experiment.devices_place = devices->place();
+  if (const auto nodes = json.find("nodes")) experiment.nodes_place = nodes->place();
   return experiment;
 }
 
@@ -154,6 +214,20 @@ CollectiveModel read_collective_model(const JsonReader& json) {
   const std::string name = json.choice(names);
   const auto found = std::find(names.begin(), names.end(), name) - names.begin();
   return static_cast<CollectiveModel>(found);
+}
+
+CollectiveExperiment experiment_of(const CollectiveMeasurement& measurement,
+                                   const std::optional<std::string>& machine) {
+  CollectiveExperiment experiment;
+  if (machine) {
+    experiment.machine = *machine;
+    experiment.machine_place = {"command line", "/machine"};
+  } else {
+    take_measured_machine(measurement, experiment);
+  }
+  take_measurement(measurement, experiment);
+  take_measured_places(measurement, experiment);
+  return experiment;
 }
 
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {

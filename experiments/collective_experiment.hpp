@@ -18,10 +18,11 @@
 //   algorithm  where they are simulated: one of sim/network/algorithms.hpp; else, where NCCL runs,
 //              what it is told to take, as NCCL_ALGO; it chooses, when left out
 //   protocol   NCCL's, as NCCL_PROTO
-//   against    a measured table (collective_measurement.hpp): it says everything but the topology
+//   against    a measured table (measured_tables.hpp): it says everything but the topology
 //
 // Beside "against", "machine" is laid over the file's; "kind", "devices" and "nodes" say what the
-// file leaves open and may not contradict it; the sizes are the file's.
+// file leaves open and may not contradict it, and which of several tables is meant; the sizes are
+// the file's.
 //
 // A table that names NCCL's algorithm or protocol is predicted with them. Where NCCL runs, its own
 // estimate (sim/nccl/selection.hpp) stands beside the prediction.
@@ -77,6 +78,11 @@ struct CollectiveExperiment {
 
 // Paths in the document are relative to `file`. Reads the measurement. Throws InputError.
 [[nodiscard]] CollectiveExperiment read_collective(const Json& document, const std::string& file);
+
+// What a table tells, on the machine that it names if none is given. Throws InputError for what it
+// leaves open.
+[[nodiscard]] CollectiveExperiment experiment_of(const CollectiveMeasurement& measurement,
+                                                 const std::optional<std::string>& machine);
 
 struct CollectivePoint {
   Bytes bytes{0};

@@ -268,6 +268,9 @@ CollectiveMeasurement read_measurement(const Json& document, const std::string& 
   measurement.protocol = text_of(json, "proto");
   measurement.healthy = read_health(json);
   measurement.healthy_reason = text_of(json, "healthy_reason");
+  if (const auto notes = json.find("notes"); notes && notes->is_array()) {
+    for (const JsonReader& note : notes->elements()) measurement.notes.push_back(note.string());
+  }
   read_rows(json, measurement);
   if (!strange.empty()) {
     measurement.notes.push_back(

@@ -13,6 +13,7 @@
 //   nodes        over which the ranks lie evenly; gpus_per_node must agree
 //   algo, proto  what NCCL was told to take, or took
 //   healthy      true, false or "unknown"; healthy_reason says why
+//   notes        a list: what a reader of the times must know; as text it is passed over
 //   bytes        nccl-tests' size, that is the payload of plan/plan.hpp; GB is 10^9
 //
 // Of a row the first of these that it has and that is not 0 tells the time: time_us, algbw_GBps,

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.hpp"
 #include "base/json.hpp"
 
 namespace shardsim {
@@ -197,10 +196,6 @@ class LogReader {
   Json rows_ = Json::array();
 };
 
-bool is_of_nccl_tests(const Json& document) {
-  return document.is_object() && document.contains("config") && document.contains("results");
-}
-
 // The ranks of a process are alike.
 void add_ranks(const JsonReader& config, Json& table) {
   const auto devices = config.find("devices");
@@ -221,6 +216,10 @@ void add_ranks(const JsonReader& config, Json& table) {
 }
 
 }  // namespace
+
+bool is_of_nccl_tests(const Json& document) {
+  return document.is_object() && document.contains("config") && document.contains("results");
+}
 
 Json table_of_log(std::string_view text, const std::string& file) {
   LogReader reader(file);
@@ -266,16 +265,6 @@ Json table_of_json(const Json& document, const std::string& file) {
   table["rows"] = std::move(rows);
   add_health(health, table);
   return table;
-}
-
-Json load_measured_table(const std::string& path) {
-  const std::string text = read_file(path);
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  const bool is_json = first != std::string::npos && (text[first] == '{' || text[first] == '/');
-  if (!is_json) return table_of_log(text, path);
-  Json document = parse_json(text, path);
-  if (is_of_nccl_tests(document)) return table_of_json(document, path);
-  return document;
 }
 
 }  // namespace shardsim

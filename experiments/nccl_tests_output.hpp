@@ -29,7 +29,7 @@ namespace shardsim {
 [[nodiscard]] Json table_of_log(std::string_view text, const std::string& file);
 [[nodiscard]] Json table_of_json(const Json& document, const std::string& file);
 
-// A measured table in whatever form: of these, or as it is. Throws InputError for what is none.
-[[nodiscard]] Json load_measured_table(const std::string& path);
+// Whether a document is the JSON of -J.
+[[nodiscard]] bool is_of_nccl_tests(const Json& document);
 
 }  // namespace shardsim

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/json.hpp"
-#include "experiments/nccl_tests_output.hpp"
+#include "experiments/measured_tables.hpp"
 #include "validate/health_signs.hpp"
 
 namespace shardsim {
@@ -32,8 +33,9 @@ std::string why_left_out(const CollectiveMeasurement& measurement,
 }
 
 // Writes down what the table shows; whether to calibrate with it.
-bool keep_by_signs(const CollectiveExperiment& experiment, const std::string& file,
-                   bool exclude_suspicious, CalibrationTables& result) {
+bool keep_by_signs(const CollectiveExperiment& experiment, bool exclude_suspicious,
+                   CalibrationTables& result) {
+  const std::string& file = experiment.measured->file;
   std::vector<std::string> suspicious;
   std::vector<std::string> odd;
   SuspiciousTable remark{experiment.measured->id, ""};
@@ -53,31 +55,47 @@ bool keep_by_signs(const CollectiveExperiment& experiment, const std::string& fi
   return true;
 }
 
+// Of a table with a list of them; what the tables of one file have in common is said once.
+void take_notes(const Json& table, const std::string& file, const std::string& id,
+                CalibrationTables& result, std::set<std::pair<std::string, std::string>>& said) {
+  const auto notes = table.find("notes");
+  if (notes == table.end() || !notes->is_array()) return;
+  for (const Json& note : *notes) {
+    const auto text = note.get<std::string>();
+    if (said.insert({file, text}).second) result.notes.push_back(fmt::format("{}: {}", id, text));
+  }
+}
+
 }  // namespace
 
 CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
                                           const TableChoice& choice) {
+  const std::optional<std::int64_t> devices_per_node =
+      choice.machine ? devices_of_host(*choice.machine, {"command line", "/machine"})
+                     : std::nullopt;
   CalibrationTables result;
   std::set<std::string> ids;
-  for (const std::string& file : files) {
-    CollectiveMeasurement measurement = read_measurement(load_measured_table(file), file, {});
-    Json asked = {{"against", file}};
+  std::set<std::pair<std::string, std::string>> said;
+  for (const auto& [file, table] : load_measured_tables(files, devices_per_node)) {
+    CollectiveMeasurement measurement = read_measurement(table, file, {});
+    std::optional<std::string> given;
     if (!measurement.machine && choice.machine) {
+      given = choice.machine;
       measurement.machine = choice.machine;
-      asked["machine"] = *choice.machine;
     }
     const std::string why = why_left_out(measurement, choice.of_class);
     if (!why.empty()) {
       result.left_out.push_back(fmt::format("{}: {}", file, why));
       continue;
     }
-    const CollectiveExperiment experiment = read_collective(asked, "");
-    if (!keep_by_signs(experiment, file, choice.exclude_suspicious, result)) continue;
+    const CollectiveExperiment experiment = experiment_of(measurement, given);
+    if (!keep_by_signs(experiment, choice.exclude_suspicious, result)) continue;
     if (!ids.insert(measurement.id).second) {
       throw InputError({file, "/id"},
                        fmt::format("\"{}\" is the id of another table, too", measurement.id));
     }
     result.tables.push_back(sample_table(experiment));
+    take_notes(table, file, measurement.id, result, said);
   }
   if (!result.tables.empty()) return result;
   if (files.empty()) throw InputError({"command line", ""}, "no tables are given");

@@ -12,6 +12,7 @@ namespace shardsim {
 struct CalibrationTables {
   std::vector<CalibrationTable> tables;
   std::vector<std::string> left_out;     // "FILE: why"
+  std::vector<std::string> notes;        // "ID: NOTE", of those with a list of them
   std::vector<std::string> suspicious;   // "FILE: what it shows", of tables that are not left out
   std::vector<std::string> odd;          // the same of single rows
   std::vector<SuspiciousTable> remarks;  // `suspicious`, by id, for the calibration's file
@@ -23,7 +24,7 @@ struct TableChoice {
   bool exclude_suspicious = false;           // health_signs.hpp
 };
 
-// Files are what load_measured_table reads. Left out are tables that are not marked healthy and
+// Files are what load_measured_tables reads. Left out are tables that are not marked healthy and
 // those that `choice` excludes. Throws InputError for a file that is no table, for tables of one id
 // twice, and where none is left.
 [[nodiscard]] CalibrationTables read_calibration_tables(const std::vector<std::string>& files,

@@ -15,6 +15,7 @@
 #include "sim/kernel_cost.hpp"
 #include "validate/fit_calibration.hpp"
 #include "validate/robust_fit.hpp"
+#include "validate/size_errors.hpp"
 
 namespace shardsim {
 namespace {
@@ -226,9 +227,7 @@ std::vector<double> errors_over(const Profile& profile, const std::vector<Record
 }
 
 std::optional<ErrorSummary> summary_of(const std::vector<double>& errors) {
-  if (errors.empty()) return std::nullopt;
-  constexpr double ninety = 0.9;
-  return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, ninety)};
+  return errors.empty() ? std::nullopt : std::optional(summarize(errors));
 }
 
 // Every second size, and the others.

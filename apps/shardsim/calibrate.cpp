@@ -21,10 +21,12 @@ const Manual manual = {
     "the model, by size, with the residuals. A table says what ran where (docs/collective.md);\n"
     "one that is not marked healthy is left out, one whose figures look like a machine that is\n"
     "not well is named. What nccl-tests and rccl-tests print is a table, too, as text or JSON\n"
-    "(-J). A profile names its calibrations, shipped ones or files:\n"
+    "(-J), and traces of the PyTorch profiler, of one rank or of several of a job, are one for\n"
+    "each collective in them. A profile names its calibrations, shipped ones or files:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
     "Of a SWEEP, which shardsim validate --sweep measures, a whole profile is made.",
-    {"shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json",
+    {"shardsim calibrate examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json \\\n"
+     "               --machine dgx-h100",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --name my-nodes \\\n"
      "               --date 2026-11 -o my-nodes.json",
      "shardsim calibrate examples/nccl-tests/a100-2x8-all-reduce.log --machine oci-bm-gpu4.8",
@@ -47,6 +49,7 @@ std::string notes_text(const CalibrationTables& tables) {
   const auto add = [&](const char* what, const std::vector<std::string>& notes) {
     for (const std::string& note : notes) text += fmt::format("\n{}: {}", what, note);
   };
+  add("note", tables.notes);
   add("left out", tables.left_out);
   add("suspicious", tables.suspicious);
   add("odd rows", tables.odd);
@@ -108,7 +111,7 @@ int calibrate_command(const Words& words) {
       "refit", boost::program_options::value<Words>()->value_name("NAME"),
       "a shipped calibration, made anew from the tables whose machine names it")(
       "machine", boost::program_options::value<Words>()->value_name("NAME"),
-      "of tables that name none, as nccl-tests' output does not")(
+      "of tables that name none, as nccl-tests' output and traces do not")(
       "exclude-suspicious", "leave out tables that show a machine that is not well")(
       "holdout", boost::program_options::value<Words>()->value_name("ID[,ID]|all"),
       "predict these tables by what the others make; with all each by what is made without it");

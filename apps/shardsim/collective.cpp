@@ -50,8 +50,10 @@ constexpr std::array flags{
          "choice when left out"},
     Flag{"protocol", "protocol", "NAME", "of NCCL: LL, LL128 or Simple"},
     Flag{"against", "against", "FILE",
-         "a measured table, which says machine, kind, devices, nodes and sizes, or what nccl-tests "
-         "print; --machine replaces its machine"},
+         "a measured table, which says machine, kind, devices, nodes and sizes, what nccl-tests "
+         "print, or traces of the PyTorch profiler (a file, or a folder with the ranks of a job), "
+         "of "
+         "which --kind, --devices and --nodes tell the collective; --machine replaces its machine"},
 };
 
 Json read_flags(const Given& given) {

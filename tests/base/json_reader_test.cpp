@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "base/json_list.hpp"
+
 using namespace shardsim;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -156,4 +158,20 @@ TEST_CASE("a document is built as it is written") {
       R"({"z":[{},[],[[1,-2]],{"y":{"x":null}}],"a":true,"m":1.5,"":"","s":"\u00e9"})";
   CHECK(parse_json(text, "a.json").dump(-1, ' ', /*ensure_ascii=*/true) == text);
   CHECK(parse_json("7", "a.json") == Json(7));
+}
+
+TEST_CASE("a long list is handed over element by element") {
+  std::vector<std::string> taken;
+  const auto take = [&](const Json& element, std::size_t number) {
+    taken.push_back(std::to_string(number) + " " + element.dump());
+  };
+  const std::string text =
+      R"({"a": [[1], 2], "list": [{"b": 1}, [3, {"list": [4]}], 5], "c": {"list": [6]}})";
+  const Json rest = parse_json_list(text, "a.json", "list", take);
+  CHECK(taken == std::vector<std::string>{R"(0 {"b":1})", R"(1 [3,{"list":[4]}])", "2 5"});
+  CHECK(rest == parse_json(R"({"a": [[1], 2], "list": [], "c": {"list": [6]}})", "a.json"));
+  const Json twice = parse_json_list(R"({"b": 1, "b": 2})", "a.json", "list", take);
+  CHECK(JsonReader(twice, {"a.json", ""}).at("b").integer(0, 9) == 1);
+  const auto cut = [&] { return parse_json_list("{\"list\": [1,\n2", "a.json", "list", take); };
+  CHECK_THROWS_WITH(cut(), "a.json: line 2, column 2: JSON ends too early");
 }

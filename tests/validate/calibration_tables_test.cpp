@@ -11,6 +11,7 @@
 namespace shardsim {
 namespace {
 
+using Catch::Contains;
 using Catch::Equals;
 
 Json measured(const std::string& id) {
@@ -56,6 +57,7 @@ TEST_CASE("a row is a sample: what was measured over what is modelled uncalibrat
   const CalibrationTables read = read_calibration_tables({written("plain", measured("plain"))});
   const std::vector<CalibrationTable>& tables = read.tables;
   CHECK(read.left_out.empty());
+  CHECK(read.notes.empty());
   REQUIRE(tables.size() == 1);
   CHECK(tables[0].id == "plain");
   CHECK(tables[0].source == "a page");
@@ -135,6 +137,21 @@ TEST_CASE("what cannot be calibrated with is an error") {
   // An id that is left out does no harm.
   const std::string ill_one = written("ill_one", measured_with("same", "healthy", false));
   CHECK(reading_mistake({one, ill_one}) == "none");
+}
+
+// Of an all-gather and a reduce-scatter of two sizes, which go by one curve.
+TEST_CASE("a trace is a table for each collective in it") {
+  const std::string trace =
+      SHARDSIM_SOURCE_DIR "/examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json";
+  const CalibrationTables read = read_calibration_tables({trace}, std::nullopt, "dgx-h100");
+  REQUIRE(read.tables.size() == 2);
+  CHECK(read.tables[0].id == "llama-3.2-fsdp-8xh100-rank0_1n8g_all-gather");
+  CHECK(read.tables[1].id == "llama-3.2-fsdp-8xh100-rank0_1n8g_reduce-scatter");
+  CHECK(read.tables[0].samples.size() == 2);
+  CHECK(read.tables[0].samples[1].measured.count() == Approx(1130.748e-6));
+  // What both say is said once.
+  CHECK(read.notes.size() == 3);
+  CHECK_THAT(reading_mistake({trace}), Contains("names no machine, and 1 more"));
 }
 
 }  // namespace shardsim
