@@ -74,9 +74,9 @@ bool near(double a, double b, double tolerance) {
 
 }  // namespace
 
-// Of n intervals of 95 % as many hold the truth as 0.95 n less 3.8 standard deviations of a binomial
-// count but once in 7000 such tests: of 400 at least 363. Seeds are fixed. Compiled without
-// optimization a tenth of them have to do.
+// Of n intervals of 95 % as many hold the truth as 0.95 n less 3.8 standard deviations of a
+// binomial count but once in 7000 such tests: of 400 at least 363. Seeds are fixed. Compiled
+// without optimization a tenth of them have to do.
 TEST_CASE("intervals hold the truth as often as they promise") {
 #ifdef NDEBUG
   constexpr int seeds = 400;
