@@ -70,9 +70,9 @@ CalibrationCurve read_curve(const JsonReader& json) {
   CalibrationCurve curve;
   curve.key.region = read_region(json.at("region"));
   curve.key.nodes = json.at("nodes").integer(1, largest_cluster);
-  curve.key.collective =
-      json.at("collective")
-          .choice({"all-reduce", "all-gather", "all-to-all", "collective-permute", "broadcast"});
+  curve.key.collective = json.at("collective")
+                             .choice({"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+                                      "collective-permute", "broadcast"});
   curve.key.algorithm = json.at("algorithm").string();
   for (const JsonReader& point : json.at("points").elements()) {
     curve.points.push_back(read_point(point));
@@ -157,12 +157,17 @@ Json held_out_to_json(const HeldOut& held_out) {
 // Lower is nearer; nothing where the curve cannot stand in.
 std::optional<int> distance(const CurveKey& curve, const CurveKey& key) {
   if (curve.region != key.region) return std::nullopt;
-  if (curve.collective == key.collective) return curve.algorithm == key.algorithm ? 0 : 1;
+  const int other_algorithm = curve.algorithm == key.algorithm ? 0 : 1;
+  if (curve.collective == key.collective) return other_algorithm;
+  if (key.collective == "reduce-scatter" && curve.collective == "all-gather") {
+    return 2 + other_algorithm;
+  }
   const auto is_ring_like = [](const std::string& collective) {
-    return collective == "all-reduce" || collective == "all-gather";
+    return collective == "all-reduce" || collective == "all-gather" ||
+           collective == "reduce-scatter";
   };
   if (!is_ring_like(curve.collective) || !is_ring_like(key.collective)) return std::nullopt;
-  return curve.algorithm == key.algorithm ? 2 : 3;
+  return 4 + other_algorithm;
 }
 
 using Curves = std::vector<const CalibrationCurve*>;

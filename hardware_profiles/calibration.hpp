@@ -38,9 +38,9 @@ enum class Region : std::uint8_t {
   rail,   // over several nodes, one on each
 };
 
-// What a curve holds for. `collective` is "all-reduce", "all-gather" (and reduce-scatter, which
-// sends the same), "all-to-all", "collective-permute" or "broadcast"; `algorithm` as the cost model
-// names it.
+// What a curve holds for. `collective` is the plan's name of its kind; a reduce-scatter that has no
+// curves goes by the all-gather's, which sends the same. `algorithm` is as the cost model names
+// it.
 struct CurveKey {
   Region region = Region::node;
   std::string collective;

@@ -91,8 +91,10 @@ std::vector<double> corrected_times(const CostOfSize& cost, CurveSearch& search,
 StandIn stand_in_for(const CurveKey& key, const CurvesAround& curves) {
   StandIn result;
   const CurveKey& measured = curves.fewer->key;
-  result.other_algorithm =
-      measured.collective != key.collective || measured.algorithm != key.algorithm;
+  // A reduce-scatter sends what an all-gather sends, the other way.
+  const bool is_alike = measured.collective == key.collective ||
+                        (measured.collective == "all-gather" && key.collective == "reduce-scatter");
+  result.other_algorithm = !is_alike || measured.algorithm != key.algorithm;
   const bool is_between = measured.nodes <= key.nodes && key.nodes <= curves.more->key.nodes;
   if (!is_between) result.nodes = measured.nodes;
   return result;

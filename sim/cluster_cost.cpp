@@ -131,8 +131,6 @@ CostBreakdown permute_cost(const ClusterProfile& cluster, const BusiestPorts& bu
 
 // But for the algorithm.
 CurveKey curve_of(Region region, std::int64_t nodes, CollectiveKind kind) {
-  // A reduce-scatter sends what an all-gather sends, the other way.
-  if (kind == CollectiveKind::reduce_scatter) kind = CollectiveKind::all_gather;
   return {region, std::string(name_of(kind)), "", nodes};
 }
 

@@ -64,6 +64,13 @@ CalibrationCurve fit_curve(const CurveKey& key, const SamplesByTable& tables,
   return curve;
 }
 
+// Few tables are of reduce-scatters, which send what all-gathers send, the other way: they share
+// curves.
+CurveKey pooled(CurveKey key) {
+  if (key.collective == "reduce-scatter") key.collective = "all-gather";
+  return key;
+}
+
 }  // namespace
 
 CalibrationTable sample_table(const CollectiveExperiment& experiment) {
@@ -76,7 +83,8 @@ CalibrationTable sample_table(const CollectiveExperiment& experiment) {
   table.named = prediction.machine.profile.calibrations;
   for (const CollectivePoint& point : prediction.points) {
     if (!point.measured || !point.cost.curve || !(point.cost.total() > Seconds(0))) continue;
-    table.samples.push_back({*point.cost.curve, point.bytes, point.cost.total(), *point.measured});
+    table.samples.push_back(
+        {pooled(*point.cost.curve), point.bytes, point.cost.total(), *point.measured});
   }
   return table;
 }

@@ -31,7 +31,7 @@ std::vector<Kernel> kernels_of_a_sweep() {
 }
 
 // What a process moves before a collective: more than its share of the caches.
-constexpr Bytes moved_between{8 * MiB};
+constexpr Bytes moved_between{64 * MiB};
 
 // `instances` tasks of that kind; before each collective the plan's kernel.
 void add_program(Plan& plan, TaskKind kind) {

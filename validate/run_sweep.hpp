@@ -1,7 +1,7 @@
 // Collectives and kernels of many sizes, run on a backend.
 //
 // Each is a plan of its own: four of the same, one after the other, of which the median counts.
-// Before a collective every process moves 8 MiB: as in a step, caches are cold and processes come
+// Before a collective every process moves 64 MiB: as in a step, caches are cold and processes come
 // one after the other.
 // Groups are neighbours: of 4 processes two of 2 at the same time, and one of 4.
 #pragma once

@@ -10,7 +10,6 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "experiments/nccl_tests_output.hpp"
 #include "validate/health_signs.hpp"
 
 namespace shardsim {
@@ -44,10 +43,9 @@ Table read_table(const std::string& file) {
   // Bus bandwidth is the same whatever the collective: that is what it is defined for.
   const MeasuredGroup otherwise{CollectiveKind::all_gather, std::nullopt, std::nullopt};
   Table table;
-  table.measurement = read_measurement(load_measured_table(file), file, otherwise);
+  table.measurement = read_measurement(load_json(file), file, otherwise);
   table.health = health_of(table.measurement);
-  const bool says_kind =
-      read_measurement(load_measured_table(file), file, {}).group.kind.has_value();
+  const bool says_kind = read_measurement(load_json(file), file, {}).group.kind.has_value();
   Json asked = {{"against", file}};
   if (!says_kind) asked["kind"] = "all-gather";
   try {

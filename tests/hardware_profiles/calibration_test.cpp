@@ -114,6 +114,21 @@ TEST_CASE("the curve of the key goes before those that stand in") {
   CHECK(found({Region::node, "all-gather", "NVLS"}) == gather);
 }
 
+TEST_CASE("a reduce-scatter goes by the all-gather's curves unless it has its own") {
+  const CurveKey reduce{Region::node, "all-reduce", "Ring"};
+  const CurveKey gather{Region::node, "all-gather", "Ring"};
+  const CurveKey scatter{Region::node, "reduce-scatter", "Ring"};
+  const auto found = [&](std::vector<CalibrationCurve> curves) {
+    return found_for({with_curves("c", std::move(curves))}, scatter)->key;
+  };
+  CHECK(found({curve_for(reduce), curve_for(gather)}) == gather);
+  CHECK(found({curve_for(reduce), curve_for(gather), curve_for(scatter)}) == scatter);
+  // Its own of another algorithm before an all-gather's.
+  const CurveKey tree{Region::node, "reduce-scatter", "Tree"};
+  CHECK(found({curve_for(gather), curve_for(tree)}) == tree);
+  CHECK(found({curve_for(reduce)}) == reduce);
+}
+
 TEST_CASE("all-reduce and all-gather stand in for each other, by the same algorithm first") {
   const CurveKey ring{Region::nodes, "all-reduce", "Ring"};
   const CurveKey tree{Region::nodes, "all-reduce", "Tree"};

@@ -143,7 +143,7 @@ TEST_CASE("what cannot be calibrated with is an error") {
 TEST_CASE("a trace is a table for each collective in it") {
   const std::string trace =
       SHARDSIM_SOURCE_DIR "/examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json";
-  const CalibrationTables read = read_calibration_tables({trace}, std::nullopt, "dgx-h100");
+  const CalibrationTables read = read_calibration_tables({trace}, {.machine = "dgx-h100"});
   REQUIRE(read.tables.size() == 2);
   CHECK(read.tables[0].id == "llama-3.2-fsdp-8xh100-rank0_1n8g_all-gather");
   CHECK(read.tables[1].id == "llama-3.2-fsdp-8xh100-rank0_1n8g_reduce-scatter");
