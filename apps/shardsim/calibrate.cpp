@@ -120,8 +120,8 @@ int calibrate_command(const Words& words) {
   if (!answered) return exit_done;
   const Given& given = *answered;
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/true);
-  if (const auto sweep = given_sweep(given)) return calibrate_sweep(*sweep, given, outputs);
   Calibration header = header_of(given);
+  if (const auto sweep = given_sweep(given)) return calibrate_sweep(*sweep, given, outputs);
   if (given.has("date")) header.date = given.all("date").front();
   TableChoice choice;
   if (given.has("refit")) choice.of_class = header.name;

@@ -58,6 +58,7 @@ const std::vector<Announced> announced = {
 std::vector<Profile> clusters() {
   std::vector<Profile> profiles;
   for (const std::string& name : shipped_profiles()) {
+    if (name == "cpu-host") continue;  // for plans that run on CPUs
     Profile profile = load_profile(name, {});
     if (std::holds_alternative<ClusterProfile>(profile.network)) {
       profiles.push_back(std::move(profile));
