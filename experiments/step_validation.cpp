@@ -8,10 +8,10 @@
 namespace shardsim {
 namespace {
 
-bool is_part(const ValidatedTask& task, Part part) {
+bool is_part(const ValidatedTask& task, StepPart part) {
   const bool communicates =
       task.task_kind == TaskKind::collective || task.task_kind == TaskKind::transfer;
-  return part == Part::everything || communicates == (part == Part::communication);
+  return part == StepPart::everything || communicates == (part == StepPart::communication);
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ std::vector<ValidatedRow> rows_of(const std::vector<ValidatedTask>& tasks) {
   using Key = std::tuple<bool, std::string, std::vector<std::string>, Bytes>;
   std::map<Key, ValidatedRow> rows;
   for (const ValidatedTask& task : tasks) {
-    const bool computes = is_part(task, Part::compute);
+    const bool computes = is_part(task, StepPart::compute);
     // Kernels of a class are one row, whatever their size.
     const Bytes payload = computes ? Bytes(0) : task.payload;
     ValidatedRow& row = rows[{computes, task.kind, task.axes, payload}];
@@ -51,7 +51,7 @@ std::vector<ValidatedRow> rows_of(const std::vector<ValidatedTask>& tasks) {
   return ordered;
 }
 
-Compared total_of(const std::vector<ValidatedTask>& tasks, Part part) {
+Compared total_of(const std::vector<ValidatedTask>& tasks, StepPart part) {
   Compared total;
   for (const ValidatedTask& task : tasks) {
     if (!is_part(task, part)) continue;
@@ -61,7 +61,7 @@ Compared total_of(const std::vector<ValidatedTask>& tasks, Part part) {
   return total;
 }
 
-std::optional<ErrorSummary> errors_of(const std::vector<ValidatedTask>& tasks, Part part) {
+std::optional<ErrorSummary> errors_of(const std::vector<ValidatedTask>& tasks, StepPart part) {
   std::vector<double> errors;
   for (const ValidatedTask& task : tasks) {
     const auto error = task.time.relative_error();

@@ -65,11 +65,11 @@ struct ValidatedRow {
 // Collectives first, each in the order of their time.
 [[nodiscard]] std::vector<ValidatedRow> rows_of(const std::vector<ValidatedTask>& tasks);
 
-enum class Part : std::uint8_t { communication, compute, everything };
+enum class StepPart : std::uint8_t { communication, compute, everything };
 // The sum of its tasks.
-[[nodiscard]] Compared total_of(const std::vector<ValidatedTask>& tasks, Part part);
+[[nodiscard]] Compared total_of(const std::vector<ValidatedTask>& tasks, StepPart part);
 // Of its tasks, each as one; nothing where none was measured.
 [[nodiscard]] std::optional<ErrorSummary> errors_of(const std::vector<ValidatedTask>& tasks,
-                                                    Part part);
+                                                    StepPart part);
 
 }  // namespace shardsim

@@ -64,7 +64,7 @@ Json compared_json(const Compared& time) {
           {"relative_error", error_json(time)}};
 }
 
-Json part_json(const std::vector<ValidatedTask>& tasks, Part part) {
+Json part_json(const std::vector<ValidatedTask>& tasks, StepPart part) {
   Json json = compared_json(total_of(tasks, part));
   const auto errors = errors_of(tasks, part);
   json["tasks"] = errors ? errors->rows : 0;
@@ -105,12 +105,12 @@ std::string validation_json(const StepValidation& validation) {
   json["settled"] = validation.settled;
   json["tasks"] = Json::array();
   for (const ValidatedTask& task : validation.tasks) json["tasks"].push_back(task_json(task));
-  json["communication"] = part_json(validation.tasks, Part::communication);
-  json["compute"] = part_json(validation.tasks, Part::compute);
+  json["communication"] = part_json(validation.tasks, StepPart::communication);
+  json["compute"] = part_json(validation.tasks, StepPart::compute);
   json["step"] = compared_json(validation.step);
   json["step"]["measured_low_s"] = validation.step_low.count();
   json["step"]["measured_high_s"] = validation.step_high.count();
-  const auto errors = errors_of(validation.tasks, Part::everything);
+  const auto errors = errors_of(validation.tasks, StepPart::everything);
   json["median_relative_error"] = errors ? Json(errors->median) : Json(nullptr);
   json["notes"] = validation.notes;
   return json_text(json);

@@ -66,11 +66,12 @@ Table validation_summary(const StepValidation& validation) {
                {"90th percentile", right}},
               {}};
   const auto& tasks = validation.tasks;
-  table.rows.push_back(summary_row("step", validation.step, errors_of(tasks, Part::everything)));
-  table.rows.push_back(summary_row("communication", total_of(tasks, Part::communication),
-                                   errors_of(tasks, Part::communication)));
   table.rows.push_back(
-      summary_row("compute", total_of(tasks, Part::compute), errors_of(tasks, Part::compute)));
+      summary_row("step", validation.step, errors_of(tasks, StepPart::everything)));
+  table.rows.push_back(summary_row("communication", total_of(tasks, StepPart::communication),
+                                   errors_of(tasks, StepPart::communication)));
+  table.rows.push_back(summary_row("compute", total_of(tasks, StepPart::compute),
+                                   errors_of(tasks, StepPart::compute)));
   return table;
 }
 

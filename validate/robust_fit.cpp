@@ -98,7 +98,7 @@ struct Fitted {
   VectorXd residuals;  // logarithms
 };
 
-Fitted at(const Problem& problem, VectorXd values) {
+Fitted fitted_with(const Problem& problem, VectorXd values) {
   Fitted fitted{std::move(values), {}, {}};
   fitted.times = (problem.terms * fitted.values).cwiseMax(least_share * problem.measured);
   fitted.residuals = problem.measured.cwiseQuotient(fitted.times).array().log().matrix();
@@ -159,7 +159,7 @@ Fitted improve(const Problem& problem, const Fitted& from, const Loss& loss, dou
   const double most = loss_of(from, loss, scale) * (1 + loss_slack);
   double share = 1;
   for (int halving = 0; halving < most_halvings; ++halving) {
-    Fitted fitted = at(problem, from.values + share * (goal - from.values));
+    Fitted fitted = fitted_with(problem, from.values + share * (goal - from.values));
     if (loss_of(fitted, loss, scale) <= most) return fitted;
     share /= 2;
   }
@@ -281,7 +281,7 @@ RobustFit fit_nonnegative(const std::vector<std::vector<double>>& terms,
                           const std::vector<double>& measured) {
   assert(!terms.empty() && terms.size() == measured.size());
   const Problem problem = make_problem(terms, measured);
-  Fitted fitted = at(problem, first_values(problem));
+  Fitted fitted = fitted_with(problem, first_values(problem));
   fitted = descend(problem, std::move(fitted), huber, nullptr);
   const double scale = scale_of(fitted.residuals, problem.terms.cols());
   fitted = descend(problem, std::move(fitted), bisquare, &scale);

@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "base/text.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"
@@ -26,16 +25,14 @@ namespace po = boost::program_options;
 
 const Manual manual = {
     "validate EXPERIMENT|--sweep --backend mpi [OPTION...]",
-    "Runs a step on real devices and puts what it took beside what is predicted; or, with "
-    "--sweep,\n"
-    "measures collectives and kernels of many sizes, of which calibrate makes a profile. The\n"
-    "backend mpi has a process for each device, on CPUs. Rank 0 prints.",
+    "Runs a step on real devices and puts what it took beside what is predicted; or measures,\n"
+    "with --sweep, collectives and kernels of many sizes, of which calibrate makes a profile.\n"
+    "The backend mpi has a process for each device, on CPUs. Rank 0 prints.",
     {"shardsim validate examples/validate-tiny-llama.json --name alone --backend mpi --repeats 6",
      "mpirun -n 4 shardsim validate examples/validate-tiny-llama.json --name fsdp --backend mpi",
      "mpirun -n 4 shardsim validate --sweep --backend mpi -o sweep.json",
-     "mpirun -n 4 shardsim validate examples/validate-tiny-llama.json --name fsdp --backend mpi "
-     "\\\n"
-     "               --calibrated my-host.json --tolerance 15%"}};
+     "mpirun -n 4 shardsim validate examples/validate-tiny-llama.json --name fsdp \\\n"
+     "               --backend mpi --calibrated my-host.json --tolerance 15%"}};
 
 // What is wrong with words is the same for all processes: said before there are any.
 struct Wanted {
@@ -75,7 +72,9 @@ Wanted read_wanted(const Given& given) {
   if (backend != "mpi") throw UsageError(fmt::format("--backend {}: there is mpi", backend));
   if (given.has("sweep") && given.has("operand")) throw UsageError("a sweep takes no experiment");
   const Repeats defaults;
-  wanted.repeats.most = static_cast<int>(read_number(given, "repeats", defaults.most));
+  constexpr double most_steps = 1e6;
+  wanted.repeats.most =
+      static_cast<int>(std::min(read_number(given, "repeats", defaults.most), most_steps));
   wanted.repeats.least = std::min(defaults.least, wanted.repeats.most);
   if (wanted.repeats.most < least_repeats) {
     throw UsageError(fmt::format("--repeats {}: at least {}, for an interval of the median",
@@ -92,7 +91,7 @@ Wanted read_wanted(const Given& given) {
 
 bool is_within(const StepValidation& validation, double tolerance) {
   const auto step = validation.step.relative_error();
-  const auto tasks = errors_of(validation.tasks, Part::everything);
+  const auto tasks = errors_of(validation.tasks, StepPart::everything);
   return step && tasks && std::abs(*step) <= tolerance && tasks->median <= tolerance;
 }
 

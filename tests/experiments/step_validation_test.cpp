@@ -46,21 +46,21 @@ TEST_CASE("collectives of one size and kernels of one class are a row") {
 }
 
 TEST_CASE("sums and errors of communication and computation") {
-  CHECK(total_of(tasks, Part::communication).predicted.count() == Approx(5.1));
-  CHECK(total_of(tasks, Part::communication).measured.count() == Approx(6));
-  CHECK(total_of(tasks, Part::compute).measured.count() == Approx(2));
-  CHECK(total_of(tasks, Part::everything).measured.count() == Approx(8));
+  CHECK(total_of(tasks, StepPart::communication).predicted.count() == Approx(5.1));
+  CHECK(total_of(tasks, StepPart::communication).measured.count() == Approx(6));
+  CHECK(total_of(tasks, StepPart::compute).measured.count() == Approx(2));
+  CHECK(total_of(tasks, StepPart::everything).measured.count() == Approx(8));
 
-  const auto communication = errors_of(tasks, Part::communication);
+  const auto communication = errors_of(tasks, StepPart::communication);
   REQUIRE(communication.has_value());
   CHECK(communication->rows == 3);
   CHECK(communication->median == Approx(0.1));
-  const auto everything = errors_of(tasks, Part::everything);
+  const auto everything = errors_of(tasks, StepPart::everything);
   REQUIRE(everything.has_value());
   CHECK(everything->rows == 4);  // 0, 10, 50 and 100 %
   CHECK(everything->median == Approx(0.3));
   CHECK(everything->percentile_90 == Approx(0.5 + 0.7 * 0.5));
-  CHECK_FALSE(errors_of({}, Part::everything).has_value());
+  CHECK_FALSE(errors_of({}, StepPart::everything).has_value());
 }
 
 TEST_CASE("what was not measured has no error") {
