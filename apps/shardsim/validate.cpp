@@ -28,7 +28,8 @@ const Manual manual = {
     "Runs a step on real devices and puts what it took beside what is predicted; or measures,\n"
     "with --sweep, collectives and kernels of many sizes, of which calibrate makes a profile.\n"
     "The backend mpi has a process for each device, on CPUs. Rank 0 prints.",
-    {"shardsim validate examples/validate-tiny-llama.json --name alone --backend mpi --repeats 6",
+    {"shardsim validate examples/validate-tiny-llama.json --name alone --backend mpi \\\n"
+     "               --batch 1 --sequence 32 --repeats 6",
      "mpirun -n 4 shardsim validate examples/validate-tiny-llama.json --name fsdp --backend mpi",
      "mpirun -n 4 shardsim validate --sweep --backend mpi -o sweep.json",
      "mpirun -n 4 shardsim validate examples/validate-tiny-llama.json --name fsdp \\\n"

@@ -18,6 +18,8 @@ namespace {
 
 const std::string program = SHARDSIM_BINARY_DIR "/shardsim";
 const std::string example = SHARDSIM_SOURCE_DIR "/examples/validate-tiny-llama.json";
+// Sanitizers make products a hundred times slower.
+const std::string small = " --batch 4 --sequence 32";
 const std::string few = " --backend mpi --repeats 6 --precision 50% --timeout 60";
 
 struct Job {
@@ -100,8 +102,8 @@ TEST_CASE("from a sweep to a profile to validated steps") {
 
   for (const std::string name : {"fsdp", "tp"}) {
     CAPTURE(name);
-    const Job job =
-        validate(4, example + " --name " + name + " --format json --calibrated " + profile_file);
+    const Job job = validate(
+        4, example + small + " --name " + name + " --format json --calibrated " + profile_file);
     INFO(job.errors);
     REQUIRE(job.exit == 0);
     const Json json = parse_json(job.out, "validation");  // rank 0 alone prints
@@ -124,14 +126,15 @@ TEST_CASE("from a sweep to a profile to validated steps") {
 }
 
 TEST_CASE("a step of one process needs no mpirun") {
-  const Job job = run(program + " validate " + example + " --name alone --format csv" + few);
+  const Job job = run(program + " validate " + example +
+                      " --name alone --batch 1 --sequence 32 --format csv" + few);
   INFO(job.errors);
   REQUIRE(job.exit == 0);
   CHECK(job.out.starts_with("program,name,kind,axes,"));
 }
 
 TEST_CASE("a tolerance that no prediction keeps is a verdict") {
-  const Job job = validate(4, example + " --name fsdp --tolerance 0.01%");
+  const Job job = validate(4, example + small + " --name fsdp --tolerance 0.01%");
   CHECK(job.exit == 1);
   CHECK(job.out.find("predicted beside measured") != std::string::npos);
 }
@@ -153,7 +156,7 @@ TEST_CASE("what all processes find wrong is said once") {
 
 TEST_CASE("plans that differ between ranks are refused") {
   const Job job = validate_with("batch=4; [ $OMPI_COMM_WORLD_RANK = 2 ] && batch=8;",
-                                example + " --name fsdp --batch $batch" + few);
+                                example + " --name fsdp --sequence 32 --batch $batch" + few);
   CHECK(job.exit == 3);
   CHECK(job.errors.find("error: rank 2: its plan is not that of rank 0") != std::string::npos);
   CHECK(count_of(job.errors, "error: ") == 1);
@@ -162,8 +165,9 @@ TEST_CASE("plans that differ between ranks are refused") {
 // Clocks of other hosts are set against rank 0's. Here they are the same one under four names: a
 // wrong sign or tag would show as steps that take no time, or ages.
 TEST_CASE("processes that say that they are on hosts of their own") {
-  const Job job = run(mpirun(4) + "unshare --uts sh -c 'hostname host$OMPI_COMM_WORLD_RANK; exec " +
-                      program + " validate " + example + " --name fsdp --format json" + few + "'");
+  const Job job =
+      run(mpirun(4) + "unshare --uts sh -c 'hostname host$OMPI_COMM_WORLD_RANK; exec " + program +
+          " validate " + example + small + " --name fsdp --format json" + few + "'");
   if (job.errors.find("unshare failed") != std::string::npos) {
     WARN("no privileges to name hosts: " << job.errors);
     return;
@@ -208,7 +212,8 @@ TEST_CASE("over shaped links collectives take at least what the links need") {
 TEST_CASE("a process that is killed ends the others") {
   const Job job = validate_with(
       "[ $OMPI_COMM_WORLD_RANK = 2 ] && (sleep 2; kill -KILL $$) &",
-      example + " --name fsdp --backend mpi --repeats 100000 --precision 0.0001% --timeout 60");
+      example + small +
+          " --name fsdp --backend mpi --repeats 100000 --precision 0.0001% --timeout 60");
   CHECK(job.exit != 0);
   CHECK(job.errors.find("signal 9") != std::string::npos);
 }
@@ -216,7 +221,8 @@ TEST_CASE("a process that is killed ends the others") {
 TEST_CASE("processes that wait for one that has stopped say so and end") {
   const Job job = validate_with(
       "[ $OMPI_COMM_WORLD_RANK = 2 ] && (sleep 2; kill -STOP $$) &",
-      example + " --name fsdp --backend mpi --repeats 100000 --precision 0.0001% --timeout 3");
+      example + small +
+          " --name fsdp --backend mpi --repeats 100000 --precision 0.0001% --timeout 3");
   CHECK(job.exit == 4);
   for (const std::string rank : {"0", "1", "3"}) {
     CHECK(job.errors.find("error: rank " + rank + ": waits in vain for 3 s: ") !=
