@@ -33,7 +33,7 @@ std::int64_t most_on_a_host(const std::vector<std::string>& hosts) {
 
 // For who waits in vain for it.
 std::string name_of_task(const Plan& plan, const Task& task) {
-  const std::string name = plan.task_name(task);
+  std::string name = plan.task_name(task);
   if (task.kind != TaskKind::collective) return name;
   const Collective& collective = plan.collectives[at(task.work)];
   return fmt::format("{} of {} ({})", name_of(collective.kind), format_bytes(collective.payload),

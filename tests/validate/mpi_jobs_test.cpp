@@ -18,7 +18,6 @@ namespace {
 
 const std::string program = SHARDSIM_BINARY_DIR "/shardsim";
 const std::string example = SHARDSIM_SOURCE_DIR "/examples/validate-tiny-llama.json";
-// Sanitizers make products a hundred times slower.
 const std::string small = " --batch 4 --sequence 32";
 const std::string few = " --backend mpi --repeats 6 --precision 50% --timeout 60";
 
