@@ -35,6 +35,10 @@ std::string_view prefix_of(std::string_view text, std::size_t length) {
 void add(HloCost& sum, const HloCost& more) {
   sum.flops += more.flops;
   sum.transcendentals += more.transcendentals;
+  if (more.matmul_flops > Flops(0)) {
+    const bool is_first = sum.matmul_flops == Flops(0);
+    sum.product = is_first ? more.product : std::nullopt;  // two are no product
+  }
   if (more.matmul_flops > sum.matmul_flops) sum.matmul_dtype = more.matmul_dtype;
   sum.matmul_flops += more.matmul_flops;
   if (sum.unknown.empty()) sum.unknown = more.unknown;
@@ -124,6 +128,7 @@ HloCost HloCostModel::operations(HloId id) {
     cost.flops = Flops(opcode == "dot" ? dot_flops(id) : convolution_flops(id, shape));
     cost.matmul_flops = cost.flops;
     cost.matmul_dtype = dtype_of(shapes_.of(module_.operand(id, 0)));
+    if (opcode == "dot") cost.product = dot_product(id);
     return cost;
   }
   if (opcode == "reduce") {
@@ -205,17 +210,34 @@ HloCost HloCostModel::count_custom_call(HloId id) {
   return cost;
 }
 
-double HloCostModel::dot_flops(HloId id) {
-  const HloShape& lhs = shapes_.of(module_.operand(id, 0));
-  double flops = 2 * elements_of(shapes_.of(id));
+// The elements of those dimensions of an operand that an attribute lists.
+std::int64_t HloCostModel::extent(HloId id, std::size_t operand, std::string_view attribute) {
+  const HloShape& shape = shapes_.of(module_.operand(id, operand));
+  std::int64_t count = 1;
   for (const std::int64_t dim :
-       parse_integers(module_.attribute(id, "lhs_contracting_dims"), module_.source())) {
-    if (dim < 0 || static_cast<std::size_t>(dim) >= lhs.dims.size()) {
-      module_.source().fail(module_.instruction(id).name, "a contracted dimension out of range");
+       parse_integers(module_.attribute(id, attribute), module_.source())) {
+    if (dim < 0 || static_cast<std::size_t>(dim) >= shape.dims.size()) {
+      module_.source().fail(module_.instruction(id).name,
+                            fmt::format("{}: a dimension out of range", attribute));
     }
-    flops *= static_cast<double>(lhs.dims[at(dim)]);
+    count *= shape.dims[at(dim)];
   }
-  return flops;
+  return count;
+}
+
+double HloCostModel::dot_flops(HloId id) {
+  return 2 * elements_of(shapes_.of(id)) *
+         static_cast<double>(extent(id, 0, "lhs_contracting_dims"));
+}
+
+// Nothing of an empty one.
+std::optional<Product> HloCostModel::dot_product(HloId id) {
+  const std::int64_t batch = extent(id, 0, "lhs_batch_dims");
+  const std::int64_t k = extent(id, 0, "lhs_contracting_dims");
+  const std::int64_t lhs = first_array(shapes_.of(module_.operand(id, 0)));
+  const std::int64_t rhs = first_array(shapes_.of(module_.operand(id, 1)));
+  if (lhs == 0 || rhs == 0) return std::nullopt;
+  return Product{batch, lhs / (batch * k), rhs / (batch * k), k};
 }
 
 double HloCostModel::convolution_flops(HloId id, const HloShape& result) {
@@ -297,6 +319,7 @@ Kernel HloCostModel::kernel(HloId id) {
   if (kernel.op == "custom-call") kernel.op = custom_call_target(module_, id);
   kernel.kernel_class = cost.matmul_flops > Flops(0) ? KernelClass::matmul : KernelClass::memory;
   kernel.dtype = cost.matmul_flops > Flops(0) ? cost.matmul_dtype : dtype_of(shapes_.of(id));
+  kernel.product = cost.product;
   kernel.flops = cost.flops;
   kernel.bytes = bytes(id);
   return kernel;

@@ -19,6 +19,7 @@
 // hlo/opcodes.hpp does not know, only the bytes, and `unknown` names them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -32,7 +33,8 @@ struct HloCost {
   Flops transcendentals;
   Flops matmul_flops;  // of dots and convolutions, part of flops
   DType matmul_dtype = DType::bf16;
-  std::string unknown;  // what has operations that are not counted: custom call "f"
+  std::optional<Product> product;  // where they are one dot
+  std::string unknown;             // what has operations that are not counted: custom call "f"
 };
 
 class HloCostModel {
@@ -52,7 +54,9 @@ class HloCostModel {
   HloCost largest_branch(HloId id);
   [[nodiscard]] std::int64_t reduce_window_applications(HloId id);
   HloCost apply(HloId id, std::int64_t times);
+  [[nodiscard]] std::int64_t extent(HloId id, std::size_t operand, std::string_view attribute);
   [[nodiscard]] double dot_flops(HloId id);
+  [[nodiscard]] std::optional<Product> dot_product(HloId id);
   [[nodiscard]] double convolution_flops(HloId id, const HloShape& result);
   [[nodiscard]] Bytes fusion_bytes(HloId id);
   [[nodiscard]] Bytes read_bytes(HloComputationId computation, const HloUsers& users,

@@ -72,7 +72,8 @@ std::string_view name_of(BufferCategory category) {
 }
 
 std::string_view name_of(KernelClass kernel_class) {
-  static constexpr std::array<std::string_view, 3> names{"matmul", "attention", "memory"};
+  static constexpr std::array<std::string_view, 4> names{"matmul", "attention",
+                                                         "attention-backward", "memory"};
   return names.at(static_cast<std::size_t>(kernel_class));
 }
 

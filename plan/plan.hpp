@@ -38,6 +38,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,7 +59,17 @@ enum class TaskKind : std::uint8_t { kernel, collective, transfer, host_copy };
 enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, optimizer };
 
 // What bounds a kernel: the simulator applies the profile's efficiency for the class.
-enum class KernelClass : std::uint8_t { matmul, attention, memory };
+enum class KernelClass : std::uint8_t { matmul, attention, attention_backward, memory };
+
+// `batch` products of [m, k] x [k, n]. Of attention that of queries and keys: `batch` heads of all
+// sequences, m queries, n keys, k numbers in each.
+struct Product {
+  std::int64_t batch = 1;
+  std::int64_t m = 1;
+  std::int64_t n = 1;
+  std::int64_t k = 1;
+  friend bool operator==(const Product&, const Product&) = default;
+};
 
 // One kernel's work on one device, padding included.
 struct Kernel {
@@ -67,6 +78,8 @@ struct Kernel {
   DType dtype = DType::bf16;
   Flops flops{0};
   Bytes bytes{0};  // read and written
+  // Of a matmul or attention; none: not known, as of a convolution.
+  std::optional<Product> product = {};
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

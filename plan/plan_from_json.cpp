@@ -127,9 +127,12 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
 }
 
 Kernel read_kernel(const JsonReader& json) {
-  json.only_keys({"op", "class", "dtype", "flops", "bytes"});
-  return {json.at("op").string(), read_enum(json.at("class"), KernelClass::memory),
-          read_dtype(json.at("dtype")), read_flops(json.at("flops")), read_bytes(json.at("bytes"))};
+  json.only_keys({"op", "class", "dtype", "flops", "bytes", "product"});
+  Kernel kernel{json.at("op").string(), read_enum(json.at("class"), KernelClass::memory),
+                read_dtype(json.at("dtype")), read_flops(json.at("flops")),
+                read_bytes(json.at("bytes"))};
+  if (const auto product = json.find("product")) kernel.product = read_product(*product);
+  return kernel;
 }
 
 Transfer read_transfer(const JsonReader& json, std::size_t programs) {
@@ -250,6 +253,13 @@ void check(const JsonReader& document, const Plan& plan) {
 }
 
 }  // namespace
+
+Product read_product(const JsonReader& json) {
+  std::vector<std::int64_t> sizes;
+  for (const JsonReader& size : json.elements()) sizes.push_back(size.integer(1, most_bytes));
+  if (sizes.size() != 4) json.fail("expected [batch, m, n, k]");
+  return {sizes[0], sizes[1], sizes[2], sizes[3]};
+}
 
 Plan plan_from_json(const JsonReader& document) {
   document.only_keys({"schema", "shardsim", "subject", "mesh", "devices", "collectives", "kernels",

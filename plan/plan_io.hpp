@@ -15,7 +15,8 @@ namespace shardsim {
 //   collectives   plan.collectives in order, each with what follows from it: kind, axes ("model",
 //                 "model:(1)2"), groups, source_target_pairs (of a permute only), dtype,
 //                 payload_bytes, group_size, count (executions per step), parts, reason
-//   kernels, transfers, names
+//   kernels       op, class, dtype, flops, bytes, and, where it is known, product [batch, m, n, k]
+//   transfers, names
 //   programs      tasks: kind, work (index into kernels, collectives or transfers), name, layer,
 //                 microbatch, phase, recompute, stream, after; buffers: name, layer, category,
 //                 bytes, allocated_by (null: before the step), freed_after (empty: never)
@@ -27,6 +28,11 @@ namespace shardsim {
 // The inverse. What the document says twice (groups of axes, group_size, count, devices) must
 // agree. Throws InputError with file and place.
 [[nodiscard]] Plan plan_from_json(const JsonReader& document);
+
+// [batch, m, n, k]
+[[nodiscard]] Json product_to_json(const Product& product);
+// Throws InputError for what is not four numbers from 1 on.
+[[nodiscard]] Product read_product(const JsonReader& json);
 
 // For people: consecutive layers that do the same (plan/fold.hpp) are printed once, with their
 // count.

@@ -38,11 +38,13 @@ Json collective_to_json(const Plan& plan, const Collective& collective, std::int
 }
 
 Json kernel_to_json(const Kernel& kernel) {
-  return {{"op", kernel.op},
-          {"class", name_of(kernel.kernel_class)},
-          {"dtype", name_of(kernel.dtype)},
-          {"flops", kernel.flops.count()},
-          {"bytes", kernel.bytes.count()}};
+  Json json = {{"op", kernel.op},
+               {"class", name_of(kernel.kernel_class)},
+               {"dtype", name_of(kernel.dtype)},
+               {"flops", kernel.flops.count()},
+               {"bytes", kernel.bytes.count()}};
+  if (kernel.product) json["product"] = product_to_json(*kernel.product);
+  return json;
 }
 
 Json transfer_to_json(const Transfer& transfer) {
@@ -114,6 +116,10 @@ Json subject_to_json(const PlanSubject& subject) {
 }
 
 }  // namespace
+
+Json product_to_json(const Product& product) {
+  return {product.batch, product.m, product.n, product.k};
+}
 
 Json plan_to_json(const Plan& plan) {
   Json json;

@@ -26,6 +26,10 @@ void verify_kernel(const Kernel& kernel, std::size_t i) {
   require(std::isfinite(kernel.flops.count()) && kernel.flops.count() >= 0,
           "kernel {}: impossible flops", i);
   require(kernel.bytes.count() >= 0, "kernel {}: negative bytes", i);
+  if (!kernel.product) return;
+  const Product& product = *kernel.product;
+  require(product.batch >= 1 && product.m >= 1 && product.n >= 1 && product.k >= 1,
+          "kernel {}: a product of nothing", i);
 }
 
 // No device number is reached twice: the parts are distinct digits.

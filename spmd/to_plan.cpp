@@ -12,6 +12,7 @@
 #include "plan/stream_order.hpp"
 #include "spmd/collective_plan.hpp"
 #include "spmd/memory/kernel_work.hpp"
+#include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/flops.hpp"
 #include "stablehlo/loops.hpp"
 #include "stablehlo/op_rules.hpp"
@@ -139,12 +140,21 @@ class Emitter {
         kernel.dtype = dtype_of(op.operands.at(1));
       }
       kernel.flops = done.work.matmul;
+      kernel.product = product_of(op);
     }
     if (op.name == "stablehlo.custom_call") {
       const stablehlo::Attribute* callee = find(op.attributes, "callee");
       ++unknown_calls_[callee == nullptr ? "" : callee->text];
     }
     return kernel;
+  }
+
+  // Nothing of a convolution, and of a dot of nothing.
+  [[nodiscard]] std::optional<Product> product_of(const Op& op) const {
+    if (op.name != "stablehlo.dot_general" && op.name != "stablehlo.dot") return std::nullopt;
+    const stablehlo::DotSizes dot = stablehlo::dot_sizes(stablehlo::OpView(module_, function_, op));
+    if (std::min({dot.batch, dot.m, dot.n, dot.k}) < 1) return std::nullopt;
+    return Product{dot.batch, dot.m, dot.n, dot.k};
   }
 
   [[nodiscard]] DType dtype_of(ValueId value) const {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "base/index.hpp"
 #include "stablehlo/rules.hpp"
@@ -91,6 +93,28 @@ DotDimensions dot_dimensions(const OpView& op) {
   expect_equal_sizes(op, result.lhs_batching, result.rhs_batching);
   expect_equal_sizes(op, result.lhs_contracting, result.rhs_contracting);
   return result;
+}
+
+DotSizes dot_sizes(const OpView& op) {
+  DotDimensions dims;
+  if (op.op().name == "stablehlo.dot_general") {
+    dims = dot_dimensions(op);
+  } else if (!op.operand(0).empty()) {
+    dims.lhs_contracting = {static_cast<int>(op.operand(0).size()) - 1};
+  }
+  const auto extent = [](const Shape& shape, const std::vector<int>& listed) {
+    std::int64_t count = 1;
+    for (const int dim : listed) count *= shape[at(dim)];
+    return count;
+  };
+  const std::int64_t batch = extent(op.operand(0), dims.lhs_batching);
+  const std::int64_t k = extent(op.operand(0), dims.lhs_contracting);
+  const auto rest = [&](const Shape& shape) {
+    const std::int64_t all =
+        std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+    return batch * k == 0 ? 0 : all / (batch * k);
+  };
+  return {batch, rest(op.operand(0)), rest(op.operand(1)), k};
 }
 
 ConvolutionDimensions convolution_dimensions(const OpView& op) {

@@ -19,6 +19,14 @@ struct DotDimensions {
   std::vector<int> rhs_contracting;
 };
 
+// `batch` products of [m, k] x [k, n].
+struct DotSizes {
+  std::int64_t batch = 1;
+  std::int64_t m = 1;
+  std::int64_t n = 1;
+  std::int64_t k = 1;
+};
+
 struct ConvolutionDimensions {
   int input_batch = 0;
   int input_feature = 0;
@@ -51,6 +59,7 @@ struct IndexedDimensions {
 
 // Throw InputError: missing, of unequal length, no dimensions of the operands.
 [[nodiscard]] DotDimensions dot_dimensions(const OpView& op);
+[[nodiscard]] DotSizes dot_sizes(const OpView& op);  // of a dot_general or a dot
 [[nodiscard]] ConvolutionDimensions convolution_dimensions(const OpView& op);
 // As they are written: verify_indexed_access() checks them. Throws InputError: no such attribute,
 // another number of operands.

@@ -18,15 +18,7 @@ namespace shardsim::stablehlo {
 namespace {
 
 double dot_flops(const OpView& op) {
-  double contracted = 1;
-  if (op.op().name == "stablehlo.dot") {
-    if (!op.operand(0).empty()) contracted = static_cast<double>(op.operand(0).back());
-  } else {
-    for (const int dim : dot_dimensions(op).lhs_contracting) {
-      contracted *= static_cast<double>(op.size(op.operand(0), dim));
-    }
-  }
-  return 2 * elements(op.result(0)) * contracted;
+  return 2 * elements(op.result(0)) * static_cast<double>(dot_sizes(op).k);
 }
 
 // Pairs of output position and window position that meet an element of the input. For each window

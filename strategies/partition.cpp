@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "strategies/factors.hpp"
+#include "strategies/kernel_product.hpp"
 #include "strategies/parameter_passes.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/propagate.hpp"
@@ -20,7 +21,9 @@ namespace {
 
 KernelClass class_of(const Op& op) {
   if (op.kind == OpKind::einsum) return KernelClass::matmul;
-  if (op.kind == OpKind::attention) return KernelClass::attention;
+  if (op.kind == OpKind::attention) {
+    return op.function == "attention" ? KernelClass::attention : KernelClass::attention_backward;
+  }
   return KernelClass::memory;
 }
 
@@ -207,7 +210,8 @@ class Partitioner {
         axes.insert(axes.end(), found->second.begin(), found->second.end());
     }
     if (axes.empty()) return;
-    const Bytes payload = points(statistic.dims, factors) * size_of(statistic.dtype);
+    const Bytes payload =
+        local_points(workload_, statistic.dims, factors) * size_of(statistic.dtype);
     Item reduction;
     reduction.kind = TaskKind::collective;
     reduction.stream = Stream::activations;
@@ -273,26 +277,15 @@ class Partitioner {
     home_[at(id)] = builder_.bring(made, target, stream, words, pass.body);
   }
 
-  // Points of the space of `dims`, or of all factors of an op, on one device.
-  [[nodiscard]] std::int64_t points(const std::vector<LabelId>& labels,
-                                    const FactorAxes& factors) const {
-    std::int64_t count = 1;
-    for (const LabelId label : labels) {
-      const auto found = factors.find(label);
-      const std::int64_t shards = found == factors.end() ? 1 : Mesh::size_of(found->second);
-      count *= ceil_div(workload_.labels[static_cast<std::size_t>(label)].size, shards);
-    }
-    return count;
-  }
-
   Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
-    const auto work = static_cast<double>(points(shardsim::factors(op), factors));
+    const auto work = static_cast<double>(local_points(workload_, shardsim::factors(op), factors));
     Bytes bytes{0};
     for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
     const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
-    return {op.function, class_of(op), dtype, Flops(work * op.flops_per_point * op.work_fraction),
-            bytes};
+    return {op.function, class_of(op),
+            dtype,       Flops(work * op.flops_per_point * op.work_fraction),
+            bytes,       product_of(workload_, op, factors)};
   }
 
   // One fused kernel per block updates all its parameters; each device updates the shards whose

@@ -23,6 +23,26 @@ TEST_CASE("a dot has two operations per multiply-add") {
             "d") == 2.0 * 4 * 8 * 2048 * 512);
 }
 
+TEST_CASE("a kernel that is one dot has its product, and none that is two") {
+  const std::string operands =
+      "  %a = f32[4,8,512]{2,1,0} parameter(0)\n  %b = f32[4,512,2048]{2,1,0} parameter(1)\n";
+  const std::string dot =
+      " = f32[4,8,2048]{2,1,0} dot(%a, %b), lhs_batch_dims={0}, lhs_contracting_dims={2}, "
+      "rhs_batch_dims={0}, rhs_contracting_dims={1}\n";
+  const HloModule one = test::module_of(operands + "  ROOT %d" + dot, 1);
+  CHECK(HloCostModel(one).kernel(test::find(one, "d")).product == Product{4, 8, 2048, 512});
+
+  const std::string fused = "%two (a: f32[4,8,512], b: f32[4,512,2048]) -> f32[4,8,2048] {\n" +
+                            operands + "  %c" + dot + "  %d" + dot +
+                            "  ROOT %s = f32[4,8,2048]{2,1,0} add(%c, %d)\n}\n\n";
+  const HloModule two = test::module_of(
+      operands + "  ROOT %f = f32[4,8,2048]{2,1,0} fusion(%a, %b), kind=kOutput, calls=%two\n", 1,
+      fused);
+  const Kernel kernel = HloCostModel(two).kernel(test::find(two, "f"));
+  CHECK(kernel.kernel_class == KernelClass::matmul);
+  CHECK_FALSE(kernel.product.has_value());
+}
+
 TEST_CASE("a matmul printed as a convolution has the matmul's operations") {
   // bf16[128,4096] x bf16[8,512,4096]: contraction over 8 x 512, window of 8.
   CHECK(flops("  %a = bf16[8,128,512]{2,1,0} parameter(0)\n"

@@ -105,6 +105,9 @@ Plan arbitrary_plan() {
   for (std::int64_t i = any(1, 3); i > 0; --i) {
     plan.kernels.push_back({any_text(), any_up_to(KernelClass::memory), any_up_to(DType::boolean),
                             Flops{static_cast<double>(any(0, 1 << 30)) / 7}, Bytes{any(0, 99)}});
+    if (any(0, 2) == 1) {
+      plan.kernels.back().product = {any(1, 9), any(1, 99), any(1, 99), any(1, 99)};
+    }
   }
   for (std::int64_t i = any(1, 4); i > 0; --i) {
     plan.collectives.push_back(any_collective(plan.mesh));
