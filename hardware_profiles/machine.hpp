@@ -49,15 +49,39 @@ struct Sourced {
   Source source;
 };
 
+// What kernels of one class reach of the peak of their operands' type, by shape: products of [m, k]
+// x [k, n], however many, and attention of m queries over n keys with k numbers in each.
+//
+//   time = overhead + operations / (peak * efficiency) * (1 + depth / k + side / m + side / n)
+//
+// `depth` stands for what is done once for each number of the result (it is written; a softmax
+// takes its exponential), `side` for what is done once for each number of the operands: products as
+// deep, or as wide, as these reach half of the efficiency. What measurements did not tell is left
+// out.
+//
+// Example: efficiency 0.8, depth 100, side 50: 4096 x 4096 x 4096 reaches 0.8 / 1.049 = 0.76 of the
+// peak, 4096 x 4096 x 128 has 0.44 and 64 x 4096 x 4096 has 0.44.
+struct EfficiencySurface {
+  Sourced<double> efficiency;
+  std::optional<Sourced<double>> depth = {};
+  std::optional<Sourced<double>> side = {};
+  std::optional<Sourced<Seconds>> overhead = {};  // of a kernel, beyond its launch
+};
+using EfficiencySurfaces = std::map<DType, EfficiencySurface>;
+
 struct DeviceProfile {
   std::string name;                         // "H100 SXM5 80 GB"
   Sourced<Bytes> memory_capacity;           // what a program can use
   Sourced<Bandwidth> memory_bandwidth;      // peak
   std::map<DType, Sourced<FlopRate>> peak;  // dense, by dtype of the operands
-  // Achieved over peak, measured: for KernelClass matmul, attention and memory.
+  // Achieved over peak, measured: for KernelClass matmul, attention in both directions, and memory.
   Sourced<double> matmul_efficiency;
   Sourced<double> attention_efficiency;
   Sourced<double> memory_efficiency;
+  // In their place where there is one for the type and the kernel's shape is known.
+  EfficiencySurfaces matmul_surfaces = {};
+  EfficiencySurfaces attention_surfaces = {};
+  EfficiencySurfaces attention_backward_surfaces = {};
   Sourced<Seconds> kernel_launch;  // from the end of one kernel to the start of the next
   // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
   // collectives take none.

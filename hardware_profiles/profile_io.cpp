@@ -147,6 +147,18 @@ Json cluster_json(const ClusterProfile& cluster) {
   return json;
 }
 
+Json surfaces_json(const EfficiencySurfaces& surfaces) {
+  Json json = Json::object();
+  for (const auto& [dtype, surface] : surfaces) {
+    Json& of_type = json[std::string(name_of(dtype))];
+    of_type["efficiency"] = number_json(surface.efficiency);
+    if (surface.depth) of_type["depth"] = number_json(*surface.depth);
+    if (surface.side) of_type["side"] = number_json(*surface.side);
+    if (surface.overhead) of_type["overhead"] = number_json(*surface.overhead);
+  }
+  return json;
+}
+
 Json device_json(const DeviceProfile& device) {
   Json peak = Json::object();
   for (const auto& [dtype, rate] : device.peak)
@@ -157,8 +169,14 @@ Json device_json(const DeviceProfile& device) {
             {"peak", std::move(peak)},
             {"matmul_efficiency", number_json(device.matmul_efficiency)},
             {"attention_efficiency", number_json(device.attention_efficiency)},
-            {"memory_efficiency", number_json(device.memory_efficiency)},
-            {"kernel_launch", number_json(device.kernel_launch)}};
+            {"memory_efficiency", number_json(device.memory_efficiency)}};
+  const auto add = [&](const char* kernel_class, const EfficiencySurfaces& surfaces) {
+    if (!surfaces.empty()) json["surfaces"][kernel_class] = surfaces_json(surfaces);
+  };
+  add("matmul", device.matmul_surfaces);
+  add("attention", device.attention_surfaces);
+  add("attention_backward", device.attention_backward_surfaces);
+  json["kernel_launch"] = number_json(device.kernel_launch);
   if (device.sms) json["sms"] = number_json(*device.sms);
   return json;
 }

@@ -1,115 +1,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <initializer_list>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "hardware_profiles/device_reader.hpp"
 #include "hardware_profiles/extend_profile.hpp"
 #include "hardware_profiles/profile_io.hpp"
+#include "hardware_profiles/sourced_reader.hpp"
 
 namespace shardsim {
 namespace {
 
-constexpr std::int64_t most_devices = std::int64_t{1} << 40;
 constexpr std::int64_t most_devices_per_chip = 64;
-
-// YYYY-MM or YYYY-MM-DD.
-bool is_date(const std::string& text) {
-  if (text.size() != 7 && text.size() != 10) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool dash = i == 4 || i == 7;
-    if (dash ? text[i] != '-' : std::isdigit(static_cast<unsigned char>(text[i])) == 0)
-      return false;
-  }
-  return true;
-}
-
-std::string read_text(const JsonReader& reader) {
-  std::string text = reader.string();
-  if (text.empty()) reader.fail("is empty");
-  return text;
-}
-
-Source read_source(const JsonReader& number) {
-  Source source;
-  source.kind = number.at("kind").choice({"vendor", "code", "measured", "derived", "estimate"});
-  source.reference = read_text(number.at("source"));
-  source.date = number.at("date").string();
-  if (!is_date(source.date)) {
-    number.at("date").fail(
-        fmt::format("\"{}\" is not a date, expected for example \"2026-08\"", source.date));
-  }
-  if (const auto note = number.find("note")) source.note = note->string();
-  return source;
-}
-
-// A number with its source: `read` turns the reader of "value" into the number.
-template <class Read>
-auto read_sourced(const JsonReader& number, Read read) {
-  number.only_keys({"value", "kind", "source", "date", "note"});
-  Sourced<std::invoke_result_t<Read, const JsonReader&>> result;
-  result.value = read(number.at("value"));
-  result.source = read_source(number);
-  return result;
-}
-
-// Text with its unit. A plain number goes to the parser too, which says what unit is missing.
-template <class Quantity>
-Quantity read_quantity(const JsonReader& value, Quantity (*parse)(std::string_view, const Place&)) {
-  return parse(value.is_number() ? value.json().dump() : value.string(), value.place());
-}
-
-template <class Quantity>
-Quantity read_positive(const JsonReader& value, Quantity (*parse)(std::string_view, const Place&)) {
-  const Quantity quantity = read_quantity(value, parse);
-  if (!(quantity > Quantity{})) value.fail("must be more than zero");
-  return quantity;
-}
-
-Bytes read_bytes(const JsonReader& value) { return read_positive(value, parse_bytes); }
-Bandwidth read_bandwidth(const JsonReader& value) { return read_positive(value, parse_bandwidth); }
-FlopRate read_flop_rate(const JsonReader& value) { return read_positive(value, parse_flop_rate); }
-Seconds read_seconds(const JsonReader& value) { return read_quantity(value, parse_seconds); }
-
-double read_fraction(const JsonReader& value) {
-  const double fraction = value.number();
-  if (!(fraction > 0 && fraction <= 1)) {
-    value.fail(fmt::format("{} is not an efficiency, must be above 0 and at most 1", fraction));
-  }
-  return fraction;
-}
-
-std::int64_t read_count(const JsonReader& value) { return value.integer(1, most_devices); }
-bool read_flag(const JsonReader& value) { return value.boolean(); }
-
-DeviceProfile read_device(const JsonReader& reader) {
-  reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
-                    "attention_efficiency", "memory_efficiency", "kernel_launch", "sms"});
-  DeviceProfile device;
-  device.name = read_text(reader.at("name"));
-  device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
-  device.memory_bandwidth = read_sourced(reader.at("memory_bandwidth"), read_bandwidth);
-  const JsonReader peak = reader.at("peak");
-  for (const auto& [name, rate] : peak.members()) {
-    const std::optional<DType> dtype = parse_dtype(name);
-    if (!dtype) peak.fail(fmt::format("unknown dtype \"{}\", expected for example \"bf16\"", name));
-    if (!device.peak.emplace(*dtype, read_sourced(rate, read_flop_rate)).second) {
-      peak.fail(fmt::format("dtype {} is given twice", name_of(*dtype)));
-    }
-  }
-  if (device.peak.empty()) peak.fail("is empty, expected at least one dtype");
-  device.matmul_efficiency = read_sourced(reader.at("matmul_efficiency"), read_fraction);
-  device.attention_efficiency = read_sourced(reader.at("attention_efficiency"), read_fraction);
-  device.memory_efficiency = read_sourced(reader.at("memory_efficiency"), read_fraction);
-  device.kernel_launch = read_sourced(reader.at("kernel_launch"), read_seconds);
-  if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
-  return device;
-}
 
 LinkProfile read_link(const JsonReader& reader) {
   return {read_sourced(reader.at("bandwidth"), read_bandwidth),
@@ -343,7 +249,7 @@ std::vector<std::int64_t> parse_shape(const std::string& text, const Place& plac
     std::int64_t size = 0;
     const auto [next, status] = std::from_chars(at, end, size);
     const bool separated = next == end || *next == 'x';
-    if (status != std::errc{} || size < 1 || size > most_devices || !separated) {
+    if (status != std::errc{} || size < 1 || size > most_counted || !separated) {
       throw InputError(place,
                        fmt::format("\"{}\" is not a shape, expected for example \"4x4x4\"", text));
     }

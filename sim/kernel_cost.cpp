@@ -1,5 +1,6 @@
 #include "sim/kernel_cost.hpp"
 
+#include <cassert>
 #include <optional>
 
 #include "base/error.hpp"
@@ -21,6 +22,44 @@ std::optional<DType> substitute(DType dtype) {
     default:
       return std::nullopt;
   }
+}
+
+const EfficiencySurfaces& surfaces_of(const DeviceProfile& device, KernelClass kernel_class) {
+  switch (kernel_class) {
+    case KernelClass::matmul:
+      return device.matmul_surfaces;
+    case KernelClass::attention:
+      return device.attention_surfaces;
+    case KernelClass::attention_backward:
+      return device.attention_backward_surfaces;
+    case KernelClass::memory:
+      break;
+  }
+  assert(false);
+  return device.matmul_surfaces;
+}
+
+Seconds time_on(const EfficiencySurface& surface, const Product& product, Seconds at_peak) {
+  const auto over = [](const std::optional<Sourced<double>>& size, std::int64_t of) {
+    return size ? size->value / static_cast<double>(of) : 0;
+  };
+  const double slower = 1 + over(surface.depth, product.k) + over(surface.side, product.m) +
+                        over(surface.side, product.n);
+  const Seconds overhead = surface.overhead ? surface.overhead->value : Seconds(0);
+  return overhead + at_peak * (slower / surface.efficiency.value);
+}
+
+// Of operations that are bound by themselves.
+Seconds computing_time(const DeviceProfile& device, const Kernel& kernel) {
+  const OperandPeak peak = operand_peak(device, kernel.dtype);
+  const Seconds at_peak = kernel.flops / peak.rate;
+  if (kernel.product) {
+    const EfficiencySurfaces& surfaces = surfaces_of(device, kernel.kernel_class);
+    const auto surface = surfaces.find(peak.dtype);
+    if (surface != surfaces.end()) return time_on(surface->second, *kernel.product, at_peak);
+  }
+  const bool is_matmul = kernel.kernel_class == KernelClass::matmul;
+  return at_peak * (1 / (is_matmul ? device.matmul_efficiency : device.attention_efficiency).value);
 }
 
 }  // namespace
@@ -47,11 +86,7 @@ KernelCost kernel_cost(const DeviceProfile& device, const Kernel& kernel) {
     const auto peak = device.peak.find(DType::f32);
     if (peak != device.peak.end()) computing = kernel.flops / peak->second.value;
   } else if (kernel.flops.count() > 0) {
-    const double efficiency = kernel.kernel_class == KernelClass::matmul
-                                  ? device.matmul_efficiency.value
-                                  : device.attention_efficiency.value;
-    const FlopRate peak = operand_peak(device, kernel.dtype).rate;
-    computing = kernel.flops / FlopRate(peak.count() * efficiency);
+    computing = computing_time(device, kernel);
   }
   return {device.kernel_launch.value, computing, moving};
 }

@@ -2,9 +2,11 @@
 //
 //   time = launch + max(flops / (peak * efficiency), bytes / (bandwidth * memory efficiency))
 //
-// The efficiency of the operations is that of the kernel's class (matmul, attention). A kernel of
-// class memory is bound by its bytes; its operations run at the fp32 peak where the profile has
-// one.
+// The efficiency of the operations is that of the kernel's class (matmul, attention forward,
+// attention backward), by the kernel's shape where that is known and the profile has a surface for
+// the type (EfficiencySurface in machine.hpp), which may add an overhead to the operations' time. A
+// kernel of class memory is bound by its bytes; its operations run at the fp32 peak where the
+// profile has one.
 //
 // Example: 8192 x 8192 x 8192 matmul in bf16, peak 989 TFLOP/s, efficiency 0.8, 384 MiB at
 // 3.35 TB/s * 0.9: max(1.10e12 / 791e12, 403e6 / 3.02e12) = max(1390 us, 134 us) = 1390 us.

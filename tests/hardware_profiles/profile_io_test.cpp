@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "../base/mistake.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -72,6 +73,40 @@ TEST_CASE("a network that reduces is read, written and read back") {
     const auto* cluster = std::get_if<ClusterProfile>(&shipped.network);
     if (cluster != nullptr && cluster->scale_out) CHECK(!cluster->scale_out->reduction);
   }
+}
+
+TEST_CASE("surfaces are read, written and read back; what is wrong with one is said") {
+  Json document = profile_to_json(load_profile("dgx-h100", {}));
+  const auto number = [](const Json& value) {
+    return Json{{"value", value}, {"kind", "measured"}, {"date", "2026-11"}, {"source", "a table"}};
+  };
+  Json& surfaces = document["device"]["surfaces"];
+  surfaces = {
+      {"attention_backward",
+       {{"bf16",
+         {{"efficiency", number(0.5)}, {"depth", number(80)}, {"overhead", number("4 us")}}}}}};
+  const Profile profile = read_profile(document, "mine.json");
+  const EfficiencySurface& surface = profile.device.attention_backward_surfaces.at(DType::bf16);
+  CHECK(surface.efficiency.value == 0.5);
+  CHECK(surface.depth->value == 80);
+  CHECK_FALSE(surface.side.has_value());
+  CHECK(surface.overhead->value == Seconds(4e-6));
+  CHECK(profile_to_json(read_profile(profile_to_json(profile), "again.json")) ==
+        profile_to_json(profile));
+
+  const auto complaint = [&](const auto& spoil) {
+    Json spoilt = document;
+    spoil(spoilt["device"]["surfaces"]);
+    return testing::mistake_of([&] { return read_profile(spoilt, "mine.json"); });
+  };
+  CHECK(complaint([](Json& s) { s["attention_backwards"] = s["attention_backward"]; }) ==
+        "mine.json: /device/surfaces: unknown key \"attention_backwards\", did you mean "
+        "\"attention_backward\"?");
+  CHECK(complaint([](Json& s) {
+          s["attention_backward"]["bf15"] = s["attention_backward"]["bf16"];
+        }).starts_with("mine.json: /device/surfaces/attention_backward: unknown dtype \"bf15\""));
+  CHECK(complaint([](Json& s) { s["attention_backward"]["bf16"]["depth"]["value"] = -1; }) ==
+        "mine.json: /device/surfaces/attention_backward/bf16/depth/value: must be at least 0");
 }
 
 TEST_CASE("a profile that is written holds what the file holds") {

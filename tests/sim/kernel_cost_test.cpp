@@ -39,6 +39,34 @@ TEST_CASE("operations of memory kernels run at the fp32 peak where there is one"
   CHECK(kernel_cost(profile, kernel).total().count() == Approx(3e-6 + 1e-2));
 }
 
+// The example of EfficiencySurface: a million operations take 1 us at the peak.
+TEST_CASE("a surface holds for its class and type where the shape is known") {
+  DeviceProfile profile = device();
+  profile.matmul_surfaces[DType::bf16] = {
+      {0.8, {}}, Sourced<double>{100, {}}, Sourced<double>{50, {}}, Sourced<Seconds>{}};
+  const auto computing = [&](KernelClass kernel_class, DType dtype,
+                             const std::optional<Product>& product) {
+    const Kernel kernel{"op", kernel_class, dtype, Flops(1e6), Bytes(0), product};
+    return kernel_cost(profile, kernel).computing.count();
+  };
+  const auto matmul = [&](const Product& product) {
+    return computing(KernelClass::matmul, DType::bf16, product);
+  };
+  CHECK(matmul({1, 4096, 4096, 4096}) == Approx(1e-6 / 0.8 * (1 + 100.0 / 4096 + 2 * 50.0 / 4096)));
+  CHECK(matmul({7, 4096, 4096, 100}) == Approx(1e-6 / 0.8 * (2 + 2 * 50.0 / 4096)));
+  CHECK(matmul({1, 50, 4096, 4096}) == Approx(1e-6 / 0.8 * (2 + 150.0 / 4096)));
+  // fp16 runs as bf16; elsewhere one efficiency stays.
+  CHECK(computing(KernelClass::matmul, DType::f16, Product{1, 50, 50, 100}) ==
+        Approx(1e-6 / 0.8 * 4));
+  CHECK(computing(KernelClass::matmul, DType::bf16, std::nullopt) == Approx(1e-6 / 0.5));
+  CHECK(computing(KernelClass::attention, DType::bf16, Product{1, 50, 50, 100}) ==
+        Approx(1e-6 / 0.25));
+  profile.attention_backward_surfaces[DType::bf16] = {
+      {0.4, {}}, {}, {}, Sourced<Seconds>{Seconds(2e-6), {}}};
+  CHECK(computing(KernelClass::attention_backward, DType::bf16, Product{1, 50, 50, 100}) ==
+        Approx(2e-6 + 1e-6 / 0.4));
+}
+
 TEST_CASE("types that the profile lacks run as another, or are an error") {
   DeviceProfile profile = device();
   CHECK(operand_peak(profile, DType::f16).dtype == DType::bf16);

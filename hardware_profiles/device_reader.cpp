@@ -1,0 +1,77 @@
+#include "hardware_profiles/device_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "hardware_profiles/sourced_reader.hpp"
+
+namespace shardsim {
+namespace {
+
+// By dtype.
+template <class Value, class Read>
+std::map<DType, Value> read_by_dtype(const JsonReader& reader, Read read) {
+  std::map<DType, Value> all;
+  for (const auto& [name, value] : reader.members()) {
+    const std::optional<DType> dtype = parse_dtype(name);
+    if (!dtype) {
+      reader.fail(fmt::format("unknown dtype \"{}\", expected for example \"bf16\"", name));
+    }
+    if (!all.emplace(*dtype, read(value)).second) {
+      reader.fail(fmt::format("dtype {} is given twice", name_of(*dtype)));
+    }
+  }
+  return all;
+}
+
+EfficiencySurface read_surface(const JsonReader& reader) {
+  reader.only_keys({"efficiency", "depth", "side", "overhead"});
+  const auto read_size = [](const JsonReader& value) {
+    const double size = value.number();
+    if (!(size >= 0 && std::isfinite(size))) value.fail("must be at least 0");
+    return size;
+  };
+  EfficiencySurface surface{read_sourced(reader.at("efficiency"), read_fraction)};
+  if (const auto depth = reader.find("depth")) surface.depth = read_sourced(*depth, read_size);
+  if (const auto side = reader.find("side")) surface.side = read_sourced(*side, read_size);
+  if (const auto overhead = reader.find("overhead")) {
+    surface.overhead = read_sourced(*overhead, read_seconds);
+  }
+  return surface;
+}
+
+}  // namespace
+
+DeviceProfile read_device(const JsonReader& reader) {
+  reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
+                    "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
+                    "sms"});
+  DeviceProfile device;
+  device.name = read_text(reader.at("name"));
+  device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
+  device.memory_bandwidth = read_sourced(reader.at("memory_bandwidth"), read_bandwidth);
+  const JsonReader peak = reader.at("peak");
+  device.peak = read_by_dtype<Sourced<FlopRate>>(
+      peak, [](const JsonReader& rate) { return read_sourced(rate, read_flop_rate); });
+  if (device.peak.empty()) peak.fail("is empty, expected at least one dtype");
+  device.matmul_efficiency = read_sourced(reader.at("matmul_efficiency"), read_fraction);
+  device.attention_efficiency = read_sourced(reader.at("attention_efficiency"), read_fraction);
+  device.memory_efficiency = read_sourced(reader.at("memory_efficiency"), read_fraction);
+  if (const auto surfaces = reader.find("surfaces")) {
+    surfaces->only_keys({"matmul", "attention", "attention_backward"});
+    const auto read_of = [&](const char* kernel_class) {
+      const auto found = surfaces->find(kernel_class);
+      if (!found) return EfficiencySurfaces{};
+      return read_by_dtype<EfficiencySurface>(*found, read_surface);
+    };
+    device.matmul_surfaces = read_of("matmul");
+    device.attention_surfaces = read_of("attention");
+    device.attention_backward_surfaces = read_of("attention_backward");
+  }
+  device.kernel_launch = read_sourced(reader.at("kernel_launch"), read_seconds);
+  if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
+  return device;
+}
+
+}  // namespace shardsim
