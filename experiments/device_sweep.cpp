@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "experiments/collective_measurement.hpp"
+#include "plan/plan_io.hpp"
 
 namespace shardsim {
 namespace {
@@ -17,10 +18,11 @@ namespace {
 constexpr std::int64_t most_repeats = 1'000'000;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
 constexpr std::array kernel_classes{KernelClass::matmul, KernelClass::attention,
-                                    KernelClass::memory};
+                                    KernelClass::attention_backward, KernelClass::memory};
 
 void add_time(Json& json, const MeasuredTime& time) {
   json["time_s"] = time.median.count();
+  if (time.repeats == 0) return;
   json["low_s"] = time.low.count();
   json["high_s"] = time.high.count();
   json["repeats"] = time.repeats;
@@ -41,6 +43,7 @@ Json kernel_json(const SweptKernel& swept) {
                {"dtype", name_of(swept.kernel.dtype)},
                {"flops", swept.kernel.flops.count()},
                {"bytes", swept.kernel.bytes.count()}};
+  if (swept.kernel.product) json["product"] = product_to_json(*swept.kernel.product);
   add_time(json, swept.time);
   return json;
 }
@@ -79,7 +82,10 @@ Seconds read_time(const JsonReader& json) {
 }
 
 MeasuredTime read_measured_time(const JsonReader& json) {
-  return {read_time(json.at("time_s")), read_time(json.at("low_s")), read_time(json.at("high_s")),
+  const Seconds median = read_time(json.at("time_s"));
+  const bool is_alone = !json.find("low_s") && !json.find("high_s") && !json.find("repeats");
+  if (is_alone) return {median, median, median, 0};
+  return {median, read_time(json.at("low_s")), read_time(json.at("high_s")),
           static_cast<int>(json.at("repeats").integer(1, most_repeats))};
 }
 
@@ -101,7 +107,8 @@ SweptCollective read_swept_collective(const JsonReader& json, std::int64_t proce
 }
 
 SweptKernel read_swept_kernel(const JsonReader& json) {
-  json.only_keys({"class", "dtype", "flops", "bytes", "time_s", "low_s", "high_s", "repeats"});
+  json.only_keys(
+      {"class", "dtype", "flops", "bytes", "product", "time_s", "low_s", "high_s", "repeats"});
   SweptKernel swept;
   std::vector<std::string> names;
   for (const KernelClass one : kernel_classes) names.emplace_back(name_of(one));
@@ -117,6 +124,7 @@ SweptKernel read_swept_kernel(const JsonReader& json) {
   if (!(flops >= 0) || flops > most_flops) json.at("flops").fail("an impossible number");
   swept.kernel.flops = Flops(flops);
   swept.kernel.bytes = Bytes(json.at("bytes").integer(0, most_bytes));
+  if (const auto product = json.find("product")) swept.kernel.product = read_product(*product);
   swept.time = read_measured_time(json);
   return swept;
 }
@@ -161,14 +169,15 @@ std::vector<std::int64_t> read_host_of_rank(const JsonReader& json, const RunOn&
 
 DeviceSweep read_sweep(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"schema", "shardsim", "date", "profile", "backend", "processor", "device",
-                  "collectives", "kernels", "copies", "memory"});
+  json.only_keys({"schema", "shardsim", "date", "source", "profile", "backend", "processor",
+                  "device", "collectives", "kernels", "copies", "memory"});
   if (json.at("schema").string() != sweep_schema) {
     json.at("schema").fail(fmt::format("expected \"{}\"", sweep_schema));
   }
   DeviceSweep sweep;
   sweep.file = file;
   sweep.date = json.at("date").string();
+  if (const auto source = json.find("source")) sweep.source = source->string();
   sweep.profile = json.at("profile").string();
   sweep.on = read_run_on(json.at("backend"));
   if (const auto hosts = json.at("backend").find("host_of_rank")) {
@@ -231,18 +240,19 @@ std::string sweep_text(const DeviceSweep& sweep) {
                   {"hosts", sweep.on.hosts}};
   if (!sweep.host_of_rank.empty()) backend["host_of_rank"] = sweep.host_of_rank;
   const Json processor = {{"name", sweep.processor}, {"cores", sweep.cores}};
-  const std::vector<std::pair<const char*, std::string>> parts = {
+  std::vector<std::pair<const char*, std::string>> parts = {
       {"schema", Json(sweep_schema).dump()},
       {"shardsim", Json(program_version).dump()},
-      {"date", Json(sweep.date).dump()},
-      {"profile", Json(sweep.profile).dump()},
-      {"backend", backend.dump()},
-      {"processor", processor.dump()},
-      {"device", Json(sweep.device).dump()},
-      {"collectives", lines(jsons_of(sweep.collectives, collective_json))},
-      {"kernels", lines(jsons_of(sweep.kernels, kernel_json))},
-      {"copies", lines(jsons_of(sweep.copies, copy_json))},
-      {"memory", lines(jsons_of(sweep.memory, memory_json))}};
+      {"date", Json(sweep.date).dump()}};
+  if (!sweep.source.empty()) parts.emplace_back("source", Json(sweep.source).dump());
+  parts.insert(parts.end(), {{"profile", Json(sweep.profile).dump()},
+                             {"backend", backend.dump()},
+                             {"processor", processor.dump()},
+                             {"device", Json(sweep.device).dump()},
+                             {"collectives", lines(jsons_of(sweep.collectives, collective_json))},
+                             {"kernels", lines(jsons_of(sweep.kernels, kernel_json))},
+                             {"copies", lines(jsons_of(sweep.copies, copy_json))},
+                             {"memory", lines(jsons_of(sweep.memory, memory_json))}});
   std::string text = "{";
   for (const auto& [key, value] : parts) {
     text += fmt::format("{}\n  \"{}\": {}", text == "{" ? "" : ",", key, value);

@@ -4,23 +4,25 @@
 // "shardsim/sweep/1":
 //   { "schema": "shardsim/sweep/1",  // first
 //     "shardsim": version, "date": "2026-11-22",
+//     "source": document and table,     // of published figures alone
 //     "profile": "cpu-host",            // whose numbers it measures
 //     "backend": {"name", "library", "processes", "hosts": [s...], "host_of_rank": [i...]},
 //     "processor": {"name", "cores"},   // of the first host
 //     "device": {what: text...},        // of rank 0: its name, clocks, driver
 //     "collectives": [{"kind", "group_size", "groups", "payload_bytes", "algorithm",
 //                      "time_s", "low_s", "high_s", "repeats"}...],
-//     "kernels": [{"class", "dtype", "flops", "bytes", "time_s", "low_s", "high_s",
-//                  "repeats"}...],
+//     "kernels": [{"class", "dtype", "flops", "bytes", "product": [batch, m, n, k],
+//                  "time_s", "low_s", "high_s", "repeats"}...],
 //     "copies": [{"bytes", "time_s", "low_s", "high_s", "repeats"}...],
 //     "memory": [{"what", "bytes"}...] }
 //
 // `host_of_rank` has an index into `hosts` for every process; files without it are read, too.
 // All `groups` of a collective run at the same time, neighbours each; processes in none of them
 // have nothing to do. A kernel runs on all devices, and so does a copy, from device to host.
-// `algorithm` is as the library names it, and left out where it chose itself. `memory` is what
-// is taken of a device besides a plan's buffers. Times are medians over repeats, low and high the
-// 10th and 90th percentile.
+// `algorithm` is as the library names it, and left out where it chose itself; `product` is left out
+// of kernels that are none. `memory` is what is taken of a device besides a plan's buffers. Times
+// are medians over repeats, low and high the 10th and 90th percentile; of published figures, which
+// have the time alone, low, high and repeats are left out.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +38,9 @@ namespace shardsim {
 
 struct MeasuredTime {
   Seconds median{0};
-  Seconds low{0};  // 10th and 90th percentile
+  Seconds low{0};  // 10th and 90th percentile; the median where they are not known
   Seconds high{0};
-  int repeats = 0;
+  int repeats = 0;  // 0: not known
 };
 
 struct SweptCollective {
@@ -67,7 +69,8 @@ struct MemoryTaken {
 };
 
 struct DeviceSweep {
-  std::string file;  // that it was read from
+  std::string file;    // that it was read from
+  std::string source;  // where published figures stand; empty: measured by the program
   std::string date;
   std::string profile;
   RunOn on;

@@ -3,7 +3,8 @@
 # XLA's compilers for every program of tests/golden, and docs/accuracy-collectives.md, which puts
 # them beside the tables of tests/measurements, docs/calibration-health.md, which says which of
 # those are of machines that are not well, and docs/calibration-parameters.md, what was made of the
-# others: scripts/accuracy.sh [--check] [BUILD]
+# others, and docs/calibration-kernels.md, the same of kernels:
+# scripts/accuracy.sh [--check] [BUILD]
 #
 # BUILD is a build folder, build/release by default. With --check nothing is written and a
 # difference is an error. SHARDSIM_GOLDEN_DIR names another set of the same form; of that one the
@@ -29,6 +30,7 @@ trap 'rm -f "$fresh"' EXIT
 for document in xla-agreement:xla_agreement accuracy-memory:accuracy_memory \
   accuracy-collectives:accuracy_collectives \
   calibration-health:calibration_health \
+  calibration-kernels:calibration_kernels \
   calibration-parameters:calibration_parameters; do
   file=docs/${document%:*}.md
   "$build/tests/${document#*:}" >"$fresh"

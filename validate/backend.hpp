@@ -30,7 +30,7 @@ struct TaskSpan {
 // Of which kernels a sweep of such devices is made.
 struct WorkRange {
   std::vector<DType> products;     // types of their elements
-  std::int64_t smallest_side = 1;  // of products [n, n] x [n, n]; powers of two
+  std::int64_t smallest_side = 1;  // of square products; powers of two
   std::int64_t largest_side = 1;
   Bytes most_moved{0};  // by kernels of class memory, and by copies
   bool copies = false;  // from device to host are there

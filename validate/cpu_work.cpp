@@ -15,17 +15,17 @@ CpuWork::CpuWork() : a_(elements, 1.0F), b_(elements, 0.5F), product_(elements) 
 
 void CpuWork::run(const Kernel& kernel) {
   if (is_product(kernel)) {
-    multiply(product_shape(kernel, {}));
+    multiply(work_shape(kernel, {}));
   } else {
     move(kernel.bytes);
   }
 }
 
-void CpuWork::multiply(const ProductShape& shape) {
+void CpuWork::multiply(const WorkShape& shape) {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic>;
-  const Eigen::Map<const Matrix> left(a_.data(), shape.n, shape.k);
+  const Eigen::Map<const Matrix> left(a_.data(), shape.m, shape.k);
   const Eigen::Map<const Matrix> right(b_.data(), shape.k, shape.n);
-  Eigen::Map<Matrix> product(product_.data(), shape.n, shape.n);
+  Eigen::Map<Matrix> product(product_.data(), shape.m, shape.n);
   for (std::int64_t i = 0; i < shape.times; ++i) product.noalias() = left * right;
 }
 

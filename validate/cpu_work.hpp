@@ -18,7 +18,7 @@ class CpuWork {
   void run(const Kernel& kernel);
 
  private:
-  void multiply(const ProductShape& shape);
+  void multiply(const WorkShape& shape);
   void move(Bytes bytes);
 
   std::vector<float> a_;

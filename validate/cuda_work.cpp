@@ -16,7 +16,7 @@ namespace shardsim {
 namespace {
 
 // 16 bytes of the smallest type that is multiplied (cuBLAS documentation, "Tensor Core Usage").
-constexpr ProductLimits limits{16384, std::int64_t{1} << 28, 8};
+constexpr WorkLimits limits{16384, std::int64_t{1} << 28, 8};
 
 // Of each of the two arrays of what is moved: 256 MiB, more than the L2 of any GPU.
 constexpr std::int64_t moved_elements = std::int64_t{1} << 26;
@@ -95,7 +95,7 @@ void CudaWork::prepare(const Plan& plan, const std::vector<cuda::Stream>& stream
   }
   bool moves = false;
   Bytes copied{0};
-  std::map<DType, ProductShape> largest;  // n squared, and n times k
+  std::map<DType, Operands> largest;  // sizes only
   for (const Program& program : plan.programs) {
     for (const Task& task : program.tasks) {
       if (task.kind != TaskKind::kernel && task.kind != TaskKind::host_copy) continue;
@@ -104,10 +104,10 @@ void CudaWork::prepare(const Plan& plan, const std::vector<cuda::Stream>& stream
         copied = std::max(copied, kernel.bytes);
       } else if (is_product(kernel)) {
         check_type(kernel);
-        const ProductShape shape = product_shape(kernel, limits);
-        ProductShape& most = largest[kernel.dtype];
-        most.n = std::max(most.n, shape.n * shape.n);
-        most.k = std::max(most.k, shape.n * shape.k);
+        const WorkShape shape = work_shape(kernel, limits);
+        Operands& most = largest[kernel.dtype];
+        most.of_operand = std::max(most.of_operand, shape.operand());
+        most.of_product = std::max(most.of_product, shape.result());
       } else {
         moves = true;
       }
@@ -115,17 +115,17 @@ void CudaWork::prepare(const Plan& plan, const std::vector<cuda::Stream>& stream
   }
   for (const auto& [dtype, most] : largest) {
     Operands& operands = operands_[dtype];
-    if (operands.of_operand < most.k) {
-      operands.of_operand = most.k;
+    if (operands.of_operand < most.of_operand) {
+      operands.of_operand = most.of_operand;
       operands.a = {};  // before more is taken
       operands.b = {};
-      operands.a = random_array(most.k, dtype);
-      operands.b = random_array(most.k, dtype);
+      operands.a = random_array(most.of_operand, dtype);
+      operands.b = random_array(most.of_operand, dtype);
     }
-    if (operands.of_product < most.n) {
-      operands.of_product = most.n;
+    if (operands.of_product < most.of_product) {
+      operands.of_product = most.of_product;
       operands.product = {};
-      operands.product = cuda::device_array(storage_bytes(most.n, dtype));
+      operands.product = cuda::device_array(storage_bytes(most.of_product, dtype));
     }
   }
   if (moves && !x_) {
@@ -150,7 +150,7 @@ void CudaWork::launch(const Kernel& kernel, std::size_t stream) {
 
 // Row by row, C = A B is C' = B' A' column by column.
 void CudaWork::multiply(const Kernel& kernel, std::size_t stream) {
-  const ProductShape shape = product_shape(kernel, limits);
+  const WorkShape shape = work_shape(kernel, limits);
   const Operands& operands = operands_.at(kernel.dtype);
   const GemmType type = gemm_type(kernel.dtype).value();
   const double one = 1;
@@ -160,10 +160,11 @@ void CudaWork::multiply(const Kernel& kernel, std::size_t stream) {
   const bool is_double = kernel.dtype == DType::f64;
   const void* alpha = is_double ? static_cast<const void*>(&one) : &one_f;
   const void* beta = is_double ? static_cast<const void*>(&zero) : &zero_f;
+  const auto m = static_cast<int>(shape.m);
   const auto n = static_cast<int>(shape.n);
   const auto k = static_cast<int>(shape.k);
   for (std::int64_t i = 0; i < shape.times; ++i) {
-    check_cublas(cublasGemmEx(cublas_[stream].get(), CUBLAS_OP_N, CUBLAS_OP_N, n, n, k, alpha,
+    check_cublas(cublasGemmEx(cublas_[stream].get(), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha,
                               operands.b.get(), type.data, n, operands.a.get(), type.data, k, beta,
                               operands.product.get(), type.data, n, type.compute,
                               CUBLAS_GEMM_DEFAULT));

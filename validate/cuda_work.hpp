@@ -1,6 +1,6 @@
 // Work as kernels of a plan describe it, done by a GPU.
 //
-// Products (work_shape.hpp) are cuBLAS's, of the plan's type, with sides that are multiples of 8 as
+// Products (work_shape.hpp) are cuBLAS's, of the plan's type, all sizes multiples of 8 as
 // tensor cores need them. Any other kernel reads and writes its bytes: y = a x + y in fp32
 // (cuBLAS's axpy) over arrays that no cache holds. Copies to the host go to pinned memory.
 //

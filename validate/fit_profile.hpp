@@ -4,7 +4,7 @@
 // by what fits best (robust_fit.hpp), each with its 95 % interval in its note:
 //
 //   collective  launch + steps * latency + wire bytes / bandwidth, of all kinds and sizes together
-//   kernel      launch + operations / rate, or launch + bytes / bandwidth
+//   kernel      launch + bytes / bandwidth, or by its shape (kernel_terms.hpp)
 //
 // A host is a node. Of a sweep over several, as many processes on each, one host after the other,
 // latency and bandwidth are fitted twice: scale_up inside hosts, told by groups that stay there,
@@ -12,11 +12,13 @@
 // Where every process has a host to itself nothing tells scale_up: it stays the base profile's.
 //
 // Bandwidths and peaks that are estimates become the highest that any record reaches, published
-// ones stay; efficiencies are what fits over these. Products of several types have a rate each, of
-// which the profile's efficiency is that of bf16. Of a profile whose collectives go as NCCL or RCCL
-// choose, launch, latency and bandwidth stay: the calibration holds what is left of them.
-// What is left is a calibration (fit_calibration.hpp) that the profile holds. Of collectives those
-// count that the library chose an algorithm for, with all processes in a group at the same time.
+// ones stay; efficiencies are what fits over these. Products of several types, and attention, have
+// a rate and a surface each; the efficiency of what has no shape is that of products of bf16. Of a
+// profile whose collectives go as NCCL or RCCL choose, launch, latency and bandwidth stay: the
+// calibration holds what is left of them. What is left is a calibration (fit_calibration.hpp) that
+// the profile holds. Of collectives those count that the library chose an algorithm for, with all
+// processes in a group at the same time. A sweep of kernels alone, such as published tables make,
+// leaves the network as it is.
 //
 // Example: cpu-host says 1 us a step, all collectives fit best with 2.3: the profile says 2.3 us.
 #pragma once
@@ -27,16 +29,10 @@
 
 #include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "validate/fitted_numbers.hpp"
+#include "validate/kernel_errors.hpp"
 
 namespace shardsim {
-
-struct FittedNumber {
-  std::string quantity;  // as profile_io.hpp names it: "cluster.scale_up.latency"
-  std::string value;     // with its unit
-  std::string low;       // of the 95 % interval; "-" where it is not determined
-  std::string high;
-  bool determined = true;  // if not, the base profile's number stays
-};
 
 struct FittedProfile {
   Profile profile;
@@ -46,6 +42,8 @@ struct FittedProfile {
   std::optional<ErrorSummary> collectives;
   std::optional<ErrorSummary> left_out_collectives;
   std::optional<ErrorSummary> kernels;
+  std::optional<ErrorSummary> left_out_kernels;  // every second one, by a profile of the others
+  std::vector<KernelErrors> kernels_by_size;
 };
 
 // Throws InputError for an unknown base profile or one without nodes, for a sweep over several
@@ -56,6 +54,5 @@ struct FittedProfile {
 // What a profile says of a record; a collective's of groups among so many processes.
 [[nodiscard]] Seconds predicted_time(const Profile& profile, const SweptCollective& swept,
                                      std::int64_t processes);
-[[nodiscard]] Seconds predicted_time(const Profile& profile, const SweptKernel& swept);
 
 }  // namespace shardsim

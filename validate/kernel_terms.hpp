@@ -1,29 +1,55 @@
-// What kernels of a sweep tell of a device, all together: a launch is the same for all.
+// What kernels of a sweep tell of a device.
 //
-//   launch + operations / rate of their type      products
-//   launch + bytes / bandwidth                    all others
+//   launch + bytes / bandwidth                                  those that move
+//   launch + overhead + operations * a
+//                     + operations / k * b
+//                     + operations * (1 / m + 1 / n) * c        products and attention
+//
+// each class and type of operands for itself, with the launch that those which move tell, else that
+// of the profile. In an EfficiencySurface (machine.hpp) 1 / a is what is reached of the peak, depth
+// is b / a and side c / a. Where 1 / a would exceed a published peak, a is the peak's. Terms that
+// the records cannot tell from a are left out, depth first.
 #pragma once
 
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "experiments/device_sweep.hpp"
+#include "hardware_profiles/machine.hpp"
 #include "validate/robust_fit.hpp"
 
 namespace shardsim {
 
-struct KernelFit {
+struct MovingFit {
   FittedTerm launch;
-  std::map<DType, FittedTerm> per_flop;  // seconds, of products by the type of their elements
   FittedTerm per_byte;
-  std::map<DType, double> most_flops;  // a second, of any record
-  double most_bytes = 0;
+  double most = 0;  // bytes a second, of any record
 };
 
-[[nodiscard]] KernelFit fit_terms(const std::vector<SweptKernel>& kernels);
+struct RateFit {
+  FittedTerm per_flop;
+  double most = 0;  // operations a second, of any record
+  // Where records have shapes; their intervals are those of b and c beside the fitted a.
+  std::optional<FittedTerm> overhead = {};
+  std::optional<FittedTerm> depth = {};
+  std::optional<FittedTerm> side = {};
+};
 
-// A profile holds one efficiency for products of all types: that of bf16, in which most are, or of
-// the first type that was swept. There is one.
-[[nodiscard]] DType principal_type(const KernelFit& fit);
+struct KernelFit {
+  std::optional<MovingFit> moving = {};  // none: no records
+  std::map<std::pair<KernelClass, DType>, RateFit> rates = {};
+};
+
+[[nodiscard]] KernelFit fit_terms(const std::vector<SweptKernel>& kernels,
+                                  const DeviceProfile& device);
+
+// A profile holds one efficiency of matmuls for all types: that of bf16, in which most are, or of
+// the first type that was swept. Nothing where no matmul was.
+[[nodiscard]] std::optional<DType> principal_type(const KernelFit& fit);
+
+// Of a peak or a bandwidth: not an estimate that a measurement replaces.
+[[nodiscard]] bool is_published(const Source& source);
 
 }  // namespace shardsim

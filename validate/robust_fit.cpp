@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "experiments/collective_experiment.hpp"
 #include "validate/nonnegative_least_squares.hpp"
@@ -62,23 +63,25 @@ constexpr Loss bisquare = {
 // Rows in an order of their own; columns whose largest entry beside the measured time is 1.
 struct Problem {
   MatrixXd terms;
+  VectorXd known;  // of each time
   VectorXd measured;
   VectorXd units;  // of columns: a value here is one of the caller's times this
 };
 
 Problem make_problem(const std::vector<std::vector<double>>& terms,
-                     const std::vector<double>& measured) {
+                     const std::vector<double>& measured, const std::vector<double>& known) {
   std::vector<std::size_t> order(terms.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return measured[a] != measured[b] ? measured[a] < measured[b] : terms[a] < terms[b];
+    return std::tie(measured[a], terms[a], known[a]) < std::tie(measured[b], terms[b], known[b]);
   });
   const auto rows = static_cast<Index>(terms.size());
   const auto columns = static_cast<Index>(terms.front().size());
-  Problem problem{MatrixXd(rows, columns), VectorXd(rows), VectorXd::Zero(columns)};
+  Problem problem{MatrixXd(rows, columns), VectorXd(rows), VectorXd(rows), VectorXd::Zero(columns)};
   for (Index i = 0; i < rows; ++i) {
     const std::size_t row = order[static_cast<std::size_t>(i)];
     problem.measured[i] = measured[row];
+    problem.known[i] = known[row];
     for (Index j = 0; j < columns; ++j) {
       problem.terms(i, j) = terms[row][static_cast<std::size_t>(j)];
       problem.units[j] = std::max(problem.units[j], problem.terms(i, j) / problem.measured[i]);
@@ -98,9 +101,13 @@ struct Fitted {
   VectorXd residuals;  // logarithms
 };
 
+VectorXd times_of(const Problem& problem, const VectorXd& values) {
+  return problem.known + problem.terms * values;
+}
+
 Fitted fitted_with(const Problem& problem, VectorXd values) {
   Fitted fitted{std::move(values), {}, {}};
-  fitted.times = (problem.terms * fitted.values).cwiseMax(least_share * problem.measured);
+  fitted.times = times_of(problem, fitted.values).cwiseMax(least_share * problem.measured);
   fitted.residuals = problem.measured.cwiseQuotient(fitted.times).array().log().matrix();
   return fitted;
 }
@@ -139,13 +146,14 @@ VectorXd solve(const Problem& problem, const VectorXd& times, const VectorXd& ta
 // times that are too small, since rows that took too long are nearer in this measure.
 VectorXd first_values(const Problem& problem) {
   const VectorXd ones = VectorXd::Ones(problem.measured.size());
+  const VectorXd unknown = ones - problem.known.cwiseQuotient(problem.measured);
   VectorXd weights = ones;
   VectorXd values = VectorXd::Zero(problem.terms.cols());
   for (int step = 0; step < most_steps; ++step) {
     const VectorXd before = values;
-    values = solve(problem, problem.measured, ones, weights);
+    values = solve(problem, problem.measured, unknown, weights);
     if ((values - before).norm() <= settled * values.norm()) break;
-    const VectorXd residuals = ones - (problem.terms * values).cwiseQuotient(problem.measured);
+    const VectorXd residuals = ones - times_of(problem, values).cwiseQuotient(problem.measured);
     weights = weights_of(residuals, huber, scale_of(residuals, problem.terms.cols()));
   }
   return values;
@@ -278,9 +286,11 @@ std::vector<FittedTerm> intervals(const Problem& problem, const Fitted& fitted, 
 }  // namespace
 
 RobustFit fit_nonnegative(const std::vector<std::vector<double>>& terms,
-                          const std::vector<double>& measured) {
+                          const std::vector<double>& measured, const std::vector<double>& known) {
   assert(!terms.empty() && terms.size() == measured.size());
-  const Problem problem = make_problem(terms, measured);
+  assert(known.empty() || known.size() == measured.size());
+  const Problem problem =
+      make_problem(terms, measured, known.empty() ? std::vector<double>(measured.size()) : known);
   Fitted fitted = fitted_with(problem, first_values(problem));
   fitted = descend(problem, std::move(fitted), huber, nullptr);
   const double scale = scale_of(fitted.residuals, problem.terms.cols());
@@ -290,8 +300,9 @@ RobustFit fit_nonnegative(const std::vector<std::vector<double>>& terms,
   result.terms = intervals(problem, fitted, scale);
   result.scale = scale;
   std::vector<double> errors;
+  const VectorXd times = times_of(problem, fitted.values);
   for (Index i = 0; i < problem.measured.size(); ++i) {
-    errors.push_back(std::abs(problem.terms.row(i).dot(fitted.values) / problem.measured[i] - 1));
+    errors.push_back(std::abs(times[i] / problem.measured[i] - 1));
     if (!(bisquare.weight(fitted.residuals[i] / scale) > 0)) ++result.outliers;
   }
   result.median_error = quantile(errors, 0.5);

@@ -1,6 +1,6 @@
 // What things cost one by one, from times that are sums of them:
 //
-//   measured_i ~ sum over j of terms_ij * value_j,  value_j >= 0
+//   measured_i ~ known_i + sum over j of terms_ij * value_j,  value_j >= 0
 //
 // Times span decades and err by a share of themselves, so that residuals are relative: the
 // logarithms of measured over fitted. A launch among thousands that takes three times as long says
@@ -44,11 +44,13 @@ struct RobustFit {
   double percentile_90_error = 0;
 };
 
-// At least one row, all of one length; terms at least 0, times above 0, both finite. The order of
+// At least one row, all of one length; terms and what is known (left out: nothing is) at least 0,
+// times above 0, all finite. The order of
 // rows does not matter, bit for bit; units do not, to rounding. A term that is 0 in every row that
 // counts, or that is a sum of others up to 1 in 10^4 (what a table prints has four digits), is not
 // determined.
 [[nodiscard]] RobustFit fit_nonnegative(const std::vector<std::vector<double>>& terms,
-                                        const std::vector<double>& measured);
+                                        const std::vector<double>& measured,
+                                        const std::vector<double>& known = {});
 
 }  // namespace shardsim

@@ -18,16 +18,29 @@ constexpr int instances = 4;  // of a collective or kernel in a plan
 
 constexpr std::int64_t least_moved = 16 * KiB;
 
-// Of products [n, k] x [k, n], k as large as n and eight times that; and of what is moved.
+Kernel matmul(const Product& product, DType dtype) {
+  const auto& [batch, m, n, k] = product;
+  return {"einsum",
+          KernelClass::matmul,
+          dtype,
+          Flops(2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)),
+          storage_bytes(m * k + k * n + m * n, dtype),
+          product};
+}
+
+// Of products: cubes, and such that are eight times as long in one direction, or an eighth; and of
+// what is moved.
 std::vector<Kernel> kernels_of(const WorkRange& range) {
   std::vector<Kernel> kernels;
   for (const DType dtype : range.products) {
-    for (std::int64_t n = range.smallest_side; n <= range.largest_side; n *= 2) {
-      for (const std::int64_t k : {n, 8 * n}) {
-        const auto side = static_cast<double>(n);
-        kernels.push_back({"einsum", KernelClass::matmul, dtype,
-                           Flops(2 * side * side * static_cast<double>(k)),
-                           storage_bytes(2 * n * k + n * n, dtype)});
+    for (std::int64_t side = range.smallest_side; side <= range.largest_side; side *= 2) {
+      const std::int64_t longer = 8 * side;
+      const std::int64_t shorter = std::max(side / 8, std::int64_t{8});
+      for (const Product& product :
+           {Product{1, side, side, side}, Product{1, side, side, longer},
+            Product{1, side, side, shorter}, Product{1, longer, side, side},
+            Product{1, shorter, side, side}}) {
+        kernels.push_back(matmul(product, dtype));
       }
     }
   }
@@ -167,6 +180,12 @@ std::string describe(const SweptCollective& swept) {
                      swept.group_size, swept.algorithm.empty() ? "" : ", ", swept.algorithm);
 }
 
+std::string describe(const Kernel& kernel) {
+  if (!kernel.product) return fmt::format("{} of {}", kernel.op, format_bytes(kernel.bytes));
+  return fmt::format("{} {} x {} x {}", name_of(kernel.dtype), kernel.product->m, kernel.product->n,
+                     kernel.product->k);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> group_sizes(std::int64_t processes) {
@@ -217,7 +236,7 @@ DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
     return time_of(plan_of(kernel, kind, processes), backend, options.repeats);
   };
   for (const Kernel& kernel : kernels_of(backend.range())) {
-    begin(fmt::format("{} of {}", kernel.op, format_bytes(kernel.bytes)));
+    begin(describe(kernel));
     sweep.kernels.push_back({kernel, time_alone(kernel, TaskKind::kernel)});
   }
   for (const Bytes bytes : copies_of(backend.range())) {

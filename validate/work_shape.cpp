@@ -27,18 +27,27 @@ std::int64_t rounded(double value, std::int64_t multiple) {
   return std::max(1LL, std::llround(value / static_cast<double>(multiple))) * multiple;
 }
 
-}  // namespace
-
-bool is_product(const Kernel& kernel) {
-  return kernel.kernel_class != KernelClass::memory && kernel.flops.count() >= elements_of(kernel);
+WorkShape shape_of(const Product& product, const WorkLimits& limits) {
+  const auto fitting = [&](std::int64_t size) {
+    return rounded(static_cast<double>(size), limits.multiple);
+  };
+  WorkShape shape{product.m, product.n, product.k, product.batch};
+  while (std::max(shape.operand(), shape.result()) > limits.elements) {
+    std::int64_t& wider = shape.m > shape.n ? shape.m : shape.n;
+    std::int64_t& longest = shape.k > wider ? shape.k : wider;
+    longest = ceil_div(longest, std::int64_t{2});
+    shape.times *= 2;
+  }
+  return {fitting(shape.m), fitting(shape.n), fitting(shape.k), shape.times};
 }
 
-ProductShape product_shape(const Kernel& kernel, const ProductLimits& limits) {
+WorkShape made_up_shape(const Kernel& kernel, const WorkLimits& limits) {
   const double flops = kernel.flops.count();
   const double side = std::clamp(side_of_product(flops, elements_of(kernel)), 1.0,
                                  static_cast<double>(limits.side));
-  ProductShape shape;
+  WorkShape shape;
   shape.n = rounded(side, limits.multiple);
+  shape.m = shape.n;
   const auto n = static_cast<double>(shape.n);
   const double depth = std::max(1.0, flops / (2 * n * n));
   // A matrix of each part finds its place.
@@ -46,6 +55,17 @@ ProductShape product_shape(const Kernel& kernel, const ProductLimits& limits) {
   shape.times = static_cast<std::int64_t>(parts);
   shape.k = rounded(depth / parts, limits.multiple);
   return shape;
+}
+
+}  // namespace
+
+bool is_product(const Kernel& kernel) {
+  return kernel.kernel_class != KernelClass::memory && kernel.flops.count() >= elements_of(kernel);
+}
+
+WorkShape work_shape(const Kernel& kernel, const WorkLimits& limits) {
+  const bool is_known = kernel.kernel_class == KernelClass::matmul && kernel.product;
+  return is_known ? shape_of(*kernel.product, limits) : made_up_shape(kernel, limits);
 }
 
 }  // namespace shardsim

@@ -33,18 +33,24 @@ bool begins_as_sweep(const std::string& file) {
   return head.find(sweep_schema.substr(0, sweep_schema.rfind('/') + 1)) != std::string::npos;
 }
 
+std::string kernels_text(const std::vector<KernelErrors>& errors) {
+  return errors.empty() ? "" : fmt::format("\n{}", kernel_errors_table(errors).text());
+}
+
 std::string fitted_text(const FittedProfile& fitted) {
   TextTable table({{"number"}, {"fitted", right}, {"95 % from", right}, {"to", right}, {""}});
   for (const FittedNumber& number : fitted.numbers) {
     table.add_row({number.quantity, number.value, number.low, number.high,
                    number.determined ? "" : "not determined: left as it was"});
   }
-  return fmt::format("{}: {}\n\n{}\n{}{}{}", fitted.profile.name, fitted.profile.title,
+  return fmt::format("{}: {}\n\n{}\n{}{}{}{}{}", fitted.profile.name, fitted.profile.title,
                      table.text(),
                      errors_text("collectives from 64 KiB on, fitted", fitted.collectives),
                      errors_text("collectives from 64 KiB on, every second size left out",
                                  fitted.left_out_collectives),
-                     errors_text("kernels, fitted", fitted.kernels));
+                     errors_text("kernels, fitted", fitted.kernels),
+                     errors_text("kernels, every second one left out", fitted.left_out_kernels),
+                     kernels_text(fitted.kernels_by_size));
 }
 
 std::string groups_text(std::int64_t groups, std::int64_t group_size) {

@@ -177,6 +177,34 @@ TEST_CASE("of a published profile efficiencies are fitted, and what is left of c
   }
 }
 
+// A table of kernels tells of the device, and nothing of its network.
+TEST_CASE("of kernels alone a device is made, of any machine") {
+  for (const char* machine : {"dgx-h200", "tpu-v5p"}) {
+    CAPTURE(machine);
+    const Profile base = load_profile(machine, {"test", ""});
+    DeviceSweep sweep = testing::sweep_without_records(1, machine);
+    sweep.source = "somebody's table";
+    const double rate = 0.6 * base.device.peak.at(DType::bf16).value.count();
+    for (std::int64_t side = 256; side <= 16384; side *= 2) {
+      const double flops = 2.0 * std::pow(static_cast<double>(side), 3);
+      const Seconds time = base.device.kernel_launch.value + Seconds(flops / rate);
+      sweep.kernels.push_back({{"einsum", KernelClass::matmul, DType::bf16, Flops(flops), Bytes(64),
+                                Product{1, side, side, side}},
+                               {time, time, time, 0}});
+    }
+    const Profile fitted = fit_profile(sweep, "mine").profile;
+    CHECK(fitted.device.matmul_efficiency.value == Approx(0.6).epsilon(1e-3));
+    const EfficiencySurface& surface = fitted.device.matmul_surfaces.at(DType::bf16);
+    CHECK(surface.efficiency.value == Approx(0.6).epsilon(1e-3));
+    CHECK(surface.efficiency.source.reference == "somebody's table");
+    CHECK(fitted.device.memory_bandwidth.source.reference ==
+          base.device.memory_bandwidth.source.reference);
+    CHECK(fitted.calibrations.size() == base.calibrations.size());
+    CHECK(profile_to_json(fitted).at("collective_launch") ==
+          profile_to_json(base).at("collective_launch"));
+  }
+}
+
 TEST_CASE("what a sweep does not tell is said") {
   DeviceSweep hosts = made_up(0, 1);
   hosts.on.hosts = {"a", "b"};
@@ -206,11 +234,12 @@ TEST_CASE("what a sweep does not tell is said") {
   CHECK(testing::mistake_of([&] { return fit_profile(torus, "mine"); }) ==
         "sweep.json: /profile: tpu-v5p has no nodes to fit");
 
-  DeviceSweep no_products = made_up(0, 1);
-  std::erase_if(no_products.kernels, [](const SweptKernel& swept) {
-    return swept.kernel.kernel_class == KernelClass::matmul;
-  });
-  CHECK(testing::mistake_of([&] { return fit_profile(no_products, "mine"); }) ==
+  // Launches alone: no product is long enough to be told from them.
+  DeviceSweep short_products = made_up(0, 1);
+  for (SweptKernel& swept : short_products.kernels) {
+    if (swept.kernel.kernel_class == KernelClass::matmul) swept.time.median = Seconds(1e-7);
+  }
+  CHECK(testing::mistake_of([&] { return fit_profile(short_products, "mine"); }) ==
         "sweep.json: /kernels: they do not tell the rate of matmuls: larger sizes would");
 }
 

@@ -19,7 +19,7 @@ Kernel matmul(double flops, double elements) {
 TEST_CASE("a cube stays a cube") {
   const double n = 512;
   for (const double elements : {3 * n * n, 2 * n * n}) {
-    const ProductShape shape = product_shape(matmul(2 * n * n * n, elements), {});
+    const WorkShape shape = work_shape(matmul(2 * n * n * n, elements), {});
     CHECK(shape.n == 512);
     CHECK(shape.k == 512);
     CHECK(shape.times == 1);
@@ -28,8 +28,7 @@ TEST_CASE("a cube stays a cube") {
 
 // [64, 4096] x [4096, 64]: 2 * 64^2 * 4096 operations, 2 * 64 * 4096 + 64^2 elements.
 TEST_CASE("long sums stay long") {
-  const ProductShape shape =
-      product_shape(matmul(2.0 * 64 * 64 * 4096, 2.0 * 64 * 4096 + 64 * 64), {});
+  const WorkShape shape = work_shape(matmul(2.0 * 64 * 64 * 4096, 2.0 * 64 * 4096 + 64 * 64), {});
   CHECK(shape.n == 64);
   CHECK(shape.k == 4096);
 }
@@ -41,7 +40,7 @@ TEST_CASE("a product has the kernel's operations, and its elements where it can"
     const double flops = 2 * n * n * k;
     const double elements = 2 * n * k + n * n;
     RC_PRE(flops >= elements);
-    const ProductShape shape = product_shape(matmul(flops, elements), {});
+    const WorkShape shape = work_shape(matmul(flops, elements), {});
     const auto side = static_cast<double>(shape.n);
     const auto depth = static_cast<double>(shape.k);
     const auto times = static_cast<double>(shape.times);
@@ -59,11 +58,52 @@ TEST_CASE("a product has the kernel's operations, and its elements where it can"
 // 1000 and 1000 of [1000, 1000] x [1000, 1000]; the depth makes up for the side: 2e9 / (2 * 1024^2)
 // = 953.7.
 TEST_CASE("sides are multiples of what they are to be, the operations as near as they can be") {
-  const ProductLimits limits{4096, 1 << 24, 64};
-  const ProductShape shape = product_shape(matmul(2e9, 3e6), limits);
+  const WorkLimits limits{4096, 1 << 24, 64};
+  const WorkShape shape = work_shape(matmul(2e9, 3e6), limits);
   CHECK(shape.n == 1024);
   CHECK(shape.k == 960);
-  CHECK(product_shape(matmul(8, 3), limits).n == 64);
+  CHECK(work_shape(matmul(8, 3), limits).n == 64);
+}
+
+TEST_CASE("a product that the plan knows is that one") {
+  Kernel kernel = matmul(2.0 * 3 * 100 * 30 * 7, 0);
+  kernel.product = {3, 100, 30, 7};
+  const WorkShape shape = work_shape(kernel, {});
+  CHECK(shape.m == 100);
+  CHECK(shape.n == 30);
+  CHECK(shape.k == 7);
+  CHECK(shape.times == 3);
+  // To multiples of 8, the nearest but not 0.
+  const WorkShape padded = work_shape(kernel, {4096, 1 << 24, 8});
+  CHECK(padded.m == 104);
+  CHECK(padded.n == 32);
+  CHECK(padded.k == 8);
+  // What has fewer operations than elements moves them.
+  kernel.bytes = Bytes(1'000'000);
+  CHECK_FALSE(is_product(kernel));
+}
+
+TEST_CASE("a product of large arrays is done in parts") {
+  const bool holds = rc::check([] {
+    const Product product{*rc::gen::inRange(1, 4), *rc::gen::inRange(1, 100'000),
+                          *rc::gen::inRange(1, 100'000), *rc::gen::inRange(1, 100'000)};
+    Kernel kernel = matmul(1e18, 1);
+    kernel.product = product;
+    const WorkLimits limits;
+    const WorkShape shape = work_shape(kernel, limits);
+    RC_ASSERT(shape.operand() <= limits.elements);
+    RC_ASSERT(shape.result() <= limits.elements);
+    const auto points = [](std::int64_t times, std::int64_t m, std::int64_t n, std::int64_t k) {
+      return static_cast<double>(times) * static_cast<double>(m) * static_cast<double>(n) *
+             static_cast<double>(k);
+    };
+    const double whole = points(product.batch, product.m, product.n, product.k);
+    const double parts = points(shape.times, shape.m, shape.n, shape.k);
+    // Halves are rounded up: of what is still over a thousand long.
+    RC_ASSERT(parts >= whole);
+    RC_ASSERT(parts <= 1.01 * whole);
+  });
+  CHECK(holds);
 }
 
 }  // namespace shardsim
