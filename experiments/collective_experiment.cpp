@@ -19,12 +19,14 @@ std::string path_beside(const std::string& file, const std::string& path) {
   return (std::filesystem::path(file).parent_path() / path).string();
 }
 
+// A profile's name as it is, a file relative to the one that names it.
+std::string machine_beside(const std::string& file, const std::string& machine) {
+  return machine.ends_with(".json") ? path_beside(file, machine) : machine;
+}
+
 void take_machine(const JsonReader& json, CollectiveExperiment& experiment) {
-  experiment.machine = json.string();
+  experiment.machine = machine_beside(json.place().file, json.string());
   experiment.machine_place = json.place();
-  if (experiment.machine.ends_with(".json")) {
-    experiment.machine = path_beside(json.place().file, experiment.machine);
-  }
 }
 
 std::vector<Bytes> read_sizes(const JsonReader& json) {
@@ -127,15 +129,11 @@ CollectiveMeasurement select_table(const JsonReader& json, const std::string& pa
                         left.size(), fmt::join(left, ", ")));
 }
 
-// The machine that a table names, relative to its file.
 void take_measured_machine(const CollectiveMeasurement& measurement,
                            CollectiveExperiment& experiment) {
   if (!measurement.machine) fail_open(measurement, "machine", "machine");
-  experiment.machine = *measurement.machine;
+  experiment.machine = machine_of(measurement);
   experiment.machine_place = {measurement.file, "/machine"};
-  if (experiment.machine.ends_with(".json")) {
-    experiment.machine = path_beside(measurement.file, experiment.machine);
-  }
 }
 
 void take_measured_places(const CollectiveMeasurement& measurement,
@@ -205,6 +203,10 @@ void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
 }
 
 }  // namespace
+
+std::string machine_of(const CollectiveMeasurement& measurement) {
+  return machine_beside(measurement.file, measurement.machine.value());
+}
 
 CollectiveModel read_collective_model(const JsonReader& json) {
   std::vector<std::string> names;

@@ -79,6 +79,10 @@ struct CollectiveExperiment {
 // Paths in the document are relative to `file`. Reads the measurement. Throws InputError.
 [[nodiscard]] CollectiveExperiment read_collective(const Json& document, const std::string& file);
 
+// Of a table that names one: a shipped profile, or the path of a file, which the table says
+// relative to its own.
+[[nodiscard]] std::string machine_of(const CollectiveMeasurement& measurement);
+
 // What a table tells, on the machine that it names if none is given. Throws InputError for what it
 // leaves open.
 [[nodiscard]] CollectiveExperiment experiment_of(const CollectiveMeasurement& measurement,

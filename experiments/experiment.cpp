@@ -313,7 +313,8 @@ Experiment read_one(const Sections& sections, const std::string& file) {
 
 }  // namespace
 
-std::vector<Experiment> read_experiments(const Json& document, const std::string& file) {
+std::vector<Experiment> read_experiments(const Json& document, const std::string& file,
+                                         const std::vector<std::string>& wanted) {
   const Place root{file, ""};
   const JsonReader reader(document, root);
   std::vector<std::string> known = section_names;
@@ -325,7 +326,6 @@ std::vector<Experiment> read_experiments(const Json& document, const std::string
   const auto variants = reader.find("variants");
   if (!variants) return {read_one(Sections(base, nullptr, root, root), file)};
 
-  std::vector<Experiment> experiments;
   std::set<std::string> names;
   for (const JsonReader& variant : variants->elements()) {
     variant.only_keys(section_names);
@@ -333,9 +333,17 @@ std::vector<Experiment> read_experiments(const Json& document, const std::string
     if (!names.insert(name.string()).second) {
       name.fail(fmt::format("another variant is called \"{}\"", name.string()));
     }
+  }
+  if (names.empty()) variants->fail("there are no variants in the list");
+  const bool all_there = std::all_of(wanted.begin(), wanted.end(),
+                                     [&](const std::string& name) { return names.contains(name); });
+  std::vector<Experiment> experiments;
+  for (const JsonReader& variant : variants->elements()) {
+    const std::string name = variant.at("name").string();
+    const bool is_wanted = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+    if (all_there && !wanted.empty() && !is_wanted) continue;
     experiments.push_back(read_one(Sections(base, &variant.json(), root, variant.place()), file));
   }
-  if (experiments.empty()) variants->fail("there are no variants in the list");
   return experiments;
 }
 

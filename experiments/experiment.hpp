@@ -92,8 +92,11 @@ struct Experiment {
 
 // `document` has overrides applied already. Throws InputError. At most 2^31 devices and sequences
 // of 2^31 tokens, at most 2^40 tokens per step.
+// Of variants those that `wanted` names, where it names any and all of these are there: what is
+// wrong with the others does not matter.
 [[nodiscard]] std::vector<Experiment> read_experiments(const Json& document,
-                                                       const std::string& file);
+                                                       const std::string& file,
+                                                       const std::vector<std::string>& wanted = {});
 // `--set path=value`: path is dotted ("workload.batch"), value JSON or a bare string. Missing
 // objects on the way are made, numbers step into lists ("strategy.rules.0.spec"). What is set holds
 // for every variant, whatever it says itself.

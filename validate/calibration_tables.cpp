@@ -26,7 +26,7 @@ std::string why_left_out(const CollectiveMeasurement& measurement,
   if (!measurement.group.ranks) return "does not say how many ranks";
   if (!measurement.machine) return "names no machine";
   if (!of_class) return {};
-  const Profile profile = load_profile(*measurement.machine, {measurement.file, "/machine"});
+  const Profile profile = load_profile(machine_of(measurement), {measurement.file, "/machine"});
   return names(profile, *of_class)
              ? ""
              : fmt::format("{} does not name {}", *measurement.machine, *of_class);

@@ -30,14 +30,11 @@ class ProfileFit {
                                           : fmt::format("{}, kernels as published", profile_.title);
     profile_.path = sweep.file;
     if (!sweep.collectives.empty()) profile_.calibrations.clear();
-    if (hosts() > 1) put_on_hosts();
+    if (hosts() > 1 && !library_chooses()) put_on_hosts();
   }
 
   FittedProfile run() {
-    if (!sweep_.collectives.empty()) {
-      const bool chooses = cluster().nccl || cluster().rccl;
-      if (!chooses) fit_collectives();
-    }
+    if (!sweep_.collectives.empty() && !library_chooses()) fit_collectives();
     if (!sweep_.kernels.empty()) fit_device(sweep_, profile_.device, numbers_);
     if (!sweep_.collectives.empty()) calibrate();
     FittedProfile fitted;
@@ -59,20 +56,25 @@ class ProfileFit {
       throw InputError(place, fmt::format("{} has no nodes to fit", sweep.profile));
     }
     const std::int64_t most = cluster->devices_per_node.value;
-    if (processes_per_host(sweep) > most) {
+    const std::int64_t on_host = processes_per_host(sweep);
+    if (on_host > most) {
       throw InputError({sweep.file, "/backend/processes"},
                        fmt::format("a node of {} has {} at most", sweep.profile, most));
     }
-    if (sweep.on.hosts.size() > 1 && (cluster->nccl || cluster->rccl)) {
-      throw InputError({sweep.file, "/backend/hosts"},
-                       fmt::format("over several hosts only rings are fitted yet, and collectives "
-                                   "of {} go as its library chooses: measure one host",
-                                   sweep.profile));
+    if (sweep.on.hosts.size() == 1 || !(cluster->nccl || cluster->rccl)) return profile;
+    // What NCCL chooses hangs on all of a host's devices.
+    const std::int64_t of_host = devices_per_host(*cluster);
+    if (on_host != of_host) {
+      throw InputError({sweep.file, "/backend/processes"},
+                       fmt::format("over several hosts all devices of each take part: {} has {} "
+                                   "on a host, the sweep {}",
+                                   sweep.profile, of_host, on_host));
     }
+    (void)make_machine(profile, sweep.on.processes, std::nullopt, {sweep.file, "/backend/hosts"});
     return profile;
   }
 
-  // A node is a host.
+  // Of a network that is not the profile's: a node is a host.
   void put_on_hosts() {
     ClusterProfile& nodes = cluster();
     nodes.devices_per_node = {processes_per_host(sweep_), numbers_.source("processes on a host")};
@@ -89,6 +91,11 @@ class ProfileFit {
   }
 
   [[nodiscard]] ClusterProfile& cluster() { return std::get<ClusterProfile>(profile_.network); }
+  // Then numbers of the network stay, and with them calibrations of what was not measured.
+  [[nodiscard]] bool library_chooses() const {
+    const auto* nodes = std::get_if<ClusterProfile>(&profile_.network);
+    return nodes != nullptr && (nodes->nccl || nodes->rccl);
+  }
   [[nodiscard]] std::size_t hosts() const { return sweep_.on.hosts.size(); }
   void fit_collectives();
   void set_link(LinkProfile& link, const LinkFit& fit,
@@ -150,6 +157,9 @@ void ProfileFit::calibrate() {
   std::vector<CalibrationTable> all;
   for (auto& [id, table] : tables) all.push_back(std::move(table));
   profile_.calibrations = {fit_calibration(header, all)};
+  if (!library_chooses()) return;
+  const std::vector<Calibration> others = base_of(sweep_).calibrations;
+  profile_.calibrations.insert(profile_.calibrations.end(), others.begin(), others.end());
 }
 
 // Absolute relative errors of the times of those that are judged.

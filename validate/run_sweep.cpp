@@ -219,7 +219,7 @@ DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
   };
   DeviceSweep sweep;
   sweep.date = today();
-  sweep.profile = backend.profile();
+  sweep.profile = options.machine.value_or(backend.profile());
   sweep.on = run_on(backend);
   sweep.host_of_rank = hosts_of_ranks(backend, sweep.on.hosts);
   sweep.processor = processor_name();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 namespace shardsim {
 
 struct SweepOptions {
+  std::optional<std::string> machine = {};  // whose numbers are measured; none: the backend's
   std::vector<CollectiveKind> kinds;
   std::vector<Bytes> sizes;  // of collectives
   // Beside what the library chooses; names are its own.

@@ -148,7 +148,9 @@ std::vector<Experiment> read_given_experiments(const Given& given) {
   for (const std::string& file : files) {
     Json document = load_json(file);
     apply_flags(given, std::filesystem::path(file).parent_path().string(), document);
-    for (Experiment& experiment : read_experiments(document, file)) {
+    // Of several files names may be alike, and told apart later.
+    const Words wanted = files.size() == 1 ? given.all("name") : Words();
+    for (Experiment& experiment : read_experiments(document, file, wanted)) {
       experiments.push_back(std::move(experiment));
     }
   }

@@ -76,9 +76,9 @@ void check_together(const Given& given) {
     return;
   }
   if (given.has("operand")) throw UsageError("a sweep takes no experiment");
-  const std::set<std::string> of_sweeps = {"sweep",     "sizes",      "algorithms", "backend",
-                                           "repeats",   "precision",  "timeout",    "rank",
-                                           "processes", "rendezvous", "format",     "output"};
+  const std::set<std::string> of_sweeps = {
+      "sweep",   "sizes", "algorithms", "backend",    "machine", "repeats", "precision",
+      "timeout", "rank",  "processes",  "rendezvous", "format",  "output"};
   for (const auto& option : given.parsed.options) {
     if (of_sweeps.contains(option.string_key)) continue;
     throw UsageError(fmt::format("--{} is not for --sweep", option.string_key));

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "experiments/collective_measurement.hpp"
 #include "experiments/size_sweep.hpp"
+#include "hardware_profiles/profile_io.hpp"
 #include "processes.hpp"
 #include "progress.hpp"
 #include "validate/run_sweep.hpp"
@@ -44,11 +45,15 @@ std::string sweep_for_people(const DeviceSweep& sweep) {
              std::to_string(swept.groups), format_bytes(swept.payload)},
             swept.time);
   }
-  TextTable kernels = swept_table({{"kernel"}, {"operations", right}, {"bytes", right}});
+  TextTable kernels = swept_table(
+      {{"kernel"}, {"type"}, {"m x n x k", right}, {"operations", right}, {"bytes", right}});
   for (const SweptKernel& swept : sweep.kernels) {
+    const Kernel& kernel = swept.kernel;
     add_row(kernels,
-            {std::string(name_of(swept.kernel.kernel_class)), format_flops(swept.kernel.flops),
-             format_bytes(swept.kernel.bytes)},
+            {std::string(name_of(kernel.kernel_class)), std::string(name_of(kernel.dtype)),
+             kernel.product ? shape_text({kernel.product->m, kernel.product->n, kernel.product->k})
+                            : "",
+             format_flops(kernel.flops), format_bytes(kernel.bytes)},
             swept.time);
   }
   TextTable copies = swept_table({{"copied to the host", right}});
@@ -84,6 +89,10 @@ std::pair<CollectiveKind, std::string> read_algorithm(const std::string& choice)
 SweepOptions read_sweep_options(const Given& given, const Repeats& repeats) {
   SweepOptions options = default_sweep();
   options.repeats = repeats;
+  if (given.has("machine")) {
+    options.machine = given.all("machine").back();
+    (void)load_profile(*options.machine, {"command line", "/machine"});
+  }
   if (given.has("sizes")) {
     options.sizes = parse_sizes(given.all("sizes").back(), {"command line", "/sizes"});
   }
@@ -102,7 +111,8 @@ void add_sweep_options(po::options_description& options) {
   options.add_options()(
       "sweep",
       "measure collectives and kernels of many sizes; of --algorithms, as the library names\n"
-      "them (all-reduce=ring), collectives told to take these, too")(
+      "them (all-reduce=ring), collectives told to take these, too; --machine says whose numbers\n"
+      "they are, where that is not what a GPU's name tells")(
       "sizes", po::value<Words>()->value_name("SIZES"),
       "of a sweep's collectives: 1KiB:64MiB:x2; 1KiB:16MiB:x4 when left out");
 }

@@ -148,6 +148,17 @@ TEST_CASE("variants are laid over the rest of the file") {
   CHECK(experiments[1].mesh == Mesh({{"fsdp", 4}}));  // null removes, RFC 7396
 }
 
+TEST_CASE("what is wrong with variants that are not wanted does not matter") {
+  Json json = Json::parse(minimal);
+  json["variants"] = Json::parse(R"([{"name": "one", "mesh": {"data": 0}}, {"name": "two"}])");
+  const auto two = read_experiments(json, "dir/a.json", {"two"});
+  REQUIRE(two.size() == 1);
+  CHECK(two.front().name == "two");
+  CHECK_THROWS_AS(read_experiments(json, "dir/a.json", {"one"}), InputError);
+  // A name that is not there: all are read, for whoever knows what is meant.
+  CHECK_THROWS_AS(read_experiments(json, "dir/a.json", {"two", "three"}), InputError);
+}
+
 TEST_CASE("errors of a variant are placed in the variant") {
   Json json = Json::parse(minimal);
   json["variants"] = Json::parse(R"([{"name": "one"}, {"name": "two", "mesh": {"data": 0}}])");

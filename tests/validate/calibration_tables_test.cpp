@@ -154,4 +154,17 @@ TEST_CASE("a trace is a table for each collective in it") {
   CHECK_THAT(reading_mistake({trace}), Contains("names no machine, and 1 more"));
 }
 
+// The folder that the test runs in is another.
+TEST_CASE("a machine that is a file stands beside the table") {
+  Json profile = {{"schema", "shardsim/profile/1"},
+                  {"name", "mine"},
+                  {"title", "a machine of my own"},
+                  {"extends", "dgx-h100"}};
+  written("machine", profile);
+  const std::string table =
+      written("on_a_machine", measured_with("mine", "machine", "machine.json"));
+  const CalibrationTables read = read_calibration_tables({table}, {.of_class = "h100-nvswitch"});
+  CHECK(read.tables.size() == 1);
+}
+
 }  // namespace shardsim

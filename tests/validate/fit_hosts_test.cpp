@@ -232,8 +232,38 @@ TEST_CASE("what is between hosts is told by the records or nowhere") {
   DeviceSweep gpus = over_hosts(2, 2, 0, 1);
   gpus.profile = "dgx-h100";
   CHECK(mistake_in(gpus) ==
-        "sweep.json: /backend/hosts: over several hosts only rings are fitted yet, and collectives "
-        "of dgx-h100 go as its library chooses: measure one host");
+        "sweep.json: /backend/processes: over several hosts all devices of each take part: "
+        "dgx-h100 has 8 on a host, the sweep 2");
+}
+
+// Two DGX H100 whose collectives take a fifth longer inside nodes and twice as long between them,
+// by the model without calibrations. NCCL's algorithm changes between sizes, and with it the curve.
+TEST_CASE("over hosts of GPUs the network stays, and factors are told by region") {
+  DeviceSweep sweep = over_hosts(2, 8, 0, 1);
+  sweep.profile = "dgx-h100";
+  sweep.on.backend = "nccl";
+  const Profile base = load_profile("dgx-h100", {"test", ""});
+  for (SweptCollective& swept : sweep.collectives) {
+    const double factor = swept.group_size > 8 ? 2 : 1.2;
+    const Seconds modelled = cost_of(base, swept, 16, CollectiveModel::uncalibrated).total();
+    swept.time.median = modelled * factor;
+  }
+  const Profile fitted = fit_profile(sweep, "mine").profile;
+  CHECK(profile_to_json(fitted).at("cluster") == profile_to_json(base).at("cluster"));
+  REQUIRE(fitted.calibrations.size() == 1 + base.calibrations.size());
+  bool is_over_nodes = false;
+  for (const CalibrationCurve& curve : fitted.calibrations.front().curves) {
+    CAPTURE(curve.key.collective, curve.key.algorithm);
+    is_over_nodes = is_over_nodes || curve.key.region == Region::nodes;
+    for (const CurvePoint& point : curve.points) {
+      CHECK(point.factor == Approx(curve.key.region == Region::nodes ? 2 : 1.2).epsilon(2e-3));
+    }
+  }
+  CHECK(is_over_nodes);
+  // Nothing was measured with a device on each node: what the class's tables say of rails stays.
+  const CurveKey rail{Region::rail, "all-reduce", "Ring", 2};
+  CHECK(find_curves(fitted.calibrations, rail)->factor_at(Bytes(GiB)) ==
+        find_curves(base.calibrations, rail)->factor_at(Bytes(GiB)));
 }
 
 TEST_CASE("which rank is on which host is in the file") {

@@ -227,6 +227,11 @@ TEST_CASE("what all processes find wrong is said once") {
   CHECK(algorithm.exit == 3);
   CHECK(count_of(algorithm.errors, "error: ") == 1);
   CHECK(algorithm.errors.find("did you mean \"ring\"?") != std::string::npos);
+
+  const Job machine = validate(2, "--sweep --sizes 16KiB --machine cpu-hots");
+  CHECK(machine.exit == 3);
+  CHECK(count_of(machine.errors, "error: ") == 1);
+  CHECK(machine.errors.find("unknown machine \"cpu-hots\"") != std::string::npos);
 }
 
 TEST_CASE("plans that differ between ranks are refused") {
