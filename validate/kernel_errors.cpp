@@ -23,29 +23,38 @@ double error_of(const DeviceProfile& device, const SweptKernel& swept) {
   return std::abs(predicted.count() / swept.time.median.count() - 1);
 }
 
-std::string text_of(KernelClass kernel_class, double size) {
-  constexpr double ten = 10;
+// Ranges are by tens of operations, and by sixteens of bytes.
+double factor_of(KernelClass kernel_class) {
+  constexpr double of_operations = 10;
+  constexpr double of_bytes = 16;
+  return kernel_class == KernelClass::memory ? of_bytes : of_operations;
+}
+
+std::string text_of(KernelClass kernel_class, double from) {
+  const double to = from * factor_of(kernel_class);
   if (kernel_class != KernelClass::memory) {
-    return fmt::format("{} to {}", format_flops(Flops(size)), format_flops(Flops(ten * size)));
+    return fmt::format("{} to {}", format_flops(Flops(from)), format_flops(Flops(to)));
   }
   const auto bytes = [](double count) { return format_bytes(Bytes(std::llround(count))); };
-  return fmt::format("{} to {}", bytes(size), bytes(ten * size));
+  return fmt::format("{} to {}", bytes(from), bytes(to));
 }
 
 }  // namespace
 
 std::vector<KernelErrors> kernel_errors(const DeviceProfile& device,
                                         const std::vector<SweptKernel>& kernels) {
-  std::map<std::tuple<KernelClass, DType, int>, std::vector<double>> by_decade;
+  std::map<std::tuple<KernelClass, DType, double>, std::vector<double>> by_range;
   for (const SweptKernel& swept : kernels) {
     const Kernel& kernel = swept.kernel;
-    const int decade = static_cast<int>(std::floor(std::log10(std::max(1.0, size_of(kernel)))));
-    by_decade[{kernel.kernel_class, kernel.dtype, decade}].push_back(error_of(device, swept));
+    double from = 1;
+    const double factor = factor_of(kernel.kernel_class);
+    while (from * factor <= size_of(kernel)) from *= factor;
+    by_range[{kernel.kernel_class, kernel.dtype, from}].push_back(error_of(device, swept));
   }
   std::vector<KernelErrors> all;
-  for (const auto& [which, errors] : by_decade) {
-    const auto& [kernel_class, dtype, decade] = which;
-    all.push_back({kernel_class, dtype, std::pow(10.0, decade), summarize(errors)});
+  for (const auto& [which, errors] : by_range) {
+    const auto& [kernel_class, dtype, from] = which;
+    all.push_back({kernel_class, dtype, from, summarize(errors)});
   }
   return all;
 }

@@ -1,5 +1,5 @@
 // How far predicted times of kernels are from measured ones: absolute relative errors, by class,
-// type of operands and decade of what they compute, or move.
+// type of operands and size: by tens of what they compute, or sixteens of what they move.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace shardsim {
 struct KernelErrors {
   KernelClass kernel_class = KernelClass::matmul;
   DType dtype = DType::bf16;
-  double from = 1;  // operations, of class memory bytes; to ten times that
+  double from = 1;  // operations, to ten times that; of class memory bytes, to sixteen times
   ErrorSummary errors;
 };
 
