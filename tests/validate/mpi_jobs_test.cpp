@@ -219,9 +219,9 @@ TEST_CASE("what all processes find wrong is said once") {
   CHECK(count_of(mesh.errors, "error: ") == 1);
   CHECK(mesh.errors.find("a mesh of 4 devices for MPI's 2: mpirun -n 4") != std::string::npos);
 
-  const Job axis = validate(4, example + " --name fsdp --mesh fdsp=4");
-  CHECK(axis.exit == 3);
-  CHECK(count_of(axis.errors, "error: ") == 1);
+  const Job strategy = validate(4, example + " --name fsdp --strategy fspd");
+  CHECK(strategy.exit == 3);
+  CHECK(count_of(strategy.errors, "error: ") == 1);
 
   const Job algorithm = validate(2, "--sweep --sizes 16KiB --algorithms all-reduce=rinng");
   CHECK(algorithm.exit == 3);
