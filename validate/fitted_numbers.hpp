@@ -16,7 +16,7 @@ struct FittedNumber {
   std::string value;     // with its unit
   std::string low;       // of the 95 % interval; "-" where it is not determined
   std::string high;
-  bool determined = true;  // if not, the base profile's number stays
+  bool determined = true;  // if not, the base profile's number stays; "-" where it has none
 };
 
 // With four digits, as a profile says them: what is read of it is what was written.

@@ -40,8 +40,10 @@ std::string kernels_text(const std::vector<KernelErrors>& errors) {
 std::string fitted_text(const FittedProfile& fitted) {
   TextTable table({{"number"}, {"fitted", right}, {"95 % from", right}, {"to", right}, {""}});
   for (const FittedNumber& number : fitted.numbers) {
-    table.add_row({number.quantity, number.value, number.low, number.high,
-                   number.determined ? "" : "not determined: left as it was"});
+    const bool has_old = number.value != "-";
+    const char* remark = has_old ? "not determined: left as it was" : "not determined: left out";
+    table.add_row(
+        {number.quantity, number.value, number.low, number.high, number.determined ? "" : remark});
   }
   return fmt::format("{}: {}\n\n{}\n{}{}{}{}{}", fitted.profile.name, fitted.profile.title,
                      table.text(),
