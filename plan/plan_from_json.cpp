@@ -12,6 +12,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
+constexpr std::int64_t longest_side = std::int64_t{1} << 31;  // two of a product fit into 64 bits
 
 template <class Number>
 Number read_index(const JsonReader& json, std::size_t size, std::string_view what) {
@@ -256,7 +257,7 @@ void check(const JsonReader& document, const Plan& plan) {
 
 Product read_product(const JsonReader& json) {
   std::vector<std::int64_t> sizes;
-  for (const JsonReader& size : json.elements()) sizes.push_back(size.integer(1, most_bytes));
+  for (const JsonReader& size : json.elements()) sizes.push_back(size.integer(1, longest_side));
   if (sizes.size() != 4) json.fail("expected [batch, m, n, k]");
   return {sizes[0], sizes[1], sizes[2], sizes[3]};
 }

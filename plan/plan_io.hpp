@@ -31,7 +31,7 @@ namespace shardsim {
 
 // [batch, m, n, k]
 [[nodiscard]] Json product_to_json(const Product& product);
-// Throws InputError for what is not four numbers from 1 on.
+// Throws InputError for what is not four numbers from 1 to 2^31.
 [[nodiscard]] Product read_product(const JsonReader& json);
 
 // For people: consecutive layers that do the same (plan/fold.hpp) are printed once, with their

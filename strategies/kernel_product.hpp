@@ -1,8 +1,8 @@
 // The product that an op is on one device.
 //
 //   einsum      [b m k] x [b k n] -> [b m n], each letter the labels that lie so: b in all three, m
-//               in the first operand and the result, n in the second and the result, k in neither
-//               result
+//               in the first operand and the result, n in the second and the result, k in both
+//               operands
 //   attention   queries m, keys n, the numbers of a head k, everything else of the queries b
 //
 // Example: x[batch 8, sequence 4096, hidden 4096] w[ffn 14336, hidden 4096], batch over 8 devices

@@ -29,7 +29,7 @@ class ProfileFit {
                                                         where_of(sweep), sweep.date)
                                           : fmt::format("{}, kernels as published", profile_.title);
     profile_.path = sweep.file;
-    if (!sweep.collectives.empty()) profile_.calibrations.clear();
+    if (!sweep.collectives.empty()) base_calibrations_.swap(profile_.calibrations);
     if (hosts() > 1 && !library_chooses()) put_on_hosts();
   }
 
@@ -104,6 +104,7 @@ class ProfileFit {
 
   const DeviceSweep& sweep_;
   Profile profile_;
+  std::vector<Calibration> base_calibrations_;  // that the sweep's are in place of
   FittedNumbers numbers_;
 };
 
@@ -158,8 +159,8 @@ void ProfileFit::calibrate() {
   for (auto& [id, table] : tables) all.push_back(std::move(table));
   profile_.calibrations = {fit_calibration(header, all)};
   if (!library_chooses()) return;
-  const std::vector<Calibration> others = base_of(sweep_).calibrations;
-  profile_.calibrations.insert(profile_.calibrations.end(), others.begin(), others.end());
+  profile_.calibrations.insert(profile_.calibrations.end(), base_calibrations_.begin(),
+                               base_calibrations_.end());
 }
 
 // Absolute relative errors of the times of those that are judged.

@@ -25,9 +25,9 @@ const Manual manual = {
     "each collective in them. A profile names its calibrations, shipped ones or files:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
     "Of a SWEEP, which shardsim validate --sweep measures, a whole profile is made, of one host\n"
-    "or of several; beside it stand what groups at the same time take, and algorithms. A "
-    "published\n"
-    "table of kernels, written as a sweep, tells efficiencies by shape (docs/calibration.md).",
+    "or of several; beside it stand what groups at the same time take, and algorithms.\n"
+    "A published table of kernels, written as a sweep, tells efficiencies by shape\n"
+    "(docs/calibration.md).",
     {"shardsim calibrate examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json \\\n"
      "               --machine dgx-h100",
      "shardsim calibrate examples/sweep-two-processes.json --name my-host -o my-host.json",

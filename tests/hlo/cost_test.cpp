@@ -23,6 +23,7 @@ TEST_CASE("a dot has two operations per multiply-add") {
             "d") == 2.0 * 4 * 8 * 2048 * 512);
 }
 
+// Four products of [8, 512] x [512, 2048].
 TEST_CASE("a kernel that is one dot has its product, and none that is two") {
   const std::string operands =
       "  %a = f32[4,8,512]{2,1,0} parameter(0)\n  %b = f32[4,512,2048]{2,1,0} parameter(1)\n";
