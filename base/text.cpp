@@ -123,7 +123,8 @@ std::string format_flop_rate(FlopRate rate) {
 
 std::string format_flops(Flops flops) {
   static constexpr std::array steps{Unit{"EFLOP", 1e18}, Unit{"PFLOP", 1e15}, Unit{"TFLOP", 1e12},
-                                    Unit{"GFLOP", 1e9},  Unit{"MFLOP", 1e6},  Unit{"FLOP", 1}};
+                                    Unit{"GFLOP", 1e9},  Unit{"MFLOP", 1e6},  Unit{"kFLOP", 1e3},
+                                    Unit{"FLOP", 1}};
   return scaled(flops.count(), steps, 2);
 }
 

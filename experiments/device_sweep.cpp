@@ -49,7 +49,7 @@ Json kernel_json(const SweptKernel& swept) {
 }
 
 Json copy_json(const SweptCopy& swept) {
-  Json json = {{"bytes", swept.bytes.count()}};
+  Json json = {{"direction", name_of(swept.direction)}, {"bytes", swept.bytes.count()}};
   add_time(json, swept.time);
   return json;
 }
@@ -130,8 +130,12 @@ SweptKernel read_swept_kernel(const JsonReader& json) {
 }
 
 SweptCopy read_swept_copy(const JsonReader& json) {
-  json.only_keys({"bytes", "time_s", "low_s", "high_s", "repeats"});
-  return {Bytes(json.at("bytes").integer(1, most_bytes)), read_measured_time(json)};
+  json.only_keys({"direction", "bytes", "time_s", "low_s", "high_s", "repeats"});
+  const std::string to_host(name_of(TaskKind::to_host));
+  const std::string from_host(name_of(TaskKind::from_host));
+  const bool leaves = json.at("direction").choice({to_host, from_host}) == to_host;
+  return {leaves ? TaskKind::to_host : TaskKind::from_host,
+          Bytes(json.at("bytes").integer(1, most_bytes)), read_measured_time(json)};
 }
 
 MemoryTaken read_memory_taken(const JsonReader& json) {

@@ -13,12 +13,12 @@
 //                      "time_s", "low_s", "high_s", "repeats"}...],
 //     "kernels": [{"class", "dtype", "flops", "bytes", "product": [batch, m, n, k],
 //                  "time_s", "low_s", "high_s", "repeats"}...],
-//     "copies": [{"bytes", "time_s", "low_s", "high_s", "repeats"}...],
+//     "copies": [{"direction", "bytes", "time_s", "low_s", "high_s", "repeats"}...],
 //     "memory": [{"what", "bytes"}...] }
 //
 // `host_of_rank` has an index into `hosts` for every process; files without it are read, too.
 // All `groups` of a collective run at the same time, neighbours each; processes in none of them
-// have nothing to do. A kernel runs on all devices, and so does a copy, from device to host.
+// have nothing to do. A kernel runs on all devices, and so does a copy.
 // `algorithm` is as the library names it, and left out where it chose itself; `product` is left out
 // of kernels that are none. `memory` is what is taken of a device besides a plan's buffers. Times
 // are medians over repeats, low and high the 10th and 90th percentile; of published figures, which
@@ -57,8 +57,9 @@ struct SweptKernel {
   MeasuredTime time;
 };
 
-// From the device to its host.
+// Between the device and its host.
 struct SweptCopy {
+  TaskKind direction = TaskKind::to_host;  // or from_host
   Bytes bytes{0};
   MeasuredTime time;
 };

@@ -41,12 +41,24 @@ EfficiencySurface read_surface(const JsonReader& reader) {
   return surface;
 }
 
+HostLinkProfile read_host_link(const JsonReader& reader) {
+  reader.only_keys({"bandwidth", "efficiency", "latency", "devices", "full_duplex"});
+  HostLinkProfile link{read_link(reader)};
+  if (const auto devices = reader.find("devices")) {
+    link.devices = read_sourced(*devices, read_count);
+  }
+  if (const auto duplex = reader.find("full_duplex")) {
+    link.full_duplex = read_sourced(*duplex, read_flag);
+  }
+  return link;
+}
+
 }  // namespace
 
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
-                    "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
-                    "sms"});
+                    "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch", "sms",
+                    "host_link"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
@@ -71,6 +83,7 @@ DeviceProfile read_device(const JsonReader& reader) {
   }
   device.kernel_launch = read_sourced(reader.at("kernel_launch"), read_seconds);
   if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
+  if (const auto link = reader.find("host_link")) device.host_link = read_host_link(*link);
   return device;
 }
 

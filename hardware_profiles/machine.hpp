@@ -69,6 +69,22 @@ struct EfficiencySurface {
 };
 using EfficiencySurfaces = std::map<DType, EfficiencySurface>;
 
+// One level of links as a collective sees it.
+struct LinkProfile {
+  Sourced<Bandwidth> bandwidth;  // one direction of a device, a NIC, a torus link
+  Sourced<double> efficiency;    // achieved by large ring collectives over `bandwidth`
+  Sourced<Seconds> latency;      // of one ring step
+};
+
+// From a device to the memory of its host: PCIe, NVLink-C2C. The efficiency is that of a large copy
+// of memory that is pinned, the latency that of a small one.
+struct HostLinkProfile : LinkProfile {  // bandwidth: one direction
+  // Neighbours that share it, as GPUs behind one PCIe switch do; none: each device has its own.
+  std::optional<Sourced<std::int64_t>> devices = {};
+  // Whether copies there and back leave each other their bandwidth; none: they do.
+  std::optional<Sourced<bool>> full_duplex = {};
+};
+
 struct DeviceProfile {
   std::string name;                         // "H100 SXM5 80 GB"
   Sourced<Bytes> memory_capacity;           // what a program can use
@@ -86,13 +102,7 @@ struct DeviceProfile {
   // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
   // collectives take none.
   std::optional<Sourced<std::int64_t>> sms;
-};
-
-// One level of links as a collective sees it.
-struct LinkProfile {
-  Sourced<Bandwidth> bandwidth;  // one direction of a device, a NIC, a torus link
-  Sourced<double> efficiency;    // achieved by large ring collectives over `bandwidth`
-  Sourced<Seconds> latency;      // of one ring step
+  std::optional<HostLinkProfile> host_link = {};  // none: not known
 };
 
 // How the devices of a node are joined.

@@ -159,6 +159,13 @@ Json surfaces_json(const EfficiencySurfaces& surfaces) {
   return json;
 }
 
+Json host_link_json(const HostLinkProfile& link) {
+  Json json = link_json(link);
+  if (link.devices) json["devices"] = number_json(*link.devices);
+  if (link.full_duplex) json["full_duplex"] = number_json(*link.full_duplex);
+  return json;
+}
+
 Json device_json(const DeviceProfile& device) {
   Json peak = Json::object();
   for (const auto& [dtype, rate] : device.peak)
@@ -178,6 +185,7 @@ Json device_json(const DeviceProfile& device) {
   add("attention_backward", device.attention_backward_surfaces);
   json["kernel_launch"] = number_json(device.kernel_launch);
   if (device.sms) json["sms"] = number_json(*device.sms);
+  if (device.host_link) json["host_link"] = host_link_json(*device.host_link);
   return json;
 }
 

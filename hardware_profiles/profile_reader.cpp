@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::int64_t most_devices_per_chip = 64;
 
-LinkProfile read_link(const JsonReader& reader) {
-  return {read_sourced(reader.at("bandwidth"), read_bandwidth),
-          read_sourced(reader.at("efficiency"), read_fraction),
-          read_sourced(reader.at("latency"), read_seconds)};
-}
-
 // One of the values of an enumeration, by name.
 template <class Choice>
 auto one_of(std::initializer_list<Choice> choices) {

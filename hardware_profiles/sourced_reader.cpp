@@ -71,4 +71,10 @@ double read_fraction(const JsonReader& value) {
 std::int64_t read_count(const JsonReader& value) { return value.integer(1, most_counted); }
 bool read_flag(const JsonReader& value) { return value.boolean(); }
 
+LinkProfile read_link(const JsonReader& reader) {
+  return {read_sourced(reader.at("bandwidth"), read_bandwidth),
+          read_sourced(reader.at("efficiency"), read_fraction),
+          read_sourced(reader.at("latency"), read_seconds)};
+}
+
 }  // namespace shardsim

@@ -22,6 +22,9 @@ namespace shardsim {
 [[nodiscard]] std::int64_t read_count(const JsonReader& value);   // from 1 to most_counted
 [[nodiscard]] bool read_flag(const JsonReader& value);
 
+// Of the keys of a link; others are the caller's.
+[[nodiscard]] LinkProfile read_link(const JsonReader& reader);
+
 inline constexpr std::int64_t most_counted = std::int64_t{1} << 40;
 
 // A number with its source: `read` turns the reader of "value" into the number.

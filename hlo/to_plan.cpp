@@ -10,9 +10,11 @@
 #include "base/index.hpp"
 #include "hlo/collective_table.hpp"
 #include "hlo/cost.hpp"
+#include "hlo/host_copy.hpp"
 #include "hlo/memory.hpp"
 #include "hlo/opcodes.hpp"
 #include "hlo/trip_count.hpp"
+#include "hlo/unrolled_steps.hpp"
 #include "plan/read_mesh.hpp"
 #include "plan/stream_order.hpp"
 
@@ -24,6 +26,8 @@ constexpr std::int64_t most_steps = std::int64_t{1} << 26;  // instructions walk
 constexpr double most_moved_bytes = 1e18;  // moved and sent in all: sums stay within 64 bits
 constexpr std::uint8_t compute = 0;
 constexpr std::uint8_t communication = 1;
+constexpr std::uint8_t to_host = 2;  // these two where there are asynchronous copies
+constexpr std::uint8_t from_host = 3;
 
 // Elements of a tuple apart; empty for arrays, and for tuples made at once.
 struct Value {
@@ -35,43 +39,15 @@ struct Value {
   }
 };
 
-// The instructions that a walk over every computation passes, loops and calls multiplied out: known
-// before the walk begins. A callee stands before its callers, so one pass over the text does.
-class Steps {
- public:
-  explicit Steps(const HloModule& module) : module_(module) {
-    for (const HloComputation& computation : module.computations()) {
-      double sum = computation.end - computation.first;
-      for (HloId id = computation.first; id < computation.end; ++id) sum += inside(id);
-      steps_.push_back(sum);
-    }
-  }
-
-  [[nodiscard]] double of(HloComputationId id) const { return steps_[at(id)]; }
-
- private:
-  [[nodiscard]] double inside(HloId id) const {
-    const std::string_view opcode = module_.instruction(id).opcode;
-    if (opcode == "while") {
-      const auto count = static_cast<double>(trip_count(module_, id).value_or(1));
-      return count * (of(module_.callee(id, "body")) + of(module_.callee(id, "condition")));
-    }
-    if (opcode == "call") return of(module_.callee(id, "to_apply"));
-    if (opcode == "async-start") return of(module_.callee(id, "calls"));
-    if (opcode != "conditional") return 0;
-    double sum = 0;
-    for (const HloComputationId branch : branches_of(module_, id)) sum += of(branch);
-    return sum;
-  }
-
-  const HloModule& module_;
-  std::vector<double> steps_;
-};
-
 class Emitter {
  public:
   Emitter(const HloModule& module, const HloImportOptions& options, Plan& plan)
-      : module_(module), options_(options), plan_(plan), table_(module, plan), costs_(module) {
+      : module_(module),
+        options_(options),
+        plan_(plan),
+        table_(module, plan),
+        costs_(module),
+        shapes_(module) {
     scheduled_ = is_scheduled(module);
     kernels_.resize(module.instructions().size(), -1);
     labels_.resize(module.instructions().size());
@@ -80,7 +56,7 @@ class Emitter {
   }
 
   void run() {
-    if (Steps(module_).of(module_.entry()) > static_cast<double>(most_steps)) {
+    if (unrolled_steps(module_) > static_cast<double>(most_steps)) {
       module_.source().fail(
           module_.computation(module_.entry()).name,
           fmt::format("more than {} instructions when loops are unrolled", most_steps));
@@ -141,12 +117,14 @@ class Emitter {
     if (opcode == "fusion" || opcode == "fusion-start") return run_fusion(run, id);
     if (opcode == "async-start") return run_async(run, id);
     if (collective_opcode(opcode)) return run_collective(run, id);
+    if (const auto copy = host_copy(module_, shapes_, id)) return run_host_copy(run, id, *copy);
     if (opcode == "send" || opcode == "recv" || opcode == "infeed" || opcode == "outfeed") {
       ++transfers_[std::string(opcode)];
       return operands_ready(run, id);
     }
     if (is_free(opcode) ||
         (opcode == "custom-call" && is_marker(custom_call_target(module_, id)))) {
+      if (custom_call_target(module_, id) == "annotate_device_placement") ++placements_;
       // One operand: a view of it, whose elements stay apart.
       if (module_.operands(id).size() == 1) return run.of(module_.operand(id, 0));
       return operands_ready(run, id);
@@ -242,6 +220,27 @@ class Emitter {
     return {emit_collective(ready, id, starts && !is_sync), {}};
   }
 
+  Value run_host_copy(Run& run, HloId id, const HostCopy& copy) {
+    Ready ready = operands_ready(run, id).whole;
+    Task task;
+    task.kind = copy.to_host ? TaskKind::to_host : TaskKind::from_host;
+    task.stream = compute;
+    if (copy.asynchronous) {
+      task.stream = copy.to_host ? to_host : from_host;
+      if (program_.streams.size() <= from_host) {
+        program_.streams.insert(program_.streams.end(), {"to host", "from host"});
+      }
+      if (scheduled_) ready.last[compute] = std::max(ready.last[compute], last_computed_);
+    }
+    std::int32_t& kernel = kernels_[at(id)];
+    if (kernel < 0) {
+      kernel = static_cast<std::int32_t>(plan_.kernels.size());
+      plan_.kernels.push_back({"copy", KernelClass::memory, copy.dtype, Flops(0), copy.bytes});
+    }
+    task.work = kernel;
+    return {emit(task, copy.bytes, ready, id), {}};
+  }
+
   Ready emit_collective(const Ready& ready, HloId id, bool asynchronous) {
     Task task;
     task.kind = TaskKind::collective;
@@ -255,6 +254,7 @@ class Emitter {
     if (kernel < 0) {
       kernel = static_cast<std::int32_t>(plan_.kernels.size());
       plan_.kernels.push_back(costs_.kernel(id));
+      if (touches_host(module_, shapes_, id)) ++on_host_;
       const std::string unknown = costs_.operations(id).unknown;
       if (!unknown.empty()) ++unknown_work_[unknown];
     }
@@ -278,6 +278,7 @@ class Emitter {
     task.microbatch = microbatch_;
     task.phase = label.phase;
     task.recompute = label.recompute;
+    if (task.stream == compute) last_computed_ = static_cast<TaskId>(program_.tasks.size());
     return order_.add(program_, task, ready);
   }
 
@@ -315,6 +316,16 @@ class Emitter {
       plan_.notes.push_back(
           fmt::format("{} times {}: operations unknown, only bytes are counted", count, what));
     }
+    if (on_host_ > 0) {
+      plan_.notes.push_back(fmt::format(
+          "{} kernels read or write the host's memory: charged as the device's", on_host_));
+    }
+    if (placements_ > 0) {
+      plan_.notes.push_back(
+          fmt::format("{} times annotate_device_placement: copies to and from hosts are in the "
+                      "compiled program only",
+                      placements_));
+    }
     for (const auto& [opcode, count] : transfers_) {
       plan_.notes.push_back(fmt::format("{} \"{}\": not in the plan", count, opcode));
     }
@@ -325,6 +336,7 @@ class Emitter {
   Plan& plan_;
   CollectiveTable table_;
   HloCostModel costs_;
+  HloShapes shapes_;
   Program program_;
   bool scheduled_ = false;
   double moved_ = 0;
@@ -339,6 +351,9 @@ class Emitter {
   std::map<std::string, std::int64_t> unknown_work_;
   std::map<std::string, std::int64_t> transfers_;
   std::int64_t conditionals_ = 0;
+  std::int64_t on_host_ = 0;     // instructions that compute with arrays on hosts
+  std::int64_t placements_ = 0;  // annotations
+  TaskId last_computed_ = before_the_step;
 };
 
 }  // namespace

@@ -15,7 +15,8 @@
 //   that collective; one that TPU spreads over several fusions under one channel is counted where
 //   it starts.
 // - Prefetches (copy-start, slice-start) take no time of their own: their bytes are counted where
-//   they are read.
+//   they are read. Copies to the host and from it (hlo/host_copy.hpp) are tasks; asynchronous ones
+//   on streams of their own, "to host" and "from host", not before what stands in front of them.
 // - Buffers are the entry's parameters, its results that alias none of them, and one heap for what
 //   lies between.
 //

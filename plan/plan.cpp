@@ -78,8 +78,8 @@ std::string_view name_of(KernelClass kernel_class) {
 }
 
 std::string_view name_of(TaskKind kind) {
-  static constexpr std::array<std::string_view, 4> names{"kernel", "collective", "transfer",
-                                                         "host-copy"};
+  static constexpr std::array<std::string_view, 5> names{"kernel", "collective", "transfer",
+                                                         "to-host", "from-host"};
   return names.at(static_cast<std::size_t>(kind));
 }
 

@@ -30,7 +30,7 @@
 //   pipeline actions           one program per stage; Transfer tasks name the peer program; Phase
 //                              splits the backward into input and weight part
 //   recomputation              Task::recompute
-//   host offload               TaskKind::host_copy
+//   host offload               TaskKind::to_host, from_host
 //
 // Example: one FSDP unit in the forward pass, as the text form prints it
 //   #12 all-gather  fsdp  416.0 MiB  model.layers.0    after #3
@@ -55,7 +55,12 @@ using TaskId = std::int32_t;
 using BufferId = std::int32_t;
 inline constexpr TaskId before_the_step = -1;
 
-enum class TaskKind : std::uint8_t { kernel, collective, transfer, host_copy };
+enum class TaskKind : std::uint8_t { kernel, collective, transfer, to_host, from_host };
+
+// Between the memory of a device and that of its host.
+[[nodiscard]] constexpr bool is_host_copy(TaskKind kind) {
+  return kind == TaskKind::to_host || kind == TaskKind::from_host;
+}
 enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, optimizer };
 
 // What bounds a kernel: the simulator applies the profile's efficiency for the class.
@@ -130,7 +135,7 @@ struct alignas(8) Task {
   bool recompute = false;
   std::uint8_t stream = 0;  // index into Program::streams
   std::int32_t work = 0;    // index into Plan::kernels, collectives or transfers, by kind;
-                            // of a host_copy: a kernel, whose bytes cross the host link
+                            // of a host copy: a kernel, whose bytes cross the host link
   std::int32_t name = 0;    // index into Plan::names; may hold "{}" for the layer
   std::int32_t layer = -1;  // instance of a repeated block, -1 outside
   std::int32_t microbatch = 0;

@@ -41,8 +41,10 @@ Node node_of(const Plan& plan, const Program& program, TaskId id, std::int64_t r
     case TaskKind::transfer:
       node = {plan.transfers[work].sends ? "send" : "receive", "lightyellow"};
       break;
-    case TaskKind::host_copy:
-      node = {"host copy", "lightyellow"};
+    case TaskKind::to_host:
+    case TaskKind::from_host:
+      node = {fmt::format("{}\n{}", name_of(task.kind), format_bytes(plan.kernels[work].bytes)),
+              "lightyellow"};
       break;
   }
   node.label += "\n" + plan.task_name(task);

@@ -155,7 +155,7 @@ void read_task(const JsonReader& json, const Plan& plan, const NameIndex& names,
   json.only_keys(
       {"kind", "work", "name", "layer", "microbatch", "phase", "recompute", "stream", "after"});
   Task task;
-  task.kind = read_enum(json.at("kind"), TaskKind::host_copy);
+  task.kind = read_enum(json.at("kind"), TaskKind::from_host);
   const JsonReader work = json.at("work");
   if (task.kind == TaskKind::collective) {
     task.work = read_index<std::int32_t>(work, plan.collectives.size(), "collectives");

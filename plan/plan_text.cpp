@@ -70,7 +70,9 @@ std::array<std::string, 3> work_cells(const Plan& plan, const Task& task) {
     return {transfer.sends ? "send to" : "receive from", peer, format_bytes(transfer.payload)};
   }
   const Kernel& kernel = plan.kernels[work];
-  if (task.kind == TaskKind::host_copy) return {"host copy", "", format_bytes(kernel.bytes)};
+  if (is_host_copy(task.kind)) {
+    return {std::string(name_of(task.kind)), "", format_bytes(kernel.bytes)};
+  }
   return {kernel.op, "",
           kernel.flops.count() > 0 && kernel.kernel_class != KernelClass::memory
               ? format_flops(kernel.flops)

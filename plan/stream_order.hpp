@@ -1,5 +1,5 @@
-// Tasks on two streams, compute and communication, from a walk over the values of a program: when a
-// value is there, and the fewest edges that say so.
+// Tasks on up to four streams (compute, communication, copies to the host and from it) from a walk
+// over the values of a program: when a value is there, and the fewest edges that say so.
 //
 //   a = kernel()        task 0 on stream 0
 //   b = collective(a)   task 1 on stream 1, after task 0
@@ -14,7 +14,7 @@
 
 namespace shardsim {
 
-inline constexpr std::size_t ordered_streams = 2;
+inline constexpr std::size_t ordered_streams = 4;
 
 // When a value is there: streams run in order, so the last task on each says it.
 struct Ready {

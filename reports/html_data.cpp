@@ -45,7 +45,8 @@ class NameIndex {
 // "scale-up links", "scale-out links, in", "x links, up".
 std::string label_of(const LinkUsage& usage) {
   const bool has_sides = usage.level == LinkLevel::scale_up ||
-                         usage.level == LinkLevel::scale_out || usage.level == LinkLevel::dcn;
+                         usage.level == LinkLevel::scale_out || usage.level == LinkLevel::dcn ||
+                         usage.level == LinkLevel::host;
   switch (usage.direction) {
     case LinkDirection::both:
       return fmt::format("{} links", name_of(usage.level));
@@ -101,7 +102,8 @@ Json timeline_data(const Timeline& timeline) {
 Json communication_data(const Figures& figures) {
   Json list = Json::array();
   for (const CommunicationRow& row : figures.communication_rows) {
-    list.push_back({{"label", fmt::format("{} {}", name_of(row.kind), fmt::join(row.axes, ","))},
+    const std::string axes = row.axes.empty() ? "" : fmt::format(" {}", fmt::join(row.axes, ","));
+    list.push_back({{"label", row.kind + axes},
                     {"time_s", seconds(row.time)},
                     {"exposed_s", seconds(row.exposed)},
                     {"wire_bytes", row.wire_bytes_per_device.count()}});

@@ -84,7 +84,7 @@ Json links(const Figures& figures) {
 Json communication(const Figures& figures) {
   Json list = Json::array();
   for (const CommunicationRow& row : figures.communication_rows) {
-    list.push_back({{"kind", name_of(row.kind)},
+    list.push_back({{"kind", row.kind},
                     {"axes", row.axes},
                     {"group_size", row.group_size},
                     {"count", row.count},

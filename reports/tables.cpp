@@ -155,7 +155,7 @@ Table communication_table(const Figures& figures) {
               {}};
   for (const CommunicationRow& row : figures.communication_rows) {
     table.rows.push_back(
-        {words(name_of(row.kind)), words(or_dash(fmt::format("{}", fmt::join(row.axes, ",")))),
+        {words(row.kind), words(or_dash(fmt::format("{}", fmt::join(row.axes, ",")))),
          number(row.group_size), number(row.count), bytes(row.payload),
          bytes(row.wire_bytes_per_device), duration(row.time), duration(row.exposed),
          words(or_dash(fmt::format("{}", fmt::join(row.algorithms, ", ")))), words(row.what)});

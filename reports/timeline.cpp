@@ -12,8 +12,10 @@ SegmentKind kind_of(const Plan& plan, const Task& task) {
   switch (task.kind) {
     case TaskKind::transfer:
       return SegmentKind::transfer;
-    case TaskKind::host_copy:
-      return SegmentKind::host_copy;
+    case TaskKind::to_host:
+      return SegmentKind::to_host;
+    case TaskKind::from_host:
+      return SegmentKind::from_host;
     case TaskKind::collective:
       switch (plan.collectives[static_cast<std::size_t>(task.work)].kind) {
         case CollectiveKind::all_gather:
@@ -128,9 +130,9 @@ std::vector<MemorySample> envelope(const std::vector<MemorySample>& curve, std::
 
 std::string_view name_of(SegmentKind kind) {
   static constexpr std::array<std::string_view, segment_kinds> names{
-      "forward",        "recompute",  "backward",   "optimizer",          "all-gather",
-      "reduce-scatter", "all-reduce", "all-to-all", "collective-permute", "broadcast",
-      "transfer",       "host copy",  "mixed"};
+      "forward",    "recompute",  "backward",           "optimizer", "all-gather", "reduce-scatter",
+      "all-reduce", "all-to-all", "collective-permute", "broadcast", "transfer",   "to-host",
+      "from-host",  "mixed"};
   return names[static_cast<std::size_t>(kind)];
 }
 

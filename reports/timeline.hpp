@@ -36,10 +36,11 @@ enum class SegmentKind : std::uint8_t {
   collective_permute,
   broadcast,
   transfer,
-  host_copy,
+  to_host,
+  from_host,
   mixed
 };
-inline constexpr int segment_kinds = 13;
+inline constexpr int segment_kinds = 14;
 [[nodiscard]] std::string_view name_of(SegmentKind kind);  // "forward", "all-gather"
 
 struct Segment {

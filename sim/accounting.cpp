@@ -1,6 +1,7 @@
 #include "sim/accounting.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -38,12 +39,13 @@ struct Rows {
   std::vector<std::vector<Weighed>> algorithms;  // by row; in picoseconds
   std::vector<std::size_t> of_collective;        // row by index into Plan::collectives
   std::size_t of_transfers = 0;
+  std::array<std::size_t, 2> of_host_copies{};  // there, back
 };
 
 Rows make_rows(const Plan& plan) {
   Rows result;
-  std::map<std::tuple<CollectiveKind, std::vector<AxisRef>, std::int64_t>, std::size_t> known;
-  const auto row_of = [&](CollectiveKind kind, const std::vector<AxisRef>& axes,
+  std::map<std::tuple<std::string_view, std::vector<AxisRef>, std::int64_t>, std::size_t> known;
+  const auto row_of = [&](std::string_view kind, const std::vector<AxisRef>& axes,
                           std::int64_t size) {
     const auto [found, is_new] = known.try_emplace({kind, axes, size}, result.rows.size());
     if (is_new) {
@@ -57,11 +59,13 @@ Rows make_rows(const Plan& plan) {
   };
   for (const Collective& collective : plan.collectives) {
     result.of_collective.push_back(
-        row_of(collective.kind, collective.axes, group_size(plan, collective)));
+        row_of(name_of(collective.kind), collective.axes, group_size(plan, collective)));
   }
   if (!plan.transfers.empty()) {
-    result.of_transfers = row_of(CollectiveKind::collective_permute, {}, 2);
+    result.of_transfers = row_of(name_of(CollectiveKind::collective_permute), {}, 2);
   }
+  result.of_host_copies = {row_of(name_of(TaskKind::to_host), {}, 1),
+                           row_of(name_of(TaskKind::from_host), {}, 1)};
   result.reasons.resize(result.rows.size());
   result.algorithms.resize(result.rows.size());
   return result;
@@ -181,6 +185,11 @@ class Accountant {
         const Transfer& transfer = plan_.transfers[work];
         note(rows_.reasons[at], transfer.reason, transfer.payload.count());
         if (transfer.sends) add(p, row, transfer.payload, transfer.payload);
+      } else if (is_host_copy(task.kind)) {
+        const Bytes bytes = plan_.kernels[work].bytes;
+        note(rows_.reasons[at], plan_.task_name(task), bytes.count());
+        ++row.count;
+        row.payload += bytes;  // what crosses no link between devices
       } else {
         const Collective& collective = plan_.collectives[work];
         note(rows_.reasons[at], collective.reason, collective.payload.count());
@@ -213,9 +222,11 @@ class Accountant {
   }
 
   std::size_t row_of(const Task& task) const {
-    return task.kind == TaskKind::transfer
-               ? rows_.of_transfers
-               : rows_.of_collective[static_cast<std::size_t>(task.work)];
+    if (task.kind == TaskKind::transfer) return rows_.of_transfers;
+    if (is_host_copy(task.kind)) {
+      return rows_.of_host_copies.at(task.kind == TaskKind::to_host ? 0 : 1);
+    }
+    return rows_.of_collective[static_cast<std::size_t>(task.work)];
   }
 
   const Plan& plan_;

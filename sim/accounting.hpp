@@ -1,12 +1,14 @@
 // Where the time of a step goes.
 //
-// At any moment a program computes (a kernel runs), or is exposed (no kernel runs, a collective or
-// message is in flight), or is idle: step = compute + exposed + idle, exactly. Exposed time is
-// shared evenly, to the picosecond, among what is then in flight; the remainder of the division
-// goes to what started first. So the exposed time of the rows adds up to that of the programs.
+// At any moment a program computes (a kernel runs), or is exposed (no kernel runs; a collective, a
+// message or a copy to or from the host is in flight), or is idle: step = compute + exposed + idle,
+// exactly. Exposed time is shared evenly, to the picosecond, among what is then in flight; the
+// remainder of the division goes to what started first. So the exposed time of the rows adds up to
+// that of the programs.
 //
 // Rows are sums over device classes. A message counts at both ends (time, exposed) but is sent once
-// (count, payload, wire bytes); messages are rows of kind collective-permute without axes.
+// (count, payload, wire bytes); messages are rows of kind collective-permute without axes, copies
+// to and from hosts rows of a kind of their own, which put nothing on wires between devices.
 #pragma once
 
 #include <string>

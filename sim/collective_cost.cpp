@@ -63,7 +63,7 @@ std::vector<LinkLevel> levels_of(const CostBreakdown& cost) {
 
 std::string_view name_of(LinkLevel level) {
   static constexpr std::array<std::string_view, link_levels> names{
-      "scale-up", "scale-out", "x", "y", "z", "chip", "network", "dcn"};
+      "scale-up", "scale-out", "x", "y", "z", "chip", "network", "dcn", "host"};
   return names[static_cast<std::size_t>(level)];
 }
 

@@ -30,7 +30,7 @@
 
 namespace shardsim {
 
-// Which links a collective loads.
+// Which links a collective, or a copy, loads.
 enum class LinkLevel : std::uint8_t {
   scale_up,
   scale_out,
@@ -39,9 +39,10 @@ enum class LinkLevel : std::uint8_t {
   torus_z,
   torus_chip,  // between the devices of a chip
   network,
-  dcn,  // between slices
+  dcn,   // between slices
+  host,  // from a device to its host
 };
-inline constexpr std::size_t link_levels = 8;
+inline constexpr std::size_t link_levels = 9;
 
 [[nodiscard]] std::string_view name_of(LinkLevel level);  // "scale-up", "x", "chip", "dcn"
 

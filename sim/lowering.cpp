@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -82,6 +83,7 @@ class Lowering {
   // What a kernel or collective takes of the devices of a program; those of transfers come later.
   std::int32_t work_in(std::size_t p, const Task& task) {
     if (task.kind == TaskKind::transfer) return unknown;
+    if (is_host_copy(task.kind)) return host_copy_in(p, task);
     const bool computes = task.kind == TaskKind::kernel;
     const std::size_t works = computes ? plan_.kernels.size() : plan_.collectives.size();
     std::int32_t& work = (computes ? kernels_ : collectives_)[p * works + at(task.work)];
@@ -95,15 +97,19 @@ class Lowering {
     return work;
   }
 
+  std::int32_t host_copy_in(std::size_t p, const Task& task) {
+    const auto [work, is_new] = host_copies_.try_emplace({p, task.kind, task.work}, unknown);
+    if (is_new) {
+      work->second = resources_.add_host_copy(p, task.kind, plan_.kernels[at(task.work)].bytes);
+    }
+    return work->second;
+  }
+
   void add_program(std::size_t p) {
     const Program& program = plan_.programs[p];
     std::vector<bool> last_in_stream(program.streams.size(), false);
     std::set<std::int32_t> checked;
     for (const Task& task : program.tasks) {
-      if (task.kind == TaskKind::host_copy) {
-        throw InputError({"", "program " + program.name},
-                         plan_.task_name(task) + ": host copies are not simulated");
-      }
       if (task.kind == TaskKind::collective) {
         if (!program.devices.empty() && checked.insert(task.work).second) {
           check_stays_inside(plan_, program, plan_.collectives[at(task.work)]);
@@ -226,6 +232,7 @@ class Lowering {
   Resources resources_;
   std::vector<std::int32_t> kernels_;      // works by program and kernel
   std::vector<std::int32_t> collectives_;  // works by program and collective
+  std::map<std::tuple<std::size_t, TaskKind, std::int32_t>, std::int32_t> host_copies_;
   Lowered lowered_;
 };
 

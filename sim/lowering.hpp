@@ -22,9 +22,9 @@ struct Lowered {
   std::vector<std::string> notes;  // of how collectives are simulated and what shares how
 };
 
-// Throws InputError for what the simulator cannot run (host copies, collectives that leave the
-// devices of their program, messages between programs of different size), std::logic_error for
-// sends and receives that do not match.
+// Throws InputError for what the simulator cannot run (collectives that leave the devices of their
+// program, messages between programs of different size, host copies where the machine does not know
+// the link), std::logic_error for sends and receives that do not match.
 [[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement,
                             const CostOptions& options);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "sim/host_copy_cost.hpp"
 #include "sim/kernel_cost.hpp"
 
 namespace shardsim {
@@ -38,7 +39,8 @@ void use(ResourceId resource, double share, Work& work) {
 
 // Levels whose directions are those of a dimension, alike for both ends of a message.
 bool is_dimension(LinkLevel level) {
-  return level != LinkLevel::scale_up && level != LinkLevel::scale_out && level != LinkLevel::dcn;
+  return level != LinkLevel::scale_up && level != LinkLevel::scale_out && level != LinkLevel::dcn &&
+         level != LinkLevel::host;
 }
 
 // Who uses or holds a resource, by how much.
@@ -78,7 +80,8 @@ bool several_streams_communicate(const Plan& plan) {
   std::set<std::pair<std::size_t, std::uint8_t>> streams;
   for (std::size_t p = 0; p < plan.programs.size(); ++p) {
     for (const Task& task : plan.programs[p].tasks) {
-      if (task.kind != TaskKind::kernel) streams.emplace(p, task.stream);
+      if (task.kind == TaskKind::kernel || is_host_copy(task.kind)) continue;
+      streams.emplace(p, task.stream);
     }
   }
   return streams.size() > 1;
@@ -113,6 +116,25 @@ std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
   work.shared = std::max(SimTime(0), round_up(cost.total()) - work.fixed);
   use(of_program(program, memory), ratio(cost.moving, cost.longest()), work);
   use(of_program(program, cores), ratio(cost.computing, cost.longest()), work);
+  return add(std::move(work));
+}
+
+std::int32_t Resources::add_host_copy(std::size_t program, TaskKind kind, Bytes bytes) {
+  const Machine& machine = placement_.machine();
+  const HostCopyCost cost = host_copy_cost(machine, bytes);
+  const std::optional<Sourced<bool>>& duplex = machine.profile.device.host_link->full_duplex;
+  const bool is_shared = duplex && !duplex->value;
+  Work work;
+  work.fixed = round_up(cost.latency);
+  work.shared = std::max(SimTime(0), round_up(cost.latency + cost.transfer) - work.fixed);
+  if (is_shared || kind == TaskKind::to_host) {
+    use(link_of(program, LinkLevel::host, LinkDirection::out), 1, work);
+  }
+  if (is_shared || kind == TaskKind::from_host) {
+    use(link_of(program, LinkLevel::host, LinkDirection::in), 1, work);
+  }
+  use(of_program(program, memory), memory_share(static_cast<double>(bytes.count()), cost.transfer),
+      work);
   return add(std::move(work));
 }
 

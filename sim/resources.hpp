@@ -12,6 +12,8 @@
 //   collective   CostBreakdown::links; memory by what it reads and writes (memory_traffic.hpp); it
 //                holds thread_blocks / sms of the cores, from its start to its end
 //   message      the same, out at one end and in at the other
+//   host copy    its direction of the link to the host, both where the link is not full duplex;
+//                memory by its bytes
 //
 // Nothing is taken of what is not known: of cores without `sms`, of memory and cores by collectives
 // on networks written in place.
@@ -45,6 +47,7 @@ class Resources {
 
   // Numbers of works.
   std::int32_t add_kernel(std::size_t program, const Kernel& kernel);
+  std::int32_t add_host_copy(std::size_t program, TaskKind kind, Bytes bytes);
   std::int32_t add_collective(std::size_t program, const Collective& collective,
                               const CostBreakdown& cost);
   std::int32_t add_message(std::size_t from, std::size_t to, const Collective& permute,

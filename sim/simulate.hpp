@@ -79,9 +79,10 @@ struct ProgramResult {
 };
 
 // The collectives of one kind over one set of axes, added up over the programs. Messages between
-// programs are a row of kind collective-permute without axes.
+// programs are a row of kind collective-permute without axes, copies to hosts and back are rows of
+// a kind of their own, of groups of one.
 struct CommunicationRow {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::string kind;  // of a collective, else "to-host", "from-host"
   std::vector<std::string> axes;
   std::int64_t group_size = 1;
   std::int64_t count = 0;

@@ -286,6 +286,13 @@ class Emitter {
                       count, name));
     }
     for (const auto& [target, count] : unknown_calls_) {
+      if (target == "annotate_device_placement") {
+        plan_.notes.push_back(
+            fmt::format("{} annotate_device_placement: what goes to the host and back is taken to "
+                        "stay on the device; the compiled program has its copies",
+                        count));
+        continue;
+      }
       plan_.notes.push_back(
           fmt::format("{} custom call{} of \"{}\": operations unknown, only bytes are counted",
                       count, count == 1 ? "" : "s", target));

@@ -33,7 +33,7 @@ struct WorkRange {
   std::int64_t smallest_side = 1;  // of square products; powers of two
   std::int64_t largest_side = 1;
   Bytes most_moved{0};  // by kernels of class memory, and by copies
-  bool copies = false;  // from device to host are there
+  bool copies = false;  // between device and host are there
 };
 
 class Backend {

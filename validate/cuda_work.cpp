@@ -98,9 +98,9 @@ void CudaWork::prepare(const Plan& plan, const std::vector<cuda::Stream>& stream
   std::map<DType, Operands> largest;  // sizes only
   for (const Program& program : plan.programs) {
     for (const Task& task : program.tasks) {
-      if (task.kind != TaskKind::kernel && task.kind != TaskKind::host_copy) continue;
+      if (task.kind != TaskKind::kernel && !is_host_copy(task.kind)) continue;
       const Kernel& kernel = plan.kernels[at(task.work)];
-      if (task.kind == TaskKind::host_copy) {
+      if (is_host_copy(task.kind)) {
         copied = std::max(copied, kernel.bytes);
       } else if (is_product(kernel)) {
         check_type(kernel);
@@ -186,9 +186,14 @@ void CudaWork::move(Bytes bytes, std::size_t stream) {
   }
 }
 
-void CudaWork::copy_to_host(Bytes bytes, std::size_t stream) {
-  check_cuda(cudaMemcpyAsync(host_.get(), device_.get(), at(bytes.count()), cudaMemcpyDeviceToHost,
-                             streams_[stream]));
+void CudaWork::copy(TaskKind kind, Bytes bytes, std::size_t stream) {
+  if (kind == TaskKind::to_host) {
+    check_cuda(cudaMemcpyAsync(host_.get(), device_.get(), at(bytes.count()),
+                               cudaMemcpyDeviceToHost, streams_[stream]));
+  } else {
+    check_cuda(cudaMemcpyAsync(device_.get(), host_.get(), at(bytes.count()),
+                               cudaMemcpyHostToDevice, streams_[stream]));
+  }
 }
 
 }  // namespace shardsim

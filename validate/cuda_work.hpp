@@ -25,7 +25,7 @@ class CudaWork {
 
   // Behind what is on that stream already; by index.
   void launch(const Kernel& kernel, std::size_t stream);
-  void copy_to_host(Bytes bytes, std::size_t stream);
+  void copy(TaskKind kind, Bytes bytes, std::size_t stream);  // to_host or from_host
 
  private:
   // Of products of one type: as many elements as the largest takes.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -98,6 +99,19 @@ void fit_rates(const KernelFit& fit, DeviceProfile& device, FittedNumbers& numbe
   }
 }
 
+// Of a base profile without the link all of it comes from the records, or nothing.
+void fit_host_link(const DeviceSweep& sweep, DeviceProfile& device, FittedNumbers& numbers) {
+  const std::optional<HostLinkProfile>& base = device.host_link;
+  const std::int64_t together = base && base->devices ? base->devices->value : 1;
+  const auto fit = fit_copies(sweep.copies, std::min(together, sweep.on.processes));
+  if (!fit || !is_told(fit->per_byte) || (!base && !fit->launch.determined)) return;
+  HostLinkProfile link = base.value_or(HostLinkProfile{});
+  numbers.set(link.latency, "device.host_link.latency", fit->launch);
+  numbers.set_rate(link.bandwidth, link.efficiency, "device.host_link.bandwidth", fit->per_byte,
+                   fit->most);
+  device.host_link = link;
+}
+
 }  // namespace
 
 void fit_device(const DeviceSweep& sweep, DeviceProfile& device, FittedNumbers& numbers) {
@@ -111,6 +125,7 @@ void fit_device(const DeviceSweep& sweep, DeviceProfile& device, FittedNumbers& 
                      fit.moving->per_byte, fit.moving->most);
   }
   fit_rates(fit, device, numbers);
+  fit_host_link(sweep, device, numbers);
 }
 
 }  // namespace shardsim

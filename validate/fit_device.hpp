@@ -1,4 +1,4 @@
-// A profile's device from the kernels of a sweep (kernel_terms.hpp).
+// A profile's device from the kernels and copies of a sweep (kernel_terms.hpp).
 #pragma once
 
 #include "experiments/device_sweep.hpp"

@@ -35,7 +35,7 @@ class ProfileFit {
 
   FittedProfile run() {
     if (!sweep_.collectives.empty() && !library_chooses()) fit_collectives();
-    if (!sweep_.kernels.empty()) fit_device(sweep_, profile_.device, numbers_);
+    fit_device(sweep_, profile_.device, numbers_);
     if (!sweep_.collectives.empty()) calibrate();
     FittedProfile fitted;
     fitted.profile = profile_;
@@ -47,7 +47,7 @@ class ProfileFit {
   [[nodiscard]] static Profile base_of(const DeviceSweep& sweep) {
     const Place place{sweep.file, "/profile"};
     Profile profile = load_profile(sweep.profile, place);
-    if (sweep.collectives.empty() && sweep.kernels.empty()) {
+    if (sweep.collectives.empty() && sweep.kernels.empty() && sweep.copies.empty()) {
       throw InputError({sweep.file, ""}, "has no records to fit a profile to");
     }
     const auto* cluster = std::get_if<ClusterProfile>(&profile.network);

@@ -8,9 +8,6 @@ namespace {
 using Kernels = std::vector<const SweptKernel*>;
 
 double time_of(const SweptKernel& swept) { return swept.time.median.count(); }
-double bytes_of(const SweptKernel& swept) {
-  return static_cast<double>(swept.kernel.bytes.count());
-}
 double flops_of(const SweptKernel& swept) { return swept.kernel.flops.count(); }
 
 std::vector<double> times_of(const Kernels& kernels) {
@@ -19,14 +16,14 @@ std::vector<double> times_of(const Kernels& kernels) {
   return times;
 }
 
-MovingFit fit_moving(const Kernels& kernels) {
+MovingFit fit_moving(const std::vector<double>& bytes, const std::vector<double>& times) {
   MovingFit told;
   std::vector<std::vector<double>> terms;
-  for (const SweptKernel* swept : kernels) {
-    told.most = std::max(told.most, bytes_of(*swept) / time_of(*swept));
-    terms.push_back({1, bytes_of(*swept)});
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    told.most = std::max(told.most, bytes[i] / times[i]);
+    terms.push_back({1, bytes[i]});
   }
-  const RobustFit fit = fit_nonnegative(terms, times_of(kernels));
+  const RobustFit fit = fit_nonnegative(terms, times);
   told.launch = fit.terms[0];
   told.per_byte = fit.terms[1];
   return told;
@@ -103,6 +100,17 @@ std::optional<FlopRate> published_peak(const DeviceProfile& device, DType dtype)
 
 }  // namespace
 
+std::optional<MovingFit> fit_copies(const std::vector<SweptCopy>& copies, std::int64_t sharers) {
+  if (copies.empty()) return std::nullopt;
+  std::vector<double> bytes;
+  std::vector<double> times;
+  for (const SweptCopy& copy : copies) {
+    bytes.push_back(static_cast<double>(copy.bytes.count()) * static_cast<double>(sharers));
+    times.push_back(copy.time.median.count());
+  }
+  return fit_moving(bytes, times);
+}
+
 KernelFit fit_terms(const std::vector<SweptKernel>& kernels, const DeviceProfile& device) {
   Kernels moving;
   std::map<std::pair<KernelClass, DType>, Kernels> computing;
@@ -114,7 +122,11 @@ KernelFit fit_terms(const std::vector<SweptKernel>& kernels, const DeviceProfile
   KernelFit told;
   double launch = device.kernel_launch.value.count();
   if (!moving.empty()) {
-    told.moving = fit_moving(moving);
+    std::vector<double> bytes;
+    for (const SweptKernel* swept : moving) {
+      bytes.push_back(static_cast<double>(swept->kernel.bytes.count()));
+    }
+    told.moving = fit_moving(bytes, times_of(moving));
     if (told.moving->launch.determined) launch = told.moving->launch.value;
   }
   for (const auto& [which, of_it] : computing) {

@@ -1,6 +1,7 @@
 // What kernels of a sweep tell of a device.
 //
 //   launch + bytes / bandwidth                                  those that move
+//   latency + sharers * bytes / bandwidth                       copies (sim/host_copy_cost.hpp)
 //   launch + overhead + operations * a
 //                     + operations / k * b
 //                     + operations * (1 / m + 1 / n) * c        products and attention
@@ -11,6 +12,7 @@
 // the records cannot tell from a are left out, depth first.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -41,6 +43,11 @@ struct KernelFit {
   std::optional<MovingFit> moving = {};  // none: no records
   std::map<std::pair<KernelClass, DType>, RateFit> rates = {};
 };
+
+// Of copies in both directions together, of all devices at once, `sharers` of them over one link:
+// the latency as the launch. Nothing where there are none.
+[[nodiscard]] std::optional<MovingFit> fit_copies(const std::vector<SweptCopy>& copies,
+                                                  std::int64_t sharers);
 
 [[nodiscard]] KernelFit fit_terms(const std::vector<SweptKernel>& kernels,
                                   const DeviceProfile& device);

@@ -146,7 +146,8 @@ void MpiBackend::run(const Task& task) {
       return calls_.run_collective(at(task.work));
     case TaskKind::transfer:
       return calls_.run_transfer(at(task.work));
-    case TaskKind::host_copy:
+    case TaskKind::to_host:
+    case TaskKind::from_host:
       return;  // refused before
   }
 }

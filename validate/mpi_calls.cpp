@@ -19,7 +19,7 @@ constexpr std::int64_t element = sizeof(float);  // of reductions
 void check_can_run(const Plan& plan) {
   for (const Program& program : plan.programs) {
     for (const Task& task : program.tasks) {
-      if (task.kind != TaskKind::host_copy) continue;
+      if (!is_host_copy(task.kind)) continue;
       throw InputError({"", "/programs"}, "copies to the host are not run by the backend mpi");
     }
   }

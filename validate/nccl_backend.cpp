@@ -232,8 +232,9 @@ void NcclBackend::launch(std::size_t index) {
     case TaskKind::transfer:
       calls_.launch_transfer(at(task.work), stream);
       break;
-    case TaskKind::host_copy:
-      work_.copy_to_host(plan_->kernels[at(task.work)].bytes, task.stream);
+    case TaskKind::to_host:
+    case TaskKind::from_host:
+      work_.copy(task.kind, plan_->kernels[at(task.work)].bytes, task.stream);
       break;
   }
   check_cuda(cudaEventRecord(timed_[index].end.get(), stream));

@@ -50,11 +50,14 @@ std::vector<Kernel> kernels_of(const WorkRange& range) {
   return kernels;
 }
 
-std::vector<Bytes> copies_of(const WorkRange& range) {
-  std::vector<Bytes> copies;
+// With no times yet.
+std::vector<SweptCopy> copies_of(const WorkRange& range) {
+  std::vector<SweptCopy> copies;
   for (std::int64_t bytes = least_moved; range.copies && bytes <= range.most_moved.count();
        bytes *= 4) {
-    copies.emplace_back(bytes);
+    for (const TaskKind direction : {TaskKind::to_host, TaskKind::from_host}) {
+      copies.push_back({direction, Bytes(bytes), {}});
+    }
   }
   return copies;
 }
@@ -239,10 +242,11 @@ DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
     begin(describe(kernel));
     sweep.kernels.push_back({kernel, time_alone(kernel, TaskKind::kernel)});
   }
-  for (const Bytes bytes : copies_of(backend.range())) {
-    begin(fmt::format("copy of {} to the host", format_bytes(bytes)));
-    const Kernel copied{"copy", KernelClass::memory, DType::f32, Flops(0), bytes};
-    sweep.copies.push_back({bytes, time_alone(copied, TaskKind::host_copy)});
+  for (SweptCopy& swept : copies_of(backend.range())) {
+    begin(fmt::format("copy {}, {}", name_of(swept.direction), format_bytes(swept.bytes)));
+    const Kernel copied{"copy", KernelClass::memory, DType::f32, Flops(0), swept.bytes};
+    swept.time = time_alone(copied, swept.direction);
+    sweep.copies.push_back(swept);
   }
   sweep.memory = backend.memory_taken();
   return sweep;

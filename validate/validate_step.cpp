@@ -19,13 +19,17 @@ ValidatedTask describe(const Plan& plan, const Program& program, const Task& tas
   described.name = plan.task_name(task);
   described.task_kind = task.kind;
   switch (task.kind) {
-    case TaskKind::kernel:
-    case TaskKind::host_copy: {
+    case TaskKind::kernel: {
       const Kernel& kernel = plan.kernels[at(task.work)];
       described.kind = name_of(kernel.kernel_class);
       described.payload = kernel.bytes;
       break;
     }
+    case TaskKind::to_host:
+    case TaskKind::from_host:
+      described.kind = name_of(task.kind);
+      described.payload = plan.kernels[at(task.work)].bytes;
+      break;
     case TaskKind::collective: {
       const Collective& collective = plan.collectives[at(task.work)];
       described.kind = name_of(collective.kind);

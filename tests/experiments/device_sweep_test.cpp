@@ -23,7 +23,7 @@ DeviceSweep small_sweep() {
   sweep.collectives = {{CollectiveKind::all_gather, 4, 1, Bytes(64 * KiB), time},
                        {CollectiveKind::all_gather, 2, 1, Bytes(64 * KiB), time, "ring"},
                        {CollectiveKind::collective_permute, 2, 2, Bytes(KiB), time}};
-  sweep.copies = {{Bytes(MiB), time}};
+  sweep.copies = {{TaskKind::to_host, Bytes(MiB), time}, {TaskKind::from_host, Bytes(MiB), time}};
   sweep.memory = {{"context", Bytes(300 * MiB)}};
   sweep.kernels = {{{"", KernelClass::matmul, DType::f32, Flops(1e6), Bytes(4 * KiB)}, time}};
   return sweep;
@@ -50,6 +50,7 @@ TEST_CASE("a sweep reads back") {
   CHECK(sweep.collectives[2].groups == 2);
   CHECK(sweep.device.at("clock") == "2 GHz");
   CHECK(sweep.copies[0].bytes == Bytes(MiB));
+  CHECK(sweep.copies[1].direction == TaskKind::from_host);
   CHECK(sweep.memory[0].what == "context");
   CHECK(sweep.kernels[0].kernel.kernel_class == KernelClass::matmul);
   CHECK(sweep.processor == "A \"fine\" CPU");

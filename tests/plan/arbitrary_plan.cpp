@@ -49,7 +49,7 @@ Collective any_collective(const Mesh& mesh) {
 
 Task any_task(const Plan& plan, const Program& program) {
   Task task;
-  task.kind = any_up_to(TaskKind::host_copy);
+  task.kind = any_up_to(TaskKind::from_host);
   task.phase = any_up_to(Phase::optimizer);
   task.recompute = any(0, 2) == 1;
   task.stream =

@@ -67,7 +67,7 @@ Prediction dp() {
                           {"layers.{}.mlp.weight", Category::parameters, 2, gib(2)},
                           {"layers.{}.mlp.weight.gradient", Category::gradients, 2, gib(1)}};
   result.programs = {program};
-  result.communication = {{.kind = CollectiveKind::all_reduce,
+  result.communication = {{.kind = "all-reduce",
                            .axes = {"data"},
                            .group_size = 2,
                            .count = 4,
@@ -147,7 +147,7 @@ Prediction fsdp() {
                           {"layers.{}.mlp.out", Category::activations, 2, gib(3)},
                           {"layers.{}.weight", Category::parameters, 2, gib(1)}};
   result.programs = {program};
-  result.communication = {{.kind = CollectiveKind::all_gather,
+  result.communication = {{.kind = "all-gather",
                            .axes = {"data"},
                            .group_size = 2,
                            .count = 4,
@@ -157,7 +157,7 @@ Prediction fsdp() {
                            .exposed = ms(350),
                            .what = "parameters of layers.{}",
                            .algorithms = {"NVLS Simple", "Ring LL"}},
-                          {.kind = CollectiveKind::reduce_scatter,
+                          {.kind = "reduce-scatter",
                            .axes = {"data"},
                            .group_size = 2,
                            .count = 2,

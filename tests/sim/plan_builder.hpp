@@ -49,6 +49,12 @@ class PlanBuilder {
     return add(TaskKind::transfer, plan.transfers.size(), stream, after);
   }
 
+  TaskId host_copy(TaskKind kind, std::int64_t bytes, const std::vector<TaskId>& after = {},
+                   int stream = 1) {
+    plan.kernels.push_back({"copy", KernelClass::memory, DType::bf16, Flops(0), Bytes(bytes)});
+    return add(kind, plan.kernels.size(), stream, after);
+  }
+
   void buffer(const std::string& name, std::int64_t bytes, TaskId allocated_by,
               const std::vector<TaskId>& freed_after,
               BufferCategory category = BufferCategory::temporaries) {

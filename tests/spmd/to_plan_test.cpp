@@ -45,6 +45,17 @@ TEST_CASE("a custom call of unknown meaning likewise") {
                                                     "unknown, only bytes are counted")));
 }
 
+TEST_CASE("what a program wants on the host is said to stay on the device") {
+  const Plan plan = plan_of_body(
+      "%0 = stablehlo.custom_call @annotate_device_placement(%x) "
+      "{mhlo.frontend_attributes = {_xla_buffer_placement = \"pinned_host\"}} : "
+      "(tensor<8x8xf32>) -> tensor<8x8xf32>");
+  CHECK(plan.collectives.empty());
+  CHECK_THAT(plan.notes, VectorContains(std::string(
+                             "1 annotate_device_placement: what goes to the host and back is taken "
+                             "to stay on the device; the compiled program has its copies")));
+}
+
 TEST_CASE("ops that are known leave no such note") {
   for (const std::string& note : plan_of_body("%0 = stablehlo.tanh %x : tensor<8x8xf32>").notes) {
     CHECK(note.find("unknown") == std::string::npos);

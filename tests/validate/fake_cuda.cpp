@@ -187,8 +187,12 @@ cudaError_t cudaMemcpy(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/
 }
 
 cudaError_t cudaMemcpyAsync(void* /*to*/, const void* /*from*/, std::size_t bytes,
-                            cudaMemcpyKind /*kind*/, cudaStream_t stream) {
+                            cudaMemcpyKind kind, cudaStream_t stream) {
   shardsim::testing::spend(stream, static_cast<double>(bytes) / fake_gpus().host_bytes_per_second);
+  const std::lock_guard lock(fake_mutex());
+  const char* name = kind == cudaMemcpyDeviceToHost ? "MemcpyToHost" : "MemcpyToDevice";
+  shardsim::testing::record_fake_call(
+      {stream->device, name, static_cast<std::int64_t>(bytes), "", {}});
   return cudaSuccess;
 }
 

@@ -177,6 +177,38 @@ TEST_CASE("of a published profile efficiencies are fitted, and what is left of c
   }
 }
 
+// All devices copy at once: on dgx-a100 two over one link, 4 us + 2 bytes / 24 GB/s, both ways. A
+// profile without the link has what the records say: 4 us + bytes / 12 GB/s.
+TEST_CASE("copies tell the link to the host") {
+  constexpr double first = 4e-6;
+  constexpr double rate = 24e9;
+  DeviceSweep sweep = testing::sweep_without_records(8, "dgx-a100");
+  for (std::int64_t bytes = 16 * KiB; bytes <= GiB; bytes *= 4) {
+    const Seconds time(first + 2 * static_cast<double>(bytes) / rate);
+    for (const TaskKind direction : {TaskKind::to_host, TaskKind::from_host}) {
+      sweep.copies.push_back({direction, Bytes(bytes), {time, time, time, 10}});
+    }
+  }
+  const FittedProfile fitted = fit_profile(sweep, "mine");
+  const HostLinkProfile& link = fitted.profile.device.host_link.value();
+  CHECK(link.bandwidth.value == Bandwidth(31.5e9));  // published
+  CHECK(link.bandwidth.value.count() * link.efficiency.value == Approx(rate).epsilon(1e-3));
+  CHECK(link.latency.value.count() == Approx(first).epsilon(1e-3));
+  CHECK(link.devices->value == 2);
+  CHECK(link.efficiency.source.kind == "measured");
+
+  sweep.profile = "tpu-v3";
+  const Profile bare = fit_profile(sweep, "mine").profile;
+  const HostLinkProfile& alone = bare.device.host_link.value();
+  CHECK(alone.bandwidth.value.count() * alone.efficiency.value == Approx(rate / 2).epsilon(1e-3));
+  CHECK_FALSE(alone.devices);
+
+  sweep.copies.resize(1);  // one size tells no rate: the profile's stays
+  sweep.profile = "dgx-a100";
+  CHECK(fit_profile(sweep, "mine").profile.device.host_link->efficiency.value ==
+        load_profile("dgx-a100", {"test", ""}).device.host_link->efficiency.value);
+}
+
 // A table of kernels tells of the device, and nothing of its network.
 TEST_CASE("of kernels alone a device is made, of any machine") {
   for (const char* machine : {"dgx-h200", "tpu-v5p"}) {

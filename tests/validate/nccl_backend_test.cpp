@@ -185,6 +185,34 @@ TEST_CASE("streams run side by side, and wait for what the plan says") {
 }
 
 // By the fake's rates: 10 us, and a member's buffer at 100 GB/s, whatever the devices' clocks say.
+// At 10 GB/s: 100 us there, while nothing else runs, and then 50 us back.
+TEST_CASE("copies to the host and back are CUDA's, on streams of their own") {
+  fake_gpus() = {};
+  Plan plan;
+  plan.mesh = Mesh({{"data", 1}});
+  plan.names = {"task"};
+  const auto copied = [](std::int64_t bytes) {
+    return Kernel{"copy", KernelClass::memory, DType::bf16, Flops(0), Bytes(bytes)};
+  };
+  plan.kernels = {copied(1'000'000), copied(500'000), copied(200'000)};
+  Program program;
+  program.name = "all";
+  program.streams = {"compute", "communication", "to host", "from host"};
+  const TaskId there = program.add_task(task_of(TaskKind::to_host, 0, 2), {});
+  (void)program.add_task(task_of(TaskKind::from_host, 1, 3), {there});
+  (void)program.add_task(task_of(TaskKind::from_host, 2, 3), {});
+  plan.programs.push_back(std::move(program));
+  verify(plan);
+  const std::vector<TaskSpan> spans = step_on_gpus(plan).at(0);
+  CHECK(calls_of(0) == std::vector<FakeCall>{{0, "MemcpyToHost", 1'000'000, "", {}},
+                                             {0, "MemcpyToDevice", 500'000, "", {}},
+                                             {0, "MemcpyToDevice", 200'000, "", {}}});
+  const double start = spans[0].start.count();
+  CHECK(spans[0].end.count() - start == Approx(100e-6));
+  CHECK(spans[1].start.count() - start == Approx(100e-6));
+  CHECK(spans[2].end.count() - start == Approx(170e-6));
+}
+
 TEST_CASE("a validated step has the times of its collectives, and what NCCL expects") {
   fake_gpus() = {};
   for (const Experiment& experiment : tiny_llama()) {

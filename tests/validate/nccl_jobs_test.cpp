@@ -90,7 +90,7 @@ TEST_CASE("a sweep of GPUs has collectives, products of every type and copies") 
   CHECK(json["collectives"].size() == 5 * 6 + 3);
   // bf16, fp16 and fp32; sides from 128 to 8192, five shapes each; moves and copies from 16 KiB to
   // 1 GiB.
-  CHECK(json["copies"].size() == 9);
+  CHECK(json["copies"].size() == 18);
   CHECK(json["kernels"].size() == 3 * 7 * 5 + 9);
   CHECK(json["memory"].size() == 3);
 }
