@@ -18,11 +18,12 @@ inline constexpr std::size_t ordered_streams = 4;
 
 // When a value is there: streams run in order, so the last task on each says it.
 struct Ready {
-  std::array<TaskId, ordered_streams> last{before_the_step, before_the_step};
-
+  Ready() { last.fill(before_the_step); }
   void join(const Ready& other) {
     for (std::size_t i = 0; i < last.size(); ++i) last[i] = std::max(last[i], other.last[i]);
   }
+
+  std::array<TaskId, ordered_streams> last;
 };
 
 class StreamOrder {

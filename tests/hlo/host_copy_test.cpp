@@ -95,6 +95,20 @@ TEST_CASE("asynchronous copies are tasks on streams of their own, where the sche
   CHECK(plan.kernels[static_cast<std::size_t>(program.tasks[3].work)].bytes == Bytes(4 * KiB));
 }
 
+TEST_CASE("who reads what a step copies first waits for it") {
+  const Plan plan = plan_from_hlo(
+      module_of("  %x = f32[4,256]{1,0} parameter(0)\n"
+                "  %out = (f32[4,256]{1,0:S(5)}, f32[4,256]{1,0}, u32[]) copy-start(%x)\n"
+                "  %there = f32[4,256]{1,0:S(5)} copy-done(%out)\n"
+                "  ROOT %back = f32[4,256]{1,0} copy(%there)\n"),
+      {});
+  const Program& program = plan.programs.at(0);
+  REQUIRE(program.tasks.size() == 2);
+  REQUIRE(program.after(program.tasks[1]).size() == 1);
+  CHECK(program.after(program.tasks[1])[0] == 0);
+  CHECK(program.tasks[1].stream == 0);  // nothing else runs until it is there
+}
+
 TEST_CASE("what computes on the host's memory, and what only asks for copies, is noted") {
   const auto notes = [](const std::string& lines) {
     const Plan plan = plan_from_hlo(module_of(lines), {});
