@@ -1,7 +1,5 @@
 #include "sim/host_copy_cost.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/error.hpp"

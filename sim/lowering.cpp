@@ -67,6 +67,7 @@ class Lowering {
     link_successors();
     lowered_.level_uses = resources_.level_uses();
     resources_.finish(lowered_.graph);
+    check_length();
     lowered_.notes = costs_.notes_on_flows();
     lowered_.notes.insert(lowered_.notes.end(), resources_.notes().begin(),
                           resources_.notes().end());
@@ -182,6 +183,20 @@ class Lowering {
       permute.source_targets.emplace_back(from[i], to[i]);
     return resources_.add_message(at(programs.first), at(programs.second), permute,
                                   costs_.cost(permute));
+  }
+
+  // One after the other, the tasks of a step must fit SimTime.
+  void check_length() const {
+    double sum = 0;
+    for (const EngineTask& task : lowered_.graph.tasks) {
+      const Work& work = lowered_.graph.works[at(task.work)];
+      sum += static_cast<double>((work.fixed + work.shared).count());
+    }
+    if (sum <= static_cast<double>(longest_step.count())) return;
+    throw InputError({"", "machine " + placement_.machine().profile.name},
+                     fmt::format("the tasks of the step take {:.3g} s, and steps are simulated up "
+                                 "to {:.3g} s",
+                                 sum / picoseconds_per_second, to_seconds(longest_step).count()));
   }
 
   // Two passes over the same edges: count, then fill.

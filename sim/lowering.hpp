@@ -24,7 +24,7 @@ struct Lowered {
 
 // Throws InputError for what the simulator cannot run (collectives that leave the devices of their
 // program, messages between programs of different size, host copies where the machine does not know
-// the link), std::logic_error for sends and receives that do not match.
+// the link, more than 20 hours), std::logic_error for sends and receives that do not match.
 [[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement,
                             const CostOptions& options);
 

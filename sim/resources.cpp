@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "sim/host_copy_cost.hpp"
 #include "sim/kernel_cost.hpp"
@@ -30,6 +31,14 @@ ResourceId of_program(std::size_t program, std::size_t resource) {
 ResourceId link_of(std::size_t program, LinkLevel level, LinkDirection direction) {
   return of_program(program,
                     2 * static_cast<std::size_t>(level) + static_cast<std::size_t>(direction));
+}
+
+// A task that alone is longer than a step may be; then it fits SimTime.
+void check_length(const Machine& machine, Seconds alone) {
+  if (alone <= to_seconds(longest_step)) return;
+  throw InputError({"", "machine " + machine.profile.name},
+                   fmt::format("a task takes {:.3g} s, and steps are simulated up to {:.3g} s",
+                               alone.count(), to_seconds(longest_step).count()));
 }
 
 void use(ResourceId resource, double share, Work& work) {
@@ -111,6 +120,7 @@ void Resources::note(const std::string& text) {
 
 std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
   const KernelCost cost = kernel_cost(placement_.machine().profile.device, kernel);
+  check_length(placement_.machine(), cost.total());
   Work work;
   work.fixed = round_up(cost.launch);
   work.shared = std::max(SimTime(0), round_up(cost.total()) - work.fixed);
@@ -122,6 +132,7 @@ std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
 std::int32_t Resources::add_host_copy(std::size_t program, TaskKind kind, Bytes bytes) {
   const Machine& machine = placement_.machine();
   const HostCopyCost cost = host_copy_cost(machine, bytes);
+  check_length(machine, cost.latency + cost.transfer);
   const std::optional<Sourced<bool>>& duplex = machine.profile.device.host_link->full_duplex;
   const bool is_shared = duplex && !duplex->value;
   Work work;
@@ -163,6 +174,7 @@ void Resources::hold_cores(std::size_t program, const CostBreakdown& cost, Work&
 
 std::int32_t Resources::add_collective(std::size_t program, const Collective& collective,
                                        const CostBreakdown& cost) {
+  check_length(placement_.machine(), cost.total());
   Work work = work_of(cost);
   hold_cores(program, cost, work);
   if (placement_.network() != nullptr) {
@@ -178,6 +190,7 @@ std::int32_t Resources::add_collective(std::size_t program, const Collective& co
 
 std::int32_t Resources::add_message(std::size_t from, std::size_t to, const Collective& permute,
                                     const CostBreakdown& cost) {
+  check_length(placement_.machine(), cost.total());
   Work work = work_of(cost);
   hold_cores(from, cost, work);
   hold_cores(to, cost, work);

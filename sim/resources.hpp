@@ -32,6 +32,9 @@
 
 namespace shardsim {
 
+// 20 hours: what tasks take of each other may make it a hundred times longer within SimTime.
+inline constexpr SimTime longest_step{std::int64_t{1} << 56};
+
 // What a work takes of a level of links of the devices of a program, while it transfers alone.
 struct LevelUse {
   std::int32_t program = 0;
@@ -45,7 +48,7 @@ class Resources {
   // All of it outlives it.
   Resources(const Plan& plan, const Placement& placement, CollectiveCosts& costs);
 
-  // Numbers of works.
+  // Numbers of works. Throw InputError for one that takes longer than a step may.
   std::int32_t add_kernel(std::size_t program, const Kernel& kernel);
   std::int32_t add_host_copy(std::size_t program, TaskKind kind, Bytes bytes);
   std::int32_t add_collective(std::size_t program, const Collective& collective,

@@ -176,6 +176,19 @@ TEST_CASE("what is not simulated is refused") {
                       "machine hand-made: the step copies to or from the host, and the profile "
                       "does not say how fast: give it a device.host_link");
   }
+  // SimTime has 63 bits of picoseconds: 107 days.
+  SECTION("a task that takes longer than a step may") {
+    b.kernel(std::int64_t{1} << 57);
+    CHECK_THROWS_WITH(on_node(b),
+                      "machine hand-made: a task takes 1.44e+05 s, and steps are simulated up to "
+                      "7.21e+04 s");
+  }
+  SECTION("tasks that together do") {
+    for (int i = 0; i < 3; ++i) b.kernel(std::int64_t{1} << 55);
+    CHECK_THROWS_WITH(on_node(b),
+                      "machine hand-made: the tasks of the step take 1.08e+05 s, and steps are "
+                      "simulated up to 7.21e+04 s");
+  }
   SECTION("collectives that reach other programs") {
     b.plan.programs[0].devices = {0};
     b.gather(1);
