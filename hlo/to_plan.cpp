@@ -47,7 +47,7 @@ class Emitter {
         plan_(plan),
         table_(module, plan),
         costs_(module),
-        shapes_(module) {
+        host_copies_(module) {
     scheduled_ = is_scheduled(module);
     kernels_.resize(module.instructions().size(), -1);
     labels_.resize(module.instructions().size());
@@ -114,10 +114,10 @@ class Emitter {
     if (opcode == "while") return run_loop(run, id);
     if (opcode == "conditional") return run_branches(run, id);
     if (opcode == "call") return run_call(run, id, module_.callee(id, "to_apply"));
+    if (const auto copy = host_copies_.find(id)) return run_host_copy(run, id, *copy);
     if (opcode == "fusion" || opcode == "fusion-start") return run_fusion(run, id);
     if (opcode == "async-start") return run_async(run, id);
     if (collective_opcode(opcode)) return run_collective(run, id);
-    if (const auto copy = host_copy(module_, shapes_, id)) return run_host_copy(run, id, *copy);
     if (opcode == "send" || opcode == "recv" || opcode == "infeed" || opcode == "outfeed") {
       ++transfers_[std::string(opcode)];
       return operands_ready(run, id);
@@ -254,7 +254,7 @@ class Emitter {
     if (kernel < 0) {
       kernel = static_cast<std::int32_t>(plan_.kernels.size());
       plan_.kernels.push_back(costs_.kernel(id));
-      if (touches_host(module_, shapes_, id)) ++on_host_;
+      if (host_copies_.touches_host(id)) ++on_host_;
       const std::string unknown = costs_.operations(id).unknown;
       if (!unknown.empty()) ++unknown_work_[unknown];
     }
@@ -336,7 +336,7 @@ class Emitter {
   Plan& plan_;
   CollectiveTable table_;
   HloCostModel costs_;
-  HloShapes shapes_;
+  HostCopies host_copies_;
   Program program_;
   bool scheduled_ = false;
   double moved_ = 0;

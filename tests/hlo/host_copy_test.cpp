@@ -10,14 +10,28 @@
 namespace shardsim::test {
 namespace {
 
+// As XLA wraps a slice for a GPU, the same with arithmetic in it, and both directions in one.
+const std::string fused =
+    "%wrapped (h: f32[4,256], i: s32[]) -> f32[1,256] {\n"
+    "  %h = f32[4,256]{1,0:S(5)} parameter(0)\n  %i = s32[] parameter(1)\n"
+    "  %s = f32[1,256]{1,0} dynamic-slice(%h, %i, %i), dynamic_slice_sizes={1,256}\n"
+    "  ROOT %v = f32[1,256]{1,0} copy(%s)\n}\n"
+    "%computes (h: f32[4,256], i: s32[]) -> f32[1,256] {\n"
+    "  %h = f32[4,256]{1,0:S(5)} parameter(0)\n  %i = s32[] parameter(1)\n"
+    "  %s = f32[1,256]{1,0} dynamic-slice(%h, %i, %i), dynamic_slice_sizes={1,256}\n"
+    "  ROOT %v = f32[1,256]{1,0} negate(%s)\n}\n"
+    "%both (h: f32[4,256]) -> f32[4,256] {\n"
+    "  %h = f32[4,256]{1,0:S(5)} parameter(0)\n  %d = f32[4,256]{1,0} copy(%h)\n"
+    "  ROOT %v = f32[4,256]{1,0:S(5)} copy(%d)\n}\n";
+
 // Of the instruction %c, behind parameters %d on the device and %h on the host, 4 KiB each, and %i.
 std::optional<HostCopy> copy_of(const std::string& instruction) {
   const HloModule module = module_of(
       "  %d = f32[4,256]{1,0} parameter(0)\n  %h = f32[4,256]{1,0:S(5)} parameter(1)\n"
       "  %row = f32[1,256]{1,0} parameter(2)\n  %i = s32[] parameter(3)\n  %c = " +
-      instruction + "\n");
-  HloShapes shapes(module);
-  return host_copy(module, shapes, find(module, "c"));
+          instruction + "\n",
+      8, fused);
+  return HostCopies(module).find(find(module, "c"));
 }
 
 void check_copy(const std::string& instruction, bool to_host, bool asynchronous, Bytes bytes) {
@@ -52,6 +66,17 @@ TEST_CASE("whole arrays and slices go to the host and come back") {
       "((f32[4,256]{1,0:S(5)}, f32[1,256]{1,0}, s32[], s32[]), f32[4,256]{1,0:S(5)}, u32[]) "
       "dynamic-update-slice-start(%h, %row, %i, %i)",
       true, true, row);
+}
+
+TEST_CASE("a fusion of nothing else is a copy") {
+  check_copy("f32[1,256]{1,0} fusion(%h, %i), kind=kCustom, calls=%wrapped", false, false,
+             Bytes(KiB));
+  check_copy(
+      "((f32[4,256]{1,0:S(5)}, s32[]), f32[1,256]{1,0}, u32[]) fusion-start(%h, %i), "
+      "kind=kCustom, calls=%wrapped",
+      false, true, Bytes(KiB));
+  CHECK_FALSE(copy_of("f32[1,256]{1,0} fusion(%h, %i), kind=kLoop, calls=%computes"));
+  CHECK_FALSE(copy_of("f32[4,256]{1,0:S(5)} fusion(%h), kind=kLoop, calls=%both"));
 }
 
 TEST_CASE("what stays on one side is no copy to or from the host") {
