@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "sim/host_copy_cost.hpp"
 #include "validate/collective_terms.hpp"
 #include "validate/fit_calibration.hpp"
 #include "validate/fit_device.hpp"
@@ -176,6 +177,23 @@ std::optional<ErrorSummary> collective_errors(const Profile& profile,
   return errors.empty() ? std::nullopt : std::optional(summarize(errors));
 }
 
+// Nothing where the profile does not know the link.
+std::optional<ErrorSummary> copy_errors(const Profile& profile,
+                                        const std::vector<SweptCopy>& copies,
+                                        std::int64_t processes) {
+  if (copies.empty() || !profile.device.host_link) return std::nullopt;
+  Machine machine;
+  machine.profile = profile;
+  machine.devices = processes;
+  std::vector<double> errors;
+  for (const SweptCopy& copy : copies) {
+    const HostCopyCost cost = host_copy_cost(machine, copy.bytes);
+    const Seconds predicted = cost.latency + cost.transfer;
+    errors.push_back(std::abs(predicted.count() / copy.time.median.count() - 1));
+  }
+  return summarize(errors);
+}
+
 // Every second size, and the others.
 struct Halves {
   DeviceSweep kept;
@@ -227,6 +245,7 @@ FittedProfile fit_profile(const DeviceSweep& measured, const std::string& name) 
   fitted.kernels = all_kernel_errors(fitted.profile.device, sweep.kernels);
   fitted.kernels_by_size = kernel_errors(fitted.profile.device, sweep.kernels);
   fitted.left_out_kernels = left_out_kernels(sweep, name);
+  fitted.copies = copy_errors(fitted.profile, sweep.copies, processes);
   const Halves halves = halves_of(sweep);
   if (halves.kept.collectives.empty() || halves.left_out.collectives.empty()) return fitted;
   try {

@@ -5,6 +5,7 @@
 //
 //   collective  launch + steps * latency + wire bytes / bandwidth, of all kinds and sizes together
 //   kernel      launch + bytes / bandwidth, or by its shape (kernel_terms.hpp)
+//   copy        latency + bytes / bandwidth of the link to the host, in both directions
 //
 // A host is a node where the network is fitted. Of a sweep over several, as many processes on each,
 // one host after the other, latency and bandwidth are fitted twice: scale_up inside hosts, told by
@@ -46,6 +47,7 @@ struct FittedProfile {
   std::optional<ErrorSummary> kernels;
   std::optional<ErrorSummary> left_out_kernels;  // every second one, by a profile of the others
   std::vector<KernelErrors> kernels_by_size;
+  std::optional<ErrorSummary> copies;
 };
 
 // Throws InputError for an unknown base profile or one without nodes, for a sweep over several

@@ -45,13 +45,14 @@ std::string fitted_text(const FittedProfile& fitted) {
     table.add_row(
         {number.quantity, number.value, number.low, number.high, number.determined ? "" : remark});
   }
-  return fmt::format("{}: {}\n\n{}\n{}{}{}{}{}", fitted.profile.name, fitted.profile.title,
+  return fmt::format("{}: {}\n\n{}\n{}{}{}{}{}{}", fitted.profile.name, fitted.profile.title,
                      table.text(),
                      errors_text("collectives from 64 KiB on, fitted", fitted.collectives),
                      errors_text("collectives from 64 KiB on, every second size left out",
                                  fitted.left_out_collectives),
                      errors_text("kernels, fitted", fitted.kernels),
                      errors_text("kernels, every second one left out", fitted.left_out_kernels),
+                     errors_text("copies to the host and back, fitted", fitted.copies),
                      kernels_text(fitted.kernels_by_size));
 }
 

@@ -196,6 +196,8 @@ TEST_CASE("copies tell the link to the host") {
   CHECK(link.latency.value.count() == Approx(first).epsilon(1e-3));
   CHECK(link.devices->value == 2);
   CHECK(link.efficiency.source.kind == "measured");
+  CHECK(fitted.copies.value().rows == 2 * 9);
+  CHECK(fitted.copies->percentile_90 < 1e-3);
 
   sweep.profile = "tpu-v3";
   const Profile bare = fit_profile(sweep, "mine").profile;
