@@ -20,7 +20,8 @@ void check_can_run(const Plan& plan) {
   for (const Program& program : plan.programs) {
     for (const Task& task : program.tasks) {
       if (!is_host_copy(task.kind)) continue;
-      throw InputError({"", "/programs"}, "copies to the host and back are not run by the backend mpi");
+      throw InputError({"", "/programs"},
+                       "copies to the host and back are not run by the backend mpi");
     }
   }
   for (const Transfer& transfer : plan.transfers) (void)mpi_count(transfer.payload, 1);
