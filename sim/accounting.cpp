@@ -189,7 +189,7 @@ class Accountant {
         const Bytes bytes = plan_.kernels[work].bytes;
         note(rows_.reasons[at], plan_.task_name(task), bytes.count());
         ++row.count;
-        row.payload += bytes;  // what crosses no link between devices
+        row.payload += bytes;  // no wire between devices has them
       } else {
         const Collective& collective = plan_.collectives[work];
         note(rows_.reasons[at], collective.reason, collective.payload.count());

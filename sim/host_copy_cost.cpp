@@ -6,18 +6,20 @@
 
 namespace shardsim {
 
-HostCopyCost host_copy_cost(const Machine& machine, Bytes bytes) {
-  const Profile& profile = machine.profile;
+std::int64_t sharers_of(const HostLinkProfile& link, std::int64_t devices) {
+  return link.devices ? std::min(link.devices->value, devices) : 1;
+}
+
+HostCopyCost host_copy_cost(const Profile& profile, std::int64_t devices, Bytes bytes) {
   const std::optional<HostLinkProfile>& link = profile.device.host_link;
   if (!link) {
     throw InputError({"", "machine " + profile.name},
                      "the step copies to or from the host, and the profile does not say how fast: "
                      "give it a device.host_link");
   }
-  const std::int64_t sharers = link->devices ? std::min(link->devices->value, machine.devices) : 1;
+  const auto sharers = static_cast<double>(sharers_of(*link, devices));
   const double rate = link->bandwidth.value.count() * link->efficiency.value;
-  const double through_link = static_cast<double>(bytes.count()) * static_cast<double>(sharers);
-  return {link->latency.value, Seconds(through_link / rate)};
+  return {link->latency.value, Seconds(static_cast<double>(bytes.count()) * sharers / rate)};
 }
 
 }  // namespace shardsim

@@ -6,9 +6,11 @@
 // behind one PCIe switch) have their part of it. Of several programs (pipeline stages) it is so,
 // too, although they may copy at different times.
 //
-// Example: 256 MiB of each of two GPUs behind one x16 slot of PCIe 4, 31.5 GB/s, efficiency 0.87:
-// 19.6 ms, where one alone takes 9.8 ms.
+// Example: 256 MiB of each of two GPUs of a DGX A100, behind one x16 slot of PCIe 4, 31.5 GB/s at
+// an efficiency of 0.70: 24.3 ms, where one alone takes 12.2 ms.
 #pragma once
+
+#include <cstdint>
 
 #include "base/units.hpp"
 #include "hardware_profiles/machine.hpp"
@@ -20,7 +22,12 @@ struct HostCopyCost {
   Seconds transfer{0};
 };
 
-// Throws InputError where the profile does not know the link.
-[[nodiscard]] HostCopyCost host_copy_cost(const Machine& machine, Bytes bytes);
+// Of `devices` on a host as many as share a link.
+[[nodiscard]] std::int64_t sharers_of(const HostLinkProfile& link, std::int64_t devices);
+
+// Of one of `devices` on a host, or on all. Throws InputError where the profile does not know the
+// link.
+[[nodiscard]] HostCopyCost host_copy_cost(const Profile& profile, std::int64_t devices,
+                                          Bytes bytes);
 
 }  // namespace shardsim

@@ -67,7 +67,7 @@ class Lowering {
     link_successors();
     lowered_.level_uses = resources_.level_uses();
     resources_.finish(lowered_.graph);
-    check_length();
+    check_sum();
     lowered_.notes = costs_.notes_on_flows();
     lowered_.notes.insert(lowered_.notes.end(), resources_.notes().begin(),
                           resources_.notes().end());
@@ -186,17 +186,14 @@ class Lowering {
   }
 
   // One after the other, the tasks of a step must fit SimTime.
-  void check_length() const {
+  void check_sum() const {
     double sum = 0;
     for (const EngineTask& task : lowered_.graph.tasks) {
       const Work& work = lowered_.graph.works[at(task.work)];
       sum += static_cast<double>((work.fixed + work.shared).count());
     }
-    if (sum <= static_cast<double>(longest_step.count())) return;
-    throw InputError({"", "machine " + placement_.machine().profile.name},
-                     fmt::format("the tasks of the step take {:.3g} s, and steps are simulated up "
-                                 "to {:.3g} s",
-                                 sum / picoseconds_per_second, to_seconds(longest_step).count()));
+    check_length(placement_.machine(), "the tasks of the step take",
+                 Seconds(sum / picoseconds_per_second));
   }
 
   // Two passes over the same edges: count, then fill.

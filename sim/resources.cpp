@@ -33,14 +33,6 @@ ResourceId link_of(std::size_t program, LinkLevel level, LinkDirection direction
                     2 * static_cast<std::size_t>(level) + static_cast<std::size_t>(direction));
 }
 
-// A task that alone is longer than a step may be; then it fits SimTime.
-void check_length(const Machine& machine, Seconds alone) {
-  if (alone <= to_seconds(longest_step)) return;
-  throw InputError({"", "machine " + machine.profile.name},
-                   fmt::format("a task takes {:.3g} s, and steps are simulated up to {:.3g} s",
-                               alone.count(), to_seconds(longest_step).count()));
-}
-
 void use(ResourceId resource, double share, Work& work) {
   const std::int32_t part = part_of(share);
   if (part > 0) work.uses.push_back({resource, part});
@@ -98,9 +90,11 @@ bool several_streams_communicate(const Plan& plan) {
 
 }  // namespace
 
-Work work_of(const CostBreakdown& cost) {
-  const SimTime fixed = round_up(cost.launch + cost.latency);
-  return {fixed, std::max(SimTime(0), round_up(cost.total()) - fixed)};
+void check_length(const Machine& machine, const char* what, Seconds length) {
+  if (length <= to_seconds(longest_step)) return;
+  throw InputError({"", "machine " + machine.profile.name},
+                   fmt::format("{} {:.3g} s, and steps are simulated up to {:.3g} s", what,
+                               length.count(), to_seconds(longest_step).count()));
 }
 
 Resources::Resources(const Plan& plan, const Placement& placement, CollectiveCosts& costs)
@@ -118,12 +112,20 @@ void Resources::note(const std::string& text) {
   if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
 }
 
+// `fixed` of the total; both are rounded up once.
+Work Resources::work_of(Seconds fixed, Seconds total) const {
+  check_length(placement_.machine(), "a task takes", total);
+  const SimTime first = round_up(fixed);
+  return {first, std::max(SimTime(0), round_up(total) - first)};
+}
+
+Work Resources::work_of(const CostBreakdown& cost) const {
+  return work_of(cost.launch + cost.latency, cost.total());
+}
+
 std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
   const KernelCost cost = kernel_cost(placement_.machine().profile.device, kernel);
-  check_length(placement_.machine(), cost.total());
-  Work work;
-  work.fixed = round_up(cost.launch);
-  work.shared = std::max(SimTime(0), round_up(cost.total()) - work.fixed);
+  Work work = work_of(cost.launch, cost.total());
   use(of_program(program, memory), ratio(cost.moving, cost.longest()), work);
   use(of_program(program, cores), ratio(cost.computing, cost.longest()), work);
   return add(std::move(work));
@@ -131,13 +133,10 @@ std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
 
 std::int32_t Resources::add_host_copy(std::size_t program, TaskKind kind, Bytes bytes) {
   const Machine& machine = placement_.machine();
-  const HostCopyCost cost = host_copy_cost(machine, bytes);
-  check_length(machine, cost.latency + cost.transfer);
+  const HostCopyCost cost = host_copy_cost(machine.profile, machine.devices, bytes);
   const std::optional<Sourced<bool>>& duplex = machine.profile.device.host_link->full_duplex;
   const bool is_shared = duplex && !duplex->value;
-  Work work;
-  work.fixed = round_up(cost.latency);
-  work.shared = std::max(SimTime(0), round_up(cost.latency + cost.transfer) - work.fixed);
+  Work work = work_of(cost.latency, cost.latency + cost.transfer);
   if (is_shared || kind == TaskKind::to_host) {
     use(link_of(program, LinkLevel::host, LinkDirection::out), 1, work);
   }
@@ -174,7 +173,6 @@ void Resources::hold_cores(std::size_t program, const CostBreakdown& cost, Work&
 
 std::int32_t Resources::add_collective(std::size_t program, const Collective& collective,
                                        const CostBreakdown& cost) {
-  check_length(placement_.machine(), cost.total());
   Work work = work_of(cost);
   hold_cores(program, cost, work);
   if (placement_.network() != nullptr) {
@@ -190,7 +188,6 @@ std::int32_t Resources::add_collective(std::size_t program, const Collective& co
 
 std::int32_t Resources::add_message(std::size_t from, std::size_t to, const Collective& permute,
                                     const CostBreakdown& cost) {
-  check_length(placement_.machine(), cost.total());
   Work work = work_of(cost);
   hold_cores(from, cost, work);
   hold_cores(to, cost, work);

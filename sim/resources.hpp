@@ -34,6 +34,8 @@ namespace shardsim {
 
 // 20 hours: what tasks take of each other may make it a hundred times longer within SimTime.
 inline constexpr SimTime longest_step{std::int64_t{1} << 56};
+// Throws InputError for a longer one: `what` says whose it is, "a task takes".
+void check_length(const Machine& machine, const char* what, Seconds length);
 
 // What a work takes of a level of links of the devices of a program, while it transfers alone.
 struct LevelUse {
@@ -67,6 +69,8 @@ class Resources {
  private:
   // Of those of a network written in place, behind those of programs.
   [[nodiscard]] ResourceId first_link() const;
+  [[nodiscard]] Work work_of(Seconds fixed, Seconds total) const;
+  [[nodiscard]] Work work_of(const CostBreakdown& cost) const;
   [[nodiscard]] double memory_share(double bytes, Seconds time) const;
   void hold_cores(std::size_t program, const CostBreakdown& cost, Work& work);
   std::int32_t add(Work work);
@@ -83,8 +87,5 @@ class Resources {
   std::vector<std::int32_t> on_links_;  // works that are on such a network
   std::vector<std::string> notes_;
 };
-
-// `fixed` + `shared` is the total, rounded up once.
-[[nodiscard]] Work work_of(const CostBreakdown& cost);
 
 }  // namespace shardsim

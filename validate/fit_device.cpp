@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "sim/host_copy_cost.hpp"
 #include "validate/collective_terms.hpp"
 #include "validate/kernel_terms.hpp"
 
@@ -102,8 +102,8 @@ void fit_rates(const KernelFit& fit, DeviceProfile& device, FittedNumbers& numbe
 // Of a base profile without the link all of it comes from the records, or nothing.
 void fit_host_link(const DeviceSweep& sweep, DeviceProfile& device, FittedNumbers& numbers) {
   const std::optional<HostLinkProfile>& base = device.host_link;
-  const std::int64_t together = base && base->devices ? base->devices->value : 1;
-  const auto fit = fit_copies(sweep.copies, std::min(together, sweep.on.processes));
+  const std::int64_t sharers = base ? sharers_of(*base, processes_per_host(sweep)) : 1;
+  const auto fit = fit_copies(sweep.copies, sharers);
   if (!fit || !is_told(fit->per_byte) || (!base && !fit->launch.determined)) return;
   HostLinkProfile link = base.value_or(HostLinkProfile{});
   numbers.set(link.latency, "device.host_link.latency", fit->launch);

@@ -180,14 +180,11 @@ std::optional<ErrorSummary> collective_errors(const Profile& profile,
 // Nothing where the profile does not know the link.
 std::optional<ErrorSummary> copy_errors(const Profile& profile,
                                         const std::vector<SweptCopy>& copies,
-                                        std::int64_t processes) {
+                                        std::int64_t devices) {
   if (copies.empty() || !profile.device.host_link) return std::nullopt;
-  Machine machine;
-  machine.profile = profile;
-  machine.devices = processes;
   std::vector<double> errors;
   for (const SweptCopy& copy : copies) {
-    const HostCopyCost cost = host_copy_cost(machine, copy.bytes);
+    const HostCopyCost cost = host_copy_cost(profile, devices, copy.bytes);
     const Seconds predicted = cost.latency + cost.transfer;
     errors.push_back(std::abs(predicted.count() / copy.time.median.count() - 1));
   }
@@ -245,7 +242,7 @@ FittedProfile fit_profile(const DeviceSweep& measured, const std::string& name) 
   fitted.kernels = all_kernel_errors(fitted.profile.device, sweep.kernels);
   fitted.kernels_by_size = kernel_errors(fitted.profile.device, sweep.kernels);
   fitted.left_out_kernels = left_out_kernels(sweep, name);
-  fitted.copies = copy_errors(fitted.profile, sweep.copies, processes);
+  fitted.copies = copy_errors(fitted.profile, sweep.copies, processes_per_host(sweep));
   const Halves halves = halves_of(sweep);
   if (halves.kept.collectives.empty() || halves.left_out.collectives.empty()) return fitted;
   try {

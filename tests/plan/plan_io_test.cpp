@@ -86,14 +86,16 @@ TEST_CASE("hostile plans are refused with their place") {
         "plan.json: /kernels/0/bytes: -6 is out of range, must be from 0 to 4611686018427387904");
   CHECK(complaint([](Json& j) { j["kernels"][0]["flops"] = -1.5; }) ==
         "plan.json: /kernels/0/flops: -1.5 is negative");
+  // Axes of meshes and sides of products: products of two fit 64 bits.
+  const std::string largest = std::to_string(std::int64_t{1} << 31);
   CHECK(complaint([](Json& j) {
           j["kernels"][0]["product"] = {1, 2, 3};
         }) == "plan.json: /kernels/0/product: expected [batch, m, n, k]");
   CHECK(complaint([](Json& j) {
           j["kernels"][0]["product"] = {1, 2, 0, 3};
-        }) == "plan.json: /kernels/0/product/2: 0 is out of range, must be from 1 to 2147483648");
+        }) == "plan.json: /kernels/0/product/2: 0 is out of range, must be from 1 to " + largest);
   CHECK(complaint([](Json& j) { j["mesh"]["fsdp"] = 0; }) ==
-        "plan.json: /mesh/fsdp: 0 is out of range, must be from 1 to 2147483648");
+        "plan.json: /mesh/fsdp: 0 is out of range, must be from 1 to " + largest);
   CHECK(complaint([](Json& j) { j["mesh"]["other"] = 1'000'000'000; }) ==
         "plan.json: /mesh: fsdp=4 x other=1000000000 has more than 2147483648 devices");
   CHECK(complaint([](Json& j) { j["devices"] = 5; }) ==

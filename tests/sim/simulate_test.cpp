@@ -1,11 +1,14 @@
 #include "sim/simulate.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
 #include "machines.hpp"
 #include "plan_builder.hpp"
 #include "sim/collective_cost.hpp"
+#include "sim/resources.hpp"
 
 namespace shardsim {
 namespace {
@@ -176,18 +179,20 @@ TEST_CASE("what is not simulated is refused") {
                       "machine hand-made: the step copies to or from the host, and the profile "
                       "does not say how fast: give it a device.host_link");
   }
-  // SimTime has 63 bits of picoseconds: 107 days.
+  // SimTime has 63 bits of picoseconds.
+  const std::int64_t longest = longest_step.count();
+  const auto refused = [](const char* what, std::int64_t picoseconds) {
+    return fmt::format("machine hand-made: {} {:.3g} s, and steps are simulated up to {:.3g} s",
+                       what, to_seconds(SimTime(picoseconds)).count(),
+                       to_seconds(longest_step).count());
+  };
   SECTION("a task that takes longer than a step may") {
-    b.kernel(std::int64_t{1} << 57);
-    CHECK_THROWS_WITH(on_node(b),
-                      "machine hand-made: a task takes 1.44e+05 s, and steps are simulated up to "
-                      "7.21e+04 s");
+    b.kernel(2 * longest);
+    CHECK_THROWS_WITH(on_node(b), refused("a task takes", 2 * longest));
   }
   SECTION("tasks that together do") {
-    for (int i = 0; i < 3; ++i) b.kernel(std::int64_t{1} << 55);
-    CHECK_THROWS_WITH(on_node(b),
-                      "machine hand-made: the tasks of the step take 1.08e+05 s, and steps are "
-                      "simulated up to 7.21e+04 s");
+    for (int i = 0; i < 3; ++i) b.kernel(longest / 2);
+    CHECK_THROWS_WITH(on_node(b), refused("the tasks of the step take", 3 * (longest / 2)));
   }
   SECTION("collectives that reach other programs") {
     b.plan.programs[0].devices = {0};
