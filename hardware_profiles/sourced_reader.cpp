@@ -42,15 +42,18 @@ std::string read_text(const JsonReader& reader) {
   return text;
 }
 
+void check_date(const std::string& date, const Place& place) {
+  if (is_date(date)) return;
+  throw InputError(place,
+                   fmt::format("\"{}\" is not a date, expected for example \"2026-08\"", date));
+}
+
 Source read_source(const JsonReader& number) {
   Source source;
   source.kind = number.at("kind").choice({"vendor", "code", "measured", "derived", "estimate"});
   source.reference = read_text(number.at("source"));
   source.date = number.at("date").string();
-  if (!is_date(source.date)) {
-    number.at("date").fail(
-        fmt::format("\"{}\" is not a date, expected for example \"2026-08\"", source.date));
-  }
+  check_date(source.date, number.at("date").place());
   if (const auto note = number.find("note")) source.note = note->string();
   return source;
 }

@@ -12,6 +12,7 @@ namespace shardsim {
 
 // All throw InputError with the place in the file.
 
+void check_date(const std::string& date, const Place& place);     // YYYY-MM or YYYY-MM-DD
 [[nodiscard]] std::string read_text(const JsonReader& reader);    // not empty
 [[nodiscard]] Source read_source(const JsonReader& number);       // of what stands beside "value"
 [[nodiscard]] Bytes read_bytes(const JsonReader& value);          // these three above 0

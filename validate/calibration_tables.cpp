@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/json.hpp"
-#include "experiments/measured_tables.hpp"
 #include "validate/health_signs.hpp"
 
 namespace shardsim {
@@ -73,10 +72,15 @@ CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
   const std::optional<std::int64_t> devices_per_node =
       choice.machine ? devices_of_host(*choice.machine, {"command line", "/machine"})
                      : std::nullopt;
+  return calibration_tables_of(load_measured_tables(files, devices_per_node), choice);
+}
+
+CalibrationTables calibration_tables_of(const std::vector<MeasuredTable>& tables,
+                                        const TableChoice& choice) {
   CalibrationTables result;
   std::set<std::string> ids;
   std::set<std::pair<std::string, std::string>> said;
-  for (const auto& [file, table] : load_measured_tables(files, devices_per_node)) {
+  for (const auto& [file, table] : tables) {
     CollectiveMeasurement measurement = read_measurement(table, file, {});
     std::optional<std::string> given;
     if (!measurement.machine && choice.machine) {
@@ -98,7 +102,7 @@ CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
     take_notes(table, file, measurement.id, result, said);
   }
   if (!result.tables.empty()) return result;
-  if (files.empty()) throw InputError({"command line", ""}, "no tables are given");
+  if (tables.empty()) throw InputError({"command line", ""}, "no tables are given");
   const auto others = static_cast<std::int64_t>(result.left_out.size()) - 1;
   throw InputError({"command line", ""},
                    fmt::format("no table is left to calibrate with: {}{}", result.left_out.front(),

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/measured_tables.hpp"
 #include "validate/fit_calibration.hpp"
 
 namespace shardsim {
@@ -29,5 +30,8 @@ struct TableChoice {
 // twice, and where none is left.
 [[nodiscard]] CalibrationTables read_calibration_tables(const std::vector<std::string>& files,
                                                         const TableChoice& choice = {});
+// Of tables that have been read.
+[[nodiscard]] CalibrationTables calibration_tables_of(const std::vector<MeasuredTable>& tables,
+                                                      const TableChoice& choice);
 
 }  // namespace shardsim

@@ -8,6 +8,8 @@
 
 #include "calibrate_sweep.hpp"
 #include "command.hpp"
+#include "experiments/measured_tables.hpp"
+#include "hardware_profiles/sourced_reader.hpp"
 #include "output.hpp"
 #include "validate/calibration_report.hpp"
 #include "validate/hold_out.hpp"
@@ -26,10 +28,10 @@ const Manual manual = {
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
     "Of a SWEEP, which shardsim validate --sweep measures, a whole profile is made, of one host\n"
     "or of several; beside it stand what groups at the same time take, and algorithms.\n"
-    "A published table of kernels, written as a sweep, tells efficiencies by shape\n"
-    "(docs/calibration.md).",
-    {"shardsim calibrate examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json \\\n"
-     "               --machine dgx-h100",
+    "A published table of kernels, a row for each with its shape and time or rate, tells the\n"
+    "device's efficiencies by shape; the network stays the machine's (docs/calibration.md).",
+    {"shardsim calibrate examples/kernels/cublaslt-fp8-h100-h200.json --machine dgx-h100 \\\n"
+     "               --date 2026-08 --where 'device=H100 SXM 80GB HBM3'",
      "shardsim calibrate examples/sweep-two-processes.json --name my-host -o my-host.json",
      "shardsim calibrate examples/nccl-tests/a100-2x8-all-reduce.log --machine oci-bm-gpu4.8",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --refit h100-nvswitch"}};
@@ -77,6 +79,14 @@ std::string text_of(const Calibration& calibration, const CalibrationTables& tab
   return text + notes_text(tables);
 }
 
+std::vector<MeasuredTable> load(const Given& given) {
+  std::optional<std::int64_t> devices_per_node;
+  if (given.has("machine")) {
+    devices_per_node = devices_of_host(given.all("machine").front(), {"command line", "/machine"});
+  }
+  return load_measured_tables(given.all("operand"), devices_per_node);
+}
+
 // Takes the tables that are held out together out of `tables`.
 Calibration fit(const Given& given, const Calibration& header, CalibrationTables& tables) {
   std::vector<std::string> ids;
@@ -113,7 +123,11 @@ int calibrate_command(const Words& words) {
       "refit", boost::program_options::value<Words>()->value_name("NAME"),
       "a shipped calibration, made anew from the tables whose machine names it")(
       "machine", boost::program_options::value<Words>()->value_name("NAME"),
-      "of tables that name none, as nccl-tests' output and traces do not")(
+      "of tables that name none, as nccl-tests' output and traces do not, and of kernels")(
+      "where", boost::program_options::value<Words>()->value_name("COLUMN=VALUE"),
+      "only these rows of a table of kernels; may be repeated")(
+      "set", boost::program_options::value<Words>()->value_name("COLUMN=VALUE"),
+      "what its rows leave out: dtype=bf16, causal=true; may be repeated")(
       "exclude-suspicious", "leave out tables that show a machine that is not well")(
       "holdout", boost::program_options::value<Words>()->value_name("ID[,ID]|all"),
       "predict these tables by what the others make; with all each by what is made without it");
@@ -122,14 +136,16 @@ int calibrate_command(const Words& words) {
   if (!answered) return exit_done;
   const Given& given = *answered;
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/true);
+  if (given.has("date")) check_date(given.all("date").front(), {"command line", "/date"});
   Calibration header = header_of(given);
-  if (const auto sweep = given_sweep(given)) return calibrate_sweep(*sweep, given, outputs);
+  const std::vector<MeasuredTable> files = load(given);
+  if (const auto sweep = given_sweep(files, given)) return calibrate_sweep(*sweep, given, outputs);
   if (given.has("date")) header.date = given.all("date").front();
   TableChoice choice;
   if (given.has("refit")) choice.of_class = header.name;
   if (given.has("machine")) choice.machine = given.all("machine").front();
   choice.exclude_suspicious = given.has("exclude-suspicious");
-  CalibrationTables tables = read_calibration_tables(given.all("operand"), choice);
+  CalibrationTables tables = calibration_tables_of(files, choice);
   const Calibration calibration = fit(given, header, tables);
   write(outputs, [&](const std::string& format) {
     return format == "json" ? calibration_text(calibration) : text_of(calibration, tables);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
+#include <initializer_list>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -24,13 +24,32 @@ std::string errors_text(const char* what, const std::optional<ErrorSummary>& err
                      errors->rows);
 }
 
-// By its schema, which sweeps begin with: other files can be traces of hundreds of megabytes.
-bool begins_as_sweep(const std::string& file) {
-  constexpr std::size_t enough = 256;
-  std::string head(enough, '\0');
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-  return head.find(sweep_schema.substr(0, sweep_schema.rfind('/') + 1)) != std::string::npos;
+bool is_sweep(const Json& document) {
+  const auto schema = document.find("schema");
+  const std::string_view any_version = sweep_schema.substr(0, sweep_schema.rfind('/') + 1);
+  return schema != document.end() && schema->is_string() &&
+         schema->get<std::string>().starts_with(any_version);
+}
+
+void refuse(const Given& given, std::initializer_list<const char*> options, const char* what) {
+  for (const char* option : options) {
+    if (given.has(option)) throw UsageError(fmt::format("--{} is {}", option, what));
+  }
+}
+
+KernelTable table_of(const MeasuredTable& table, const Given& given) {
+  if (!given.has("machine") || !given.has("date")) {
+    throw UsageError(
+        fmt::format("{} is a table of kernels: --machine and --date say of what "
+                    "device and of when",
+                    table.file));
+  }
+  KernelTableChoice choice;
+  choice.machine = given.all("machine").front();
+  choice.date = given.all("date").front();
+  choice.where = read_column_values(given.all("where"), "where");
+  choice.set = read_column_values(given.all("set"), "set");
+  return read_kernel_table(table.table, table.file, choice);
 }
 
 std::string kernels_text(const std::vector<KernelErrors>& errors) {
@@ -122,23 +141,35 @@ std::string algorithms_text(const std::vector<ComparedAlgorithms>& all) {
   return any_fastest ? fmt::format("{}\n{}", text, fastest.text()) : text;
 }
 
+std::string notes_text(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += fmt::format("\nnote: {}", note);
+  return text + (text.empty() ? "" : "\n");
+}
+
 }  // namespace
 
-std::optional<DeviceSweep> given_sweep(const Given& given) {
-  const Words files = given.all("operand");
-  for (const std::string& file : files) {
-    if (!begins_as_sweep(file)) continue;
-    if (files.size() > 1) throw UsageError(fmt::format("{} is a sweep: one at a time", file));
-    return read_sweep(load_json(file), file);
+std::optional<KernelTable> given_sweep(const std::vector<MeasuredTable>& tables,
+                                       const Given& given) {
+  for (const MeasuredTable& table : tables) {
+    const bool is_of_program = is_sweep(table.table);
+    if (!is_of_program && !is_kernel_table(table.table)) continue;
+    if (tables.size() > 1) {
+      throw UsageError(fmt::format("{} is a {}: one at a time", table.file,
+                                   is_of_program ? "sweep" : "table of kernels"));
+    }
+    refuse(given, {"refit", "exclude-suspicious", "holdout"}, "for tables of collectives");
+    if (!is_of_program) return table_of(table, given);
+    refuse(given, {"machine", "date", "where", "set"}, "for tables, not sweeps");
+    return KernelTable{read_sweep(table.table, table.file), {}};
   }
+  refuse(given, {"where", "set"}, "for tables of kernels");
   return std::nullopt;
 }
 
-int calibrate_sweep(const DeviceSweep& sweep, const Given& given,
+int calibrate_sweep(const KernelTable& table, const Given& given,
                     const std::vector<Output>& outputs) {
-  for (const char* option : {"refit", "machine", "date", "exclude-suspicious"}) {
-    if (given.has(option)) throw UsageError(fmt::format("--{} is for tables, not sweeps", option));
-  }
+  const DeviceSweep& sweep = table.sweep;
   const std::string name = given.has("name") ? given.all("name").back() : "my-host";
   const FittedProfile fitted = fit_profile(sweep, name);
   const SweepFindings findings = find_in_sweep(sweep, fitted.profile);
@@ -149,7 +180,7 @@ int calibrate_sweep(const DeviceSweep& sweep, const Given& given,
       return json_text(document);
     }
     return fitted_text(fitted) + contention_text(findings.contention) +
-           algorithms_text(findings.algorithms);
+           algorithms_text(findings.algorithms) + notes_text(table.notes);
   });
   return exit_done;
 }

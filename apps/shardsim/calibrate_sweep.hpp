@@ -1,18 +1,21 @@
-// calibrate SWEEP: a profile of what `validate --sweep` measured.
+// calibrate SWEEP: a profile of what `validate --sweep` measured, or of a table of kernels.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "command.hpp"
-#include "experiments/device_sweep.hpp"
+#include "experiments/kernel_table.hpp"
+#include "experiments/measured_tables.hpp"
 #include "output.hpp"
 
 namespace shardsim {
 
-// The operand, if it is a sweep. Throws UsageError for a sweep among other files.
-[[nodiscard]] std::optional<DeviceSweep> given_sweep(const Given& given);
-[[nodiscard]] int calibrate_sweep(const DeviceSweep& sweep, const Given& given,
+// The sweep or table of kernels among what was given. Throws UsageError for one beside other files,
+// and for options that it has no use for.
+[[nodiscard]] std::optional<KernelTable> given_sweep(const std::vector<MeasuredTable>& tables,
+                                                     const Given& given);
+[[nodiscard]] int calibrate_sweep(const KernelTable& sweep, const Given& given,
                                   const std::vector<Output>& outputs);
 
 }  // namespace shardsim

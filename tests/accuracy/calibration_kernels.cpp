@@ -2,23 +2,11 @@
 // that is, and how far predicted times are from them.
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <set>
-
-#include "base/json.hpp"
+#include "../validate/published_kernels.hpp"
 #include "validate/fit_profile.hpp"
 
 namespace shardsim {
 namespace {
-
-std::set<std::filesystem::path> sweep_files() {
-  std::set<std::filesystem::path> files;
-  const std::filesystem::path folder = SHARDSIM_SOURCE_DIR "/tests/measurements/kernels";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    files.insert(entry.path());
-  }
-  return files;
-}
 
 std::string errors_text(const std::optional<ErrorSummary>& errors) {
   if (!errors) return "-";
@@ -26,11 +14,11 @@ std::string errors_text(const std::optional<ErrorSummary>& errors) {
                      format_percent(errors->percentile_90));
 }
 
-void print_sweep(const std::filesystem::path& path) {
-  const DeviceSweep sweep = read_sweep(load_json(path.string()), path.filename().string());
+void print_sweep(const test::PublishedKernels& published) {
+  const DeviceSweep& sweep = published.sweep;
   const FittedProfile fitted = fit_profile(sweep, sweep.profile);
-  fmt::print("## {}\n\n{}: {}, {} records for {}.\n\n", path.stem().string(), sweep.source,
-             sweep.on.library, sweep.kernels.size(), sweep.profile);
+  fmt::print("## {}\n\n{}: {} records for {}.\n\n", published.name, sweep.source,
+             sweep.kernels.size(), sweep.profile);
   constexpr auto right = TextTable::Align::right;
   TextTable numbers({{"number"}, {"fitted", right}, {"95 % from", right}, {"to", right}});
   for (const FittedNumber& number : fitted.numbers) {
@@ -53,8 +41,8 @@ void print_sweep(const std::filesystem::path& path) {
 constexpr const char* preface =
     R"(# Kernels by their shape
 
-Written by `scripts/accuracy.sh`, of the published tables in tests/measurements/kernels, each a sweep
-of kernels alone (docs/calibration.md). What a kernel of [m, k] x [k, n] takes is
+Written by `scripts/accuracy.sh`, of the published tables in tests/measurements/kernels, of which
+tests/measurements/kernels.json chooses rows (docs/calibration.md). What a kernel of [m, k] x [k, n] takes is
 
     launch + overhead + operations / (peak * efficiency) * (1 + depth / k + side / m + side / n)
 
@@ -71,5 +59,7 @@ measured time.
 
 int main() {
   fmt::print("{}", shardsim::preface);
-  for (const auto& path : shardsim::sweep_files()) shardsim::print_sweep(path);
+  for (const auto& published : shardsim::test::published_kernels()) {
+    shardsim::print_sweep(published);
+  }
 }

@@ -1,8 +1,7 @@
 // Surfaces of shipped profiles are what the tables of tests/measurements/kernels make.
 #include <catch2/catch.hpp>
-#include <filesystem>
 
-#include "base/json.hpp"
+#include "published_kernels.hpp"
 #include "validate/fit_profile.hpp"
 
 namespace shardsim {
@@ -36,13 +35,10 @@ void check_surfaces(const EfficiencySurfaces& shipped, const EfficiencySurfaces&
 }  // namespace
 
 TEST_CASE("shipped surfaces are fitted to the published tables") {
-  int files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(SHARDSIM_SOURCE_DIR "/tests/measurements/kernels")) {
-    const std::string file = entry.path().string();
-    CAPTURE(file);
-    ++files;
-    const DeviceSweep sweep = read_sweep(load_json(file), file);
+  const auto all = test::published_kernels();
+  CHECK_FALSE(all.empty());
+  for (const auto& [name, sweep] : all) {
+    CAPTURE(name);
     CHECK_FALSE(sweep.source.empty());
     const DeviceProfile fitted = fit_profile(sweep, "fitted").profile.device;
     const DeviceProfile shipped = load_profile(sweep.profile, {}).device;
@@ -51,7 +47,6 @@ TEST_CASE("shipped surfaces are fitted to the published tables") {
     check_surfaces(shipped.attention_backward_surfaces, fitted.attention_backward_surfaces,
                    sweep.source);
   }
-  CHECK(files > 0);
 }
 
 }  // namespace shardsim
