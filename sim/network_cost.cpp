@@ -41,6 +41,18 @@ std::vector<Bytes> bytes_by_link(const network::Traffic& traffic, Bytes payload)
   return carried;
 }
 
+// What switches between nodes reduce reaches another part of a NIC's bandwidth than rings do.
+void set_reducing_rates(const ClusterProfile& cluster, const MachineGraph& graph,
+                        network::Traffic& traffic) {
+  const ScaleOutProfile& out = *cluster.scale_out;
+  const double ratio = out.reduction->efficiency.value / out.efficiency.value;
+  for (std::size_t i = 0; i < traffic.capacities.size(); ++i) {
+    const NetworkLink& link = graph.graph.links()[i];
+    const bool is_outside = std::max(link.from, link.to) >= graph.first_outside;
+    if (is_outside) traffic.capacities[i] = traffic.capacities[i] * ratio;
+  }
+}
+
 network::Repeats repeats_of(Folding folding) {
   return folding == Folding::folded ? network::Repeats::skipped : network::Repeats::simulated;
 }
@@ -82,6 +94,7 @@ LinkLoads NetworkCosts::link_loads(const Collective& collective, const Told& tol
     LinkLoads loads;
     for (std::size_t i = 0; i < carried.size(); ++i) {
       loads.links.push_back({graph().graph.links()[i], carried[i]});
+      loads.links.back().link.wire.bandwidth = traffic.capacities[i];
     }
     if (whole.total() > Seconds(0)) add_histories(traffic, collective.payload, loads);
     for (LinkLoad& load : loads.links) {
@@ -221,8 +234,13 @@ network::Traffic NetworkCosts::traffic_on_graph(const Collective& collective,
   }
   std::vector<NodeId> all(at(wires.nodes()));
   std::iota(all.begin(), all.end(), 0);
-  return network::traffic_of(wires, *router_, {all},
-                             over->schedule(wires, placed(groups, expansion)), most_hops);
+  network::Traffic traffic = network::traffic_of(
+      wires, *router_, {all}, over->schedule(wires, placed(groups, expansion)), most_hops);
+  if (network_ == nullptr && expansion.algorithm == network::collnet_algorithm) {
+    const auto& cluster = std::get<ClusterProfile>(placement_.machine().profile.network);
+    set_reducing_rates(cluster, *graph_, traffic);
+  }
+  return traffic;
 }
 
 std::vector<network::PlacedGroup> NetworkCosts::placed(

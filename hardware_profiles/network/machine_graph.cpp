@@ -28,6 +28,10 @@ class NamedBuilder {
     return builder.add_switches(1);
   }
 
+  [[nodiscard]] NodeId nodes() const {
+    return static_cast<NodeId>(devices_ + static_cast<std::int64_t>(names_.size()));
+  }
+
   [[nodiscard]] MachineGraph freeze(const Place& place,
                                     const std::function<std::string(NodeId)>& device_name) && {
     MachineGraph result;
@@ -56,13 +60,13 @@ class ClusterWires {
 
   MachineGraph graph(const Place& place) && {
     for (std::int64_t node = 0; node < machine_.nodes; ++node) join_inside(node);
-    if (machine_.nodes > 1) {
-      join_nodes();
-    }
+    const NodeId first_outside = named_.nodes();
+    if (machine_.nodes > 1) join_nodes();
     MachineGraph result =
         std::move(named_).freeze(place, [](NodeId node) { return fmt::format("device {}", node); });
     result.assumptions = std::move(assumptions_);
     result.nvswitches = std::move(nvswitches_);
+    result.first_outside = first_outside;
     return result;
   }
 

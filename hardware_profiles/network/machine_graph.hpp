@@ -31,6 +31,7 @@ struct MachineGraph {
   RouteChoice choice = RouteChoice::first;
   std::vector<std::string> assumptions;  // what the profile does not say, in words
   std::vector<NodeId> nvswitches;        // of a cluster, by node; none where nodes have none
+  NodeId first_outside = 0;  // of a cluster: from here on NICs, and switches between its nodes
 };
 
 // Devices of a torus are numbered x + size of x * (y + size of y * z), and behind those of all

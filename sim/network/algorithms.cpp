@@ -72,7 +72,7 @@ constexpr auto algorithms = std::to_array<Algorithm>({
      [](Group g) -> Steps { return in_switch_reduce_scatter(g.ranks); },
      [](Group g) -> Steps { return in_switch_all_reduce(g.ranks); }, nullptr, nullptr,
      [](Group g) { return unless(g.kind == NetworkKind::switched, "devices on one switch"); }},
-    {"collnet", [](Group) -> Steps { return OverSwitches{collnet_all_gather}; },
+    {collnet_algorithm, [](Group) -> Steps { return OverSwitches{collnet_all_gather}; },
      [](Group) -> Steps { return OverSwitches{collnet_reduce_scatter}; },
      [](Group) -> Steps { return OverSwitches{collnet_all_reduce}; }, nullptr, nullptr,
      [](Group g) { return g.collnet_lacks; }},

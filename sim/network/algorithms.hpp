@@ -60,6 +60,8 @@ struct Expansion {
 
 // By pairs, which is how permutes go, and all-to-alls with all messages at once.
 inline constexpr const char* direct_algorithm = "direct";
+// By switches between nodes.
+inline constexpr const char* collnet_algorithm = "collnet";
 
 // Not of a permute, whose pairs need not stay in groups (algorithms/permute.hpp). Throws InputError
 // for an algorithm that is unknown or not for this kind or group.

@@ -130,6 +130,26 @@ TEST_CASE("a rail whose switches reduce carries the payload once") {
   CHECK(levels_of(cost) == std::vector{LinkLevel::scale_out});
 }
 
+TEST_CASE("what switches reduce goes at the rate that reductions reach") {
+  // A quarter of what rings reach of a NIC: a rail takes four times as long, and rings what they
+  // took.
+  const Machine machine = sharp_machine(32);
+  Machine slow = machine;
+  auto& out = *std::get<ClusterProfile>(slow.profile.network).scale_out;
+  out.reduction->efficiency.value = out.efficiency.value / 4;
+  Asked asked{.one_of_each_node = true};
+  const double whole = flow_cost(machine, "collnet", asked).transfer.count();
+  const Seconds slowly = flow_cost(slow, "collnet", asked).transfer;
+  CHECK(slowly.count() / whole == Approx(4).epsilon(1e-9));
+  CHECK(flow_cost(slow, "ring", asked).transfer == flow_cost(machine, "ring", asked).transfer);
+  // With all GPUs it is the NICs that bound, not NVLink as in the case below.
+  const double payload = 4.0 * GiB;
+  CHECK(flow_cost(slow, "collnet").transfer.count() ==
+        Approx(payload / (8 * nic / 4)).epsilon(0.02));
+  asked.folding = Folding::unfolded;
+  CHECK(flow_cost(slow, "collnet", asked).transfer == slowly);
+}
+
 TEST_CASE("CollNetDirect by flows takes what the formula says of large arrays") {
   // 32 GPUs of 4 nodes: inside (8 + 8 - 2) / 8 P at 370.8 GB/s, 4.72 ms for a GB, out of the node P
   // at 8 * 48.5 GB/s, 2.58 ms. Gathering and giving back share NVLink, chunk by chunk.
