@@ -64,6 +64,23 @@ Bytes storage_bytes(std::int64_t elements, DType dtype) {
   return Bytes((elements * bits_of(dtype) + 7) / 8);
 }
 
+DType type_of_product(DType operands) {
+  switch (operands) {
+    case DType::f8:
+    case DType::f8_e4m3:
+    case DType::f8_e5m2:
+    case DType::f8_e8m0:
+    case DType::f8_e4m3fnuz:
+    case DType::f8_e5m2fnuz:
+    case DType::f6_e2m3:
+    case DType::f6_e3m2:
+    case DType::f4_e2m1:
+      return DType::bf16;
+    default:
+      return operands;
+  }
+}
+
 std::string_view name_of(DType dtype) { return row_of(dtype).names[0]; }
 
 std::optional<DType> parse_dtype(std::string_view text) {

@@ -50,6 +50,9 @@ enum class DType : std::uint8_t {
 // Of an array: elements of less than a byte lie packed, as safetensors and XLA store them. Asserts
 // at most 2^53 elements.
 [[nodiscard]] Bytes storage_bytes(std::int64_t elements, DType dtype);
+// As what libraries write a product of such operands: bf16 of floats of 8 bits and fewer, else the
+// same.
+[[nodiscard]] DType type_of_product(DType operands);
 [[nodiscard]] std::string_view name_of(DType dtype);  // "bf16", "fp32", "int32", ...
 // Accepts the names above and the spellings of JAX and PyTorch ("bfloat16"), safetensors ("BF16")
 // and HLO ("f32").

@@ -123,7 +123,7 @@ std::optional<Product> product_of(const JsonReader& row) {
 SweptKernel product_kernel(const JsonReader& row, const Product& product) {
   Kernel kernel{op_of(row), KernelClass::matmul, needed_type(row), Flops(0), Bytes(0), product};
   const auto out = row.find("out_dtype");
-  const DType of_result = kernel.dtype == DType::f8 ? DType::bf16 : kernel.dtype;
+  const DType of_result = type_of_product(kernel.dtype);
   const auto size = [](DType dtype) { return static_cast<double>(bits_of(dtype)) / 8; };
   const auto number = [](std::int64_t of) { return static_cast<double>(of); };
   const double mk = number(product.m) * number(product.k);

@@ -2,6 +2,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +16,10 @@
 namespace shardsim {
 namespace {
 
-// 16 bytes of the smallest type that is multiplied (cuBLAS documentation, "Tensor Core Usage").
-constexpr WorkLimits limits{16384, std::int64_t{1} << 28, 8};
+// Sizes are multiples of 16 bytes of a type (cuBLAS documentation, "Tensor Core Usage").
+WorkLimits limits_of(DType dtype) {
+  return {16384, std::int64_t{1} << 28, Fp8Products::has(dtype) ? 16 : 8};
+}
 
 // Of each of the two arrays of what is moved: 256 MiB, more than the L2 of any GPU.
 constexpr std::int64_t moved_elements = std::int64_t{1} << 26;
@@ -53,6 +56,11 @@ void append(std::string& bytes, DType dtype, float value) {
       return add(__float2bfloat16(value));
     case DType::f16:
       return add(__float2half(value));
+    case DType::f8:
+    case DType::f8_e4m3:
+      return add(__nv_fp8_e4m3(value));
+    case DType::f8_e5m2:
+      return add(__nv_fp8_e5m2(value));
     default:
       return add(value);
   }
@@ -78,11 +86,11 @@ cuda::DeviceArray random_array(std::int64_t elements, DType dtype) {
 }
 
 void check_type(const Kernel& kernel) {
-  if (gemm_type(kernel.dtype)) return;
+  if (gemm_type(kernel.dtype) || Fp8Products::has(kernel.dtype)) return;
   throw InputError(
       {"", "/kernels"},
-      fmt::format("products of {} are not run by the backend nccl: fp64, fp32, bf16 and "
-                  "fp16 are",
+      fmt::format("products of {} are not run by the backend nccl: fp64, fp32, bf16, fp16, "
+                  "fp8_e4m3 and fp8_e5m2 are",
                   name_of(kernel.dtype)));
 }
 
@@ -104,7 +112,8 @@ void CudaWork::prepare(const Plan& plan, const std::vector<cuda::Stream>& stream
         copied = std::max(copied, kernel.bytes);
       } else if (is_product(kernel)) {
         check_type(kernel);
-        const WorkShape shape = work_shape(kernel, limits);
+        const WorkShape shape = work_shape(kernel, limits_of(kernel.dtype));
+        if (Fp8Products::has(kernel.dtype)) fp8_.prepare(shape, kernel.dtype, task.stream);
         Operands& most = largest[kernel.dtype];
         most.of_operand = std::max(most.of_operand, shape.operand());
         most.of_product = std::max(most.of_product, shape.result());
@@ -120,12 +129,13 @@ void CudaWork::prepare(const Plan& plan, const std::vector<cuda::Stream>& stream
       operands.a = {};  // before more is taken
       operands.b = {};
       operands.a = random_array(most.of_operand, dtype);
-      operands.b = random_array(most.of_operand, dtype);
+      // Of two e5m2 there is no product.
+      operands.b = random_array(most.of_operand, dtype == DType::f8_e5m2 ? DType::f8_e4m3 : dtype);
     }
     if (operands.of_product < most.of_product) {
       operands.of_product = most.of_product;
       operands.product = {};
-      operands.product = cuda::device_array(storage_bytes(most.of_product, dtype));
+      operands.product = cuda::device_array(storage_bytes(most.of_product, type_of_product(dtype)));
     }
   }
   if (moves && !x_) {
@@ -150,8 +160,15 @@ void CudaWork::launch(const Kernel& kernel, std::size_t stream) {
 
 // Row by row, C = A B is C' = B' A' column by column.
 void CudaWork::multiply(const Kernel& kernel, std::size_t stream) {
-  const WorkShape shape = work_shape(kernel, limits);
+  const WorkShape shape = work_shape(kernel, limits_of(kernel.dtype));
   const Operands& operands = operands_.at(kernel.dtype);
+  if (Fp8Products::has(kernel.dtype)) {
+    const Fp8Products::Arrays arrays{operands.a.get(), operands.b.get(), operands.product.get()};
+    for (std::int64_t i = 0; i < shape.times; ++i) {
+      fp8_.launch(shape, kernel.dtype, arrays, stream, streams_[stream]);
+    }
+    return;
+  }
   const GemmType type = gemm_type(kernel.dtype).value();
   const double one = 1;
   const double zero = 0;

@@ -1,8 +1,9 @@
 // Work as kernels of a plan describe it, done by a GPU.
 //
 // Products (work_shape.hpp) are cuBLAS's, of the plan's type, all sizes multiples of 8 as
-// tensor cores need them. Any other kernel reads and writes its bytes: y = a x + y in fp32
-// (cuBLAS's axpy) over arrays that no cache holds. Copies to the host go to pinned memory.
+// tensor cores need them, of 16 where numbers have 8 bits (fp8_products.hpp). Any other kernel
+// reads and writes its bytes: y = a x + y in fp32 (cuBLAS's axpy) over arrays that no cache holds.
+// Copies to the host go to pinned memory.
 //
 // Operands are random: a GPU draws less power for zeros, and is faster then.
 #pragma once
@@ -13,14 +14,15 @@
 
 #include "plan/plan.hpp"
 #include "validate/cuda_handles.hpp"
+#include "validate/fp8_products.hpp"
 
 namespace shardsim {
 
 class CudaWork {
  public:
   // Takes memory for the largest of the plan's kernels. `streams` are those of before, and more
-  // behind them. Throws InputError for a product of a type
-  // that cuBLAS's GemmEx does not have.
+  // behind them. Throws InputError for a product of a type that cuBLAS does not have, and
+  // CannotRunError for one that this GPU does not.
   void prepare(const Plan& plan, const std::vector<cuda::Stream>& streams);
 
   // Behind what is on that stream already; by index.
@@ -43,6 +45,7 @@ class CudaWork {
   std::vector<cudaStream_t> streams_;  // destroyed after this
   std::vector<cuda::Cublas> cublas_;   // of each stream
   std::map<DType, Operands> operands_;
+  Fp8Products fp8_;
   cuda::DeviceArray x_;
   cuda::DeviceArray y_;
   std::int64_t next_ = 0;  // element of x_ and y_ from which on the next bytes are moved

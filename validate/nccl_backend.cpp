@@ -166,7 +166,10 @@ std::vector<MemoryTaken> NcclBackend::memory_taken() const {
 WorkRange NcclBackend::range() const {
   constexpr std::int64_t smallest = 128;
   constexpr std::int64_t largest = 8192;
-  return {{DType::bf16, DType::f16, DType::f32}, smallest, largest, Bytes(GiB), true};
+  WorkRange range{{DType::bf16, DType::f16, DType::f32}, smallest, largest, Bytes(GiB), true};
+  const int capability = 10 * properties_.major + properties_.minor;
+  if (capability >= Fp8Products::least_capability) range.products.push_back(DType::f8);
+  return range;
 }
 
 void NcclBackend::prepare(const Plan& plan) {

@@ -24,7 +24,7 @@ Kernel matmul(const Product& product, DType dtype) {
           KernelClass::matmul,
           dtype,
           Flops(2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)),
-          storage_bytes(m * k + k * n + m * n, dtype),
+          storage_bytes(m * k + k * n, dtype) + storage_bytes(m * n, type_of_product(dtype)),
           product};
 }
 

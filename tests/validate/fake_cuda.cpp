@@ -1,5 +1,6 @@
 #include "tests/validate/fake_cuda.hpp"
 
+#include <cublasLt.h>
 #include <cublas_v2.h>
 
 #include <algorithm>
@@ -94,6 +95,7 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
   *properties = {};
   std::strcpy(properties->name, "NVIDIA H200");
+  properties->major = 9;
   return cudaSuccess;
 }
 
@@ -279,6 +281,107 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t /*transa*/,
   const std::lock_guard lock(fake_mutex());
   shardsim::testing::record_fake_call(
       {handle->stream->device, "GemmEx", std::int64_t{m} * n * k, "", {}});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// A description is the library's own; a layout is its rows and columns.
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(new char);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete reinterpret_cast<char*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description,
+                                        cublasComputeType_t /*compute*/, cudaDataType_t /*scale*/) {
+  *description = new cublasLtMatmulDescOpaque_t{};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+  delete description;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, std::size_t /*bytes*/) {
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) {
+    description->data[0] = *static_cast<const cublasOperation_t*>(value);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                          std::uint64_t rows, std::uint64_t columns,
+                                          std::int64_t leading) {
+  *layout = new cublasLtMatrixLayoutOpaque_t{};
+  (*layout)->data[0] = rows;
+  (*layout)->data[1] = columns;
+  (*layout)->data[2] = static_cast<std::uint64_t>(type);
+  (*layout)->data[3] = static_cast<std::uint64_t>(leading);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new cublasLtMatmulPreferenceOpaque_t{};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
+    cublasLtMatmulPreference_t /*preference*/, cublasLtMatmulPreferenceAttributes_t /*attribute*/,
+    const void* /*value*/, std::size_t /*bytes*/) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// What cuBLASLt documents of products of 8 bits: the first operand transposed, sizes of operands
+// multiples of 16, not two of e5m2, results in bf16.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t /*c*/, cublasLtMatrixLayout_t result,
+    cublasLtMatmulPreference_t /*preference*/, int /*requested*/,
+    cublasLtMatmulHeuristicResult_t /*results*/[], int* found) {
+  const auto is = [](cublasLtMatrixLayout_t layout, cudaDataType_t type) {
+    return layout->data[2] == static_cast<std::uint64_t>(type);
+  };
+  const auto is_aligned = [](cublasLtMatrixLayout_t layout) {
+    return layout->data[0] % 16 == 0 && layout->data[1] % 16 == 0;
+  };
+  const bool fits = description->data[0] == CUBLAS_OP_T && a->data[0] == b->data[0] &&
+                    result->data[0] == a->data[1] && result->data[1] == b->data[1] &&
+                    is_aligned(a) && is_aligned(b) && is(result, CUDA_R_16BF) &&
+                    !(is(a, CUDA_R_8F_E5M2) && is(b, CUDA_R_8F_E5M2));
+  if (!fits || !fake_gpus().has_fp8) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t /*description*/,
+                              const void* /*alpha*/, const void* /*A*/, cublasLtMatrixLayout_t a,
+                              const void* /*B*/, cublasLtMatrixLayout_t b, const void* /*beta*/,
+                              const void* /*C*/, cublasLtMatrixLayout_t /*c*/, void* /*D*/,
+                              cublasLtMatrixLayout_t /*d*/,
+                              const cublasLtMatmulAlgo_t* /*algorithm*/, void* /*workspace*/,
+                              std::size_t /*bytes*/, cudaStream_t stream) {
+  const std::uint64_t products = a->data[0] * a->data[1] * b->data[1];
+  const double flops = 2.0 * static_cast<double>(products);
+  shardsim::testing::spend(stream, flops / fake_gpus().flops_per_second);
+  const std::lock_guard lock(fake_mutex());
+  shardsim::testing::record_fake_call(
+      {stream->device, "LtMatmul", static_cast<std::int64_t>(products), "", {}});
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -26,6 +26,7 @@ struct FakeGpus {
   double collective_latency = 10e-6;
   float estimate_us = 25;  // by ncclGroupSimulateEnd; 0 for sends and receives
 
+  bool has_fp8 = true;  // tensor cores for numbers of 8 bits
   bool driver_is_missing = false;
   bool communicators_fail = false;  // from the first step on
   bool kernels_hang = false;        // events after them are never reached

@@ -155,6 +155,36 @@ TEST_CASE("kernels are cuBLAS's products, and sums of their bytes") {
   CHECK((spans[0][1].end - spans[0][1].start).count() == Approx(12e6 / 1e12).epsilon(1e-3));
 }
 
+// The fake takes what cuBLASLt's documentation allows of 8 bits.
+TEST_CASE("products of 8-bit floats are cuBLASLt's, in sizes that tensor cores take") {
+  fake_gpus() = {};
+  Plan plan;
+  plan.mesh = Mesh({{"data", 1}});
+  plan.names = {"task"};
+  Program program;
+  program.name = "all";
+  program.streams = {"compute"};
+  for (const DType dtype : {DType::f8, DType::f8_e4m3, DType::f8_e5m2}) {
+    const auto index = static_cast<std::int32_t>(plan.kernels.size());
+    // 1000 is no multiple of 16, 1008 is the nearest.
+    plan.kernels.push_back({"einsum", KernelClass::matmul, dtype, Flops(2.0 * 1000 * 512 * 256),
+                            storage_bytes(1000 * 256 + 256 * 512, dtype),
+                            Product{1, 1000, 512, 256}});
+    (void)program.add_task(task_of(TaskKind::kernel, index), {});
+  }
+  plan.programs.push_back(program);
+  const auto spans = step_on_gpus(plan);
+  const FakeCall product{0, "LtMatmul", std::int64_t{1008} * 512 * 256, "", {}};
+  CHECK(calls_of(0) == std::vector<FakeCall>{product, product, product});
+  CHECK((spans[0][2].end - spans[0][2].start).count() ==
+        Approx(2.0 * 1008 * 512 * 256 / 1e12).epsilon(1e-3));
+
+  FakeGpus ampere;
+  ampere.has_fp8 = false;
+  fake_gpus() = ampere;
+  CHECK_THAT(mistake_of_step(plan), Catch::Contains("cuBLASLt has no product of fp8 on this GPU"));
+}
+
 // The execution model of plan.hpp: a task starts when the one before on its stream and what it
 // waits for have ended, whichever is last, and at once where there is neither.
 TEST_CASE("streams run side by side, and wait for what the plan says") {
@@ -320,9 +350,9 @@ TEST_CASE("what cannot be run is refused by all alike") {
   plan.collectives.front().dtype = DType::f32;
   CHECK(mistake_of_step(plan).empty());
 
-  plan.kernels = {{"einsum", KernelClass::matmul, DType::f8_e4m3, Flops(1e9), Bytes(1000)}};
+  plan.kernels = {{"einsum", KernelClass::matmul, DType::f4_e2m1, Flops(1e9), Bytes(1000)}};
   (void)plan.programs.front().add_task(task_of(TaskKind::kernel, 0), {});
-  CHECK_THAT(mistake_of_step(plan), Catch::Contains("products of fp8_e4m3"));
+  CHECK_THAT(mistake_of_step(plan), Catch::Contains("products of fp4_e2m1"));
 
   plan.kernels.front().dtype = DType::bf16;
   on_gpus(1, [&](Backend& backend) {

@@ -88,10 +88,10 @@ TEST_CASE("a sweep of GPUs has collectives, products of every type and copies") 
   CHECK(json["device"]["name"] == "NVIDIA H200");
   // Groups of 2, 4 and 8 GPUs, the first two of them alone, too; of six kinds, and an algorithm.
   CHECK(json["collectives"].size() == 5 * 6 + 3);
-  // bf16, fp16 and fp32; sides from 128 to 8192, five shapes each; moves and copies from 16 KiB to
-  // 1 GiB.
+  // bf16, fp16, fp32 and fp8; sides from 128 to 8192, five shapes each; moves and copies from
+  // 16 KiB to 1 GiB.
   CHECK(json["copies"].size() == 18);
-  CHECK(json["kernels"].size() == 3 * 7 * 5 + 9);
+  CHECK(json["kernels"].size() == 4 * 7 * 5 + 9);
   CHECK(json["memory"].size() == 3);
 }
 
