@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <map>
-#include <optional>
+#include <set>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -19,8 +18,7 @@ namespace {
 constexpr std::size_t most_rows = 100'000;
 
 // Rows that differ in these are of different things, though of one class.
-constexpr std::array of_one_kind = {"device", "backend", "kernel",           "kind",
-                                    "mode",   "op",      "deterministic_bwd"};
+constexpr std::array of_one_kind = {"backend", "kernel", "kind", "mode", "op", "deterministic_bwd"};
 
 // As somebody writes it after a "=".
 std::string text_of(const Json& value) {
@@ -48,28 +46,24 @@ Place place_of(const std::string& file, const Row& row) {
 }
 
 std::vector<std::string> columns_of(const std::vector<Row>& rows) {
-  std::vector<std::string> columns;
+  std::set<std::string> columns;
   for (const Row& row : rows) {
-    for (const auto& [column, value] : row.columns.items()) {
-      if (std::find(columns.begin(), columns.end(), column) == columns.end()) {
-        columns.push_back(column);
-      }
-    }
+    for (const auto& [column, value] : row.columns.items()) columns.insert(column);
   }
-  return columns;
+  return {columns.begin(), columns.end()};
 }
 
 // In the order of the rows; at most as many as somebody would read.
 std::string values_text(const std::vector<Row>& rows, const std::string& column) {
   constexpr std::size_t most = 12;
-  std::vector<std::string> values;
+  std::vector<std::string> first;
+  std::set<std::string> all;
   for (const Row& row : rows) {
     const std::string value = value_in(row.columns, column);
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    if (all.insert(value).second && first.size() < most) first.push_back(value);
   }
-  const std::size_t others = values.size() > most ? values.size() - most : 0;
-  values.resize(values.size() - others);
-  return fmt::format("\"{}\"{}", fmt::join(values, "\", \""),
+  const std::size_t others = all.size() - first.size();
+  return fmt::format("\"{}\"{}", fmt::join(first, "\", \""),
                      others == 0 ? "" : fmt::format(" and {} more", others));
 }
 
@@ -159,17 +153,37 @@ bool is_chosen(const std::vector<ColumnValue>& where, const std::string& column)
                      [&](const ColumnValue& one) { return one.column == column; });
 }
 
-void demand_one_kind(const std::vector<Row>& rows, const std::string& what,
-                     const std::vector<ColumnValue>& where, const Place& place) {
-  for (const char* column : of_one_kind) {
-    const std::string first = value_in(rows.front().columns, column);
-    const bool is_one = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
-      return value_in(row.columns, column) == first;
-    });
-    if (is_one || is_chosen(where, column)) continue;
-    throw InputError(place, fmt::format("{} differ in {}: {}; choose with --where '{}={}'", what,
-                                        column, values_text(rows, column), column, first));
+void demand_one(const std::string& column, const std::vector<Row>& rows, const std::string& what,
+                const std::vector<ColumnValue>& where, const Place& place) {
+  const std::string first = value_in(rows.front().columns, column);
+  const bool is_one = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return value_in(row.columns, column) == first;
+  });
+  if (is_one || is_chosen(where, column)) return;
+  throw InputError(place, fmt::format("{} differ in {}: {}; choose with --where '{}={}'", what,
+                                      column, values_text(rows, column), column, first));
+}
+
+struct KernelRows {
+  std::vector<SweptKernel> kernels;
+  std::vector<Row> rows;  // whose they are
+  std::map<KernelClass, std::vector<Row>> by_class;
+  std::map<std::string, std::int64_t> left_out;  // why, and how many
+};
+
+KernelRows kernels_of(std::vector<Row> rows, const std::string& file) {
+  KernelRows read;
+  for (Row& row : rows) {
+    const KernelRow said = read_kernel_row({row.columns, place_of(file, row)});
+    if (said.kernels.empty()) {
+      ++read.left_out[said.why_not];
+      continue;
+    }
+    read.kernels.insert(read.kernels.end(), said.kernels.begin(), said.kernels.end());
+    read.by_class[said.kernels.front().kernel.kernel_class].push_back(row);
+    read.rows.push_back(std::move(row));
   }
+  return read;
 }
 
 // What is left out, and how often.
@@ -218,32 +232,22 @@ KernelTable read_kernel_table(const Json& document, const std::string& file,
   sweep.profile = choice.machine;
   sweep.on = {"published", "as published", 1, {"published"}};
   sweep.processor = "not stated";
-  std::map<KernelClass, std::vector<Row>> of_class;
-  std::vector<Row> read;
-  std::map<std::string, std::int64_t> left_out;
-  for (Row& row : rows) {
-    const KernelRow said = read_kernel_row({row.columns, place_of(file, row)});
-    sweep.kernels.insert(sweep.kernels.end(), said.kernels.begin(), said.kernels.end());
-    if (said.kernels.empty()) {
-      ++left_out[said.why_not];
-      continue;
-    }
-    of_class[said.kernels.front().kernel.kernel_class].push_back(row);
-    read.push_back(std::move(row));
-  }
+  KernelRows read = kernels_of(std::move(rows), file);
+  const std::vector<std::string> left_out = left_out_notes(read.left_out);
   const Place place{file, "/rows"};
-  if (sweep.kernels.empty()) {
-    throw InputError(
-        place, fmt::format("no row is a kernel's: {}", fmt::join(left_out_notes(left_out), "; ")));
+  if (read.kernels.empty()) {
+    throw InputError(place, fmt::format("no row is a kernel's: {}", fmt::join(left_out, "; ")));
   }
-  for (const auto& [kernel_class, of_it] : of_class) {
-    demand_one_kind(of_it, fmt::format("rows of class {}", name_of(kernel_class)), choice.where,
-                    place);
+  demand_one("device", read.rows, "rows", choice.where, place);
+  for (const auto& [kernel_class, of_it] : read.by_class) {
+    const std::string what = fmt::format("rows of class {}", name_of(kernel_class));
+    for (const char* column : of_one_kind) demand_one(column, of_it, what, choice.where, place);
   }
+  sweep.kernels = std::move(read.kernels);
   if (const auto notes = json.find("notes"); notes && notes->is_array()) {
     for (const JsonReader& note : notes->elements()) table.notes.push_back(note.string());
   }
-  for (std::string& note : left_out_notes(left_out)) table.notes.push_back(std::move(note));
+  table.notes.insert(table.notes.end(), left_out.begin(), left_out.end());
   return table;
 }
 

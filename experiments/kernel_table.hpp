@@ -24,8 +24,8 @@
 // (Dao-AILab/flash-attention benchmarks/benchmark_flash_attention.py @0469c72); where
 // flops_counted is "full", all of causal attention, too.
 //
-// Rows of one class of kernels must be of one device, backend, kernel, kind, mode, op and
-// deterministic_bwd, or be chosen by these. What is none of the above is left out and told.
+// Rows must be of one device, those of one class of kernels of one backend, kernel, kind, mode, op
+// and deterministic_bwd, or be chosen by these. What is none of the above is left out and told.
 #pragma once
 
 #include <string>

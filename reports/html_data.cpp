@@ -1,6 +1,7 @@
 #include "reports/html_data.hpp"
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "reports/figures.hpp"
 
 #include <fmt/format.h>
@@ -42,8 +43,10 @@ class NameIndex {
   Json used_ = Json::array();
 };
 
-// "scale-up links", "scale-out links, in", "x links, up".
+// "scale-up links", "scale-out links, in", "x links, up", "device 0 -> device 1, 8 links".
 std::string label_of(const LinkUsage& usage) {
+  if (usage.links > 1) return fmt::format("{}, {}", usage.link, counted(usage.links, "link"));
+  if (!usage.link.empty()) return usage.link;
   const bool has_sides = usage.level == LinkLevel::scale_up ||
                          usage.level == LinkLevel::scale_out || usage.level == LinkLevel::dcn ||
                          usage.level == LinkLevel::host;

@@ -69,9 +69,13 @@ Json links(const Figures& figures) {
     Json levels = Json::array();
     for (const LinkUsage& usage : one.links) {
       bins = usage.taken.size() / bins_in_one(usage.taken.size());
-      levels.push_back({{"level", name_of(usage.level)},
-                        {"direction", name_of(usage.direction)},
-                        {"utilisation", coarser(usage.taken)}});
+      Json level{{"level", name_of(usage.level)}, {"direction", name_of(usage.direction)}};
+      if (!usage.link.empty()) {
+        level["link"] = usage.link;
+        level["links"] = usage.links;
+      }
+      level["utilisation"] = coarser(usage.taken);
+      levels.push_back(std::move(level));
     }
     classes.push_back({{"name", one.name}, {"levels", std::move(levels)}});
   }

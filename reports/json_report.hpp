@@ -5,8 +5,9 @@
 //     [{"name", "levels": [{"level", "direction", "utilisation": [n...]}...]}...]}
 //
 // is how much a device of each class takes of each level of links, in "count" bins of the step, to
-// a millionth (sim/link_usage.hpp); where anything is taken, and not on networks written in place.
-// Levels: scale-up, scale-out, of tori x, y, z and chip, dcn; directions: out, in, or both alike.
+// a millionth (sim/link_usage.hpp); where anything is taken. Levels: scale-up, scale-out, of tori
+// x, y, z and chip, dcn; directions: out, in, or both alike. On networks written in place level is
+// "network", "link" the name of one, "links" how many carry as much: the busiest, at most eight.
 #pragma once
 
 #include <string>

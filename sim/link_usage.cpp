@@ -1,7 +1,10 @@
 #include "sim/link_usage.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -22,7 +25,7 @@ class Usage {
       : lowered_(lowered),
         width_(static_cast<double>(step.count()) / static_cast<double>(bins)),
         bins_(bins) {
-    for (const std::vector<LevelUse>& uses : lowered.level_uses) {
+    for (const std::vector<LevelUse>& uses : lowered.link_uses.by_work) {
       for (const LevelUse& use : uses) taken_[key_of(use)].resize(bins, 0);
     }
   }
@@ -30,7 +33,7 @@ class Usage {
   void take(std::int32_t task, SimTime begin, SimTime end, double pace) {
     if (pace == 0 || begin == end) return;
     const std::int32_t work = lowered_.graph.tasks[at(task)].work;
-    for (const LevelUse& use : lowered_.level_uses[at(work)]) {
+    for (const LevelUse& use : lowered_.link_uses.by_work[at(work)]) {
       std::vector<double>& taken = taken_.at(key_of(use));
       spread(static_cast<double>(begin.count()), static_cast<double>(end.count()), width_, bins_,
              [&](std::size_t bin, double length) {
@@ -41,22 +44,41 @@ class Usage {
 
   void publish(Result& result) && {
     for (auto& [key, taken] : taken_) {
-      const auto& [program, level, direction] = key;
+      const auto& [program, level, direction, number] = key;
       std::vector<LinkUsage>& links = result.programs[at(program)].links;
       const bool has_other =
           direction == LinkDirection::in && !links.empty() && links.back().level == level;
-      if (has_other && are_alike(links.back().taken, taken)) {
+      if (number >= 0) {
+        const LinksAlike& alike = lowered_.link_uses.alike[at(number)];
+        links.push_back({level, direction, std::move(taken), alike.first, alike.links});
+      } else if (has_other && are_alike(links.back().taken, taken)) {
         links.back().direction = LinkDirection::both;
       } else {
         links.push_back({level, direction, std::move(taken)});
       }
     }
+    for (ProgramResult& program : result.programs) keep_busiest(program.links);
   }
 
  private:
-  using Key = std::tuple<std::int32_t, LinkLevel, LinkDirection>;
+  using Key = std::tuple<std::int32_t, LinkLevel, LinkDirection, std::int32_t>;
 
-  static Key key_of(const LevelUse& use) { return {use.program, use.level, use.direction}; }
+  static Key key_of(const LevelUse& use) {
+    return {use.program, use.level, use.direction, use.links};
+  }
+
+  // Of a network: the others are few, and stay in the order of their levels.
+  static void keep_busiest(std::vector<LinkUsage>& links) {
+    const auto network = std::stable_partition(
+        links.begin(), links.end(), [](const LinkUsage& usage) { return usage.link.empty(); });
+    const auto sum = [](const LinkUsage& usage) {
+      return std::accumulate(usage.taken.begin(), usage.taken.end(), 0.0);
+    };
+    std::stable_sort(network, links.end(),
+                     [&](const LinkUsage& a, const LinkUsage& b) { return sum(a) > sum(b); });
+    const auto kept = std::min(links.end() - network, std::ptrdiff_t{busiest_links});
+    links.erase(network + kept, links.end());
+  }
 
   static bool are_alike(const std::vector<double>& a, const std::vector<double>& b) {
     for (std::size_t i = 0; i < a.size(); ++i) {

@@ -7,7 +7,9 @@
 // smaller one begins, of 0.5 ms. To 3 ms both are at half pace, the first ends at 4 ms with the
 // step. In four bins: 0, 1, 1, 1.
 //
-// Networks written in place have no levels: of them there is nothing.
+// Networks written in place have no levels. Of these each program has the links that are busiest
+// over the step, busiest_links at most, those together that every collective loads alike; nothing
+// where links are too many to be followed.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +19,8 @@
 #include "sim/simulate.hpp"
 
 namespace shardsim {
+
+inline constexpr std::size_t busiest_links = 8;
 
 // ProgramResult::links, of a trace that has paces. `bins` is above zero.
 void add_link_usage(const Lowered& lowered, const Trace& trace, std::size_t bins, Result& result);

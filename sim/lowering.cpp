@@ -42,11 +42,12 @@ void check_stays_inside(const Plan& plan, const Program& program, const Collecti
 
 class Lowering {
  public:
-  Lowering(const Plan& plan, const Placement& placement, const CostOptions& options)
+  Lowering(const Plan& plan, const Placement& placement, const CostOptions& options,
+           FollowLinks follow)
       : plan_(plan),
         placement_(placement),
         costs_(placement, options),
-        resources_(plan, placement_, costs_),
+        resources_(plan, placement_, costs_, follow),
         kernels_(plan.programs.size() * plan.kernels.size(), unknown),
         collectives_(plan.programs.size() * plan.collectives.size(), unknown) {}
 
@@ -65,7 +66,7 @@ class Lowering {
     for (std::size_t p = 0; p < plan_.programs.size(); ++p) add_program(p);
     match_transfers();
     link_successors();
-    lowered_.level_uses = resources_.level_uses();
+    lowered_.link_uses = resources_.link_uses();
     resources_.finish(lowered_.graph);
     check_sum();
     lowered_.notes = costs_.notes_on_flows();
@@ -250,8 +251,9 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(const Plan& plan, const Placement& placement, const CostOptions& options) {
-  return Lowering(plan, placement, options).lower();
+Lowered lower(const Plan& plan, const Placement& placement, const CostOptions& options,
+              FollowLinks follow) {
+  return Lowering(plan, placement, options, follow).lower();
 }
 
 }  // namespace shardsim

@@ -16,9 +16,9 @@ namespace shardsim {
 
 struct Lowered {
   TaskGraph graph;
-  std::vector<std::int32_t> first_task;           // of each program, and one past the last
-  std::vector<CostBreakdown> collectives;         // by index into Plan::collectives
-  std::vector<std::vector<LevelUse>> level_uses;  // by work
+  std::vector<std::int32_t> first_task;    // of each program, and one past the last
+  std::vector<CostBreakdown> collectives;  // by index into Plan::collectives
+  LinkUses link_uses;
   std::vector<std::string> notes;  // of how collectives are simulated and what shares how
 };
 
@@ -26,6 +26,7 @@ struct Lowered {
 // program, messages between programs of different size, host copies where the machine does not know
 // the link, more than 20 hours), std::logic_error for sends and receives that do not match.
 [[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement,
-                            const CostOptions& options);
+                            const CostOptions& options,
+                            FollowLinks follow = FollowLinks::where_messages_meet);
 
 }  // namespace shardsim

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/error.hpp"
@@ -97,10 +98,12 @@ void check_length(const Machine& machine, const char* what, Seconds length) {
                                length.count(), to_seconds(longest_step).count()));
 }
 
-Resources::Resources(const Plan& plan, const Placement& placement, CollectiveCosts& costs)
+Resources::Resources(const Plan& plan, const Placement& placement, CollectiveCosts& costs,
+                     FollowLinks follow)
     : plan_(plan),
       placement_(placement),
       costs_(costs),
+      follow_(follow),
       messages_meet_(several_streams_communicate(plan)) {}
 
 std::int32_t Resources::add(Work work) {
@@ -176,7 +179,8 @@ std::int32_t Resources::add_collective(std::size_t program, const Collective& co
   Work work = work_of(cost);
   hold_cores(program, cost, work);
   if (placement_.network() != nullptr) {
-    return add_on_links(std::move(work), collective, cost, plan_.programs[program].devices);
+    return add_on_links(std::move(work), collective, cost, plan_.programs[program].devices,
+                        {static_cast<std::int32_t>(program)});
   }
   for (const LinkUse& link : cost.links) {
     use(link_of(program, link.level, LinkDirection::out), link.out, work);
@@ -191,7 +195,10 @@ std::int32_t Resources::add_message(std::size_t from, std::size_t to, const Coll
   Work work = work_of(cost);
   hold_cores(from, cost, work);
   hold_cores(to, cost, work);
-  if (placement_.network() != nullptr) return add_on_links(std::move(work), permute, cost, {});
+  if (placement_.network() != nullptr) {
+    return add_on_links(std::move(work), permute, cost, {},
+                        {static_cast<std::int32_t>(from), static_cast<std::int32_t>(to)});
+  }
   for (const LinkUse& link : cost.links) {
     use(link_of(from, link.level, LinkDirection::out), link.out, work);
     use(link_of(to, link.level, LinkDirection::in), link.in, work);
@@ -206,44 +213,89 @@ std::int32_t Resources::add_message(std::size_t from, std::size_t to, const Coll
 
 std::int32_t Resources::add_on_links(Work work, const Collective& collective,
                                      const CostBreakdown& cost,
-                                     const std::vector<std::int64_t>& devices) {
+                                     const std::vector<std::int64_t>& devices,
+                                     std::vector<std::int32_t> programs) {
   const std::int32_t id = add(std::move(work));
-  if (cost.links.empty() || !messages_meet_) return id;
-  on_links_.push_back(id);
+  const bool follows = messages_meet_ || follow_ == FollowLinks::always;
+  if (cost.links.empty() || !follows) return id;
+  OnLinks& on = on_links_.emplace_back(OnLinks{id, std::move(programs), {}});
   if (!links_known_) return id;
   const auto times = costs_.link_times(collective, devices);
   links_known_ = times.has_value();
   if (!times) return id;
-  for (std::size_t link = 0; link < times->size(); ++link) {
-    use(first_link() + static_cast<ResourceId>(link), ratio((*times)[link], cost.transfer),
-        works_[at(id)]);
+  for (const Seconds time : *times) on.parts.push_back(part_of(ratio(time, cost.transfer)));
+  if (!messages_meet_) return id;
+  for (std::size_t link = 0; link < on.parts.size(); ++link) {
+    if (on.parts[link] == 0) continue;
+    works_[at(id)].uses.push_back({first_link() + static_cast<ResourceId>(link), on.parts[link]});
   }
   return id;
 }
 
-std::vector<std::vector<LevelUse>> Resources::level_uses() const {
-  std::vector<std::vector<LevelUse>> result(works_.size());
+LinkUses Resources::link_uses() const {
+  LinkUses result;
+  result.by_work.resize(works_.size());
   for (std::size_t work = 0; work < works_.size(); ++work) {
     for (const Use& use : works_[work].uses) {
       if (use.resource >= first_link()) continue;
       const std::size_t number = at(use.resource) % per_program;
       if (number >= memory) continue;
-      result[work].push_back({static_cast<std::int32_t>(at(use.resource) / per_program),
-                              static_cast<LinkLevel>(number / 2),
-                              static_cast<LinkDirection>(number % 2),
-                              static_cast<double>(use.part) / all_of_it});
+      result.by_work[work].push_back({static_cast<std::int32_t>(at(use.resource) / per_program),
+                                      static_cast<LinkLevel>(number / 2),
+                                      static_cast<LinkDirection>(number % 2),
+                                      static_cast<double>(use.part) / all_of_it});
     }
   }
+  if (links_known_ && !on_links_.empty()) add_uses_of_links(result);
   return result;
 }
 
+// Links are alike of which every work takes the same part. Where they are more than anybody follows
+// over time there is nothing.
+void Resources::add_uses_of_links(LinkUses& uses) const {
+  constexpr std::size_t most_classes = 4096;
+  const MachineGraph& machine = costs_.graph();
+  const std::span<const NetworkLink> links = machine.graph.links();
+  std::map<std::vector<std::int32_t>, std::int32_t> classes;
+  std::vector<std::int32_t> parts(on_links_.size());
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    std::transform(on_links_.begin(), on_links_.end(), parts.begin(),
+                   [&](const OnLinks& on) { return on.parts[link]; });
+    if (std::all_of(parts.begin(), parts.end(), [](std::int32_t part) { return part == 0; })) {
+      continue;
+    }
+    const auto next = static_cast<std::int32_t>(uses.alike.size());
+    const auto [found, is_new] = classes.try_emplace(parts, next);
+    if (!is_new) {
+      ++uses.alike[at(found->second)].links;
+      continue;
+    }
+    if (classes.size() > most_classes) {
+      uses.alike.clear();
+      return;
+    }
+    uses.alike.push_back(
+        {fmt::format("{} -> {}", machine.name(links[link].from), machine.name(links[link].to))});
+  }
+  for (const auto& [of_works, number] : classes) {
+    for (std::size_t i = 0; i < of_works.size(); ++i) {
+      if (of_works[i] == 0) continue;
+      for (const std::int32_t program : on_links_[i].programs) {
+        uses.by_work[at(on_links_[i].work)].push_back(
+            {program, LinkLevel::network, LinkDirection::out,
+             static_cast<double>(of_works[i]) / all_of_it, number});
+      }
+    }
+  }
+}
+
 void Resources::finish(TaskGraph& graph) {
-  if (!links_known_) {
+  if (!links_known_ && messages_meet_) {
     note(
         "the network's links are too many to follow one by one: collectives at the same time "
         "share as if each was on all of them");
-    for (const std::int32_t work : on_links_) {
-      Uses& uses = works_[at(work)].uses;
+    for (const OnLinks& on : on_links_) {
+      Uses& uses = works_[at(on.work)].uses;
       std::erase_if(uses, [&](const Use& link) { return link.resource >= first_link(); });
       uses.push_back({first_link(), all_of_it});
     }

@@ -37,18 +37,34 @@ inline constexpr SimTime longest_step{std::int64_t{1} << 56};
 // Throws InputError for a longer one: `what` says whose it is, "a task takes".
 void check_length(const Machine& machine, const char* what, Seconds length);
 
-// What a work takes of a level of links of the devices of a program, while it transfers alone.
+// What a work takes of a level of links of the devices of a program, while it transfers alone; of a
+// network written in place, of links that all works of the plan load alike.
 struct LevelUse {
   std::int32_t program = 0;
   LinkLevel level = LinkLevel::scale_up;
   LinkDirection direction = LinkDirection::out;
   double share = 0;
+  std::int32_t links = -1;  // index into LinkUses::alike
 };
+
+struct LinksAlike {
+  std::string first;  // "device 0 -> device 1"
+  std::int64_t links = 1;
+};
+
+struct LinkUses {
+  std::vector<std::vector<LevelUse>> by_work;
+  std::vector<LinksAlike> alike;  // of a network written in place, in the order of the first
+};
+
+enum class FollowLinks : std::uint8_t { where_messages_meet, always };
 
 class Resources {
  public:
-  // All of it outlives it.
-  Resources(const Plan& plan, const Placement& placement, CollectiveCosts& costs);
+  // All of it outlives it. `follow`: when each link of a network written in place is, which takes
+  // time.
+  Resources(const Plan& plan, const Placement& placement, CollectiveCosts& costs,
+            FollowLinks follow);
 
   // Numbers of works. Throw InputError for one that takes longer than a step may.
   std::int32_t add_kernel(std::size_t program, const Kernel& kernel);
@@ -58,9 +74,9 @@ class Resources {
   std::int32_t add_message(std::size_t from, std::size_t to, const Collective& permute,
                            const CostBreakdown& cost);
 
-  // By work, before finish(), which forgets what resources are. Of kernels, and of networks written
-  // in place, nothing.
-  [[nodiscard]] std::vector<std::vector<LevelUse>> level_uses() const;
+  // Before finish(), which forgets what resources are. Of kernels, and of links that are too many,
+  // nothing.
+  [[nodiscard]] LinkUses link_uses() const;
   // When all are added: TaskGraph::works and resources.
   void finish(TaskGraph& graph);
   // What whoever reads the times must know.
@@ -74,17 +90,25 @@ class Resources {
   [[nodiscard]] double memory_share(double bytes, Seconds time) const;
   void hold_cores(std::size_t program, const CostBreakdown& cost, Work& work);
   std::int32_t add(Work work);
+  struct OnLinks {
+    std::int32_t work = 0;
+    std::vector<std::int32_t> programs;
+    std::vector<std::int32_t> parts;  // by link; empty: not followed
+  };
   std::int32_t add_on_links(Work work, const Collective& collective, const CostBreakdown& cost,
-                            const std::vector<std::int64_t>& devices);
+                            const std::vector<std::int64_t>& devices,
+                            std::vector<std::int32_t> programs);
+  void add_uses_of_links(LinkUses& uses) const;
   void note(const std::string& text);
 
   const Plan& plan_;
   const Placement& placement_;
   CollectiveCosts& costs_;
   std::vector<Work> works_;
-  bool messages_meet_ = false;          // several streams have collectives or messages
-  bool links_known_ = true;             // all loads could be found
-  std::vector<std::int32_t> on_links_;  // works that are on such a network
+  FollowLinks follow_;
+  bool messages_meet_ = false;     // several streams have collectives or messages
+  bool links_known_ = true;        // all loads could be found
+  std::vector<OnLinks> on_links_;  // works that are on such a network
   std::vector<std::string> notes_;
 };
 

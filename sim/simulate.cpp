@@ -116,8 +116,10 @@ const ProgramResult& Result::critical() const {
 
 Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options) {
   const Placement placement(plan.mesh, machine, options.collectives, options.order);
-  const Lowered lowered = lower(plan, placement, options.costs);
   const bool keeps_links = options.link_bins > 0;
+  const Lowered lowered =
+      lower(plan, placement, options.costs,
+            keeps_links ? FollowLinks::always : FollowLinks::where_messages_meet);
   const Trace trace = run(lowered.graph, keeps_links ? KeepPaces::yes : KeepPaces::no);
   if (trace.stuck >= 0) report_deadlock(plan, lowered, trace.stuck);
 

@@ -41,11 +41,14 @@ struct TaskTimes {
   SimTime end{0};
 };
 
-// How much of a level of links a device takes over time.
+// How much of a level of links a device takes over time; of a network written in place or a graph,
+// how much is taken of a link, and of those that carry as much.
 struct LinkUsage {
   LinkLevel level = LinkLevel::scale_up;
   LinkDirection direction = LinkDirection::both;
-  std::vector<double> taken = {};  // mean of every bin; of the level's bandwidth
+  std::vector<double> taken = {};  // mean of every bin; of the bandwidth
+  std::string link = {};           // "device 0 -> device 1"
+  std::int64_t links = 1;          // with that one
 };
 
 struct MemorySample {
@@ -75,7 +78,7 @@ struct ProgramResult {
   std::vector<PeakBuffer> peak_buffers;                     // largest first
   std::vector<TaskTimes> tasks;
   std::vector<MemorySample> memory_curve;  // keep_timeline: every change; else empty
-  std::vector<LinkUsage> links;            // link_bins: by level; not on networks written in place
+  std::vector<LinkUsage> links;            // link_bins: by level, or the busiest of a network
 };
 
 // The collectives of one kind over one set of axes, added up over the programs. Messages between

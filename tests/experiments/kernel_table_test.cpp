@@ -139,8 +139,13 @@ TEST_CASE("rows are chosen, and told what they leave out") {
   CHECK(read(rows, {"device=B", "device=C"}, type).sweep.kernels.size() == 2);
   CHECK(only(read(rows, {"device=B", "device=C", "k=256"}, type)).kernel.product->k == 256);
   CHECK_THROWS_WITH(read(rows, {}, type),
-                    Contains("rows of class matmul differ in device: \"A\", \"B\", \"C\"; choose "
-                             "with --where 'device=A'"));
+                    Contains("rows differ in device: \"A\", \"B\", \"C\"; choose with --where "
+                             "'device=A'"));
+  const std::string two =
+      square + R"("kind": "dense", "tflops": 1}, )" + square + R"("kind": "sparse", "tflops": 1})";
+  CHECK_THROWS_WITH(read(two), Contains("rows of class matmul differ in kind: \"dense\", "
+                                        "\"sparse\""));
+  CHECK(read(two, {"kind=sparse", "kind=dense"}).sweep.kernels.size() == 2);
   CHECK_THROWS_WITH(read(rows, {"devise=A"}, type), Contains("did you mean \"device\"?"));
   CHECK_THROWS_WITH(read(rows, {"device=D"}, type),
                     Contains("no row is left with device \"D\": it is \"A\", \"B\", \"C\""));

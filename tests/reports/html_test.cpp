@@ -111,12 +111,15 @@ TEST_CASE("What a step takes of links is drawn where it was kept") {
   CHECK_THAT(report_run(prediction, Format::html), !Contains("how much it takes of links"));
   prediction.result.programs[0].links = {
       {LinkLevel::scale_up, LinkDirection::both, {0, 0.5, 1, 0.25}},
-      {LinkLevel::torus_y, LinkDirection::in, {0, 0, 0, 0.0004}}};
+      {LinkLevel::torus_y, LinkDirection::in, {0, 0, 0, 0.0004}},
+      {LinkLevel::network, LinkDirection::out, {1, 1, 0, 0}, "device 0 -> leaf 0", 16}};
   const std::string page = report_run(prediction, Format::html);
   CHECK_THAT(page, Contains("One step over time, how much it takes of links, and the memory"));
   const Json links = data_of(page)["configurations"][0]["timeline"]["classes"][0]["links"];
   CHECK(links == Json::array({{{"name", "scale-up links"}, {"permille", {0, 500, 1000, 250}}},
-                              {{"name", "y links, down"}, {"permille", {0, 0, 0, 0}}}}));
+                              {{"name", "y links, down"}, {"permille", {0, 0, 0, 0}}},
+                              {{"name", "device 0 -> leaf 0, 16 links"},
+                               {"permille", {1000, 1000, 0, 0}}}}));
 }
 
 TEST_CASE("Without a timeline the page says so and is otherwise whole") {

@@ -70,6 +70,13 @@ TEST_CASE("A result has links over time where they were kept, in 60 bins") {
   // What does not divide into 60 stays as it is.
   prediction.result.programs[0].links = {{LinkLevel::scale_up, LinkDirection::both, {0.5, 1}}};
   CHECK(run_json(prediction)["links_over_time"]["count"] == 2);
+  CHECK_FALSE(level.contains("link"));
+  prediction.result.programs[0].links = {
+      {LinkLevel::network, LinkDirection::out, {0.5, 1}, "leaf 0 -> spine 0", 16}};
+  const Json one = run_json(prediction)["links_over_time"]["per_device_class"][0]["levels"][0];
+  CHECK(one["level"] == "network");
+  CHECK(one["link"] == "leaf 0 -> spine 0");
+  CHECK(one["links"] == 16);
 }
 
 TEST_CASE("A result holds the figures as plain numbers") {

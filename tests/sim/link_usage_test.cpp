@@ -1,9 +1,12 @@
 // What tasks take of links over time, against what can be worked out by hand: links of one byte per
 // picosecond.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
+#include "sim/link_usage.hpp"
 #include "sim/simulate.hpp"
 
 namespace shardsim {
@@ -76,12 +79,67 @@ TEST_CASE("a launch takes nothing of links, a message goes out at one end and in
   check_usage(result.programs[1].links[0], LinkLevel::scale_up, LinkDirection::in, {0, 1});
 }
 
-TEST_CASE("of networks written in place no levels are told") {
-  const Profile profile = load_profile("ring(bandwidth=1TB/s,latency=0s,device=h100)", {});
-  PlanBuilder b;
-  b.gather(1000);
-  const Machine ring = make_machine(profile, 2, std::nullopt, {});
-  CHECK(simulate(b.plan, ring, with_bins(2)).programs[0].links.empty());
+// An all-gather over a torus of 4 x 4 goes round a ring both ways, so that all links of its axis
+// are busy to the end.
+TEST_CASE("of networks written in place the busiest links are told, by name") {
+  const Machine torus = make_machine(
+      load_profile("torus(4x4,bandwidth=1TB/s,latency=0s,device=h100)", {}), 16, std::nullopt, {});
+  PlanBuilder b({{"x", 4}, {"y", 4}});
+  const TaskId first = b.gather(1000, {}, 1, /*axis=*/1);
+  b.gather(3000, {first}, 1, /*axis=*/0);
+  const Result result = simulate(b.plan, torus, with_bins(4));
+  const std::vector<LinkUsage>& links = result.programs[0].links;
+  REQUIRE(links.size() == 2);
+  check_usage(links[0], LinkLevel::network, LinkDirection::out, {0, 1, 1, 1});
+  check_usage(links[1], LinkLevel::network, LinkDirection::out, {1, 0, 0, 0});
+  CHECK(links[0].link == "device 0 -> device 4");
+  CHECK(links[1].link == "device 0 -> device 1");
+  // Two directions of 16 links in each axis.
+  CHECK(links[0].links == 32);
+  CHECK(links[1].links == 32);
+  CHECK(simulate(b.plan, torus, {}).step_time == result.step_time);
+}
+
+TEST_CASE("programs are told of the links that they are on") {
+  const Machine ring = make_machine(
+      load_profile("ring(8,bandwidth=1TB/s,latency=0s,device=h100)", {}), 8, std::nullopt, {});
+  PlanBuilder b({{"x", 8}});
+  b.plan.programs[0].devices = {0};
+  b.add_program("second", {2});
+  b.transfer(/*sends=*/true, 1, 100);
+  b.current = 1;
+  b.transfer(/*sends=*/false, 0, 100);
+  const Result result = simulate(b.plan, ring, with_bins(1));
+  for (const ProgramResult& program : result.programs) {
+    REQUIRE(program.links.size() == 1);
+    check_usage(program.links[0], LinkLevel::network, LinkDirection::out, {1});
+    CHECK(program.links[0].link == "device 0 -> device 1");
+    CHECK(program.links[0].links == 2);  // and from 1 to 2
+  }
+}
+
+// Device 0 sends to each of the next eleven along a ring of 24: the nearer a link, the more it has.
+TEST_CASE("of many links the busiest come first, eight of them") {
+  const Machine chain = make_machine(
+      load_profile("ring(24,bandwidth=1TB/s,latency=0s,device=h100)", {}), 24, std::nullopt, {});
+  PlanBuilder b({{"x", 24}});
+  b.plan.programs[0].devices = {0};
+  for (std::int64_t k = 1; k < 12; ++k) b.add_program(std::to_string(k), {k});
+  for (int k = 1; k < 12; ++k) {
+    b.current = 0;
+    b.transfer(/*sends=*/true, k, 100);
+    b.current = static_cast<std::size_t>(k);
+    b.transfer(/*sends=*/false, 0, 100);
+  }
+  const Result result = simulate(b.plan, chain, with_bins(1));
+  // From 0 to k over k links: the first carries all.
+  const std::vector<LinkUsage>& links = result.programs[0].links;
+  REQUIRE(links.size() == busiest_links);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    CHECK(links[i].link == fmt::format("device {} -> device {}", i, i + 1));
+    CHECK(links[i].links == 1);
+    if (i > 0) CHECK(links[i].taken[0] < links[i - 1].taken[0]);
+  }
 }
 
 }  // namespace shardsim
