@@ -15,10 +15,6 @@
 namespace shardsim {
 namespace {
 
-// Of what is taken for a measured time, in seconds.
-constexpr double shortest_measured = 1e-12;
-constexpr double longest_measured = 1e9;
-
 struct NamedKind {
   const char* name;
   CollectiveKind kind;

@@ -59,6 +59,10 @@ struct CollectiveMeasurement {
   std::vector<std::string> notes;  // what a reader of the times must know
 };
 
+// Of what is taken for a measured time, in seconds.
+inline constexpr double shortest_measured = 1e-12;
+inline constexpr double longest_measured = 1e9;
+
 // Ranks that a collective is measured or predicted over.
 inline constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
 

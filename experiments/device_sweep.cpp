@@ -16,7 +16,6 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_repeats = 1'000'000;
-constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
 constexpr std::array kernel_classes{KernelClass::matmul, KernelClass::attention,
                                     KernelClass::attention_backward, KernelClass::memory};
 
@@ -76,8 +75,8 @@ std::string lines(const std::vector<Json>& records) {
 
 Seconds read_time(const JsonReader& json) {
   const double seconds = json.number();
-  constexpr double longest = 1e9;
-  if (!(seconds > 0) || seconds > longest) json.fail("expected a time above 0, in seconds");
+  if (!(seconds > 0) || seconds > longest_measured)
+    json.fail("expected a time above 0, in seconds");
   return Seconds(seconds);
 }
 
@@ -100,7 +99,7 @@ SweptCollective read_swept_collective(const JsonReader& json, std::int64_t proce
     json.at("groups").fail(fmt::format("{} of {} are more than the {} processes", swept.groups,
                                        swept.group_size, processes));
   }
-  swept.payload = Bytes(json.at("payload_bytes").integer(1, most_bytes));
+  swept.payload = Bytes(json.at("payload_bytes").integer(1, most_swept_bytes));
   if (const auto algorithm = json.find("algorithm")) swept.algorithm = algorithm->string();
   swept.time = read_measured_time(json);
   return swept;
@@ -123,7 +122,7 @@ SweptKernel read_swept_kernel(const JsonReader& json) {
   constexpr double most_flops = 1e24;
   if (!(flops >= 0) || flops > most_flops) json.at("flops").fail("an impossible number");
   swept.kernel.flops = Flops(flops);
-  swept.kernel.bytes = Bytes(json.at("bytes").integer(0, most_bytes));
+  swept.kernel.bytes = Bytes(json.at("bytes").integer(0, most_swept_bytes));
   if (const auto product = json.find("product")) swept.kernel.product = read_product(*product);
   swept.time = read_measured_time(json);
   return swept;
@@ -135,12 +134,12 @@ SweptCopy read_swept_copy(const JsonReader& json) {
   const std::string from_host(name_of(TaskKind::from_host));
   const bool leaves = json.at("direction").choice({to_host, from_host}) == to_host;
   return {leaves ? TaskKind::to_host : TaskKind::from_host,
-          Bytes(json.at("bytes").integer(1, most_bytes)), read_measured_time(json)};
+          Bytes(json.at("bytes").integer(1, most_swept_bytes)), read_measured_time(json)};
 }
 
 MemoryTaken read_memory_taken(const JsonReader& json) {
   json.only_keys({"what", "bytes"});
-  return {json.at("what").string(), Bytes(json.at("bytes").integer(0, most_bytes))};
+  return {json.at("what").string(), Bytes(json.at("bytes").integer(0, most_swept_bytes))};
 }
 
 RunOn read_run_on(const JsonReader& json) {

@@ -85,6 +85,7 @@ struct DeviceSweep {
   std::vector<MemoryTaken> memory;
 };
 
+inline constexpr std::int64_t most_swept_bytes = std::int64_t{1} << 60;
 inline constexpr std::string_view sweep_schema = "shardsim/sweep/1";
 
 // Throws InputError with the place in the file.

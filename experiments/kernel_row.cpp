@@ -7,13 +7,12 @@
 #include <optional>
 #include <span>
 
+#include "experiments/collective_measurement.hpp"
+
 namespace shardsim {
 namespace {
 
 constexpr std::int64_t longest_side = std::int64_t{1} << 31;
-constexpr double most_bytes = 0x1p60;
-constexpr double shortest_time = 1e-12;  // seconds
-constexpr double longest_time = 1e9;
 
 // A column with a figure, and what that counts in.
 struct Column {
@@ -86,8 +85,9 @@ std::string op_of(const JsonReader& row) {
 }
 
 SweptKernel swept(const JsonReader& row, Kernel kernel, double bytes, double seconds) {
-  if (!(bytes >= 0 && bytes <= most_bytes)) row.fail(fmt::format("moves {} bytes", bytes));
-  if (!(seconds >= shortest_time && seconds <= longest_time)) {
+  if (!(bytes >= 0 && bytes <= static_cast<double>(most_swept_bytes)))
+    row.fail(fmt::format("moves {} bytes", bytes));
+  if (!(seconds >= shortest_measured && seconds <= longest_measured)) {
     row.fail(fmt::format("{} s is no time of a kernel", seconds));
   }
   kernel.bytes = Bytes(static_cast<std::int64_t>(bytes));

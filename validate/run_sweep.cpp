@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <thread>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "validate/validate_step.hpp"
 
@@ -189,6 +193,30 @@ std::string describe(const Kernel& kernel) {
                      kernel.product->k);
 }
 
+// What buffers as a step has them, ten of each size, take of the device beyond what they ask for.
+// Nothing where memory is not measured, or short.
+std::optional<MemoryTaken> allocator_overhead(Backend& backend) {
+  constexpr std::array<std::int64_t, 5> sizes = {1'000, 10'000, 100'000, 1'000'000, 10'000'000};
+  constexpr int of_each = 10;
+  const std::unique_ptr<DeviceMemory> memory = backend.memory();
+  if (!memory) return std::nullopt;
+  Bytes asked{0};
+  BufferId buffer = 0;
+  try {
+    for (const std::int64_t size : sizes) {
+      for (int i = 0; i < of_each; ++i) {
+        memory->allocate(buffer++, Bytes(size));
+        asked += Bytes(size);
+      }
+    }
+  } catch (const CannotRunError&) {
+    return std::nullopt;
+  }
+  return MemoryTaken{
+      fmt::format("the allocator, beyond {} buffers of {}", buffer, format_bytes(asked)),
+      memory->reserved() - asked};
+}
+
 }  // namespace
 
 std::vector<std::int64_t> group_sizes(std::int64_t processes) {
@@ -249,6 +277,7 @@ DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
     sweep.copies.push_back(swept);
   }
   sweep.memory = backend.memory_taken();
+  if (const auto taken = allocator_overhead(backend)) sweep.memory.push_back(*taken);
   return sweep;
 }
 

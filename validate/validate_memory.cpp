@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "base/error.hpp"
@@ -108,6 +109,9 @@ std::vector<ValidatedMemory> compare_memory(const Plan& plan, const Result& simu
 }
 
 MemoryValidation validate_memory(const Plan& plan, const Result& simulated, Backend& backend) {
+  const bool has_buffers = std::any_of(plan.programs.begin(), plan.programs.end(),
+                                       [](const Program& of) { return !of.buffers.empty(); });
+  if (!has_buffers) return not_compared("there are no buffers");
   const std::unique_ptr<DeviceMemory> memory = backend.memory();
   if (!memory) return not_compared(fmt::format("the backend {} measures none", backend.name()));
   MemoryOffer offer{memory->shared_by(), {}};

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "validate/collectives_alone.hpp"
 #include "validate/serial_plan.hpp"
 #include "validate/validate_memory.hpp"
 
@@ -62,7 +63,7 @@ std::vector<std::optional<Seconds>> estimates_of(const Plan& plan, Backend& back
 
 }  // namespace
 
-Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams) {
+Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams, RunPart part) {
   if (!experiment.placement.is_null()) {
     throw InputError(
         experiment.order.place,
@@ -71,9 +72,15 @@ Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams) {
   }
   const SimulationOptions options = simulation_options(experiment, {});
   Prediction prediction = predict(experiment, options);
-  if (overlaps_streams) return prediction;
-  prediction.step.plan = serial_plan(prediction.step.plan, prediction.result);
-  prediction.result = simulate(prediction.step.plan, prediction.machine, options);
+  const auto take = [&](Plan plan) {
+    prediction.step.plan = std::move(plan);
+    prediction.result = simulate(prediction.step.plan, prediction.machine, options);
+  };
+  if (part == RunPart::collectives) take(collectives_alone(prediction.step.plan));
+  if (!overlaps_streams) take(serial_plan(prediction.step.plan, prediction.result));
+  if (part == RunPart::collectives) {
+    prediction.result.notes.emplace_back("of the step its collectives alone, without kernels");
+  }
   return prediction;
 }
 

@@ -1,6 +1,7 @@
 // An experiment's step, simulated and run: predicted beside measured.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "experiments/step_validation.hpp"
@@ -9,10 +10,14 @@
 
 namespace shardsim {
 
-// What is to be run, and what it is predicted to take: the plan, with streams laid one behind the
-// other (serial_plan.hpp) for devices that do not overlap them. Throws InputError, also for an
-// experiment with a placement, which is the business of whoever starts the processes.
-[[nodiscard]] Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams);
+enum class RunPart : std::uint8_t { everything, collectives };
+
+// What is to be run, and what it is predicted to take: the plan, or its collectives alone
+// (collectives_alone.hpp), with streams laid one behind the other (serial_plan.hpp) for devices
+// that do not overlap them. Throws InputError, also for an experiment with a placement, which is
+// the business of whoever starts the processes.
+[[nodiscard]] Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams,
+                                        RunPart part = RunPart::everything);
 
 // Runs it. All processes call it, with a plan that check_same_plan() has seen.
 [[nodiscard]] StepValidation validate_step(const Prediction& prediction, Backend& backend,

@@ -42,6 +42,7 @@ const Manual manual = {
 struct Wanted {
   Repeats repeats;
   BackendOptions backend;
+  RunPart part = RunPart::everything;
   std::optional<double> tolerance;
   std::vector<Output> outputs;
 };
@@ -130,6 +131,12 @@ Wanted read_wanted(const Given& given) {
   wanted.repeats.precision = read_number(given, "precision", defaults.precision);
   constexpr double a_minute = 60;
   wanted.backend.patience = Seconds(read_number(given, "timeout", a_minute));
+  if (given.has("only")) {
+    const std::string part = given.all("only").back();
+    if (part != "collectives")
+      throw UsageError(fmt::format("--only {}: there is collectives", part));
+    wanted.part = RunPart::collectives;
+  }
   if (given.has("tolerance")) wanted.tolerance = read_number(given, "tolerance", 0);
   wanted.backend.chooses_algorithms = given.has("sweep") && given.has("algorithms");
   wanted.outputs = read_outputs(given, given.has("sweep") ? sweep_formats() : report_formats(),
@@ -162,7 +169,7 @@ int validate_on(Backend& backend, const Given& given, const Wanted& wanted) {
   Attempts together(backend.exchange());
   const auto prediction = together([&] {
     return predict_to_run(with_machine(read_given_experiment(given), given, backend),
-                          backend.overlaps_streams());
+                          backend.overlaps_streams(), wanted.part);
   });
   if (!prediction) return together.exit_code();
   const auto is_same = together([&] {
@@ -198,6 +205,7 @@ int validate_command(const Words& words) {
   const auto text = [](const char* name) { return po::value<Words>()->value_name(name); };
   options.add_options()("backend", text("NAME"), "mpi or nccl")(
       "calibrated", text("PROFILE"), "the machine: what shardsim calibrate made of a sweep")(
+      "only", text("PART"), "collectives: of the step these alone, without kernels and memory")(
       "repeats", text("N"), "at most so many steps (200)")(
       "precision", text("PART"),
       "enough steps when half the 95 % interval of their median is this part of it (2%)")(

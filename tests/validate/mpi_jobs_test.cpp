@@ -137,6 +137,10 @@ TEST_CASE("from a sweep to a profile to validated steps") {
   // Both groups of 2, one of 2 and all 4; six kinds, sizes 1, 16, 256 and 4096 KiB. The algorithm
   // for both groups of 2 and for all 4.
   CHECK(swept.collectives.size() == (3 * 6 + 2) * 4);
+  // What the allocator takes beyond 50 buffers: less than a page of each.
+  REQUIRE(swept.memory.size() == 1);
+  CHECK(swept.memory[0].bytes >= Bytes(0));
+  CHECK(swept.memory[0].bytes < Bytes(50 * 64 * KiB));
 
   const Job calibrated =
       run(program + " calibrate " + sweep_file + " --name host -o " + profile_file);
@@ -205,6 +209,14 @@ TEST_CASE("a step of one process needs no mpirun") {
   INFO(job.errors);
   REQUIRE(job.exit == 0);
   CHECK(job.out.starts_with("program,name,kind,axes,"));
+}
+
+TEST_CASE("of a step the collectives alone are run and compared") {
+  const Job job = validate(4, example + small + " --name tp --only collectives --format csv");
+  INFO(job.errors);
+  REQUIRE(job.exit == 0);
+  CHECK(job.out.find(",all-reduce,") != std::string::npos);
+  CHECK(job.out.find(",matmul,") == std::string::npos);
 }
 
 TEST_CASE("a tolerance that no prediction keeps is a verdict") {

@@ -270,6 +270,33 @@ TEST_CASE("a validated step has the times of its collectives, and what NCCL expe
   }
 }
 
+TEST_CASE("of a step the collectives alone are run") {
+  fake_gpus() = {};
+  const std::vector<Experiment> experiments = tiny_llama();
+  const auto fsdp =
+      std::find_if(experiments.begin(), experiments.end(),
+                   [](const Experiment& experiment) { return experiment.name == "fsdp"; });
+  const Prediction whole = predict_to_run(*fsdp, true);
+  const Prediction prediction = predict_to_run(*fsdp, true, RunPart::collectives);
+  const auto communicates = [](const Task& task) { return task.kind == TaskKind::collective; };
+  const std::vector<Task>& tasks = prediction.step.plan.programs.front().tasks;
+  CHECK(std::all_of(tasks.begin(), tasks.end(), communicates));
+  const std::vector<Task>& all = whole.step.plan.programs.front().tasks;
+  CHECK(std::ssize(tasks) == std::count_if(all.begin(), all.end(), communicates));
+  std::optional<StepValidation> validation;
+  on_gpus(4, [&](Backend& backend) {
+    const StepValidation mine = validate_step(prediction, backend, {});
+    if (backend.exchange().rank() == 0) validation = mine;
+  });
+  REQUIRE(validation);
+  CHECK(validation->tasks.size() == tasks.size());
+  CHECK(validation->memory.empty());
+  const std::vector<FakeCall> calls = calls_of(0);
+  CHECK(std::none_of(calls.begin(), calls.end(), [](const FakeCall& call) {
+    return call.name == "GemmEx" || call.name == "Saxpy";
+  }));
+}
+
 // A pool's granules are of 512 B: the peak is more than the simulated by less than that a buffer.
 TEST_CASE("the peak of memory is what the pool says") {
   fake_gpus() = {};
