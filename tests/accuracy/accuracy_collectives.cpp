@@ -179,6 +179,49 @@ void print_group(const char* title, const char* column, const std::vector<std::s
   fmt::print("## {}\n\n{}\n", title, table.markdown());
 }
 
+// Tables that no calibration was made of, whatever is left out.
+void print_blind() {
+  const std::string root = SHARDSIM_SOURCE_DIR;
+  std::vector<Json> asked;
+  for (const char* name : {"allgather", "allreduce", "reducescatter"}) {
+    asked.push_back({{"against", fmt::format("{}/tests/measurements/blind/h100_xla_1n8g_{}.json",
+                                             root, name)}});
+  }
+  asked.push_back({{"against", root + "/examples/nccl-tests/a100-2x8-all-reduce.log"},
+                   {"machine", "oci-bm-gpu4.8"}});
+  constexpr auto right = TextTable::Align::right;
+  TextTable table({{"table"},
+                   {"machine"},
+                   {"ranks"},
+                   {"nodes"},
+                   {"collective"},
+                   {"rows", right},
+                   {"predicted, %", right},
+                   {"model alone, %", right}});
+  Errors all;
+  for (const Json& document : asked) {
+    CollectiveExperiment experiment = read_collective(document, "");
+    Errors errors;
+    for (const auto& [bytes, error] : judged_errors(experiment)) errors.fitted.push_back(error);
+    experiment.calibrations = std::vector<Calibration>{};
+    for (const auto& [bytes, error] : judged_errors(experiment)) errors.alone.push_back(error);
+    table.add_row({experiment.measured->id, experiment.machine, std::to_string(experiment.devices),
+                   std::to_string(experiment.nodes.value_or(1)),
+                   std::string(name_of(experiment.kind)), std::to_string(errors.fitted.size()),
+                   quantiles(errors.fitted), quantiles(errors.alone)});
+    all.add(errors);
+  }
+  table.add_row({"all", "", "", "", "", std::to_string(all.fitted.size()), quantiles(all.fitted),
+                 quantiles(all.alone)});
+  fmt::print(
+      "## Blind\n\nTables that no calibration was made of, predicted with those that profiles "
+      "name: "
+      "what XLA's own cost model\nholds of 8 H100s, and what Oracle published of two nodes of "
+      "A100s "
+      "(examples/nccl-tests).\n\n{}\n",
+      table.markdown());
+}
+
 void print_document(const Study& study) {
   std::array<Errors, 2> all;  // of tables that are alone in their class, of those that are not
   std::array<std::size_t, 2> count{};
@@ -226,6 +269,7 @@ void print_document(const Study& study) {
     sizes.push_back(range_text(from));
     decades[sizes.back()] = errors;
   }
+  print_blind();
   print_group("By machine", "machine", names_of(machines), machines);
   print_group("By collective", "collective", names_of(kinds), kinds);
   print_group("By size", "size", sizes, decades);
