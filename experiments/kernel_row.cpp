@@ -85,8 +85,9 @@ std::string op_of(const JsonReader& row) {
 }
 
 SweptKernel swept(const JsonReader& row, Kernel kernel, double bytes, double seconds) {
-  if (!(bytes >= 0 && bytes <= static_cast<double>(most_swept_bytes)))
+  if (!(bytes >= 0 && bytes <= static_cast<double>(most_swept_bytes))) {
     row.fail(fmt::format("moves {} bytes", bytes));
+  }
   if (!(seconds >= shortest_measured && seconds <= longest_measured)) {
     row.fail(fmt::format("{} s is no time of a kernel", seconds));
   }

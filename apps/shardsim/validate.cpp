@@ -133,8 +133,9 @@ Wanted read_wanted(const Given& given) {
   wanted.backend.patience = Seconds(read_number(given, "timeout", a_minute));
   if (given.has("only")) {
     const std::string part = given.all("only").back();
-    if (part != "collectives")
+    if (part != "collectives") {
       throw UsageError(fmt::format("--only {}: there is collectives", part));
+    }
     wanted.part = RunPart::collectives;
   }
   if (given.has("tolerance")) wanted.tolerance = read_number(given, "tolerance", 0);

@@ -89,3 +89,12 @@ TEST_CASE("element types are read in the spellings of JAX, PyTorch and HLO") {
   CHECK(parse_dtype("float31") == std::nullopt);
   CHECK(parse_dtype("") == std::nullopt);
 }
+
+TEST_CASE("products of floats of 8 bits and fewer are written as bf16") {
+  for (const DType dtype : {DType::f8, DType::f8_e4m3, DType::f8_e5m2fnuz, DType::f4_e2m1}) {
+    CHECK(type_of_product(dtype) == DType::bf16);
+  }
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    CHECK(type_of_product(dtype) == dtype);
+  }
+}
