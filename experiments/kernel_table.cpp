@@ -88,7 +88,9 @@ std::vector<Row> chosen_rows(std::vector<Row> rows, const std::vector<ColumnValu
   std::map<std::string, std::vector<std::string>> values;
   for (const ColumnValue& one : where) values[one.column].push_back(one.value);
   const Place place{"command line", "/where"};
-  for (const auto& [column, of_column] : values) {
+  for (const auto& chosen : values) {
+    const std::string& column = chosen.first;
+    const std::vector<std::string>& any_of = chosen.second;
     const std::vector<std::string> columns = columns_of(rows);
     if (std::find(columns.begin(), columns.end(), column) == columns.end()) {
       throw InputError(place, fmt::format("no row has a column \"{}\"", column),
@@ -97,12 +99,12 @@ std::vector<Row> chosen_rows(std::vector<Row> rows, const std::vector<ColumnValu
     std::vector<Row> kept;
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(kept), [&](const Row& row) {
       const std::string value = value_in(row.columns, column);
-      return std::find(of_column.begin(), of_column.end(), value) != of_column.end();
+      return std::find(any_of.begin(), any_of.end(), value) != any_of.end();
     });
     if (kept.empty()) {
       throw InputError(place,
                        fmt::format("no row is left with {} \"{}\": it is {}", column,
-                                   fmt::join(of_column, "\" or \""), values_text(rows, column)));
+                                   fmt::join(any_of, "\" or \""), values_text(rows, column)));
     }
     rows = std::move(kept);
   }

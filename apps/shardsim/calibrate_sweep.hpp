@@ -15,7 +15,7 @@ namespace shardsim {
 // and for options that it has no use for.
 [[nodiscard]] std::optional<KernelTable> given_sweep(const std::vector<MeasuredTable>& tables,
                                                      const Given& given);
-[[nodiscard]] int calibrate_sweep(const KernelTable& sweep, const Given& given,
+[[nodiscard]] int calibrate_sweep(const KernelTable& table, const Given& given,
                                   const std::vector<Output>& outputs);
 
 }  // namespace shardsim
