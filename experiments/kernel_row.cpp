@@ -8,11 +8,10 @@
 #include <span>
 
 #include "experiments/collective_measurement.hpp"
+#include "plan/plan_io.hpp"
 
 namespace shardsim {
 namespace {
-
-constexpr std::int64_t longest_side = std::int64_t{1} << 31;
 
 // A column with a figure, and what that counts in.
 struct Column {

@@ -12,7 +12,6 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
-constexpr std::int64_t longest_side = std::int64_t{1} << 31;  // two of a product fit into 64 bits
 
 template <class Number>
 Number read_index(const JsonReader& json, std::size_t size, std::string_view what) {

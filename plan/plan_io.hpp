@@ -31,7 +31,9 @@ namespace shardsim {
 
 // [batch, m, n, k]
 [[nodiscard]] Json product_to_json(const Product& product);
-// Throws InputError for what is not four numbers from 1 to 2^31.
+// Of a product's sides: two of them multiplied fit into 64 bits.
+inline constexpr std::int64_t longest_side = std::int64_t{1} << 31;
+// Throws InputError for what is not four numbers from 1 to longest_side.
 [[nodiscard]] Product read_product(const JsonReader& json);
 
 // For people: consecutive layers that do the same (plan/fold.hpp) are printed once, with their
