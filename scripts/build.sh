@@ -1,7 +1,8 @@
 #!/bin/sh
 # Configures (once) and builds a preset of CMakePresets.json: scripts/build.sh PRESET [ARGUMENT...]
 # Further arguments go to `cmake --build`. A build for one target needs no test packages. With
-# SHARDSIM_WERROR=ON in the environment warnings are errors.
+# SHARDSIM_WERROR=ON in the environment warnings are errors; SHARDSIM_TEST_LABELS, words, says which
+# tests are built (all).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,7 +20,8 @@ case "$*" in
     ;;
   *)
     # The preset turns the tests on, also where an earlier build for one target left them out.
-    cmake --preset "$preset" ${SHARDSIM_WERROR:+-DSHARDSIM_WERROR="$SHARDSIM_WERROR"}
+    cmake --preset "$preset" ${SHARDSIM_WERROR:+-DSHARDSIM_WERROR="$SHARDSIM_WERROR"} \
+      -DSHARDSIM_TEST_LABELS="$(echo "${SHARDSIM_TEST_LABELS:-}" | tr ' ' ';')"
     ;;
 esac
 exec cmake --build --preset "$preset" "$@"

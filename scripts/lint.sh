@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs clang-tidy (.clang-tidy, warnings are errors) over rooms and programs: scripts/lint.sh [BUILD]
 #
-# BUILD is a build folder, build/asan-ubsan by default, where sources are compiled many at a time
+# BUILD is a build folder, build/release by default, where sources are compiled many at a time
 # (SHARDSIM_UNITY): their headers are looked at once, which takes a fourth of the time. What passed
 # is not looked at again until it, a header of the repository, the compile commands or .clang-tidy
 # change: its hash is kept in BUILD/lint. Tests are left out: Catch2's macros are not ours to mend.
@@ -9,10 +9,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-build=${1:-build/asan-ubsan}
+build=${1:-build/release}
 database=$build/compile_commands.json
 if ! [ -f "$database" ]; then
-  echo "$0: no $database, build first: scripts/build.sh asan-ubsan" >&2
+  echo "$0: no $database, build first: scripts/build.sh release" >&2
   exit 2
 fi
 

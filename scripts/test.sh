@@ -1,18 +1,33 @@
 #!/bin/sh
 # Builds and runs every test: scripts/test.sh [PRESET...]
 #
-# Without arguments: the release preset with all tests (format, lint and install included), then
-# the tests again under the address and undefined-behaviour sanitizers.
+# Without arguments each test runs once: what tests single parts under the address and
+# undefined-behaviour sanitizers, what tests the whole, against data of others and as it is installed,
+# in the release preset, and the mistakes that users make in both. With presets, all tests of each.
 set -eu
 cd "$(dirname "$0")/.."
 
-[ $# -gt 0 ] || set -- release asan-ubsan
+of_parts='unit property analytic error'
+of_the_whole='golden cli error install lint browser mpi oracle performance'
 
-for preset in "$@"; do
+run() { # PRESET LABEL...
+  preset=$1
+  shift
   case $preset in
     fuzz) scripts/setup.sh develop ;;
     *) scripts/setup.sh test ;;
   esac
-  SHARDSIM_WERROR=ON scripts/build.sh "$preset"
-  ctest --preset "$preset"
-done
+  SHARDSIM_WERROR=ON SHARDSIM_TEST_LABELS="$*" scripts/build.sh "$preset"
+  # As a regular expression; "." is any label, and none.
+  labels=$(echo "$*" | tr ' ' '|')
+  ctest --preset "$preset" ${labels:+--label-regex "^($labels)\$"}
+}
+
+if [ $# -eq 0 ]; then
+  # shellcheck disable=SC2086  # words, on purpose
+  run release $of_the_whole
+  # shellcheck disable=SC2086
+  run asan-ubsan $of_parts
+  exit
+fi
+for preset in "$@"; do run "$preset"; done
