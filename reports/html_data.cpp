@@ -43,24 +43,6 @@ class NameIndex {
   Json used_ = Json::array();
 };
 
-// "scale-up links", "scale-out links, in", "x links, up", "device 0 -> device 1, 8 links".
-std::string label_of(const LinkUsage& usage) {
-  if (usage.links > 1) return fmt::format("{}, {}", usage.link, counted(usage.links, "link"));
-  if (!usage.link.empty()) return usage.link;
-  const bool has_sides = usage.level == LinkLevel::scale_up ||
-                         usage.level == LinkLevel::scale_out || usage.level == LinkLevel::dcn ||
-                         usage.level == LinkLevel::host;
-  switch (usage.direction) {
-    case LinkDirection::both:
-      return fmt::format("{} links", name_of(usage.level));
-    case LinkDirection::out:
-      return fmt::format("{} links, {}", name_of(usage.level), has_sides ? "out" : "up");
-    case LinkDirection::in:
-      return fmt::format("{} links, {}", name_of(usage.level), has_sides ? "in" : "down");
-  }
-  return {};
-}
-
 Json link_data(const std::vector<LinkUsage>& links) {
   constexpr double permille = 1000;
   Json list = Json::array();

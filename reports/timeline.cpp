@@ -5,40 +5,12 @@
 #include <optional>
 #include <tuple>
 
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
 namespace shardsim {
 namespace {
-
-SegmentKind kind_of(const Plan& plan, const Task& task) {
-  switch (task.kind) {
-    case TaskKind::transfer:
-      return SegmentKind::transfer;
-    case TaskKind::to_host:
-      return SegmentKind::to_host;
-    case TaskKind::from_host:
-      return SegmentKind::from_host;
-    case TaskKind::collective:
-      switch (plan.collectives[static_cast<std::size_t>(task.work)].kind) {
-        case CollectiveKind::all_gather:
-          return SegmentKind::all_gather;
-        case CollectiveKind::reduce_scatter:
-          return SegmentKind::reduce_scatter;
-        case CollectiveKind::all_reduce:
-          return SegmentKind::all_reduce;
-        case CollectiveKind::all_to_all:
-          return SegmentKind::all_to_all;
-        case CollectiveKind::collective_permute:
-          return SegmentKind::collective_permute;
-        case CollectiveKind::broadcast:
-          return SegmentKind::broadcast;
-      }
-      break;
-    case TaskKind::kernel:
-      break;
-  }
-  if (task.recompute) return SegmentKind::recompute;
-  if (task.phase == Phase::forward) return SegmentKind::forward;
-  return task.phase == Phase::optimizer ? SegmentKind::optimizer : SegmentKind::backward;
-}
 
 std::vector<Segment> segments_of(const Plan& plan, const Program& program,
                                  const std::vector<TaskTimes>& times) {
@@ -134,6 +106,55 @@ std::string_view name_of(SegmentKind kind) {
       "all-reduce", "all-to-all", "collective-permute", "broadcast", "transfer",   "to-host",
       "from-host",  "mixed"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+SegmentKind kind_of(const Plan& plan, const Task& task) {
+  switch (task.kind) {
+    case TaskKind::transfer:
+      return SegmentKind::transfer;
+    case TaskKind::to_host:
+      return SegmentKind::to_host;
+    case TaskKind::from_host:
+      return SegmentKind::from_host;
+    case TaskKind::collective:
+      switch (plan.collectives[static_cast<std::size_t>(task.work)].kind) {
+        case CollectiveKind::all_gather:
+          return SegmentKind::all_gather;
+        case CollectiveKind::reduce_scatter:
+          return SegmentKind::reduce_scatter;
+        case CollectiveKind::all_reduce:
+          return SegmentKind::all_reduce;
+        case CollectiveKind::all_to_all:
+          return SegmentKind::all_to_all;
+        case CollectiveKind::collective_permute:
+          return SegmentKind::collective_permute;
+        case CollectiveKind::broadcast:
+          return SegmentKind::broadcast;
+      }
+      break;
+    case TaskKind::kernel:
+      break;
+  }
+  if (task.recompute) return SegmentKind::recompute;
+  if (task.phase == Phase::forward) return SegmentKind::forward;
+  return task.phase == Phase::optimizer ? SegmentKind::optimizer : SegmentKind::backward;
+}
+
+std::string label_of(const LinkUsage& usage) {
+  if (usage.links > 1) return fmt::format("{}, {}", usage.link, counted(usage.links, "link"));
+  if (!usage.link.empty()) return usage.link;
+  const bool has_sides = usage.level == LinkLevel::scale_up ||
+                         usage.level == LinkLevel::scale_out || usage.level == LinkLevel::dcn ||
+                         usage.level == LinkLevel::host;
+  switch (usage.direction) {
+    case LinkDirection::both:
+      return fmt::format("{} links", name_of(usage.level));
+    case LinkDirection::out:
+      return fmt::format("{} links, {}", name_of(usage.level), has_sides ? "out" : "up");
+    case LinkDirection::in:
+      return fmt::format("{} links, {}", name_of(usage.level), has_sides ? "in" : "down");
+  }
+  return {};
 }
 
 Timeline timeline_of(const Prediction& prediction, const TimelineLimits& limits) {

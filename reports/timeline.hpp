@@ -42,6 +42,10 @@ enum class SegmentKind : std::uint8_t {
 };
 inline constexpr int segment_kinds = 14;
 [[nodiscard]] std::string_view name_of(SegmentKind kind);  // "forward", "all-gather"
+[[nodiscard]] SegmentKind kind_of(const Plan& plan, const Task& task);
+
+// "scale-up links", "scale-out links, in", "x links, up", "device 0 -> device 1, 8 links".
+[[nodiscard]] std::string label_of(const LinkUsage& usage);
 
 struct Segment {
   SimTime start{0};

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <map>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -15,9 +15,24 @@ namespace {
 
 namespace po = boost::program_options;
 
-const std::map<std::string, std::string> format_of_extension = {
-    {".csv", "csv"},   {".dot", "dot"},   {".gv", "dot"},      {".htm", "html"},
-    {".html", "html"}, {".json", "json"}, {".md", "markdown"}, {".txt", "text"}};
+struct Ending {
+  std::string_view text;
+  const char* format;
+};
+// The longer ones first: what ends in .trace.json ends in .json, too.
+constexpr Ending endings[] = {{".trace.json", "chrome"},
+                              {".chrome.json", "chrome"},
+                              {".perfetto-trace", "perfetto"},
+                              {".pftrace", "perfetto"},
+                              {".csv", "csv"},
+                              {".dot", "dot"},
+                              {".et", "chakra"},
+                              {".gv", "dot"},
+                              {".htm", "html"},
+                              {".html", "html"},
+                              {".json", "json"},
+                              {".md", "markdown"},
+                              {".txt", "text"}};
 
 void require_known(const std::string& format, const std::vector<std::string>& formats,
                    const std::string& where) {
@@ -26,9 +41,17 @@ void require_known(const std::string& format, const std::vector<std::string>& fo
       fmt::format("{}: no format \"{}\"; there are {}", where, format, fmt::join(formats, ", ")));
 }
 
-std::string format_of(const std::string& path) {
-  const auto found = format_of_extension.find(std::filesystem::path(path).extension().string());
-  if (found != format_of_extension.end()) return found->second;
+// Where a verb has no traces, step.trace.json is JSON.
+std::string format_of(const std::string& path, const std::vector<std::string>& formats) {
+  const char* unknown = nullptr;  // to this verb
+  for (const Ending& ending : endings) {
+    if (!path.ends_with(ending.text)) continue;
+    if (std::find(formats.begin(), formats.end(), ending.format) != formats.end()) {
+      return ending.format;
+    }
+    if (unknown == nullptr) unknown = ending.format;
+  }
+  if (unknown != nullptr) return unknown;
   throw UsageError(fmt::format("-o {}: the extension does not say the format, add --format", path));
 }
 
@@ -48,12 +71,16 @@ std::vector<Output> read_outputs(const Given& given, const std::vector<std::stri
   if (!asked.empty()) require_known(asked[0], formats, "--format");
   std::vector<Output> outputs;
   for (const std::string& path : given.all("output")) {
-    const std::string format = asked.empty() ? format_of(path) : asked[0];
+    const std::string format = asked.empty() ? format_of(path, formats) : asked[0];
     require_known(format, formats, "-o " + path);
     outputs.push_back({path, format});
   }
   const bool prints = outputs.empty() || (text_beside_files && asked.empty());
   if (prints) outputs.push_back({"", asked.empty() ? "text" : asked[0]});
+  if (outputs.back().path.empty() && outputs.back().format == "perfetto" &&
+      ::isatty(STDOUT_FILENO) == 1) {
+    throw UsageError("--format perfetto is binary: give -o FILE, or send it elsewhere");
+  }
   return outputs;
 }
 

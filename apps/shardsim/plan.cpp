@@ -1,3 +1,6 @@
+#include <optional>
+
+#include "base/error.hpp"
 #include "base/json.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
@@ -5,6 +8,7 @@
 #include "output.hpp"
 #include "plan/plan_io.hpp"
 #include "reports/explain_report.hpp"
+#include "traces.hpp"
 
 namespace shardsim {
 namespace {
@@ -17,12 +21,18 @@ const Manual manual = {
     "--explain tells of each collective why it is there, what would avoid it and what it costs,\n"
     "the most expensive first (docs/explain.md): as text, json or markdown. With a machine, by "
     "the\n"
-    "time it takes.",
+    "time it takes.\n"
+    "-o step.et writes Chakra execution traces, one per rank, as ASTRA-sim reads them; with a\n"
+    "machine, with the times that are simulated. With one, -o step.perfetto-trace is the step's\n"
+    "timeline for ui.perfetto.dev, -o step.trace.json the same in Chrome's format "
+    "(docs/export.md).",
     {"shardsim plan examples/qwen3-1.7b-fsdp4.json",
      "shardsim plan examples/qwen3-1.7b-fsdp4.json --format json -o plan.json",
      "shardsim plan examples/llama-3.1-8b-8xh100.json --name tp -o plan.dot",
      "shardsim plan examples/llama-3.1-8b-8xh100.json --name tp --explain",
-     "shardsim plan --program examples/programs/mlp-fsdp-tp.mlir --explain"}};
+     "shardsim plan --program examples/programs/mlp-fsdp-tp.mlir --explain",
+     "shardsim plan examples/qwen3-1.7b-fsdp4.json -o step.et",
+     "shardsim plan examples/qwen3-1.7b-fsdp4.json -o step.perfetto-trace"}};
 
 std::string render(const Plan& plan, const std::string& format) {
   if (format == "json") return plan_to_json(plan).dump(1) + "\n";
@@ -51,30 +61,63 @@ Explanation explain(const Experiment& experiment) {
   return explain(prediction.step.plan, &prediction.result);
 }
 
+int explain_plan(const Given& given) {
+  if (given.has("ranks")) throw UsageError("--ranks is for Chakra traces: -o step.et");
+  const auto outputs =
+      read_outputs(given, {"text", "json", "markdown"}, /*text_beside_files=*/false);
+  const Explanation explanation = explain(read_given_experiment(given));
+  write(outputs, [&](const std::string& format) { return render(explanation, format); });
+  return exit_done;
+}
+
+// Simulated where something is to show for it.
+std::optional<Prediction> simulated(const Experiment& experiment, bool needs_times,
+                                    bool shows_times) {
+  if (!experiment.machine.empty() && (needs_times || shows_times)) {
+    return predict(experiment, simulation_for_traces());
+  }
+  if (!needs_times) return std::nullopt;
+  throw InputError(
+      {experiment.file, ""},
+      "a timeline needs a machine to simulate the plan on: name a \"machine\", or give "
+      "--machine");
+}
+
+int write_plan(const Given& given) {
+  auto outputs = read_outputs(given, {"text", "json", "dot", "perfetto", "chrome", "chakra"},
+                              /*text_beside_files=*/false);
+  const std::vector<std::string> chakra_paths = take_chakra(given, outputs);
+  const Experiment experiment = read_given_experiment(given);
+  const std::optional<Prediction> prediction =
+      simulated(experiment, wants_trace(outputs), !chakra_paths.empty());
+  const Result* times = prediction ? &prediction->result : nullptr;
+  const Plan plan = prediction ? prediction->step.plan : compile_experiment(experiment).plan;
+  std::optional<ChakraTraces> chakra;
+  std::vector<std::int64_t> ranks;
+  if (!chakra_paths.empty()) {
+    chakra.emplace(plan, times);
+    ranks = chosen_ranks(given, *chakra);
+  }
+  write(outputs, [&](const std::string& format) {
+    return is_trace(format) ? render_trace(*prediction, format) : render(plan, format);
+  });
+  if (chakra) write_chakra(chakra_paths, *chakra, ranks);
+  return exit_done;
+}
+
 }  // namespace
 
 int plan_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_experiment_options(options);
   options.add_options()("explain", "why each collective is there, and what would avoid it");
-  add_output_options(options, {"text", "json", "dot", "markdown"});
+  add_ranks_option(options);
+  add_output_options(options, {"text", "json", "dot", "markdown", "perfetto", "chrome", "chakra"});
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
-  const bool explains = given.has("explain");
-  const std::vector<std::string> formats =
-      explains ? std::vector<std::string>{"text", "json", "markdown"}
-               : std::vector<std::string>{"text", "json", "dot"};
-  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
-  const Experiment experiment = read_given_experiment(given);
-  if (explains) {
-    const Explanation explanation = explain(experiment);
-    write(outputs, [&](const std::string& format) { return render(explanation, format); });
-    return exit_done;
-  }
-  const CompiledStep step = compile_experiment(experiment);
-  write(outputs, [&](const std::string& format) { return render(step.plan, format); });
-  return exit_done;
+  if (given.has("explain")) return explain_plan(given);
+  return write_plan(given);
 }
 
 }  // namespace shardsim

@@ -2,6 +2,7 @@
 #include "experiment_options.hpp"
 #include "output.hpp"
 #include "report_format.hpp"
+#include "traces.hpp"
 
 namespace shardsim {
 namespace {
@@ -10,10 +11,14 @@ const Manual manual = {
     "run EXPERIMENT [OPTION...]",
     "Simulates one training step: how long it takes and why, what memory it needs and for what,\n"
     "which collectives it runs and how much of them computation hides.\n"
-    "An EXPERIMENT is a JSON file; flags change its fields, or replace it when they say it all.",
+    "An EXPERIMENT is a JSON file; flags change its fields, or replace it when they say it all.\n"
+    "-o step.perfetto-trace is the step's timeline for ui.perfetto.dev, -o step.trace.json the "
+    "same\n"
+    "in Chrome's trace format (docs/export.md).",
     {"shardsim run examples/qwen3-1.7b-fsdp4.json",
      "shardsim run examples/qwen3-1.7b-fsdp4.json --batch 32 --set strategy.prefetch=2",
      "shardsim run examples/llama-3.1-8b-8xh100.json --name fsdp -o fsdp.html",
+     "shardsim run examples/llama-3.1-8b-8xh100.json --name fsdp -o fsdp.perfetto-trace",
      "shardsim run --model llama-3.1-8b --step train --batch 64 --sequence 8192 \\\n"
      "               --machine dgx-h100 --mesh data=2,fsdp=4 --strategy fsdp --format json"}};
 
@@ -22,19 +27,24 @@ const Manual manual = {
 int run_command(const Words& words) {
   boost::program_options::options_description options("Options");
   add_experiment_options(options);
-  add_output_options(options, report_formats());
+  std::vector<std::string> formats = report_formats();
+  for (const std::string& format : trace_formats()) formats.push_back(format);
+  add_output_options(options, formats);
   options.add_options()("require-fit", "exit with 1 when the memory does not suffice");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
-  const auto outputs = read_outputs(given, report_formats(), /*text_beside_files=*/true);
+  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/true);
   const Experiment experiment = read_given_experiment(given);
   SimulationOptions simulation;
-  simulation.keep_timeline = wants(outputs, "html");
+  if (wants_trace(outputs)) simulation = simulation_for_traces();
+  simulation.keep_timeline |= wants(outputs, "html");
   if (wants(outputs, "html") || wants(outputs, "json")) simulation.link_bins = report_link_bins;
   const Prediction prediction = predict(experiment, simulation);
-  write(outputs,
-        [&](const std::string& format) { return report_run(prediction, report_format(format)); });
+  write(outputs, [&](const std::string& format) {
+    return is_trace(format) ? render_trace(prediction, format)
+                            : report_run(prediction, report_format(format));
+  });
   return given.has("require-fit") && !prediction.result.fits() ? exit_verdict_is_no : exit_done;
 }
 
