@@ -71,5 +71,6 @@ int calibrate_command(const Words& words);
 int validate_command(const Words& words);
 int import_command(const Words& words);
 int hlo_command(const Words& words);
+int check_command(const Words& words);
 
 }  // namespace shardsim

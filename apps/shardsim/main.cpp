@@ -37,6 +37,8 @@ constexpr std::array commands{
     Command{"import", "a model of others as a parameter tree, a compiled program as a plan",
             import_command},
     Command{"hlo", "what two compiled programs do differently", hlo_command},
+    Command{"check", "what became worse since a baseline was recorded, and why: for CI",
+            check_command},
 };
 
 std::string help() {

@@ -32,7 +32,8 @@ constexpr Ending endings[] = {{".trace.json", "chrome"},
                               {".html", "html"},
                               {".json", "json"},
                               {".md", "markdown"},
-                              {".txt", "text"}};
+                              {".txt", "text"},
+                              {".xml", "junit"}};
 
 void require_known(const std::string& format, const std::vector<std::string>& formats,
                    const std::string& where) {
@@ -43,6 +44,11 @@ void require_known(const std::string& format, const std::vector<std::string>& fo
 
 // Where a verb has no traces, step.trace.json is JSON.
 std::string format_of(const std::string& path, const std::vector<std::string>& formats) {
+  // GitLab's own name for its report: gl-code-quality-report.json.
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (name == "gl.json" || (name.starts_with("gl-") && name.ends_with(".json"))) {
+    if (std::find(formats.begin(), formats.end(), "gitlab") != formats.end()) return "gitlab";
+  }
   const char* unknown = nullptr;  // to this verb
   for (const Ending& ending : endings) {
     if (!path.ends_with(ending.text)) continue;

@@ -1,7 +1,11 @@
-# Writes OUTPUT, a C++ file that defines one string_view per entry of RESOURCES ("name=path").
+# Writes OUTPUT, a C++ file that defines one string_view per entry of RESOURCES ("name=path"), as
+# HEADER declares them.
 #
 #   cmake -DOUTPUT=resources.cpp "-DRESOURCES=page_html=page.html|report_css=report.css" -P embed.cmake
-set(code "// Made by embed.cmake.\n#include \"reports/html/resources.hpp\"\n\nnamespace shardsim::resources {\n")
+if(NOT DEFINED HEADER)
+  set(HEADER reports/html/resources.hpp)
+endif()
+set(code "// Made by embed.cmake.\n#include \"${HEADER}\"\n\nnamespace shardsim::resources {\n")
 string(REPLACE "|" ";" entries "${RESOURCES}")
 foreach(entry IN LISTS entries)
   string(REGEX MATCH "^([^=]+)=(.*)$" matched "${entry}")

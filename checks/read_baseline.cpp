@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <tuple>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "checks/baseline.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::string_view baseline_schema = "shardsim/baseline/1";
+constexpr std::string_view limits_schema = "shardsim/limits/1";
+
+std::int64_t read_amount(const JsonReader& json) {
+  return json.integer(0, std::numeric_limits<std::int64_t>::max());
+}
+
+double read_value(const std::string& key, const JsonReader& json) {
+  if (key == "fits") return json.boolean() ? 1 : 0;
+  const double value = json.number();
+  if (!std::isfinite(value) || value < 0) json.fail("expected a number of at least 0");
+  return value;
+}
+
+MadeFrom read_made_from(const JsonReader& json) {
+  json.only_keys({"experiment", "model", "machine", "calibration", "shardsim"});
+  const auto digest = [&](const char* key) {
+    const auto found = json.find(key);
+    return found ? found->string() : std::string();
+  };
+  return {.experiment = digest("experiment"),
+          .model = digest("model"),
+          .machine = digest("machine"),
+          .calibration = digest("calibration"),
+          .shardsim = digest("shardsim")};
+}
+
+std::map<std::string, std::int64_t> read_amounts(const std::optional<JsonReader>& json) {
+  std::map<std::string, std::int64_t> amounts;
+  if (!json) return amounts;
+  for (const auto& [name, value] : json->members()) amounts[name] = read_amount(value);
+  return amounts;
+}
+
+std::vector<std::string> read_strings(const std::optional<JsonReader>& json) {
+  std::vector<std::string> strings;
+  if (!json) return strings;
+  for (const JsonReader& one : json->elements()) strings.push_back(one.string());
+  return strings;
+}
+
+Traffic read_traffic(const JsonReader& json) {
+  json.only_keys({"calls", "wire_bytes"});
+  return {.calls = read_amount(json.at("calls")),
+          .wire = Bytes(read_amount(json.at("wire_bytes")))};
+}
+
+RecordedCollective read_collective(const JsonReader& json) {
+  json.only_keys({"kind", "over", "dtype", "payload_bytes", "calls", "where"});
+  return {.kind = json.at("kind").string(),
+          .over = json.at("over").string(),
+          .dtype = json.at("dtype").string(),
+          .payload = Bytes(read_amount(json.at("payload_bytes"))),
+          .where = json.at("where").string(),
+          .calls = read_amount(json.at("calls"))};
+}
+
+void read_origin(const JsonReader& json, Recorded& recorded) {
+  if (const auto file = json.find("file")) recorded.file = file->string();
+  if (const auto folder = json.find("folder")) recorded.folder = folder->string();
+  if (const auto name = json.find("name")) recorded.name = name->string();
+  recorded.options = read_strings(json.find("options"));
+  if (!recorded.file.empty() && !recorded.folder.empty()) {
+    json.fail("has a \"file\" and a \"folder\": leave one of them out");
+  }
+  if (const auto made_from = json.find("made_from")) {
+    recorded.made_from = read_made_from(*made_from);
+  }
+  if (const auto settings = json.find("settings")) {
+    static_cast<void>(settings->members());  // an object
+    *recorded.settings = settings->json();
+  }
+}
+
+Recorded read_recorded(const std::string& key, const JsonReader& json) {
+  std::vector<std::string> known = {"file",        "folder",    "name",         "options",
+                                    "made_from",   "settings",  "by_category",  "communication",
+                                    "collectives", "shardings", "peak_buffers", "unmatched_rules"};
+  known.insert(known.end(), recorded_values().begin(), recorded_values().end());
+  json.only_keys(known);
+  Recorded recorded;
+  recorded.name = key;
+  read_origin(json, recorded);
+  for (const std::string& value : recorded_values()) {
+    if (const auto found = json.find(value)) recorded.values[value] = read_value(value, *found);
+  }
+  recorded.by_category = read_amounts(json.find("by_category"));
+  recorded.peak_buffers = read_amounts(json.find("peak_buffers"));
+  if (const auto communication = json.find("communication")) {
+    for (const auto& [name, traffic] : communication->members()) {
+      recorded.communication[name] = read_traffic(traffic);
+    }
+  }
+  if (const auto collectives = json.find("collectives")) {
+    for (const JsonReader& one : collectives->elements()) {
+      recorded.collectives.push_back(read_collective(one));
+    }
+  }
+  if (const auto shardings = json.find("shardings")) {
+    for (const auto& [name, spec] : shardings->members()) {
+      recorded.shardings[name] = spec.string();
+    }
+  }
+  recorded.unmatched_rules = read_strings(json.find("unmatched_rules"));
+  return recorded;
+}
+
+void require_schema(const JsonReader& root) {
+  const JsonReader schema = root.at("schema");
+  const std::string name = schema.string();
+  if (name == baseline_schema || name == limits_schema) return;
+  schema.fail("\"" + name + "\" is neither \"" + std::string(baseline_schema) + "\" nor \"" +
+              std::string(limits_schema) + "\"");
+}
+
+}  // namespace
+
+const std::vector<std::string>& recorded_values() {
+  static const std::vector<std::string> names = {
+      "step_time_s",    "compute_time_s", "exposed_communication_s", "idle_time_s",          "fits",
+      "capacity_bytes", "peak_bytes",     "parameter_bytes",         "replicated_parameters"};
+  return names;
+}
+
+bool Recorded::holds_figures() const {
+  return made_from != MadeFrom{} || !values.empty() || !communication.empty();
+}
+
+bool operator==(const Recorded& a, const Recorded& b) {
+  const auto fields = [](const Recorded& one) {
+    return std::tie(one.file, one.folder, one.name, one.options, one.made_from, *one.settings,
+                    one.values, one.by_category, one.communication, one.collectives, one.shardings,
+                    one.peak_buffers, one.unmatched_rules);
+  };
+  return fields(a) == fields(b);
+}
+
+Baseline read_baseline(std::string_view text, const std::string& file) {
+  const Json document = parse_json(text, file);
+  const JsonReader root(document, {file, ""});
+  root.only_keys({"schema", "shardsim", "limits", "experiments"});
+  require_schema(root);
+  if (const auto version = root.find("shardsim")) static_cast<void>(version->string());
+  Baseline baseline;
+  baseline.file = file;
+  if (const auto limits = root.find("limits")) {
+    *baseline.stated_limits = limits->json();
+    if (!limits->is_string()) baseline.limits = read_limits(*limits);
+  }
+  if (const auto experiments = root.find("experiments")) {
+    for (const auto& [name, recorded] : experiments->members()) {
+      baseline.experiments[name] = read_recorded(name, recorded);
+    }
+  }
+  return baseline;
+}
+
+Baseline load_baseline(const std::string& path) {
+  Baseline baseline = read_baseline(read_file(path), path);
+  if (!baseline.stated_limits->is_string()) return baseline;
+  const std::string beside = baseline.stated_limits->get<std::string>();
+  const auto folder = std::filesystem::path(path).parent_path();
+  const std::string limits_path = (folder / beside).string();
+  const Baseline other = read_baseline(read_file(limits_path), limits_path);
+  if (other.stated_limits->is_string() || !other.experiments.empty()) {
+    throw InputError({limits_path, ""}, "expected a file with limits and nothing else");
+  }
+  baseline.limits = other.limits;
+  return baseline;
+}
+
+}  // namespace shardsim

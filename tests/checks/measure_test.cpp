@@ -1,0 +1,91 @@
+#include "checks/measure.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/json.hpp"
+#include "checks/check.hpp"
+#include "reports/json_report.hpp"
+
+namespace shardsim {
+namespace {
+
+Experiment tiny(const std::string& changes = "{}") {
+  Json document = parse_json(
+      R"({"workload": {"model": "gpt2", "batch": 8, "sequence": 128},
+          "mesh": {"fsdp": 4}, "strategy": "fsdp", "machine": "dgx-h100"})",
+      "tiny.json");
+  document.merge_patch(parse_json(changes, "changes"));
+  return read_experiments(document, "tiny.json").front();
+}
+
+TEST_CASE("what is recorded is what run reports") {
+  const Experiment experiment = tiny();
+  const Recorded recorded = Meter().measure(experiment).recorded;
+  const Json result = result_to_json(figures_of(predict(experiment, {})));
+  CHECK(recorded.values.at("step_time_s") == result["step_time_s"].get<double>());
+  CHECK(recorded.values.at("exposed_communication_s") ==
+        result["exposed_communication_s"].get<double>());
+  CHECK(recorded.values.at("peak_bytes") == result["memory"]["peak_bytes"].get<double>());
+  for (const auto& [category, bytes] : recorded.by_category) {
+    INFO(category);
+    CHECK(bytes == result["memory"]["by_category"][category].get<std::int64_t>());
+  }
+  for (const Json& row : result["communication"]) {
+    const std::string name = row["kind"].get<std::string>() + " over fsdp";
+    INFO(name);
+    CHECK(recorded.communication.at(name).calls == row["count"].get<std::int64_t>());
+    CHECK(recorded.communication.at(name).wire.count() ==
+          row["wire_bytes_per_device"].get<std::int64_t>());
+  }
+  CHECK(recorded.communication.size() == result["communication"].size());
+}
+
+TEST_CASE("digests differ in what changed and in nothing else") {
+  Meter meter;
+  const MadeFrom before = meter.measure(tiny()).recorded.made_from;
+  const MadeFrom batch = meter.measure(tiny(R"({"workload": {"batch": 16}})")).recorded.made_from;
+  CHECK(batch.experiment != before.experiment);
+  CHECK(batch.model == before.model);
+  CHECK(batch.machine == before.machine);
+  CHECK(batch.calibration == before.calibration);
+  const MadeFrom named = meter.measure(tiny(R"({"name": "other"})")).recorded.made_from;
+  CHECK(named == before);
+  const MadeFrom machine = meter.measure(tiny(R"({"machine": "dgx-a100"})")).recorded.made_from;
+  CHECK(machine.machine != before.machine);
+}
+
+// More sequences cost more of everything but parameters, and no more calls.
+TEST_CASE("a larger batch is told as the change of the experiment") {
+  Meter meter;
+  const Recorded before = meter.measure(tiny()).recorded;
+  const Measured now = meter.measure(tiny(R"({"workload": {"batch": 64}})"));
+  const CheckedExperiment checked = check_experiment("tiny", &before, now, {}, {});
+  REQUIRE_FALSE(checked.violations.empty());
+  CHECK(checked.violations[0].metric == "step_time_s");
+  CHECK(checked.violations[0].causes[0] == "the experiment changed: workload.batch 8 -> 64");
+}
+
+TEST_CASE("without a machine collectives and shardings are recorded, and no times") {
+  const Recorded recorded = Meter().measure(tiny(R"({"machine": null})")).recorded;
+  CHECK_FALSE(recorded.values.contains("step_time_s"));
+  CHECK(recorded.communication == Meter().measure(tiny()).recorded.communication);
+  CHECK(recorded.shardings.at("transformer.wte.weight") == "P(fsdp, None)");
+}
+
+TEST_CASE("a parameter tree has parameters alone") {
+  const Json document = parse_json(
+      R"({"workload": {"tree": {"schema": "shardsim/parameter-tree/1",
+                            "parameters": {"w": {"shape": [8, 8]}, "norm": {"shape": [8]}}}},
+          "mesh": {"fsdp": 4},
+          "strategy": {"name": "rules", "rules": [{"pattern": "w", "spec": ["fsdp", null]}]}})",
+      "tree.json");
+  const Recorded recorded =
+      Meter().measure(read_experiments(document, "tree.json").front()).recorded;
+  CHECK(recorded.shardings.at("w") == "P(fsdp, None)");
+  // 8 x 8 / 4 and 8 numbers of four bytes.
+  CHECK(recorded.values.at("parameter_bytes") == 96);
+  CHECK(recorded.values.at("replicated_parameters") == 1);
+}
+
+}  // namespace
+}  // namespace shardsim
