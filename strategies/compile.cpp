@@ -47,8 +47,9 @@ ParameterSharding describe(const ParameterAssignment& a, const Workload& workloa
 }
 
 PlanSubject subject_of(const Workload& workload, const StrategyOptions& strategy) {
-  return {workload.model, strategy.name, parameter_count(workload), workload.tokens,
-          model_flops(workload)};
+  const ModelFlops flops = model_flops(workload);
+  return {workload.model,  strategy.name, parameter_count(workload),
+          workload.tokens, flops.needed,  flops.full_attention};
 }
 
 // Work that padding of the inputs adds: every device computes on its padded shard.
