@@ -202,6 +202,20 @@ void read_options(const JsonReader& json, CollectiveExperiment& experiment) {
   read_algorithm(json, experiment);
 }
 
+// A slice that is named has as many devices as it has.
+void read_devices(const JsonReader& json, const MeasuredGroup& group,
+                  CollectiveExperiment& experiment) {
+  const auto topology = json.find("topology");
+  if (group.ranks || !topology || json.find("slices")) {
+    experiment.devices = json.at("devices").integer(2, most_ranks);
+    experiment.devices_place = json.at("devices").place();
+    return;
+  }
+  experiment.devices = devices_of_slice(experiment.machine, topology->string(),
+                                        experiment.machine_place, topology->place());
+  experiment.devices_place = topology->place();
+}
+
 }  // namespace
 
 std::string machine_of(const CollectiveMeasurement& measurement) {
@@ -243,10 +257,9 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     take_machine(json.at("machine"), experiment);
     experiment.kind = read_collective_kind(json.at("kind"));
     const MeasuredGroup group = read_group_given(json);
-    experiment.devices = json.at("devices").integer(2, most_ranks);
+    read_devices(json, group, experiment);
     experiment.nodes = group.nodes;
     experiment.sizes = read_sizes(json.at("sizes"));
-    experiment.devices_place = json.at("devices").place();
     experiment.nodes_place = {file, "/nodes"};
     experiment.sizes_place = json.at("sizes").place();
   }

@@ -4,7 +4,7 @@
 //   { "against": "examples/collectives/h100-dgx-8-all-reduce.json" }
 //
 //   kind       all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, broadcast
-//   devices    of the group: from 2 to 2^20
+//   devices    of the group: from 2 to 2^20; all of the slice that "topology" names, when left out
 //   nodes      over which they lie evenly; what they fill, when left out
 //   sizes      size_sweep.hpp; payloads as plan/plan.hpp has them, nccl-tests' sizes
 //   topology   of a torus: the slice, as make_machine chooses it when left out
@@ -34,9 +34,9 @@
 // the machine; where it takes 4 of 8 devices of each of k nodes, it is the first 4 of each, and the
 // machine has all 8 k. A permute sends to the next device of the group, the last to the first, as
 // nccl-tests' sendrecv does. On a torus the group is the slice, in the order in which an only mesh
-// axis lies on it; where chips are several devices and the slice is named, it may be one device of
-// each chip, and the others have groups of their own at the same time. On a network written in
-// place it is all devices.
+// axis lies on it. Where the slice is named the group may be part of it: an axis of a mesh over the
+// slice, or one device of each chip, and the others have groups of their own at the same time. On a
+// network written in place it is all devices.
 #pragma once
 
 #include <functional>
@@ -75,6 +75,12 @@ struct CollectiveExperiment {
 
 // Throws InputError with a suggestion.
 [[nodiscard]] CollectiveModel read_collective_model(const JsonReader& json);
+
+// How many devices the slice of a torus has that goes by this name. Throws InputError: no torus, no
+// shape, a slice of one device.
+[[nodiscard]] std::int64_t devices_of_slice(const std::string& machine, const std::string& topology,
+                                            const Place& machine_place,
+                                            const Place& topology_place);
 
 // Paths in the document are relative to `file`. Reads the measurement. Throws InputError.
 [[nodiscard]] CollectiveExperiment read_collective(const Json& document, const std::string& file);

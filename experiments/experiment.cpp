@@ -22,8 +22,8 @@ constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
 const std::vector<std::string> section_names = {
-    "name",    "workload", "program", "like",        "mesh",      "devices",   "strategy",
-    "machine", "topology", "slices",  "collectives", "placement", "algorithms"};
+    "name",     "workload", "program",  "like",   "mesh",        "roles",     "devices",
+    "strategy", "machine",  "topology", "slices", "collectives", "placement", "algorithms"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.
@@ -203,6 +203,7 @@ Json resolve(const Experiment& experiment) {
     if (experiment.like_xla) resolved["like"] = "xla";
   }
   if (!experiment.mesh.axes().empty()) resolved["mesh"] = mesh_to_json(experiment.mesh);
+  for (const auto& [axis, role] : experiment.roles.given()) resolved["roles"][axis] = name_of(role);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
   if (experiment.topology) resolved["topology"] = *experiment.topology;
   if (!experiment.slicing.is_null()) resolved["slices"] = *experiment.slicing;
@@ -264,7 +265,7 @@ void read_machine(const Sections& sections, Experiment& experiment) {
 
 // A program says itself what is computed and how it is split.
 void read_program(const Sections& sections, const JsonReader& program, Experiment& experiment) {
-  for (const char* other : {"workload", "strategy", "devices"}) {
+  for (const char* other : {"workload", "strategy", "roles", "devices"}) {
     if (const auto given = sections.find(other)) {
       given->fail(fmt::format("a program has its own {}: leave one of them out", other));
     }
@@ -297,7 +298,11 @@ Experiment read_one(const Sections& sections, const std::string& file) {
     if (given || !recorded.contains(key)) return given ? *given : sections.at(key);
     return JsonReader(recorded[key], experiment.model_place);
   };
-  experiment.mesh = read_mesh(section("mesh"));
+  const JsonReader mesh = section("mesh");
+  experiment.mesh = read_mesh(mesh);
+  if (const auto roles = sections.find("roles")) {
+    experiment.roles = AxisRoles(*roles, experiment.mesh);
+  }
   if (const auto devices = sections.find("devices")) {
     const std::int64_t expected = devices->integer(1, most_devices);
     if (expected != experiment.mesh.devices()) {
@@ -305,8 +310,11 @@ Experiment read_one(const Sections& sections, const std::string& file) {
                                 experiment.mesh.devices(), expected));
     }
   }
-  experiment.strategy = read_strategy(section("strategy"), experiment.mesh);
+  experiment.strategy = read_strategy(section("strategy"), experiment.mesh, experiment.roles);
   read_machine(sections, experiment);
+  if (experiment.tree.is_null()) {
+    require_served_axes(experiment.strategy, experiment.mesh, experiment.roles, mesh);
+  }
   *experiment.resolved = resolve(experiment);
   return experiment;
 }

@@ -55,6 +55,19 @@ Located one_of_each_chip(const CollectiveExperiment& experiment, const Profile& 
   return located;
 }
 
+std::int64_t chips_of(const std::string& topology, const Place& place) {
+  constexpr std::int64_t more_than_any = std::int64_t{1} << 40;  // make_machine refuses the shape
+  std::int64_t chips = 1;
+  for (const std::int64_t size : parse_shape(topology.substr(0, topology.find('_')), place)) {
+    chips = size > more_than_any / chips ? more_than_any : chips * size;
+  }
+  return chips;
+}
+
+std::int64_t per_chip(const TorusProfile& torus) {
+  return torus.chip ? torus.chip->devices.value : 1;
+}
+
 // Devices of a chip, where the group has as many as the slice that is named has chips.
 std::optional<std::int64_t> devices_beside(const CollectiveExperiment& experiment,
                                            const Profile& profile) {
@@ -62,11 +75,34 @@ std::optional<std::int64_t> devices_beside(const CollectiveExperiment& experimen
   if (torus == nullptr || !torus->chip || !experiment.topology || experiment.slices > 1) {
     return std::nullopt;
   }
-  const std::string shape = experiment.topology->substr(0, experiment.topology->find('_'));
-  std::int64_t chips = 1;
-  for (const std::int64_t size : parse_shape(shape, experiment.topology_place)) chips *= size;
-  if (chips != experiment.devices) return std::nullopt;
+  if (chips_of(*experiment.topology, experiment.topology_place) != experiment.devices) {
+    return std::nullopt;
+  }
   return torus->chip->devices.value;
+}
+
+// A group that is part of the slice that is named: an axis of a mesh over it, with as many groups at
+// work beside it as fill the slice. Devices of a chip are in groups apart where chips suffice.
+std::optional<Located> part_of_slice(const CollectiveExperiment& experiment,
+                                     const Profile& profile) {
+  const auto* torus = std::get_if<TorusProfile>(&profile.network);
+  if (torus == nullptr || !experiment.topology || experiment.slices > 1) return std::nullopt;
+  const std::int64_t chips = chips_of(*experiment.topology, experiment.topology_place);
+  const std::int64_t there = chips * per_chip(*torus);
+  const std::int64_t group = experiment.devices;
+  if (group >= there || there % group != 0) return std::nullopt;
+  const Machine machine =
+      make_machine(profile, there, experiment.topology, experiment.topology_place);
+  const std::int64_t within = chips % group == 0 ? per_chip(*torus) : 1;
+  const Mesh mesh({{"others", there / group / within}, {"group", group}, {"device", within}});
+  Located located{Placement(mesh, machine, experiment.model), {}, machine.nodes, {}};
+  located.collective.axes = {located.placement.mesh().whole(1)};
+  located.notes.push_back(
+      fmt::format("an axis of {} in a mesh over the slice, where jax's mesh_utils puts it; {} like "
+                  "it work at the "
+                  "same time",
+                  counted(group, "device"), counted(there / group - 1, "group")));
+  return located;
 }
 
 // The first `used` devices of each of `nodes` hosts.
@@ -157,8 +193,10 @@ Located locate(const CollectiveExperiment& asked) {
     return locate_on_cluster(experiment, profile);
   }
   const std::optional<std::int64_t> beside = devices_beside(experiment, profile);
-  Located located =
-      beside ? one_of_each_chip(experiment, profile, *beside) : whole_machine(experiment, profile);
+  const auto part = beside ? std::nullopt : part_of_slice(experiment, profile);
+  Located located = beside ? one_of_each_chip(experiment, profile, *beside)
+                    : part ? *part
+                           : whole_machine(experiment, profile);
   if (experiment.nodes.value_or(1) > 1) {
     located.notes.push_back(
         fmt::format("{} are taken for the hosts of one {}", counted(*experiment.nodes, "node"),
@@ -262,6 +300,16 @@ double quantile(std::vector<double> values, double fraction) {
   const auto below = static_cast<std::size_t>(std::floor(at));
   const std::size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+std::int64_t devices_of_slice(const std::string& machine, const std::string& topology,
+                              const Place& machine_place, const Place& topology_place) {
+  const Profile profile = load_profile(machine, machine_place);
+  const auto* torus = std::get_if<TorusProfile>(&profile.network);
+  if (torus == nullptr) throw InputError(topology_place, profile.name + " has no slices");
+  const std::int64_t devices = chips_of(topology, topology_place) * per_chip(*torus);
+  if (devices < 2) throw InputError(topology_place, "a slice of one device has no collectives");
+  return devices;
 }
 
 CollectivePrediction predict_collective(const CollectiveExperiment& experiment,

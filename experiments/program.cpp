@@ -20,6 +20,7 @@
 #include "spmd/reasons.hpp"
 #include "spmd/to_plan.hpp"
 #include "stablehlo/flops.hpp"
+#include "stablehlo/model_work.hpp"
 #include "stablehlo/module.hpp"
 
 namespace shardsim {
@@ -85,6 +86,33 @@ std::string tried(const spmd::Change& change, stablehlo::Module program, Bytes b
   }
 }
 
+// MFU counts what a config.json's step would count.
+void add_model_work(const stablehlo::Module& module, Plan& plan) {
+  const stablehlo::Function& main = *module.find_function("main");
+  const stablehlo::ProgramWork all = stablehlo::work_of(module, main);
+  const stablehlo::ModelWork work = stablehlo::model_work(module, main);
+  plan.subject.model_flops = work.needed();
+  plan.subject.model_flops_full_attention = work.full_attention();
+  if (work.recomputed > Flops(0)) {
+    plan.notes.push_back(
+        fmt::format("of the program's {} in products {} repeat earlier ones (rematerialization): "
+                    "they take time "
+                    "and do not count in MFU",
+                    format_flops(work.executed), format_flops(work.recomputed)));
+  }
+  if (work.masked > Flops(0)) {
+    plan.notes.push_back(fmt::format(
+        "attention's scores are arrays, {} in all, written and read again, and computed whole "
+        "under "
+        "their causal mask, of which MFU counts half; a config.json's step has one kernel for "
+        "attention that stores no scores and skips what is masked",
+        format_bytes(work.scores->elements() * size_of(work.scores->dtype.value_or(DType::f32)))));
+  }
+  for (const auto& [target, count] : all.unknown_calls) {
+    plan.notes.push_back(fmt::format("MFU does not count what custom call \"{}\" does", target));
+  }
+}
+
 }  // namespace
 
 bool is_hlo(const std::string& text) {
@@ -100,9 +128,7 @@ Plan program_plan(const std::string& path, const ProgramOptions& options) {
   }
   const stablehlo::Module module = stablehlo::parse_module(text, path);
   Plan plan = partitioned(spmd::prepare(module), options, nullptr);
-  plan.subject.model_flops = stablehlo::work_of(module, *module.find_function("main")).work.matmul;
-  plan.notes.emplace_back(
-      "model work, and MFU with it, is that of the program's matmuls, recomputation included");
+  add_model_work(module, plan);
   return plan;
 }
 

@@ -203,8 +203,10 @@ struct PlanSubject {
   std::string strategy;
   std::int64_t parameters = 0;
   std::int64_t tokens_per_step = 0;  // 0 where the notion has no meaning
-  Flops model_flops{0};  // of one step on all devices: matmuls and full (not causal) attention,
-                         // forward and backward, without recomputation
+  // Of one step on all devices, forward and backward, without recomputation: matmuls and what a
+  // causal mask leaves of attention; the same with all of attention.
+  Flops model_flops{0};
+  Flops model_flops_full_attention{0};
   friend bool operator==(const PlanSubject&, const PlanSubject&) = default;
 };
 

@@ -57,10 +57,17 @@ std::vector<std::string> read_strings(const JsonReader& json) {
 }
 
 PlanSubject read_subject(const JsonReader& json) {
-  json.only_keys({"model", "strategy", "parameters", "tokens_per_step", "model_flops"});
-  return {json.at("model").string(), json.at("strategy").string(),
+  json.only_keys({"model", "strategy", "parameters", "tokens_per_step", "model_flops",
+                  "model_flops_full_attention"});
+  const JsonReader needed = json.at("model_flops");
+  // Plans of shardsim 0.1 have one figure for both.
+  const JsonReader full = json.find("model_flops_full_attention").value_or(needed);
+  return {json.at("model").string(),
+          json.at("strategy").string(),
           json.at("parameters").integer(0, most_bytes),
-          json.at("tokens_per_step").integer(0, most_bytes), read_flops(json.at("model_flops"))};
+          json.at("tokens_per_step").integer(0, most_bytes),
+          read_flops(needed),
+          read_flops(full)};
 }
 
 std::vector<std::vector<std::int64_t>> read_groups(const JsonReader& json, const Mesh& mesh) {

@@ -32,7 +32,12 @@ std::string header_text(const Plan& plan) {
   if (plan.subject.tokens_per_step > 0) {
     out += fmt::format("  tokens     {} per step\n", format_count(plan.subject.tokens_per_step));
   }
-  out += fmt::format("  model work {} per step\n", format_flops(plan.subject.model_flops));
+  out += fmt::format("  model work {} per step", format_flops(plan.subject.model_flops));
+  if (plan.subject.model_flops_full_attention > plan.subject.model_flops) {
+    out += fmt::format(", {} with full attention",
+                       format_flops(plan.subject.model_flops_full_attention));
+  }
+  out += "\n";
   return out;
 }
 

@@ -112,7 +112,8 @@ Json subject_to_json(const PlanSubject& subject) {
           {"strategy", subject.strategy},
           {"parameters", subject.parameters},
           {"tokens_per_step", subject.tokens_per_step},
-          {"model_flops", subject.model_flops.count()}};
+          {"model_flops", subject.model_flops.count()},
+          {"model_flops_full_attention", subject.model_flops_full_attention.count()}};
 }
 
 }  // namespace

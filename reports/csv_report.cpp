@@ -36,6 +36,7 @@ std::vector<Field> csv_fields(const Figures& figures) {
       {"idle_time_s", seconds_text(figures.idle)},
       {"tokens_per_s_per_device", optional_number(figures.tokens_per_second_per_device)},
       {"mfu", optional_number(figures.mfu)},
+      {"mfu_full_attention", optional_number(figures.mfu_full_attention)},
       {"wire_bytes_per_device", bytes(figures.wire_bytes_per_device)},
       {"peak_bytes", bytes(figures.peak)},
       {"capacity_bytes", bytes(figures.capacity)},

@@ -103,7 +103,9 @@ Figures figures_of(const Prediction& prediction) {
   if (result.tokens_per_second_per_device > 0) {
     figures.tokens_per_second_per_device = result.tokens_per_second_per_device;
   }
+  figures.model_flops = subject.model_flops;
   if (result.mfu > 0) figures.mfu = result.mfu;
+  if (result.mfu_full_attention > 0) figures.mfu_full_attention = result.mfu_full_attention;
   figures.memory_balance = result.memory_balance;
   figures.compute_balance = result.compute_balance;
   figures.link_balance = result.link_balance;

@@ -65,7 +65,9 @@ struct Figures {
   SimTime exposed{0};
   SimTime idle{0};
   std::optional<double> tokens_per_second_per_device;
-  std::optional<double> mfu;
+  Flops model_flops{0};       // what `mfu` counts; 0 where it is not known
+  std::optional<double> mfu;  // causal attention counts with the half that is needed
+  std::optional<double> mfu_full_attention;
 
   Bytes capacity{0};
   Bytes peak{0};

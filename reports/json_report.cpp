@@ -142,7 +142,9 @@ Json result_to_json(const Figures& figures) {
   if (figures.tokens_per_second_per_device) {
     json["tokens_per_s_per_device"] = *figures.tokens_per_second_per_device;
   }
+  if (figures.model_flops > Flops(0)) json["model_flops"] = figures.model_flops.count();
   if (figures.mfu) json["mfu"] = *figures.mfu;
+  if (figures.mfu_full_attention) json["mfu_full_attention"] = *figures.mfu_full_attention;
   json["memory"] = memory(figures);
   json["balance"] = {{"memory", figures.memory_balance},
                      {"compute", figures.compute_balance},

@@ -73,8 +73,25 @@ void rate(const Plan& plan, const DeviceProfile& device, Result& result) {
   if (flops.empty()) return;
   const auto main = std::max_element(
       flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const FlopRate peak = operand_peak(device, main->first).rate;
-  result.mfu = plan.subject.model_flops.count() / (peak.count() * device_seconds);
+  const double main_peak = operand_peak(device, main->first).rate.count();
+  double executed = 0;
+  double at_peak = 0;  // seconds that the operations would take one device
+  for (const auto& [dtype, count] : flops) {
+    executed += count;
+    at_peak += count / std::max(main_peak, operand_peak(device, dtype).rate.count());
+  }
+  if (executed <= 0) return;
+  const double possible = executed / at_peak * device_seconds;
+  result.mfu = plan.subject.model_flops.count() / possible;
+  const double full = plan.subject.model_flops_full_attention.count() / possible;
+  if (full <= 1) {
+    result.mfu_full_attention = full;
+  } else {
+    result.notes.push_back(
+        fmt::format("MFU with full attention is left out: with the part that the causal mask "
+                    "spares, the devices would have done {:.0f} % of what they can",
+                    100 * full));
+  }
 }
 
 std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
@@ -138,8 +155,8 @@ Result simulate(const Plan& plan, const Machine& machine, const SimulationOption
     devices.push_back(program.devices);
   }
   result.memory_balance = balance(peaks, devices);
-  rate(plan, device, result);
   result.notes = notes_of(plan, lowered, device);
+  rate(plan, device, result);
   return result;
 }
 

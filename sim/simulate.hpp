@@ -110,8 +110,10 @@ struct Result {
   double compute_balance = 1;
   double link_balance = 1;
   double tokens_per_second_per_device = 0;  // 0 where tokens have no meaning
-  double mfu = 0;  // model flops over (peak of all devices * step time); the peak is that of the
-                   // operand type with most matmul operations in the plan
+  // Model flops over (peak of all devices * step time), at most 1. The peak is that of the operand
+  // type with most matmul operations in the plan; operations of faster types count with their own.
+  double mfu = 0;                  // of what a causal mask leaves of attention
+  double mfu_full_attention = 0;   // of all of it; 0, with a note, where that would be above 1
   std::vector<std::string> notes;  // approximations of this simulation
 
   [[nodiscard]] Bytes peak() const;  // largest over programs

@@ -143,7 +143,8 @@ double applications(const OpView& op) {
   return comparisons(op);
 }
 
-// How many devices each do what a manual computation says: the product of its manual axes.
+}  // namespace
+
 double manual_devices(const Module& module, const Op& op) {
   const Attribute* manual = find(op.attributes, "manual_axes");
   if (manual == nullptr) return 1;
@@ -163,6 +164,8 @@ double manual_devices(const Module& module, const Op& op) {
   }
   return devices;
 }
+
+namespace {
 
 class WorkCounter {
  public:

@@ -36,6 +36,9 @@ struct Work {
 // and attributes of the op contradict each other.
 [[nodiscard]] Work work_of(const Module& module, const Function& function, const Op& op);
 
+// How many devices each do what a manual computation says: the product of its manual axes.
+[[nodiscard]] double manual_devices(const Module& module, const Op& op);
+
 struct ProgramWork {
   Work work;
   // Loops whose trip count is not known, counted as one round; calls whose target is not known.

@@ -47,8 +47,9 @@ ParameterSharding describe(const ParameterAssignment& a, const Workload& workloa
 }
 
 PlanSubject subject_of(const Workload& workload, const StrategyOptions& strategy) {
-  return {workload.model, strategy.name, parameter_count(workload), workload.tokens,
-          model_flops(workload)};
+  const ModelFlops flops = model_flops(workload);
+  return {workload.model,  strategy.name, parameter_count(workload),
+          workload.tokens, flops.needed,  flops.full_attention};
 }
 
 // Work that padding of the inputs adds: every device computes on its padded shard.
@@ -63,6 +64,60 @@ void note_padded_inputs(const Plan& plan, const Workload& workload,
           padding.dimension, padding.size, padding.shards, padding.padded_size,
           100.0 *
               (static_cast<double>(padding.padded_size) / static_cast<double>(padding.size) - 1)));
+    }
+  }
+}
+
+std::int64_t label_size(const Workload& workload, std::string_view name) {
+  for (const Label& label : workload.labels) {
+    if (label.name == name) return label.size;
+  }
+  return 0;
+}
+
+// Operations of an op on all devices over what it asks for: above 1 where devices repeat each
+// other's work or compute padding. 1 where the step has no such kernel.
+double repetition(const Workload& workload, std::size_t block, const Op& op, const SpmdStep& step,
+                  const Mesh& mesh) {
+  double points = 1;
+  for (const LabelId label : factors(op)) {
+    points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+  }
+  for (const Item& item : step.blocks[block].forward.body) {
+    if (item.kind != TaskKind::kernel || item.name != op.name) continue;
+    return item.kernel.flops.count() * static_cast<double>(mesh.devices()) /
+           (points * op.flops_per_point * op.work_fraction);
+  }
+  return 1;
+}
+
+// Heads are not cut: a model axis that has more devices than they can be dealt to.
+void warn_about_heads(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
+                      const StrategyOptions& strategy, std::vector<std::string>& warnings) {
+  constexpr double worth_a_word = 1.01;
+  const std::int64_t kv_heads = label_size(workload, "kv_heads");
+  const std::int64_t heads =
+      kv_heads > 0 ? kv_heads * label_size(workload, "group") : label_size(workload, "heads");
+  if (!strategy.splits_model() || heads == 0) return;
+  const std::int64_t devices = mesh.whole(*mesh.find(strategy.model_axis)).size;
+  if ((kv_heads > 0 ? kv_heads : heads) % devices == 0) return;
+  for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
+    for (const Op& op : workload.blocks[b].forward) {
+      if (op.kind != OpKind::attention) continue;
+      const double times = repetition(workload, b, op, step, mesh);
+      if (times < worth_a_word) return;
+      const std::string keys = kv_heads > 0 && kv_heads != heads
+                                   ? fmt::format(" ({} of keys and values)", kv_heads)
+                                   : "";
+      const std::string others =
+          heads % devices == 0
+              ? "frameworks repeat keys and values there and deal out the heads of queries"
+              : "Megatron and torchtitan refuse it";
+      warnings.push_back(fmt::format(
+          "{} heads{} do not go evenly over the {} devices of axis \"{}\": attention is "
+          "computed {:.1f} times, by devices that repeat each other's work; {}",
+          heads, keys, devices, strategy.model_axis, times, others));
+      return;
     }
   }
 }
@@ -95,6 +150,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = assignment.warnings;
+  warn_about_heads(workload, step, mesh, strategy, compiled.warnings);
   compiled.rules = assignment.rules;
   verify(plan);
   return compiled;

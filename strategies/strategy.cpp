@@ -11,7 +11,6 @@
 namespace shardsim {
 namespace {
 
-const std::vector<std::string> model_axis_names = {"model", "tensor", "tp"};
 const std::vector<std::string> reduce_each_names = {"all", "shards", "none"};  // as the enum
 constexpr int max_prefetch = 1024;
 
@@ -71,20 +70,44 @@ std::vector<std::string> read_axes(const std::optional<JsonReader>& json, const 
   return axes;
 }
 
-std::string default_model_axis(const Mesh& mesh) {
-  for (const std::string& name : model_axis_names) {
-    if (mesh.find(name)) return name;
+// Axes of one device split nothing: they count only where all are of that size.
+std::vector<std::string> that_split(const std::vector<std::string>& axes, const Mesh& mesh) {
+  std::vector<std::string> large;
+  for (const std::string& name : axes) {
+    if (mesh.whole(*mesh.find(name)).size > 1) large.push_back(name);
   }
-  return "";
+  return large.empty() ? axes : large;
 }
 
-std::string default_shard_axis(const StrategyOptions& options, const JsonReader& json) {
-  if (has(options.batch_axes, "fsdp")) return "fsdp";
-  if (options.batch_axes.size() == 1) return options.batch_axes.front();
+std::vector<std::string> axes_with(AxisRole role, const std::vector<std::string>& candidates,
+                                   const AxisRoles& roles) {
+  std::vector<std::string> axes;
+  for (const std::string& name : candidates) {
+    if (roles.of(name) == role) axes.push_back(name);
+  }
+  return axes;
+}
+
+std::string default_model_axis(const Mesh& mesh, const AxisRoles& roles) {
+  const auto axes = that_split(axes_with(AxisRole::model, axis_names(mesh), roles), mesh);
+  return axes.empty() ? "" : axes.front();
+}
+
+// The axis made for shards, else the only one that splits the batch.
+std::string default_shard_axis(const StrategyOptions& options, const JsonReader& json,
+                               const Mesh& mesh, const AxisRoles& roles) {
+  const std::vector<std::string> axes = that_split(options.batch_axes, mesh);
+  const std::vector<std::string> made = axes_with(AxisRole::shard, axes, roles);
+  if (made.size() == 1) return made.front();
+  if (made.empty() && axes.size() == 1) return axes.front();
+  if (!axes.empty() && mesh.devices() == 1) return axes.front();
+  if (axes.empty()) {
+    json.fail(fmt::format(
+        "strategy \"{}\" needs a batch or shard axis, or \"shard_axis\": the mesh has {}",
+        options.name, fmt::join(axis_names(mesh), ", ")));
+  }
   json.fail(fmt::format("strategy \"{}\" needs \"shard_axis\": the batch is over {}", options.name,
-                        options.batch_axes.empty()
-                            ? "no axis"
-                            : fmt::format("{}", fmt::join(options.batch_axes, ", "))));
+                        fmt::join(axes, ", ")));
 }
 
 const std::vector<std::string> common_keys = {"name",
@@ -159,21 +182,35 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
   options.activations = read_rules(json.find("activations"), mesh);
 }
 
-// Axes: what is said, else what the mesh suggests; then what the recipe cannot do without.
-void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
+// Over which the batch goes where nobody says it: the axes that are for it by their role.
+std::vector<std::string> default_batch_axes(const StrategyOptions& options, const Mesh& mesh,
+                                            const AxisRoles& roles) {
+  std::vector<std::string> axes;
+  for (const std::string& name : axis_names(mesh)) {
+    if (name == options.model_axis || has(options.sequence_axes, name)) continue;
+    const auto role = roles.of(name);
+    if (role == AxisRole::batch || role == AxisRole::shard || name == options.shard_axis) {
+      axes.push_back(name);
+    }
+  }
+  return axes;
+}
+
+// Axes: what is said, else what the roles suggest; then what the recipe cannot do without.
+void read_axis_fields(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
+                      StrategyOptions& options) {
   const auto field = [&](std::string_view key) {
     return json.is_object() ? json.find(key) : std::nullopt;
   };
   const auto model = field("model_axis");
   options.model_axis = model && !(model->is_string() && model->string().empty())
                            ? read_whole_axis(*model, mesh)
-                           : default_model_axis(mesh);
+                           : default_model_axis(mesh, roles);
   options.sequence_axes = read_axes(field("sequence_axes"), mesh, {});
-  std::vector<std::string> data;
-  for (const std::string& name : axis_names(mesh)) {
-    if (name != options.model_axis && !has(options.sequence_axes, name)) data.push_back(name);
-  }
-  options.batch_axes = read_axes(field("batch_axes"), mesh, data);
+  const auto shard = options.shards_parameters() ? field("shard_axis") : std::nullopt;
+  if (shard) options.shard_axis = read_whole_axis(*shard, mesh);
+  options.batch_axes =
+      read_axes(field("batch_axes"), mesh, default_batch_axes(options, mesh, roles));
   for (const std::string& axis : options.sequence_axes) {
     if (has(options.batch_axes, axis)) {
       json.fail(fmt::format("axis \"{}\" splits both the batch and the sequence", axis));
@@ -187,8 +224,7 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions&
     json.fail(fmt::format("axis \"{}\" splits both the batch and the model", options.model_axis));
   }
   if (!options.shards_parameters()) return;
-  const auto shard = field("shard_axis");
-  options.shard_axis = shard ? read_whole_axis(*shard, mesh) : default_shard_axis(options, json);
+  if (!shard) options.shard_axis = default_shard_axis(options, json, mesh, roles);
   if (!has(options.batch_axes, options.shard_axis) &&
       !has(options.sequence_axes, options.shard_axis)) {
     json.fail(
@@ -214,7 +250,7 @@ bool StrategyOptions::shards_parameters() const {
 
 bool StrategyOptions::splits_model() const { return name == "tp" || name == "fsdp+tp"; }
 
-StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh) {
+StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles) {
   StrategyOptions options;
   const JsonReader name = json.is_object() ? json.at("name") : json;
   options.name = name.string();
@@ -230,7 +266,7 @@ StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh) {
     read_system(json, *system, options);
   }
   if (json.is_object()) read_fields(json, mesh, options);
-  read_axis_fields(json, mesh, options);
+  read_axis_fields(json, mesh, roles, options);
   return options;
 }
 

@@ -1,5 +1,6 @@
 // A strategy: what gives every parameter, gradient, optimizer state, input and chosen activation
-// its sharding. Named strategies are recipes over the mesh's axes:
+// its sharding. Named strategies are recipes over the mesh's axes, which have roles by their names
+// (axis_roles.hpp):
 //
 //   replicate, dp   parameters whole everywhere; the batch over the data axes
 //   fsdp            ZeRO-3: parameters, gradients and optimizer state sharded over the shard axis,
@@ -26,6 +27,7 @@
 
 #include "base/owned_json.hpp"
 #include "plan/mesh.hpp"
+#include "strategies/axis_roles.hpp"
 #include "strategies/partition_spec.hpp"
 
 namespace shardsim {
@@ -53,10 +55,10 @@ struct StrategyOptions {
   std::string name = "replicate";
   int zero_stage = 0;  // of replicate, dp, tp and rules: 1 shards the optimizer state over the
                        // batch axes, 2 the gradients too; fsdp and hsdp are stage 3 by themselves
-  std::vector<std::string> batch_axes;     // default: every axis but the model and sequence axes
+  std::vector<std::string> batch_axes;     // default: the axes with the role batch or shard
   std::vector<std::string> sequence_axes;  // of the inputs' sequence dimension; default: none
-  std::string shard_axis;  // fsdp: default "fsdp" where the mesh has it, else the only batch axis
-  std::string model_axis;  // tp: default the mesh's "model", "tensor" or "tp"
+  std::string shard_axis;  // fsdp: default the axis with the role shard, else the only batch axis
+  std::string model_axis;  // tp: default the axis with the role model
   ShardDimension shard_dimension = ShardDimension::first;
   bool sequence_parallel = false;          // tp: residual stream split along the sequence
   bool reshard_after_forward = true;       // repeated blocks are gathered again in backward
@@ -80,9 +82,11 @@ struct StrategyOptions {
 
 [[nodiscard]] std::vector<std::string> strategy_names();  // recipes, then rule systems
 
-// Reads a name or an object and fills in the defaults that depend on the mesh. Throws InputError:
-// unknown strategy, key or axis; an axis used twice; a recipe whose axis the mesh lacks.
-[[nodiscard]] StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh);
+// Reads a name or an object and fills in the defaults that depend on the mesh and what its axes are
+// for. Throws InputError: unknown strategy, key or axis; an axis used twice; a recipe whose axis the
+// mesh lacks. Axes that the strategy has no use for are left to `require_served_axes`.
+[[nodiscard]] StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh,
+                                            const AxisRoles& roles = {});
 // Every field; `read_strategy` of it gives the same options.
 [[nodiscard]] Json strategy_to_json(const StrategyOptions& options);
 

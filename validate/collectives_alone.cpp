@@ -55,7 +55,7 @@ Program without_kernels(const Program& program) {
 Plan collectives_alone(const Plan& plan) {
   Plan alone = plan;
   alone.kernels.clear();
-  alone.subject.model_flops = Flops(0);
+  alone.subject.model_flops = alone.subject.model_flops_full_attention = Flops(0);
   bool any = false;
   for (Program& program : alone.programs) {
     program = without_kernels(program);

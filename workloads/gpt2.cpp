@@ -19,42 +19,33 @@ struct Gpt2Sizes {
   bool tied = true;
 };
 
-const std::vector<std::string> gpt2_keys = {"architectures",
-                                            "model_type",
-                                            "n_embd",
-                                            "n_layer",
-                                            "n_head",
-                                            "n_inner",
-                                            "n_positions",
-                                            "vocab_size",
-                                            "activation_function",
-                                            "tie_word_embeddings",
-                                            "reorder_and_upcast_attn",
-                                            "add_cross_attention",
-                                            "quantization_config",
-                                            "resid_pdrop",
-                                            "embd_pdrop",
-                                            "attn_pdrop"};
+// Sizes go by two names: transformers' attribute_map of GPT2Config.
+std::vector<std::string> gpt2_keys() {
+  std::vector<std::string> keys = common_config_keys();
+  keys.insert(keys.end(), {"n_embd", "hidden_size", "n_layer", "num_hidden_layers", "n_head",
+                           "num_attention_heads", "n_inner", "n_positions",
+                           "max_position_embeddings", "activation_function",
+                           "reorder_and_upcast_attn", "resid_pdrop", "embd_pdrop", "attn_pdrop"});
+  return keys;
+}
 
 Gpt2Sizes read_sizes(const ConfigReader& config, std::int64_t sequence) {
+  refuse_common(config);
   config.require("activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"});
   config.refuse_true("reorder_and_upcast_attn");
-  config.refuse_true("add_cross_attention");
-  config.refuse_set("quantization_config");
   Gpt2Sizes m;
-  m.hidden = config.size("n_embd");
-  m.layers = config.size("n_layer");
-  m.heads = config.size("n_head");
+  m.hidden = config.size(config.either("n_embd", "hidden_size"));
+  m.layers = config.size(config.either("n_layer", "num_hidden_layers"));
+  m.heads = config.size(config.either("n_head", "num_attention_heads"));
   m.ffn = config.size_or("n_inner", 4 * m.hidden);
-  m.positions = config.size("n_positions");
+  const std::string positions = config.either("n_positions", "max_position_embeddings");
+  m.positions = config.size(positions);
   m.vocab = config.size("vocab_size");
   m.tied = config.flag_or("tie_word_embeddings", true);
   config.require_divides("n_embd", m.hidden, "n_head", m.heads);
   if (sequence > m.positions) {
-    config.json()
-        .at("n_positions")
-        .fail(fmt::format("the model has {} positions, fewer than the sequence's {} tokens",
-                          m.positions, sequence));
+    config.json().at(positions).fail(fmt::format(
+        "the model has {} positions, fewer than the sequence's {} tokens", m.positions, sequence));
   }
   return m;
 }
@@ -166,7 +157,7 @@ class Gpt2Builder {
 }  // namespace
 
 Workload build_gpt2(const ModelConfig& config, const WorkloadOptions& options) {
-  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), gpt2_keys);
+  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), gpt2_keys());
   const Gpt2Sizes sizes = read_sizes(reader, *options.sequence);
   return Gpt2Builder(config.name, sizes, options).build(reader);
 }

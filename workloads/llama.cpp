@@ -18,42 +18,46 @@ struct LlamaSizes {
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
   bool tied = false;
-  bool head_norms = false;  // Qwen3's q_norm and k_norm
+  bool attention_bias = false;  // of q, k, v and o
+  bool mlp_bias = false;        // of gate, up and down
+  bool head_norms = false;      // Qwen3's q_norm and k_norm
 };
 
-const std::vector<std::string> llama_keys = {"architectures",
-                                             "model_type",
-                                             "hidden_size",
-                                             "num_hidden_layers",
-                                             "num_attention_heads",
-                                             "num_key_value_heads",
-                                             "head_dim",
-                                             "intermediate_size",
-                                             "vocab_size",
-                                             "tie_word_embeddings",
-                                             "hidden_act",
-                                             "attention_bias",
-                                             "mlp_bias",
-                                             "attention_dropout",
-                                             "sliding_window",
-                                             "use_sliding_window",
-                                             "layer_types",
-                                             "partial_rotary_factor",
-                                             "quantization_config",
-                                             "num_local_experts",
-                                             "num_experts",
-                                             "max_position_embeddings",
-                                             "max_window_layers",
-                                             "num_experts_per_tok"};
+std::vector<std::string> llama_keys() {
+  std::vector<std::string> keys = common_config_keys();
+  keys.insert(keys.end(),
+              {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+               "head_dim", "intermediate_size", "hidden_act", "attention_bias", "mlp_bias",
+               "attention_dropout", "sliding_window", "use_sliding_window", "max_window_layers",
+               "layer_types", "partial_rotary_factor", "rope_parameters", "num_local_experts",
+               "num_experts", "num_experts_per_tok"});
+  return keys;
+}
 
-void refuse_what_is_not_built(const ConfigReader& config) {
-  config.require("hidden_act", {"silu"});
-  config.refuse_true("attention_bias");
-  config.refuse_true("mlp_bias");
+// Whose defaults a file follows where transformers' two classes differ.
+enum class Kind : std::uint8_t { llama, qwen3 };
+
+// Qwen3's window is of the layers from max_window_layers on (28 where nothing is said).
+bool has_windows(const ConfigReader& config, Kind kind) {
+  constexpr std::int64_t default_window_layers = 28;
+  if (!config.json().find("sliding_window")) return false;
+  if (!config.flag_or("use_sliding_window", kind == Kind::llama)) return false;
+  return kind == Kind::llama || config.integer_or("max_window_layers", default_window_layers) <
+                                    config.size("num_hidden_layers");
+}
+
+void refuse_partial_rotary(const JsonReader& json) {
+  const auto part = json.find("partial_rotary_factor");
+  if (part && part->number() != 1) part->fail("only 1 is supported");
+}
+
+void refuse_what_is_not_built(const ConfigReader& config, Kind kind) {
+  refuse_common(config);
+  config.require("hidden_act", {"silu", "swish"});
+  if (kind == Kind::qwen3) config.refuse_true("mlp_bias");
   config.refuse_nonzero("num_local_experts");
   config.refuse_nonzero("num_experts");
-  config.refuse_set("quantization_config");
-  if (config.flag_or("use_sliding_window", true)) config.refuse_set("sliding_window");
+  if (has_windows(config, kind)) config.refuse_set("sliding_window");
   if (const auto layers = config.json().find("layer_types")) {
     for (const JsonReader& layer : layers->elements()) {
       if (layer.string() != "full_attention") {
@@ -62,24 +66,33 @@ void refuse_what_is_not_built(const ConfigReader& config) {
       }
     }
   }
-  if (const auto part = config.json().find("partial_rotary_factor"); part && part->number() != 1) {
-    part->fail("only 1 is supported");
-  }
+  refuse_partial_rotary(config.json());
+  if (const auto rope = config.json().find("rope_parameters")) refuse_partial_rotary(*rope);
 }
 
-LlamaSizes read_sizes(const ConfigReader& config) {
-  refuse_what_is_not_built(config);
+LlamaSizes read_sizes(const ConfigReader& config, Kind kind) {
+  refuse_what_is_not_built(config, kind);
+  // Qwen3Config's own defaults, which do not follow from the other sizes.
+  constexpr std::int64_t qwen3_kv_heads = 32;
+  constexpr std::int64_t qwen3_head_dim = 128;
+  const auto is_missing = [&](const char* key) {
+    return kind == Kind::qwen3 && !config.json().json().contains(key);
+  };
   LlamaSizes m;
+  m.head_norms = kind == Kind::qwen3;
   m.hidden = config.size("hidden_size");
   m.layers = config.size("num_hidden_layers");
   m.heads = config.size("num_attention_heads");
-  m.kv_heads = config.size_or("num_key_value_heads", m.heads);
+  m.kv_heads = config.size_or("num_key_value_heads",
+                              is_missing("num_key_value_heads") ? qwen3_kv_heads : m.heads);
   m.ffn = config.size("intermediate_size");
   m.vocab = config.size("vocab_size");
   m.tied = config.flag_or("tie_word_embeddings", false);
+  m.attention_bias = config.flag_or("attention_bias", false);
+  m.mlp_bias = config.flag_or("mlp_bias", false);
   config.require_divides("num_attention_heads", m.heads, "num_key_value_heads", m.kv_heads);
-  if (const auto head_dim = config.json().find("head_dim")) {
-    m.head_dim = config.size("head_dim");
+  if (config.json().find("head_dim") || is_missing("head_dim")) {
+    m.head_dim = config.size_or("head_dim", qwen3_head_dim);
   } else {
     config.require_divides("hidden_size", m.hidden, "num_attention_heads", m.heads);
     m.head_dim = m.hidden / m.heads;
@@ -106,7 +119,10 @@ class LlamaBuilder {
         ffn_(g_.label("ffn", m_.ffn)),
         index_dtype_(options.index_dtype) {}
 
-  Workload build() {
+  Workload build(const ConfigReader& config) {
+    if (config.rate_or_zero("attention_dropout") > 0) {
+      g_.note("dropout is left out (attention_dropout)");
+    }
     embed();
     layer();
     const TensorId loss = head();
@@ -144,6 +160,14 @@ class LlamaBuilder {
     return g_.rms_norm(name, x, g_.parameter(name + ".weight", {{head_dim_}}), head_dim_);
   }
 
+  // nn.Linear: weight [out, in], bias [out].
+  TensorId linear(const std::string& name, TensorId x, const GraphBuilder::Dims& weight,
+                  const GraphBuilder::Dims& result, bool has_bias) {
+    const TensorId matrix = g_.parameter(name + ".weight", weight);
+    const TensorId bias = has_bias ? g_.parameter(name + ".bias", {weight[0]}) : no_tensor;
+    return g_.linear(name, x, matrix, result, bias);
+  }
+
   TensorId attention(TensorId x) {
     const std::string at = "model.layers.{}.self_attn.";
     const Dim query_rows{kv_heads_, group_, head_dim_};
@@ -152,7 +176,7 @@ class LlamaBuilder {
     const GraphBuilder::Dims key{{batch_}, {sequence_}, {kv_heads_}, {head_dim_}};
     const auto project = [&](const std::string& name, const Dim& rows,
                              const GraphBuilder::Dims& to) {
-      return g_.linear(at + name, x, g_.parameter(at + name + ".weight", {rows, {hidden_}}), to);
+      return linear(at + name, x, {rows, {hidden_}}, to, m_.attention_bias);
     };
     TensorId q = project("q_proj", query_rows, query);
     TensorId k = project("k_proj", key_rows, key);
@@ -169,21 +193,17 @@ class LlamaBuilder {
     k = g_.rope(at + "k_rope", k, cos_, sin_, head_dim_);
     const TensorId out = g_.attention(at + "attention", q, k, v, head_dim_,
                                       {{sequence_, key_sequence_}}, /*causal=*/true);
-    const TensorId weight = g_.parameter(at + "o_proj.weight", {{hidden_}, query_rows});
-    return g_.linear(at + "o_proj", out, weight, stream());
+    return linear(at + "o_proj", out, {{hidden_}, query_rows}, stream(), m_.attention_bias);
   }
 
   TensorId mlp(TensorId x) {
     const std::string at = "model.layers.{}.mlp.";
     const GraphBuilder::Dims wide{{batch_}, {sequence_}, {ffn_}};
-    const TensorId gate = g_.linear(
-        at + "gate_proj", x, g_.parameter(at + "gate_proj.weight", {{ffn_}, {hidden_}}), wide);
+    const TensorId gate = linear(at + "gate_proj", x, {{ffn_}, {hidden_}}, wide, m_.mlp_bias);
     const TensorId activated = g_.elementwise("silu", at + "act_fn", {gate});
-    const TensorId up = g_.linear(at + "up_proj", x,
-                                  g_.parameter(at + "up_proj.weight", {{ffn_}, {hidden_}}), wide);
+    const TensorId up = linear(at + "up_proj", x, {{ffn_}, {hidden_}}, wide, m_.mlp_bias);
     const TensorId product = g_.elementwise("multiply", at + "product", {activated, up});
-    return g_.linear(at + "down_proj", product,
-                     g_.parameter(at + "down_proj.weight", {{hidden_}, {ffn_}}), stream());
+    return linear(at + "down_proj", product, {{hidden_}, {ffn_}}, stream(), m_.mlp_bias);
   }
 
   TensorId head() {
@@ -204,21 +224,19 @@ class LlamaBuilder {
   TensorId sin_ = no_tensor;
 };
 
-Workload build(const ModelConfig& config, const WorkloadOptions& options, bool head_norms) {
-  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), llama_keys);
-  LlamaSizes sizes = read_sizes(reader);
-  sizes.head_norms = head_norms;
-  return LlamaBuilder(config.name, sizes, options).build();
+Workload build(const ModelConfig& config, const WorkloadOptions& options, Kind kind) {
+  const ConfigReader reader(JsonReader(*config.json, {config.path, ""}), llama_keys());
+  return LlamaBuilder(config.name, read_sizes(reader, kind), options).build(reader);
 }
 
 }  // namespace
 
 Workload build_llama(const ModelConfig& config, const WorkloadOptions& options) {
-  return build(config, options, /*head_norms=*/false);
+  return build(config, options, Kind::llama);
 }
 
 Workload build_qwen3(const ModelConfig& config, const WorkloadOptions& options) {
-  return build(config, options, /*head_norms=*/true);
+  return build(config, options, Kind::qwen3);
 }
 
 }  // namespace shardsim

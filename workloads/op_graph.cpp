@@ -18,7 +18,7 @@ double model_flops_of(const Op& op, const Workload& workload) {
   }
   const double share =
       op.function == "attention_backward" ? attention_backward_without_recomputation : 1.0;
-  return points * op.flops_per_point * share;
+  return points * op.flops_per_point * share;  // without its mask
 }
 
 }  // namespace
@@ -93,16 +93,20 @@ std::vector<LabelId> factors(const Op& op) {
   return labels;
 }
 
-Flops model_flops(const Workload& workload) {
-  double flops = 0;  // of one microbatch
+ModelFlops model_flops(const Workload& workload) {
+  double needed = 0;  // of one microbatch
+  double full = 0;
   for (const Block& block : workload.blocks) {
     for (const auto* ops : {&block.forward, &block.backward}) {
       for (const Op& op : *ops) {
-        flops += model_flops_of(op, workload) * static_cast<double>(block.count);
+        const double flops = model_flops_of(op, workload) * static_cast<double>(block.count);
+        needed += flops * op.work_fraction;
+        full += flops;
       }
     }
   }
-  return Flops(flops * static_cast<double>(workload.microbatches));
+  const auto microbatches = static_cast<double>(workload.microbatches);
+  return {Flops(needed * microbatches), Flops(full * microbatches)};
 }
 
 }  // namespace shardsim

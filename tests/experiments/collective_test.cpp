@@ -333,4 +333,62 @@ TEST_CASE("every size of a sweep is told before it is looked at") {
   CHECK(begun == experiment.sizes);
 }
 
+// Slices of every shape that is small and legal, whole, as one device of each chip, and in groups
+// that leave room for others. A broadcast is one that no TPU compiler has been asked for.
+TEST_CASE("every small slice of every TPU does every kind, whole and in parts") {
+  const std::vector<std::pair<std::vector<const char*>, std::vector<const char*>>> machines = {
+      {{"tpu7x", "tpu-v4", "tpu-v5p"}, {"2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4"}},
+      {{"tpu-v5e", "tpu-v6e"}, {"2x2", "2x4", "4x4", "4x8"}},
+      {{"tpu-v2", "tpu-v3"}, {"2x2", "4x4", "4x8"}}};
+  for (const auto& [names, shapes] : machines) {
+    for (const char* name : names) {
+      for (const char* shape : shapes) {
+        const Json whole = {
+            {"machine", name}, {"topology", shape}, {"kind", "all-gather"}, {"sizes", "1MiB"}};
+        const auto all = read_collective(whole, "test").devices;
+        for (std::int64_t devices = 2; devices <= all; devices *= 2) {
+          for (int k = 0; k < 6; ++k) {
+            const Json document = with(
+                whole, {{"devices", devices}, {"kind", name_of(static_cast<CollectiveKind>(k))}});
+            INFO(document.dump());
+            const CollectivePrediction prediction = predicted(document);
+            CHECK(prediction.machine.devices == all);
+            CHECK(prediction.points.at(0).cost.total().count() > 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+// 2x2x2 chips of two devices, groups of four: an axis of the mesh 2 x 4 x 2, which lies on two
+// dimensions of two chips each.
+TEST_CASE("a group that is part of the slice has others beside it") {
+  const Json group = {{"machine", "tpu7x"},
+                      {"topology", "2x2x2"},
+                      {"kind", "all-gather"},
+                      {"devices", 4},
+                      {"sizes", "64MiB"}};
+  const CollectivePrediction part = predicted(group);
+  CHECK(part.notes.at(0) ==
+        "an axis of 4 devices in a mesh over the slice, where jax's mesh_utils puts it; 3 groups "
+        "like "
+        "it work at the same time");
+  // The same four chips as a slice of their own, one device of each.
+  const CollectivePrediction alone = predicted(with(group, {{"topology", "2x2x1"}}));
+  CHECK(part.points.at(0).cost.total().count() ==
+        Approx(alone.points.at(0).cost.total().count()).epsilon(0.01));
+  CHECK(mistake(with(group, {{"devices", 3}})) ==
+        "test: /topology: topology 2x2x2 has 16 devices, but the mesh has 3");
+  CHECK(mistake({{"machine", "tpu-v5e"},
+                 {"topology", "1x1"},
+                 {"kind", "all-gather"},
+                 {"sizes", "1MiB"}}) ==
+        "test: /topology: a slice of one device has no collectives");
+  CHECK(mistake({{"machine", "dgx-h100"},
+                 {"topology", "2x2"},
+                 {"kind", "all-gather"},
+                 {"sizes", "1MiB"}}) == "test: /topology: dgx-h100 has no slices");
+}
+
 }  // namespace shardsim

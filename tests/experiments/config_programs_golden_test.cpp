@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "base/json.hpp"
+#include "stablehlo/model_work.hpp"
 #include "tests/experiments/step_collectives.hpp"
 
 namespace shardsim::test {
@@ -29,6 +30,29 @@ TEST_CASE("steps from a config.json send what the same steps from StableHLO send
   }
   std::cout << "steps.json: " << same << " the same, " << known << " differ for a known reason, "
             << steps.size() - static_cast<std::size_t>(same + known) << " unexpected\n";
+}
+
+// The numerator of MFU is one convention: what a program says is worked out from its products, what a
+// config.json says from its layers. Programs with rematerialization, which they compute, and scores
+// written out, which they compute whole, among them.
+TEST_CASE("steps from a config.json and from StableHLO count the same model work") {
+  const std::string file = SHARDSIM_SOURCE_DIR "/tests/golden/config_programs/steps.json";
+  for (const Json& step : load_json(file)) {
+    const std::string id = step.at("program");
+    INFO(id);
+    const auto path = plain_or_gzip(golden_folder("xla_models") / "programs" / (id + ".mlir.gz"));
+    REQUIRE(path);
+    const stablehlo::Module module = stablehlo::read_module(*path);
+    const stablehlo::ModelWork program =
+        stablehlo::model_work(module, *module.find_function("main"));
+    const Experiment experiment = read_experiments(step.at("experiment"), file).at(0);
+    Workload workload = build_workload(
+        load_model_config(experiment.model, experiment.directory, {}), experiment.workload);
+    add_backward(workload, experiment.rematerialization);
+    const ModelFlops config = model_flops(workload);
+    CHECK(program.full_attention().count() == Approx(config.full_attention.count()).epsilon(1e-9));
+    CHECK(program.needed().count() == Approx(config.needed.count()).epsilon(1e-9));
+  }
 }
 
 }  // namespace shardsim::test

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <tuple>
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
@@ -18,6 +19,41 @@ std::vector<Experiment> with(const char* path, const char* value) {
   Json json = Json::parse(minimal);
   apply_override(json, path, value);
   return read(json);
+}
+
+// What axes are for (strategies/axis_roles.hpp) is said at the mesh, or by the experiment.
+TEST_CASE("an axis of a step has a role that its strategy serves") {
+  CHECK_THROWS_WITH(with("mesh", "pp=2,dp=4"),
+                    Catch::StartsWith("dir/a.json: /mesh: axis \"pp\" is for pipeline stages"));
+  CHECK_THROWS_WITH(with("mesh", R"({"x": 2, "dp": 4})"),
+                    Catch::StartsWith("dir/a.json: /mesh/x: axis \"x\" has no role by its name"));
+  Json json = Json::parse(minimal);
+  json["mesh"] = {{"x", 2}, {"dp", 4}};
+  json["roles"] = {{"x", "shard"}};
+  const Experiment experiment = read(json).at(0);
+  CHECK(experiment.strategy.shard_axis == "x");
+  CHECK(*read(*experiment.resolved).at(0).resolved == *experiment.resolved);
+  CHECK((*experiment.resolved)["roles"] == Json{{"x", "shard"}});
+}
+
+TEST_CASE("axes of one device change nothing") {
+  for (const char* machine : {"dgx-h100", "tpu-v5p"}) {
+    const auto step = [&](const char* strategy, const char* mesh) {
+      Json json = Json::parse(minimal);
+      json["workload"]["model"] = "gpt2";
+      json["strategy"] = strategy;
+      json["mesh"] = mesh;
+      json["machine"] = machine;
+      const Result result = predict(read(json).at(0), {}).result;
+      Bytes sent{0};
+      for (const CommunicationRow& row : result.communication) sent += row.wire_bytes_per_device;
+      return std::tuple(result.step_time, result.peak(), sent, result.mfu);
+    };
+    CHECK(step("fsdp", "fsdp=8") == step("fsdp", "pp=1,x=1,fsdp=8,cp=1,tp=1,dp=1"));
+    CHECK(step("fsdp", "data=8") == step("fsdp", "fsdp=1,data=8"));
+    CHECK(step("dp", "data=8") == step("dp", "ep=1,data=8,model=1"));
+    CHECK(step("fsdp+tp", "fsdp=2,tp=4") == step("fsdp+tp", "model=1,fsdp=2,y=1,tp=4,dp=1"));
+  }
 }
 
 // The forms of experiments/read_placement.hpp; "data-fsdp" is the mesh's own axes, fastest first.
@@ -193,7 +229,7 @@ TEST_CASE("sizes of a mesh") {
 }
 
 TEST_CASE("a mesh as on the command line") {
-  CHECK(with("mesh", "fsdp=4,model=2").at(0).mesh == Mesh({{"fsdp", 4}, {"model", 2}}));
+  CHECK(with("mesh", "fsdp=4,data=2").at(0).mesh == Mesh({{"fsdp", 4}, {"data", 2}}));
   CHECK_THROWS_WITH(with("mesh", "fsdp"),
                     "dir/a.json: /mesh: \"fsdp\" is not AXIS=SIZE, expected for example "
                     "\"data=2,fsdp=4\"");

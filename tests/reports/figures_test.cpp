@@ -70,10 +70,11 @@ TEST_CASE("Shares are parts of the step") {
 TEST_CASE("What has no meaning has no figure") {
   Prediction prediction = fixture::dp();
   prediction.result.tokens_per_second_per_device = 0;
-  prediction.result.mfu = 0;
+  prediction.result.mfu = prediction.result.mfu_full_attention = 0;
   const Figures figures = figures_of(prediction);
   CHECK_FALSE(figures.tokens_per_second_per_device);
   CHECK_FALSE(figures.mfu);
+  CHECK_FALSE(figures.mfu_full_attention);
 }
 
 TEST_CASE("With several classes memory is the fullest's and times the busiest's") {

@@ -52,6 +52,7 @@ Prediction dp() {
   // 2000 tokens in 1 s on 2 devices.
   result.tokens_per_second_per_device = 1000;
   result.mfu = 0.5;
+  result.mfu_full_attention = 0.75;
   ProgramResult program = common_program();
   program.communication_time = ms(500);
   program.exposed_time = ms(150);
@@ -134,6 +135,7 @@ Prediction fsdp() {
   // 2000 tokens in 1.25 s on 2 devices.
   result.tokens_per_second_per_device = 800;
   result.mfu = 0.4;
+  result.mfu_full_attention = 0.6;
   ProgramResult program = common_program();
   program.communication_time = ms(750);
   program.exposed_time = ms(400);

@@ -27,11 +27,12 @@ Json run_json(const Prediction& prediction) {
 
 TEST_CASE("A result has exactly the keys of its schema") {
   const Json json = run_json(fixture::fsdp());
-  CHECK(keys(json) ==
-        std::set<std::string>{"schema", "shardsim", "name", "experiment", "step_time_s",
-                              "compute_time_s", "communication_time_s", "exposed_communication_s",
-                              "idle_time_s", "tokens_per_s_per_device", "mfu", "memory", "balance",
-                              "communication", "padding", "peak_buffers", "warnings", "notes"});
+  CHECK(keys(json) == std::set<std::string>{"schema", "shardsim", "name", "experiment",
+                                            "step_time_s", "compute_time_s", "communication_time_s",
+                                            "exposed_communication_s", "idle_time_s",
+                                            "tokens_per_s_per_device", "mfu", "mfu_full_attention",
+                                            "memory", "balance", "communication", "padding",
+                                            "peak_buffers", "warnings", "notes"});
   CHECK(json["schema"] == "shardsim/result/1");
   CHECK(json["shardsim"] == program_version);
   CHECK(json["experiment"]["machine"] == "toy-machine");
@@ -99,11 +100,12 @@ TEST_CASE("A result holds the figures as plain numbers") {
 TEST_CASE("What has no meaning is left out of the JSON and empty in the CSV") {
   Prediction images = fixture::dp();
   images.result.tokens_per_second_per_device = 0;
-  images.result.mfu = 0;
+  images.result.mfu = images.result.mfu_full_attention = 0;
   const Json json = run_json(images);
   CHECK_FALSE(json.contains("tokens_per_s_per_device"));
   CHECK_FALSE(json.contains("mfu"));
-  CHECK_THAT(report_run(images, Format::csv), Contains(",0.05,,,"));  // after idle_time_s
+  CHECK_FALSE(json.contains("mfu_full_attention"));
+  CHECK_THAT(report_run(images, Format::csv), Contains(",0.05,,,,"));  // after idle_time_s
 }
 
 TEST_CASE("A comparison holds its results, the best and why") {
@@ -128,16 +130,17 @@ TEST_CASE("CSV has stable columns, one row per configuration, and ends lines in 
   const std::string csv = report_comparison({fixture::dp(), fixture::fsdp()}, Format::csv);
   const std::string header =
       "name,model,strategy,mesh,machine,devices,step_time_s,compute_time_s,communication_time_s,"
-      "exposed_communication_s,idle_time_s,tokens_per_s_per_device,mfu,wire_bytes_per_device,"
+      "exposed_communication_s,idle_time_s,tokens_per_s_per_device,mfu,mfu_full_attention,wire_"
+      "bytes_per_device,"
       "peak_bytes,capacity_bytes,fits,parameters_bytes,gradients_bytes,optimizer_bytes,"
       "activations_bytes,temporaries_bytes,communication_bytes,gathered_parameters_bytes,"
       "inputs_bytes,padding_bytes_per_device,memory_balance,compute_balance,link_balance\r\n";
   // GiB = 1073741824.
   const std::string dp =
-      "dp,toy,dp,data=2,toy-machine,2,1,0.8,0.5,0.15,0.05,1000,0.5,2147483648,12884901888,"
+      "dp,toy,dp,data=2,toy-machine,2,1,0.8,0.5,0.15,0.05,1000,0.5,0.75,2147483648,12884901888,"
       "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,1,1,1\r\n";
   const std::string fsdp =
-      "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0.75,0.4,0.05,800,0.4,3221225472,7516192768,"
+      "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0.75,0.4,0.05,800,0.4,0.6,3221225472,7516192768,"
       "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,1024,1,1,1\r\n";
   CHECK(csv == header + dp + fsdp);
   CHECK(report_run(fixture::dp(), Format::csv) == header + dp);

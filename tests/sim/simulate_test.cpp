@@ -214,10 +214,12 @@ TEST_CASE("utilization and token rate") {
   b.plan.names.emplace_back("mm");
   (void)b.plan.programs[0].add_task(task, {});
   b.plan.subject.model_flops = Flops(1e6);
+  b.plan.subject.model_flops_full_attention = Flops(1.5e6);
   b.plan.subject.tokens_per_step = 10;
   const Result result = on_node(b);
   CHECK(result.step_time == SimTime(1'000'000));
   CHECK(result.mfu == Approx(0.5));
+  CHECK(result.mfu_full_attention == Approx(0.75));
   CHECK(result.tokens_per_second_per_device == Approx(10 / 1e-6 / 2));
 }
 

@@ -23,8 +23,139 @@ TEST_CASE("Defaults come from the mesh") {
   CHECK(both.shard_axis == "fsdp");
   CHECK(both.model_axis == "model");
   CHECK(read(R"("fsdp")", Mesh({{"data", 8}})).shard_axis == "data");
-  CHECK(read(R"("dp")", Mesh({{"x", 4}, {"y", 2}})).batch_axes ==
-        std::vector<std::string>{"x", "y"});
+}
+
+// strategies/axis_roles.hpp, the list of names.
+TEST_CASE("Axes have roles by their names") {
+  const auto role = [](const char* axis) { return AxisRoles().of(axis); };
+  for (const char* axis : {"data", "dp", "replica", "dp_replicate", "dcn", "diloco"}) {
+    CHECK(role(axis) == AxisRole::batch);
+  }
+  for (const char* axis : {"fsdp", "dp_shard", "shard", "zero", "fsdp_transpose"}) {
+    CHECK(role(axis) == AxisRole::shard);
+  }
+  for (const char* axis : {"tp", "model", "tensor", "tensor_sequence"}) {
+    CHECK(role(axis) == AxisRole::model);
+  }
+  for (const char* axis : {"cp", "context", "sequence", "sp"}) {
+    CHECK(role(axis) == AxisRole::context);
+  }
+  for (const char* axis : {"pp", "stage", "pipeline"}) CHECK(role(axis) == AxisRole::stages);
+  for (const char* axis : {"ep", "expert", "exp"}) CHECK(role(axis) == AxisRole::experts);
+  CHECK(role("etp") == AxisRole::etp);
+  CHECK_FALSE(role("x"));
+}
+
+TEST_CASE("The batch goes over the axes that are for it, and over no other") {
+  const StrategyOptions options =
+      read(R"("fsdp")", Mesh({{"dp", 2}, {"pp", 2}, {"cp", 2}, {"dp_shard", 2}, {"x", 2}}));
+  CHECK(options.batch_axes == std::vector<std::string>{"dp", "dp_shard"});
+  CHECK(options.shard_axis == "dp_shard");
+  CHECK(options.model_axis.empty());
+  CHECK(read(R"("dp")", Mesh({{"x", 4}})).batch_axes.empty());
+  // To name an axis is to say what it is for.
+  CHECK(read(R"({"name": "dp", "batch_axes": "x"})", Mesh({{"x", 4}})).batch_axes ==
+        std::vector<std::string>{"x"});
+  CHECK(read(R"({"name": "fsdp", "shard_axis": "x"})", Mesh({{"x", 4}})).batch_axes ==
+        std::vector<std::string>{"x"});
+  CHECK(read(R"({"name": "tp", "model_axis": "dp"})", Mesh({{"dp", 4}})).batch_axes.empty());
+}
+
+TEST_CASE("Axes of one device have no say in what the others are for") {
+  const Mesh mesh({{"fsdp", 1}, {"data", 8}, {"model", 1}, {"tp", 4}});
+  const StrategyOptions options = read(R"("fsdp+tp")", mesh);
+  CHECK(options.shard_axis == "data");
+  CHECK(options.model_axis == "tp");
+}
+
+TEST_CASE("An experiment gives axes their roles, against their names too") {
+  const Json json = parse_json(R"({"x": "model", "tp": "batch"})", "a.json");
+  const Mesh mesh({{"x", 2}, {"tp", 4}});
+  const AxisRoles roles(JsonReader(json, {"a.json", "/roles"}), mesh);
+  const Json name = "tp";
+  const StrategyOptions options = read_strategy(JsonReader(name, {}), mesh, roles);
+  CHECK(options.model_axis == "x");
+  CHECK(options.batch_axes == std::vector<std::string>{"tp"});
+  const auto message = [&](const char* text) -> std::string {
+    try {
+      const Json roles_json = parse_json(text, "a.json");
+      const AxisRoles read(JsonReader(roles_json, {"a.json", "/roles"}), mesh);
+      return "accepted";
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  };
+  CHECK(message(R"({"y": "model"})") == R"(a.json: /roles: unknown axis "y"; the mesh has x, tp)");
+  CHECK(message(R"({"x": "modle"})") ==
+        R"(a.json: /roles/x: unknown value "modle", did you mean "model"?)");
+}
+
+// Which axes a strategy serves; those of one device are out of the question.
+TEST_CASE("An axis without a meaning is an error, and so is one that the strategy cannot serve") {
+  const auto message = [](const char* strategy, const char* mesh_text,
+                          const char* roles_text = "{}") -> std::string {
+    const Json mesh_json = parse_json(mesh_text, "a.json");
+    const Json roles_json = parse_json(roles_text, "a.json");
+    std::vector<MeshAxis> axes;
+    for (const auto& [name, size] : mesh_json.items()) axes.push_back({name, size.get<int>()});
+    const Mesh mesh(axes);
+    const AxisRoles roles(JsonReader(roles_json, {"a.json", "/roles"}), mesh);
+    try {
+      const Json json = parse_json(strategy, "a.json");
+      const StrategyOptions options =
+          read_strategy(JsonReader(json, {"a.json", "/strategy"}), mesh, roles);
+      require_served_axes(options, mesh, roles, JsonReader(mesh_json, {"a.json", "/mesh"}));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  CHECK(
+      message(R"("fsdp")", R"({"pp": 2, "dp": 4})") ==
+      R"(a.json: /mesh/pp: axis "pp" is for pipeline stages, which strategy "fsdp" does not split )"
+      R"(over it: it serves batch and shard axes)");
+  CHECK(
+      message(R"("dp")", R"({"context": 8})") ==
+      R"(a.json: /mesh/context: axis "context" is for parts of the sequence, which strategy "dp" )"
+      R"(does not split over it: it serves batch and shard axes; "sequence_axes": ["context"] in )"
+      R"(the strategy splits the sequence over it, with keys and values gathered)");
+  CHECK(
+      message(R"("tp")", R"({"ep": 2, "tp": 4})") ==
+      R"(a.json: /mesh/ep: axis "ep" is for experts, which strategy "tp" does not split over it: )"
+      R"(it serves batch and shard axes and one model axis)");
+  CHECK(
+      message(R"("dp")", R"({"dp": 2, "tp": 4})") ==
+      R"(a.json: /mesh/tp: axis "tp" is for the model, which strategy "dp" does not split over it: )"
+      R"(it serves batch and shard axes; strategies with a model axis are tp and fsdp+tp)");
+  CHECK(
+      message(R"("tp")", R"({"tensor": 2, "tensor_sequence": 2})") ==
+      R"(a.json: /mesh/tensor_sequence: axis "tensor_sequence" is for the model, which strategy )"
+      R"("tp" does not split over it: it serves batch and shard axes and one model axis; that is )"
+      R"("tensor", or "model_axis" in the strategy)");
+  CHECK(
+      message(R"("dp")", R"({"x": 2})") ==
+      R"(a.json: /mesh/x: axis "x" has no role by its name: give it one, "roles": {"x": "model"} )"
+      R"(for example, or name it in the strategy's "batch_axes" or rules; roles are batch, shard, )"
+      R"(model, context, stages, experts, etp)");
+  CHECK(message(R"("tp")", R"({"modle": 2, "tp": 2})") ==
+        R"(a.json: /mesh/modle: axis "modle" has no role by its name, did you mean "model"?)");
+  CHECK(message(R"("fsdp")", R"({"pp": 1, "dp": 4, "x": 1, "cp": 1, "ep": 1})") == "accepted");
+  CHECK(message(R"("dp")", R"({"x": 2})", R"({"x": "batch"})") == "accepted");
+  CHECK(message(R"("tp")", R"({"x": 2})", R"({"x": "model"})") == "accepted");
+  CHECK(message(R"({"name": "dp", "sequence_axes": ["cp"]})", R"({"dp": 2, "cp": 4})") ==
+        "accepted");
+  CHECK(message(R"({"name": "rules", "rules": [{"pattern": "w", "spec": ["x"]}]})",
+                R"({"x": 2})") == "accepted");
+  // Rules of other systems name axes in languages of their own.
+  CHECK(message(R"x({"name": "big_vision", "rules": [[".*", "fsdp(axis='x')"]]})x",
+                R"({"x": 2})") == "accepted");
+  CHECK(message(R"x({"name": "big_vision", "rules": [[".*", "fsdp(axis='x')"]]})x", R"({"xy": 2})")
+            .starts_with(R"(a.json: /mesh/xy: axis "xy" has no role)"));
+  CHECK(message(R"({"name": "praxis", "weights": [["w$", ["data", "mdl"]]]})",
+                R"({"replica": 1, "data": 64, "mdl": 24})") == "accepted");
+  CHECK(message(R"({"name": "praxis", "weights": [["w$", ["stage", "mdl"]]]})",
+                R"({"stage": 2, "mdl": 24})")
+            .starts_with(R"(a.json: /mesh/stage: axis "stage" is for pipeline stages)"));
 }
 
 TEST_CASE("What is written out reads back the same") {
@@ -69,8 +200,11 @@ TEST_CASE("Every mistake has its message") {
       R"(a.json: /strategy/rules/0/spec: DuplicateSpecError: axis "data" is used twice in P((data, data)))");
   CHECK(message(R"("tp")", Mesh({{"data", 8}})) ==
         R"(a.json: /strategy: strategy "tp" needs a model axis: the mesh has data)");
-  CHECK(message(R"("fsdp")", Mesh({{"x", 2}, {"y", 2}})) ==
-        R"(a.json: /strategy: strategy "fsdp" needs "shard_axis": the batch is over x, y)");
+  CHECK(
+      message(R"("fsdp")", Mesh({{"x", 2}, {"y", 2}})) ==
+      R"(a.json: /strategy: strategy "fsdp" needs a batch or shard axis, or "shard_axis": the mesh has x, y)");
+  CHECK(message(R"("fsdp")", Mesh({{"dp", 2}, {"replica", 2}})) ==
+        R"(a.json: /strategy: strategy "fsdp" needs "shard_axis": the batch is over dp, replica)");
   CHECK(
       message(R"("hsdp")", Mesh({{"fsdp", 8}})) ==
       R"(a.json: /strategy: strategy "hsdp" needs two batch axes: one of shards, one of replicas)");

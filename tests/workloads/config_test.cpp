@@ -2,10 +2,12 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "graph_helpers.hpp"
 
 #include "base/json.hpp"
+#include "workloads/harmless_keys.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;
@@ -126,14 +128,123 @@ TEST_CASE("A key that is nearly one that matters is a typo, others are passed ov
   CHECK(error_of(with(shipped("gpt2"), "n_ctx", 1024)).empty());
 }
 
+TEST_CASE("A key is used, known to change nothing, or an error") {
+  const std::string unknown =
+      ": unknown key: it is neither used nor known to change nothing; leave it out if it does not "
+      "matter";
+  CHECK(error_of(with(shipped("llama-3.1-8b"), "residual_multiplier", 0.2)) ==
+        "m.json: /residual_multiplier" + unknown);
+  // Of another architecture: GPT2Config has no such key.
+  CHECK(error_of(with(shipped("gpt2"), "mlp_bias", true)) == "m.json: /mlp_bias" + unknown);
+  for (const HarmlessKey& key : harmless_keys()) {
+    if (key.key == "max_position_embeddings") continue;  // another name for GPT-2's n_positions
+    CHECK(error_of(with(shipped("gpt2"), std::string(key.key).c_str(), nullptr)).empty());
+    CHECK_FALSE(key.reason.empty());
+  }
+}
+
+// docs/models.md shows people the table of harmless_keys.cpp.
+TEST_CASE("The list of keys that change nothing is in the documents") {
+  std::ifstream file(SHARDSIM_SOURCE_DIR "/docs/models.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const HarmlessKey& key : harmless_keys()) {
+    INFO(key.key);
+    CHECK(text.find("`" + std::string(key.key) + "`") != std::string::npos);
+    CHECK(text.find(std::string(key.reason)) != std::string::npos);
+  }
+}
+
+TEST_CASE("GPT-2's sizes go by two names") {
+  Json json = shipped("gpt2");
+  for (const auto& [ours, alias] : std::vector<std::pair<const char*, const char*>>{
+           {"n_embd", "hidden_size"},
+           {"n_layer", "num_hidden_layers"},
+           {"n_head", "num_attention_heads"},
+           {"n_positions", "max_position_embeddings"}}) {
+    CHECK(error_of(with(json, alias, 4)) == "m.json: /" + std::string(alias) +
+                                                ": is another name for \"" + ours +
+                                                "\", which is there");
+    json[alias] = json[ours];
+    json.erase(ours);
+  }
+  CHECK(parameter_count(build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16})) ==
+        124'439'808);
+}
+
+// What transformers 5.23.0 counts for the same files (sum of parameters() over the module tree).
+TEST_CASE("Keys that change the parameters do") {
+  const auto count = [](const char* model, const Json& changes) {
+    Json json = shipped(model);
+    json.update(changes);
+    return parameter_count(build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16}));
+  };
+  // lm_head.weight [50257, 768] of its own.
+  CHECK(count("gpt2", {{"tie_word_embeddings", false}}) == 124'439'808 + 50257 * 768);
+  // c_fc [768, n] with n biases, c_proj [n, 768]; n_inner of 3072 is the default.
+  CHECK(count("gpt2", {{"n_inner", 1024}}) == 124'439'808 - 12 * (3072 - 1024) * (768 + 1 + 768));
+  // q 4096, k and v 1024 each, o 4096; gate and up 14336 each, down 4096.
+  CHECK(count("llama-3.1-8b", {{"attention_bias", true}}) ==
+        8'030'261'248 + 32 * (4096 + 2 * 1024 + 4096));
+  CHECK(count("llama-3.1-8b", {{"mlp_bias", true}}) == 8'030'261'248 + 32 * (2 * 14336 + 4096));
+  CHECK(count("llama-3.1-8b", {{"tie_word_embeddings", true}}) == 8'030'261'248 - 128256LL * 4096);
+  // q and o of 32 x 64 rows, k and v of 8 x 64.
+  CHECK(count("llama-3.1-8b", {{"head_dim", 64}}) ==
+        8'030'261'248 - 32LL * 4096 * 64 * (2 * 32 + 2 * 8));
+}
+
+TEST_CASE("Biases are added by the layers that have them, and get gradients") {
+  Json json = shipped("llama-3.1-8b");
+  json.update({{"attention_bias", true}, {"mlp_bias", true}});
+  Workload w = build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16});
+  add_backward(w, {});
+  const Block& layer = block_of(w, "model.layers.{}");
+  CHECK(with_function(layer.forward, "linear").size() == 7);
+  std::set<std::string> gradients;
+  for (const Tensor& tensor : w.tensors) {
+    if (tensor.role == TensorRole::parameter_gradient) gradients.insert(tensor.name);
+  }
+  CHECK(gradients.contains("model.layers.{}.self_attn.k_proj.bias.grad"));
+  CHECK(gradients.contains("model.layers.{}.mlp.down_proj.bias.grad"));
+}
+
+// Qwen3Config's own defaults: head_dim 128 and 32 heads of keys, whatever the other sizes; a window
+// only where it is used and some layer is above max_window_layers.
+TEST_CASE("Qwen3's defaults are those of its class") {
+  Json json = shipped("qwen3-1.7b");
+  json.erase("head_dim");
+  json["num_attention_heads"] = 32;
+  json.erase("num_key_value_heads");
+  const Workload w = build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16});
+  CHECK(w.labels[static_cast<std::size_t>(w.label("head_dim"))].size == 128);
+  CHECK(w.labels[static_cast<std::size_t>(w.label("kv_heads"))].size == 32);
+  const Json windowed =
+      with(with(shipped("qwen3-1.7b"), "use_sliding_window", true), "sliding_window", 4096);
+  CHECK(error_of(with(windowed, "max_window_layers", 27)) ==
+        "m.json: /sliding_window: is not supported");
+  CHECK(error_of(with(windowed, "max_window_layers", 28)).empty());  // it has 28 layers
+  CHECK(error_of(with(shipped("qwen3-1.7b"), "mlp_bias", true)) ==
+        "m.json: /mlp_bias: true is not supported");
+}
+
 TEST_CASE("What would change the graph and is not built is refused") {
   const auto llama = [](const char* key, const Json& value) {
     return error_of(with(shipped("llama-3.1-8b"), key, value));
   };
-  CHECK(llama("attention_bias", true) == "m.json: /attention_bias: true is not supported");
-  CHECK(llama("mlp_bias", true) == "m.json: /mlp_bias: true is not supported");
   CHECK(llama("hidden_act", "gelu") ==
-        "m.json: /hidden_act: \"gelu\" is not supported; supported are silu");
+        "m.json: /hidden_act: \"gelu\" is not supported; supported are silu, swish");
+  CHECK(llama("quantization_config", {{"quant_method", "fp8"}}) ==
+        "m.json: /quantization_config: is not supported");
+  CHECK(llama("gradient_checkpointing", true) ==
+        "m.json: /gradient_checkpointing: true is not supported here: the workload says it, "
+        "\"rematerialization\": \"full\"");
+  CHECK(llama("_attn_implementation", "eager") ==
+        "m.json: /_attn_implementation: \"eager\" is not supported; supported are sdpa, "
+        "flash_attention_2, flash_attention_3");
+  CHECK(llama("output_attentions", true) == "m.json: /output_attentions: true is not supported");
+  CHECK(llama("pruned_heads", {{"0", {1}}}) == "m.json: /pruned_heads: is not supported");
+  CHECK(llama("pruned_heads", Json::object()).empty());
+  CHECK(llama("rope_parameters", {{"partial_rotary_factor", 0.5}}) ==
+        "m.json: /rope_parameters/partial_rotary_factor: only 1 is supported");
   CHECK(llama("sliding_window", 4096) == "m.json: /sliding_window: is not supported");
   CHECK(llama("num_local_experts", 8) == "m.json: /num_local_experts: is not supported");
   CHECK(llama("layer_types", {"sliding_attention"}) ==

@@ -1,0 +1,18 @@
+// Keys of Hugging Face config.json files that change nothing of what a training step costs, each
+// with the reason. Every other key is used by the model's reader or an error: what is not known
+// cannot be passed over (docs/models.md has this table for people).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace shardsim {
+
+struct HarmlessKey {
+  std::string_view key;
+  std::string_view reason;
+};
+
+[[nodiscard]] const std::vector<HarmlessKey>& harmless_keys();
+
+}  // namespace shardsim
