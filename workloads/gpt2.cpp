@@ -43,7 +43,7 @@ Gpt2Sizes read_sizes(const ConfigReader& config, std::int64_t sequence) {
   config.refuse_set("quantization_config");
   Gpt2Sizes m;
   m.hidden = config.size("n_embd");
-  m.layers = config.size("n_layer");
+  m.layers = config.layers("n_layer");
   m.heads = config.size("n_head");
   m.ffn = config.size_or("n_inner", 4 * m.hidden);
   m.positions = config.size("n_positions");

@@ -71,7 +71,7 @@ LlamaSizes read_sizes(const ConfigReader& config) {
   refuse_what_is_not_built(config);
   LlamaSizes m;
   m.hidden = config.size("hidden_size");
-  m.layers = config.size("num_hidden_layers");
+  m.layers = config.layers("num_hidden_layers");
   m.heads = config.size("num_attention_heads");
   m.kv_heads = config.size_or("num_key_value_heads", m.heads);
   m.ffn = config.size("intermediate_size");
