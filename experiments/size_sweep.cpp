@@ -87,8 +87,11 @@ std::vector<Bytes> parse_sizes(std::string_view text, const Place& place) {
       sizes.push_back(parse_size(item, place));
     }
     if (sizes.size() > most_sizes) {
-      throw InputError(
-          place, fmt::format("\"{}\" has more than {} sizes", text, format_count(most_sizes)));
+      constexpr std::size_t most_shown = 60;
+      const bool is_long = text.size() > most_shown;
+      throw InputError(place,
+                       fmt::format("\"{}{}\" has more than {} sizes", text.substr(0, most_shown),
+                                   is_long ? "..." : "", format_count(most_sizes)));
     }
   }
   return sizes;

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "base/fold_names.hpp"
 #include "base/text.hpp"
 
 namespace shardsim {
@@ -22,17 +23,38 @@ struct Total {
   }
 };
 
+// Layers whose tensors are alike.
+std::vector<FoldedName> folded(const ParameterTree& tree) {
+  std::vector<std::string> names;
+  std::vector<std::string> alike;
+  for (const ParameterLeaf& leaf : tree.leaves) {
+    names.push_back(leaf.name);
+    alike.push_back(fmt::format("{}|{}", dims_text(leaf.shape), name_of(leaf.dtype)));
+  }
+  return fold_names(names, alike);
+}
+
 }  // namespace
 
 std::string tree_text(const ParameterTree& tree) {
   using Align = TextTable::Align;
-  TextTable table(
-      {{"parameter"}, {"shape"}, {"dtype"}, {"elements", Align::right}, {"bytes", Align::right}});
+  TextTable table({{"parameter"},
+                   {"count", Align::right},
+                   {"shape"},
+                   {"dtype"},
+                   {"elements", Align::right},
+                   {"bytes", Align::right}});
+  for (const FoldedName& row : folded(tree)) {
+    Total together;
+    for (const std::size_t i : row.members) together.add(tree.leaves[i]);
+    const ParameterLeaf& first = tree.leaves[row.members.front()];
+    table.add_row({row.name, format_count(together.tensors), dims_text(first.shape),
+                   std::string(name_of(first.dtype)), format_count(together.elements),
+                   format_count(together.bytes.count())});
+  }
   std::map<DType, Total> totals;
   Total all;
   for (const ParameterLeaf& leaf : tree.leaves) {
-    table.add_row({leaf.name, dims_text(leaf.shape), std::string(name_of(leaf.dtype)),
-                   format_count(element_count(leaf)), format_count(byte_count(leaf).count())});
     totals[leaf.dtype].add(leaf);
     all.add(leaf);
   }

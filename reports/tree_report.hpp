@@ -1,5 +1,6 @@
-// A parameter tree as a table with totals by element type, and as CSV with one row per tensor. Its
-// JSON is parameter_tree_to_json.
+// A parameter tree as a table with totals by element type, in which layers that are alike are one
+// row with what they take together; and as CSV with one row per tensor. Its JSON, which has every
+// tensor, too, is parameter_tree_to_json.
 #pragma once
 
 #include <string>

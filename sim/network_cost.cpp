@@ -1,5 +1,7 @@
 #include "sim/network_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <numeric>
@@ -20,6 +22,7 @@ const Place machine_place{"", "/machine"};
 
 // Up to here every link is followed when collectives meet.
 constexpr std::int64_t most_devices_by_link = 4096;
+constexpr std::int64_t most_devices_in_flows = std::int64_t{1} << 17;
 constexpr std::size_t most_hops_by_link = std::size_t{1} << 20;
 
 // Empty: all.
@@ -155,6 +158,12 @@ std::optional<std::vector<Seconds>> NetworkCosts::link_times(
 
 const MachineGraph& NetworkCosts::graph() {
   if (!graph_) {
+    const std::int64_t devices = placement_.machine().devices;
+    if (network_ == nullptr && devices > most_devices_in_flows) {
+      throw InputError(machine_place,
+                       fmt::format("{} devices: link by link, machines of up to {} are simulated",
+                                   devices, most_devices_in_flows));
+    }
     graph_ = graph_of(placement_.machine(), machine_place);
     router_.emplace(graph_->graph, graph_->choice);
     nodes_ = nodes_of_positions(placement_);

@@ -130,7 +130,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   const SpmdStep step = partition(workload, mesh, assignment, strategy, optimizer);
 
   CompiledStep compiled;
-  compiled.plan = emit(step, workload, mesh, strategy.prefetch);
+  compiled.plan = emit(step, workload, mesh, strategy.prefetch, {strategy.place.file, "/workload"});
   Plan& plan = compiled.plan;
   plan.subject = subject_of(workload, strategy);
   for (const ParameterAssignment& a : assignment.parameters) {

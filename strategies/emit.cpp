@@ -1,5 +1,7 @@
 #include "strategies/emit.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -17,6 +19,9 @@ const std::array<std::string, stream_count> stream_names = {
 using BufferIndex = std::int32_t;
 constexpr BufferIndex no_buffer = -1;
 constexpr TaskId no_task = -1;
+constexpr double most_tasks = 1 << 22;
+constexpr std::size_t passes_of_a_block = 3;  // forward, backward, optimizer
+constexpr std::size_t optimizer_pass = 2;
 
 // An item with its work and name found in the plan's tables.
 struct ResolvedItem {
@@ -48,14 +53,15 @@ class Emitter {
     program_.streams.assign(stream_names.begin(), stream_names.end());
   }
 
-  Plan run() {
-    make_frames();
+  Plan run(const Place& place) {
     const auto count = static_cast<int>(workload_.blocks.size());
     for (int b = 0; b < count; ++b) {
       resolve(step_.blocks[at(b)].forward);
       resolve(step_.blocks[at(b)].backward);
       resolve(step_.blocks[at(b)].optimizer);
     }
+    check_tasks(place);
+    make_frames();
     for (microbatch_ = 0; microbatch_ < workload_.microbatches; ++microbatch_) {
       previous_ = {};
       for (int b = 0; b < count; ++b) {
@@ -68,7 +74,7 @@ class Emitter {
     }
     microbatch_ = 0;
     for (int b = 0; b < count; ++b) {
-      for (std::int64_t i = 0; i < instances(b); ++i) emit_segment(2, b, i);
+      for (std::int64_t i = 0; i < instances(b); ++i) emit_segment(optimizer_pass, b, i);
     }
     close_buffers();
     plan_.programs.push_back(std::move(program_));
@@ -85,6 +91,23 @@ class Emitter {
     return workload_.blocks[at(block)].count;
   }
   [[nodiscard]] const Value& value(ValueId id) const { return step_.values[at(id)]; }
+
+  // Before any is made.
+  void check_tasks(const Place& place) const {
+    double tasks = 0;
+    for (std::size_t i = 0; i < passes_.size(); ++i) {
+      const ResolvedPass& pass = passes_[i];
+      const auto items = static_cast<double>(pass.gathers.size() + pass.body.size() +
+                                             pass.reductions.size() + pass.additions.size());
+      const auto layers = static_cast<double>(workload_.blocks[i / passes_of_a_block].count);
+      const bool once = i % passes_of_a_block == optimizer_pass;
+      tasks += items * layers * (once ? 1.0 : static_cast<double>(workload_.microbatches));
+    }
+    if (tasks <= most_tasks) return;
+    throw InputError(place, fmt::format("a step in {} microbatches has {:.3g} tasks, more than "
+                                        "{:.3g} are not planned",
+                                        workload_.microbatches, tasks, most_tasks));
+  }
 
   void make_frames() {
     shared_.assign(step_.values.size(), no_buffer);
@@ -187,10 +210,10 @@ class Emitter {
       previous_.carries.push_back(v == no_value ? no_buffer : buffer_of(v, i));
   }
 
-  void emit_segment(int pass_index, int b, std::int64_t i) {
+  void emit_segment(std::size_t pass_index, int b, std::int64_t i) {
     static constexpr std::array phases = {Phase::forward, Phase::backward, Phase::optimizer};
-    const ResolvedPass& pass = passes_[at(3 * b + pass_index)];
-    phase_ = phases[at(pass_index)];
+    const ResolvedPass& pass = passes_[at(b) * passes_of_a_block + pass_index];
+    phase_ = phases[pass_index];
     layer_ = workload_.blocks[at(b)].count > 1 ? i : -1;
     const auto segment = static_cast<std::int64_t>(segment_ends_.size());
     const std::int64_t opens = segment - 1 - prefetch_;
@@ -316,8 +339,9 @@ class Emitter {
 
 }  // namespace
 
-Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh, int prefetch) {
-  return Emitter(step, workload, mesh, prefetch).run();
+Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh, int prefetch,
+          const Place& place) {
+  return Emitter(step, workload, mesh, prefetch).run(place);
 }
 
 }  // namespace shardsim

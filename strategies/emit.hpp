@@ -7,13 +7,15 @@
 // gathered unit, where it is given back whole, with its segment.
 #pragma once
 
+#include "base/error.hpp"
 #include "plan/plan.hpp"
 #include "strategies/spmd.hpp"
 
 namespace shardsim {
 
-// Fills mesh, names, kernels, collectives and one program of the plan.
+// Fills mesh, names, kernels, collectives and one program of the plan. Throws InputError for a step
+// of more than 2^22 tasks, before it makes any.
 [[nodiscard]] Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh,
-                        int prefetch);
+                        int prefetch, const Place& place);
 
 }  // namespace shardsim

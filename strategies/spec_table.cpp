@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <map>
 
+#include "base/fold_names.hpp"
 #include "strategies/assign.hpp"
 #include "strategies/rules/pattern_rules.hpp"
 
@@ -68,55 +67,9 @@ void assign_by_recipe(const ParameterTree& tree, const StrategyOptions& strategy
   table.rules = rules.uses();
 }
 
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
-// "layers/12/w" -> "layers/{}/w" and {"12"}.
-struct NameShape {
-  std::string text;
-  std::vector<std::string> numbers;
-};
-
-NameShape shape_of(const std::string& name) {
-  NameShape shape;
-  for (std::size_t i = 0; i < name.size();) {
-    if (!is_digit(name[i])) {
-      shape.text += name[i++];
-      continue;
-    }
-    std::size_t end = i;
-    while (end < name.size() && is_digit(name[end])) ++end;
-    shape.numbers.push_back(name.substr(i, end - i));
-    shape.text += '\0';
-    i = end;
-  }
-  return shape;
-}
-
-// Rows under one row: their numbers, place by place.
-struct Fold {
-  std::size_t row = 0;
-  std::string text;
-  std::vector<std::string> numbers;
-  std::vector<bool> differs;
-};
-
-std::string name_of(const Fold& fold) {
-  std::string name;
-  std::size_t place = 0;
-  for (const char c : fold.text) {
-    if (c != '\0') {
-      name += c;
-    } else {
-      name += fold.differs[place] ? "{}" : fold.numbers[place];
-      ++place;
-    }
-  }
-  return name;
-}
-
 // What rows must agree in to be printed as one.
-std::string likeness(const ParameterSharding& row, const std::string& name) {
-  return fmt::format("{}|{}|{}|{}|{}|{}", name, fmt::join(row.shape, ","), name_of(row.dtype),
+std::string likeness(const ParameterSharding& row) {
+  return fmt::format("{}|{}|{}|{}|{}", fmt::join(row.shape, ","), name_of(row.dtype),
                      to_string(row.spec), row.assigned_by, row.reason);
 }
 
@@ -158,30 +111,18 @@ SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh, const Strategy
 }
 
 std::vector<ParameterSharding> fold_layers(const std::vector<ParameterSharding>& rows) {
-  std::vector<Fold> folds;
-  std::vector<std::int64_t> instances;
-  std::map<std::string, std::size_t> known;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    NameShape shape = shape_of(rows[i].name);
-    const auto [found, added] = known.try_emplace(likeness(rows[i], shape.text), folds.size());
-    if (added) {
-      const std::size_t places = shape.numbers.size();
-      folds.push_back(
-          {i, std::move(shape.text), std::move(shape.numbers), std::vector<bool>(places, false)});
-      instances.push_back(rows[i].instances);
-      continue;
-    }
-    Fold& fold = folds[found->second];
-    for (std::size_t n = 0; n < fold.numbers.size(); ++n) {
-      if (fold.numbers[n] != shape.numbers[n]) fold.differs[n] = true;
-    }
-    instances[found->second] += rows[i].instances;
+  std::vector<std::string> names;
+  std::vector<std::string> alike;
+  for (const ParameterSharding& row : rows) {
+    names.push_back(row.name);
+    alike.push_back(likeness(row));
   }
   std::vector<ParameterSharding> folded;
-  for (std::size_t f = 0; f < folds.size(); ++f) {
-    folded.push_back(rows[folds[f].row]);
-    folded.back().name = name_of(folds[f]);
-    folded.back().instances = instances[f];
+  for (const FoldedName& fold : fold_names(names, alike)) {
+    folded.push_back(rows[fold.members.front()]);
+    folded.back().name = fold.name;
+    folded.back().instances = 0;
+    for (const std::size_t i : fold.members) folded.back().instances += rows[i].instances;
   }
   return folded;
 }

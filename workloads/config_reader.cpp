@@ -13,6 +13,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t max_size = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t most_layers = 10'000;
 
 bool is_harmless(const std::string& key) {
   const std::vector<HarmlessKey>& keys = harmless_keys();
@@ -37,6 +38,10 @@ ConfigReader::ConfigReader(const JsonReader& json, const std::vector<std::string
 
 std::int64_t ConfigReader::size(std::string_view key) const {
   return json_.at(key).integer(1, max_size);
+}
+
+std::int64_t ConfigReader::layers(std::string_view key) const {
+  return json_.at(key).integer(1, most_layers);
 }
 
 std::int64_t ConfigReader::size_or(std::string_view key, std::int64_t otherwise) const {

@@ -28,6 +28,9 @@ class ConfigReader {
   [[nodiscard]] std::int64_t size_or(std::string_view key, std::int64_t otherwise) const;
   [[nodiscard]] std::int64_t integer_or(std::string_view key,
                                         std::int64_t otherwise) const;  // >= 0
+  // Of a repeated block: from 1 to 10,000, which the deepest networks have that were ever trained
+  // (Xiao et al., Dynamical Isometry, 2018). Work grows with them, and more is a mistake.
+  [[nodiscard]] std::int64_t layers(std::string_view key) const;
   [[nodiscard]] bool flag_or(std::string_view key, bool otherwise) const;
   [[nodiscard]] double rate_or_zero(std::string_view key) const;  // 0 <= rate < 1
   // A list of two sizes.

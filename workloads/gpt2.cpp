@@ -35,7 +35,7 @@ Gpt2Sizes read_sizes(const ConfigReader& config, std::int64_t sequence) {
   config.refuse_true("reorder_and_upcast_attn");
   Gpt2Sizes m;
   m.hidden = config.size(config.either("n_embd", "hidden_size"));
-  m.layers = config.size(config.either("n_layer", "num_hidden_layers"));
+  m.layers = config.layers(config.either("n_layer", "num_hidden_layers"));
   m.heads = config.size(config.either("n_head", "num_attention_heads"));
   m.ffn = config.size_or("n_inner", 4 * m.hidden);
   const std::string positions = config.either("n_positions", "max_position_embeddings");

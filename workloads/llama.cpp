@@ -81,7 +81,7 @@ LlamaSizes read_sizes(const ConfigReader& config, Kind kind) {
   LlamaSizes m;
   m.head_norms = kind == Kind::qwen3;
   m.hidden = config.size("hidden_size");
-  m.layers = config.size("num_hidden_layers");
+  m.layers = config.layers("num_hidden_layers");
   m.heads = config.size("num_attention_heads");
   m.kv_heads = config.size_or("num_key_value_heads",
                               is_missing("num_key_value_heads") ? qwen3_kv_heads : m.heads);

@@ -33,7 +33,7 @@ VitSizes read_sizes(const JsonReader& json) {
   }
   VitSizes m;
   m.width = config.size("width");
-  m.depth = config.size("depth");
+  m.depth = config.layers("depth");
   m.mlp_dim = config.size_or("mlp_dim", 4 * m.width);  // big_vision's default
   m.heads = config.size("num_heads");
   m.patch = config.size_pair("patch_size");

@@ -24,8 +24,10 @@ const Manual manual = {
     "import KIND FILE [OPTION...]",
     "Reads somebody's model or program. Of a model prints the parameter tree: every tensor's "
     "name,\n"
-    "shape and element type; as JSON in the form that other commands read\n"
-    "(docs/parameter-trees.md). Of a program prints the plan, as the verb plan does. KIND is\n\n"
+    "shape and element type, layers that are alike in one row; as CSV every tensor, as JSON in "
+    "the\n"
+    "form that other commands read (docs/parameter-trees.md). Of a program prints the plan, as the "
+    "verb plan does. KIND is\n\n"
     "  safetensors  a checkpoint: a .safetensors file, its .safetensors.index.json, or the folder\n"
     "               that holds them; only headers are read\n"
     "  hf           a model's config.json, or the name of a model that is built in\n"

@@ -26,6 +26,22 @@ using Wraps = std::vector<bool>;
 
 }  // namespace
 
+// The 2-D slices of https://docs.cloud.google.com/tpu/docs/v5e and v2. Chips of tpu7x are two
+// devices: its 2x4x4 has 64 and 4x4x4, the next, 128.
+TEST_CASE("the largest slice is the largest of those that are allowed") {
+  const auto largest = [](const char* profile, std::int64_t most) {
+    return largest_slice(std::get<TorusProfile>(load_profile(profile, {}).network), most);
+  };
+  CHECK(largest("tpu-v5e", 64) == 64);
+  CHECK(largest("tpu-v5e", 127) == 64);
+  CHECK(largest("tpu-v5e", 128) == 128);
+  CHECK(largest("tpu-v5e", 3) == 1);
+  CHECK(largest("tpu-v5e", 1'000'000) == 256);
+  CHECK(largest("tpu-v2", 3) == 0);
+  CHECK(largest("tpu7x", 127) == 64);
+  CHECK(largest("tpu7x", 128) == 128);
+}
+
 TEST_CASE("a slice closes as its topology says") {
   CHECK(slice("tpu-v4", 64, "4x4x4").wraps == Wraps{true, true, true});
   CHECK(slice("tpu-v4", 64, "4x4x4_closed").wraps == Wraps{true, true, true});

@@ -55,6 +55,18 @@ TEST_CASE("other concatenations hand the split of the joined dimension to the ot
               "64x128xf32") == Lines{"all_to_all 2x32x32 {0 1}", "all_gather 64x128 {0 1}"});
 }
 
+TEST_CASE("a sum over several split dimensions is added up along the last of them first") {
+  // XLA's AllReduceAlongShardingDims goes from the minor to the major dimension. Devices 4x + y:
+  // the four of one x, then the two of one y.
+  const Lines sums = moves(R"("x"=2, "y"=4)", "16x32xf32", R"({"x"}, {"y"})",
+                           {{"stablehlo.constant dense<0.0>", "", ": tensor<f32>"},
+                            {"stablehlo.reduce(%a init: %0) applies stablehlo.add across "
+                             "dimensions = [0, 1]",
+                             "", ": (tensor<16x32xf32>, tensor<f32>) -> tensor<f32>"}},
+                           "f32");
+  CHECK(sums == Lines{"all_reduce  {0 1 2 3}{4 5 6 7}", "all_reduce  {0 4}{1 5}{2 6}{3 7}"});
+}
+
 TEST_CASE("tiles that hold the same are not sent") {
   const std::string to_matrix = ": (tensor<16xf32>) -> tensor<64x16xf32>";
   const std::string same = ": tensor<64x16xf32>";

@@ -85,6 +85,66 @@ TEST_CASE("in the body of a loop arrays go the cheaper way as well") {
   CHECK(local_ops(program, false).front() == "all_gather 4x32 {0 4}{1 5}{2 6}{3 7}");
 }
 
+namespace {
+
+// A loop around `body`, which makes %outN of %aN; `bound` is the value that it counts to.
+std::string loop_of(const std::string& body, int depth, const std::string& bound) {
+  const std::string n = std::to_string(depth);
+  return "%l" + n + ":2 = stablehlo.while(%i" + n + " = %zero, %a" + n + " = %a" +
+         std::to_string(depth - 1) + R"() : tensor<i32>, tensor<16x32xf32>
+  cond {
+    %lt)" +
+         n + " = stablehlo.compare LT, %i" + n + ", " + bound +
+         R"( : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %lt)" +
+         n + R"( : tensor<i1>
+  } do {
+    %next)" +
+         n + " = stablehlo.add %i" + n + ", %one : tensor<i32>\n" + body +
+         "    stablehlo.return %next" + n + ", %out" + n +
+         " : tensor<i32>, tensor<16x32xf32>\n  }\n";
+}
+
+// The rows, split over x, are made whole, which takes the other half, 8x32x4 bytes; back costs
+// nothing.
+std::string whole_and_back(int depth) {
+  const std::string n = std::to_string(depth);
+  return "    %w = sdy.sharding_constraint %a" + n + R"( <@mesh, [{}, {}]> : tensor<16x32xf32>
+    %t = stablehlo.tanh %w : tensor<16x32xf32>
+    %k = sdy.sharding_constraint %t <@mesh, [{}, {}]> : tensor<16x32xf32>
+    %out)" +
+         n + R"( = sdy.sharding_constraint %k <@mesh, [{"x"}, {}]> : tensor<16x32xf32>
+)";
+}
+
+double bytes_of_loops(const std::string& loops) {
+  const Module program = propagated(
+      R"("x"=2)", "(%a0: tensor<16x32xf32> " + lying(R"({"x"}, {})") + ", %n: tensor<i32> " +
+                      "{sdy.sharding = #sdy.sharding<@mesh, []>}) -> (tensor<16x32xf32> " +
+                      lying(R"({"x"}, {})") + R"() {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %seven = stablehlo.constant dense<7> : tensor<i32>
+  )" + loops + "  return %l1#1 : tensor<16x32xf32>\n}");
+  return wire_bytes(partition(program, {true}));
+}
+
+}  // namespace
+
+TEST_CASE("a loop sends what its body sends, as often as it runs") {
+  constexpr double once = 8 * 32 * 4;
+  CHECK(bytes_of_loops(loop_of(whole_and_back(1), 1, "%one")) == once);
+  CHECK(bytes_of_loops(loop_of(whole_and_back(1), 1, "%seven")) == 7 * once);
+  CHECK(bytes_of_loops(loop_of(whole_and_back(1), 1, "%zero")) == 0);
+  // Nobody knows: once, as the header says.
+  CHECK(bytes_of_loops(loop_of(whole_and_back(1), 1, "%n")) == once);
+  const std::string inner =
+      loop_of(whole_and_back(2), 2, "%two") +
+      "    %out1 = sdy.sharding_constraint %l2#1 <@mesh, [{\"x\"}, {}]> : tensor<16x32xf32>\n";
+  CHECK(bytes_of_loops(loop_of(inner, 1, "%seven")) == 7 * 2 * once);
+}
+
 TEST_CASE("what is cheaper alone and dearer together is not taken") {
   // XLA makes the array whole once, 7/8 of it sent, and cuts both results from that. Alone the
   // first would go for less, but then the second pays for the whole array on top.

@@ -81,6 +81,17 @@ TEST_CASE("accumulation multiplies what is done in each microbatch") {
   CHECK(four.plan.subject.tokens_per_step == one.plan.subject.tokens_per_step);
 }
 
+// Tasks are counted before they are made: 10^9 microbatches of gpt2 would be 10^11 of them.
+TEST_CASE("a step of more tasks than a plan may have is refused") {
+  StepOptions options;
+  options.sequence = 1;
+  options.batch = options.microbatches = 1'000'000'000;
+  CHECK_THROWS_WITH(
+      compile_step("gpt2", Mesh({{"fsdp", 1}}), R"("fsdp")", options),
+      Catch::Contains("strategy: /workload: a step in 1000000000 microbatches has ") &&
+          Catch::Contains(" tasks, more than 4.19e+06 are not planned"));
+}
+
 TEST_CASE("a batch that the microbatches do not divide is refused") {
   WorkloadOptions options{10, 128, DType::bf16};
   options.microbatches = 4;

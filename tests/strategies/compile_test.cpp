@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "base/json.hpp"
 #include "model_step.hpp"
@@ -123,4 +125,121 @@ TEST_CASE("Gathers wait for their window: prefetch 0 overlaps nothing") {
   CHECK(first_gather_of_layer_two(0) == 1);
   CHECK(first_gather_of_layer_two(1) == 0);
   CHECK(first_gather_of_layer_two(2) == -1);  // the embedding, before layer 0
+}
+
+namespace {
+
+// The last kernels of all segments: stretches of one block in one pass of one microbatch. A task
+// that begins a segment is in the one behind those that have ended.
+class Segments {
+ public:
+  using Key = std::tuple<std::int32_t, Phase, std::int32_t>;
+  static Key key_of(const Task& task) { return {task.microbatch, task.phase, task.layer}; }
+
+  explicit Segments(const Program& program) {
+    for (std::size_t i = 0; i < program.tasks.size(); ++i) {
+      const Task& task = program.tasks[i];
+      if (task.stream != 0) continue;
+      if (keys.empty() || keys.back() != key_of(task)) {
+        keys.push_back(key_of(task));
+        ends.push_back(before_the_step);
+      }
+      ends.back() = static_cast<TaskId>(i);
+    }
+  }
+
+  // Of a repeated block's pass: there is one.
+  [[nodiscard]] std::size_t of(const Task& task) const {
+    const auto found = std::find(keys.begin(), keys.end(), key_of(task));
+    REQUIRE(found != keys.end());
+    return static_cast<std::size_t>(found - keys.begin());
+  }
+  // The last of a microbatch's pass.
+  [[nodiscard]] TaskId end_of_pass(std::int32_t microbatch, Phase phase) const {
+    TaskId end = before_the_step;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const bool inside = std::get<0>(keys[i]) == microbatch && std::get<1>(keys[i]) == phase;
+      if (inside) end = ends[i];
+    }
+    return end;
+  }
+
+  std::vector<Key> keys;
+  std::vector<TaskId> ends;
+};
+
+CompiledStep fsdp_step(const std::string& more) {
+  StepOptions options;
+  options.batch = 16;
+  options.microbatches = 2;
+  return compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}), R"({"name": "fsdp")" + more + "}",
+                      options);
+}
+
+}  // namespace
+
+// "prefetch" of strategy.hpp: a unit may be gathered while the `prefetch` units before it compute,
+// so that its gather waits for the end of the one before these; in both passes, and the first
+// layers of a microbatch behind those that ended the one before.
+TEST_CASE("every gather of a layer waits for the window it may use, and for no later one") {
+  for (const std::size_t prefetch : {0U, 1U, 2U, 3U}) {
+    const CompiledStep step = fsdp_step(", \"prefetch\": " + std::to_string(prefetch));
+    const Program& program = step.plan.programs[0];
+    const Segments segments(program);
+    std::size_t gathers = 0;
+    for (const Task& task : program.tasks) {
+      const bool gather = task.kind == TaskKind::collective && task.layer >= 0 &&
+                          step.plan.collectives[static_cast<std::size_t>(task.work)].kind ==
+                              CollectiveKind::all_gather;
+      if (!gather) continue;
+      ++gathers;
+      std::vector<TaskId> waits_for;
+      for (const TaskId before : program.after(task)) {
+        if (program.tasks[static_cast<std::size_t>(before)].stream == 0)
+          waits_for.push_back(before);
+      }
+      const std::size_t segment = segments.of(task);
+      std::vector<TaskId> expected;
+      if (segment > prefetch) expected.push_back(segments.ends[segment - 1 - prefetch]);
+      CHECK(waits_for == expected);
+    }
+    CHECK(gathers == 32 * 2 * 2);  // layers, passes, microbatches
+  }
+}
+
+// parameter_passes.hpp: what a pass gathers it gives back when the unit is through, the root with
+// the last block of the pass; what is kept is given back by the backward pass.
+TEST_CASE("units are given back as soon as their pass is through") {
+  for (const bool keeps_layers : {false, true}) {
+    for (const bool keeps_root : {false, true}) {
+      const auto flag = [](bool keeps) { return std::string(keeps ? "false" : "true"); };
+      const CompiledStep step = fsdp_step(", \"reshard_after_forward\": " + flag(keeps_layers) +
+                                          ", \"reshard_root_after_forward\": " + flag(keeps_root));
+      const Program& program = step.plan.programs[0];
+      const Segments segments(program);
+      std::map<std::pair<bool, Phase>, int> seen;  // of the root, and when gathered
+      for (const Buffer& buffer : program.buffers) {
+        if (buffer.category != BufferCategory::gathered_parameters) continue;
+        const Task& gather = program.tasks[static_cast<std::size_t>(buffer.allocated_by)];
+        const bool root = buffer.layer < 0;
+        ++seen[{root, gather.phase}];
+        Task pass = gather;
+        if (root ? keeps_root : keeps_layers) pass.phase = Phase::backward;
+        const TaskId through = root ? segments.end_of_pass(pass.microbatch, pass.phase)
+                                    : segments.ends[segments.of(pass)];
+        const auto frees = program.freed_after(buffer);
+        REQUIRE_FALSE(frees.empty());
+        CHECK(*std::max_element(frees.begin(), frees.end()) == through);
+      }
+      // Nine parameters of 32 layers; of the root the table, the norm and the head.
+      const auto expected = [](bool keeps, int parameters) {
+        return std::pair{2 * parameters, keeps ? 0 : 2 * parameters};
+      };
+      const auto found = [&](bool root) {
+        return std::pair{seen[{root, Phase::forward}], seen[{root, Phase::backward}]};
+      };
+      CHECK(found(false) == expected(keeps_layers, 32 * 9));
+      CHECK(found(true) == expected(keeps_root, 3));
+    }
+  }
 }

@@ -61,6 +61,28 @@ TEST_CASE("Partial sums over several axes are reduced in one call") {
         {{CollectiveKind::all_reduce, {data, fsdp}, elements}});
 }
 
+// The header's order: what makes the tensor smaller comes before what is paid for by its size.
+TEST_CASE("A sum is reduced over what a slice leaves of it") {
+  check(split({}, {}, {data}), split({fsdp}, {}),
+        {{CollectiveKind::all_reduce, {data}, elements / 4}});
+  check(split({}, {}, {data}), split({fsdp}, {model}),
+        {{CollectiveKind::all_reduce, {data}, elements / 32}});
+}
+
+TEST_CASE("A sum is scattered before it is sliced, reduced, exchanged and gathered") {
+  using enum CollectiveKind;
+  check(split({}, {}, {data, model}), split({model}, {fsdp}),
+        {{reduce_scatter, {model}, elements}, {all_reduce, {data}, elements / 32}});
+  // A quarter, scattered to an eighth of it, goes from columns to rows.
+  check(split({}, {fsdp}, {model}), split({model, fsdp}, {}),
+        {{reduce_scatter, {model}, elements / 4}, {all_to_all, {fsdp}, elements / 32}});
+  check(split({model}, {}, {data}), split({}, {model}),
+        {{all_reduce, {data}, elements / 8}, {all_to_all, {model}, elements / 8}});
+  // Reduced as an eighth before it is made whole.
+  check(split({model}, {}, {data}), split({}, {}),
+        {{all_reduce, {data}, elements / 8}, {all_gather, {model}, elements}});
+}
+
 TEST_CASE("A gather carries the padding of every shard") {
   // GPT-2's vocabulary over 8: 8 x 6283 = 50264 rows arrive.
   const auto steps = reshard({50257, 768}, split({model}, {}), split({}, {}));

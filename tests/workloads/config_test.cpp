@@ -302,6 +302,18 @@ TEST_CASE("Dropout is left out and a note says so") {
   CHECK(w.notes == std::vector<std::string>{"dropout is left out (resid_pdrop)"});
 }
 
+// Work grows with layers: more than any network has is a mistake, and told before it is listed.
+TEST_CASE("Too many layers are an error") {
+  const char* out_of_range = ": 1000000 is out of range, must be from 1 to 10000";
+  CHECK(error_of(with(shipped("llama-3.1-8b"), "num_hidden_layers", 1'000'000)) ==
+        "m.json: /num_hidden_layers" + std::string(out_of_range));
+  CHECK(error_of(with(shipped("gpt2"), "n_layer", 1'000'000)) ==
+        "m.json: /n_layer" + std::string(out_of_range));
+  CHECK(error_of(with(shipped("vit-b16"), "depth", 1'000'000), std::nullopt) ==
+        "m.json: /depth" + std::string(out_of_range));
+  CHECK(error_of(with(shipped("gpt2"), "n_layer", 10'000)).empty());
+}
+
 TEST_CASE("A step too large to count is an error") {
   const std::int64_t huge = 2147483647;
   std::string message;
