@@ -64,12 +64,12 @@ std::string specs_markdown(const SpecTable& all) {
   return out;
 }
 
+Json index_json(const RuleIndex& rule) { return rule ? Json(*rule) : Json(nullptr); }
+
 Json parameter_json(const ParameterSharding& row, const SpecTable& table) {
-  Json json = {{"name", row.name},
-               {"instances", row.instances},
-               {"shape", row.shape},
-               {"dtype", name_of(row.dtype)},
-               {"spec", to_json(row.spec)}};
+  Json json = {{"name", row.name},          {"instances", row.instances},
+               {"shape", row.shape},        {"dtype", name_of(row.dtype)},
+               {"spec", to_json(row.spec)}, {"returned_spec", to_json(row.returned)}};
   if (table.of_a_step) {
     json["compute_spec"] = to_json(row.compute_spec);
     json["gradient_spec"] = to_json(row.gradient_spec);
@@ -80,7 +80,12 @@ Json parameter_json(const ParameterSharding& row, const SpecTable& table) {
   json["bytes_per_device"] = row.bytes_per_device.count();
   json["padding_bytes_per_device"] = row.padding_per_device.count();
   json["assigned_by"] = row.assigned_by;
-  json["rule"] = row.rule ? Json(*row.rule) : Json(nullptr);
+  json["rule"] = index_json(row.rule);
+  if (!row.dimension_rules.empty()) {
+    json["rules_by_dimension"] = Json::array();
+    for (const RuleIndex& rule : row.dimension_rules)
+      json["rules_by_dimension"].push_back(index_json(rule));
+  }
   if (!row.reason.empty()) json["reason"] = row.reason;
   return json;
 }
@@ -148,9 +153,11 @@ std::string specs_json(const SpecTable& table, const Json& experiment) {
   json["bytes_per_device"] = held.count();
   json["padding_bytes_per_device"] = padding.count();
   json["rules"] = Json::array();
-  for (const RuleUse& rule : table.rules)
+  for (const RuleUse& rule : table.rules) {
     json["rules"].push_back(
         {{"text", rule.text}, {"matches", rule.matches}, {"decides", rule.decides}});
+    if (rule.shadowed_by) json["rules"].back()["shadowed_by"] = *rule.shadowed_by;
+  }
   json["coverage"] = coverage_json(table);
   json["summary"] = summary_json(table);
   json["warnings"] = table.warnings;
@@ -158,15 +165,19 @@ std::string specs_json(const SpecTable& table, const Json& experiment) {
 }
 
 std::string specs_csv(const SpecTable& table) {
-  std::string out = "name,instances,shape,dtype,spec,";
+  std::string out = "name,instances,shape,dtype,spec,returned_spec,";
   if (table.of_a_step) out += "compute_spec,gradient_spec,optimizer_spec,";
   out += "shard_shape,copies,bytes_per_device,padding_bytes_per_device,assigned_by,reason\n";
   const auto shape = [](const std::vector<std::int64_t>& sizes) {
     return fmt::format("[{}]", fmt::join(sizes, ", "));
   };
   for (const ParameterSharding& row : table.parameters) {
-    std::vector<std::string> fields = {row.name, std::to_string(row.instances), shape(row.shape),
-                                       std::string(name_of(row.dtype)), to_string(row.spec)};
+    std::vector<std::string> fields = {row.name,
+                                       std::to_string(row.instances),
+                                       shape(row.shape),
+                                       std::string(name_of(row.dtype)),
+                                       to_string(row.spec),
+                                       to_string(row.returned)};
     if (table.of_a_step) {
       for (const PartitionSpec* spec : {&row.compute_spec, &row.gradient_spec, &row.optimizer_spec})
         fields.push_back(to_string(*spec));

@@ -20,6 +20,12 @@ std::int64_t elements(const ParameterSharding& row) {
   return count;
 }
 
+// What a spec places where it says so otherwise: shorter than the rank, or over axes of one device.
+std::string meaning(const ParameterSharding& row) {
+  if (row.returned == row.spec) return "";
+  return split_axes(row.stored).empty() ? "whole" : to_string(row.spec);
+}
+
 Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
   Table out{"Decided by no rule",
             {{"parameter"}, {"count", Align::right}, {"shape"}, {"spec"}, {"why"}},
@@ -29,7 +35,7 @@ Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
     out.rows.push_back({{row.name, ""},
                         count_cell(row.instances),
                         {dims_text(row.shape), ""},
-                        {to_string(row.spec), ""},
+                        {to_string(row.returned), ""},
                         {row.reason.empty() ? row.assigned_by : row.reason, ""}});
   }
   return out;
@@ -108,6 +114,9 @@ Table parameter_table(const SpecTable& table) {
              {"dtype"},
              {table.of_a_step ? "stored" : "spec"}},
             {}};
+  const bool means = std::any_of(table.parameters.begin(), table.parameters.end(),
+                                 [](const auto& row) { return row.returned != row.spec; });
+  if (means) out.columns.push_back({"which means"});
   if (table.of_a_step) out.columns.push_back({"computed with"});
   out.columns.insert(out.columns.end(), {{"shard"},
                                          {"copies", Align::right},
@@ -123,7 +132,8 @@ Table parameter_table(const SpecTable& table) {
                                count_cell(row.instances),
                                {dims_text(row.shape), ""},
                                {std::string(name_of(row.dtype)), ""},
-                               {to_string(row.spec), ""}};
+                               {to_string(row.returned), ""}};
+    if (means) cells.push_back({meaning(row), ""});
     if (table.of_a_step) cells.push_back({to_string(row.compute_spec), ""});
     cells.insert(cells.end(),
                  {{dims_text(row.shard_shape), ""},
@@ -146,9 +156,11 @@ Table rule_table(const SpecTable& table, const Coverage& coverage) {
   };
   for (std::size_t r = 0; r < table.rules.size(); ++r) {
     const RuleUse& rule = table.rules[r];
-    const char* remark = has(coverage.unused, r)     ? "matches nothing"
-                         : has(coverage.shadowed, r) ? "shadowed by earlier rules"
-                                                     : "";
+    const std::string remark =
+        has(coverage.unused, r)     ? "matches nothing"
+        : rule.shadowed_by          ? fmt::format("shadowed by rule {}", *rule.shadowed_by)
+        : has(coverage.shadowed, r) ? "earlier rules take all that it matches"
+                                    : "";
     out.rows.push_back({{std::to_string(r), ""},
                         {rule.text, ""},
                         count_cell(rule.matches),

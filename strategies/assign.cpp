@@ -64,7 +64,7 @@ class Assigner {
     const AxisList zero_axes = axes_of(strategy_.batch_axes, mesh_);
     for (const ParameterView& view : parameters(workload_)) {
       result_.parameters.push_back(
-          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, {}, "", std::nullopt, ""});
+          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, {}, "", std::nullopt, "", {}});
     }
     if (strategy_.is_rule_system()) {
       apply_rule_system();
@@ -79,8 +79,9 @@ class Assigner {
         add_shards(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
       if (strategy_.zero_stage >= 2) a.gradient = a.optimizer;
     }
-    const auto shadowed = shadow_warnings(result_.rules, "parameter");
-    result_.warnings.insert(result_.warnings.end(), shadowed.begin(), shadowed.end());
+    for (std::string& warning : rule_warnings(result_.rules, "parameter")) {
+      result_.warnings.push_back(std::move(warning));
+    }
   }
 
   // Is it looked up in?
@@ -119,8 +120,9 @@ class Assigner {
     for (std::int64_t i = 1; i < instances; ++i) {
       const std::optional<std::size_t> match = rules.find(instance_name(name, i));
       if (match == first) continue;
-      const RuleUse& rule = rules.uses()[std::min(first.value_or(rules.uses().size()),
-                                                  match.value_or(rules.uses().size()))];
+      const std::vector<RuleUse> uses = rules.uses();
+      const RuleUse& rule =
+          uses[std::min(first.value_or(uses.size()), match.value_or(uses.size()))];
       fail_apart(rule.place, fmt::format("pattern \"{}\" tells", rule.text), name, 0, i);
     }
     return first;
@@ -166,8 +168,11 @@ class Assigner {
       a.stored = without_unit_axes(to_sharding(first.spec, a.shape.size(), mesh_, strategy_.place));
       a.rule = first.rule;
       a.reason = first.reason;
-      a.assigned_by = first.rule ? describe(*first.rule, specs.rules[*first.rule].text)
-                                 : fmt::format("{}: no rule", strategy_.name);
+      a.from_system = first;
+      a.assigned_by = decided_by(first, specs.rules);
+    }
+    for (std::string& warning : system_warnings(strategy_.name, specs.warnings)) {
+      result_.warnings.push_back(std::move(warning));
     }
   }
 
@@ -245,8 +250,9 @@ class Assigner {
       }
     }
     rules.require_matches("activation");
-    const auto shadowed = shadow_warnings(rules.uses(), "activation");
-    result_.warnings.insert(result_.warnings.end(), shadowed.begin(), shadowed.end());
+    for (std::string& warning : rule_warnings(rules.uses(), "activation")) {
+      result_.warnings.push_back(std::move(warning));
+    }
   }
 
   // Megatron's sequence parallelism (Korthikanti et al. 2022, arXiv:2205.05198): between the blocks

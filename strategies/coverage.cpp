@@ -1,6 +1,10 @@
 #include "strategies/coverage.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "base/text.hpp"
 
 namespace shardsim {
 namespace {
@@ -24,7 +28,7 @@ Coverage coverage_of(const SpecTable& table) {
   }
   for (std::size_t i = 0; i < table.parameters.size(); ++i) {
     const ParameterSharding& row = table.parameters[i];
-    if (!table.rules.empty() && !row.rule) coverage.unmatched.push_back(i);
+    if (!table.rules.empty() && !row.rule && !row.by_tactic) coverage.unmatched.push_back(i);
     const bool whole = Mesh::size_of(split_axes(row.stored)) == 1;
     if (whole && table.mesh.devices() > 1 && whole_bytes(row) >= large_parameter * row.instances) {
       coverage.large_replicated.push_back(i);
@@ -40,6 +44,41 @@ Coverage coverage_of(const SpecTable& table) {
                      return whole_bytes(table.parameters[a]) > whole_bytes(table.parameters[b]);
                    });
   return coverage;
+}
+
+std::vector<std::string> unused_rule_problems(const SpecTable& table, const Coverage& coverage,
+                                              const SpecLimits& limits) {
+  std::vector<std::string> problems;
+  for (const std::size_t r : coverage.unused) {
+    const RuleUse& rule = table.rules[r];
+    const bool allowed =
+        rule.built_in || std::any_of(limits.may_be_unused.begin(), limits.may_be_unused.end(),
+                                     [&](const Pattern& p) { return p.search(rule.text); });
+    if (!allowed) problems.push_back(fmt::format("rule {} \"{}\" matches nothing", r, rule.text));
+  }
+  return problems;
+}
+
+std::vector<std::string> whole_problems(const SpecTable& table, const Coverage& coverage,
+                                        const SpecLimits& limits) {
+  const bool splits = !table.rules.empty() ||
+                      std::any_of(table.parameters.begin(), table.parameters.end(),
+                                  [](const ParameterSharding& row) { return row.by_tactic; });
+  if (!splits || coverage.large_replicated.empty()) return {};
+  Bytes all{0};
+  std::int64_t count = 0;
+  for (const std::size_t i : coverage.large_replicated) {
+    all += whole_bytes(table.parameters[i]);
+    count += table.parameters[i].instances;
+  }
+  if (all <= limits.max_whole) return {};
+  const ParameterSharding& largest = table.parameters[coverage.large_replicated.front()];
+  const std::string which =
+      count == 1 ? fmt::format("{} is", largest.name)
+                 : fmt::format("{} parameters of {} or more, {} the largest, are",
+                               format_count(count), format_bytes(large_parameter), largest.name);
+  return {fmt::format("{} whole on every device: {} on each, more than {}", which,
+                      format_bytes(all), format_bytes(limits.max_whole))};
 }
 
 SpecSummary summarize(const SpecTable& table) {

@@ -29,12 +29,15 @@ void assign_by_system(const ParameterTree& tree, const StrategyOptions& strategy
     const Sharding stored =
         without_unit_axes(to_sharding(given.spec, leaf.shape.size(), table.mesh, strategy.place));
     ParameterSharding row = describe(leaf.name, leaf.shape, 1, leaf.dtype, stored, table.mesh);
+    row.returned = given.spec;
     row.rule = given.rule;
+    row.dimension_rules = given.dimension_rules;
+    row.by_tactic = !given.tactic.empty();
     row.reason = given.reason;
-    row.assigned_by =
-        given.rule ? rule_text(*given.rule, specs.rules[*given.rule].text) : "no rule";
+    row.assigned_by = decided_by(given, specs.rules);
     table.parameters.push_back(std::move(row));
   }
+  table.warnings = system_warnings(strategy.name, specs.warnings);
 }
 
 void assign_by_recipe(const ParameterTree& tree, const StrategyOptions& strategy,
@@ -116,8 +119,8 @@ std::string name_of(const Fold& fold) {
 
 // What rows must agree in to be printed as one.
 std::string likeness(const ParameterSharding& row, const std::string& name) {
-  return fmt::format("{}|{}|{}|{}|{}|{}", name, fmt::join(row.shape, ","), name_of(row.dtype),
-                     to_string(row.spec), row.assigned_by, row.reason);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}", name, fmt::join(row.shape, ","), name_of(row.dtype),
+                     to_string(row.spec), to_string(row.returned), row.assigned_by, row.reason);
 }
 
 }  // namespace
@@ -131,7 +134,7 @@ ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
   row.instances = instances;
   row.dtype = dtype;
   row.stored = stored;
-  row.spec = spec_of(stored, mesh);
+  row.spec = row.returned = spec_of(stored, mesh);
   double used = 1;
   for (std::size_t d = 0; d < row.shape.size(); ++d) {
     row.shard_shape.push_back(shard_size(row.shape[d], stored.dims[d]));
@@ -153,7 +156,9 @@ SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh, const Strategy
   } else {
     assign_by_recipe(tree, strategy, table);
   }
-  table.warnings = shadow_warnings(table.rules, "parameter");
+  for (std::string& warning : rule_warnings(table.rules, "parameter")) {
+    table.warnings.push_back(std::move(warning));
+  }
   return table;
 }
 

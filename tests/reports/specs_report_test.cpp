@@ -93,5 +93,21 @@ TEST_CASE("the HTML page escapes names and draws every kind of tensor") {
                        !Catch::Contains("toy <b>") && !Catch::Contains("{{"));
 }
 
+TEST_CASE("what a system returns stands beside what it means") {
+  SpecTable short_specs = table();
+  short_specs.parameters[0].returned = {};
+  short_specs.parameters[0].stored = sharding("", 2);
+  short_specs.parameters[0].spec = {{}, {}};
+  short_specs.parameters[1].dimension_rules = {std::nullopt, 0};
+  const std::string text = report_specs(short_specs, Json::object(), Format::text);
+  CHECK_THAT(text,
+             Catch::Contains("which means") && Catch::Contains("P()") && Catch::Contains("whole"));
+  const Json json = parse_json(report_specs(short_specs, Json::object(), Format::json), "specs");
+  CHECK(json["parameters"][0]["returned_spec"] == Json::array());
+  CHECK(json["parameters"][0]["spec"] == Json::array({nullptr, nullptr}));
+  CHECK(json["parameters"][1]["rules_by_dimension"] == Json::array({nullptr, 0}));
+  CHECK_THAT(report_specs(table(), Json::object(), Format::text), !Catch::Contains("which means"));
+}
+
 }  // namespace
 }  // namespace shardsim

@@ -97,5 +97,6 @@ TEST_CASE("What the strategy leaves unused is worth a word") {
       {"pattern": ".", "spec": []}, {"pattern": "norm", "spec": ["fsdp"]}]})");
   REQUIRE_FALSE(shadowed.warnings.empty());
   CHECK(shadowed.warnings[0] ==
-        "rule 1 \"norm\" is shadowed: an earlier rule matches every parameter it matches");
+        "rule 1 \"norm\" never gets its turn: rule 0 \".\" comes before it and matches every "
+        "parameter that it matches");
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/rules/auto_spec.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
 #include "strategies/rules/pattern_spec.hpp"
@@ -152,4 +153,23 @@ TEST_CASE("Sub-mesh indices number the devices", "[property]") {
     RC_ASSERT(std::set<std::int64_t>(reversed.begin(), reversed.end()).size() == in_order.size());
     RC_ASSERT(axes_size(names, mesh, {}) == mesh.devices());
   }));
+}
+
+// constraints.py 5c877a3 looks mesh.shape[name] up for every entry that is not None, be the leaf
+// ever so small: KeyError. An entry of None is never looked up.
+TEST_CASE("analyze_sharding_strategy looks every axis up in the mesh") {
+  ParameterLeaf leaf;
+  leaf.shape = {8, 8};
+  const Mesh mesh({{"fsdp", 4}});
+  const auto type_of_refusal = [&](const PartitionSpec& spec) -> std::string {
+    try {
+      static_cast<void>(eformer_analysis({"", {leaf}}, {spec}, mesh));
+    } catch (const RuleError& error) {
+      return error.type();
+    }
+    return "";
+  };
+  CHECK(type_of_refusal({{}, {"tp"}}) == "KeyError");
+  CHECK(type_of_refusal({{"fsdp"}, {}, {"tp"}}) == "KeyError");  // beyond the rank as well
+  CHECK(type_of_refusal({{"fsdp"}, {}}).empty());
 }
