@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "reports/html.hpp"
@@ -23,7 +25,7 @@ SpecTable folded(const SpecTable& table) {
 }
 
 // The tables of the report in order of reading, without that of the parameters.
-std::vector<Table> remarks(const SpecTable& table) {
+std::vector<Table> remarks(const SpecTable& table, bool analyze) {
   const Coverage coverage = coverage_of(table);
   std::vector<Table> tables;
   if (!table.rules.empty()) tables.push_back(rule_table(table, coverage));
@@ -31,10 +33,11 @@ std::vector<Table> remarks(const SpecTable& table) {
   // A step's own collectives are the plan's: these are for a tree, of which no more is known.
   const Table communication = communication_table(summarize(table), table.mesh);
   if (!table.of_a_step && !communication.rows.empty()) tables.push_back(communication);
+  if (analyze) tables.push_back(analysis_table(table, analyze_specs(table)));
   return tables;
 }
 
-std::string specs_text(const SpecTable& all) {
+std::string specs_text(const SpecTable& all, bool analyze) {
   const SpecTable table = folded(all);
   std::string out = specs_title(table) + "\n\n" + to_text(parameter_table(table), "") + "\n";
   std::size_t width = 0;
@@ -42,7 +45,7 @@ std::string specs_text(const SpecTable& all) {
   for (const auto& [label, value] : summary) width = std::max(width, label.size());
   for (const auto& [label, value] : summary)
     out += fmt::format("{:<{}}  {}\n", label, width, value);
-  for (const Table& remark : remarks(table)) {
+  for (const Table& remark : remarks(table, analyze)) {
     out += "\n" + remark.caption + "\n" + to_text(remark);
   }
   if (!table.warnings.empty()) out += "\n";
@@ -50,13 +53,13 @@ std::string specs_text(const SpecTable& all) {
   return out;
 }
 
-std::string specs_markdown(const SpecTable& all) {
+std::string specs_markdown(const SpecTable& all, bool analyze) {
   const SpecTable table = folded(all);
   std::string out = fmt::format("# {}\n\n", markdown_escape(specs_title(table)));
   for (const auto& [label, value] : specs_summary(table, summarize(table)))
     out += fmt::format("- {}: {}\n", label, value);
   std::vector<Table> tables = {parameter_table(table)};
-  for (Table& remark : remarks(table)) tables.push_back(std::move(remark));
+  for (Table& remark : remarks(table, analyze)) tables.push_back(std::move(remark));
   for (const Table& part : tables)
     out += fmt::format("\n## {}\n\n{}", part.caption, to_markdown(part));
   for (const std::string& warning : table.warnings)
@@ -75,6 +78,7 @@ Json parameter_json(const ParameterSharding& row, const SpecTable& table) {
     json["gradient_spec"] = to_json(row.gradient_spec);
     json["optimizer_spec"] = to_json(row.optimizer_spec);
   }
+  if (row.is_state) json["state"] = true;
   json["shard_shape"] = row.shard_shape;
   json["copies"] = table.mesh.devices() / Mesh::size_of(split_axes(row.stored));
   json["bytes_per_device"] = row.bytes_per_device.count();
@@ -92,20 +96,23 @@ Json parameter_json(const ParameterSharding& row, const SpecTable& table) {
 
 Json summary_json(const SpecTable& table) {
   const SpecSummary summary = summarize(table);
-  Json json = {{"devices", summary.devices},
-               {"tensors", summary.leaves},
-               {"parameters", summary.parameters},
-               {"total_bytes", summary.bytes.count()},
-               {"max_bytes_per_device", summary.max_bytes_per_device.count()},
-               {"mean_bytes_per_device", summary.mean_bytes_per_device},
-               {"min_bytes_per_device", summary.min_bytes_per_device.count()},
-               {"max_parameters_per_device", summary.max_parameters_per_device},
-               {"balance", summary.balance()},
-               {"overhead", summary.replication_overhead()},
-               {"sharded_tensors", summary.sharded_leaves},
-               {"sharded_parameters", summary.sharded_parameters},
-               {"replicated_parameters", summary.replicated_parameters},
-               {"communication", Json::array()}};
+  Json json = {
+      {"devices", summary.devices},
+      {"tensors", summary.leaves},
+      {"parameters", summary.parameters},
+      {"total_bytes", summary.bytes.count()},
+      {"max_bytes_per_device", summary.max_bytes_per_device.count()},
+      {"mean_bytes_per_device", summary.mean_bytes_per_device},
+      {"min_bytes_per_device", summary.min_bytes_per_device.count()},
+      {"max_parameters_per_device", summary.max_parameters_per_device},
+      {"balance", summary.balance()},
+      {"overhead", summary.replication_overhead()},
+      {"sharded_tensors", summary.sharded_leaves},
+      {"sharded_parameters", summary.sharded_parameters},
+      {"replicated_parameters", summary.replicated_parameters},
+      {"kept_split",
+       {{"axes", table.mesh.names_of(summary.kept_split)}, {"tensors", summary.kept_split_leaves}}},
+      {"communication", Json::array()}};
   for (const SpecCollective& c : summary.communication) {
     json["communication"].push_back({{"kind", name_of(c.kind)},
                                      {"axes", table.mesh.names_of(c.axes)},
@@ -137,7 +144,19 @@ Json coverage_json(const SpecTable& table) {
   return json;
 }
 
-std::string specs_json(const SpecTable& table, const Json& experiment) {
+// As the Python dictionary, or the exception; its promises are in "summary".
+Json analysis_json(const SpecAnalysis& analysis) {
+  if (!analysis.error.empty()) return {{"raises", analysis.error}};
+  Json total = analysis.counts.total_parameters;
+  if (analysis.is_float) total = static_cast<double>(analysis.counts.total_parameters);
+  return {{"total_parameters", total},
+          {"sharded_parameters", analysis.counts.sharded_parameters},
+          {"memory_per_device", Json::object()},
+          {"balance_score", 0.0},
+          {"partition_stats", Json::object()}};
+}
+
+std::string specs_json(const SpecTable& table, const Json& experiment, bool analyze) {
   Json json;
   json["schema"] = "shardsim/specs/1";
   json["shardsim"] = program_version;
@@ -160,6 +179,7 @@ std::string specs_json(const SpecTable& table, const Json& experiment) {
   }
   json["coverage"] = coverage_json(table);
   json["summary"] = summary_json(table);
+  if (analyze) json["analyze_sharding_strategy"] = analysis_json(analyze_specs(table));
   json["warnings"] = table.warnings;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -208,7 +228,7 @@ std::string pictures_html(const SpecTable& table) {
   return out;
 }
 
-std::string specs_html(const SpecTable& all) {
+std::string specs_html(const SpecTable& all, bool analyze) {
   const SpecTable table = folded(all);
   std::string cards;
   for (const auto& [label, value] : specs_summary(table, summarize(table))) {
@@ -216,7 +236,7 @@ std::string specs_html(const SpecTable& all) {
                          html_escape(label), html_escape(value));
   }
   std::string tables;
-  for (const Table& remark : remarks(table)) tables += to_html(remark);
+  for (const Table& remark : remarks(table, analyze)) tables += to_html(remark);
   std::string warnings;
   for (const std::string& warning : table.warnings)
     warnings += fmt::format("<p class=\"verdict bad\">{}</p>\n", html_escape(warning));
@@ -232,20 +252,21 @@ std::string specs_html(const SpecTable& all) {
 
 }  // namespace
 
-std::string report_specs(const SpecTable& table, const Json& experiment, Format format) {
+std::string report_specs(const SpecTable& table, const Json& experiment, Format format,
+                         bool analyze) {
   switch (format) {
     case Format::text:
-      return specs_text(table);
+      return specs_text(table, analyze);
     case Format::json:
-      return specs_json(table, experiment);
+      return specs_json(table, experiment, analyze);
     case Format::csv:
       return specs_csv(table);
     case Format::html:
-      return specs_html(table);
+      return specs_html(table, analyze);
     case Format::markdown:
       break;
   }
-  return specs_markdown(table);
+  return specs_markdown(table, analyze);
 }
 
 std::string specs_pictures(const SpecTable& table, const Pattern& names) {
@@ -255,6 +276,26 @@ std::string specs_pictures(const SpecTable& table, const Pattern& names) {
     if (!out.empty()) out += "\n";
     out += to_text(picture_of(row.name, row.shape, row.stored, table.mesh));
   }
+  return out;
+}
+
+std::string submesh_picture(const SpecTable& table, const AxisNames& axes, const Place& place) {
+  constexpr std::size_t most_drawn = 256;
+  constexpr std::size_t in_row = 16;
+  const std::vector<std::int64_t> index = submesh_device_index(axes, table.mesh, place);
+  const std::size_t drawn = std::min(index.size(), most_drawn);
+  const std::size_t width = std::to_string(axes_size(axes, table.mesh, place) - 1).size();
+  const std::size_t device_width = std::to_string(drawn - 1).size();
+  std::string out =
+      fmt::format("index of each device along ({}), row by row\n", fmt::join(axes, ", "));
+  for (std::size_t first = 0; first < drawn; first += in_row) {
+    out += fmt::format("  from {:>{}} ", first, device_width);
+    for (std::size_t device = first; device < std::min(first + in_row, drawn); ++device) {
+      out += fmt::format(" {:>{}}", index[device], width);
+    }
+    out += "\n";
+  }
+  if (drawn < index.size()) out += fmt::format("  ... {} devices in all\n", index.size());
   return out;
 }
 

@@ -178,14 +178,16 @@ std::vector<Table> gap_tables(const SpecTable& table, const Coverage& coverage) 
 }
 
 Table communication_table(const SpecSummary& summary, const Mesh& mesh) {
-  Table out{"Collectives of a step that gathers what is split and reduces its gradients",
-            {{"kind"},
-             {"axes"},
-             {"group", Align::right},
-             {"tensors", Align::right},
-             {"payload", Align::right},
-             {"sent by each device", Align::right}},
-            {}};
+  Table out{
+      "Collectives of a step that gathers what is split over batch and sequence and reduces its "
+      "gradients",
+      {{"kind"},
+       {"axes"},
+       {"group", Align::right},
+       {"tensors", Align::right},
+       {"payload", Align::right},
+       {"sent by each device", Align::right}},
+      {}};
   for (const SpecCollective& c : summary.communication) {
     out.rows.push_back({{std::string(name_of(c.kind)), ""},
                         {fmt::format("{}", fmt::join(mesh.names_of(c.axes), ", ")), ""},
@@ -194,6 +196,32 @@ Table communication_table(const SpecSummary& summary, const Mesh& mesh) {
                         bytes_cell(c.payload),
                         bytes_cell(c.wire_bytes_per_device)});
   }
+  return out;
+}
+
+Table analysis_table(const SpecTable& table, const SpecAnalysis& analysis) {
+  const SpecSummary summary = summarize(table);
+  const bool raises = !analysis.error.empty();
+  const auto answered = [&](const std::string& text) { return raises ? "-" : text; };
+  const std::int64_t total = analysis.counts.total_parameters;
+  Bytes sent{0};
+  for (const SpecCollective& c : summary.communication) sent += c.wire_bytes_per_device;
+  const std::string memory = fmt::format("{} to {}", format_bytes(summary.min_bytes_per_device),
+                                         format_bytes(summary.max_bytes_per_device));
+  Table out{"analyze_sharding_strategy of eformer", {{""}, {"answers"}, {"promises"}}, {}};
+  const auto row = [&](const char* name, const std::string& answer, const std::string& promise) {
+    out.rows.push_back({{name, ""}, {answered(answer), ""}, {promise, ""}});
+  };
+  row("total_parameters",
+      analysis.is_float ? fmt::format("{:.1f}", static_cast<double>(total)) : std::to_string(total),
+      std::to_string(summary.parameters));
+  row("sharded_parameters", std::to_string(analysis.counts.sharded_parameters),
+      std::to_string(summary.sharded_parameters));
+  row("memory_per_device", "{}", memory);
+  row("balance_score", "0.0", fmt::format("{:.3f}", summary.balance()));
+  row("partition_stats", "{}", "the tables above");
+  row("communication", "none", fmt::format("{} sent by each device", format_bytes(sent)));
+  if (raises) out.rows.push_back({{"raises", ""}, {analysis.error, ""}, {}});
   return out;
 }
 
@@ -218,6 +246,19 @@ std::vector<std::pair<std::string, std::string>> specs_summary(const SpecTable& 
       {"whole everywhere", fmt::format("{} tensors, {} parameters",
                                        format_count(summary.leaves - summary.sharded_leaves),
                                        format_count(summary.replicated_parameters))}};
+  const bool has_state = std::any_of(table.parameters.begin(), table.parameters.end(),
+                                     [](const ParameterSharding& row) { return row.is_state; });
+  if (has_state) {
+    lines.emplace_back("without donation",
+                       fmt::format("{} on each device: the new state beside the old",
+                                   format_bytes(2 * summary.max_bytes_per_device)));
+  }
+  if (!summary.kept_split.empty()) {
+    lines.emplace_back("split while it computes",
+                       fmt::format("{} over {}: not gathered, activations are sent there instead",
+                                   counted(summary.kept_split_leaves, "tensor"),
+                                   fmt::join(table.mesh.names_of(summary.kept_split), ", ")));
+  }
   return lines;
 }
 

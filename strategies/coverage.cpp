@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {
@@ -13,6 +14,19 @@ Bytes whole_bytes(const ParameterSharding& row) {
   std::int64_t elements = row.instances;
   for (const std::int64_t size : row.shape) elements *= size;
   return elements * size_of(row.dtype);
+}
+
+// Every instance a leaf.
+ParameterTree tree_of(const SpecTable& table) {
+  ParameterTree tree{table.subject, {}};
+  for (const ParameterSharding& row : table.parameters) {
+    ParameterLeaf leaf;
+    leaf.name = row.name;
+    leaf.shape = row.shape;
+    leaf.dtype = row.dtype;
+    tree.leaves.insert(tree.leaves.end(), static_cast<std::size_t>(row.instances), leaf);
+  }
+  return tree;
 }
 
 }  // namespace
@@ -82,19 +96,35 @@ std::vector<std::string> whole_problems(const SpecTable& table, const Coverage& 
 }
 
 SpecSummary summarize(const SpecTable& table) {
-  ParameterTree tree{table.subject, {}};
   std::vector<Sharding> shardings;
   for (const ParameterSharding& row : table.parameters) {
-    ParameterLeaf leaf;
-    leaf.name = row.name;
-    leaf.shape = row.shape;
-    leaf.dtype = row.dtype;
-    for (std::int64_t i = 0; i < row.instances; ++i) {
-      tree.leaves.push_back(leaf);
-      shardings.push_back(row.stored);
-    }
+    shardings.insert(shardings.end(), static_cast<std::size_t>(row.instances), row.stored);
   }
-  return summarize_specs(tree, shardings, table.mesh);
+  SpecSummary summary = summarize_specs(tree_of(table), shardings, table.mesh, table.data_axes);
+  // The state of the optimizer is sent nowhere.
+  SpecTable parameters = table;
+  if (std::erase_if(parameters.parameters, [](const auto& row) { return row.is_state; }) > 0) {
+    const SpecSummary sent = summarize(parameters);
+    summary.communication = sent.communication;
+    summary.kept_split = sent.kept_split;
+    summary.kept_split_leaves = sent.kept_split_leaves;
+  }
+  return summary;
+}
+
+SpecAnalysis analyze_specs(const SpecTable& table) {
+  SpecAnalysis analysis;
+  std::vector<PartitionSpec> specs;
+  for (const ParameterSharding& row : table.parameters) {
+    specs.insert(specs.end(), static_cast<std::size_t>(row.instances), row.returned);
+    analysis.is_float = analysis.is_float || row.shape.empty();
+  }
+  try {
+    analysis.counts = eformer_analysis(tree_of(table), specs, table.mesh);
+  } catch (const RuleError& error) {
+    analysis.error = error.what();
+  }
+  return analysis;
 }
 
 }  // namespace shardsim

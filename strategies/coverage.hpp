@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/pattern.hpp"
+#include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/spec_summary.hpp"
 #include "strategies/spec_table.hpp"
 
@@ -53,5 +54,13 @@ struct SpecLimits {
                                                       const Coverage& coverage,
                                                       const SpecLimits& limits);
 [[nodiscard]] SpecSummary summarize(const SpecTable& table);
+
+// eformer's analyze_sharding_strategy of the specs as they were returned.
+struct SpecAnalysis {
+  EformerAnalysis counts;
+  bool is_float = false;  // a scalar makes the total a float, as numpy's product of no sizes is 1.0
+  std::string error;      // "KeyError: ..." in place of all else
+};
+[[nodiscard]] SpecAnalysis analyze_specs(const SpecTable& table);
 
 }  // namespace shardsim

@@ -147,10 +147,19 @@ ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
   return row;
 }
 
+AxisList data_axes(const StrategyOptions& strategy, const Mesh& mesh) {
+  AxisList axes;
+  for (const auto* names : {&strategy.batch_axes, &strategy.sequence_axes}) {
+    for (const std::string& name : *names) axes.push_back(mesh.whole(*mesh.find(name)));
+  }
+  return axes;
+}
+
 SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh, const StrategyOptions& strategy) {
   SpecTable table;
   table.subject = tree.model;
   table.mesh = mesh;
+  table.data_axes = data_axes(strategy, mesh);
   if (strategy.is_rule_system()) {
     assign_by_system(tree, strategy, table);
   } else {

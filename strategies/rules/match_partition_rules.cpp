@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "strategies/rules/partition_axis.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
@@ -106,10 +107,39 @@ std::vector<SpecRule> read_spec_rules(
   return rules;
 }
 
+PartitionSpec read_partition_axis_spec(const JsonReader& spec, const JsonReader& strategy) {
+  constexpr auto version = PartitionAxis::Version::march_2025;
+  const auto overrides = strategy.find("partition_axis");
+  const PartitionAxis axis =
+      overrides ? PartitionAxis(version, *overrides) : PartitionAxis(version);
+  const auto resolved = [&](const AxisRule& rule) {
+    const AxisRule* field = rule.name() == nullptr ? nullptr : axis.find(*rule.name());
+    return field == nullptr ? rule : *field;
+  };
+  PartitionSpec result;
+  for (const JsonReader& entry : spec.elements()) {
+    if (entry.is_object()) {
+      result.push_back(read_spec_entry(entry));
+      continue;
+    }
+    AxisRule rule = resolved(read_axis_rule(entry));
+    if (const std::vector<AxisRule>* parts = rule.list()) {
+      std::vector<AxisRule> axes;
+      for (const AxisRule& part : *parts) axes.push_back(resolved(part));
+      rule = {std::move(axes)};
+    }
+    result.push_back(to_spec_entry(rule, entry.place()));
+  }
+  return result;
+}
+
 SpecAssignment assign_match_partition_rules(const ParameterTree& tree, const Mesh& /*mesh*/,
                                             const JsonReader& strategy) {
   const JsonReader rules = strategy.at("rules");
-  return match_partition_rules(read_spec_rules(rules, read_partition_spec), tree,
+  const auto read_spec = [&](const JsonReader& spec) {
+    return read_partition_axis_spec(spec, strategy);
+  };
+  return match_partition_rules(read_spec_rules(rules, read_spec), tree,
                                read_match_options(strategy), rules.place());
 }
 

@@ -63,7 +63,15 @@ struct MatchOptions {
 [[nodiscard]] std::vector<SpecRule> read_spec_rules(
     const JsonReader& json, const std::function<PartitionSpec(const JsonReader&)>& read_spec);
 
-// {"rules": [[pattern, spec], ...], "min_size": 16384, "strict": true}
+// A spec in which an entry may be a field of the PartitionAxis of March 2025 that "partition_axis"
+// of the strategy describes, as EasyDeL's rules and constraints of that time are written:
+//   ["generation_batch_axis", "sequence_axis"]  ->  P(None, sp)
+// What is no field is a mesh axis. Throws RuleError (ValueError) for a field that holds several axes
+// inside a list.
+[[nodiscard]] PartitionSpec read_partition_axis_spec(const JsonReader& spec,
+                                                     const JsonReader& strategy);
+
+// {"rules": [[pattern, spec], ...], "min_size": 16384, "strict": true, "partition_axis": {...}}
 [[nodiscard]] SpecAssignment assign_match_partition_rules(const ParameterTree& tree,
                                                           const Mesh& mesh,
                                                           const JsonReader& strategy);

@@ -58,12 +58,23 @@ struct SpecAssignment {
 // fsdp; dimension 1 by rule 0: mlp -> tensor"; its tactic; "no rule".
 [[nodiscard]] std::string decided_by(const LeafSpec& leaf, const std::vector<RuleUse>& rules);
 
+// An activation's spec with an axis that the mesh lacks.
+enum class UnfitActivation : std::uint8_t {
+  refused,   // as JAX refuses it
+  skipped,   // eformer's with_sharding_constraint: the activation is left alone
+  corrected  // eformer's PartitionManager.shard: get_corrected_named_sharding drops such entries,
+             // and those whose axes do not divide the dimension
+};
+
 struct RuleSystem {
   std::string_view name;          // "big_vision"
   std::string_view summary;       // one line for --help
   std::vector<std::string> keys;  // of the object, beside "name" and what every strategy may have
   // `strategy` is the object that names the system. Throws RuleError and InputError.
   SpecAssignment (*assign)(const ParameterTree& tree, const Mesh& mesh, const JsonReader& strategy);
+  // The spec of an activation, where the system has names of its own for dimensions.
+  PartitionSpec (*read_activation)(const JsonReader& spec, const JsonReader& strategy) = nullptr;
+  UnfitActivation unfit_activation = UnfitActivation::refused;
 };
 
 [[nodiscard]] const std::vector<RuleSystem>& rule_systems();

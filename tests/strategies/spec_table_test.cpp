@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "strategies/coverage.hpp"
 #include "strategies/rules/rule_error.hpp"
+#include "strategies/train_state.hpp"
 
 namespace shardsim {
 namespace {
@@ -153,6 +154,63 @@ TEST_CASE("a tactic is named, not the rule that it does without") {
   const SpecTable automatic = specs(vectors, mesh, R"({"name": "auto_partition_spec"})");
   CHECK(automatic.parameters[0].assigned_by ==
         "auto_partition_spec: by sizes of dimensions and axes");
+}
+
+SpecTable state_specs(const ParameterTree& params, const std::string& strategy) {
+  const Json json = parse_json(strategy, "a.json");
+  return train_state_specs(params, mesh, read_strategy(JsonReader(json, {"a.json", ""}), mesh),
+                           StateOptimizer::adam);
+}
+
+const ParameterSharding& row_of(const SpecTable& table, const std::string& name) {
+  for (const ParameterSharding& row : table.parameters) {
+    if (row.name == name) return row;
+  }
+  FAIL("no row " << name);
+  return table.parameters.front();
+}
+
+// optax.adam: mu and nu of every parameter, a count; beside them step and key. w is 8 KiB over
+// data=4: 2 KiB a device, three times with its moments; b of 12 B is whole, three times; count and
+// step 4 B each, the key 8 B.
+TEST_CASE("the whole train state") {
+  const ParameterTree params{"toy", {leaf("b", {3}), leaf("w", {4, 512})}};
+  const std::string strategy =
+      R"({"name": "praxis", "weights": [["w", ["data", null]]], "batch_axes": ["data"]})";
+  const SpecTable praxis = state_specs(params, strategy);
+  CHECK(row_of(praxis, "opt_state/0/nu/w").spec == PartitionSpec{{"data"}, {}});
+  CHECK(row_of(praxis, "opt_state/0/nu/w").assigned_by == "as its parameter");
+  CHECK(row_of(praxis, "step").returned.empty());
+  CHECK(row_of(praxis, "rng").returned == PartitionSpec{{}});
+  const SpecSummary summary = summarize(praxis);
+  CHECK(summary.max_bytes_per_device == Bytes(3 * 2048 + 3 * 12 + 4 + 4 + 8));
+  CHECK(summary.communication == summarize(specs(params, mesh, strategy)).communication);
+  CHECK(coverage_of(praxis).unmatched == std::vector<std::size_t>{0});
+}
+
+// eformer's rules see the names of the state: here one of them keeps the second moment whole.
+// Scalars are not asked about.
+TEST_CASE("rules over names decide on the train state as well") {
+  const ParameterTree params{"toy", {leaf("w", {256, 512})}};
+  const SpecTable table = state_specs(params, R"({"name": "match_partition_rules",
+      "rules": [["nu/w", [null]], ["w", ["data"]]]})");
+  CHECK(row_of(table, "opt_state/0/mu/w").spec == PartitionSpec{{"data"}, {}});
+  CHECK(row_of(table, "opt_state/0/nu/w").spec == PartitionSpec{{}, {}});
+  CHECK(row_of(table, "opt_state/0/count").assigned_by == "scalar: rules are not asked");
+  const SpecTable vision = state_specs(params, R"json({"name": "big_vision",
+      "rules": [["opt/.*", "replicate"], [".*", "fsdp('data', min_size_to_shard_mb=0)"]]
+})json");
+  CHECK(row_of(vision, "w").spec == PartitionSpec{{}, {"data"}});
+  CHECK(row_of(vision, "opt/0/mu/w").spec == PartitionSpec{{}, {}});
+}
+
+// ZeRO 1 of a tree, by hand: moments are split over the batch axis, parameters are not.
+TEST_CASE("ZeRO splits the moments of a tree") {
+  const ParameterTree params{"toy", {leaf("w", {256, 512})}};
+  const SpecTable table =
+      state_specs(params, R"({"name": "dp", "zero_stage": 1, "batch_axes": ["data"]})");
+  CHECK(row_of(table, "w").spec == PartitionSpec{{}, {}});
+  CHECK(row_of(table, "opt_state/0/mu/w").spec == PartitionSpec{{"data"}, {}});
 }
 
 }  // namespace

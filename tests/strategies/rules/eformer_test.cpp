@@ -173,3 +173,28 @@ TEST_CASE("analyze_sharding_strategy looks every axis up in the mesh") {
   CHECK(type_of_refusal({{"fsdp"}, {}, {"tp"}}) == "KeyError");  // beyond the rank as well
   CHECK(type_of_refusal({{"fsdp"}, {}}).empty());
 }
+
+// PartitionAxis at 5c877a3, worked out: batch_axis is (fsdp, dp), generation_batch_axis None,
+// generation_head_axis follows the tensor axis of the mesh; a name that is no field is an axis.
+TEST_CASE("Specs may name fields of the PartitionAxis of March 2025") {
+  const auto spec_of = [](const std::string& spec, const std::string& axis) {
+    const Json tree = parse_json(R"({"w": {"shape": [256, 256, 8]}})", "tree.json");
+    const Json strategy = parse_json(
+        "{\"rules\": [[\"w\", " + spec + "]], \"partition_axis\": " + axis + "}", "a.json");
+    return to_string(find_rule_system("match_partition_rules")
+                         ->assign({"", read_parameter_leaves({tree, {"tree.json", ""}})},
+                                  Mesh({{"dp", 2}, {"fsdp", 4}, {"tp", 8}}),
+                                  {strategy, {"a.json", ""}})
+                         .leaves[0]
+                         .spec);
+  };
+  CHECK(spec_of(R"(["batch_axis", "head_axis"])", "{}") == "P((fsdp, dp), tp)");
+  CHECK(spec_of(R"(["generation_batch_axis", "generation_head_axis", "dp"])", "{}") ==
+        "P(None, tp, dp)");
+  CHECK(spec_of(R"([["fully_sharded_data_parallel_axis", "dp"], "vocab_axis"])",
+                R"({"tensor_parallel_axis": "model"})") == "P((fsdp, dp), model)");
+  CHECK_THROWS_WITH(spec_of(R"([["batch_axis", "tp"]])", "{}"),
+                    Catch::Contains("a.json: /rules/0/1/0: ValueError"));
+  CHECK_THROWS_WITH(spec_of("[]", R"({"decode_batch_axis": "dp"})"),
+                    Catch::Contains("TypeError: PartitionAxis has no \"decode_batch_axis\""));
+}
