@@ -59,6 +59,7 @@
 #include "hardware_profiles/machine.hpp"
 #include "sim/simulate.hpp"
 #include "strategies/compile.hpp"
+#include "strategies/train_state.hpp"
 #include "workloads/build.hpp"
 
 namespace shardsim {
@@ -113,7 +114,9 @@ struct Prediction {
 // Need no machine; with one, the plan of a program has the memory that its compiler would take. A
 // parameter tree has no operations to compile, a program no parameters by name: InputError.
 [[nodiscard]] CompiledStep compile_experiment(const Experiment& experiment);
-[[nodiscard]] SpecTable experiment_specs(const Experiment& experiment);
+// With `state`, of a tree alone: the whole train state with that optimizer.
+[[nodiscard]] SpecTable experiment_specs(const Experiment& experiment,
+                                         std::optional<StateOptimizer> state = std::nullopt);
 // Path of the experiment's program; empty: it has none.
 [[nodiscard]] std::string program_path(const Experiment& experiment);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& given);

@@ -70,7 +70,7 @@ CompiledStep compile_experiment(const Experiment& experiment) {
   return step;
 }
 
-SpecTable experiment_specs(const Experiment& experiment) {
+SpecTable experiment_specs(const Experiment& experiment, std::optional<StateOptimizer> state) {
   if (!experiment.program.empty()) {
     throw InputError(experiment.model_place,
                      "a program has no parameters by name: name a \"model\" or a \"tree\"");
@@ -78,13 +78,22 @@ SpecTable experiment_specs(const Experiment& experiment) {
   if (!experiment.tree.is_null()) {
     const PlacedTree placed = read_placed_tree(JsonReader(*experiment.tree, experiment.model_place),
                                                experiment.directory);
+    if (state) {
+      return train_state_specs(placed.tree, experiment.mesh, experiment.strategy, *state);
+    }
     return tree_specs(placed.tree, experiment.mesh, experiment.strategy);
+  }
+  if (state) {
+    throw InputError(experiment.model_place,
+                     "the train state is shown of a parameter tree; how the optimizer's state of a "
+                     "model's step lies is its \"optimizer_spec\"");
   }
   CompiledStep step = compile_experiment(experiment);
   SpecTable table;
   table.subject = step.plan.subject.model;
   table.mesh = experiment.mesh;
   table.of_a_step = true;
+  table.data_axes = data_axes(experiment.strategy, experiment.mesh);
   table.parameters = std::move(step.parameters);
   table.rules = std::move(step.rules);
   table.warnings = std::move(step.warnings);

@@ -9,14 +9,20 @@
 
 #include "base/pattern.hpp"
 #include "reports/report.hpp"
+#include "strategies/rules/submesh_index.hpp"
 #include "strategies/spec_table.hpp"
 
 namespace shardsim {
 
-// `experiment` is the experiment as resolved.
+// `experiment` is the experiment as resolved. With `analyze` eformer's analyze_sharding_strategy is
+// in text, Markdown, HTML and JSON: what it answers, and what its docstring promises.
 [[nodiscard]] std::string report_specs(const SpecTable& table, const Json& experiment,
-                                       Format format);
+                                       Format format, bool analyze = false);
 // Text pictures of the parameters whose names the pattern is found in; layers that are alike once.
 [[nodiscard]] std::string specs_pictures(const SpecTable& table, const Pattern& names);
+// eformer's get_submesh_device_index along these axes for every device, 16 in a row; of more than
+// 256 devices the first. Throws RuleError (NameError) for an axis that the mesh lacks.
+[[nodiscard]] std::string submesh_picture(const SpecTable& table, const AxisNames& axes,
+                                          const Place& place);
 
 }  // namespace shardsim

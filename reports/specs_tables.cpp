@@ -20,6 +20,12 @@ std::int64_t elements(const ParameterSharding& row) {
   return count;
 }
 
+// What a spec places where it says so otherwise: shorter than the rank, or over axes of one device.
+std::string meaning(const ParameterSharding& row) {
+  if (row.returned == row.spec) return "";
+  return split_axes(row.stored).empty() ? "whole" : to_string(row.spec);
+}
+
 Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
   Table out{"Decided by no rule",
             {{"parameter"}, {"count", Align::right}, {"shape"}, {"spec"}, {"why"}},
@@ -29,7 +35,7 @@ Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
     out.rows.push_back({{row.name, ""},
                         count_cell(row.instances),
                         {dims_text(row.shape), ""},
-                        {to_string(row.spec), ""},
+                        {to_string(row.returned), ""},
                         {row.reason.empty() ? row.assigned_by : row.reason, ""}});
   }
   return out;
@@ -108,6 +114,9 @@ Table parameter_table(const SpecTable& table) {
              {"dtype"},
              {table.of_a_step ? "stored" : "spec"}},
             {}};
+  const bool means = std::any_of(table.parameters.begin(), table.parameters.end(),
+                                 [](const auto& row) { return row.returned != row.spec; });
+  if (means) out.columns.push_back({"which means"});
   if (table.of_a_step) out.columns.push_back({"computed with"});
   out.columns.insert(out.columns.end(), {{"shard"},
                                          {"copies", Align::right},
@@ -123,7 +132,8 @@ Table parameter_table(const SpecTable& table) {
                                count_cell(row.instances),
                                {dims_text(row.shape), ""},
                                {std::string(name_of(row.dtype)), ""},
-                               {to_string(row.spec), ""}};
+                               {to_string(row.returned), ""}};
+    if (means) cells.push_back({meaning(row), ""});
     if (table.of_a_step) cells.push_back({to_string(row.compute_spec), ""});
     cells.insert(cells.end(),
                  {{dims_text(row.shard_shape), ""},
@@ -146,9 +156,11 @@ Table rule_table(const SpecTable& table, const Coverage& coverage) {
   };
   for (std::size_t r = 0; r < table.rules.size(); ++r) {
     const RuleUse& rule = table.rules[r];
-    const char* remark = has(coverage.unused, r)     ? "matches nothing"
-                         : has(coverage.shadowed, r) ? "shadowed by earlier rules"
-                                                     : "";
+    const std::string remark =
+        has(coverage.unused, r)     ? "matches nothing"
+        : rule.shadowed_by          ? fmt::format("shadowed by rule {}", *rule.shadowed_by)
+        : has(coverage.shadowed, r) ? "earlier rules take all that it matches"
+                                    : "";
     out.rows.push_back({{std::to_string(r), ""},
                         {rule.text, ""},
                         count_cell(rule.matches),
@@ -166,14 +178,16 @@ std::vector<Table> gap_tables(const SpecTable& table, const Coverage& coverage) 
 }
 
 Table communication_table(const SpecSummary& summary, const Mesh& mesh) {
-  Table out{"Collectives of a step that gathers what is split and reduces its gradients",
-            {{"kind"},
-             {"axes"},
-             {"group", Align::right},
-             {"tensors", Align::right},
-             {"payload", Align::right},
-             {"sent by each device", Align::right}},
-            {}};
+  Table out{
+      "Collectives of a step that gathers what is split over batch and sequence and reduces its "
+      "gradients",
+      {{"kind"},
+       {"axes"},
+       {"group", Align::right},
+       {"tensors", Align::right},
+       {"payload", Align::right},
+       {"sent by each device", Align::right}},
+      {}};
   for (const SpecCollective& c : summary.communication) {
     out.rows.push_back({{std::string(name_of(c.kind)), ""},
                         {fmt::format("{}", fmt::join(mesh.names_of(c.axes), ", ")), ""},
@@ -182,6 +196,32 @@ Table communication_table(const SpecSummary& summary, const Mesh& mesh) {
                         bytes_cell(c.payload),
                         bytes_cell(c.wire_bytes_per_device)});
   }
+  return out;
+}
+
+Table analysis_table(const SpecTable& table, const SpecAnalysis& analysis) {
+  const SpecSummary summary = summarize(table);
+  const bool raises = !analysis.error.empty();
+  const auto answered = [&](const std::string& text) { return raises ? "-" : text; };
+  const std::int64_t total = analysis.counts.total_parameters;
+  Bytes sent{0};
+  for (const SpecCollective& c : summary.communication) sent += c.wire_bytes_per_device;
+  const std::string memory = fmt::format("{} to {}", format_bytes(summary.min_bytes_per_device),
+                                         format_bytes(summary.max_bytes_per_device));
+  Table out{"analyze_sharding_strategy of eformer", {{""}, {"answers"}, {"promises"}}, {}};
+  const auto row = [&](const char* name, const std::string& answer, const std::string& promise) {
+    out.rows.push_back({{name, ""}, {answered(answer), ""}, {promise, ""}});
+  };
+  row("total_parameters",
+      analysis.is_float ? fmt::format("{:.1f}", static_cast<double>(total)) : std::to_string(total),
+      std::to_string(summary.parameters));
+  row("sharded_parameters", std::to_string(analysis.counts.sharded_parameters),
+      std::to_string(summary.sharded_parameters));
+  row("memory_per_device", "{}", memory);
+  row("balance_score", "0.0", fmt::format("{:.3f}", summary.balance()));
+  row("partition_stats", "{}", "the tables above");
+  row("communication", "none", fmt::format("{} sent by each device", format_bytes(sent)));
+  if (raises) out.rows.push_back({{"raises", ""}, {analysis.error, ""}, {}});
   return out;
 }
 
@@ -206,6 +246,19 @@ std::vector<std::pair<std::string, std::string>> specs_summary(const SpecTable& 
       {"whole everywhere", fmt::format("{} tensors, {} parameters",
                                        format_count(summary.leaves - summary.sharded_leaves),
                                        format_count(summary.replicated_parameters))}};
+  const bool has_state = std::any_of(table.parameters.begin(), table.parameters.end(),
+                                     [](const ParameterSharding& row) { return row.is_state; });
+  if (has_state) {
+    lines.emplace_back("without donation",
+                       fmt::format("{} on each device: the new state beside the old",
+                                   format_bytes(2 * summary.max_bytes_per_device)));
+  }
+  if (!summary.kept_split.empty()) {
+    lines.emplace_back("split while it computes",
+                       fmt::format("{} over {}: not gathered, activations are sent there instead",
+                                   counted(summary.kept_split_leaves, "tensor"),
+                                   fmt::join(table.mesh.names_of(summary.kept_split), ", ")));
+  }
   return lines;
 }
 

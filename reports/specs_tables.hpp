@@ -17,6 +17,8 @@ namespace shardsim {
 // What needs a look: unmatched, large replicated, indivisible. Those that have rows.
 [[nodiscard]] std::vector<Table> gap_tables(const SpecTable& table, const Coverage& coverage);
 [[nodiscard]] Table communication_table(const SpecSummary& summary, const Mesh& mesh);
+// What analyze_sharding_strategy answers, and beside it what it promises.
+[[nodiscard]] Table analysis_table(const SpecTable& table, const SpecAnalysis& analysis);
 // (label, value): parameters, memory on each device, balance, ...
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> specs_summary(
     const SpecTable& table, const SpecSummary& summary);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "strategies/rules/partition_manager.hpp"
 #include "strategies/rules/pattern_rules.hpp"
 #include "strategies/rules/rule_error.hpp"
 
@@ -64,7 +65,7 @@ class Assigner {
     const AxisList zero_axes = axes_of(strategy_.batch_axes, mesh_);
     for (const ParameterView& view : parameters(workload_)) {
       result_.parameters.push_back(
-          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, {}, "", std::nullopt, ""});
+          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, {}, "", std::nullopt, "", {}});
     }
     if (strategy_.is_rule_system()) {
       apply_rule_system();
@@ -79,8 +80,9 @@ class Assigner {
         add_shards(a.optimizer, a.shape, zero_axes, strategy_.shard_dimension);
       if (strategy_.zero_stage >= 2) a.gradient = a.optimizer;
     }
-    const auto shadowed = shadow_warnings(result_.rules, "parameter");
-    result_.warnings.insert(result_.warnings.end(), shadowed.begin(), shadowed.end());
+    for (std::string& warning : rule_warnings(result_.rules, "parameter")) {
+      result_.warnings.push_back(std::move(warning));
+    }
   }
 
   // Is it looked up in?
@@ -119,8 +121,9 @@ class Assigner {
     for (std::int64_t i = 1; i < instances; ++i) {
       const std::optional<std::size_t> match = rules.find(instance_name(name, i));
       if (match == first) continue;
-      const RuleUse& rule = rules.uses()[std::min(first.value_or(rules.uses().size()),
-                                                  match.value_or(rules.uses().size()))];
+      const std::vector<RuleUse> uses = rules.uses();
+      const RuleUse& rule =
+          uses[std::min(first.value_or(uses.size()), match.value_or(uses.size()))];
       fail_apart(rule.place, fmt::format("pattern \"{}\" tells", rule.text), name, 0, i);
     }
     return first;
@@ -166,8 +169,11 @@ class Assigner {
       a.stored = without_unit_axes(to_sharding(first.spec, a.shape.size(), mesh_, strategy_.place));
       a.rule = first.rule;
       a.reason = first.reason;
-      a.assigned_by = first.rule ? describe(*first.rule, specs.rules[*first.rule].text)
-                                 : fmt::format("{}: no rule", strategy_.name);
+      a.from_system = first;
+      a.assigned_by = decided_by(first, specs.rules);
+    }
+    for (std::string& warning : system_warnings(strategy_.name, specs.warnings)) {
+      result_.warnings.push_back(std::move(warning));
     }
   }
 
@@ -239,14 +245,58 @@ class Assigner {
       if (activation.role != TensorRole::activation || activation.primal != no_tensor) continue;
       const std::int64_t instances =
           workload_.blocks[static_cast<std::size_t>(activation.block)].count;
-      if (const auto rule = rule_of_all(rules, activation.name, instances)) {
-        result_.pinned[static_cast<TensorId>(t)] =
-            rules.sharding(*rule, activation.name, activation.dims.size());
-      }
+      const auto rule = rule_of_all(rules, activation.name, instances);
+      if (!rule) continue;
+      std::optional<Sharding> pin =
+          fits(*rule) ? rules.sharding(*rule, activation.name, activation.dims.size())
+                      : fitted_activation(*rule, activation);
+      if (pin) result_.pinned[static_cast<TensorId>(t)] = std::move(*pin);
     }
     rules.require_matches("activation");
-    const auto shadowed = shadow_warnings(rules.uses(), "activation");
-    result_.warnings.insert(result_.warnings.end(), shadowed.begin(), shadowed.end());
+    for (std::string& warning : rule_warnings(rules.uses(), "activation")) {
+      result_.warnings.push_back(std::move(warning));
+    }
+  }
+
+  // Is the constraint applied as it stands?
+  [[nodiscard]] bool fits(std::size_t rule) const {
+    const RuleSystem* system = find_rule_system(strategy_.name);
+    if (system == nullptr || system->unfit_activation == UnfitActivation::refused) return true;
+    if (system->unfit_activation == UnfitActivation::corrected) return false;
+    const PartitionSpec& spec = strategy_.activations[rule].spec;
+    return std::all_of(spec.begin(), spec.end(), [&](const SpecEntry& entry) {
+      return std::all_of(entry.axes.begin(), entry.axes.end(),
+                         [&](const std::string& axis) { return mesh_.parse(axis).has_value(); });
+    });
+  }
+
+  // What is left of a constraint that its system makes fit; nothing where it skips it. Warns once.
+  std::optional<Sharding> fitted_activation(std::size_t rule, const Tensor& activation) {
+    const Rule& given = strategy_.activations[rule];
+    const bool skips =
+        find_rule_system(strategy_.name)->unfit_activation == UnfitActivation::skipped;
+    const std::vector<std::int64_t> shape = workload_.shape(activation.dims);
+    const PartitionSpec left =
+        skips ? PartitionSpec{} : corrected_spec(given.spec, shape, mesh_, given.place);
+    const bool differs = skips || (spec_of(to_sharding(left, shape.size(), mesh_, given.place),
+                                           mesh_) != padded(given.spec, shape.size()));
+    const bool told = std::count(unfit_.begin(), unfit_.end(), rule) > 0;
+    if (differs && !told) {
+      unfit_.push_back(rule);
+      result_.warnings.push_back(
+          fmt::format("the constraint {} on {} {}, as eformer does where the mesh lacks an axis{}",
+                      to_string(given.spec), activation.name,
+                      skips ? "is skipped" : fmt::format("becomes {}", to_string(left)),
+                      skips ? "" : " or a dimension does not divide"));
+    }
+    if (skips) return std::nullopt;
+    return without_unit_axes(to_sharding(left, shape.size(), mesh_, given.place));
+  }
+
+  // As long as the rank; what is longer is not looked at.
+  static PartitionSpec padded(PartitionSpec spec, std::size_t rank) {
+    spec.resize(rank);
+    return spec;
   }
 
   // Megatron's sequence parallelism (Korthikanti et al. 2022, arXiv:2205.05198): between the blocks
@@ -302,6 +352,7 @@ class Assigner {
   const StrategyOptions& strategy_;
   DType stored_dtype_;
   Assignment result_;
+  std::vector<std::size_t> unfit_;  // constraints that were warned about
 };
 
 }  // namespace

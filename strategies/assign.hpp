@@ -34,9 +34,10 @@ struct ParameterAssignment {
   Sharding look_up;
   Sharding gradient;
   Sharding optimizer;
-  std::string assigned_by;          // "rule 2: .*kernel", "fsdp: dimension 0 over fsdp", ...
-  std::optional<std::size_t> rule;  // index into Assignment::rules
-  std::string reason;               // why it is less sharded than the rule asked for
+  std::string assigned_by;              // "rule 2: .*kernel", "fsdp: dimension 0 over fsdp", ...
+  std::optional<std::size_t> rule;      // index into Assignment::rules
+  std::string reason;                   // why it is less sharded than the rule asked for
+  std::optional<LeafSpec> from_system;  // what a rule system answered
 };
 
 struct Assignment {

@@ -40,6 +40,11 @@ ParameterSharding describe(const ParameterAssignment& a, const Workload& workloa
   p.assigned_by = a.assigned_by;
   p.rule = a.rule;
   p.reason = a.reason;
+  if (a.from_system) {
+    p.returned = a.from_system->spec;
+    p.dimension_rules = a.from_system->dimension_rules;
+    p.by_tactic = !a.from_system->tactic.empty();
+  }
   p.compute_spec = spec_of(a.compute, mesh);
   p.gradient_spec = spec_of(a.gradient, mesh);
   p.optimizer_spec = spec_of(a.optimizer, mesh);

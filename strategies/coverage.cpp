@@ -1,6 +1,11 @@
 #include "strategies/coverage.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "base/text.hpp"
+#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {
@@ -9,6 +14,19 @@ Bytes whole_bytes(const ParameterSharding& row) {
   std::int64_t elements = row.instances;
   for (const std::int64_t size : row.shape) elements *= size;
   return elements * size_of(row.dtype);
+}
+
+// Every instance a leaf.
+ParameterTree tree_of(const SpecTable& table) {
+  ParameterTree tree{table.subject, {}};
+  for (const ParameterSharding& row : table.parameters) {
+    ParameterLeaf leaf;
+    leaf.name = row.name;
+    leaf.shape = row.shape;
+    leaf.dtype = row.dtype;
+    tree.leaves.insert(tree.leaves.end(), static_cast<std::size_t>(row.instances), leaf);
+  }
+  return tree;
 }
 
 }  // namespace
@@ -24,7 +42,7 @@ Coverage coverage_of(const SpecTable& table) {
   }
   for (std::size_t i = 0; i < table.parameters.size(); ++i) {
     const ParameterSharding& row = table.parameters[i];
-    if (!table.rules.empty() && !row.rule) coverage.unmatched.push_back(i);
+    if (!table.rules.empty() && !row.rule && !row.by_tactic) coverage.unmatched.push_back(i);
     const bool whole = Mesh::size_of(split_axes(row.stored)) == 1;
     if (whole && table.mesh.devices() > 1 && whole_bytes(row) >= large_parameter * row.instances) {
       coverage.large_replicated.push_back(i);
@@ -42,20 +60,71 @@ Coverage coverage_of(const SpecTable& table) {
   return coverage;
 }
 
+std::vector<std::string> unused_rule_problems(const SpecTable& table, const Coverage& coverage,
+                                              const SpecLimits& limits) {
+  std::vector<std::string> problems;
+  for (const std::size_t r : coverage.unused) {
+    const RuleUse& rule = table.rules[r];
+    const bool allowed =
+        rule.built_in || std::any_of(limits.may_be_unused.begin(), limits.may_be_unused.end(),
+                                     [&](const Pattern& p) { return p.search(rule.text); });
+    if (!allowed) problems.push_back(fmt::format("rule {} \"{}\" matches nothing", r, rule.text));
+  }
+  return problems;
+}
+
+std::vector<std::string> whole_problems(const SpecTable& table, const Coverage& coverage,
+                                        const SpecLimits& limits) {
+  const bool splits = !table.rules.empty() ||
+                      std::any_of(table.parameters.begin(), table.parameters.end(),
+                                  [](const ParameterSharding& row) { return row.by_tactic; });
+  if (!splits || coverage.large_replicated.empty()) return {};
+  Bytes all{0};
+  std::int64_t count = 0;
+  for (const std::size_t i : coverage.large_replicated) {
+    all += whole_bytes(table.parameters[i]);
+    count += table.parameters[i].instances;
+  }
+  if (all <= limits.max_whole) return {};
+  const ParameterSharding& largest = table.parameters[coverage.large_replicated.front()];
+  const std::string which =
+      count == 1 ? fmt::format("{} is", largest.name)
+                 : fmt::format("{} parameters of {} or more, {} the largest, are",
+                               format_count(count), format_bytes(large_parameter), largest.name);
+  return {fmt::format("{} whole on every device: {} on each, more than {}", which,
+                      format_bytes(all), format_bytes(limits.max_whole))};
+}
+
 SpecSummary summarize(const SpecTable& table) {
-  ParameterTree tree{table.subject, {}};
   std::vector<Sharding> shardings;
   for (const ParameterSharding& row : table.parameters) {
-    ParameterLeaf leaf;
-    leaf.name = row.name;
-    leaf.shape = row.shape;
-    leaf.dtype = row.dtype;
-    for (std::int64_t i = 0; i < row.instances; ++i) {
-      tree.leaves.push_back(leaf);
-      shardings.push_back(row.stored);
-    }
+    shardings.insert(shardings.end(), static_cast<std::size_t>(row.instances), row.stored);
   }
-  return summarize_specs(tree, shardings, table.mesh);
+  SpecSummary summary = summarize_specs(tree_of(table), shardings, table.mesh, table.data_axes);
+  // The state of the optimizer is sent nowhere.
+  SpecTable parameters = table;
+  if (std::erase_if(parameters.parameters, [](const auto& row) { return row.is_state; }) > 0) {
+    const SpecSummary sent = summarize(parameters);
+    summary.communication = sent.communication;
+    summary.kept_split = sent.kept_split;
+    summary.kept_split_leaves = sent.kept_split_leaves;
+  }
+  return summary;
+}
+
+SpecAnalysis analyze_specs(const SpecTable& table) {
+  SpecAnalysis analysis;
+  std::vector<PartitionSpec> specs;
+  for (const ParameterSharding& row : table.parameters) {
+    specs.insert(specs.end(), static_cast<std::size_t>(row.instances), row.returned);
+    analysis.is_float = analysis.is_float || row.shape.empty();
+  }
+  try {
+    analysis.counts = eformer_analysis(tree_of(table), specs, table.mesh);
+  } catch (const RuleError& error) {
+    analysis.error = error.what();
+  }
+  return analysis;
 }
 
 }  // namespace shardsim

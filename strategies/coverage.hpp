@@ -2,13 +2,16 @@
 // trust a sharding.
 //
 //   unmatched         parameters that no rule decided, where there are rules
-//   unused, shadowed  rules that match nothing, or nothing that an earlier rule has not taken
+//   unused, shadowed  rules that match nothing, or only what earlier rules have taken
 //   large replicated  parameters of a MiB or more that every device holds whole
 //   indivisible       dimensions that their axes do not divide: the last shard is short, or empty
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "base/pattern.hpp"
+#include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/spec_summary.hpp"
 #include "strategies/spec_table.hpp"
 
@@ -32,6 +35,32 @@ struct Coverage {
 inline constexpr Bytes large_parameter{std::int64_t{1} << 20};
 
 [[nodiscard]] Coverage coverage_of(const SpecTable& table);
+
+// What a sharding may get wrong and still pass: `specs --strict`.
+struct SpecLimits {
+  // Of all large parameters that are whole on every device, together. The default is what anybody
+  // would notice on an accelerator, and more than norms, biases and routers come to.
+  Bytes max_whole{std::int64_t{1} << 28};
+  std::vector<Pattern> may_be_unused;  // searched in the text of a rule
+};
+
+// Each in one line with its numbers; empty: nothing is wrong. Rules are looked at where they are
+// the user's own, parameters where rules or a tactic are to split them: a strategy that replicates
+// is as it should be.
+[[nodiscard]] std::vector<std::string> unused_rule_problems(const SpecTable& table,
+                                                            const Coverage& coverage,
+                                                            const SpecLimits& limits);
+[[nodiscard]] std::vector<std::string> whole_problems(const SpecTable& table,
+                                                      const Coverage& coverage,
+                                                      const SpecLimits& limits);
 [[nodiscard]] SpecSummary summarize(const SpecTable& table);
+
+// eformer's analyze_sharding_strategy of the specs as they were returned.
+struct SpecAnalysis {
+  EformerAnalysis counts;
+  bool is_float = false;  // a scalar makes the total a float, as numpy's product of no sizes is 1.0
+  std::string error;      // "KeyError: ..." in place of all else
+};
+[[nodiscard]] SpecAnalysis analyze_specs(const SpecTable& table);
 
 }  // namespace shardsim

@@ -38,14 +38,23 @@ AxisList as_set(AxisList axes) {
 
 class Communication {
  public:
-  explicit Communication(const Mesh& mesh) : mesh_(mesh) {}
+  Communication(const Mesh& mesh, const std::optional<AxisList>& data_axes)
+      : mesh_(mesh), data_axes_(data_axes ? *data_axes : axes_without({}, mesh)) {}
 
   void add(const ParameterLeaf& leaf, const AxisList& split, Bytes shard) {
-    const Bytes whole = shard * Mesh::size_of(split);
-    add(CollectiveKind::all_gather, split, whole);
+    const AxisList gathered = data_part(split);
+    const Bytes whole = shard * Mesh::size_of(gathered);
+    add(CollectiveKind::all_gather, gathered, whole);
     if (!has_gradient(leaf.dtype)) return;
-    add(CollectiveKind::reduce_scatter, split, whole);
-    add(CollectiveKind::all_reduce, as_set(axes_without(split, mesh_)), shard);
+    add(CollectiveKind::reduce_scatter, gathered, whole);
+    add(CollectiveKind::all_reduce, as_set(data_part(axes_without(split, mesh_))), shard);
+  }
+
+  // The axes along which a parameter that lies over `split` stays split.
+  [[nodiscard]] AxisList kept(const AxisList& split) const {
+    AxisList axes = split;
+    std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, data_axes_); });
+    return axes;
   }
 
   [[nodiscard]] std::vector<SpecCollective> rows() const {
@@ -59,6 +68,11 @@ class Communication {
   }
 
  private:
+  [[nodiscard]] AxisList data_part(AxisList axes) const {
+    std::erase_if(axes, [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
+    return axes;
+  }
+
   void add(CollectiveKind kind, const AxisList& axes, Bytes payload) {
     if (axes.empty() || payload == Bytes(0)) return;
     SpecCollective& row = rows_[{kind, axes}];
@@ -70,6 +84,7 @@ class Communication {
   }
 
   const Mesh& mesh_;
+  AxisList data_axes_;
   std::map<std::pair<CollectiveKind, AxisList>, SpecCollective> rows_;
 };
 
@@ -120,11 +135,11 @@ AxisList axes_without(const AxisList& used, const Mesh& mesh) {
 }
 
 SpecSummary summarize_specs(const ParameterTree& tree, const std::vector<Sharding>& shardings,
-                            const Mesh& mesh) {
+                            const Mesh& mesh, const std::optional<AxisList>& data_axes) {
   assert(shardings.size() == tree.leaves.size());
   SpecSummary summary;
   summary.devices = mesh.devices();
-  Communication communication(mesh);
+  Communication communication(mesh, data_axes);
   double padded_bytes = 0;
   for (std::size_t i = 0; i < tree.leaves.size(); ++i) {
     const ParameterLeaf& leaf = tree.leaves[i];
@@ -157,7 +172,13 @@ SpecSummary summarize_specs(const ParameterTree& tree, const std::vector<Shardin
     summary.mean_bytes_per_device +=
         static_cast<double>(byte_count(leaf).count()) / static_cast<double>(shards);
     communication.add(leaf, split, most * size_of(leaf.dtype));
+    const AxisList kept = communication.kept(split);
+    if (!kept.empty()) ++summary.kept_split_leaves;
+    summary.kept_split.insert(summary.kept_split.end(), kept.begin(), kept.end());
   }
+  std::sort(summary.kept_split.begin(), summary.kept_split.end());
+  summary.kept_split.erase(std::unique(summary.kept_split.begin(), summary.kept_split.end()),
+                           summary.kept_split.end());
   summary.communication = communication.rows();
   return summary;
 }

@@ -13,17 +13,21 @@
 // enumerated. Cost: O(leaves * rank), whatever the number of devices.
 //
 // Communication is that of one training step in which
-//   - every parameter that is split is gathered whole once, before use, from all devices that hold
-//     different shards of it (a second gather for the backward pass would double that row);
-//   - every device makes a gradient of the whole parameter in the parameter's dtype (integers and
-//     booleans have none); over the axes that split the parameter it is reduce-scattered, and over
-//     those that replicate it the shard is all-reduced;
+//   - along the data axes, which split the batch or the sequence, a parameter that is split is
+//     gathered once, before use (a second gather for the backward pass would double that row);
+//   - every device makes a gradient of what it then has, in the parameter's dtype (integers and
+//     booleans have none); over the data axes that split the parameter it is reduce-scattered, and
+//     over those that replicate it the shard is all-reduced;
+//   - along every other axis a parameter stays split while it computes, as in tensor and expert
+//     parallelism: nothing of it is sent there, activations are, which a tree does not tell;
 //   - shards are full (padded), nothing is gathered that is not split, optimizers send nothing.
-// This is FSDP over every axis. A strategy that leaves a tensor split while it computes, as tensor
-// parallelism does, sends activations in place of it: for that, simulate.
+//
+// Example: w[8, 8] f32 with [fsdp, tp] on fsdp=4, tp=2, data axis fsdp: each device gathers its half
+// of w, 128 B, and reduce-scatters as much; over tp nothing. With both as data axes it is 256 B.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "plan/plan.hpp"
@@ -61,6 +65,8 @@ struct SpecSummary {
 
   // By kind (gathers, reduce-scatters, all-reduces), then by axes in the mesh's order.
   std::vector<SpecCollective> communication;
+  AxisList kept_split;  // axes that are no data axes and split a parameter, in the mesh's order
+  std::int64_t kept_split_leaves = 0;  // arrays that they split
 
   // mean / max: 1 when every device holds as much as the fullest; 1 for nothing at all.
   [[nodiscard]] double balance() const;
@@ -70,9 +76,11 @@ struct SpecSummary {
 };
 
 // `shardings` has one entry per leaf, without partial sums; those of leaves that are no arrays are
-// not looked at. Throws InputError for a tree of more than 2^60 bytes.
+// not looked at. `data_axes` are whole axes; nothing: all of the mesh's. Throws InputError for a
+// tree of more than 2^60 bytes.
 [[nodiscard]] SpecSummary summarize_specs(const ParameterTree& tree,
-                                          const std::vector<Sharding>& shardings, const Mesh& mesh);
+                                          const std::vector<Sharding>& shardings, const Mesh& mesh,
+                                          const std::optional<AxisList>& data_axes = std::nullopt);
 
 // What is left of the mesh's axes when those in `used` are taken out, in the mesh's order.
 [[nodiscard]] AxisList axes_without(const AxisList& used, const Mesh& mesh);

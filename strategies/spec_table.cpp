@@ -28,12 +28,15 @@ void assign_by_system(const ParameterTree& tree, const StrategyOptions& strategy
     const Sharding stored =
         without_unit_axes(to_sharding(given.spec, leaf.shape.size(), table.mesh, strategy.place));
     ParameterSharding row = describe(leaf.name, leaf.shape, 1, leaf.dtype, stored, table.mesh);
+    row.returned = given.spec;
     row.rule = given.rule;
+    row.dimension_rules = given.dimension_rules;
+    row.by_tactic = !given.tactic.empty();
     row.reason = given.reason;
-    row.assigned_by =
-        given.rule ? rule_text(*given.rule, specs.rules[*given.rule].text) : "no rule";
+    row.assigned_by = decided_by(given, specs.rules);
     table.parameters.push_back(std::move(row));
   }
+  table.warnings = system_warnings(strategy.name, specs.warnings);
 }
 
 void assign_by_recipe(const ParameterTree& tree, const StrategyOptions& strategy,
@@ -69,8 +72,8 @@ void assign_by_recipe(const ParameterTree& tree, const StrategyOptions& strategy
 
 // What rows must agree in to be printed as one.
 std::string likeness(const ParameterSharding& row) {
-  return fmt::format("{}|{}|{}|{}|{}", fmt::join(row.shape, ","), name_of(row.dtype),
-                     to_string(row.spec), row.assigned_by, row.reason);
+  return fmt::format("{}|{}|{}|{}|{}|{}", fmt::join(row.shape, ","), name_of(row.dtype),
+                     to_string(row.spec), to_string(row.returned), row.assigned_by, row.reason);
 }
 
 }  // namespace
@@ -84,7 +87,7 @@ ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
   row.instances = instances;
   row.dtype = dtype;
   row.stored = stored;
-  row.spec = spec_of(stored, mesh);
+  row.spec = row.returned = spec_of(stored, mesh);
   double used = 1;
   for (std::size_t d = 0; d < row.shape.size(); ++d) {
     row.shard_shape.push_back(shard_size(row.shape[d], stored.dims[d]));
@@ -97,16 +100,27 @@ ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
   return row;
 }
 
+AxisList data_axes(const StrategyOptions& strategy, const Mesh& mesh) {
+  AxisList axes;
+  for (const auto* names : {&strategy.batch_axes, &strategy.sequence_axes}) {
+    for (const std::string& name : *names) axes.push_back(mesh.whole(*mesh.find(name)));
+  }
+  return axes;
+}
+
 SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh, const StrategyOptions& strategy) {
   SpecTable table;
   table.subject = tree.model;
   table.mesh = mesh;
+  table.data_axes = data_axes(strategy, mesh);
   if (strategy.is_rule_system()) {
     assign_by_system(tree, strategy, table);
   } else {
     assign_by_recipe(tree, strategy, table);
   }
-  table.warnings = shadow_warnings(table.rules, "parameter");
+  for (std::string& warning : rule_warnings(table.rules, "parameter")) {
+    table.warnings.push_back(std::move(warning));
+  }
   return table;
 }
 

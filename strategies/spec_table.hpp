@@ -17,15 +17,19 @@ struct ParameterSharding {
   std::string name;  // with "{}" for the layer
   std::vector<std::int64_t> shape;
   std::int64_t instances = 1;
-  DType dtype = DType::f32;               // as stored
-  std::string assigned_by;                // "rule 2: .*kernel", "fsdp: dimension 0", ...
-  std::optional<std::size_t> rule;        // index into SpecTable::rules
-  std::string reason;                     // why it is less sharded than the rule asked for
-  Sharding stored;                        // between steps; without axes of one device
-  PartitionSpec spec;                     // the same, one entry for each dimension
-  std::vector<std::int64_t> shard_shape;  // padded
-  Bytes bytes_per_device{0};              // of the stored shard, one instance
-  Bytes padding_per_device{0};            // of that, padding
+  DType dtype = DType::f32;                // as stored
+  std::string assigned_by;                 // "rule 2: .*kernel", "fsdp: dimension 0", ...
+  RuleIndex rule;                          // index into SpecTable::rules
+  std::vector<RuleIndex> dimension_rules;  // LeafSpec::dimension_rules
+  bool is_state = false;                   // of the optimizer or the step, no parameter
+  bool by_tactic = false;                  // no rule decides what a tactic of its system does
+  std::string reason;                      // why it is less sharded than the rule asked for
+  Sharding stored;                         // between steps; without axes of one device
+  PartitionSpec spec;                      // the same, one entry for each dimension
+  PartitionSpec returned;                  // as the rule system returns it, else as `spec`
+  std::vector<std::int64_t> shard_shape;   // padded
+  Bytes bytes_per_device{0};               // of the stored shard, one instance
+  Bytes padding_per_device{0};             // of that, padding
   // Of a compiled step only, else empty.
   PartitionSpec compute_spec;  // as ops read it
   PartitionSpec gradient_spec;
@@ -35,7 +39,8 @@ struct ParameterSharding {
 struct SpecTable {
   std::string subject;  // "llama-3.1-8b"
   Mesh mesh;
-  bool of_a_step = false;  // compute_spec and so on are filled
+  bool of_a_step = false;               // compute_spec and so on are filled
+  std::optional<AxisList> data_axes{};  // split the batch or the sequence; nothing: not known
   std::vector<ParameterSharding> parameters;
   std::vector<RuleUse> rules;
   std::vector<std::string> warnings;
@@ -45,6 +50,9 @@ struct SpecTable {
 [[nodiscard]] ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
                                          std::int64_t instances, DType dtype,
                                          const Sharding& stored, const Mesh& mesh);
+
+// Whole axes over which the strategy splits the batch or the sequence of the inputs.
+[[nodiscard]] AxisList data_axes(const StrategyOptions& strategy, const Mesh& mesh);
 
 // Rules and recipes that need no operations, over a tree. Throws InputError and RuleError; a recipe
 // that splits by what a dimension means (tp, fsdp+tp) is refused: a tree does not say that.

@@ -58,6 +58,35 @@ std::vector<Rule> read_rules(const std::optional<JsonReader>& json, const Mesh& 
   return rules;
 }
 
+bool has_all_axes(const PartitionSpec& spec, const Mesh& mesh) {
+  return std::all_of(spec.begin(), spec.end(), [&](const SpecEntry& entry) {
+    return std::all_of(entry.axes.begin(), entry.axes.end(),
+                       [&](const std::string& axis) { return mesh.parse(axis).has_value(); });
+  });
+}
+
+// Of a rule system in its own words, and with axes that the mesh lacks where it takes these.
+std::vector<Rule> read_activations(const JsonReader& json, const Mesh& mesh,
+                                   const StrategyOptions& options) {
+  const RuleSystem* system = find_rule_system(options.name);
+  const auto given = json.find("activations");
+  if (!given || system == nullptr) return read_rules(given, mesh);
+  const JsonReader own(*options.system, options.place);
+  std::vector<Rule> rules;
+  for (const JsonReader& element : given->elements()) {
+    element.only_keys({"pattern", "spec"});
+    const JsonReader spec = element.at("spec");
+    Rule rule{element.at("pattern").string(),
+              system->read_activation != nullptr ? system->read_activation(spec, own)
+                                                 : read_partition_spec(spec),
+              element.place()};
+    const bool refuses = system->unfit_activation == UnfitActivation::refused;
+    if (refuses || has_all_axes(rule.spec, mesh)) check_axes(rule.spec, mesh, spec.place());
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
 std::vector<std::string> read_axes(const std::optional<JsonReader>& json, const Mesh& mesh,
                                    std::vector<std::string> otherwise) {
   if (!json) return otherwise;
@@ -179,7 +208,7 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
     }
   }
   if (!options.is_rule_system()) options.rules = read_rules(json.find("rules"), mesh);
-  options.activations = read_rules(json.find("activations"), mesh);
+  options.activations = read_activations(json, mesh, options);
 }
 
 // Over which the batch goes where nobody says it: the axes that are for it by their role.

@@ -1,10 +1,15 @@
 #include "reports/specs_report.hpp"
 
+#include <iostream>
+#include <sstream>
+
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"
 #include "report_format.hpp"
+#include "strategies/coverage.hpp"
 
 namespace shardsim {
 namespace {
@@ -15,13 +20,44 @@ const Manual manual = {
     "it\n"
     "is not sharded more; what the rules miss; and pictures of who holds what. Needs no machine. "
     "In\n"
-    "place of a model an experiment may name a parameter tree: {\"workload\": {\"tree\": FILE}}.",
+    "place of a model an experiment may name a parameter tree: {\"workload\": {\"tree\": FILE}}.\n"
+    "With --strict it is a check: exit 1 when a rule matches nothing, or when large parameters "
+    "that\n"
+    "are whole on every device come to more than --max-whole.",
     {"shardsim specs examples/rules.json",
      "shardsim specs examples/paligemma2-28b-fsdp256.json -o specs.html",
      "shardsim specs examples/gpt3-175b-pax-1536.json --picture softmax",
      "shardsim specs examples/llama-3.1-8b-8xh100.json --name fsdp+tp --format csv",
      "shardsim specs --tree examples/tiny-llama.safetensors --mesh fsdp=4 --strategy fsdp",
+     "shardsim specs examples/rules.json --picture lm_head --submesh model,data",
+     "shardsim specs examples/llama-3-8b-easydel.json --analyze --train-state adam",
+     "shardsim specs examples/rules.json --strict --max-whole 1GiB --allow-unused 'act_'",
      "shardsim specs --model gpt2 --batch 8 --sequence 1024 --mesh fsdp=4 --strategy fsdp"}};
+
+SpecLimits read_limits(const Given& given) {
+  SpecLimits limits;
+  if (given.has("max-whole"))
+    limits.max_whole = parse_bytes(given.all("max-whole").back(), {"--max-whole", ""});
+  if (!given.has("allow-unused")) return limits;
+  for (const std::string& expression : given.all("allow-unused"))
+    limits.may_be_unused.emplace_back(expression, Place{"--allow-unused", ""});
+  return limits;
+}
+
+std::string pictures(const SpecTable& table, const Given& given) {
+  std::string out;
+  if (given.has("picture")) {
+    const std::string expression = given.all("picture").back();
+    out = specs_pictures(table, Pattern(expression, {"--picture", ""}));
+    if (out.empty())
+      throw InputError({"--picture", ""}, "no parameter matches \"" + expression + "\"");
+  }
+  if (!given.has("submesh")) return out;
+  AxisNames axes;
+  std::istringstream words(given.all("submesh").back());
+  for (std::string axis; std::getline(words, axis, ',');) axes.push_back(axis);
+  return out + (out.empty() ? "" : "\n") + submesh_picture(table, axes, {"--submesh", ""});
+}
 
 }  // namespace
 
@@ -32,24 +68,52 @@ int specs_command(const Words& words) {
   options.add_options()("picture",
                         boost::program_options::value<std::string>()->value_name("REGEX"),
                         "draw the tensors whose names the expression is found in");
+  options.add_options()("strict",
+                        "exit with 1, and say why, when a rule matches nothing or too "
+                        "much is whole everywhere");
+  options.add_options()("max-whole",
+                        boost::program_options::value<std::string>()->value_name("SIZE"),
+                        "of parameters of 1 MiB and more that every device holds whole, in all "
+                        "(256 MiB): more is a warning");
+  options.add_options()(
+      "allow-unused",
+      boost::program_options::value<std::vector<std::string>>()->value_name("REGEX"),
+      "rules in whose text this is found may match nothing; may be repeated");
+  options.add_options()("submesh", boost::program_options::value<std::string>()->value_name("AXES"),
+                        "print each device's index along these axes, the first most major, as "
+                        "eformer's get_submesh_device_index counts: tp,dp");
+  options.add_options()("train-state",
+                        boost::program_options::value<std::string>()->value_name("OPTIMIZER"),
+                        "of a parameter tree the whole train state: moments, count, step, random "
+                        "key (adam, momentum, sgd)");
+  options.add_options()("analyze",
+                        "what eformer's analyze_sharding_strategy answers, and what it promises");
   const std::optional<Given> answered = parse_or_help(words, options, manual);
   if (!answered) return exit_done;
   const Given& given = *answered;
   const auto outputs = read_outputs(given, report_formats(), /*text_beside_files=*/false);
   const Experiment experiment = read_given_experiment(given);
-  const SpecTable table = experiment_specs(experiment);
-  if (given.has("picture")) {
-    const std::string expression = given.all("picture").back();
-    const std::string pictures = specs_pictures(table, Pattern(expression, {"--picture", ""}));
-    if (pictures.empty())
-      throw InputError({"--picture", ""}, "no parameter matches \"" + expression + "\"");
-    print(pictures);
+  std::optional<StateOptimizer> state;
+  if (given.has("train-state"))
+    state = parse_state_optimizer(given.all("train-state").back(), {"--train-state", ""});
+  SpecTable table = experiment_specs(experiment, state);
+  if (given.has("picture") || given.has("submesh")) {
+    print(pictures(table, given));
     return exit_done;
   }
+  const SpecLimits limits = read_limits(given);
+  const Coverage coverage = coverage_of(table);
+  std::vector<std::string> problems = whole_problems(table, coverage, limits);
+  table.warnings.insert(table.warnings.end(), problems.begin(), problems.end());
+  for (std::string& rule : unused_rule_problems(table, coverage, limits))
+    problems.push_back(std::move(rule));
   write(outputs, [&](const std::string& format) {
-    return report_specs(table, *experiment.resolved, report_format(format));
+    return report_specs(table, *experiment.resolved, report_format(format), given.has("analyze"));
   });
-  return exit_done;
+  if (!given.has("strict") || problems.empty()) return exit_done;
+  for (const std::string& problem : problems)
+    std::cerr << "shardsim: --strict: " << problem << "\n";
+  return exit_verdict_is_no;
 }
 
 }  // namespace shardsim

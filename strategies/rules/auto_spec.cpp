@@ -150,6 +150,7 @@ SpecAssignment assign_auto_partition_spec(const ParameterTree& tree, const Mesh&
   SpecAssignment assignment;
   for (const ParameterLeaf& leaf : tree.leaves) {
     LeafSpec result{auto_partition_spec(leaf, mesh, options, strategy.place()), {}, {}};
+    result.tactic = "auto_partition_spec: by sizes of dimensions and axes";
     if (result.spec.empty() && !leaf.shape.empty()) {
       result.reason = fmt::format("{} elements are fewer than min_size={}",
                                   format_count(element_count(leaf)), least_elements(options, mesh));

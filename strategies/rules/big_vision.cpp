@@ -7,6 +7,7 @@
 #include "base/pattern.hpp"
 #include "strategies/rules/big_vision_ops.hpp"
 #include "strategies/rules/rule_error.hpp"
+#include "strategies/rules/rule_matches.hpp"
 
 namespace shardsim {
 namespace {
@@ -39,8 +40,12 @@ Pattern compile(const BigVisionRule& rule) {
 class Inference {
  public:
   Inference(const ParameterTree& tree, const std::vector<BigVisionRule>& rules,
-            const LogicalAxisRules& logical_axis_rules, const Mesh& mesh)
-      : tree_(tree), rules_(rules), logical_axis_rules_(logical_axis_rules), mesh_(mesh) {}
+            const LogicalAxisRules& logical_axis_rules, const Mesh& mesh, EqualDimensions ties)
+      : tree_(tree),
+        rules_(rules),
+        logical_axis_rules_(logical_axis_rules),
+        mesh_(mesh),
+        ties_(ties) {}
 
   SpecAssignment run() {
     match();
@@ -57,6 +62,7 @@ class Inference {
     matches_ = match_big_vision_rules(rules_, names);
     rule_ = matches_.first;
     members_.resize(rules_.size());
+    dimension_rules_.resize(names.size());
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (tree_.leaves[i].logical_axes) {
         for (auto& members : members_) members.push_back(i);
@@ -82,13 +88,27 @@ class Inference {
 
   void apply(std::size_t r) {
     for (const std::string& text : split(rules_[r].tactic, '|')) {
-      const BigVisionOp op = make_big_vision_op(text, mesh_, logical_axis_rules_, rules_[r].place);
+      const BigVisionOp op =
+          make_big_vision_op(text, mesh_, logical_axis_rules_, ties_, rules_[r].place);
       for (const std::size_t i : members_[r]) {
-        const bool was_boxed = leaves_[i].is_boxed;
+        const auto before = leaves_[i].entries;
         op(leaves_[i]);
-        if (was_boxed && !leaves_[i].is_boxed) rule_[i] = r;
+        note_deciding(r, before, i);
       }
     }
+  }
+
+  // Of a leaf with logical axes several rules may decide, each a dimension.
+  void note_deciding(std::size_t r, const std::vector<std::optional<SpecEntry>>& before,
+                     std::size_t i) {
+    const std::vector<std::optional<SpecEntry>>& after = leaves_[i].entries;
+    if (!leaves_[i].leaf->logical_axes || leaves_[i].is_boxed) return;
+    std::vector<RuleIndex>& by_dimension = dimension_rules_[i];
+    by_dimension.resize(after.size());
+    for (std::size_t d = 0; d < after.size(); ++d) {
+      if (after[d] && (d >= before.size() || after[d] != before[d])) by_dimension[d] = r;
+    }
+    if (!rule_[i]) rule_[i] = r;
   }
 
   SpecAssignment finish() {
@@ -105,16 +125,23 @@ class Inference {
       LeafSpec& out = result.leaves[i];
       out.rule = rule_[i];
       out.reason = std::move(leaf.reason);
+      out.dimension_rules = dimension_rules_[i];
+      result.warnings.insert(result.warnings.end(), leaf.warnings.begin(), leaf.warnings.end());
       for (auto& entry : leaf.entries) out.spec.push_back(std::move(entry).value_or(SpecEntry{}));
     }
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       check_axes(result.leaves[i].spec, mesh_, leaves_[i].leaf->place);
     }
+    result.rules = matches_.uses;
     for (std::size_t r = 0; r < rules_.size(); ++r) {
-      const BigVisionRule& rule = rules_[r];
-      result.rules.push_back({fmt::format("{} -> {}", rule.pattern, rule.tactic), rule.place,
-                              matches_.matches[r],
-                              std::count(rule_.begin(), rule_.end(), std::optional(r))});
+      result.rules[r].decides = 0;
+      for (std::size_t i = 0; i < leaves_.size(); ++i) {
+        const std::vector<RuleIndex>& by_dimension = dimension_rules_[i];
+        const bool decides =
+            rule_[i] == r || std::count(by_dimension.begin(), by_dimension.end(), RuleIndex(r)) > 0;
+        if (decides) ++result.rules[r].decides;
+      }
+      if (result.rules[r].decides > 0) result.rules[r].shadowed_by.reset();
     }
     return result;
   }
@@ -123,9 +150,11 @@ class Inference {
   const std::vector<BigVisionRule>& rules_;
   const LogicalAxisRules& logical_axis_rules_;
   const Mesh& mesh_;
+  EqualDimensions ties_;
   FirstMatches matches_;
-  std::vector<std::optional<std::size_t>> rule_;   // by leaf: what decided
+  std::vector<RuleIndex> rule_;                    // by leaf: what decided
   std::vector<std::vector<std::size_t>> members_;  // by rule: leaves that its tactic is applied to
+  std::vector<std::vector<RuleIndex>> dimension_rules_;  // by leaf with logical axes
   std::vector<BigVisionLeaf> leaves_;
 };
 
@@ -146,27 +175,31 @@ std::vector<BigVisionRule> read_big_vision_rules(const JsonReader& json) {
 
 FirstMatches match_big_vision_rules(const std::vector<BigVisionRule>& rules,
                                     const std::vector<std::string>& names) {
-  FirstMatches result;
-  result.first.resize(names.size());
-  result.matches.resize(rules.size());
   std::vector<Pattern> patterns;
-  for (const BigVisionRule& rule : rules) patterns.push_back(compile(rule));
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (!patterns[r].full_match(names[i])) continue;
-      ++result.matches[r];
-      if (!result.first[i]) result.first[i] = r;
-    }
+  std::vector<RuleUse> uses;
+  for (const BigVisionRule& rule : rules) {
+    patterns.push_back(compile(rule));
+    uses.push_back({fmt::format("{} -> {}", rule.pattern, rule.tactic), rule.place});
   }
+  RuleMatches matches(std::move(uses));
+  FirstMatches result;
+  for (const std::string& name : names) {
+    std::vector<std::size_t> matching;
+    for (std::size_t r = 0; r < rules.size(); ++r) {
+      if (patterns[r].full_match(name)) matching.push_back(r);
+    }
+    result.first.push_back(matches.add(matching));
+  }
+  result.uses = matches.uses();
   return result;
 }
 
 SpecAssignment infer_sharding(const ParameterTree& tree, const std::vector<BigVisionRule>& rules,
                               const LogicalAxisRules& logical_axis_rules, const Mesh& mesh,
-                              const Place& place) {
+                              const Place& place, EqualDimensions ties) {
   if (rules.empty()) throw RuleError("ValueError", place, "big_vision needs a rule");
   if (tree.leaves.empty()) throw RuleError("ValueError", place, "there are no parameters");
-  return Inference(tree, rules, logical_axis_rules, mesh).run();
+  return Inference(tree, rules, logical_axis_rules, mesh, ties).run();
 }
 
 SpecAssignment assign_big_vision(const ParameterTree& tree, const Mesh& mesh,
@@ -177,7 +210,9 @@ SpecAssignment assign_big_vision(const ParameterTree& tree, const Mesh& mesh,
   if (const auto json = strategy.find("logical_axis_rules")) {
     logical = read_logical_axis_rules(*json);
   }
-  return infer_sharding(tree, rules, logical, mesh, strategy.place());
+  const auto ties = strategy.find("argsort");
+  return infer_sharding(tree, rules, logical, mesh, strategy.place(),
+                        ties ? read_equal_dimensions(*ties) : EqualDimensions::stable);
 }
 
 }  // namespace shardsim

@@ -4,7 +4,8 @@
 //                "rules": [["img/.*", "replicate"],
 //                          [".*/mlp/.*", "shard_dim(\"model\", -1)|fsdp(axis=\"data\")"],
 //                          [".*", "fsdp(axis=\"data\", min_size_to_shard_mb=4)"]],
-//                "logical_axis_rules": [["mlp", "model"]]}      // config.sharding_rules
+//                "logical_axis_rules": [["mlp", "model"]],      // config.sharding_rules
+//                "argsort": "stable"}                           // dimension_order.hpp
 //
 // A leaf belongs to the first pattern that matches its whole name (re.fullmatch). A tactic is one
 // op or several joined by "|", applied from left to right to a spec of nulls:
@@ -31,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/logical_axes.hpp"
 #include "strategies/rules/rule_system.hpp"
 
@@ -46,8 +48,8 @@ struct BigVisionRule {
 [[nodiscard]] std::vector<BigVisionRule> read_big_vision_rules(const JsonReader& json);
 
 struct FirstMatches {
-  std::vector<std::optional<std::size_t>> first;  // by name: the first pattern that matches it
-  std::vector<std::int64_t> matches;              // by pattern: names that it matches
+  std::vector<RuleIndex> first;  // by name: the first pattern that matches it
+  std::vector<RuleUse> uses;     // by pattern; "pattern -> tactic"
 };
 // make_mask_trees. AssertionError for a pattern that starts with "/", re.error for one that
 // Python's `re` refuses.
@@ -58,7 +60,8 @@ struct FirstMatches {
 [[nodiscard]] SpecAssignment infer_sharding(const ParameterTree& tree,
                                             const std::vector<BigVisionRule>& rules,
                                             const LogicalAxisRules& logical_axis_rules,
-                                            const Mesh& mesh, const Place& place);
+                                            const Mesh& mesh, const Place& place,
+                                            EqualDimensions ties = EqualDimensions::stable);
 
 // The row of the table.
 [[nodiscard]] SpecAssignment assign_big_vision(const ParameterTree& tree, const Mesh& mesh,

@@ -1,13 +1,13 @@
 #include "strategies/rules/big_vision_ops.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/text.hpp"
-#include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/op_string.hpp"
 #include "strategies/rules/rule_error.hpp"
 
@@ -19,6 +19,7 @@ using Kind = PythonValue::Kind;
 struct OpContext {
   const Mesh* mesh;
   const LogicalAxisRules* rules;
+  EqualDimensions ties;
   Place place;
 };
 
@@ -31,6 +32,22 @@ std::string spec_text(const BigVisionLeaf& leaf) {
   PartitionSpec spec;
   for (const auto& entry : leaf.entries) spec.push_back(entry.value_or(SpecEntry{}));
   return to_string(spec);
+}
+
+// A spec as Python prints the tuple: "(None, 'data')", "(('x', 'y'),)".
+std::string python_text(const std::vector<std::optional<SpecEntry>>& entries) {
+  const auto tuple = [](const std::vector<std::string>& parts) {
+    return fmt::format("({}{})", fmt::join(parts, ", "), parts.size() == 1 ? "," : "");
+  };
+  std::vector<std::string> parts;
+  for (const std::optional<SpecEntry>& entry : entries) {
+    std::vector<std::string> names;
+    for (const std::string& axis : entry.value_or(SpecEntry{}).axes) {
+      names.push_back(fmt::format("'{}'", axis));
+    }
+    parts.push_back(!entry ? "None" : names.size() == 1 ? names[0] : tuple(names));
+  }
+  return tuple(parts);
 }
 
 // Every op but logical_partitioning works on a spec, which a box is not.
@@ -94,7 +111,7 @@ class Fsdp {
       return;
     }
     bool divides = false;
-    for (const std::size_t d : largest_dimensions_first(leaf.leaf->shape)) {
+    for (const std::size_t d : largest_dimensions_first(leaf.leaf->shape, context_.ties)) {
       if (leaf.leaf->shape[d] % devices != 0) continue;
       divides = true;
       if (leaf.entries[d]) continue;
@@ -188,6 +205,9 @@ class ShardDim {
     dim_ = *bound[1];
     ignores_ndim_error_ = bound[2] && bound[2]->is_true();
     text_ = fmt::format("shard_dim({}, {})", to_string(axis_), to_string(dim_));
+    logged_text_ =
+        fmt::format("shard_dim({}, {})", axis_.kind == Kind::string ? axis_.text : to_string(axis_),
+                    to_string(dim_));
   }
 
   void operator()(BigVisionLeaf& leaf) const {
@@ -198,6 +218,8 @@ class ShardDim {
     if (std::abs(dim_.as_real()) >= static_cast<double>(rank)) {
       if (!ignores_ndim_error_) fail("ValueError", leaf, fmt::format("it has rank {}", rank));
       add_reason(leaf, fmt::format("{} ignored at rank {}", text_, rank));
+      leaf.warnings.push_back(fmt::format("Cannot {}: name={} cur_spec={}", logged_text_,
+                                          leaf.leaf->name, python_text(leaf.entries)));
       return;
     }
     if (dim_.kind == Kind::real) fail("TypeError", leaf, "the dimension is no integer");
@@ -234,6 +256,7 @@ class ShardDim {
   PythonValue dim_;
   bool ignores_ndim_error_ = false;
   std::string text_;
+  std::string logged_text_;  // as Python's str prints it: a name without its quotes
 };
 
 BigVisionOp shard_dim(const OpCall& call, const OpContext& context) {
@@ -253,12 +276,15 @@ constexpr std::array<OpRow, 4> ops{{{"replicate", replicate},
 }  // namespace
 
 BigVisionOp make_big_vision_op(const std::string& op, const Mesh& mesh,
-                               const LogicalAxisRules& rules, const Place& place) {
+                               const LogicalAxisRules& rules, EqualDimensions ties,
+                               const Place& place) {
   const std::string prefix = "shardings.";
   const OpCall call = parse_op(prefix + op, place);
   std::vector<std::string> names;
   for (const OpRow& row : ops) {
-    if (call.name == prefix + std::string(row.name)) return row.make(call, {&mesh, &rules, place});
+    if (call.name == prefix + std::string(row.name)) {
+      return row.make(call, {&mesh, &rules, ties, place});
+    }
     names.push_back(prefix + std::string(row.name));
   }
   throw RuleError("KeyError", place, fmt::format("unknown op \"{}\"", call.name),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/mesh.hpp"
+#include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/logical_axes.hpp"
 #include "workloads/parameter_tree.hpp"
 
@@ -20,6 +21,7 @@ struct BigVisionLeaf {
   bool is_boxed = false;                          // flax's box still stands in place of the spec
   std::string invalid;                            // why PartitionSpec will refuse an entry
   std::string reason;                             // LeafSpec::reason
+  std::vector<std::string> warnings;              // that big_vision logs
 };
 
 using BigVisionOp = std::function<void(BigVisionLeaf& leaf)>;
@@ -28,6 +30,7 @@ using BigVisionOp = std::function<void(BigVisionLeaf& leaf)>;
 // unknown op and TypeError for arguments that do not fit; what the op throws is said in the .cpp.
 // `mesh` and `rules` outlive the op.
 [[nodiscard]] BigVisionOp make_big_vision_op(const std::string& op, const Mesh& mesh,
-                                             const LogicalAxisRules& rules, const Place& place);
+                                             const LogicalAxisRules& rules, EqualDimensions ties,
+                                             const Place& place);
 
 }  // namespace shardsim

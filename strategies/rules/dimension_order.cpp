@@ -1,11 +1,70 @@
 #include "strategies/rules/dimension_order.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <numeric>
 
-namespace shardsim {
+#include "strategies/rules/rule_error.hpp"
 
-std::vector<std::size_t> largest_dimensions_first(const std::vector<std::int64_t>& shape) {
+namespace shardsim {
+namespace {
+
+constexpr std::size_t lanes = 8;  // 64-bit integers in a register of AVX-512
+
+struct Lane {
+  std::int64_t size = std::numeric_limits<std::int64_t>::max();  // lanes that are left over: last
+  std::size_t dimension = 0;
+};
+
+using Register = std::array<Lane, lanes>;
+
+void exchange(Register& values, std::size_t low, std::size_t high) {
+  if (values[low].size > values[high].size) std::swap(values[low], values[high]);
+}
+
+// Batcher's bitonic sort: runs of `run` lanes are merged from their halves, which are compared
+// mirrored, and then sorted at halving distances.
+void sort_bitonic(Register& values) {
+  for (std::size_t run = 2; run <= lanes; run *= 2) {
+    for (std::size_t start = 0; start < lanes; start += run) {
+      for (std::size_t i = 0; i < run / 2; ++i) exchange(values, start + i, start + run - 1 - i);
+    }
+    for (std::size_t distance = run / 4; distance >= 1; distance /= 2) {
+      for (std::size_t i = 0; i < lanes; ++i) {
+        if ((i & distance) == 0) exchange(values, i, i + distance);
+      }
+    }
+  }
+}
+
+std::vector<std::size_t> by_network(const std::vector<std::int64_t>& shape) {
+  if (shape.size() > lanes) {
+    throw RuleError("NotImplementedError", {},
+                    fmt::format("\"argsort\": \"simd\" is known for {} dimensions at most, not {}",
+                                lanes, shape.size()));
+  }
+  Register values{};
+  for (std::size_t d = 0; d < shape.size(); ++d) values[d] = {shape[d], d};
+  sort_bitonic(values);
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < shape.size(); ++d) order.push_back(values[d].dimension);
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace
+
+EqualDimensions read_equal_dimensions(const JsonReader& json) {
+  return json.choice({"stable", "simd"}) == "simd" ? EqualDimensions::simd
+                                                   : EqualDimensions::stable;
+}
+
+std::vector<std::size_t> largest_dimensions_first(const std::vector<std::int64_t>& shape,
+                                                  EqualDimensions ties) {
+  if (ties == EqualDimensions::simd) return by_network(shape);
   std::vector<std::size_t> order(shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -9,7 +9,6 @@
 #include <limits>
 #include <numeric>
 
-#include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
@@ -79,7 +78,7 @@ std::int64_t axis_size(const BoxName& axis, const Mesh& mesh, const Place& place
 }
 
 ShardedArray shard_params(const BoxedArray& array, const BoxName& axis, std::int64_t axis_size,
-                          std::int64_t min_weight_size) {
+                          std::int64_t min_weight_size, EqualDimensions ties) {
   const BoxNames names = array.names.value_or(BoxNames(array.shape.size()));
   assert(names.size() == array.shape.size());
   if (std::find(names.begin(), names.end(), std::optional(axis)) != names.end()) {
@@ -88,7 +87,7 @@ ShardedArray shard_params(const BoxedArray& array, const BoxName& axis, std::int
   if (product(array.shape) <= min_weight_size) {
     return {array, ShardOutcome::too_small, std::nullopt};
   }
-  for (const std::size_t d : largest_dimensions_first(array.shape)) {
+  for (const std::size_t d : largest_dimensions_first(array.shape, ties)) {
     if (array.shape[d] % axis_size != 0 || names[d]) continue;
     ShardedArray result{{array.shape, names}, ShardOutcome::sharded, d};
     result.array.shape[d] /= axis_size;
@@ -142,6 +141,7 @@ FsdpTutorial read_fsdp_tutorial(const JsonReader& strategy) {
   if (const auto size = strategy.find("min_weight_size")) {
     options.min_weight_size = size->integer(0, std::numeric_limits<std::int64_t>::max());
   }
+  if (const auto ties = strategy.find("argsort")) options.ties = read_equal_dimensions(*ties);
   return options;
 }
 
@@ -152,11 +152,16 @@ SpecAssignment assign_fsdp_tutorial(const ParameterTree& tree, const Mesh& mesh,
   SpecAssignment assignment;
   for (const ParameterLeaf& leaf : tree.leaves) {
     LeafSpec& result = assignment.leaves.emplace_back();
+    result.tactic = leaf.has_shape ? "shard_params: whole" : "no array";
     if (!leaf.has_shape) continue;
-    const ShardedArray sharded =
-        shard_params({leaf.shape, std::nullopt}, options.axis, size, options.min_weight_size);
+    const ShardedArray sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
+                                              options.min_weight_size, options.ties);
     result.spec = spec_of(sharded.array);
     result.reason = reason_of(sharded, options, size);
+    if (sharded.dimension) {
+      result.tactic = fmt::format("shard_params: dimension {} over {}", *sharded.dimension,
+                                  to_string(options.axis));
+    }
   }
   return assignment;
 }

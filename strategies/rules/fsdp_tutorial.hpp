@@ -17,8 +17,8 @@
 //   and gather_params over data leaves it alone
 //   the axes to sync_gradients as a bare string are its letters for boxed gradients
 //
-// Row "fsdp_tutorial": {"axis": "data", "min_weight_size": 262144}; the axis may be a list, which
-// is one entry of the spec.
+// Row "fsdp_tutorial": {"axis": "data", "min_weight_size": 262144, "argsort": "stable"}; the axis
+// may be a list, which is one entry of the spec; "argsort" is of dimension_order.hpp.
 //
 // Source: phlippe/uvadlc_notebooks scaling/JAX/data_parallel.py at 0da8037.
 #pragma once
@@ -31,6 +31,7 @@
 #include "base/json_reader.hpp"
 #include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
+#include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/rule_system.hpp"
 
 namespace shardsim {
@@ -72,7 +73,8 @@ struct ShardedArray {
 };
 
 [[nodiscard]] ShardedArray shard_params(const BoxedArray& array, const BoxName& axis,
-                                        std::int64_t axis_size, std::int64_t min_weight_size);
+                                        std::int64_t axis_size, std::int64_t min_weight_size,
+                                        EqualDimensions ties = EqualDimensions::stable);
 
 struct GatheredArray {
   BoxedArray array;
@@ -97,9 +99,10 @@ struct SyncAxes {
 struct FsdpTutorial {
   BoxName axis;
   std::int64_t min_weight_size = std::int64_t{1} << 18;
+  EqualDimensions ties = EqualDimensions::stable;
 };
 
-// "axis" and "min_weight_size" of the strategy.
+// "axis", "min_weight_size" and "argsort" of the strategy.
 [[nodiscard]] FsdpTutorial read_fsdp_tutorial(const JsonReader& strategy);
 [[nodiscard]] SpecAssignment assign_fsdp_tutorial(const ParameterTree& tree, const Mesh& mesh,
                                                   const JsonReader& strategy);

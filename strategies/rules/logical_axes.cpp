@@ -50,8 +50,9 @@ void count_rules(const LogicalAssignment& assignment, const LogicalAxisRules& ru
   for (std::size_t r = 0; r < rules.size(); ++r) {
     if (std::find(names.begin(), names.end(), rules[r].name) != names.end()) ++uses[r].matches;
   }
+  leaf.dimension_rules = assignment.rules;
   std::vector<std::size_t> deciding;
-  for (const std::optional<std::size_t>& rule : assignment.rules) {
+  for (const RuleIndex& rule : assignment.rules) {
     if (rule) deciding.push_back(*rule);
   }
   if (deciding.empty()) return;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "strategies/rules/partition_axis.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
@@ -42,36 +43,33 @@ SpecRule make_spec_rule(std::string_view pattern, PartitionSpec spec, const Plac
   return {Pattern(pattern, place), std::move(spec), std::move(text), place};
 }
 
-std::vector<RuleUse> rule_uses(const std::vector<SpecRule>& rules) {
+RuleMatches rule_matches(const std::vector<SpecRule>& rules) {
   std::vector<RuleUse> uses;
   uses.reserve(rules.size());
-  for (const SpecRule& rule : rules) uses.push_back({rule.text, rule.place, 0, 0});
-  return uses;
+  for (const SpecRule& rule : rules) uses.push_back({rule.text, rule.place});
+  return RuleMatches(std::move(uses));
 }
 
-std::optional<std::size_t> first_match(const std::vector<SpecRule>& rules, std::string_view name,
-                                       std::vector<RuleUse>& uses) {
-  std::optional<std::size_t> first;
+RuleIndex first_match(const std::vector<SpecRule>& rules, std::string_view name,
+                      RuleMatches& matches) {
+  std::vector<std::size_t> matching;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (!rules[i].pattern.search(name)) continue;
-    ++uses[i].matches;
-    if (!first) first = i;
+    if (rules[i].pattern.search(name)) matching.push_back(i);
   }
-  if (first) ++uses[*first].decides;
-  return first;
+  return matches.add(matching);
 }
 
 SpecAssignment match_partition_rules(const std::vector<SpecRule>& rules, const ParameterTree& tree,
                                      const MatchOptions& options, const Place& place) {
   SpecAssignment assignment;
-  assignment.rules = rule_uses(rules);
+  RuleMatches matches = rule_matches(rules);
   assignment.leaves.reserve(tree.leaves.size());
   for (const ParameterLeaf& leaf : tree.leaves) {
     if (options.strict && leaf.shape.empty()) {
-      assignment.leaves.emplace_back();
+      assignment.leaves.emplace_back().tactic = "scalar: rules are not asked";
       continue;
     }
-    const std::optional<std::size_t> rule = first_match(rules, leaf.name, assignment.rules);
+    const RuleIndex rule = first_match(rules, leaf.name, matches);
     if (!rule) {
       throw RuleError("ValueError", place,
                       fmt::format("no rule matches parameter \"{}\"; a last rule [\".*\", []] "
@@ -83,6 +81,7 @@ SpecAssignment match_partition_rules(const std::vector<SpecRule>& rules, const P
                                                : LeafSpec{spec, {}, {}});
     assignment.leaves.back().rule = rule;
   }
+  assignment.rules = matches.uses();
   return assignment;
 }
 
@@ -108,10 +107,39 @@ std::vector<SpecRule> read_spec_rules(
   return rules;
 }
 
+PartitionSpec read_partition_axis_spec(const JsonReader& spec, const JsonReader& strategy) {
+  constexpr auto version = PartitionAxis::Version::march_2025;
+  const auto overrides = strategy.find("partition_axis");
+  const PartitionAxis axis =
+      overrides ? PartitionAxis(version, *overrides) : PartitionAxis(version);
+  const auto resolved = [&](const AxisRule& rule) {
+    const AxisRule* field = rule.name() == nullptr ? nullptr : axis.find(*rule.name());
+    return field == nullptr ? rule : *field;
+  };
+  PartitionSpec result;
+  for (const JsonReader& entry : spec.elements()) {
+    if (entry.is_object()) {
+      result.push_back(read_spec_entry(entry));
+      continue;
+    }
+    AxisRule rule = resolved(read_axis_rule(entry));
+    if (const std::vector<AxisRule>* parts = rule.list()) {
+      std::vector<AxisRule> axes;
+      for (const AxisRule& part : *parts) axes.push_back(resolved(part));
+      rule = {std::move(axes)};
+    }
+    result.push_back(to_spec_entry(rule, entry.place()));
+  }
+  return result;
+}
+
 SpecAssignment assign_match_partition_rules(const ParameterTree& tree, const Mesh& /*mesh*/,
                                             const JsonReader& strategy) {
   const JsonReader rules = strategy.at("rules");
-  return match_partition_rules(read_spec_rules(rules, read_partition_spec), tree,
+  const auto read_spec = [&](const JsonReader& spec) {
+    return read_partition_axis_spec(spec, strategy);
+  };
+  return match_partition_rules(read_spec_rules(rules, read_spec), tree,
                                read_match_options(strategy), rules.place());
 }
 

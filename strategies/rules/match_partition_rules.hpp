@@ -24,7 +24,7 @@
 
 #include "base/pattern.hpp"
 #include "strategies/partition_spec.hpp"
-#include "strategies/rules/rule_system.hpp"
+#include "strategies/rules/rule_matches.hpp"
 
 namespace shardsim {
 
@@ -39,11 +39,10 @@ struct SpecRule {
 // Throws InputError for an invalid pattern, though Python would only when it gets to search it.
 [[nodiscard]] SpecRule make_spec_rule(std::string_view pattern, PartitionSpec spec,
                                       const Place& place);
-[[nodiscard]] std::vector<RuleUse> rule_uses(const std::vector<SpecRule>& rules);
-// The first rule whose pattern is found in `name`. Counts in `uses` who matches and who decides.
-[[nodiscard]] std::optional<std::size_t> first_match(const std::vector<SpecRule>& rules,
-                                                     std::string_view name,
-                                                     std::vector<RuleUse>& uses);
+[[nodiscard]] RuleMatches rule_matches(const std::vector<SpecRule>& rules);
+// The first rule whose pattern is found in `name`. Counts in `matches` who matches and who decides.
+[[nodiscard]] RuleIndex first_match(const std::vector<SpecRule>& rules, std::string_view name,
+                                    RuleMatches& matches);
 
 struct MatchOptions {
   static constexpr std::int64_t default_min_size = 16384;  // the environment's MIN_SHARDING_SIZE
@@ -64,7 +63,15 @@ struct MatchOptions {
 [[nodiscard]] std::vector<SpecRule> read_spec_rules(
     const JsonReader& json, const std::function<PartitionSpec(const JsonReader&)>& read_spec);
 
-// {"rules": [[pattern, spec], ...], "min_size": 16384, "strict": true}
+// A spec in which an entry may be a field of the PartitionAxis of March 2025 that "partition_axis"
+// of the strategy describes, as EasyDeL's rules and constraints of that time are written:
+//   ["generation_batch_axis", "sequence_axis"]  ->  P(None, sp)
+// What is no field is a mesh axis. Throws RuleError (ValueError) for a field that holds several axes
+// inside a list.
+[[nodiscard]] PartitionSpec read_partition_axis_spec(const JsonReader& spec,
+                                                     const JsonReader& strategy);
+
+// {"rules": [[pattern, spec], ...], "min_size": 16384, "strict": true, "partition_axis": {...}}
 [[nodiscard]] SpecAssignment assign_match_partition_rules(const ParameterTree& tree,
                                                           const Mesh& mesh,
                                                           const JsonReader& strategy);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "strategies/rules/rule_error.hpp"
 
@@ -24,10 +25,17 @@ std::int64_t size_of_entry(const SpecEntry& entry, const Mesh& mesh, const Place
   return size;
 }
 
-std::vector<std::size_t> all_dims(const PartitionSpec& spec) {
-  std::vector<std::size_t> dims(spec.size());
-  std::iota(dims.begin(), dims.end(), std::size_t{0});
+std::vector<std::int64_t> all_dims(const PartitionSpec& spec) {
+  std::vector<std::int64_t> dims(spec.size());
+  std::iota(dims.begin(), dims.end(), std::int64_t{0});
   return dims;
+}
+
+// What Python's list[index] reads; nothing for an IndexError.
+std::optional<std::size_t> python_index(std::int64_t index, std::size_t size) {
+  const auto count = static_cast<std::int64_t>(size);
+  if (index < -count || index >= count) return std::nullopt;
+  return static_cast<std::size_t>(index < 0 ? index + count : index);
 }
 
 PartitionSpec fitted(const PartitionSpec& spec, const std::string& fit, const ParameterLeaf& leaf,
@@ -95,23 +103,25 @@ PartitionSpec adjust_for_indivisible_shape(const PartitionSpec& spec,
 
 PartitionSpec remove_incompatible_axes(const PartitionSpec& spec,
                                        const std::vector<std::int64_t>& shape, const Mesh& mesh,
-                                       const std::vector<std::size_t>& dims, bool allow_remove_axes,
-                                       const Place& place) {
+                                       const std::vector<std::int64_t>& dims,
+                                       bool allow_remove_axes, const Place& place) {
   PartitionSpec result = spec;
-  for (const std::size_t d : dims) {
-    if (d >= spec.size() || d >= shape.size()) {
-      throw RuleError(
-          "IndexError", place,
-          fmt::format("{} on {} dimensions has no dimension {}", to_string(spec), shape.size(), d));
+  for (const std::int64_t dim : dims) {
+    const std::optional<std::size_t> entry = python_index(dim, spec.size());
+    const std::optional<std::size_t> d = python_index(dim, shape.size());
+    if (!entry || !d) {
+      throw RuleError("IndexError", place,
+                      fmt::format("{} on {} dimensions has no dimension {}", to_string(spec),
+                                  shape.size(), dim));
     }
-    const std::int64_t shards = size_of_entry(spec[d], mesh, place);
-    if (shape[d] % shards == 0) continue;
+    const std::int64_t shards = size_of_entry(spec[*entry], mesh, place);
+    if (shape[*d] % shards == 0) continue;
     if (!allow_remove_axes) {
       throw RuleError("ValueError", place,
-                      fmt::format("dimension {} of {} does not divide: {} over {}", d,
-                                  to_string(spec), shape[d], shards));
+                      fmt::format("dimension {} of {} does not divide: {} over {}", *d,
+                                  to_string(spec), shape[*d], shards));
     }
-    result[d] = SpecEntry{};
+    result[*entry] = SpecEntry{};
   }
   return result;
 }

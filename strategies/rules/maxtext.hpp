@@ -32,12 +32,14 @@ namespace shardsim {
                                                          const Mesh& mesh, const Place& place);
 
 // Entries of `dims` that do not divide their dimension become null as a whole, or, unless
-// `allow_remove_axes`, are a RuleError (ValueError). P((data, fsdp)) on 12 is P(None). KeyError as
-// above, IndexError for a dimension that the spec or the shape lacks.
+// `allow_remove_axes`, are a RuleError (ValueError). P((data, fsdp)) on 12 is P(None). A negative
+// dimension counts from the end, as Python's index does: of the spec and of the shape each by its
+// own length, so that -1 of P(a, b) on 4 dimensions is entry 1 and dimension 3. KeyError as above,
+// IndexError for a dimension that the spec or the shape lacks.
 [[nodiscard]] PartitionSpec remove_incompatible_axes(const PartitionSpec& spec,
                                                      const std::vector<std::int64_t>& shape,
                                                      const Mesh& mesh,
-                                                     const std::vector<std::size_t>& dims,
+                                                     const std::vector<std::int64_t>& dims,
                                                      bool allow_remove_axes, const Place& place);
 
 // Row "maxtext":

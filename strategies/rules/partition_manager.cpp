@@ -80,6 +80,12 @@ PartitionManager read_manager(const JsonReader& strategy) {
           names ? read_semantic_axes(*names) : SemanticAxes()};
 }
 
+std::string read_mode(const JsonReader& strategy) {
+  const auto mode = strategy.find("mode");
+  return mode ? mode->choice({"__train__", "__prefill__", "__autoregressive__", "__insert__"})
+              : std::string(train_mode);
+}
+
 // The reason of a leaf tells what was dropped first.
 void correct(LeafSpec& result, const ParameterLeaf& leaf, const Mesh& mesh, const Place& place) {
   const PartitionSpec asked = result.spec;
@@ -128,6 +134,10 @@ PartitionSpec PartitionManager::resolve(const std::vector<AxisRule>& dims, std::
     spec.push_back(to_spec_entry(axis, place));
   }
   return spec;
+}
+
+bool PartitionManager::knows(std::string_view name) const {
+  return name == whole_dimension || !names_.find(name).is_none();
 }
 
 AxisRule PartitionManager::resolve_dim(const AxisRule& dim, bool generation,
@@ -221,14 +231,20 @@ PartitionSpec corrected_spec(const PartitionSpec& spec, const std::vector<std::i
   return all_whole ? PartitionSpec{} : corrected;
 }
 
+PartitionSpec read_managed_activation(const JsonReader& spec, const JsonReader& strategy) {
+  const PartitionManager manager = read_manager(strategy);
+  Dims dims = read_dims(spec);
+  for (AxisRule& dim : dims) {
+    // Inside a list a name may be an axis.
+    if (dim.name() != nullptr && !manager.knows(*dim.name())) dim = {Dims{dim}};
+  }
+  return manager.resolve(dims, read_mode(strategy), spec.place());
+}
+
 SpecAssignment assign_partition_manager(const ParameterTree& tree, const Mesh& mesh,
                                         const JsonReader& strategy) {
   const PartitionManager manager = read_manager(strategy);
-  const auto mode_given = strategy.find("mode");
-  const std::string mode =
-      mode_given
-          ? mode_given->choice({"__train__", "__prefill__", "__autoregressive__", "__insert__"})
-          : std::string(train_mode);
+  const std::string mode = read_mode(strategy);
   const JsonReader rules_given = strategy.at("rules");
   const std::vector<SpecRule> rules = read_spec_rules(rules_given, [&](const JsonReader& json) {
     return manager.resolve(read_dims(json), mode, json.place());

@@ -47,6 +47,8 @@ class PartitionManager {
   // The same as a spec. Throws RuleError (ValueError) also for lists that have come to be nested.
   [[nodiscard]] PartitionSpec resolve(const std::vector<AxisRule>& dims, std::string_view mode,
                                       const Place& place) const;
+  // Is it a name of a dimension, null's "_" among them?
+  [[nodiscard]] bool knows(std::string_view name) const;
 
  private:
   [[nodiscard]] AxisRule resolve_dim(const AxisRule& dim, bool generation,
@@ -78,5 +80,10 @@ class PartitionManager {
 //  "correct": false}                                               corrected_spec on every leaf
 [[nodiscard]] SpecAssignment assign_partition_manager(const ParameterTree& tree, const Mesh& mesh,
                                                       const JsonReader& strategy);
+
+// The spec of an activation: "ExpertActivations" or a list of names as in a rule, in the mode and
+// with the axes of `strategy`. Unlike in a rule a name that is not known is a mesh axis.
+[[nodiscard]] PartitionSpec read_managed_activation(const JsonReader& spec,
+                                                    const JsonReader& strategy);
 
 }  // namespace shardsim

@@ -1,28 +1,37 @@
 #include "strategies/rules/pattern_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
+namespace {
 
-PatternRules::PatternRules(const std::vector<Rule>& rules, const Mesh& mesh)
-    : rules_(rules), mesh_(mesh) {
-  for (const Rule& rule : rules) {
-    patterns_.emplace_back(rule.pattern, rule.place);
-    uses_.push_back({rule.pattern, rule.place});
-  }
+// Rules named in one warning.
+constexpr std::size_t most_named = 4;
+
+std::vector<RuleUse> not_yet_used(const std::vector<Rule>& rules) {
+  std::vector<RuleUse> uses;
+  for (const Rule& rule : rules) uses.push_back({rule.pattern, rule.place});
+  return uses;
 }
 
-std::optional<std::size_t> PatternRules::find(const std::string& name) {
-  std::optional<std::size_t> first;
+}  // namespace
+
+PatternRules::PatternRules(const std::vector<Rule>& rules, const Mesh& mesh)
+    : rules_(rules), mesh_(mesh), matches_(not_yet_used(rules)) {
+  for (const Rule& rule : rules) patterns_.emplace_back(rule.pattern, rule.place);
+}
+
+RuleIndex PatternRules::find(const std::string& name) {
+  std::vector<std::size_t> matching;
   for (std::size_t r = 0; r < patterns_.size(); ++r) {
-    if (!patterns_[r].search(name)) continue;
-    ++uses_[r].matches;
-    if (!first) first = r;
+    if (patterns_[r].search(name)) matching.push_back(r);
   }
-  if (first) ++uses_[*first].decides;
-  return first;
+  return matches_.add(matching);
 }
 
 Sharding PatternRules::sharding(std::size_t rule, const std::string& name, std::size_t rank) const {
@@ -36,21 +45,41 @@ Sharding PatternRules::sharding(std::size_t rule, const std::string& name, std::
 }
 
 void PatternRules::require_matches(std::string_view what) const {
-  for (const RuleUse& use : uses_) {
+  for (const RuleUse& use : matches_.uses()) {
     if (use.matches > 0) continue;
     throw InputError(use.place, fmt::format("pattern \"{}\" matches no {}", use.text, what));
   }
 }
 
-std::vector<std::string> shadow_warnings(const std::vector<RuleUse>& rules, std::string_view what) {
+std::vector<std::string> rule_warnings(const std::vector<RuleUse>& rules, std::string_view what) {
+  std::vector<std::string> unused;
   std::vector<std::string> warnings;
   for (std::size_t r = 0; r < rules.size(); ++r) {
-    if (rules[r].matches == 0 || rules[r].decides > 0) continue;
-    warnings.push_back(
-        fmt::format("rule {} \"{}\" is shadowed: an earlier rule matches every {} it matches", r,
-                    rules[r].text, what));
+    const RuleUse& rule = rules[r];
+    if (rule.built_in) continue;
+    if (rule.matches == 0) unused.push_back(fmt::format("{} \"{}\"", r, rule.text));
+    if (!rule.shadowed_by) continue;
+    warnings.push_back(fmt::format(
+        "rule {} \"{}\" never gets its turn: rule {} \"{}\" comes before it and matches every {} "
+        "that it matches",
+        r, rule.text, *rule.shadowed_by, rules[*rule.shadowed_by].text, what));
   }
+  if (unused.empty()) return warnings;
+  const std::size_t named = std::min(unused.size(), most_named);
+  const std::string more =
+      unused.size() > named ? fmt::format(" and {} more", unused.size() - named) : "";
+  unused.resize(named);
+  warnings.insert(warnings.begin(), fmt::format("no {} is matched by rule {}{}", what,
+                                                fmt::join(unused, ", "), more));
   return warnings;
+}
+
+std::vector<std::string> system_warnings(const std::string& system,
+                                         const std::vector<std::string>& logged) {
+  if (logged.empty()) return {};
+  const std::string more =
+      logged.size() > 1 ? fmt::format(", and {} more like it", logged.size() - 1) : "";
+  return {fmt::format("{} logs \"{}\"{}", system, logged[0], more)};
 }
 
 }  // namespace shardsim

@@ -12,7 +12,7 @@
 
 #include "base/pattern.hpp"
 #include "plan/mesh.hpp"
-#include "strategies/rules/rule_system.hpp"
+#include "strategies/rules/rule_matches.hpp"
 #include "strategies/strategy.hpp"
 
 namespace shardsim {
@@ -22,11 +22,11 @@ class PatternRules {
   PatternRules(const std::vector<Rule>& rules, const Mesh& mesh);
 
   // The first rule that matches; every rule that matches is counted.
-  [[nodiscard]] std::optional<std::size_t> find(const std::string& name);
+  [[nodiscard]] RuleIndex find(const std::string& name);
   // Throws RuleError when the spec is longer than the rank. Axes of one device are left out.
   [[nodiscard]] Sharding sharding(std::size_t rule, const std::string& name,
                                   std::size_t rank) const;
-  [[nodiscard]] const std::vector<RuleUse>& uses() const { return uses_; }
+  [[nodiscard]] std::vector<RuleUse> uses() const { return matches_.uses(); }
   // Throws InputError for a rule that matched nothing: "matches no parameter".
   void require_matches(std::string_view what) const;
 
@@ -34,11 +34,16 @@ class PatternRules {
   const std::vector<Rule>& rules_;
   const Mesh& mesh_;
   std::vector<Pattern> patterns_;
-  std::vector<RuleUse> uses_;
+  RuleMatches matches_;
 };
 
-// Warnings about rules that others always go before.
-[[nodiscard]] std::vector<std::string> shadow_warnings(const std::vector<RuleUse>& rules,
-                                                       std::string_view what);
+// Warnings about rules that match nothing, in one line, and about those that an earlier and wider
+// rule shadows. Rules of the system itself are left out: nobody wrote them for this tree.
+[[nodiscard]] std::vector<std::string> rule_warnings(const std::vector<RuleUse>& rules,
+                                                     std::string_view what);
+
+// What a rule system logs, as one warning: the first of them and the number of the others.
+[[nodiscard]] std::vector<std::string> system_warnings(const std::string& system,
+                                                       const std::vector<std::string>& logged);
 
 }  // namespace shardsim

@@ -55,11 +55,12 @@ std::vector<SpecRule> parse_pattern_spec(std::string_view text, const Mesh* mesh
 SpecAssignment assign_pattern_spec(const std::vector<SpecRule>& rules,
                                    const PartitionSpec& default_spec, const ParameterTree& tree) {
   SpecAssignment assignment;
-  assignment.rules = rule_uses(rules);
+  RuleMatches matches = rule_matches(rules);
   for (const ParameterLeaf& leaf : tree.leaves) {
-    const std::optional<std::size_t> rule = first_match(rules, leaf.name, assignment.rules);
+    const RuleIndex rule = first_match(rules, leaf.name, matches);
     assignment.leaves.push_back({rule ? rules[*rule].spec : default_spec, rule, ""});
   }
+  assignment.rules = matches.uses();
   return assignment;
 }
 
@@ -67,9 +68,14 @@ SpecAssignment assign_eformer_pattern(const ParameterTree& tree, const Mesh& mes
                                       const JsonReader& strategy) {
   const JsonReader pattern = strategy.at("pattern");
   const auto default_spec = strategy.find("default");
-  return assign_pattern_spec(parse_pattern_spec(pattern.string(), &mesh, pattern.place()),
-                             default_spec ? read_partition_spec(*default_spec) : PartitionSpec{},
-                             tree);
+  SpecAssignment assignment = assign_pattern_spec(
+      parse_pattern_spec(pattern.string(), &mesh, pattern.place()),
+      default_spec ? read_partition_spec(*default_spec) : PartitionSpec{}, tree);
+  if (!default_spec) return assignment;
+  for (LeafSpec& leaf : assignment.leaves) {
+    if (!leaf.rule) leaf.tactic = "default";
+  }
+  return assignment;
 }
 
 }  // namespace shardsim

@@ -10,9 +10,12 @@
 #include "base/pattern.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"
 #include "strategies/rules/rule_error.hpp"
+#include "strategies/rules/rule_matches.hpp"
 
 namespace shardsim {
 namespace {
+
+const std::string no_array = "no array";
 
 struct MappingRule {
   Pattern pattern;
@@ -25,37 +28,40 @@ class MappingRules {
   MappingRules(const std::optional<JsonReader>& json, const std::vector<std::string>& mesh_axes,
                std::string_view label) {
     if (!json) return;
+    std::vector<RuleUse> uses;
     for (const JsonReader& pair : json->elements()) {
       const std::vector<JsonReader> parts = pair.elements();
       if (parts.size() != 2) pair.fail("a rule is [pattern, split-dims mapping]");
       std::optional<SplitDims> split;
       if (!parts[1].is_null()) split = read_split_dims(parts[1], mesh_axes);
       rules_.push_back({Pattern(parts[0].string(), parts[0].place()), std::move(split)});
-      uses_.push_back({fmt::format("{} -> {}{}", parts[0].string(), label, parts[1].json().dump()),
-                       pair.place(), 0, 0});
+      uses.push_back({fmt::format("{} -> {}{}", parts[0].string(), label, parts[1].json().dump()),
+                      pair.place()});
+      places_.push_back(pair.place());
     }
+    matches_ = RuleMatches(std::move(uses));
   }
 
   // The first rule that matches.
-  std::optional<std::size_t> decide(const std::string& name) {
-    std::optional<std::size_t> first;
+  RuleIndex decide(const std::string& name) {
+    std::vector<std::size_t> matching;
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-      if (!rules_[i].pattern.search(name)) continue;
-      ++uses_[i].matches;
-      if (!first) first = i;
+      if (rules_[i].pattern.search(name)) matching.push_back(i);
     }
-    if (first) ++uses_[*first].decides;
-    return first;
+    return matches_.add(matching);
   }
 
   [[nodiscard]] const std::optional<SplitDims>& split(std::size_t rule) const {
     return rules_[rule].split;
   }
-  [[nodiscard]] const std::vector<RuleUse>& uses() const { return uses_; }
+  [[nodiscard]] const Place& place(std::size_t rule) const { return places_[rule]; }
+  [[nodiscard]] std::vector<RuleUse> uses() const { return matches_.uses(); }
+  [[nodiscard]] std::size_t size() const { return rules_.size(); }
 
  private:
   std::vector<MappingRule> rules_;
-  std::vector<RuleUse> uses_;
+  std::vector<Place> places_;
+  RuleMatches matches_{{}};
 };
 
 void check_prefixes(const JsonReader& prefixes) {
@@ -76,26 +82,38 @@ SpecAssignment assign_weights(const ParameterTree& tree, const std::vector<std::
   SpecAssignment assignment;
   for (const ParameterLeaf& leaf : tree.leaves) {
     LeafSpec& result = assignment.leaves.emplace_back();
-    if (!leaf.has_shape) continue;
+    if (!leaf.has_shape) {
+      result.tactic = no_array;
+      continue;
+    }
     result.rule = weights.decide(leaf.name);
-    const std::optional<std::size_t> prefix_rule = prefixes.decide(leaf.name);
-    const Place& place = result.rule   ? weights.uses()[*result.rule].place
-                         : prefix_rule ? prefixes.uses()[*prefix_rule].place
+    const RuleIndex prefix_rule = prefixes.decide(leaf.name);
+    const Place& place = result.rule   ? weights.place(*result.rule)
+                         : prefix_rule ? prefixes.place(*prefix_rule)
                                        : strategy.place();
     WeightSplit weight{leaf.name, leaf.shape.size(), {}, 0, {}};
     if (result.rule) weight.tensor = weights.split(*result.rule);
     if (prefix_rule) weight.prefix = prefixes.split(*prefix_rule);
     weight.prefix_rank = weight.prefix ? weight.prefix->size() : 0;
     if (weight.prefix_rank > leaf.shape.size()) {
-      throw RuleError("AssertionError", prefixes.uses()[*prefix_rule].place,
+      throw RuleError("AssertionError", prefixes.place(*prefix_rule),
                       fmt::format("\"{}\" has {} dimensions, fewer than its prefix of {}",
                                   leaf.name, leaf.shape.size(), weight.prefix_rank));
     }
     weight.rank -= weight.prefix_rank;
     result.spec = to_partition_spec(weight_split_dims(weight, place), place);
+    if (!prefix_rule) continue;
+    // Rules of prefixes come behind those of weights.
+    const std::size_t prefix = weights.size() + *prefix_rule;
+    result.dimension_rules.assign(weight.prefix_rank, prefix);
+    result.dimension_rules.resize(leaf.shape.size(), result.rule);
+    if (!result.rule) result.rule = prefix;
   }
   assignment.rules = weights.uses();
-  assignment.rules.insert(assignment.rules.end(), prefixes.uses().begin(), prefixes.uses().end());
+  for (RuleUse& use : prefixes.uses()) {
+    if (use.shadowed_by) *use.shadowed_by += weights.size();
+    assignment.rules.push_back(std::move(use));
+  }
   return assignment;
 }
 
@@ -123,7 +141,10 @@ SpecAssignment assign_by_rank(const ParameterTree& tree, const std::vector<std::
   }
   for (const ParameterLeaf& leaf : tree.leaves) {
     LeafSpec& result = assignment.leaves.emplace_back();
-    if (!leaf.has_shape) continue;
+    if (!leaf.has_shape) {
+      result.tactic = no_array;
+      continue;
+    }
     const auto split = split_dims_by_rank(strategy, leaf.shape.size(), mesh_axes);
     result.rule = rules.at(leaf.shape.size());
     RuleUse& use = assignment.rules[*result.rule];
@@ -139,6 +160,8 @@ SpecAssignment assign_by_batch(const ParameterTree& tree, const std::vector<std:
   SpecAssignment assignment;
   for (const ParameterLeaf& leaf : tree.leaves) {
     LeafSpec& result = assignment.leaves.emplace_back();
+    result.tactic =
+        leaf.has_shape ? "shard_on_batch_dim: dimension 0 over the whole mesh" : no_array;
     if (!leaf.has_shape) continue;
     result.spec = to_partition_spec(batch_split_dims(leaf.shape.size(), mesh_axes, place), place);
   }

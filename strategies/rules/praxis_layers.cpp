@@ -20,16 +20,24 @@ RepeatPrefix pipeline_prefix(std::int64_t stages, std::int64_t repeats, bool is_
   return prefix;
 }
 
-FusedQkvSplit fused_qkv_split(const SplitDims& projection, const Place& place) {
-  if (projection.empty()) {
-    throw RuleError("AssertionError", place, "the mapping of a projection has no entries");
+FusedQkvSplit fused_qkv_split(const SplitDims& projection, bool combine_dims, const Place& place) {
+  constexpr std::size_t separate_rank = 3;
+  constexpr std::size_t combined_rank = 2;
+  SplitDims own = projection;
+  if (combine_dims && own.size() == separate_rank) std::erase(own, SplitDim{});
+  const std::size_t rank = combine_dims ? combined_rank : separate_rank;
+  if (own.size() != rank) {
+    throw RuleError(
+        "AssertionError", place,
+        fmt::format("a mapping of {} entries for a projection of {} dimensions", own.size(), rank));
   }
   FusedQkvSplit split;
   split.weight = {SplitDim{}};
-  split.weight.insert(split.weight.end(), projection.begin(), projection.end());
-  split.scale = {SplitDim{}};
-  split.scale.insert(split.scale.end(), projection.begin() + 1, projection.end());
-  split.bias = split.scale;
+  split.weight.insert(split.weight.end(), own.begin(), own.end());
+  split.bias = {SplitDim{}};
+  split.bias.insert(split.bias.end(), own.begin() + 1, own.end());
+  split.scale = {SplitDim{}, projection[1]};
+  if (!combine_dims) split.scale.push_back(projection[2]);
   return split;
 }
 

@@ -3,10 +3,11 @@
 //   pipeline of 4 stages                  prefix [4], split ["stage"]
 //   circular, 2 repeats of 4 stages       prefix [2, 4], split [null, "stage"]
 //   fused qkv, quantized, w [D, N, H]     w [null, D, N, H], its scale and bias [null, N, H]
+//     with N and H combined, w [D, NH]    w [null, D, NH], its scale and bias [null, NH]
 //   grouped queries with one kv head      kv weights whole
 //
-// Source: google/praxis praxis/layers/pipeline.py, quantization/attentions_test.py,
-// grouped_query_attention_test.py.
+// Source: google/praxis praxis/layers/pipeline.py, quantization/attentions.py (at 0219aeb) and its
+// test, grouped_query_attention_test.py.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,17 @@ struct FusedQkvSplit {
   SplitDims bias;
 };
 
-// Of the mapping of one projection; the dimension of size 3 in front is whole. Throws RuleError
-// (AssertionError) for an empty mapping.
-[[nodiscard]] FusedQkvSplit fused_qkv_split(const SplitDims& projection, const Place& place);
+// CombinedQKVProjectionLayer, of the mapping of one projection; the dimension of size 3 in front is
+// whole. With `combine_dims` (attention_combine_dims) heads and their width are one dimension; then
+// a mapping of three loses its nulls, a leading one too, before it is taken for [D, NH]:
+//
+//   [null, "data", "mdl"]  ->  w [null, data, mdl], b [null, mdl], but scale [null, data]
+//
+// The scale is read from the mapping as it was given, which is the original's defect; from a
+// mapping of two all agree. Throws RuleError (AssertionError) when other than three entries, or
+// two, are left.
+[[nodiscard]] FusedQkvSplit fused_qkv_split(const SplitDims& projection, bool combine_dims,
+                                            const Place& place);
 
 struct GroupedQuerySplit {
   SplitDims q_weight;     // [d, n, h]; the output projection has it too

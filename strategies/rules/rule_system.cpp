@@ -1,5 +1,8 @@
 #include "strategies/rules/rule_system.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "strategies/rules/auto_spec.hpp"
 #include "strategies/rules/big_vision.hpp"
 #include "strategies/rules/explicit_specs.hpp"
@@ -20,24 +23,32 @@ const std::vector<RuleSystem>& rule_systems() {
   static const std::vector<RuleSystem> table = {
       {"big_vision",
        "big_vision: patterns with tactics, \"fsdp(axis='data')|shard_dim('model', 0)\"",
-       {"rules", "logical_axis_rules"},
+       {"rules", "logical_axis_rules", "argsort"},
        assign_big_vision},
       {"match_partition_rules",
        "eformer, EasyDeL: the first pattern found in a name gives the spec",
-       {"rules", "min_size", "strict"},
-       assign_match_partition_rules},
+       {"rules", "min_size", "strict", "partition_axis"},
+       assign_match_partition_rules,
+       read_partition_axis_spec,
+       UnfitActivation::skipped},
       {"partition_manager",
        "EasyDeL: ColumnWise, RowWise, ... or dimensions by what they mean",
        {"rules", "min_size", "strict", "partition_axis", "semantic_axes", "mode", "correct"},
-       assign_partition_manager},
+       assign_partition_manager,
+       read_managed_activation,
+       UnfitActivation::corrected},
       {"eformer_pattern",
        "eformer: patterns and axes in one string",
        {"pattern", "default"},
-       assign_eformer_pattern},
+       assign_eformer_pattern,
+       nullptr,
+       UnfitActivation::skipped},
       {"auto_partition_spec",
        "eformer: the largest dimension takes the largest axis that divides it",
        {"names", "min_size", "reverse"},
-       assign_auto_partition_spec},
+       assign_auto_partition_spec,
+       nullptr,
+       UnfitActivation::skipped},
       {"logical_axes",
        "flax.linen: logical axis rules, by priority",
        {"rules"},
@@ -62,7 +73,7 @@ const std::vector<RuleSystem>& rule_systems() {
        assign_praxis},
       {"fsdp_tutorial",
        "shard_map FSDP of the UvA tutorials: the largest free dimension",
-       {"axis", "min_weight_size"},
+       {"axis", "min_weight_size", "argsort"},
        assign_fsdp_tutorial},
       {"specs",
        "a PartitionSpec for each parameter by name",
@@ -70,6 +81,22 @@ const std::vector<RuleSystem>& rule_systems() {
        assign_explicit_specs},
   };
   return table;
+}
+
+std::string decided_by(const LeafSpec& leaf, const std::vector<RuleUse>& rules) {
+  const auto text = [&](std::size_t rule) {
+    return fmt::format("rule {}: {}", rule, rules[rule].text);
+  };
+  std::vector<std::string> parts;
+  for (std::size_t d = 0; d < leaf.dimension_rules.size(); ++d) {
+    if (const RuleIndex rule = leaf.dimension_rules[d]) {
+      parts.push_back(fmt::format("dimension {} by {}", d, text(*rule)));
+    }
+  }
+  const bool is_vector = leaf.dimension_rules.size() == 1;
+  if (!parts.empty() && !is_vector) return fmt::format("{}", fmt::join(parts, "; "));
+  if (leaf.rule) return text(*leaf.rule);
+  return leaf.tactic.empty() ? "no rule" : leaf.tactic;
 }
 
 const RuleSystem* find_rule_system(std::string_view name) {

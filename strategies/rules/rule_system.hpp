@@ -21,25 +21,49 @@
 
 namespace shardsim {
 
+// A rule by its index in SpecAssignment::rules; nothing: none.
+using RuleIndex = std::optional<std::size_t>;
+
 struct LeafSpec {
-  PartitionSpec spec;               // as the original returns it: may be shorter than the rank
-  std::optional<std::size_t> rule;  // index into SpecAssignment::rules: what decided
+  PartitionSpec spec;  // as the original returns it: may be shorter than the rank
+  RuleIndex rule;      // what decided; of several the first that gave the leaf an axis
   // Why the leaf is less sharded than the rule asked for, in a few words: "4.0 MiB is not more than
   // min_size_to_shard_mb=4", "no dimension divides by 256". Empty when it is not.
   std::string reason;
+  // Where rules decide dimension by dimension, which of them decided each; else empty.
+  std::vector<RuleIndex> dimension_rules{};
+  // Where no rule is asked, what decides in its place: "shard_params: dimension 0 over data".
+  std::string tactic{};
 };
 
 struct RuleUse {
   std::string text;  // as the user wrote it, "encoder/.* -> fsdp(axis=\"data\")"
   Place place;
   std::int64_t matches = 0;  // leaves that it would match if it stood alone
-  std::int64_t decides =
-      0;  // leaves that it decided; 0 with matches > 0: shadowed by earlier rules
+  // Leaves that it decided; 0 with matches > 0: earlier rules come before it everywhere.
+  std::int64_t decides = 0;
+  // Of such a rule, an earlier one that matches all that it matches and more, which makes it a
+  // special case that never gets its turn. A fallback behind special cases has none.
+  RuleIndex shadowed_by{};
+  bool built_in = false;  // of the system, not written by the user
 };
 
 struct SpecAssignment {
-  std::vector<LeafSpec> leaves;  // as ParameterTree::leaves
-  std::vector<RuleUse> rules;    // in the order of the file; empty for systems without rules
+  std::vector<LeafSpec> leaves;         // as ParameterTree::leaves
+  std::vector<RuleUse> rules;           // in the order of the file; empty for systems without rules
+  std::vector<std::string> warnings{};  // that the original logs
+};
+
+// What decided a leaf: "rule 2: .*kernel -> P(data)"; by dimension "dimension 0 by rule 3: embed ->
+// fsdp; dimension 1 by rule 0: mlp -> tensor"; its tactic; "no rule".
+[[nodiscard]] std::string decided_by(const LeafSpec& leaf, const std::vector<RuleUse>& rules);
+
+// An activation's spec with an axis that the mesh lacks.
+enum class UnfitActivation : std::uint8_t {
+  refused,   // as JAX refuses it
+  skipped,   // eformer's with_sharding_constraint: the activation is left alone
+  corrected  // eformer's PartitionManager.shard: get_corrected_named_sharding drops such entries,
+             // and those whose axes do not divide the dimension
 };
 
 struct RuleSystem {
@@ -48,6 +72,9 @@ struct RuleSystem {
   std::vector<std::string> keys;  // of the object, beside "name" and what every strategy may have
   // `strategy` is the object that names the system. Throws RuleError and InputError.
   SpecAssignment (*assign)(const ParameterTree& tree, const Mesh& mesh, const JsonReader& strategy);
+  // The spec of an activation, where the system has names of its own for dimensions.
+  PartitionSpec (*read_activation)(const JsonReader& spec, const JsonReader& strategy) = nullptr;
+  UnfitActivation unfit_activation = UnfitActivation::refused;
 };
 
 [[nodiscard]] const std::vector<RuleSystem>& rule_systems();

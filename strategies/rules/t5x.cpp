@@ -55,9 +55,12 @@ SpecAssignment assign_t5x(const ParameterTree& tree, const Mesh& /*mesh*/,
                           const JsonReader& strategy) {
   LogicalAxisRules more;
   if (const auto extra = strategy.find("extra_rules")) more = read_logical_axis_rules(*extra);
-  return assign_by_logical_rules(
+  SpecAssignment assignment = assign_by_logical_rules(
       tree, standard_logical_axis_rules(read_dims(strategy, "activation_dims"),
                                         read_dims(strategy, "param_dims"), more, strategy.place()));
+  const std::size_t standard = assignment.rules.size() - more.size();
+  for (std::size_t r = 0; r < standard; ++r) assignment.rules[r].built_in = true;
+  return assignment;
 }
 
 }  // namespace shardsim

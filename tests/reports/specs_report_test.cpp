@@ -93,5 +93,52 @@ TEST_CASE("the HTML page escapes names and draws every kind of tensor") {
                        !Catch::Contains("toy <b>") && !Catch::Contains("{{"));
 }
 
+TEST_CASE("what a system returns stands beside what it means") {
+  SpecTable short_specs = table();
+  short_specs.parameters[0].returned = {};
+  short_specs.parameters[0].stored = sharding("", 2);
+  short_specs.parameters[0].spec = {{}, {}};
+  short_specs.parameters[1].dimension_rules = {std::nullopt, 0};
+  const std::string text = report_specs(short_specs, Json::object(), Format::text);
+  CHECK_THAT(text,
+             Catch::Contains("which means") && Catch::Contains("P()") && Catch::Contains("whole"));
+  const Json json = parse_json(report_specs(short_specs, Json::object(), Format::json), "specs");
+  CHECK(json["parameters"][0]["returned_spec"] == Json::array());
+  CHECK(json["parameters"][0]["spec"] == Json::array({nullptr, nullptr}));
+  CHECK(json["parameters"][1]["rules_by_dimension"] == Json::array({nullptr, 0}));
+  CHECK_THAT(report_specs(table(), Json::object(), Format::text), !Catch::Contains("which means"));
+}
+
+// Row-major over the order given, by hand: along (z, x) device 4x + 2y + z has index 2z + x.
+TEST_CASE("the index of a device along some axes") {
+  CHECK(submesh_picture(table(), {"z", "x"}, {"--submesh", ""}) ==
+        "index of each device along (z, x), row by row\n"
+        "  from 0  0 2 0 2 1 3 1 3\n");
+  CHECK_THROWS_WITH(submesh_picture(table(), {"zz"}, {"--submesh", ""}),
+                    Catch::Contains("--submesh: NameError: unknown axis \"zz\""));
+}
+
+// constraints.py 5c877a3: two counts, P(None, None) among the sharded; a tuple of axes is looked up
+// as one name. The promised figures are those of the summary, where only what is split counts.
+TEST_CASE("analyze_sharding_strategy as it behaves and as it promises") {
+  SpecTable analyzed = table();
+  analyzed.parameters[0].returned = {{}, {}};
+  analyzed.parameters[0].stored = sharding("", 2);
+  const Json json =
+      parse_json(report_specs(analyzed, Json::object(), Format::json, /*analyze=*/true), "specs");
+  const Json& answer = json["analyze_sharding_strategy"];
+  CHECK(answer["total_parameters"] == 96);
+  CHECK(answer["sharded_parameters"] == 96);
+  CHECK(answer["memory_per_device"] == Json::object());
+  CHECK(json["summary"]["sharded_parameters"] == 48);
+  analyzed.parameters[1].returned = {{"x", "y"}};
+  const Json refused =
+      parse_json(report_specs(analyzed, Json::object(), Format::json, /*analyze=*/true), "specs");
+  CHECK_THAT(refused["analyze_sharding_strategy"]["raises"].get<std::string>(),
+             Catch::StartsWith("KeyError: "));
+  CHECK_THAT(report_specs(analyzed, Json::object(), Format::text, /*analyze=*/true),
+             Catch::Contains("balance_score") && Catch::Contains("raises"));
+}
+
 }  // namespace
 }  // namespace shardsim

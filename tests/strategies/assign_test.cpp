@@ -89,6 +89,29 @@ TEST_CASE("Rules that cannot be meant are errors with their place") {
         "strategy: /activations/0: pattern \"no such value\" matches no activation");
 }
 
+// constraints.py 5c877a3: with_sharding_constraint is applied only when the mesh has every axis of
+// the spec. Own rules, and JAX, refuse it.
+TEST_CASE("eformer skips a constraint on an axis that the mesh lacks, and we say so") {
+  const auto strategy = [](const char* name, const char* activations) {
+    return std::string(R"({"name": ")") + name + R"(", "rules": [[".*", []]], "activations": )" +
+           activations + "}";
+  };
+  const CompiledStep skipped = compile_step(
+      "llama-3.1-8b", mesh,
+      strategy("match_partition_rules", R"([{"pattern": "^up$", "spec": ["fsdp", "spx"]}])"));
+  CHECK(std::count(skipped.warnings.begin(), skipped.warnings.end(),
+                   "the constraint P(fsdp, spx) on up is skipped, as eformer does where the mesh "
+                   "lacks an axis") == 1);
+  // The later version drops the entry alone; names stand for the axes of its PartitionAxis.
+  const CompiledStep corrected =
+      compile_step("llama-3.1-8b", mesh,
+                   strategy("partition_manager",
+                            R"([{"pattern": "^up$", "spec": ["__FSDP__", "__LENGTH__"]}])"));
+  CHECK(std::count(corrected.warnings.begin(), corrected.warnings.end(),
+                   "the constraint P(fsdp, sp) on up becomes P(fsdp, None, None), as eformer does "
+                   "where the mesh lacks an axis or a dimension does not divide") == 1);
+}
+
 TEST_CASE("What the strategy leaves unused is worth a word") {
   const CompiledStep idle = compile_step("llama-3.1-8b", mesh, R"("fsdp")");
   REQUIRE(idle.warnings.size() == 1);
@@ -97,5 +120,6 @@ TEST_CASE("What the strategy leaves unused is worth a word") {
       {"pattern": ".", "spec": []}, {"pattern": "norm", "spec": ["fsdp"]}]})");
   REQUIRE_FALSE(shadowed.warnings.empty());
   CHECK(shadowed.warnings[0] ==
-        "rule 1 \"norm\" is shadowed: an earlier rule matches every parameter it matches");
+        "rule 1 \"norm\" never gets its turn: rule 0 \".\" comes before it and matches every "
+        "parameter that it matches");
 }

@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "strategies/coverage.hpp"
 #include "strategies/rules/rule_error.hpp"
+#include "strategies/train_state.hpp"
 
 namespace shardsim {
 namespace {
@@ -91,6 +92,125 @@ TEST_CASE("fsdp of a tree shards dimension 0, or the largest that divides") {
       "batch_axes": ["data"], "shard_dimension": "largest"})");
   CHECK(largest.parameters[3].spec == PartitionSpec{{}, {}});  // neither 10 nor 6 divides by 4
   CHECK(largest.parameters[0].spec == PartitionSpec{{"data"}, {}});
+}
+
+// w$ takes both layers, 0/w is a special case of it that comes too late; the last rule would take
+// everything and is a fallback, needed or not; "x" is nowhere.
+TEST_CASE("warnings tell mistakes from fallbacks") {
+  const SpecTable table = specs(tree, mesh, R"({"name": "match_partition_rules", "min_size": 0,
+      "rules": [["w$", ["data"]], ["0/w", ["model"]], ["b|head", []], [".*", []], ["x", []]]})");
+  CHECK(table.rules[1].shadowed_by == 0U);
+  CHECK_FALSE(table.rules[3].shadowed_by);
+  CHECK(table.warnings ==
+        std::vector<std::string>{
+            "no parameter is matched by rule 4 \"x -> P()\"",
+            "rule 1 \"0/w -> P(model)\" never gets its turn: rule 0 \"w$ -> P(data)\" comes before "
+            "it and matches every parameter that it matches"});
+}
+
+// Two layers of 2 MiB each are 4 MiB in all; head and b are small.
+TEST_CASE("large parameters that are whole everywhere are a problem from a limit on") {
+  const SpecTable table = specs(
+      tree, mesh, R"({"name": "match_partition_rules", "rules": [[".*", [null]], ["y", []]]})");
+  const Coverage coverage = coverage_of(table);
+  SpecLimits limits;
+  CHECK(whole_problems(table, coverage, limits).empty());
+  limits.max_whole = Bytes(4 * MiB);
+  CHECK(whole_problems(table, coverage, limits).empty());
+  limits.max_whole = Bytes(4 * MiB - 1);
+  CHECK(whole_problems(table, coverage, limits) ==
+        std::vector<std::string>{"2 parameters of 1.0 MiB or more, layers/0/w the largest, are "
+                                 "whole on every device: 4.0 MiB on each, more than 4.0 MiB"});
+  CHECK(unused_rule_problems(table, coverage, limits) ==
+        std::vector<std::string>{"rule 1 \"y -> P()\" matches nothing"});
+  limits.may_be_unused.emplace_back("^y", Place{});
+  CHECK(unused_rule_problems(table, coverage, limits).empty());
+  // Who asks for replicas gets them.
+  const SpecTable replicas = specs(tree, mesh, R"({"name": "dp"})");
+  CHECK(whole_problems(replicas, coverage_of(replicas), limits).empty());
+}
+
+// match_partition_rules returns P() for small leaves, the rule's own spec for others, however short;
+// an axis of one device stays in it. What it places is said beside it.
+TEST_CASE("specs are kept as the system returns them") {
+  const Mesh unit({{"data", 4}, {"one", 1}});
+  const SpecTable table = specs(
+      tree, unit,
+      R"({"name": "match_partition_rules", "rules": [["w", [["one", "data"]]], [".*", [null]]]})");
+  CHECK(table.parameters[0].returned == PartitionSpec{{"one", "data"}});
+  CHECK(table.parameters[0].spec == PartitionSpec{{"data"}, {}});
+  CHECK(table.parameters[2].returned.empty());
+  CHECK(table.parameters[2].spec == PartitionSpec{{}});
+}
+
+// shard_params splits dimension 1 of [3, 2048] over data=4; no rule is asked anywhere.
+TEST_CASE("a tactic is named, not the rule that it does without") {
+  const ParameterTree vectors{"toy", {leaf("w", {3, 2048}), leaf("b", {3})}};
+  const SpecTable tutorial =
+      specs(vectors, mesh, R"({"name": "fsdp_tutorial", "axis": "data", "min_weight_size": 16})");
+  CHECK(tutorial.parameters[0].assigned_by == "shard_params: dimension 1 over data");
+  CHECK(tutorial.parameters[1].assigned_by == "shard_params: whole");
+  CHECK(coverage_of(tutorial).unmatched.empty());
+  const SpecTable automatic = specs(vectors, mesh, R"({"name": "auto_partition_spec"})");
+  CHECK(automatic.parameters[0].assigned_by ==
+        "auto_partition_spec: by sizes of dimensions and axes");
+}
+
+SpecTable state_specs(const ParameterTree& params, const std::string& strategy) {
+  const Json json = parse_json(strategy, "a.json");
+  return train_state_specs(params, mesh, read_strategy(JsonReader(json, {"a.json", ""}), mesh),
+                           StateOptimizer::adam);
+}
+
+const ParameterSharding& row_of(const SpecTable& table, const std::string& name) {
+  for (const ParameterSharding& row : table.parameters) {
+    if (row.name == name) return row;
+  }
+  FAIL("no row " << name);
+  return table.parameters.front();
+}
+
+// optax.adam: mu and nu of every parameter, a count; beside them step and key. w is 8 KiB over
+// data=4: 2 KiB a device, three times with its moments; b of 12 B is whole, three times; count and
+// step 4 B each, the key 8 B.
+TEST_CASE("the whole train state") {
+  const ParameterTree params{"toy", {leaf("b", {3}), leaf("w", {4, 512})}};
+  const std::string strategy =
+      R"({"name": "praxis", "weights": [["w", ["data", null]]], "batch_axes": ["data"]})";
+  const SpecTable praxis = state_specs(params, strategy);
+  CHECK(row_of(praxis, "opt_state/0/nu/w").spec == PartitionSpec{{"data"}, {}});
+  CHECK(row_of(praxis, "opt_state/0/nu/w").assigned_by == "as its parameter");
+  CHECK(row_of(praxis, "step").returned.empty());
+  CHECK(row_of(praxis, "rng").returned == PartitionSpec{{}});
+  const SpecSummary summary = summarize(praxis);
+  CHECK(summary.max_bytes_per_device == Bytes(3 * 2048 + 3 * 12 + 4 + 4 + 8));
+  CHECK(summary.communication == summarize(specs(params, mesh, strategy)).communication);
+  CHECK(coverage_of(praxis).unmatched == std::vector<std::size_t>{0});
+}
+
+// eformer's rules see the names of the state: here one of them keeps the second moment whole.
+// Scalars are not asked about.
+TEST_CASE("rules over names decide on the train state as well") {
+  const ParameterTree params{"toy", {leaf("w", {256, 512})}};
+  const SpecTable table = state_specs(params, R"({"name": "match_partition_rules",
+      "rules": [["nu/w", [null]], ["w", ["data"]]]})");
+  CHECK(row_of(table, "opt_state/0/mu/w").spec == PartitionSpec{{"data"}, {}});
+  CHECK(row_of(table, "opt_state/0/nu/w").spec == PartitionSpec{{}, {}});
+  CHECK(row_of(table, "opt_state/0/count").assigned_by == "scalar: rules are not asked");
+  const SpecTable vision = state_specs(params, R"json({"name": "big_vision",
+      "rules": [["opt/.*", "replicate"], [".*", "fsdp('data', min_size_to_shard_mb=0)"]]
+})json");
+  CHECK(row_of(vision, "w").spec == PartitionSpec{{}, {"data"}});
+  CHECK(row_of(vision, "opt/0/mu/w").spec == PartitionSpec{{}, {}});
+}
+
+// ZeRO 1 of a tree, by hand: moments are split over the batch axis, parameters are not.
+TEST_CASE("ZeRO splits the moments of a tree") {
+  const ParameterTree params{"toy", {leaf("w", {256, 512})}};
+  const SpecTable table =
+      state_specs(params, R"({"name": "dp", "zero_stage": 1, "batch_axes": ["data"]})");
+  CHECK(row_of(table, "w").spec == PartitionSpec{{}, {}});
+  CHECK(row_of(table, "opt_state/0/mu/w").spec == PartitionSpec{{"data"}, {}});
 }
 
 }  // namespace

@@ -77,8 +77,18 @@ Json infer(const JsonReader& input) {
   std::int64_t parameters = 0;
   for (const ParameterLeaf& leaf : tree.leaves) parameters += element_count(leaf);
   return {{"specs", specs_to_json(tree, specs)},
+          {"warnings", assignment.warnings},
           {"fsdp_failed_log_count", failures},
           {"total_params", parameters}};
+}
+
+Json argsort(const JsonReader& input) {
+  std::vector<std::int64_t> shape;
+  for (const JsonReader& size : input.at("shape").elements()) {
+    shape.push_back(size.integer(0, std::int64_t{1} << 40));
+  }
+  return {{"stable", largest_dimensions_first(shape)},
+          {"simd", largest_dimensions_first(shape, EqualDimensions::simd)}};
 }
 
 Json parse_name(const JsonReader& input) {
@@ -128,6 +138,7 @@ Json tree_flatten_with_names(const JsonReader& input) {
 
 void add_big_vision(GoldenFunctions& functions) {
   functions.add("infer_sharding", infer, /*prose=*/{"fsdp_failed_log_first"});
+  functions.add("numpy.argsort(shape)[::-1]", argsort);
   functions.add("parse_name", parse_name);
   functions.add("make_mask_trees", make_mask_trees);
   functions.add("tree_flatten_with_names", tree_flatten_with_names);

@@ -14,6 +14,7 @@
 #include "golden.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "sim/collective_cost.hpp"
+#include "sim/torus_routes.hpp"
 #include "strategies/partition_spec.hpp"
 #include "tests/sim/machines.hpp"
 
@@ -191,6 +192,38 @@ bool summed_output(const Sample& sample) {
               2 * static_cast<double>(ring.payload) / (2 * one_way));
 }
 
+// A[B, D] . B[D_X, F]: 2 D F / W for the bf16 weights [D, F].
+bool gathered_weights(const Sample& sample) {
+  const Sample ring{sample.payload, sample.axis, 1};
+  const CostBreakdown cost = sampled(CollectiveKind::all_gather, ring, /*wraps=*/true);
+  return near(in_the_book(cost.transfer.count(), ring.axis),
+              static_cast<double>(ring.payload) / (2 * one_way));
+}
+
+// An array of V bytes over a ring, of which every member holds V / N: a quarter of its gather. A
+// ring of one direction, where it is half, we do not have.
+bool exchange_is_quarter(const Sample& sample) {
+  const Sample whole{sample.payload, sample.axis, 1};
+  const Sample shard{sample.payload / sample.axis, sample.axis, 1};
+  const CostBreakdown gather = sampled(CollectiveKind::all_gather, whole, /*wraps=*/true);
+  const CostBreakdown exchange = sampled(CollectiveKind::all_to_all, shard, /*wraps=*/true);
+  return near(exchange.transfer.count(), in_the_book(gather.transfer.count(), sample.axis) / 4);
+}
+
+// What one member of a ring sends to all others, counted in chunks times the links they cross.
+Json exchanged_chunks(const JsonReader& input) {
+  const std::int64_t members = input.at("N").integer(2, 1 << 10);
+  const Placement ring = placement(Mesh({{"X", members}}), /*wraps=*/true, link(one_way, hop));
+  std::int64_t right = 0;
+  std::int64_t left = 0;
+  for (std::int64_t target = 1; target < members; ++target) {
+    TorusRoutes routes(ring);
+    routes.add(0, target);
+    (routes.busy(0, /*up=*/true) > 0 ? right : left) += routes.longest();
+  }
+  return {{"chunks_right", right}, {"chunks_left", left}, {"total", right + left}};
+}
+
 Profile profile_of(const JsonReader& input) {
   const std::string name = input.at("tpu").string();
   return load_profile("tpu-" + (name == "v4p" ? "v4" : name), input.at("tpu").place());
@@ -230,6 +263,10 @@ void add_collective_costs(GoldenFunctions& functions) {
   add("all_gather or reduce_scatter, unidirectional ring", formula(one_direction));
   add("all_reduce", formula(reduce_is_two_gathers));
   add("A[B,D_X] . B[D_X,F] then all-reduce output", formula(summed_output));
+  add("A[B,D] . B[D_X,F]: all-gather weights", formula(gathered_weights));
+  functions.add("all_to_all, bidirectional ring", formula(exchange_is_quarter),
+                {"formula", "per_link_unidirectional"});
+  add("all_to_all chunks per device, even bidirectional ring", exchanged_chunks);
   // The book rounds to two digits; makers and books differ by little more.
   constexpr double two_digits = 0.025;
   functions.add("hardware table: ICI bandwidth per link", link_table, words, two_digits);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/rules/auto_spec.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
 #include "strategies/rules/pattern_spec.hpp"
@@ -152,4 +153,48 @@ TEST_CASE("Sub-mesh indices number the devices", "[property]") {
     RC_ASSERT(std::set<std::int64_t>(reversed.begin(), reversed.end()).size() == in_order.size());
     RC_ASSERT(axes_size(names, mesh, {}) == mesh.devices());
   }));
+}
+
+// constraints.py 5c877a3 looks mesh.shape[name] up for every entry that is not None, be the leaf
+// ever so small: KeyError. An entry of None is never looked up.
+TEST_CASE("analyze_sharding_strategy looks every axis up in the mesh") {
+  ParameterLeaf leaf;
+  leaf.shape = {8, 8};
+  const Mesh mesh({{"fsdp", 4}});
+  const auto type_of_refusal = [&](const PartitionSpec& spec) -> std::string {
+    try {
+      static_cast<void>(eformer_analysis({"", {leaf}}, {spec}, mesh));
+    } catch (const RuleError& error) {
+      return error.type();
+    }
+    return "";
+  };
+  CHECK(type_of_refusal({{}, {"tp"}}) == "KeyError");
+  CHECK(type_of_refusal({{"fsdp"}, {}, {"tp"}}) == "KeyError");  // beyond the rank as well
+  CHECK(type_of_refusal({{"fsdp"}, {}}).empty());
+}
+
+// PartitionAxis at 5c877a3, worked out: batch_axis is (fsdp, dp), generation_batch_axis None,
+// generation_head_axis follows the tensor axis of the mesh; a name that is no field is an axis.
+TEST_CASE("Specs may name fields of the PartitionAxis of March 2025") {
+  const auto spec_of = [](const std::string& spec, const std::string& axis) {
+    const Json tree = parse_json(R"({"w": {"shape": [256, 256, 8]}})", "tree.json");
+    const Json strategy = parse_json(
+        "{\"rules\": [[\"w\", " + spec + "]], \"partition_axis\": " + axis + "}", "a.json");
+    return to_string(find_rule_system("match_partition_rules")
+                         ->assign({"", read_parameter_leaves({tree, {"tree.json", ""}})},
+                                  Mesh({{"dp", 2}, {"fsdp", 4}, {"tp", 8}}),
+                                  {strategy, {"a.json", ""}})
+                         .leaves[0]
+                         .spec);
+  };
+  CHECK(spec_of(R"(["batch_axis", "head_axis"])", "{}") == "P((fsdp, dp), tp)");
+  CHECK(spec_of(R"(["generation_batch_axis", "generation_head_axis", "dp"])", "{}") ==
+        "P(None, tp, dp)");
+  CHECK(spec_of(R"([["fully_sharded_data_parallel_axis", "dp"], "vocab_axis"])",
+                R"({"tensor_parallel_axis": "model"})") == "P((fsdp, dp), model)");
+  CHECK_THROWS_WITH(spec_of(R"([["batch_axis", "tp"]])", "{}"),
+                    Catch::Contains("a.json: /rules/0/1/0: ValueError"));
+  CHECK_THROWS_WITH(spec_of("[]", R"({"decode_batch_axis": "dp"})"),
+                    Catch::Contains("TypeError: PartitionAxis has no \"decode_batch_axis\""));
 }

@@ -47,7 +47,8 @@ Json constraint(const JsonReader& input) {
                                                     : RulesFallback::no_constraint;
   const auto spec = with_logical_constraint(read_partition_spec(input.at("array_dim_names")),
                                             read_rules(input), fallback, input.place());
-  return {{"spec", spec ? to_json(*spec) : Json(nullptr)}};
+  return {{"spec", spec ? to_json(*spec) : Json(nullptr)},
+          {"constraint_applied", spec.has_value()}};
 }
 
 Json tree_axes(const JsonReader& input) {
@@ -73,6 +74,21 @@ Json composite(const JsonReader& input) {
            rules_to_json(composite_rules(read_rules(input, "rule1"), read_rules(input, "rule2")))}};
 }
 
+// Rules as the case writes them, whose axes may be a list of one: found again by their places.
+Json merged(const JsonReader& input) {
+  const LogicalAxisRules rules =
+      merge_logical_axis_rules(read_rules(input, "base"), read_rules(input, "new"));
+  Json answer = Json::array();
+  for (const LogicalAxisRule& rule : rules) {
+    for (const char* key : {"base", "new"}) {
+      for (const JsonReader& given : input.at(key).elements()) {
+        if (given.place().pointer == rule.place.pointer) answer.push_back(given.json());
+      }
+    }
+  }
+  return {{"rules", answer}};
+}
+
 Json adjusted(const JsonReader& input) {
   return {{"spec", to_json(adjust_for_indivisible_shape(
                        read_partition_spec(input.at("spec")), read_shape(input.at("shape")),
@@ -81,9 +97,9 @@ Json adjusted(const JsonReader& input) {
 
 Json without_incompatible(const JsonReader& input) {
   const PartitionSpec spec = read_partition_spec(input.at("spec"));
-  std::vector<std::size_t> dims;
+  std::vector<std::int64_t> dims;
   for (const JsonReader& dim : input.at("dims").elements()) {
-    dims.push_back(static_cast<std::size_t>(dim.integer(0, most_elements)));
+    dims.push_back(dim.integer(-most_elements, most_elements));
   }
   return {{"spec", to_json(remove_incompatible_axes(
                        spec, read_shape(input.at("shape")), read_golden_mesh(input.at("mesh")),
@@ -110,6 +126,7 @@ void add_logical_axes(GoldenFunctions& functions) {
   functions.add("logical_to_mesh_axes (tree)", tree_axes);
   functions.add("nnx.from_sharding_rules", renamed);
   functions.add("nnx.composite_rules", composite);
+  functions.add("_merge_logical_axis_rules", merged);
   functions.add("maxtext.adjust_pspec_for_indivisible_shapes", adjusted);
   functions.add("maxtext.remove_incompatible_mesh_axes_from_partition_spec", without_incompatible);
   functions.add("haliax.pspec_for_axis", mapped);

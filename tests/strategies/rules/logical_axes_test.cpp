@@ -97,6 +97,32 @@ TEST_CASE("Rules count the leaves that have their name and those that they decid
   CHECK(result.rules[2].place.pointer == "/rules/2");
 }
 
+// The tree above, by hand: of `in`, embed fell back to data by rule 2 and mlp took model by rule 0.
+TEST_CASE("Every dimension names its own rule") {
+  const ParameterTree tree = tree_of(R"({
+    "in": {"shape": [32, 64], "logical_axes": ["embed", "mlp"]},
+    "kv": {"shape": [4, 32], "logical_axes": ["layers", "embed"]},
+    "scale": {"shape": [32], "logical_axes": ["embed"]},
+    "step": {"shape": [7], "logical_axes": ["kv"]}})");
+  const SpecAssignment result = assign("logical_axes", tree, R"({"rules": [
+    ["mlp", "model"], ["embed", "model"], ["embed", "data"]]})");
+  const auto by = [&](std::size_t leaf) { return decided_by(result.leaves[leaf], result.rules); };
+  CHECK(by(0) == "dimension 0 by rule 2: embed -> data; dimension 1 by rule 0: mlp -> model");
+  CHECK(by(1) == "dimension 1 by rule 1: embed -> model");
+  CHECK(by(2) == "rule 1: embed -> model");
+  CHECK(by(3) == "no rule");
+  CHECK(result.leaves[0].dimension_rules == std::vector<RuleIndex>{2, 0});
+  CHECK(result.leaves[1].dimension_rules == std::vector<RuleIndex>{std::nullopt, 1});
+}
+
+TEST_CASE("t5x's own rules are not the user's") {
+  const SpecAssignment result =
+      assign("t5x", tree_of("{}"), R"({"extra_rules": [["expert", "data"]]})");
+  REQUIRE(result.rules.size() > 1);
+  CHECK(result.rules.front().built_in);
+  CHECK_FALSE(result.rules.back().built_in);
+}
+
 TEST_CASE("The reason says who has the axis") {
   const LogicalAssignment taken = apply_logical_axis_rules(
       logical_names({"mlp", "embed"}), rules_of(R"([["mlp", "x"], ["embed", ["y", "x"]]])"), place);

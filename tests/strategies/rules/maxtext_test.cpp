@@ -69,5 +69,15 @@ TEST_CASE("Axes and dimensions that are not there") {
   CHECK_THROWS_AS(remove_incompatible_axes({{"data"}}, {4}, mesh, {1}, true, place), RuleError);
 }
 
+// Python's spec[-1] and shape[-1], each from its own end: entry 1 and dimension 3, of which 6 over
+// fsdp=4 does not divide; -2 is entry 0 and dimension 2, of which 4 over data=2 does.
+TEST_CASE("Negative dimensions count from the end of the spec and of the shape") {
+  const PartitionSpec spec{{"data"}, {"fsdp"}};
+  const std::vector<std::int64_t> shape{5, 5, 4, 6};
+  CHECK(remove_incompatible_axes(spec, shape, mesh, {-1, -2}, true, place) ==
+        PartitionSpec{{"data"}, {}});
+  CHECK_THROWS_AS(remove_incompatible_axes(spec, shape, mesh, {-3}, true, place), RuleError);
+}
+
 }  // namespace
 }  // namespace shardsim

@@ -100,6 +100,9 @@ void add_named_sharding(GoldenFunctions& functions) {
   functions.add("shardy local shape", local_shape);
   functions.add("shardy equivalence", equivalence);
   functions.add("shardy invariants", invariants, {"reason"});
+  functions.add("PartitionSpec", [](const JsonReader& input) -> Json {
+    return {{"spec", to_json(read_partition_spec(input.at("spec")))}};
+  });
   functions.add("PartitionSpec equality", equality);
 }
 

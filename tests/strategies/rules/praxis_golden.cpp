@@ -79,8 +79,8 @@ SplitDims named(const JsonReader& mapping) {
 }
 
 Json quantized(const JsonReader& input) {
-  const FusedQkvSplit split =
-      fused_qkv_split(named(input.at("weight_split_dims_mapping")), input.place());
+  const FusedQkvSplit split = fused_qkv_split(named(input.at("weight_split_dims_mapping")),
+                                              /*combine_dims=*/false, input.place());
   return {{"w", to_json(split.weight)},
           {"w_quantized_scale", to_json(split.scale)},
           {"b", to_json(split.bias)}};

@@ -6,6 +6,8 @@
 #include "base/json.hpp"
 #include "strategies/pipeline_schedule.hpp"
 #include "strategies/rules/praxis.hpp"
+#include "strategies/rules/praxis_layers.hpp"
+#include "strategies/rules/praxis_split_dims.hpp"
 #include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/uneven_padding.hpp"
 
@@ -144,6 +146,36 @@ TEST_CASE("streamed pipelines") {
   CHECK(sends_late({4, 5, 2}, {}));
   CHECK_FALSE(sends_late({4, 4, 2}, {}));
   CHECK_THROWS_AS(sends_late({4, 3, 2}, {}), RuleError);
+}
+
+// praxis/layers/quantization/attentions.py at 0219aeb, setup and quantized_partitioned_specs, read:
+// with attention_combine_dims the nulls of a mapping of three go, and the scale takes its second
+// entry all the same.
+TEST_CASE("fused projections of combined dimensions lose the leading null") {
+  const auto split_of = [](const char* mapping, bool combine_dims) {
+    const Json json = parse_json(mapping, "a.json");
+    const FusedQkvSplit split = fused_qkv_split(
+        read_split_dims({json, {"a.json", ""}}, axis_names(mesh)), combine_dims, {});
+    return Json::array({to_json(split.weight), to_json(split.scale), to_json(split.bias)}).dump();
+  };
+  CHECK(split_of(R"([null, "data", "mdl"])", true) ==
+        R"([[null,"data","mdl"],[null,"data"],[null,"mdl"]])");
+  CHECK(split_of(R"(["data", "mdl"])", true) ==
+        R"([[null,"data","mdl"],[null,"mdl"],[null,"mdl"]])");
+  CHECK(split_of(R"([null, "data", "mdl"])", false) ==
+        R"([[null,null,"data","mdl"],[null,"data","mdl"],[null,"data","mdl"]])");
+  CHECK_THROWS_WITH(split_of(R"(["replica", "data", "mdl"])", true),
+                    Catch::Contains("AssertionError: a mapping of 3 entries"));
+}
+
+// By hand: the prefix [4] comes from its rule, which is number 1 behind the one of weights.
+TEST_CASE("each dimension names the rule that decided it") {
+  const SpecAssignment result =
+      assign(tree_of({{"x/w", {4, 16, 8}}}),
+             R"({"weights": [["w", ["data", "mdl"]]], "repeat_prefix": [["x", [-1]]]})");
+  CHECK(decided_by(result.leaves[0], result.rules) ==
+        "dimension 0 by rule 1: x -> repeat_prefix [-1]; dimension 1 by rule 0: w -> "
+        "[\"data\",\"mdl\"]; dimension 2 by rule 0: w -> [\"data\",\"mdl\"]");
 }
 
 }  // namespace

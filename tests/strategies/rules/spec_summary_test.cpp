@@ -77,6 +77,25 @@ TEST_CASE("Uneven shards: the first device holds the most, the last the least") 
         });
 }
 
+// The example of the header: half of w's 256 B is gathered by each device, of which it receives 3/4;
+// b[8], 32 B whole everywhere, is summed over fsdp alone: 2 * 3/4 of it. Over tp nothing is sent.
+TEST_CASE("Axes that are no data axes are not gathered over") {
+  const Mesh mesh({{"fsdp", 4}, {"tp", 2}});
+  const ParameterTree tree{"test", {leaf_of({8, 8}), leaf_of({8})}};
+  const std::vector<Sharding> shardings = {to_sharding({{"fsdp"}, {"tp"}}, 2, mesh, {}),
+                                           to_sharding({}, 1, mesh, {})};
+  const AxisList fsdp = {mesh.whole(0)};
+  const SpecSummary summary = summarize_specs(tree, shardings, mesh, fsdp);
+  CHECK(summary.communication ==
+        std::vector<SpecCollective>{
+            {CollectiveKind::all_gather, fsdp, 4, 1, Bytes(128), Bytes(96)},
+            {CollectiveKind::reduce_scatter, fsdp, 4, 1, Bytes(128), Bytes(96)},
+            {CollectiveKind::all_reduce, fsdp, 4, 1, Bytes(32), Bytes(48)},
+        });
+  CHECK(summary.kept_split == AxisList{mesh.whole(1)});
+  CHECK(summary.kept_split_leaves == 1);
+}
+
 // HSDP: shards of 32/4 = 8 B are gathered over fsdp and reduced once more over the replicas.
 TEST_CASE("Gradients of a split tensor are all-reduced over the axes that replicate it") {
   const Mesh mesh({{"dp", 2}, {"one", 1}, {"fsdp", 4}});
