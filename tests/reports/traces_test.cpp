@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <protozero/pbf_message.hpp>
+#include <random>
 #include <set>
 #include <tuple>
 
@@ -773,6 +774,61 @@ TEST_CASE("A permute is messages, and who has no part in it does not wait") {
     check_order(other);
     REQUIRE(other.size() == 2);
     CHECK(other[1].data == std::vector<std::uint64_t>{other[0].id});
+  }
+}
+
+// Two programs of two devices: kernels, gathers on two streams, messages whose ends are issued at
+// once, so that no deadlock is possible; some take no time.
+Plan random_plan(unsigned seed) {
+  std::mt19937 numbers(seed);
+  const auto below = [&](unsigned limit) { return static_cast<int>(numbers() % limit); };
+  PlanBuilder b({{"stage", 2}, {"x", 2}});
+  b.plan.programs[0].devices = {0, 1};
+  b.add_program("second", {2, 3});
+  const auto some_earlier = [&] {
+    std::vector<TaskId> after;
+    const auto count = static_cast<unsigned>(b.plan.programs[b.current].tasks.size());
+    for (int i = below(3); i > 0 && count > 0; --i) after.push_back(below(count));
+    return after;
+  };
+  for (int tasks = 1 + below(40); tasks > 0; --tasks) {
+    const int from = below(2);
+    b.current = at(from);
+    const std::int64_t duration = below(8) * 100;
+    switch (below(3)) {
+      case 0:
+        b.kernel(duration, some_earlier());
+        break;
+      case 1:
+        b.gather(duration, some_earlier(), 1 + below(2), /*axis=*/1);
+        break;
+      default:
+        b.transfer(/*sends=*/true, 1 - from, duration, some_earlier());
+        b.current = at(1 - from);
+        b.transfer(/*sends=*/false, from, duration, some_earlier());
+    }
+  }
+  return b.plan;
+}
+
+TEST_CASE("Whatever the plan, its traces hold together") {
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    INFO("seed " << seed);
+    const Prediction prediction = simulated(random_plan(seed));
+    const Plan& plan = prediction.step.plan;
+    for (std::size_t p = 0; p < plan.programs.size(); ++p) {
+      const ProgramResult& result = prediction.result.programs[p];
+      const std::vector<SimTime> exposed = exposed_times(plan.programs[p], result.tasks);
+      CHECK(std::accumulate(exposed.begin(), exposed.end(), SimTime(0)) == result.exposed_time);
+    }
+    const StepTrace trace = trace_of(prediction);
+    check_flows(TraceReader(perfetto_trace(trace)).trace, trace.flows.size());
+    const ChakraTraces traces(plan, &prediction.result);
+    for (std::int64_t rank = 0; rank < traces.ranks(); ++rank) {
+      check_order(read_rank(traces, rank));
+    }
+    const auto [sent, received] = messages(traces);
+    CHECK(sent == received);
   }
 }
 
