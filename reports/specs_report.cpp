@@ -34,19 +34,19 @@ std::vector<Table> remarks(const SpecTable& table) {
   return tables;
 }
 
-std::string specs_text(const SpecTable& all) {
+std::string specs_text(const SpecTable& all, std::size_t width) {
   const SpecTable table = folded(all);
-  std::string out = specs_title(table) + "\n\n" + to_text(parameter_table(table), "") + "\n";
-  std::size_t width = 0;
+  std::string out = specs_title(table) + "\n\n" + to_text(parameter_table(table), "", width) + "\n";
+  std::size_t labels = 0;
   const auto summary = specs_summary(table, summarize(table));
-  for (const auto& [label, value] : summary) width = std::max(width, label.size());
+  for (const auto& [label, value] : summary) labels = std::max(labels, label.size());
   for (const auto& [label, value] : summary)
-    out += fmt::format("{:<{}}  {}\n", label, width, value);
+    out += fmt::format("{:<{}}  {}\n", label, labels, wrapped(value, labels + 2, width));
   for (const Table& remark : remarks(table)) {
-    out += "\n" + remark.caption + "\n" + to_text(remark);
+    out += "\n" + remark.caption + "\n" + to_text(remark, "  ", width);
   }
   if (!table.warnings.empty()) out += "\n";
-  for (const std::string& warning : table.warnings) out += "warning: " + warning + "\n";
+  for (const std::string& warning : table.warnings) out += wrapped("warning: " + warning, 0, width) + "\n";
   return out;
 }
 
@@ -221,10 +221,11 @@ std::string specs_html(const SpecTable& all) {
 
 }  // namespace
 
-std::string report_specs(const SpecTable& table, const Json& experiment, Format format) {
+std::string report_specs(const SpecTable& table, const Json& experiment, Format format,
+                         std::size_t width) {
   switch (format) {
     case Format::text:
-      return specs_text(table);
+      return specs_text(table, width);
     case Format::json:
       return specs_json(table, experiment);
     case Format::csv:

@@ -15,7 +15,7 @@ namespace shardsim {
 
 // `experiment` is the experiment as resolved.
 [[nodiscard]] std::string report_specs(const SpecTable& table, const Json& experiment,
-                                       Format format);
+                                       Format format, std::size_t width = default_text_width);
 // Text pictures of the parameters whose names the pattern is found in; layers that are alike once.
 [[nodiscard]] std::string specs_pictures(const SpecTable& table, const Pattern& names);
 

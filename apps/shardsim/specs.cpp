@@ -46,8 +46,8 @@ int specs_command(const Words& words) {
     print(pictures);
     return exit_done;
   }
-  write(outputs, [&](const std::string& format) {
-    return report_specs(table, *experiment.resolved, report_format(format));
+  write(outputs, [&](const Output& output) {
+    return report_specs(table, *experiment.resolved, report_format(output.format), output.width);
   });
   return exit_done;
 }
