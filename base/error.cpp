@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
+#include <set>
 
 namespace shardsim {
 namespace {
@@ -32,6 +34,38 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// "dgx-h100" is made of "dgx" and "h100", in whatever case.
+std::set<std::string> parts_of(std::string_view name) {
+  std::set<std::string> parts;
+  std::string part;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      part += static_cast<char>(std::tolower(byte));
+    } else if (!part.empty()) {
+      parts.insert(std::move(part));
+      part.clear();
+    }
+  }
+  if (!part.empty()) parts.insert(std::move(part));
+  return parts;
+}
+
+// The shortest candidate that has all parts of the word, or all of whose parts the word has.
+std::string closest_by_parts(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::set<std::string> wanted = parts_of(word);
+  const auto holds = [](const std::set<std::string>& all, const std::set<std::string>& some) {
+    return !some.empty() && std::includes(all.begin(), all.end(), some.begin(), some.end());
+  };
+  std::string best;
+  for (const std::string& candidate : candidates) {
+    const std::set<std::string> parts = parts_of(candidate);
+    if (!holds(parts, wanted) && !holds(wanted, parts)) continue;
+    if (best.empty() || candidate.size() < best.size()) best = candidate;
+  }
+  return best;
+}
+
 }  // namespace
 
 InputError::InputError(const Place& place, std::string_view message, std::string_view suggestion)
@@ -50,7 +84,7 @@ std::string closest(std::string_view word, const std::vector<std::string>& candi
       best_distance = distance;
     }
   }
-  return best;
+  return best.empty() ? closest_by_parts(word, candidates) : best;
 }
 
 }  // namespace shardsim

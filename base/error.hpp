@@ -27,8 +27,8 @@ class CannotRunError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The candidate nearest to `word` in edit distance, or "" when none is near enough to be meant.
-// Ties go to the candidate that begins with the word, then to the one listed first.
+// The nearest in edit distance (ties: begins with the word, listed first); where none is near, the
+// shortest that has all of the word's parts, or all of whose parts it has: "dgx-b200" for "b200".
 [[nodiscard]] std::string closest(std::string_view word,
                                   const std::vector<std::string>& candidates);
 

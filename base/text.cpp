@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cmath>
 #include <cstdlib>
 #include <span>
@@ -146,49 +145,6 @@ std::string dims_text(const std::vector<std::int64_t>& shape) {
 }
 
 std::string format_percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
-
-void TextTable::add_row(std::vector<std::string> cells) {
-  assert(cells.size() == columns_.size());
-  rows_.push_back(std::move(cells));
-}
-
-std::string TextTable::text(std::string_view indent) const {
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    std::size_t width = columns_[c].title.size();
-    for (const auto& row : rows_) width = std::max(width, row[c].size());
-    widths.push_back(width);
-  }
-  std::string out;
-  const auto print = [&](const auto& cell_of) {
-    std::string line(indent);
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      if (c > 0) line += "  ";
-      const bool right = columns_[c].align == Align::right;
-      line += fmt::format(fmt::runtime(right ? "{:>{}}" : "{:<{}}"), cell_of(c), widths[c]);
-    }
-    while (!line.empty() && line.back() == ' ') line.pop_back();
-    out += line + "\n";
-  };
-  print([&](std::size_t c) { return columns_[c].title; });
-  print([&](std::size_t c) { return std::string(widths[c], '-'); });
-  for (const auto& row : rows_) print([&](std::size_t c) { return row[c]; });
-  return out;
-}
-
-std::string TextTable::markdown() const {
-  std::string out = "|";
-  for (const Column& column : columns_) out += " " + column.title + " |";
-  out += "\n|";
-  for (const Column& column : columns_) out += column.align == Align::right ? " ---: |" : " --- |";
-  out += "\n";
-  for (const auto& row : rows_) {
-    out += "|";
-    for (const std::string& cell : row) out += " " + cell + " |";
-    out += "\n";
-  }
-  return out;
-}
 
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);

@@ -4,6 +4,7 @@
 //   format_bytes(Bytes{436'207'616})   == "416.0 MiB"
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,7 +34,27 @@ namespace shardsim {
 [[nodiscard]] std::string format_percent(double fraction);                    // "41.3 %"
 [[nodiscard]] std::string format_flops(Flops flops);                          // "1.234 PFLOP"
 
+// Characters in a line of text for people. The library asks no terminal: who prints says how wide.
+inline constexpr std::size_t default_text_width = 120;
+inline constexpr std::size_t unlimited_text_width = std::string::npos;
+
+// Broken at spaces into lines that end before column `width`; the first begins at column `indent`,
+// the others with as many spaces. A word that fits no line is broken behind punctuation, or
+// anywhere. Text with line breaks keeps them.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent, std::size_t width);
+
 // Rows of cells, printed with aligned columns; numbers (as told by the column) to the right.
+//
+// A table that is wider than the text loses nothing: its widest columns to the left are wrapped,
+// then titles; what still has no place goes beneath its row, with its title:
+//
+//   kind        group     time
+//   ----------  -----  -------
+//   all-gather      8  5.64 ms
+//       why: parameters of model.layers.{} are stored over fsdp
+//
+// The first column names the row and stays. Numbers are never broken, so that a line can be longer
+// than the text is wide where the numbers alone are.
 class TextTable {
  public:
   enum class Align { left, right };
@@ -44,7 +65,8 @@ class TextTable {
 
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add_row(std::vector<std::string> cells);
-  [[nodiscard]] std::string text(std::string_view indent = {}) const;
+  [[nodiscard]] std::string text(std::string_view indent = {},
+                                 std::size_t width = default_text_width) const;
   [[nodiscard]] std::string markdown() const;
 
  private:

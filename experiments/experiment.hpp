@@ -105,11 +105,26 @@ struct Experiment {
 // for every variant, whatever it says itself.
 void apply_override(Json& document, const std::string& path, const std::string& value);
 
+// A field of an experiment as `--set` takes it: "workload.rematerialization", "full".
+struct Setting {
+  std::string path;
+  std::string value;
+};
+
+// What an experiment would take with other settings (experiments/suggest.hpp).
+struct Suggestion {
+  std::vector<Setting> settings;
+  SimTime step{0};
+  Bytes peak{0};
+  bool fits = false;
+};
+
 struct Prediction {
   Experiment experiment;
   Machine machine;
   CompiledStep step;
   Result result;
+  std::vector<Suggestion> suggestions = {};  // of one that does not fit, where they were asked for
 };
 // Need no machine; with one, the plan of a program has the memory that its compiler would take. A
 // parameter tree has no operations to compile, a program no parameters by name: InputError.

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <string>
 
 #include "base/text.hpp"
 
@@ -20,8 +22,15 @@ std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
   return parts;
 }
 
+// nccl-tests' own way to write a size: 1G is 1 GiB.
+std::string with_unit(std::string_view text) {
+  const bool is_short = text.size() > 1 && std::isdigit(static_cast<unsigned char>(text[text.size() - 2])) != 0 &&
+                        std::string_view("KMGT").find(text.back()) != std::string_view::npos;
+  return std::string(text) + (is_short ? "iB" : "");
+}
+
 Bytes parse_size(std::string_view text, const Place& place) {
-  const Bytes size = parse_bytes(text, place);
+  const Bytes size = parse_bytes(with_unit(text), place);
   if (size.count() < 1) throw InputError(place, fmt::format("\"{}\" is less than a byte", text));
   if (size.count() > largest_size) {
     throw InputError(place, fmt::format("\"{}\" is more than 2^60 bytes", text));

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/json_reader.hpp"
+#include "base/text.hpp"
 #include "hardware_profiles/machine.hpp"
 
 namespace shardsim {
@@ -41,11 +42,14 @@ struct ProfileNumber {
 [[nodiscard]] std::string profile_heading(const Profile& profile);
 // A table that ends in the number of a source; below it the sources and notes, which are sentences
 // and too long for columns, each once.
-[[nodiscard]] std::string profile_numbers_text(const Profile& profile);
-[[nodiscard]] std::string profile_to_text(const Profile& profile);  // both
+[[nodiscard]] std::string profile_numbers_text(const Profile& profile,
+                                               std::size_t width = default_text_width);
+[[nodiscard]] std::string profile_to_text(const Profile& profile,
+                                          std::size_t width = default_text_width);  // both
 
 // One line per profile. The JSON is "shardsim/profiles/1": {"profiles": [{"name", "title"}...]}.
-[[nodiscard]] std::string profile_list_text(const std::vector<Profile>& profiles);
+[[nodiscard]] std::string profile_list_text(const std::vector<Profile>& profiles,
+                                            std::size_t width = default_text_width);
 [[nodiscard]] Json profile_list_json(const std::vector<Profile>& profiles);
 
 [[nodiscard]] std::string_view name_of(WrapRule rule);  // "axis_of_16"

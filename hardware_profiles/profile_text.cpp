@@ -50,32 +50,33 @@ std::string profile_heading(const Profile& profile) {
   return fmt::format("{}: {} ({})", profile.name, profile.title, profile.path);
 }
 
-std::string profile_numbers_text(const Profile& profile) {
+std::string profile_numbers_text(const Profile& profile, std::size_t width) {
   TextTable table({{"quantity"}, {"value"}, {"kind"}, {"date"}, {"source"}});
   std::vector<std::string> sources;
   for (const ProfileNumber& number : numbers_of(profile)) {
     std::string source = number.source;
-    if (!number.note.empty()) source += "\n     Note: " + number.note;
+    if (!number.note.empty()) source += "\nNote: " + number.note;
     auto found = std::find(sources.begin(), sources.end(), source);
     if (found == sources.end()) found = sources.insert(sources.end(), source);
     table.add_row({number.quantity, number.value, number.kind, number.date,
                    fmt::format("[{}]", found - sources.begin() + 1)});
   }
-  std::string text = table.text() + "\n";
+  std::string text = table.text("", width) + "\n";
+  constexpr std::size_t indent = 5;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    text += fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), sources[i]);
+    text += fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), wrapped(sources[i], indent, width));
   }
   return text;
 }
 
-std::string profile_to_text(const Profile& profile) {
-  return profile_heading(profile) + "\n\n" + profile_numbers_text(profile);
+std::string profile_to_text(const Profile& profile, std::size_t width) {
+  return profile_heading(profile) + "\n\n" + profile_numbers_text(profile, width);
 }
 
-std::string profile_list_text(const std::vector<Profile>& profiles) {
+std::string profile_list_text(const std::vector<Profile>& profiles, std::size_t width) {
   TextTable table({{"machine"}, {"what"}});
   for (const Profile& profile : profiles) table.add_row({profile.name, profile.title});
-  return table.text();
+  return table.text("", width);
 }
 
 Json profile_list_json(const std::vector<Profile>& profiles) {

@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "hlo/heap.hpp"
+#include "plan/argument_use.hpp"
 
 namespace shardsim {
 namespace {
@@ -147,7 +148,7 @@ void add_entry_buffers(const HloModule& module, std::optional<Bytes> temporaries
   buffer.allocated_by = before_the_step;
   for (std::size_t i = 0; i < names.size(); ++i) {
     buffer.name = add_name(plan, "argument " + names[i]);
-    buffer.category = kept.count(i) > 0 ? BufferCategory::parameters : BufferCategory::inputs;
+    buffer.category = use_of_argument(names[i], kept.count(i) > 0).category;
     buffer.bytes = allocated(layout.parameters[i], layout.is_tpu);
     (void)program.add_buffer(buffer, {});
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/json_reader.hpp"
+#include "base/text.hpp"
 #include "plan/plan.hpp"
 
 namespace shardsim {
@@ -38,7 +39,8 @@ inline constexpr std::int64_t longest_side = std::int64_t{1} << 31;
 
 // For people: consecutive layers that do the same (plan/fold.hpp) are printed once, with their
 // count.
-[[nodiscard]] std::string plan_to_text(const Plan& plan);
+[[nodiscard]] std::string plan_to_text(const Plan& plan,
+                                       std::size_t width = default_text_width);
 // The same tasks as a graph: a node per task of the text, an edge per dependency.
 [[nodiscard]] std::string plan_to_dot(const Plan& plan);
 

@@ -41,7 +41,7 @@ std::string header_text(const Plan& plan) {
   return out;
 }
 
-std::string collectives_text(const Plan& plan) {
+std::string collectives_text(const Plan& plan, std::size_t width) {
   if (plan.collectives.empty()) return "\nNo collectives\n";
   TextTable table({{"kind"},
                    {"axes"},
@@ -58,7 +58,7 @@ std::string collectives_text(const Plan& plan) {
                    std::string(name_of(collective.dtype)), format_count(counts[i]),
                    collective.reason});
   }
-  return "\nCollectives of one step\n" + table.text("  ");
+  return "\nCollectives of one step\n" + table.text("  ", width);
 }
 
 // What the task does, over which axes, and how much.
@@ -106,7 +106,7 @@ std::string repetition_text(const Program& program, const Section& section) {
                      last_repeat + section.length - 1, steps);
 }
 
-std::string schedule_text(const Plan& plan, const Program& program) {
+std::string schedule_text(const Plan& plan, const Program& program, std::size_t width) {
   std::string out =
       fmt::format("\nSchedule of {} ({} tasks; a repetition is printed once)\n", program.name,
                   format_count(static_cast<std::int64_t>(program.tasks.size())));
@@ -123,7 +123,7 @@ std::string schedule_text(const Plan& plan, const Program& program) {
       add_task_row(plan, program, id, table);
     }
     if (section.repeats > 1) out += "\n  " + repetition_text(program, section) + "\n";
-    out += (section.repeats > 1 ? "" : "\n") + table.text(section.repeats > 1 ? "    " : "  ");
+    out += (section.repeats > 1 ? "" : "\n") + table.text(section.repeats > 1 ? "    " : "  ", width);
   }
   return out;
 }
@@ -154,7 +154,7 @@ std::string buffers_text(const Program& program) {
   return fmt::format("\nBuffers of {}, on each device\n{}", program.name, table.text("  "));
 }
 
-std::string padding_text(const Plan& plan) {
+std::string padding_text(const Plan& plan, std::size_t width) {
   if (plan.padding.empty()) return "";
   TextTable table({{"tensor"},
                    {"dimension", Align::right},
@@ -167,19 +167,19 @@ std::string padding_text(const Plan& plan) {
                    format_count(padding.shards), format_count(padding.padded_size),
                    format_bytes(padding.wasted_per_device)});
   }
-  return "\nPadding\n" + table.text("  ");
+  return "\nPadding\n" + table.text("  ", width);
 }
 
 }  // namespace
 
-std::string plan_to_text(const Plan& plan) {
-  std::string out = header_text(plan) + collectives_text(plan);
+std::string plan_to_text(const Plan& plan, std::size_t width) {
+  std::string out = header_text(plan) + collectives_text(plan, width);
   for (const Program& program : plan.programs) {
-    out += schedule_text(plan, program) + buffers_text(program);
+    out += schedule_text(plan, program, width) + buffers_text(program);
   }
-  out += padding_text(plan);
+  out += padding_text(plan, width);
   if (!plan.notes.empty()) out += "\nNotes\n";
-  for (const std::string& note : plan.notes) out += "  " + note + "\n";
+  for (const std::string& note : plan.notes) out += "  " + wrapped(note, 2, width) + "\n";
   return out;
 }
 

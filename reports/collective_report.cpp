@@ -16,22 +16,20 @@
 namespace shardsim {
 namespace {
 
-std::string collective_text(const CollectivePrediction& prediction) {
+std::string collective_text(const CollectivePrediction& prediction, std::size_t width) {
   std::string out = fmt::format("{} ({})\n", title_of(prediction), subject_of(prediction));
   const std::string what = measured_what(prediction);
   if (!what.empty()) out += fmt::format("beside {}\n", what);
-  out += "\n" + to_text(collective_table(prediction));
+  out += "\n" + to_text(collective_table(prediction), "  ", width);
   const std::string errors = error_sentence(prediction);
   if (!errors.empty()) out += "\n" + errors + "\n";
   if (prediction.links) {
-    out += "\n" + to_text(link_table(*prediction.links, /*over_time=*/true));
-    out += "\n" + bottleneck_sentence(*prediction.links) + "\n";
+    out += "\n" + to_text(link_table(*prediction.links, /*over_time=*/true), "  ", width);
+    out += "\n" + wrapped(bottleneck_sentence(*prediction.links), 0, width) + "\n";
     const std::string when = full_bandwidth_sentence(*prediction.links);
     if (!when.empty()) out += when + "\n";
   }
-  if (!prediction.notes.empty()) out += "\nNotes\n";
-  for (const std::string& note : prediction.notes) out += fmt::format("  - {}\n", note);
-  return out;
+  return out + text_remarks("Notes", prediction.notes, width);
 }
 
 std::string collective_markdown(const CollectivePrediction& prediction) {
@@ -66,6 +64,13 @@ std::string collective_csv(const CollectivePrediction& prediction) {
       fields.push_back(csv_field(words ? row[c].text : row[c].value));
     }
     out += fmt::format("{}\n", fmt::join(fields, ","));
+  }
+  if (!prediction.links) return out;
+  // A table of its own, behind an empty line.
+  out += "\nfrom,to,bytes,utilisation\n";
+  for (const LinkView::Link& link : prediction.links->links) {
+    out += fmt::format("{},{},{},{}\n", csv_field(link.from), csv_field(link.to),
+                       link.bytes.count(), plain_number(link.busy));
   }
   return out;
 }
@@ -102,6 +107,9 @@ Json row_json(const CollectiveFigures& row, bool beside_measured) {
   }
   if (!beside_measured) return json;
   json["measured_s"] = row.measured ? Json(row.measured->count()) : Json(nullptr);
+  json["measured_busbw_Bps"] = row.measured_bus_bandwidth
+                                   ? Json(row.measured_bus_bandwidth->count())
+                                   : Json(nullptr);
   json["relative_error"] = row.relative_error ? Json(*row.relative_error) : Json(nullptr);
   return json;
 }
@@ -176,10 +184,11 @@ std::string collective_json(const CollectivePrediction& prediction) {
 
 }  // namespace
 
-std::string report_collective(const CollectivePrediction& prediction, Format format) {
+std::string report_collective(const CollectivePrediction& prediction, Format format,
+                              std::size_t width) {
   switch (format) {
     case Format::text:
-      return collective_text(prediction);
+      return collective_text(prediction, width);
     case Format::json:
       return collective_json(prediction);
     case Format::csv:

@@ -55,6 +55,11 @@ constexpr std::array columns{
            [](Row row) { return gigabytes_per_second(row.algorithm_bandwidth); }},
     Column{"busbw_Bps", "busbw (GB/s)", Of::prediction,
            [](Row row) { return gigabytes_per_second(row.bus_bandwidth); }},
+    Column{"measured_busbw_Bps", "measured busbw (GB/s)", Of::measurement,
+           [](Row row) {
+             return row.measured_bus_bandwidth ? gigabytes_per_second(*row.measured_bus_bandwidth)
+                                               : Cell{std::string(not_measured), ""};
+           }},
     Column{"launch_s", "launch (us)", Of::prediction,
            [](Row row) { return microseconds(row.launch); }},
     Column{"latency_s", "latency (us)", Of::prediction,

@@ -15,7 +15,6 @@ namespace shardsim {
 namespace {
 
 constexpr std::size_t places_shown = 4;
-constexpr std::size_t width = 100;
 
 std::string duration(SimTime time) { return format_seconds(to_seconds(time)); }
 
@@ -101,39 +100,17 @@ std::vector<std::pair<std::string, std::string>> lines(const Explanation& explan
   return result;
 }
 
-// Broken at spaces; lines after the first begin with `indent` spaces.
-std::string wrapped(const std::string& text, std::size_t indent) {
-  std::string out;
-  std::size_t column = indent;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::size_t length = end - begin;
-    if (column > indent && column + 1 + length > width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += text.substr(begin, length);
-    column += length;
-    begin = end + 1;
-  }
-  return out;
-}
-
 }  // namespace
 
-std::string explain_text(const Explanation& explanation) {
+std::string explain_text(const Explanation& explanation, std::size_t width) {
   constexpr std::size_t indent = 13;
   std::string out = fmt::format("Collectives of {}\n\n{}\n", explanation.title,
-                                wrapped(summary_of(explanation), 0));
+                                wrapped(summary_of(explanation), 0, width));
   for (std::size_t i = 0; i < explanation.collectives.size(); ++i) {
     const ExplainedCollective& row = explanation.collectives[i];
     out += fmt::format("\n{}. {}\n", i + 1, title_of(row));
     for (const auto& [label, value] : lines(explanation, row)) {
-      out += fmt::format("   {:<10}{}\n", label, wrapped(value, indent));
+      out += fmt::format("   {:<10}{}\n", label, wrapped(value, indent, width));
     }
   }
   return out;

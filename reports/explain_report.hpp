@@ -4,11 +4,13 @@
 
 #include <string>
 
+#include "base/text.hpp"
 #include "reports/explanation.hpp"
 
 namespace shardsim {
 
-[[nodiscard]] std::string explain_text(const Explanation& explanation);
+[[nodiscard]] std::string explain_text(const Explanation& explanation,
+                                       std::size_t width = default_text_width);
 [[nodiscard]] std::string explain_markdown(const Explanation& explanation);
 [[nodiscard]] std::string explain_json(const Explanation& explanation);
 

@@ -37,6 +37,22 @@ std::string placement_text(const Experiment& experiment) {
   return fmt::format(", placed {}", fmt::join(experiment.order.axes, "-"));
 }
 
+std::vector<std::pair<std::string, std::string>> workload_of(const Json& experiment) {
+  std::vector<std::pair<std::string, std::string>> parts;
+  if (!experiment.is_object() || !experiment.contains("workload")) return parts;
+  const Json& workload = experiment["workload"];
+  for (const char* key : {"batch", "sequence", "microbatches", "rematerialization"}) {
+    const auto found = workload.find(key);
+    if (found == workload.end()) continue;
+    if (found->is_number_integer()) {
+      parts.emplace_back(key, format_count(found->get<std::int64_t>()));
+    } else {
+      parts.emplace_back(key, found->is_string() ? found->get<std::string>() : found->dump());
+    }
+  }
+  return parts;
+}
+
 ClassFigures class_of(const ProgramResult& program) {
   return {.name = program.name,
           .devices = program.devices,
@@ -84,7 +100,7 @@ double Figures::share(SimTime time) const {
 }
 
 Figures figures_of(const Prediction& prediction) {
-  const auto& [experiment, machine, compiled, result] = prediction;
+  const auto& [experiment, machine, compiled, result, suggestions] = prediction;
   const PlanSubject& subject = compiled.plan.subject;
   Figures figures;
   figures.name = experiment.name;
@@ -100,6 +116,7 @@ Figures figures_of(const Prediction& prediction) {
   figures.tokens_per_step = subject.tokens_per_step;
   add_times(figures, result);
   add_memory(figures, result);
+  figures.not_counted = not_counted(machine.profile, figures.peak);
   if (result.tokens_per_second_per_device > 0) {
     figures.tokens_per_second_per_device = result.tokens_per_second_per_device;
   }
@@ -124,6 +141,11 @@ Figures figures_of(const Prediction& prediction) {
   figures.notes = compiled.plan.notes;
   figures.notes.insert(figures.notes.end(), result.notes.begin(), result.notes.end());
   figures.experiment = experiment.resolved;
+  figures.workload = workload_of(*experiment.resolved);
+  for (const Suggestion& change : suggestions) {
+    const Bytes beside = not_counted(machine.profile, change.peak).high;
+    figures.suggestions.push_back({change, change.peak + beside > figures.capacity});
+  }
   return figures;
 }
 
@@ -159,6 +181,14 @@ std::string largest_categories(const Figures& figures) {
                         category_label(category));
   }
   return text;
+}
+
+std::string workload_line(const Figures& figures) {
+  std::string line;
+  for (const auto& [name, value] : figures.workload) {
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, value);
+  }
+  return line;
 }
 
 std::string plain_number(double value) { return fmt::format("{}", value); }

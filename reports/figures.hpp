@@ -14,12 +14,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/owned_json.hpp"
 #include "base/units.hpp"
 #include "experiments/experiment.hpp"
 #include "plan/plan.hpp"
+#include "reports/not_counted.hpp"
 #include "sim/simulate.hpp"
 
 namespace shardsim {
@@ -46,6 +48,12 @@ struct ClassFigures {
 
 [[nodiscard]] inline double seconds(SimTime time) { return to_seconds(time).count(); }
 
+// A suggestion, and whether what is not counted may not fit beside it.
+struct SuggestedChange {
+  Suggestion change;
+  bool narrowly = false;
+};
+
 struct Figures {
   std::string name;
   std::string model;
@@ -57,6 +65,9 @@ struct Figures {
   std::string extent;   // "8 devices, 1 node", "64 devices, 4x4x4"
   std::int64_t devices = 1;
   std::int64_t parameters = 0;
+  // What the step works on, as people ask for it: {"batch", "64"}, {"sequence", "8,192"},
+  // {"microbatches", "1"}, {"rematerialization", "none"}; empty for programs.
+  std::vector<std::pair<std::string, std::string>> workload;
   std::int64_t tokens_per_step = 0;  // 0 where tokens have no meaning
 
   SimTime step{0};
@@ -72,6 +83,7 @@ struct Figures {
   Bytes capacity{0};
   Bytes peak{0};
   bool fits = false;
+  NotCounted not_counted;  // that must fit beside the peak
   CategoryBytes by_category{};  // at the peak
   SimTime peak_time{0};
   std::string peak_task;
@@ -88,9 +100,14 @@ struct Figures {
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
   OwnedJson experiment;  // as resolved
+  std::vector<SuggestedChange> suggestions;  // where it does not fit
 
   [[nodiscard]] Bytes of(BufferCategory category) const {
     return by_category[static_cast<std::size_t>(category)];
+  }
+  // It fits, but may not with what is not counted.
+  [[nodiscard]] bool fits_narrowly() const {
+    return fits && peak + not_counted.high > capacity;
   }
   // Part of the step, 0 for an empty one.
   [[nodiscard]] double share(SimTime time) const;
@@ -104,6 +121,9 @@ struct Figures {
 [[nodiscard]] std::string category_label(BufferCategory category);
 // The categories that are not empty, largest first: "89.8 GiB optimizer, 15.0 GiB parameters".
 [[nodiscard]] std::string largest_categories(const Figures& figures);
+
+// "batch 64, sequence 8,192, microbatches 1, rematerialization none"; empty for programs.
+[[nodiscard]] std::string workload_line(const Figures& figures);
 
 // A plain number with all its digits: the same text in CSV and in the attributes of the HTML page.
 [[nodiscard]] std::string plain_number(double value);

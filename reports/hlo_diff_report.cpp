@@ -86,13 +86,15 @@ std::string work_rows(const std::string& section, const std::string& item, const
 
 }  // namespace
 
-std::string hlo_diff_text(const HloDiff& diff) {
+std::string hlo_diff_text(const HloDiff& diff, std::size_t width) {
   std::string out =
       fmt::format("before  {}\nafter   {}\n", title_of(diff.before), title_of(diff.after));
   for (const Table& table : hlo_diff_tables(diff)) {
-    out += fmt::format("\n{}\n{}", table.caption, to_text(table));
+    out += fmt::format("\n{}\n{}", table.caption, to_text(table, "  ", width));
   }
-  for (const std::string& remark : hlo_diff_remarks(diff)) out += fmt::format("\n{}\n", remark);
+  for (const std::string& remark : hlo_diff_remarks(diff)) {
+    out += fmt::format("\n{}\n", wrapped(remark, 0, width));
+  }
   return out;
 }
 

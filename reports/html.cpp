@@ -14,18 +14,24 @@ namespace {
 
 // Row names up to this length stay on one line.
 constexpr std::size_t unbroken = 24;
+// Tables with more columns are no wider than a phone: each cell below the other, with its title.
+constexpr std::size_t most_beside = 4;
 
 std::string_view align_of(const TextTable::Column& column) {
   return column.align == TextTable::Align::right ? " class=\"number\"" : "";
 }
 
 std::string cell_html(const Cell& cell, const TextTable::Column& column, bool heads_row,
-                      std::string_view link) {
+                      std::string_view link, bool stacks) {
   std::string content = html_escape(cell.text);
   if (!link.empty()) content = fmt::format("<a href=\"#{}\">{}</a>", html_escape(link), content);
   const std::string value =
       cell.value.empty() ? "" : fmt::format(" data-value=\"{}\"", html_escape(cell.value));
-  if (!heads_row) return fmt::format("<td{}{}>{}</td>", align_of(column), value, content);
+  if (!heads_row) {
+    const std::string label =
+        stacks ? fmt::format(" data-label=\"{}\"", html_escape(column.title)) : "";
+    return fmt::format("<td{}{}{}>{}</td>", align_of(column), value, label, content);
+  }
   if (!align_of(column).empty()) {
     return fmt::format("<th scope=\"row\"{}{}>{}</th>", align_of(column), value, content);
   }
@@ -117,21 +123,25 @@ std::string html_end(const Json& data, std::string_view script) {
                {"plots", std::string(script)}});
 }
 
-std::string to_html(const Table& table, int emphasized, const std::vector<std::string>& links) {
+std::string to_html(const Table& table, const std::vector<int>& emphasized,
+                    const std::vector<std::string>& links) {
+  const bool stacks = table.columns.size() > most_beside;
   std::string out = fmt::format(
-      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n"
+      "<div class=\"scroll{1}\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n"
       "<table>\n<caption>{0}</caption>\n<thead><tr>",
-      html_escape(table.caption));
+      html_escape(table.caption), stacks ? " stacks" : "");
   for (const TextTable::Column& column : table.columns) {
     out += fmt::format("<th scope=\"col\"{}>{}</th>", align_of(column), html_escape(column.title));
   }
   out += "</tr></thead>\n<tbody>\n";
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    out += static_cast<int>(row) == emphasized ? "<tr class=\"best\">" : "<tr>";
+    const bool is_best = std::find(emphasized.begin(), emphasized.end(), static_cast<int>(row)) !=
+                         emphasized.end();
+    out += is_best ? "<tr class=\"best\">" : "<tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const bool heads_row = c == 0;
       const std::string link = heads_row && row < links.size() ? links[row] : std::string();
-      out += cell_html(table.rows[row][c], table.columns[c], heads_row, link);
+      out += cell_html(table.rows[row][c], table.columns[c], heads_row, link, stacks);
     }
     out += "</tr>\n";
   }

@@ -32,9 +32,9 @@ using Slots = std::vector<std::pair<std::string_view, std::string>>;
 [[nodiscard]] std::string html_end(const Json& data, std::string_view script);
 
 // A <table> with caption, header cells with scope, and the exact number of every cell that has one
-// in data-value. `emphasized` is the row to highlight, -1 for none; `links[row]`, where given, are
+// in data-value. `emphasized` are the rows to highlight; `links[row]`, where given, are
 // the targets of the first cell.
-[[nodiscard]] std::string to_html(const Table& table, int emphasized = -1,
+[[nodiscard]] std::string to_html(const Table& table, const std::vector<int>& emphasized = {},
                                   const std::vector<std::string>& links = {});
 
 }  // namespace shardsim

@@ -11,6 +11,7 @@
 #include "reports/html.hpp"
 #include "reports/html/resources.hpp"
 #include "reports/html_data.hpp"
+#include "reports/known_error.hpp"
 #include "reports/tables.hpp"
 #include "reports/verdict.hpp"
 
@@ -40,7 +41,11 @@ std::string cards(const Figures& figures) {
     }
     return std::string();
   };
-  add("Step time", cell("step time"), "");
+  const bool known = figures.step_kind != "program";
+  add("Step time", cell("step time"),
+      known ? fmt::format("measured steps took {:.2f} to {:.2f} times as long", known_error.low,
+                          known_error.high)
+            : "");
   if (figures.tokens_per_second_per_device) {
     add("Tokens/s/device", cell("tokens/s/device"), "");
   }
@@ -81,6 +86,15 @@ std::string step_view(std::size_t index, const Figures& figures, const Timeline&
   return out;
 }
 
+std::string paragraph(const std::string& text) {
+  return text.empty() ? "" : fmt::format("<p>{}</p>\n", html_escape(text));
+}
+
+std::string suggestions_html(const std::vector<Figures>& all) {
+  const Table table = suggestion_table(all);
+  return table.rows.empty() ? "" : to_html(table);
+}
+
 std::string configuration(std::size_t index, const Figures& figures, const Timeline& timeline) {
   std::string tables;
   for (const Table& table : run_tables(figures)) tables += to_html(table);
@@ -89,6 +103,8 @@ std::string configuration(std::size_t index, const Figures& figures, const Timel
                {"name", html_escape(figures.name)},
                {"title", html_escape(title_of(figures))},
                {"machine", html_escape(machine_line(figures))},
+               {"workload", paragraph(workload_line(figures))},
+               {"suggestions", suggestions_html({figures})},
                {"verdict_class", figures.fits ? "good" : "bad"},
                {"verdict", html_escape(memory_verdict(figures))},
                {"cards", cards(figures)},
@@ -116,11 +132,16 @@ Table all_figures(const std::vector<Figures>& all) {
 std::string subject(const std::vector<Figures>& all) {
   std::set<std::string> models;
   std::set<std::string> machines;
+  std::set<std::string> workloads;
   for (const Figures& figures : all) {
     models.insert(fmt::format("{} {} step", figures.model, figures.step_kind));
     machines.insert(machine_line(figures));
+    workloads.insert(workload_line(figures));
   }
-  return fmt::format("{} on {}", fmt::join(models, ", "), fmt::join(machines, ", "));
+  const std::string text =
+      fmt::format("{} on {}", fmt::join(models, ", "), fmt::join(machines, ", "));
+  const bool one = workloads.size() == 1 && !workloads.begin()->empty();
+  return one ? fmt::format("{}; {}", text, *workloads.begin()) : text;
 }
 
 struct Lead {
@@ -128,7 +149,7 @@ struct Lead {
   std::string css_class;  // good or bad
   std::string heading;
   std::string text;
-  int best = -1;
+  std::vector<int> best = {};
 };
 
 std::string page(const std::vector<Figures>& all, const std::vector<Timeline>& timelines,
@@ -146,6 +167,7 @@ std::string page(const std::vector<Figures>& all, const std::vector<Timeline>& t
                {"lead", html_escape(lead.text)},
                {"overview_heading", all.size() == 1 ? "At a glance" : "Side by side"},
                {"comparison", to_html(comparison_table(all), lead.best, links)},
+               {"suggestions", all.size() == 1 ? "" : suggestions_html(all)},
                {"configurations", configurations},
                {"all_figures", to_html(all_figures(all))},
                {"data", script_json(page_data(all, timelines))},
@@ -181,14 +203,21 @@ std::string html_run(const Figures& figures, const Timeline& timeline) {
 std::string html_comparison(const std::vector<Figures>& all, const Choice& choice,
                             const std::vector<Timeline>& timelines) {
   const bool found = choice.best >= 0;
+  std::vector<int> best;
+  if (found) best.push_back(choice.best);
+  best.insert(best.end(), choice.ties.begin(), choice.ties.end());
+  std::vector<std::string> names;
+  for (const int i : best) names.push_back(all[static_cast<std::size_t>(i)].name);
+  const std::string heading =
+      found ? fmt::format("{}: {}", names.size() > 1 ? "A tie" : "Best", fmt::join(names, ", "))
+            : "Nothing fits";
   return page(all, timelines,
               {.title = fmt::format("Comparison of {} configuration{}", all.size(),
                                     all.size() == 1 ? "" : "s"),
                .css_class = found ? "good" : "bad",
-               .heading = found ? "Best: " + all[static_cast<std::size_t>(choice.best)].name
-                                : "Nothing fits",
-               .text = choice.why,
-               .best = choice.best});
+               .heading = heading,
+               .text = fmt::format("{}. Known error: {}.", choice.why, known_error_sentence()),
+               .best = std::move(best)});
 }
 
 }  // namespace shardsim

@@ -6,6 +6,7 @@
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "reports/figures.hpp"
+#include "reports/known_error.hpp"
 
 namespace shardsim {
 namespace {
@@ -39,6 +40,8 @@ Json memory(const Figures& figures) {
   return {{"capacity_bytes", figures.capacity.count()},
           {"peak_bytes", figures.peak.count()},
           {"fits", figures.fits},
+          {"not_counted_bytes",
+           {figures.not_counted.low.count(), figures.not_counted.high.count()}},
           {"by_category", categories(figures.by_category)},
           {"per_device_class", device_classes(figures)},
           {"peak_at_s", seconds(figures.peak_time)},
@@ -127,6 +130,31 @@ Json peak_buffers(const Figures& figures) {
   return list;
 }
 
+// Of step times: what was measured over what was predicted.
+Json known_error_json() {
+  return {{"measured_over_predicted",
+           {{"percentile_10", known_error.low},
+            {"median", known_error.median},
+            {"percentile_90", known_error.high}}},
+          {"steps", known_error.steps},
+          {"between_two", known_error.between_two},
+          {"source", known_error_source}};
+}
+
+Json suggestions(const Figures& figures) {
+  Json list = Json::array();
+  for (const auto& [suggestion, narrowly] : figures.suggestions) {
+    Json settings = Json::object();
+    for (const auto& [path, value] : suggestion.settings) settings[path] = value;
+    list.push_back({{"set", std::move(settings)},
+                    {"step_time_s", seconds(suggestion.step)},
+                    {"peak_bytes", suggestion.peak.count()},
+                    {"fits", suggestion.fits},
+                    {"fits_narrowly", suggestion.fits && narrowly}});
+  }
+  return list;
+}
+
 }  // namespace
 
 Json result_to_json(const Figures& figures) {
@@ -135,6 +163,7 @@ Json result_to_json(const Figures& figures) {
                {"name", figures.name},
                {"experiment", *figures.experiment},
                {"step_time_s", seconds(figures.step)},
+               {"known_error", known_error_json()},
                {"compute_time_s", seconds(figures.compute)},
                {"communication_time_s", seconds(figures.communication)},
                {"exposed_communication_s", seconds(figures.exposed)},
@@ -146,6 +175,7 @@ Json result_to_json(const Figures& figures) {
   if (figures.mfu) json["mfu"] = *figures.mfu;
   if (figures.mfu_full_attention) json["mfu_full_attention"] = *figures.mfu_full_attention;
   json["memory"] = memory(figures);
+  if (!figures.suggestions.empty()) json["suggestions"] = suggestions(figures);
   json["balance"] = {{"memory", figures.memory_balance},
                      {"compute", figures.compute_balance},
                      {"links", figures.link_balance}};
@@ -167,6 +197,8 @@ Json comparison_to_json(const std::vector<Figures>& all, const Choice& choice) {
   json["results"] = std::move(results);
   json["best"] = nullptr;
   if (choice.best >= 0) json["best"] = all[static_cast<std::size_t>(choice.best)].name;
+  json["ties"] = Json::array();
+  for (const int tie : choice.ties) json["ties"].push_back(all[static_cast<std::size_t>(tie)].name);
   json["why"] = choice.why;
   return json;
 }

@@ -1,8 +1,10 @@
 #include "reports/link_tables.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -45,6 +47,42 @@ std::string heat_cell(const LinkView::Link& link) {
       100 * link.busy);
 }
 
+// "gpu# -> nic#" of "gpu3 -> nic3".
+std::string kind_of(const LinkView::Link& link) {
+  std::string kind;
+  for (const char c : way_of(link)) {
+    const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!is_digit) {
+      kind += c;
+    } else if (kind.empty() || kind.back() != '#') {
+      kind += '#';
+    }
+  }
+  return kind;
+}
+
+// Of the `alike` links that are the busiest, how many there are of each kind: ", as are all 64 rail#
+// -> host#.nic#", ", as are 3 of 16 leaf# -> spine#".
+std::string others_as_busy(const LinkView& view, std::int64_t alike) {
+  if (alike < 2) return "";
+  std::map<std::string, std::int64_t> all;
+  for (const LinkView::Link& link : view.links) ++all[kind_of(link)];
+  std::map<std::string, std::int64_t> busy;
+  for (std::int64_t i = 0; i < alike; ++i) ++busy[kind_of(view.links[static_cast<std::size_t>(i)])];
+  std::vector<std::string> kinds;
+  for (const auto& [kind, count] : busy) {
+    const std::int64_t there = all.at(kind);
+    kinds.push_back(count == there ? fmt::format("all {} {}", format_count(there), kind)
+                                   : fmt::format("{} of {} {}", format_count(count),
+                                                 format_count(there), kind));
+  }
+  constexpr std::size_t most_kinds = 4;
+  if (kinds.size() > most_kinds) {
+    return fmt::format(", and {} as busy", counted(alike - 1, "link"));
+  }
+  return fmt::format(", as are {}", fmt::join(kinds, ", "));
+}
+
 }  // namespace
 
 std::string way_of(const LinkView::Link& link) {
@@ -64,7 +102,7 @@ std::string bottleneck_sentence(const LinkView& view) {
       view, [](const LinkView::Link& link, double) { return link.bytes == Bytes(0); }, 0);
   std::string sentence =
       fmt::format("bottleneck: {}, {} busy", way_of(first), format_percent(first.busy));
-  if (alike > 1) sentence += fmt::format(", and {} as busy", counted(alike - 1, "link"));
+  sentence += others_as_busy(view, alike);
   if (idle > 0) sentence += fmt::format("; of {} {} carry nothing", links, format_count(idle));
   return sentence;
 }

@@ -41,10 +41,10 @@ std::string figure_html(const Machine& machine, const Place& place) {
 
 }  // namespace
 
-std::string machine_report_text(const Machine& machine, const Place& place) {
+std::string machine_report_text(const Machine& machine, const Place& place, std::size_t width) {
   std::string text =
       fmt::format("{}\n\n{}", profile_heading(machine.profile), machine_text(machine, place));
-  if (!is_written_in_place(machine)) text += "\n" + profile_numbers_text(machine.profile);
+  if (!is_written_in_place(machine)) text += "\n" + profile_numbers_text(machine.profile, width);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "reports/known_error.hpp"
 #include "reports/tables.hpp"
 #include "reports/verdict.hpp"
 
@@ -27,6 +28,8 @@ std::string markdown_run(const Figures& figures) {
   for (const auto& [label, value] : summary(figures)) {
     text += fmt::format("- **{}**: {}\n", markdown_escape(label), markdown_escape(value));
   }
+  const Table suggestions = suggestion_table({figures});
+  if (!suggestions.rows.empty()) text += table_section(suggestions);
   for (const Table& table : run_tables(figures)) text += table_section(table);
   text += markdown_remarks("Warnings", figures.warnings);
   text += markdown_remarks("Notes", figures.notes);
@@ -35,13 +38,16 @@ std::string markdown_run(const Figures& figures) {
 
 std::string markdown_comparison(const std::vector<Figures>& all, const Choice& choice) {
   std::string text = "## Comparison\n\n" + to_markdown(comparison_table(all));
-  text += fmt::format("\n**{}**: {}\n", choice.best >= 0 ? "Best" : "No choice",
-                      markdown_escape(choice.why));
+  const char* heading = choice.best < 0 ? "No choice" : choice.ties.empty() ? "Best" : "Tie";
+  text += fmt::format("\n**{}**: {}\n", heading, markdown_escape(choice.why));
+  text += fmt::format("\nKnown error: {}\n", markdown_escape(known_error_sentence()));
   for (const Figures& figures : all) {
     if (figures.fits) continue;
     text += fmt::format("\n{} {}\n", markdown_escape(figures.name),
                         markdown_escape(memory_verdict(figures)));
   }
+  const Table suggestions = suggestion_table(all);
+  if (!suggestions.rows.empty()) text += table_section(suggestions);
   text += markdown_remarks("Warnings", remarks_of(all, &Figures::warnings));
   text += markdown_remarks("Notes", remarks_of(all, &Figures::notes));
   return text;

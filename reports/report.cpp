@@ -13,11 +13,11 @@
 
 namespace shardsim {
 
-std::string report_run(const Prediction& prediction, Format format) {
+std::string report_run(const Prediction& prediction, Format format, std::size_t width) {
   const Figures figures = figures_of(prediction);
   switch (format) {
     case Format::text:
-      return text_run(figures);
+      return text_run(figures, width);
     case Format::json:
       return json_text(result_to_json(figures));
     case Format::csv:
@@ -31,12 +31,13 @@ std::string report_run(const Prediction& prediction, Format format) {
   return {};
 }
 
-std::string report_comparison(const std::vector<Prediction>& predictions, Format format) {
+std::string report_comparison(const std::vector<Prediction>& predictions, Format format,
+                              std::size_t width) {
   const std::vector<Figures> all = figures_of(predictions);
   const Choice choice = choose(all);
   switch (format) {
     case Format::text:
-      return text_comparison(all, choice);
+      return text_comparison(all, choice, width);
     case Format::json:
       return json_text(comparison_to_json(all, choice));
     case Format::csv:

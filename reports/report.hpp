@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.hpp"
 #include "experiments/experiment.hpp"
 
 namespace shardsim {
@@ -14,16 +15,23 @@ enum class Format { text, json, csv, html, markdown };
 // the bins of JSON.
 inline constexpr std::size_t report_link_bins = 600;
 
+// `width`: of text, in characters.
+
 // `run`. JSON is "shardsim/result/1".
-[[nodiscard]] std::string report_run(const Prediction& prediction, Format format);
-// `compare`. JSON is "shardsim/comparison/1": {"results": [result...], "best": name, "why": text}.
-// Best: the shortest step among those that fit.
+[[nodiscard]] std::string report_run(const Prediction& prediction, Format format,
+                                     std::size_t width = default_text_width);
+// `compare`. JSON is "shardsim/comparison/1": {"results": [result...], "best": name,
+// "ties": [name...], "why": text}.
+// Best: the shortest step among those that fit; "ties" names those that are not known to be longer
+// (known_error.hpp).
 [[nodiscard]] std::string report_comparison(const std::vector<Prediction>& predictions,
-                                            Format format);
+                                            Format format,
+                                            std::size_t width = default_text_width);
 
 struct Choice {
-  int best = -1;    // -1: nothing fits
-  std::string why;  // in a sentence, with the figures
+  int best = -1;          // -1: nothing fits
+  std::vector<int> ties;  // others that are not known to be longer, the shortest first
+  std::string why;        // in a sentence, with the figures
 };
 [[nodiscard]] Choice choose(const std::vector<Prediction>& predictions);
 

@@ -61,7 +61,8 @@ std::string pathways_text(const PathwaysAnswer& answer) {
                      fmt::join(answer.intermediate->replica_axes, ", "));
 }
 
-std::string steps_text(const ReshardExperiment& experiment, const ReshardPlan& plan) {
+std::string steps_text(const ReshardExperiment& experiment, const ReshardPlan& plan,
+                       std::size_t width) {
   if (plan.steps.empty()) return "  no step: every device has its shard already\n";
   TextTable table({{"step"},
                    {"on"},
@@ -83,11 +84,12 @@ std::string steps_text(const ReshardExperiment& experiment, const ReshardPlan& p
          format_count(step.messages), format_seconds(step.time), format_bytes(step.source_bytes),
          format_bytes(step.target_bytes)});
   }
-  return table.text("  ");
+  return table.text("  ", width);
 }
 
 // One kind of array in full.
-std::string group_text(const ReshardExperiment& experiment, const ReshardedGroup& group) {
+std::string group_text(const ReshardExperiment& experiment, const ReshardedGroup& group,
+                       std::size_t width) {
   const std::size_t first = group.leaves[0];
   const ParameterLeaf& leaf = experiment.arrays.leaves[first];
   const ReshardChoice& choice = group.choice;
@@ -103,7 +105,7 @@ std::string group_text(const ReshardExperiment& experiment, const ReshardedGroup
         is_direct ? "Direct" : "By way of " + way(experiment, named.plan, choice.direct),
         named.chosen ? " (chosen)" : "", format_seconds(named.plan.time),
         format_bytes(named.plan.crossing), format_bytes(named.plan.peak));
-    out += steps_text(experiment, named.plan);
+    out += steps_text(experiment, named.plan, width);
   }
   out += fmt::format("\nWhy: {}\n", why(experiment, choice));
   out += fmt::format("Ways considered: {}, of them priced {}, left out {}\n",
@@ -113,7 +115,7 @@ std::string group_text(const ReshardExperiment& experiment, const ReshardedGroup
   return out;
 }
 
-std::string tree_text(const ReshardPrediction& prediction) {
+std::string tree_text(const ReshardPrediction& prediction, std::size_t width) {
   const ReshardExperiment& experiment = prediction.experiment;
   TextTable table({{"array"},
                    {"count", Align::right},
@@ -139,7 +141,7 @@ std::string tree_text(const ReshardPrediction& prediction) {
                                                : group.pathways.error_type});
   }
   const ReshardTotals& totals = prediction.totals;
-  std::string out = table.text();
+  std::string out = table.text("", width);
   out += fmt::format("\n{} in {} arrays, one after the other\n", format_bytes(totals.bytes),
                      format_count(static_cast<std::int64_t>(experiment.arrays.leaves.size())));
   TextTable sums({{""},
@@ -219,13 +221,13 @@ Json group_json(const ReshardExperiment& experiment, const ReshardedGroup& group
 
 }  // namespace
 
-std::string reshard_text(const ReshardPrediction& prediction) {
+std::string reshard_text(const ReshardPrediction& prediction, std::size_t width) {
   const bool alone = prediction.groups.size() == 1;
   return heading(prediction) + "\n" +
-         (alone ? group_text(prediction.experiment, prediction.groups[0]) : "") +
+         (alone ? group_text(prediction.experiment, prediction.groups[0], width) : "") +
          (alone && prediction.experiment.arrays.leaves.size() == 1
               ? ""
-              : (alone ? "\n" : "") + tree_text(prediction));
+              : (alone ? "\n" : "") + tree_text(prediction, width));
 }
 
 std::string reshard_json(const ReshardPrediction& prediction) {

@@ -3,11 +3,13 @@
 
 #include <string>
 
+#include "base/text.hpp"
 #include "experiments/reshard_experiment.hpp"
 
 namespace shardsim {
 
-[[nodiscard]] std::string reshard_text(const ReshardPrediction& prediction);
+[[nodiscard]] std::string reshard_text(const ReshardPrediction& prediction,
+                                       std::size_t width = default_text_width);
 [[nodiscard]] std::string reshard_json(const ReshardPrediction& prediction);
 // One row per step and one per plan.
 [[nodiscard]] std::string reshard_csv(const ReshardPrediction& prediction);

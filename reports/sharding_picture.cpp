@@ -203,7 +203,7 @@ std::string to_text(const Picture& picture) {
       row.insert(row.end(), panel.cells[r].begin(), panel.cells[r].end());
       table.add_row(std::move(row));
     }
-    out += table.text("  ");
+    out += table.text("  ", unlimited_text_width);
   }
   if (!picture.left_out.empty()) out += fmt::format("  drawn: {}\n", picture.left_out);
   return out;

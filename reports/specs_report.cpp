@@ -37,19 +37,20 @@ std::vector<Table> remarks(const SpecTable& table, bool analyze) {
   return tables;
 }
 
-std::string specs_text(const SpecTable& all, bool analyze) {
+std::string specs_text(const SpecTable& all, const SpecsOptions& options) {
+  const std::size_t width = options.width;
   const SpecTable table = folded(all);
-  std::string out = specs_title(table) + "\n\n" + to_text(parameter_table(table), "") + "\n";
-  std::size_t width = 0;
+  std::string out = specs_title(table) + "\n\n" + to_text(parameter_table(table), "", width) + "\n";
+  std::size_t labels = 0;
   const auto summary = specs_summary(table, summarize(table));
-  for (const auto& [label, value] : summary) width = std::max(width, label.size());
+  for (const auto& [label, value] : summary) labels = std::max(labels, label.size());
   for (const auto& [label, value] : summary)
-    out += fmt::format("{:<{}}  {}\n", label, width, value);
-  for (const Table& remark : remarks(table, analyze)) {
-    out += "\n" + remark.caption + "\n" + to_text(remark);
+    out += fmt::format("{:<{}}  {}\n", label, labels, wrapped(value, labels + 2, width));
+  for (const Table& remark : remarks(table, options.analyze)) {
+    out += "\n" + remark.caption + "\n" + to_text(remark, "  ", width);
   }
   if (!table.warnings.empty()) out += "\n";
-  for (const std::string& warning : table.warnings) out += "warning: " + warning + "\n";
+  for (const std::string& warning : table.warnings) out += wrapped("warning: " + warning, 0, width) + "\n";
   return out;
 }
 
@@ -253,10 +254,11 @@ std::string specs_html(const SpecTable& all, bool analyze) {
 }  // namespace
 
 std::string report_specs(const SpecTable& table, const Json& experiment, Format format,
-                         bool analyze) {
+                         const SpecsOptions& options) {
+  const bool analyze = options.analyze;
   switch (format) {
     case Format::text:
-      return specs_text(table, analyze);
+      return specs_text(table, options);
     case Format::json:
       return specs_json(table, experiment, analyze);
     case Format::csv:

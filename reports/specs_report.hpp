@@ -14,10 +14,15 @@
 
 namespace shardsim {
 
-// `experiment` is the experiment as resolved. With `analyze` eformer's analyze_sharding_strategy is
-// in text, Markdown, HTML and JSON: what it answers, and what its docstring promises.
+struct SpecsOptions {
+  bool analyze = false;  // eformer's analyze_sharding_strategy, in all formats but CSV: what it
+                         // answers, and what its docstring promises
+  std::size_t width = default_text_width;  // of text, in columns
+};
+
+// `experiment` is the experiment as resolved.
 [[nodiscard]] std::string report_specs(const SpecTable& table, const Json& experiment,
-                                       Format format, bool analyze = false);
+                                       Format format, const SpecsOptions& options = {});
 // Text pictures of the parameters whose names the pattern is found in; layers that are alike once.
 [[nodiscard]] std::string specs_pictures(const SpecTable& table, const Pattern& names);
 // eformer's get_submesh_device_index along these axes for every device, 16 in a row; of more than

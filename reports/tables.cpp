@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "reports/known_error.hpp"
 #include "reports/verdict.hpp"
 
 namespace shardsim {
@@ -47,9 +48,39 @@ std::string or_dash(const std::string& text) { return text.empty() ? std::string
 
 // " (430.00 ms into the step, during model.layers.31.mlp.down_proj)"
 std::string peak_moment(const Figures& figures) {
+  // A compiled program holds its heap from the beginning.
+  if (figures.step_kind == "program" && figures.peak_time == SimTime(0)) return " (all step long)";
   if (figures.peak_task.empty()) return {};
   return fmt::format(" ({} into the step, during {})",
                      format_seconds(to_seconds(figures.peak_time)), figures.peak_task);
+}
+
+std::string_view fits_text(const Figures& figures) {
+  if (!figures.fits) return "no";
+  return figures.fits_narrowly() ? "narrowly" : "yes";
+}
+
+std::string workload_part(const Figures& figures, const std::string& part) {
+  for (const auto& [name, value] : figures.workload) {
+    if (name == part) return value;
+  }
+  return std::string(no_value);
+}
+
+// What is not the same in all of them: "batch", "rematerialization".
+std::vector<std::string> differing_workload(const std::vector<Figures>& all) {
+  std::vector<std::string> parts;
+  for (const Figures& figures : all) {
+    for (const auto& [name, value] : figures.workload) {
+      if (std::find(parts.begin(), parts.end(), name) == parts.end()) parts.push_back(name);
+    }
+  }
+  std::erase_if(parts, [&](const std::string& part) {
+    return std::all_of(all.begin(), all.end(), [&](const Figures& figures) {
+      return workload_part(figures, part) == workload_part(all.front(), part);
+    });
+  });
+  return parts;
 }
 
 double fraction_of(Bytes part, Bytes whole) {
@@ -59,14 +90,14 @@ double fraction_of(Bytes part, Bytes whole) {
 
 }  // namespace
 
-std::string to_text(const Table& table, std::string_view indent) {
+std::string to_text(const Table& table, std::string_view indent, std::size_t width) {
   TextTable text(table.columns);
   for (const auto& row : table.rows) {
     std::vector<std::string> cells;
     for (const Cell& cell : row) cells.push_back(cell.text);
     text.add_row(std::move(cells));
   }
-  return text.text(indent);
+  return text.text(indent, width);
 }
 
 std::string to_markdown(const Table& table) {
@@ -80,23 +111,24 @@ std::string to_markdown(const Table& table) {
 }
 
 Table comparison_table(const std::vector<Figures>& all) {
-  Table table{"Configurations",
-              {{"name", left},
-               {"strategy", left},
-               {"mesh", left},
-               {"step time", right},
-               {"tokens/s/device", right},
-               {"MFU", right},
-               {"memory", right},
-               {"fits", left},
-               {"exposed", right},
-               {"wire/device", right}},
-              {}};
+  Table table{"Configurations", {{"name", left}, {"strategy", left}, {"mesh", left}}, {}};
+  const std::vector<std::string> workload = differing_workload(all);
+  for (const std::string& part : workload) table.columns.push_back({part, left});
+  table.columns.insert(table.columns.end(), {{"step time", right},
+                                             {"tokens/s/device", right},
+                                             {"MFU", right},
+                                             {"memory", right},
+                                             {"fits", left},
+                                             {"exposed", right},
+                                             {"wire/device", right}});
   for (const Figures& figures : all) {
-    table.rows.push_back({words(figures.name), words(figures.strategy),
-                          words(or_dash(figures.mesh)), duration(figures.step), throughput(figures),
-                          mfu(figures), bytes(figures.peak), words(figures.fits ? "yes" : "no"),
-                          duration(figures.exposed), bytes(figures.wire_bytes_per_device)});
+    std::vector<Cell> cells = {words(figures.name), words(figures.strategy),
+                               words(or_dash(figures.mesh))};
+    for (const std::string& part : workload) cells.push_back(words(workload_part(figures, part)));
+    cells.insert(cells.end(), {duration(figures.step), throughput(figures), mfu(figures),
+                               bytes(figures.peak), words(fits_text(figures)),
+                               duration(figures.exposed), bytes(figures.wire_bytes_per_device)});
+    table.rows.push_back(std::move(cells));
   }
   return table;
 }
@@ -218,6 +250,29 @@ Table padding_table(const Figures& figures, std::size_t limit) {
   return table;
 }
 
+Table suggestion_table(const std::vector<Figures>& all) {
+  Table table{"What would make it fit, or comes nearest",
+              {{"name", left},
+               {"memory", right},
+               {"fits", left},
+               {"step time", right},
+               {"with", left}},
+              {}};
+  for (const Figures& figures : all) {
+    for (const auto& [suggestion, narrowly] : figures.suggestions) {
+      const char* fits = !suggestion.fits ? "no" : narrowly ? "narrowly" : "yes";
+      std::vector<std::string> flags;
+      for (const auto& [path, value] : suggestion.settings) {
+        flags.push_back(fmt::format("--set {}={}", path, value));
+      }
+      table.rows.push_back({words(figures.name), bytes(suggestion.peak),
+                            words(fits), duration(suggestion.step),
+                            words(fmt::format("{}", fmt::join(flags, " ")))});
+    }
+  }
+  return table;
+}
+
 std::vector<Table> run_tables(const Figures& figures) {
   std::vector<Table> tables{memory_table(figures), peak_buffer_table(figures), time_table(figures)};
   tables.push_back(communication_table(figures));
@@ -230,8 +285,10 @@ std::vector<Table> run_tables(const Figures& figures) {
 std::vector<std::pair<std::string, std::string>> summary(const Figures& figures) {
   std::vector<std::pair<std::string, std::string>> lines;
   lines.emplace_back("machine", machine_line(figures));
+  if (!figures.workload.empty()) lines.emplace_back("workload", workload_line(figures));
   if (figures.parameters > 0) lines.emplace_back("parameters", format_count(figures.parameters));
   lines.emplace_back("step time", duration(figures.step).text);
+  if (figures.step_kind != "program") lines.emplace_back("known error", known_error_sentence());
   if (figures.tokens_per_second_per_device) {
     lines.emplace_back("tokens/s/device", throughput(figures).text);
   }
@@ -285,6 +342,17 @@ std::vector<std::string> remarks_of(const std::vector<Figures>& all,
     lines.push_back(everyone ? text : fmt::format("{}: {}", fmt::join(names, ", "), text));
   }
   return lines;
+}
+
+std::string text_remarks(std::string_view heading, const std::vector<std::string>& lines,
+                         std::size_t width) {
+  if (lines.empty()) return {};
+  constexpr std::size_t indent = 4;
+  std::string text = fmt::format("\n{}\n", heading);
+  for (const std::string& line : lines) {
+    text += fmt::format("  - {}\n", wrapped(line, indent, width));
+  }
+  return text;
 }
 
 std::string markdown_escape(std::string_view text) {

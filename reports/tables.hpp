@@ -22,10 +22,11 @@ struct Table {
   std::vector<std::vector<Cell>> rows;
 };
 
-[[nodiscard]] std::string to_text(const Table& table, std::string_view indent = "  ");
+[[nodiscard]] std::string to_text(const Table& table, std::string_view indent = "  ",
+                                  std::size_t width = default_text_width);
 [[nodiscard]] std::string to_markdown(const Table& table);
 
-// One row per configuration.
+// One row per configuration, with what differs between their workloads.
 [[nodiscard]] Table comparison_table(const std::vector<Figures>& all);
 
 // Of one configuration. Buffers and paddings beyond `limit` are summed up in a last row.
@@ -37,6 +38,9 @@ inline constexpr std::size_t default_row_limit = 10;
 [[nodiscard]] Table communication_table(const Figures& figures);
 [[nodiscard]] Table class_table(const Figures& figures);
 [[nodiscard]] Table padding_table(const Figures& figures, std::size_t limit = default_row_limit);
+// Changes that make those fit that do not, or come nearest, each predicted; no rows where none were
+// asked for.
+[[nodiscard]] Table suggestion_table(const std::vector<Figures>& all);
 // Those of the above that have something to say, in order of reading.
 [[nodiscard]] std::vector<Table> run_tables(const Figures& figures);
 
@@ -50,6 +54,10 @@ inline constexpr std::size_t default_row_limit = 10;
 // Warnings or notes of all configurations, each once: "fsdp, tp: text" where not all say it.
 [[nodiscard]] std::vector<std::string> remarks_of(const std::vector<Figures>& all,
                                                   std::vector<std::string> Figures::*kind);
+
+// "\nNotes\n  - text": in lines of `width` characters; empty without lines.
+[[nodiscard]] std::string text_remarks(std::string_view heading,
+                                       const std::vector<std::string>& lines, std::size_t width);
 
 // User text made harmless in Markdown.
 [[nodiscard]] std::string markdown_escape(std::string_view text);

@@ -9,7 +9,8 @@
 
 namespace shardsim {
 
-[[nodiscard]] std::string text_run(const Figures& figures);
-[[nodiscard]] std::string text_comparison(const std::vector<Figures>& all, const Choice& choice);
+[[nodiscard]] std::string text_run(const Figures& figures, std::size_t width);
+[[nodiscard]] std::string text_comparison(const std::vector<Figures>& all, const Choice& choice,
+                                          std::size_t width);
 
 }  // namespace shardsim

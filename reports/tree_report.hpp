@@ -5,11 +5,13 @@
 
 #include <string>
 
+#include "base/text.hpp"
 #include "workloads/parameter_tree.hpp"
 
 namespace shardsim {
 
-[[nodiscard]] std::string tree_text(const ParameterTree& tree);
+[[nodiscard]] std::string tree_text(const ParameterTree& tree,
+                                    std::size_t width = default_text_width);
 [[nodiscard]] std::string tree_csv(const ParameterTree& tree);
 
 }  // namespace shardsim

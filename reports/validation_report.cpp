@@ -14,16 +14,14 @@
 namespace shardsim {
 namespace {
 
-std::string validation_text(const StepValidation& validation) {
+std::string validation_text(const StepValidation& validation, std::size_t width) {
   std::string out = fmt::format("{} ({})\nmeasured: {}\n\n", validation_title(validation),
                                 validation_subject(validation), measured_how(validation));
-  out += to_text(validation_summary(validation));
+  out += to_text(validation_summary(validation), "  ", width);
   const Table memory = validation_memory(validation);
-  if (!memory.rows.empty()) out += "\n" + memory.caption + "\n" + to_text(memory);
-  out += "\n" + to_text(validation_rows(validation));
-  if (!validation.notes.empty()) out += "\nNotes\n";
-  for (const std::string& note : validation.notes) out += fmt::format("  - {}\n", note);
-  return out;
+  if (!memory.rows.empty()) out += "\n" + memory.caption + "\n" + to_text(memory, "  ", width);
+  out += "\n" + to_text(validation_rows(validation), "  ", width);
+  return out + text_remarks("Notes", validation.notes, width);
 }
 
 std::string validation_markdown(const StepValidation& validation) {
@@ -173,10 +171,11 @@ std::string validation_json(const StepValidation& validation) {
 
 }  // namespace
 
-std::string report_validation(const StepValidation& validation, Format format) {
+std::string report_validation(const StepValidation& validation, Format format,
+                              std::size_t width) {
   switch (format) {
     case Format::text:
-      return validation_text(validation);
+      return validation_text(validation, width);
     case Format::json:
       return validation_json(validation);
     case Format::csv:

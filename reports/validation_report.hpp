@@ -32,6 +32,7 @@
 
 namespace shardsim {
 
-[[nodiscard]] std::string report_validation(const StepValidation& validation, Format format);
+[[nodiscard]] std::string report_validation(const StepValidation& validation, Format format,
+                                            std::size_t width = default_text_width);
 
 }  // namespace shardsim

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "reports/known_error.hpp"
 
 namespace shardsim {
 namespace {
@@ -38,7 +39,30 @@ std::string nothing_fits(const std::vector<Figures>& all) {
                      format_bytes(nearest->capacity), nearest->device);
 }
 
-// "fsdp: shortest step among the 3 that fit: 1.230 s, 12.1 % shorter than fsdp+tp (1.400 s)"
+// Those after the best whose steps are not known to be longer, in order.
+std::vector<int> ties_of(const std::vector<Figures>& all, const std::vector<std::size_t>& order) {
+  std::vector<int> ties;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (is_tie(all[order[0]].step, all[order[i]].step)) ties.push_back(static_cast<int>(order[i]));
+  }
+  return ties;
+}
+
+// "fsdp (1.230 s), fsdp+tp (1.250 s) tie among the 3 that fit: predictions less than 14 % apart
+// are no difference"
+std::string tie_text(const std::vector<Figures>& all, const std::vector<std::size_t>& order,
+                     const std::vector<int>& ties) {
+  const auto named = [&](std::size_t i) {
+    return fmt::format("{} ({})", all[i].name, step_text(all[i]));
+  };
+  std::string text = named(order[0]);
+  for (const int tie : ties) text += ", " + named(static_cast<std::size_t>(tie));
+  return fmt::format("{} tie among the {} that fit: predictions less than {:.0f} % apart are no "
+                     "difference",
+                     text, order.size(), 100 * (known_error.between_two - 1));
+}
+
+// "fsdp: shortest step among the 3 that fit: 1.230 s, 18.1 % shorter than fsdp+tp (1.500 s)"
 std::string against_the_second(const std::vector<Figures>& all,
                                const std::vector<std::size_t>& order) {
   const Figures& best = all[order[0]];
@@ -50,17 +74,16 @@ std::string against_the_second(const std::vector<Figures>& all,
   const Figures& second = all[order[1]];
   const std::string lead = fmt::format("{}: shortest step among the {} that fit: {}", best.name,
                                        order.size(), step_text(best));
-  if (best.step == second.step) return fmt::format("{}, as long as {}", lead, second.name);
   return fmt::format("{}, {} shorter than {} ({})", lead,
                      format_percent(1 - static_cast<double>(best.step.count()) /
                                             static_cast<double>(second.step.count())),
                      second.name, step_text(second));
 }
 
-// "; it exposes 8.0 % of the step as communication, fsdp+tp 15.2 %"
+// "; fsdp exposes 8.0 % of the step as communication, fsdp+tp 15.2 %"
 std::string exposure(const std::vector<Figures>& all, const std::vector<std::size_t>& order) {
   const Figures& best = all[order[0]];
-  std::string text = fmt::format("; it exposes {} of the step as communication",
+  std::string text = fmt::format("; {} exposes {} of the step as communication", best.name,
                                  format_percent(best.share(best.exposed)));
   if (order.size() > 1) {
     const Figures& second = all[order[1]];
@@ -82,6 +105,12 @@ std::string shorter_but_too_large(const std::vector<Figures>& all, const Figures
 }  // namespace
 
 std::string memory_verdict(const Figures& figures) {
+  if (figures.fits_narrowly()) {
+    return fmt::format("fits narrowly: {} of {}; {} to {} more are not counted: {}",
+                       format_bytes(figures.peak), format_bytes(figures.capacity),
+                       format_bytes(figures.not_counted.low),
+                       format_bytes(figures.not_counted.high), figures.not_counted.what);
+  }
   if (figures.fits) {
     return fmt::format("fits: {} of {}", format_bytes(figures.peak),
                        format_bytes(figures.capacity));
@@ -93,14 +122,16 @@ std::string memory_verdict(const Figures& figures) {
 
 Choice choose(const std::vector<Figures>& all) {
   const std::vector<std::size_t> order = ranking(all);
-  if (order.empty()) return {.best = -1, .why = nothing_fits(all)};
-  std::string why = against_the_second(all, order) + exposure(all, order) +
-                    shorter_but_too_large(all, all[order[0]]);
+  if (order.empty()) return {.best = -1, .ties = {}, .why = nothing_fits(all)};
+  std::vector<int> ties = ties_of(all, order);
+  std::string why = (ties.empty() ? against_the_second(all, order) : tie_text(all, order, ties)) +
+                    exposure(all, order) + shorter_but_too_large(all, all[order[0]]);
   const bool same_work = std::all_of(all.begin(), all.end(), [&](const Figures& figures) {
     return figures.tokens_per_step == all.front().tokens_per_step;
   });
   if (!same_work) why += "; note that they process different numbers of tokens per step";
-  return {.best = static_cast<int>(order[0]), .why = std::move(why)};
+  return {
+      .best = static_cast<int>(order[0]), .ties = std::move(ties), .why = std::move(why)};
 }
 
 Choice choose(const std::vector<Prediction>& predictions) {

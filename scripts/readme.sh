@@ -14,7 +14,8 @@ if [ "${1:-}" = --check ]; then
 fi
 build=$(cd "${1:-build/release}" && pwd)
 PATH=$build:$PATH
-export PATH
+COLUMNS=120
+export PATH COLUMNS
 
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT

@@ -237,8 +237,9 @@ std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost) {
         "corrected by what another algorithm or collective has taken on machines alike");
   }
   if (cost.stand_in.nodes > 0) {
-    caveats.push_back(fmt::format("over {} nodes corrected by what {} have taken",
-                                  cost.curve->nodes, cost.stand_in.nodes));
+    caveats.push_back(fmt::format(
+        "calibrated with measurements over {} nodes, the nearest to these {} that there are",
+        cost.stand_in.nodes, cost.curve->nodes));
   }
   const bool chosen = !cost.protocol.empty() || kind == CollectiveKind::all_to_all ||
                       kind == CollectiveKind::collective_permute ||

@@ -9,8 +9,10 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "plan/argument_use.hpp"
 #include "plan/stream_order.hpp"
 #include "spmd/collective_plan.hpp"
+#include "spmd/memory/fusion.hpp"
 #include "spmd/memory/kernel_work.hpp"
 #include "stablehlo/dimension_numbers.hpp"
 #include "stablehlo/flops.hpp"
@@ -51,7 +53,8 @@ class Emitter {
         capacity_(capacity),
         positions_(std::move(positions)),
         ready_(function_.values.size()),
-        work_(function_.ops.size(), -1) {
+        work_(function_.ops.size(), -1),
+        first_task_(function_.ops.size(), -1) {
     program_.name = "all";
     program_.streams = {"compute", "communication"};
   }
@@ -79,6 +82,7 @@ class Emitter {
   void step(OpId id) {
     const Op& op = function_.op(id);
     if (op.results.empty()) return;
+    if (first_task_[at(id)] < 0) first_task_[at(id)] = static_cast<TaskId>(program_.tasks.size());
     if (op.name == "stablehlo.while") return run_loop(op);
     if (op.name == "stablehlo.case" || op.name == "stablehlo.if") return run_branches(op);
     Ready ready;
@@ -229,38 +233,79 @@ class Emitter {
     for (const ValueId result : op.results) ready_[at(result)] = joined;
   }
 
-  void add_buffer(const std::string& name, BufferCategory category, Bytes bytes) {
+  void add_buffer(const ArgumentUse& use, Bytes bytes, TaskId allocated_by = before_the_step) {
     const auto [found, is_new] =
-        names_.emplace(name, static_cast<std::int32_t>(plan_.names.size()));
-    if (is_new) plan_.names.push_back(name);
+        names_.emplace(use.name, static_cast<std::int32_t>(plan_.names.size()));
+    if (is_new) plan_.names.push_back(use.name);
     Buffer buffer;
     buffer.name = found->second;
-    buffer.category = category;
+    buffer.layer = use.layer;
+    buffer.category = use.category;
     buffer.bytes = bytes;
+    buffer.allocated_by = allocated_by;
     program_.add_buffer(buffer, {});
   }
 
-  void add_buffers() {
+  void add_arguments() {
     const auto& arguments = function_.regions.front().arguments;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const auto& type = function_.type_of(arguments[i]);
-      add_buffer(fmt::format("argument {}", i), BufferCategory::inputs,
-                 target_ ? allocated_bytes(type, *target_) : bytes_of(arguments[i]));
+    // By argument, the result that takes its place.
+    std::vector<int> results(arguments.size(), -1);
+    const std::vector<int> donors = donors_of_results(module_, function_);
+    for (std::size_t i = 0; i < donors.size(); ++i) {
+      if (donors[i] >= 0) results[at(donors[i])] = static_cast<int>(i);
     }
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const bool is_handed_on = results[i] >= 0;
+      const stablehlo::Attribute* way =
+          is_handed_on ? find(function_.results[at(results[i])].attributes, "jax.result_info")
+                       : nullptr;
+      const std::string name =
+          way == nullptr || way->text.empty() ? fmt::format("argument {}", i) : way->text;
+      add_buffer(use_of_argument(name, is_handed_on),
+                 target_ ? allocated_bytes(function_.type_of(arguments[i]), *target_)
+                         : bytes_of(arguments[i]));
+    }
+  }
+
+  // What lies between arguments and results when most of it is alive. Compilers may make a buffer
+  // earlier than the program does: when what needs most runs, all are there.
+  void add_temporaries() {
+    if (memory_.at_peak.empty() || program_.tasks.empty()) return;
+    std::map<std::string, std::int64_t> alike;
+    const auto kind = [&](const LiveBuffer& live) {
+      return fmt::format("{} {}", live.op.substr(live.op.find('.') + 1), live.type);
+    };
+    for (const LiveBuffer& live : memory_.at_peak) ++alike[kind(live)];
+    const auto last = static_cast<TaskId>(program_.tasks.size()) - 1;
+    const TaskId peak = std::min(first_task_[at(memory_.peak_op)], last);
+    for (const LiveBuffer& live : memory_.at_peak) {
+      std::string name = kind(live);
+      if (alike.at(name) == 1) name += fmt::format(", line {}", live.line);
+      const bool is_sent = is_collective(function_.op(live.made_by));
+      add_buffer({.name = name,
+                  .category =
+                      is_sent ? BufferCategory::communication : BufferCategory::temporaries},
+                 live.bytes, std::min(first_task_[at(live.made_by)], peak));
+    }
+  }
+
+  void add_buffers() {
+    add_arguments();
     if (!target_) {
       plan_.notes.emplace_back(
           "no machine is given: memory between arguments and results is not in the plan");
       return;
     }
     if (memory_.outputs > memory_.aliased) {
-      add_buffer("results", BufferCategory::inputs, memory_.outputs - memory_.aliased);
+      add_buffer({.name = "results that take no argument's place",
+                  .category = BufferCategory::temporaries},
+                 memory_.outputs - memory_.aliased);
     }
-    if (memory_.temporaries > Bytes{0}) {
-      add_buffer("temporaries", BufferCategory::temporaries, memory_.temporaries);
-    }
+    add_temporaries();
     plan_.notes.push_back(
         fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
-                    "of arguments; temporaries are estimated from what a compiler would keep",
+                    "of arguments; temporaries are estimated from what a compiler would keep, and listed as they are "
+                    "when most is alive",
                     memory_.arguments.count(), memory_.outputs.count(), memory_.aliased.count()));
   }
 
@@ -310,6 +355,7 @@ class Emitter {
   Program program_;
   std::vector<Ready> ready_;        // by value
   std::vector<std::int32_t> work_;  // by op: its kernel or collective, once made
+  std::vector<TaskId> first_task_;  // by op: its first task, or the next where it has none
   std::map<std::string, std::int32_t> names_;
   StreamOrder order_;
   std::int32_t layer_ = -1;

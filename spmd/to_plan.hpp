@@ -13,8 +13,11 @@
 // - Loops are unrolled, their iterations numbered as layers (inner loops as microbatches). A loop
 //   of unknown trip count runs once, all branches of a conditional run, and notes say so.
 // - Buffers are the arguments, those results that take no argument's place, and, where the target
-//   is known, one heap for what lies between (memory/device_memory.hpp): XLA holds all three for
-//   the whole step.
+//   is known, what lies between when most of it is alive (memory/device_memory.hpp). XLA holds all
+//   three for the whole step, what lies between as one heap; its buffers are there from the task on
+//   that makes them first, so that the plan's peak is where the program needs most.
+// - An argument is called as the result that takes its place, where jax names it, and is held to be
+//   what the name says (plan/argument_use.hpp).
 #pragma once
 
 #include <optional>

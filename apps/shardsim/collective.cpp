@@ -39,7 +39,7 @@ constexpr std::array flags{
          "all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute or broadcast"},
     Flag{"devices", "devices", "N", "in the group"},
     Flag{"nodes", "nodes", "N", "over which they lie evenly; as many as they fill when left out"},
-    Flag{"sizes", "sizes", "SIZES", "64MiB, a list 1MiB,64MiB, 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
+    Flag{"sizes", "sizes", "SIZES", "64MiB or, as in nccl-tests, 64M; a list 1MiB,64MiB; 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
     Flag{"model", "model", "MODEL",
          "whose time: simulated; all-links, every link of a torus whatever the compiler chooses; "
          "tpu-scheduler; xla-sol; flows, every message on its links (docs/collective.md)"},
@@ -94,8 +94,8 @@ int collective_command(const Words& words) {
   const CollectivePrediction prediction =
       predict_collective(experiment, [&](Bytes size) { progress.begin(format_bytes(size)); });
   progress.clear();
-  write(outputs, [&](const std::string& format) {
-    return report_collective(prediction, report_format(format));
+  write(outputs, [&](const Output& output) {
+    return report_collective(prediction, report_format(output.format), output.width);
   });
   return exit_done;
 }

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "experiments/suggest.hpp"
+
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"
@@ -37,10 +39,11 @@ int compare_command(const Words& words) {
   for (const Experiment& experiment : experiments) {
     progress.begin(experiment.name);
     predictions.push_back(predict(experiment, simulation));
+    predictions.back().suggestions = suggest_to_fit(predictions.back());
   }
   progress.clear();
-  write(outputs, [&](const std::string& format) {
-    return report_comparison(predictions, report_format(format));
+  write(outputs, [&](const Output& output) {
+    return report_comparison(predictions, report_format(output.format), output.width);
   });
   const bool any_fits = std::any_of(predictions.begin(), predictions.end(),
                                     [](const Prediction& one) { return one.result.fits(); });

@@ -58,10 +58,11 @@ int hlo_command(const Words& words) {
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
   const HloDiff diff = diff_hlo(read_program(operands[1], import_options(meshes, 0)),
                                 read_program(operands[2], import_options(meshes, 1)));
-  write(outputs, [&](const std::string& format) {
+  write(outputs, [&](const Output& output) {
+    const std::string& format = output.format;
     if (format == "json") return hlo_diff_json(diff);
     if (format == "csv") return hlo_diff_csv(diff);
-    return format == "markdown" ? hlo_diff_markdown(diff) : hlo_diff_text(diff);
+    return format == "markdown" ? hlo_diff_markdown(diff) : hlo_diff_text(diff, output.width);
   });
   return exit_done;
 }

@@ -97,9 +97,9 @@ Plan import_program(const std::string& kind, const std::string& path, const Give
   return program_plan(path, options);
 }
 
-std::string plan_in(const Plan& plan, const std::string& format) {
-  if (format == "json") return plan_to_json(plan).dump(1) + "\n";
-  return format == "dot" ? plan_to_dot(plan) : plan_to_text(plan);
+std::string plan_in(const Plan& plan, const Output& output) {
+  if (output.format == "json") return plan_to_json(plan).dump(1) + "\n";
+  return output.format == "dot" ? plan_to_dot(plan) : plan_to_text(plan, output.width);
 }
 
 ParameterTree import_given(const Words& operands) {
@@ -143,7 +143,7 @@ int import_command(const Words& words) {
     }
     const auto outputs = read_outputs(given, plan_formats, /*text_beside_files=*/false);
     const Plan plan = import_program(operands[0], operands[1], given);
-    write(outputs, [&](const std::string& format) { return plan_in(plan, format); });
+    write(outputs, [&](const Output& output) { return plan_in(plan, output); });
     return exit_done;
   }
   for (const char* option : {"mesh", "like", "buffers"}) {
@@ -151,9 +151,9 @@ int import_command(const Words& words) {
   }
   const auto outputs = read_outputs(given, tree_formats, /*text_beside_files=*/false);
   const ParameterTree tree = import_given(operands);
-  write(outputs, [&](const std::string& format) {
-    if (format == "json") return parameter_tree_to_json(tree).dump(1) + "\n";
-    return format == "csv" ? tree_csv(tree) : tree_text(tree);
+  write(outputs, [&](const Output& output) {
+    if (output.format == "json") return parameter_tree_to_json(tree).dump(1) + "\n";
+    return output.format == "csv" ? tree_csv(tree) : tree_text(tree, output.width);
   });
   return exit_done;
 }

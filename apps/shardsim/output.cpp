@@ -10,6 +10,8 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 
+#include "terminal.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -79,10 +81,13 @@ std::vector<Output> read_outputs(const Given& given, const std::vector<std::stri
   for (const std::string& path : given.all("output")) {
     const std::string format = asked.empty() ? format_of(path, formats) : asked[0];
     require_known(format, formats, "-o " + path);
-    outputs.push_back({path, format});
+    outputs.push_back({.path = path, .format = format});
   }
   const bool prints = outputs.empty() || (text_beside_files && asked.empty());
-  if (prints) outputs.push_back({"", asked.empty() ? "text" : asked[0]});
+  if (prints) {
+    outputs.push_back(
+        {.path = "", .format = asked.empty() ? "text" : asked[0], .width = terminal_width()});
+  }
   if (outputs.back().path.empty() && outputs.back().format == "perfetto" &&
       ::isatty(STDOUT_FILENO) == 1) {
     throw UsageError("--format perfetto is binary: give -o FILE, or send it elsewhere");
@@ -96,9 +101,9 @@ bool wants(const std::vector<Output>& outputs, const std::string& format) {
 }
 
 void write(const std::vector<Output>& outputs,
-           const std::function<std::string(const std::string& format)>& render) {
+           const std::function<std::string(const Output& output)>& render) {
   std::vector<std::string> contents;
-  for (const Output& output : outputs) contents.push_back(render(output.format));
+  for (const Output& output : outputs) contents.push_back(render(output));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].path.empty()) {
       print(contents[i]);
@@ -106,6 +111,11 @@ void write(const std::vector<Output>& outputs,
       write_file(outputs[i].path, contents[i]);
     }
   }
+}
+
+void write(const std::vector<Output>& outputs,
+           const std::function<std::string(const std::string& format)>& render) {
+  write(outputs, [&](const Output& output) { return render(output.format); });
 }
 
 }  // namespace shardsim

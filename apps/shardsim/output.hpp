@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.hpp"
 #include "command.hpp"
 
 namespace shardsim {
@@ -17,6 +18,7 @@ namespace shardsim {
 struct Output {
   std::string path;  // empty: standard output
   std::string format;
+  std::size_t width = default_text_width;  // of text; on standard output the terminal's
 };
 
 // Adds --format, naming what the verb has, and -o.
@@ -29,6 +31,9 @@ void add_output_options(boost::program_options::options_description& options,
                                                bool text_beside_files);
 [[nodiscard]] bool wants(const std::vector<Output>& outputs, const std::string& format);
 // All are rendered before the first is written.
+void write(const std::vector<Output>& outputs,
+           const std::function<std::string(const Output& output)>& render);
+// Of what is the same at any width.
 void write(const std::vector<Output>& outputs,
            const std::function<std::string(const std::string& format)>& render);
 

@@ -34,16 +34,16 @@ const Manual manual = {
      "shardsim plan examples/qwen3-1.7b-fsdp4.json -o step.et",
      "shardsim plan examples/qwen3-1.7b-fsdp4.json -o step.perfetto-trace"}};
 
-std::string render(const Plan& plan, const std::string& format) {
-  if (format == "json") return plan_to_json(plan).dump(1) + "\n";
-  if (format == "dot") return plan_to_dot(plan);
-  return plan_to_text(plan);
+std::string render(const Plan& plan, const Output& output) {
+  if (output.format == "json") return plan_to_json(plan).dump(1) + "\n";
+  if (output.format == "dot") return plan_to_dot(plan);
+  return plan_to_text(plan, output.width);
 }
 
-std::string render(const Explanation& explanation, const std::string& format) {
-  if (format == "json") return explain_json(explanation);
-  if (format == "markdown") return explain_markdown(explanation);
-  return explain_text(explanation);
+std::string render(const Explanation& explanation, const Output& output) {
+  if (output.format == "json") return explain_json(explanation);
+  if (output.format == "markdown") return explain_markdown(explanation);
+  return explain_text(explanation, output.width);
 }
 
 Explanation explain(const Experiment& experiment) {
@@ -66,7 +66,7 @@ int explain_plan(const Given& given) {
   const auto outputs =
       read_outputs(given, {"text", "json", "markdown"}, /*text_beside_files=*/false);
   const Explanation explanation = explain(read_given_experiment(given));
-  write(outputs, [&](const std::string& format) { return render(explanation, format); });
+  write(outputs, [&](const Output& output) { return render(explanation, output); });
   return exit_done;
 }
 
@@ -98,8 +98,9 @@ int write_plan(const Given& given) {
     chakra.emplace(plan, times);
     ranks = chosen_ranks(given, *chakra);
   }
-  write(outputs, [&](const std::string& format) {
-    return is_trace(format) ? render_trace(*prediction, format) : render(plan, format);
+  write(outputs, [&](const Output& output) {
+    return is_trace(output.format) ? render_trace(*prediction, output.format)
+                                   : render(plan, output);
   });
   if (chakra) write_chakra(chakra_paths, *chakra, ranks);
   return exit_done;

@@ -42,9 +42,9 @@ std::vector<Profile> shipped() {
 
 void list(const std::vector<Output>& outputs) {
   const std::vector<Profile> profiles = shipped();
-  write(outputs, [&](const std::string& format) {
-    return format == "json" ? profile_list_json(profiles).dump(2) + "\n"
-                            : profile_list_text(profiles);
+  write(outputs, [&](const Output& output) {
+    return output.format == "json" ? profile_list_json(profiles).dump(2) + "\n"
+                                   : profile_list_text(profiles, output.width);
   });
 }
 
@@ -111,10 +111,10 @@ void show(const std::string& name, const Given& given, const std::vector<Output>
   }
   const Place place{"command line", ""};
   const Machine machine = machine_to_show(name, read_flags(given));
-  write(outputs, [&](const std::string& format) {
-    if (format == "json") return profile_to_json(machine.profile).dump(2) + "\n";
-    return format == "html" ? machine_report_html(machine, place)
-                            : machine_report_text(machine, place);
+  write(outputs, [&](const Output& output) {
+    if (output.format == "json") return profile_to_json(machine.profile).dump(2) + "\n";
+    return output.format == "html" ? machine_report_html(machine, place)
+                                   : machine_report_text(machine, place, output.width);
   });
 }
 

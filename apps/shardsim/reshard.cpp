@@ -89,9 +89,10 @@ int reshard_command(const Words& words) {
   const Given& given = *answered;
   const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
   const ReshardPrediction prediction = predict_reshard(read_given(given));
-  write(outputs, [&](const std::string& format) {
-    if (format == "json") return reshard_json(prediction);
-    return format == "csv" ? reshard_csv(prediction) : reshard_text(prediction);
+  write(outputs, [&](const Output& output) {
+    if (output.format == "json") return reshard_json(prediction);
+    return output.format == "csv" ? reshard_csv(prediction)
+                                  : reshard_text(prediction, output.width);
   });
   return exit_done;
 }

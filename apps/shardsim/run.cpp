@@ -1,3 +1,5 @@
+#include "experiments/suggest.hpp"
+
 #include "command.hpp"
 #include "experiment_options.hpp"
 #include "output.hpp"
@@ -40,10 +42,12 @@ int run_command(const Words& words) {
   if (wants_trace(outputs)) simulation = simulation_for_traces();
   simulation.keep_timeline |= wants(outputs, "html");
   if (wants(outputs, "html") || wants(outputs, "json")) simulation.link_bins = report_link_bins;
-  const Prediction prediction = predict(experiment, simulation);
-  write(outputs, [&](const std::string& format) {
-    return is_trace(format) ? render_trace(prediction, format)
-                            : report_run(prediction, report_format(format));
+  Prediction prediction = predict(experiment, simulation);
+  prediction.suggestions = suggest_to_fit(prediction);
+  write(outputs, [&](const Output& output) {
+    return is_trace(output.format)
+               ? render_trace(prediction, output.format)
+               : report_run(prediction, report_format(output.format), output.width);
   });
   return given.has("require-fit") && !prediction.result.fits() ? exit_verdict_is_no : exit_done;
 }

@@ -107,8 +107,9 @@ int specs_command(const Words& words) {
   table.warnings.insert(table.warnings.end(), problems.begin(), problems.end());
   for (std::string& rule : unused_rule_problems(table, coverage, limits))
     problems.push_back(std::move(rule));
-  write(outputs, [&](const std::string& format) {
-    return report_specs(table, *experiment.resolved, report_format(format), given.has("analyze"));
+  write(outputs, [&](const Output& output) {
+    return report_specs(table, *experiment.resolved, report_format(output.format),
+                        {.analyze = given.has("analyze"), .width = output.width});
   });
   if (!given.has("strict") || problems.empty()) return exit_done;
   for (const std::string& problem : problems)

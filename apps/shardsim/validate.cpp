@@ -188,8 +188,8 @@ int validate_on(Backend& backend, const Given& given, const Wanted& wanted) {
   if (!validation) return together.exit_code();
   const auto written = together([&] {
     if (!prints) return true;
-    write(wanted.outputs, [&](const std::string& format) {
-      return report_validation(*validation, report_format(format));
+    write(wanted.outputs, [&](const Output& output) {
+      return report_validation(*validation, report_format(output.format), output.width);
     });
     return true;
   });

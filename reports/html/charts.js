@@ -2,13 +2,14 @@
 "use strict";
 
 (() => {
-  const { data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, onAppearance } =
-    shardsim;
+  const { data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, inUnit,
+          onAppearance } = shardsim;
   const configurations = data.configurations;
   const shorten = (name) => (name.length > 24 ? name.slice(0, 23) + "…" : name);
   const sum = (values) => values.reduce((a, b) => a + b, 0);
 
-  // What the whole bar comes to, written at its end; only up to a comma where room is scarce.
+  // What the whole bar comes to, written at its end; only up to a comma where room is scarce. On a
+  // plate, so that no mark strikes it; of a bar that is longer than the axis, inside, with an arrow.
   const totals = {
     id: "totals",
     afterDatasetsDraw(chart, _args, options) {
@@ -17,11 +18,18 @@
       ctx.font = "600 12px system-ui, sans-serif";
       ctx.textBaseline = "middle";
       options.values.forEach((value, row) => {
-        const x = scales.x.getPixelForValue(value) + 6;
-        const whole = options.texts[row];
-        const text = x + ctx.measureText(whole).width > chart.width ? whole.split(",")[0] : whole;
+        const beyond = value > scales.x.max;
+        const end = scales.x.getPixelForValue(Math.min(value, scales.x.max)) + 6;
+        const whole = beyond ? `${options.texts[row]} →` : options.texts[row];
+        const room = beyond ? chart.width : chart.width - end;
+        const text = ctx.measureText(whole).width > room ? whole.split(",")[0] : whole;
+        const width = ctx.measureText(text).width;
+        const x = beyond ? end - width - 12 : end;
+        const y = scales.y.getPixelForValue(row);
+        ctx.fillStyle = color("panel");
+        ctx.fillRect(x - 3, y - 9, width + 6, 18);
         ctx.fillStyle = options.colors[row];
-        ctx.fillText(text, x, scales.y.getPixelForValue(row));
+        ctx.fillText(text, x, y);
       });
       ctx.restore();
     },
@@ -55,7 +63,22 @@
     },
   };
 
-  function options(unit, format, largest, plugins) {
+  // Where the axis ends, and whether bars are longer: what is beyond all measure would leave the
+  // others no room. Memory is measured by the capacity, time by the median (`sums` are sorted).
+  function axisEnd(sums, capacities, room) {
+    const median = sums[Math.floor(sums.length / 2)];
+    const largest = Math.max(...sums, ...capacities);
+    const most = capacities.length > 0 ? 2 * Math.max(...capacities) : 4 * median;
+    return most > 0 && largest * room > most ? [most, largest > most] : [largest * room, false];
+  }
+
+  // The end of an axis that is cut is no round number.
+  function roundTicks(scale) {
+    const [first, second] = scale.ticks.map((tick) => tick.value);
+    scale.ticks = scale.ticks.filter((tick) => Number.isInteger(tick.value / (second - first)));
+  }
+
+  function options(unit, format, [end, cut], plugins) {
     const [unitName, factor] = unit;
     const text = color("quiet");
     return {
@@ -67,7 +90,8 @@
       scales: {
         x: {
           stacked: true,
-          suggestedMax: largest / factor,
+          [cut ? "max" : "suggestedMax"]: end / factor,
+          afterBuildTicks: cut ? roundTicks : undefined,
           grid: { color: color("grid"), borderColor: color("line") },
           ticks: { color: text },
           title: { display: true, text: unitName, color: text },
@@ -95,43 +119,49 @@
     };
   }
 
-  // `series` are {label, color, values}; values in bytes or seconds, one per configuration.
+  // `series` are {label, color, values}; values in bytes or seconds, one per configuration. Bars are
+  // sorted, the shortest first; axis, labels and the capacity have one unit.
   function bars(id, series, units, format, extra = {}) {
     const canvas = document.getElementById(id);
     canvas.parentElement.style.height = `${120 + 40 * configurations.length}px`;
-    const sums = configurations.map((_, row) => sum(series.map((one) => one.values[row])));
-    const largest = Math.max(...sums, ...(extra.capacities || [0]));
-    const unit = axisUnit(largest, units);
+    const sumOf = configurations.map((_, row) => sum(series.map((one) => one.values[row])));
+    const rows = configurations.map((_, row) => row).sort((a, b) => sumOf[a] - sumOf[b]);
+    const inOrder = (values) => rows.map((row) => values[row]);
+    const sums = inOrder(sumOf);
+    const capacities = inOrder(extra.capacities || []).filter((value) => value !== undefined);
+    const end = axisEnd(sums, capacities, extra.texts ? 1.9 : 1.15);
+    const unit = axisUnit(end[0] / 1.15, units);
     const [, factor] = unit;
     const plugins = {
       totals: {
         values: sums.map((value) => value / factor),
-        texts: extra.texts || sums.map(format),
-        colors: extra.colors || sums.map(() => color("ink")),
+        texts: extra.texts ? inOrder(extra.texts) : sums.map((value) => inUnit(value, unit)),
+        colors: extra.colors ? inOrder(extra.colors) : sums.map(() => color("ink")),
       },
     };
-    if (extra.capacities) {
+    if (capacities.length > 0) {
+      const equal = capacities.every((value) => value === capacities[0]);
       plugins.capacityMarks = {
-        values: extra.capacities.map((value) => value / factor),
-        label: extra.capacityLabel,
+        values: capacities.map((value) => value / factor),
+        label: equal ? `capacity ${inUnit(capacities[0], unit)}` : "capacity",
       };
     }
     return new Chart(canvas, {
       type: "bar",
       data: {
-        labels: configurations.map((one) => one.name),
+        labels: inOrder(configurations).map((one) => one.name),
         datasets: series.map((one) => ({
           label: one.label,
           backgroundColor: one.color,
-          data: one.values.map((value) => value / factor),
+          data: inOrder(one.values).map((value) => value / factor),
           borderColor: color("panel"),
           borderWidth: { right: 1 },
           maxBarThickness: 26,
         })),
       },
       // Room for the text at the end of the longest bar.
-      options: options(unit, format, largest * (extra.texts ? 1.9 : 1.15), plugins),
-      plugins: extra.capacities ? [totals, capacityMarks] : [totals],
+      options: options(unit, format, end, plugins),
+      plugins: capacities.length > 0 ? [capacityMarks, totals] : [totals],
     });
   }
 
@@ -142,11 +172,9 @@
       values: configurations.map((one) => one.category_bytes[index]),
     }));
     const capacities = configurations.map((one) => one.capacity_bytes);
-    const equal = capacities.every((value) => value === capacities[0]);
     const present = series.filter((one) => sum(one.values) > 0);
     return bars("memory-chart", present, byteUnits, formatBytes, {
       capacities,
-      capacityLabel: equal ? `capacity ${formatBytes(capacities[0])}` : "capacity",
       colors: configurations.map((one) => color(one.fits ? "ink" : "bad")),
     });
   }

@@ -32,6 +32,12 @@ const shardsim = (() => {
     return units.find(([, factor]) => largest >= factor) || units[units.length - 1];
   }
 
+  // "0.07 TiB": in the unit of an axis, with digits enough to tell it.
+  function inUnit(value, [name, factor]) {
+    const scaled = value / factor;
+    return `${scaled.toFixed(scaled >= 10 || scaled === 0 ? 1 : scaled >= 1 ? 2 : 3)} ${name}`;
+  }
+
   // Ticks at powers of ten; where the axis has fewer than two, those that Chart.js makes.
   function decades(scale) {
     const whole = scale.ticks.filter((tick) => Number.isInteger(Math.log10(tick.value)));
@@ -65,7 +71,7 @@ const shardsim = (() => {
   });
 
   return {
-    data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, decades, tickSeconds,
+    data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, inUnit, decades, tickSeconds,
     onAppearance,
   };
 })();

@@ -4,8 +4,8 @@
 "use strict";
 
 (() => {
-  const { data, timeUnits, color, formatBytes, formatSeconds, axisUnit, onAppearance, linkTracks } =
-    shardsim;
+  const { data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, inUnit,
+          onAppearance, linkTracks } = shardsim;
   const gutter = 136;  // left of the lanes, for their names
   const edge = 12;     // right of them
   const axisHeight = 22;
@@ -261,7 +261,8 @@
       const top = Math.max(capacity, one.peak_bytes) * 1.08;
       const base = one.graph + memoryHeight;
       const y = (bytes) => base - bytes / top * memoryHeight;
-      this.drawMemoryAxis(ctx, top, y);
+      const unit = axisUnit(top, byteUnits);
+      this.drawMemoryAxis(ctx, top, y, unit);
       this.clip(ctx, one.graph, memoryHeight, () => {
         let floor = one.memory.map(() => 0);
         data.categories.forEach((category, index) => {
@@ -270,18 +271,17 @@
           this.fillBand(ctx, one.memory, floor, ceiling, y, color("category-" + category.key));
           floor = ceiling;
         });
-        this.drawCapacity(ctx, capacity, y(capacity));
-        this.drawPeak(ctx, one, y(one.peak_bytes));
+        this.drawCapacity(ctx, capacity, y(capacity), unit);
+        this.drawPeak(ctx, one, y(one.peak_bytes), unit);
       });
     }
 
-    drawMemoryAxis(ctx, top, y) {
-      const gib = 2 ** 30;
-      const step = tickStep(top / gib, 4) * gib;
+    drawMemoryAxis(ctx, top, y, [name, factor]) {
+      const step = tickStep(top / factor, 4) * factor;
       ctx.textAlign = "right";
       for (let bytes = 0; bytes <= top; bytes += step) {
         ctx.fillStyle = color("quiet");
-        const text = bytes === 0 ? "0" : `${+(bytes / gib).toPrecision(3)} GiB`;
+        const text = bytes === 0 ? "0" : `${+(bytes / factor).toPrecision(3)} ${name}`;
         ctx.fillText(text, gutter - 8, y(bytes));
         ctx.fillStyle = color("grid");
         ctx.fillRect(gutter, Math.round(y(bytes)), this.plot, 1);
@@ -303,7 +303,7 @@
       ctx.fill();
     }
 
-    drawCapacity(ctx, capacity, y) {
+    drawCapacity(ctx, capacity, y, unit) {
       ctx.strokeStyle = ctx.fillStyle = color("ink");
       ctx.lineWidth = 1.5;
       ctx.setLineDash([5, 4]);
@@ -312,17 +312,17 @@
       ctx.lineTo(gutter + this.plot, y);
       ctx.stroke();
       ctx.setLineDash([]);
-      this.label(ctx, `capacity ${formatBytes(capacity)}`, gutter + this.plot - 6, y + 11, "right");
+      this.label(ctx, `capacity ${inUnit(capacity, unit)}`, gutter + this.plot - 6, y + 11, "right");
     }
 
-    drawPeak(ctx, one, y) {
+    drawPeak(ctx, one, y, unit) {
       const x = this.x(one.peak_ns);
       ctx.fillStyle = color("ink");
       ctx.beginPath();
       ctx.arc(x, y, 4, 0, 2 * Math.PI);
       ctx.fill();
       const right = x > gutter + this.plot / 2;
-      this.label(ctx, `peak ${formatBytes(one.peak_bytes)}`, x + (right ? -10 : 10), y - 2,
+      this.label(ctx, `peak ${inUnit(one.peak_bytes, unit)}`, x + (right ? -10 : 10), y - 2,
                  right ? "right" : "left");
     }
 

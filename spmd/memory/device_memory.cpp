@@ -124,6 +124,7 @@ DeviceMemory device_memory(const Module& per_device, MemoryTarget target,
     if (tight.bytes < peak.bytes) peak = std::move(tight);
     take();
   }
+  memory.peak_op = peak.op;
   memory.at_peak = std::move(peak.alive);
   std::stable_sort(memory.at_peak.begin(), memory.at_peak.end(),
                    [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; });

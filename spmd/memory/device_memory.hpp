@@ -44,6 +44,7 @@ struct LiveBuffer {
   std::string type;  // "tensor<32x1x4096x4096xbf16>"
   std::string op;    // what made it: "stablehlo.dot_general"
   int line = 0;
+  stablehlo::OpId made_by = stablehlo::no_op;  // of @main
   std::string why;  // "state of the loop at line 40", "made here", "read at line 77"
 };
 
@@ -54,6 +55,7 @@ struct DeviceMemory {
   Bytes temporaries;
   Bytes peak;
   std::vector<LiveBuffer> at_peak;  // largest first
+  stablehlo::OpId peak_op = stablehlo::no_op;  // what runs then; none without temporaries
 };
 
 // `per_device` has one function @main, calls inlined, with local types. Throws InputError: no

@@ -96,12 +96,18 @@ class Sweep {
 
   void note(int step, TemporaryPeak inner) {
     peak_.bytes = now_ + inner.bytes;
+    peak_.op = inner.bytes > Bytes(0) ? inner.op : kernel_at(step).op;
     peak_.alive = std::move(inner.alive);
     for (BufferId id = 0; id < static_cast<BufferId>(held_.size()); ++id) {
       if (held_[at(id)] == Bytes(0)) continue;
       const Op& op = main_.op(buffer(id).op);
       peak_.alive.push_back(
-          {held_[at(id)], text_of(buffer(id).type), op.name, op.line, reason(id, step)});
+          {.bytes = held_[at(id)],
+           .type = text_of(buffer(id).type),
+           .op = op.name,
+           .line = op.line,
+           .made_by = buffer(id).op,
+           .why = reason(id, step)});
     }
   }
 

@@ -15,6 +15,7 @@ namespace shardsim::spmd {
 struct TemporaryPeak {
   Bytes bytes;
   std::vector<LiveBuffer> alive;
+  stablehlo::OpId op = stablehlo::no_op;  // what runs then
 };
 
 [[nodiscard]] TemporaryPeak temporary_peak(const stablehlo::Function& main,

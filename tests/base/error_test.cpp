@@ -26,6 +26,16 @@ TEST_CASE("nothing is suggested for what is near no candidate") {
   CHECK(closest("xy", {"tp", "dp"}).empty());
 }
 
+TEST_CASE("a part of a name means the name") {
+  const std::vector<std::string> machines = {"aws-p6-b200", "azure-ndv5-h200", "dgx-b200",
+                                             "dgx-h100", "tpu-v5p"};
+  CHECK(closest("b200", machines) == "dgx-b200");  // the shortest that has the part
+  CHECK(closest("V5P", machines) == "tpu-v5p");
+  CHECK(closest("dgx-h100-80gb", machines) == "dgx-h100");  // all its parts and more
+  CHECK(closest("h100-dgx", machines) == "dgx-h100");
+  CHECK(closest("nvidia-b100", machines).empty());
+}
+
 TEST_CASE("of equally near candidates the first is suggested") {
   CHECK(closest("axis-c", {"axis-a", "axis-b"}) == "axis-a");
 }

@@ -104,6 +104,97 @@ TEST_CASE("a table aligns its columns, in text and Markdown") {
         "| longer | 1,000 |  |\n");
 }
 
+namespace {
+
+TextTable three_columns() {
+  TextTable table({{"kind"}, {"time taken", TextTable::Align::right}, {"why"}});
+  table.add_row({"all-gather", "5.64 ms", "parameters of layers.{} are stored over fsdp"});
+  table.add_row({"all-reduce", "1.20 s", "sums"});
+  return table;
+}
+
+}  // namespace
+
+// 10 + 2 + 10 + 2 + 44 characters side by side.
+TEST_CASE("a table that fits is not touched") {
+  CHECK(three_columns().text("", 68) ==
+        "kind        time taken  why\n"
+        "----------  ----------  --------------------------------------------\n"
+        "all-gather     5.64 ms  parameters of layers.{} are stored over fsdp\n"
+        "all-reduce      1.20 s  sums\n");
+}
+
+// 50 - 24 leaves 26 of 44; beneath 24 for text it would go beneath its row.
+TEST_CASE("of a table that is too wide the widest text is wrapped first") {
+  CHECK(three_columns().text("", 50) ==
+        "kind        time taken  why\n"
+        "----------  ----------  --------------------------\n"
+        "all-gather     5.64 ms  parameters of layers.{}\n"
+        "                        are stored over fsdp\n"
+        "all-reduce      1.20 s  sums\n");
+}
+
+// 45: 10 + 2 + 7 + 2 + 24, of which the title gives three, where it is broken.
+TEST_CASE("then titles are") {
+  CHECK(three_columns().text("", 45) ==
+        "kind           time  why\n"
+        "              taken\n"
+        "----------  -------  ------------------------\n"
+        "all-gather  5.64 ms  parameters of layers.{}\n"
+        "                     are stored over fsdp\n"
+        "all-reduce   1.20 s  sums\n");
+}
+
+TEST_CASE("what has no place side by side stands beneath its row, with its title") {
+  CHECK(three_columns().text("  ", 40) ==
+        "  kind        time taken\n"
+        "  ----------  ----------\n"
+        "  all-gather     5.64 ms\n"
+        "      why: parameters of layers.{} are\n"
+        "      stored over fsdp\n"
+        "  all-reduce      1.20 s\n"
+        "      why: sums\n");
+  TextTable numbers({{"name"}, {"first", TextTable::Align::right}, {"second", TextTable::Align::right}});
+  numbers.add_row({"a", "1", "22"});
+  numbers.add_row({"b", "2", ""});
+  CHECK(numbers.text("", 12) ==
+        "name  first\n"
+        "----  -----\n"
+        "a         1\n"
+        "    second 22\n"
+        "b         2\n");
+}
+
+// The law of the layout: whatever the width, every word of every cell is in the text.
+TEST_CASE("no width cuts anything off") {
+  for (std::size_t width = 1; width < 90; ++width) {
+    std::string text = three_columns().text("", width);
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+    for (const char* word : {"all-gather", "5.64ms", "all-reduce", "1.20s"}) {
+      CHECK(text.find(word) != std::string::npos);
+    }
+    for (const char* word : {"parameters", "layers.{}", "stored", "fsdp", "sums"}) {
+      CHECK(text.find(word) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("text is broken at spaces, long words behind punctuation") {
+  CHECK(wrapped("one two three", 0, 80) == "one two three");
+  CHECK(wrapped("one two three four five six seven", 4, 28) ==
+        "one two three four five\n"
+        "    six seven");
+  CHECK(wrapped("see model.layers.{}.post_attention_layernorm.weight", 0, 24) ==
+        "see\n"
+        "model.layers.{}.post_\n"
+        "attention_layernorm.\n"
+        "weight");
+  // Characters, not bytes: 24 of them in 48 bytes.
+  const std::string umlauts = "\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4";
+  CHECK(wrapped(umlauts + umlauts, 0, 24) == umlauts + umlauts);
+  CHECK(wrapped("two\nlines", 2, 80) == "two\n  lines");
+}
+
 // RFC 4180, section 2, rules 5 to 7.
 TEST_CASE("CSV fields are quoted where they must be") {
   CHECK(csv_field("plain text") == "plain text");

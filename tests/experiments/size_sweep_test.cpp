@@ -21,6 +21,8 @@ std::string mistake(const std::string& text) {
 TEST_CASE("one size, or several in the order given") {
   CHECK(sizes("64MiB") == std::vector<std::int64_t>{64 * MiB});
   CHECK(sizes("64MiB,1 KiB,8B") == std::vector<std::int64_t>{64 * MiB, KiB, 8});
+  // nccl-tests: -b 8 -e 128M; K, M, G and T are powers of 1024 there.
+  CHECK(sizes("64M,1G,8K,1T") == std::vector<std::int64_t>{64 * MiB, GiB, 8 * KiB, 1024 * GiB});
   CHECK(sizes("1MB") == std::vector<std::int64_t>{1'000'000});
   CHECK(sizes("1KiB:4KiB:x2,1MiB") == std::vector<std::int64_t>{KiB, 2 * KiB, 4 * KiB, MiB});
 }

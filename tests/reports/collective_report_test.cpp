@@ -92,7 +92,8 @@ TEST_CASE("the JSON of a collective beside measurements") {
 }
 
 TEST_CASE("text and Markdown have the columns and units of nccl-tests") {
-  const std::string text = report_collective(beside_measured(), Format::text);
+  const std::string text =
+      report_collective(beside_measured(), Format::text, unlimited_text_width);
   CHECK_THAT(text, Contains("all-gather over 4 devices on round (1 node, device)\n"
                             "beside a table (somebody)\n"));
   CHECK_THAT(text, Contains("size (B)  time (us)  measured (us)     error  algbw (GB/s)  busbw"));
@@ -114,7 +115,8 @@ TEST_CASE("NCCL's protocol and estimate stand beside the prediction where it run
   made.points[0].cost.nccl_estimate = Seconds(6e-3);
   made.points[0].cost.factor = 1.5;
   CHECK_THAT(report_collective(made, Format::csv), Contains(",NVLS,Simple,0.006,1.5\n"));
-  CHECK_THAT(report_collective(made, Format::text), Contains("calibrated by"));
+  CHECK_THAT(report_collective(made, Format::text, unlimited_text_width),
+             Contains("calibrated by"));
   const Json row = json_of(made)["rows"][0];
   CHECK(row["protocol"] == "Simple");
   CHECK(row["nccl_estimate_s"] == 6e-3);
@@ -144,8 +146,8 @@ TEST_CASE("what the TPU compiler chooses stands beside the prediction where it i
 
 TEST_CASE("CSV has every digit, and nothing where nothing was measured") {
   CHECK(report_collective(beside_measured(), Format::csv)
-            .starts_with("bytes,time_s,measured_s,relative_error,algbw_Bps,busbw_Bps,launch_s,"
-                         "latency_s,transfer_s,algorithm\n4000000,0.007,0.0035,1,"));
+            .starts_with("bytes,time_s,measured_s,relative_error,algbw_Bps,busbw_Bps,measured_busbw_Bps,"
+                         "launch_s,latency_s,transfer_s,algorithm\n4000000,0.007,0.0035,1,"));
   const std::string csv = report_collective(beside_measured(), Format::csv);
   CHECK_THAT(csv, Contains("\n8,0.007,,,"));
   CHECK_THAT(csv, Contains(",\"ring, \"\"in\"\" the node\"\n"));
@@ -160,7 +162,8 @@ TEST_CASE("links come with the bottleneck, as figures and as a heat map") {
                          {"device 0", "leaf 0", Bytes(3'000'000), 0.75},
                          {"leaf 0", hostile, Bytes(0), 0}}};
   const std::string text = report_collective(made, Format::text);
-  CHECK_THAT(text, Contains("bottleneck: device 1 -> leaf 0, 75.0 % busy, and 1 link as busy; of 3 "
+  CHECK_THAT(text, Contains("bottleneck: device 1 -> leaf 0, 75.0 % busy, as are all 2 "
+                            "device # -> leaf #; of 3 "
                             "links 1 carry nothing"));
   const Json view = json_of(made)["link_view"];
   CHECK(view["bytes"] == 4'000'000);

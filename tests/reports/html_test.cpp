@@ -48,7 +48,7 @@ TEST_CASE("A table carries the exact numbers beside the readable ones") {
   const Table table{"T",
                     {{"name", TextTable::Align::left}, {"size", TextTable::Align::right}},
                     {{{"a<b", ""}, {"1.0 KiB", "1024"}}}};
-  const std::string html = to_html(table, 0, {"there"});
+  const std::string html = to_html(table, {0}, {"there"});
   CHECK_THAT(html, Contains("<caption>T</caption>"));
   CHECK_THAT(html, Contains("<th scope=\"col\">name</th>"));
   CHECK_THAT(html, Contains("<tr class=\"best\">"

@@ -27,17 +27,17 @@ Json run_json(const Prediction& prediction) {
 
 TEST_CASE("A result has exactly the keys of its schema") {
   const Json json = run_json(fixture::fsdp());
-  CHECK(keys(json) == std::set<std::string>{"schema", "shardsim", "name", "experiment",
-                                            "step_time_s", "compute_time_s", "communication_time_s",
-                                            "exposed_communication_s", "idle_time_s",
-                                            "tokens_per_s_per_device", "mfu", "mfu_full_attention",
-                                            "memory", "balance", "communication", "padding",
-                                            "peak_buffers", "warnings", "notes"});
+  CHECK(keys(json) ==
+        std::set<std::string>{"schema", "shardsim", "name", "experiment", "step_time_s", "known_error",
+                              "compute_time_s", "communication_time_s", "exposed_communication_s",
+                              "idle_time_s", "tokens_per_s_per_device", "mfu",
+                              "mfu_full_attention", "memory", "balance", "communication",
+                              "padding", "peak_buffers", "warnings", "notes"});
   CHECK(json["schema"] == "shardsim/result/1");
   CHECK(json["shardsim"] == program_version);
   CHECK(json["experiment"]["machine"] == "toy-machine");
   CHECK(keys(json["memory"]) == std::set<std::string>{"capacity_bytes", "peak_bytes", "fits",
-                                                      "by_category", "per_device_class",
+                                                      "not_counted_bytes", "by_category", "per_device_class",
                                                       "peak_at_s", "peak_task"});
   CHECK(keys(json["memory"]["by_category"]) ==
         std::set<std::string>{"parameters", "gradients", "optimizer", "activations", "temporaries",
@@ -97,6 +97,28 @@ TEST_CASE("A result holds the figures as plain numbers") {
   CHECK(json["peak_buffers"][0]["category"] == "optimizer");
 }
 
+TEST_CASE("What would fit is suggested, in every format that people read and in JSON") {
+  Prediction prediction = fixture::dp();
+  CHECK_FALSE(run_json(prediction).contains("suggestions"));
+  prediction.suggestions = {{.settings = {{"strategy.name", "fsdp"}, {"workload.microbatches", "2"}},
+                             .step = fixture::ms(1250),
+                             .peak = fixture::gib(7),
+                             .fits = true}};
+  CHECK(run_json(prediction)["suggestions"] ==
+        Json::array({{{"set", {{"strategy.name", "fsdp"}, {"workload.microbatches", "2"}}},
+                      {"step_time_s", 1.25},
+                      {"peak_bytes", 7 * GiB},
+                      {"fits", true},
+                      {"fits_narrowly", false}}}));
+  for (const Format format : {Format::text, Format::markdown, Format::html}) {
+    for (const std::string& report :
+         {report_run(prediction, format), report_comparison({prediction}, format)}) {
+      CHECK_THAT(report, Contains("--set strategy.name=fsdp --set workload.microbatches=2"));
+      CHECK_THAT(report, Contains("7.0 GiB"));
+    }
+  }
+}
+
 TEST_CASE("What has no meaning is left out of the JSON and empty in the CSV") {
   Prediction images = fixture::dp();
   images.result.tokens_per_second_per_device = 0;
@@ -111,11 +133,16 @@ TEST_CASE("What has no meaning is left out of the JSON and empty in the CSV") {
 TEST_CASE("A comparison holds its results, the best and why") {
   const Json json = parse_json(report_comparison({fixture::dp(), fixture::fsdp()}, Format::json),
                                "comparison.json");
-  CHECK(keys(json) == std::set<std::string>{"schema", "shardsim", "results", "best", "why"});
+  CHECK(keys(json) == std::set<std::string>{"schema", "shardsim", "results", "best", "ties", "why"});
   CHECK(json["schema"] == "shardsim/comparison/1");
   CHECK(json["results"].size() == 2);
   CHECK(json["results"][0]["name"] == "dp");
   CHECK(json["best"] == "fsdp");
+  CHECK(json["ties"] == Json::array());
+  Prediction twin = fixture::fsdp();
+  twin.experiment.name = "twin";
+  CHECK(parse_json(report_comparison({fixture::fsdp(), twin}, Format::json), "x")["ties"] ==
+        Json{"twin"});
   const Json none = parse_json(report_comparison({fixture::dp()}, Format::json), "none.json");
   CHECK(none["best"].is_null());
 }

@@ -125,7 +125,7 @@ TEST_CASE("analyze_sharding_strategy as it behaves and as it promises") {
   analyzed.parameters[0].returned = {{}, {}};
   analyzed.parameters[0].stored = sharding("", 2);
   const Json json =
-      parse_json(report_specs(analyzed, Json::object(), Format::json, /*analyze=*/true), "specs");
+      parse_json(report_specs(analyzed, Json::object(), Format::json, {.analyze = true}), "specs");
   const Json& answer = json["analyze_sharding_strategy"];
   CHECK(answer["total_parameters"] == 96);
   CHECK(answer["sharded_parameters"] == 96);
@@ -133,10 +133,10 @@ TEST_CASE("analyze_sharding_strategy as it behaves and as it promises") {
   CHECK(json["summary"]["sharded_parameters"] == 48);
   analyzed.parameters[1].returned = {{"x", "y"}};
   const Json refused =
-      parse_json(report_specs(analyzed, Json::object(), Format::json, /*analyze=*/true), "specs");
+      parse_json(report_specs(analyzed, Json::object(), Format::json, {.analyze = true}), "specs");
   CHECK_THAT(refused["analyze_sharding_strategy"]["raises"].get<std::string>(),
              Catch::StartsWith("KeyError: "));
-  CHECK_THAT(report_specs(analyzed, Json::object(), Format::text, /*analyze=*/true),
+  CHECK_THAT(report_specs(analyzed, Json::object(), Format::text, {.analyze = true}),
              Catch::Contains("balance_score") && Catch::Contains("raises"));
 }
 

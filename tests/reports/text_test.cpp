@@ -59,11 +59,42 @@ TEST_CASE("Paddings beyond the limit are summed up") {
 TEST_CASE("A comparison in text has one row per configuration, then the best and why") {
   const std::string text = report_comparison({fixture::dp(), fixture::fsdp()}, Format::text);
   CHECK_THAT(text, Contains("name  strategy  mesh"));
+  CHECK_THAT(text, Contains("\nknown error: measured steps took 1.48 times the predicted time"));
   CHECK_THAT(text, Contains("\nbest: fsdp: the only one of 2 that fits"));
   CHECK_THAT(text, Contains("\ndp does not fit: needs 12.0 GiB, 2.0 GiB more"));
   CHECK_THAT(text, Contains("  - dp: large tensor replicated: embed.weight\n"));
   // Said by both: once, without names.
   CHECK_THAT(text, Contains("  - links of one node are not shared\n"));
+}
+
+TEST_CASE("No line of a report is longer than the text is wide") {
+  Prediction prediction = fixture::fsdp();
+  prediction.result.communication[0].what =
+      "parameters of layers.{} are stored over data (fsdp: dimension 0 over data) and needed whole";
+  prediction.result.notes.push_back(prediction.result.communication[0].what);
+  for (const std::size_t width : {80, 100, 120, 250}) {
+    for (const std::string& text : {report_run(prediction, Format::text, width),
+                                    report_comparison({fixture::dp(), prediction}, Format::text,
+                                                      width)}) {
+      for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
+        CHECK(text.find('\n', begin) - begin <= width);
+      }
+    }
+  }
+}
+
+TEST_CASE("What differs between workloads has a column, the rest does not") {
+  Prediction small = fixture::fsdp();
+  Prediction large = fixture::fsdp();
+  (*small.experiment.resolved)["workload"] = {{"batch", 8}, {"rematerialization", "none"}};
+  (*large.experiment.resolved)["workload"] = {{"batch", 4096}, {"rematerialization", "none"}};
+  const Table table = comparison_table(figures_of(std::vector{small, large}));
+  REQUIRE(table.columns.size() == 11);
+  CHECK(table.columns[3].title == "batch");
+  CHECK(table.rows[0][3].text == "8");
+  CHECK(table.rows[1][3].text == "4,096");
+  CHECK(workload_line(figures_of(large)) == "batch 4,096, rematerialization none");
+  CHECK_THAT(report_run(large, Format::html), Contains("batch 4,096, rematerialization none"));
 }
 
 TEST_CASE("Remarks are listed once with the names they concern") {

@@ -1,0 +1,118 @@
+#include "experiments/suggest.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+std::int64_t devices_over(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::int64_t devices = 1;
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (std::find(axes.begin(), axes.end(), axis.name) != axes.end()) devices *= axis.size;
+  }
+  return devices;
+}
+
+void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& changes) {
+  const StrategyOptions& strategy = experiment.strategy;
+  if (strategy.splits_model() && !strategy.sequence_parallel && experiment.workload.sequence) {
+    changes.push_back({"strategy.sequence_parallel", "true"});
+  }
+  const bool several = devices_over(experiment.mesh, strategy.batch_axes) > 1;
+  if (several && !strategy.shards_parameters()) {
+    for (int stage = strategy.zero_stage + 1; stage <= 2; ++stage) {
+      changes.push_back({"strategy.zero_stage", std::to_string(stage)});
+    }
+  }
+  const bool one_axis = strategy.batch_axes.size() == 1 && strategy.zero_stage == 0;
+  if (several && one_axis && (strategy.name == "dp" || strategy.name == "replicate")) {
+    changes.push_back({"strategy.name", "fsdp"});
+  }
+  if (several && one_axis && strategy.name == "tp") {
+    changes.push_back({"strategy.name", "fsdp+tp"});
+  }
+  if (strategy.shards_parameters() && !strategy.reshard_after_forward) {
+    changes.push_back({"strategy.reshard_after_forward", "true"});
+  }
+}
+
+void add_workload_changes(const Experiment& experiment, std::vector<Setting>& changes) {
+  const WorkloadOptions& workload = experiment.workload;
+  const std::int64_t most =
+      workload.batch / devices_over(experiment.mesh, experiment.strategy.batch_axes);
+  std::vector<std::int64_t> counts = {2 * workload.microbatches, 4 * workload.microbatches, most};
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  for (const std::int64_t count : counts) {
+    if (count <= workload.microbatches || count > most || workload.batch % count != 0) continue;
+    changes.push_back({"workload.microbatches", std::to_string(count)});
+  }
+  using Policy = Rematerialization::Policy;
+  const Policy policy = experiment.rematerialization.policy;
+  if (policy == Policy::none) changes.push_back({"workload.rematerialization", "selective"});
+  if (policy != Policy::full) changes.push_back({"workload.rematerialization", "full"});
+}
+
+std::vector<Setting> changes_of(const Experiment& experiment) {
+  std::vector<Setting> changes;
+  add_strategy_changes(experiment, changes);
+  add_workload_changes(experiment, changes);
+  return changes;
+}
+
+// Nothing where the change is no valid experiment: sizes that do not divide, say.
+std::optional<Prediction> tried(const Experiment& experiment, const Setting& change) {
+  try {
+    Json document = *experiment.resolved;
+    apply_override(document, change.path, change.value);
+    std::vector<Experiment> changed = read_experiments(document, experiment.file);
+    return predict(changed.at(0), {});
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+Suggestion suggestion_of(std::vector<Setting> settings, const Prediction& prediction) {
+  return {.settings = std::move(settings),
+          .step = prediction.result.step_time,
+          .peak = prediction.result.peak(),
+          .fits = prediction.result.fits()};
+}
+
+bool is_shorter(const Suggestion& a, const Suggestion& b) { return a.step < b.step; }
+
+}  // namespace
+
+std::vector<Suggestion> suggest_to_fit(const Prediction& prediction) {
+  if (prediction.result.fits() || !prediction.experiment.program.empty()) return {};
+  std::vector<Suggestion> fitting;
+  Suggestion nearest = suggestion_of({}, prediction);
+  Experiment from = prediction.experiment;
+  while (fitting.empty() && nearest.settings.size() < most_changes) {
+    const std::vector<Setting> kept = nearest.settings;
+    std::optional<Experiment> next;
+    for (const Setting& change : changes_of(from)) {
+      const std::optional<Prediction> after = tried(from, change);
+      if (!after) continue;
+      std::vector<Setting> settings = kept;
+      std::erase_if(settings, [&](const Setting& one) { return one.path == change.path; });
+      settings.push_back(change);
+      Suggestion suggestion = suggestion_of(std::move(settings), *after);
+      if (suggestion.fits) fitting.push_back(suggestion);
+      if (suggestion.peak >= nearest.peak) continue;
+      nearest = std::move(suggestion);
+      next = after->experiment;
+    }
+    if (!next) break;
+    from = std::move(*next);
+  }
+  if (fitting.empty() && !nearest.settings.empty()) return {nearest};
+  std::stable_sort(fitting.begin(), fitting.end(), is_shorter);
+  if (fitting.size() > most_suggestions) fitting.resize(most_suggestions);
+  return fitting;
+}
+
+}  // namespace shardsim
