@@ -7,9 +7,10 @@
 #include <cmath>
 #include <set>
 
-#include "base/file.hpp"
+#include "base/gzip.hpp"
 #include "base/json.hpp"
 #include "base/json_list.hpp"
+#include "base/json_syntax.hpp"
 
 namespace shardsim {
 namespace {
@@ -36,13 +37,6 @@ std::string kind_of(const Json& value) {
   if (value.is_string()) return "a string";
   if (value.is_array()) return "an array";
   return "an object";
-}
-
-std::pair<std::size_t, std::size_t> line_and_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte, text.size()));
-  const auto line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-  const std::size_t newline = before.rfind('\n');
-  return {line, newline == std::string_view::npos ? before.size() + 1 : before.size() - newline};
 }
 
 // Builds a document from the parser's events. Refuses what a document of ours never needs: keys
@@ -84,10 +78,10 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     if (error.id == number_overflow) {
       throw InputError({file_, ""}, "not valid JSON: a number is out of range");
     }
-    const auto [line, column] = line_and_column(text_, byte == 0 ? 0 : byte - 1);
-    const std::string where = fmt::format("line {}, column {}", line, column);
-    throw InputError({file_, where},
-                     byte > text_.size() ? "JSON ends too early" : "not valid JSON");
+    // `byte` is how many have been read, the refused one among them.
+    const SyntaxMistake mistake = explain_syntax(text_, byte == 0 ? 0 : byte - 1);
+    const auto [line, column] = line_and_column(text_, mistake.at);
+    throw InputError({file_, fmt::format("line {}, column {}", line, column)}, mistake.reason);
   }
 
  private:
@@ -230,11 +224,17 @@ std::int64_t JsonReader::integer(std::int64_t min, std::int64_t max) const {
 }
 
 std::string JsonReader::choice(const std::vector<std::string>& choices) const {
+  if (!value_->is_string()) {
+    fail(fmt::format("expected one of {}, found {}", fmt::join(choices, ", "), kind_of(*value_)));
+  }
   std::string text = string();
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
   const std::string suggestion = closest(text, choices);
-  if (!suggestion.empty()) fail(fmt::format("unknown value \"{}\"", text), suggestion);
-  fail(fmt::format("unknown value \"{}\"; known are {}", text, fmt::join(choices, ", ")));
+  if (choices.size() == 1 && !suggestion.empty()) {
+    fail(fmt::format("unknown value \"{}\"", text), suggestion);
+  }
+  fail(fmt::format("unknown value \"{}\"; known are {}", text, fmt::join(choices, ", ")),
+       suggestion);
 }
 
 void append_member(Json& object, std::string key, Json value) {
@@ -258,6 +258,6 @@ Json parse_json_list(std::string_view text, const std::string& file, std::string
   return builder.take();
 }
 
-Json load_json(const std::string& path) { return parse_json(read_file(path), path); }
+Json load_json(const std::string& path) { return parse_json(read_maybe_gzip(path), path); }
 
 }  // namespace shardsim

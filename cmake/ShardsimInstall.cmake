@@ -12,6 +12,24 @@ target_link_libraries(shardsim_umbrella INTERFACE ${room_targets})
 list(TRANSFORM rooms PREPEND shardsim_ OUTPUT_VARIABLE room_libraries)
 install(TARGETS shardsim_umbrella ${room_libraries} EXPORT shardsim COMPONENT development)
 install(TARGETS shardsim COMPONENT program)
+# What shells complete and the manual page, as the program itself prints them.
+set(shardsim_pages ${PROJECT_BINARY_DIR}/pages)
+install(CODE "
+  file(MAKE_DIRECTORY \"${shardsim_pages}\")
+  foreach(shell bash zsh fish)
+    execute_process(COMMAND \"$<TARGET_FILE:shardsim>\" completion \${shell}
+                    OUTPUT_FILE \"${shardsim_pages}/\${shell}\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+  execute_process(COMMAND \"$<TARGET_FILE:shardsim>\" man
+                  OUTPUT_FILE \"${shardsim_pages}/shardsim.1\" COMMAND_ERROR_IS_FATAL ANY)"
+  COMPONENT program)
+install(FILES ${shardsim_pages}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME shardsim COMPONENT program)
+install(FILES ${shardsim_pages}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+        RENAME _shardsim COMPONENT program)
+install(FILES ${shardsim_pages}/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+        RENAME shardsim.fish COMPONENT program)
+install(FILES ${shardsim_pages}/shardsim.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 if(SHARDSIM_WITH_NCCL)
   install(TARGETS shardsim_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/shardsim COMPONENT program)
 endif()

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "experiments/measured_tables.hpp"
 #include "experiments/size_sweep.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 
 namespace shardsim {
 namespace {
@@ -249,7 +250,7 @@ CollectiveExperiment experiment_of(const CollectiveMeasurement& measurement,
 CollectiveExperiment read_collective(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
   json.only_keys({"machine", "topology", "slices", "kind", "devices", "nodes", "sizes", "model",
-                  "algorithm", "protocol", "links", "unfold", "against"});
+                  "algorithm", "protocol", "links", "unfold", "against", "calibration"});
   CollectiveExperiment experiment;
   if (json.find("against")) {
     experiment = read_against(json, file);
@@ -264,6 +265,9 @@ CollectiveExperiment read_collective(const Json& document, const std::string& fi
     experiment.sizes_place = json.at("sizes").place();
   }
   if (const auto model = json.find("model")) experiment.model = read_collective_model(*model);
+  if (const auto calibration = json.find("calibration")) {
+    experiment.calibrations = read_calibrations(*calibration);
+  }
   read_options(json, experiment);
   experiment.topology_place = {file, "/topology"};
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "experiments/missing_key.hpp"
 #include "experiments/read_algorithms.hpp"
 #include "experiments/read_placement.hpp"
 #include "plan/read_mesh.hpp"
@@ -49,7 +50,7 @@ class Sections {
   }
   [[nodiscard]] JsonReader at(const std::string& section) const {
     const auto found = find(section);
-    if (!found) throw InputError(root_, fmt::format("missing key \"{}\"", section));
+    if (!found) throw InputError(root_, missing_key(section));
     return *found;
   }
 
@@ -116,6 +117,12 @@ void read_step(const JsonReader& json, Experiment& experiment) {
   }
 }
 
+JsonReader required(const JsonReader& json, const std::string& key) {
+  const auto found = json.find(key);
+  if (!found) json.fail(missing_key(key));
+  return *found;
+}
+
 void read_workload(const JsonReader& json, Experiment& experiment) {
   json.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics",
                   "precision", "optimizer", "rematerialization"});
@@ -125,10 +132,10 @@ void read_workload(const JsonReader& json, Experiment& experiment) {
     experiment.model_place = tree->place();
     return;
   }
-  experiment.model = json.at("model").string();
+  experiment.model = required(json, "model").string();
   experiment.model_place = json.at("model").place();
   if (const auto step = json.find("step")) read_step(*step, experiment);
-  experiment.workload.batch = json.at("batch").integer(1, most_sequences);
+  experiment.workload.batch = required(json, "batch").integer(1, most_sequences);
   if (const auto sequence = json.find("sequence")) {
     experiment.workload.sequence = sequence->integer(1, longest_sequence);
     if (*experiment.workload.sequence > most_tokens / experiment.workload.batch) {

@@ -2,7 +2,9 @@
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
+#include "experiments/missing_key.hpp"
 #include "experiments/program.hpp"
+#include "hardware_profiles/plausibility.hpp"
 #include "strategies/placed_tree.hpp"
 
 namespace shardsim {
@@ -33,6 +35,11 @@ CompiledStep compile_program(const Experiment& experiment, const Profile* profil
   CompiledStep step;
   step.plan = program_plan(program_path(experiment), options);
   return step;
+}
+
+void note_assumed(const Profile& profile, Result& result) {
+  const std::string assumed = assumed_numbers(profile);
+  if (!assumed.empty()) result.notes.push_back(assumed);
 }
 
 Machine machine_for(const Experiment& experiment, const Profile& profile, const Mesh& mesh) {
@@ -111,7 +118,7 @@ SimulationOptions simulation_options(const Experiment& experiment, const Simulat
 Prediction predict(const Experiment& experiment, const SimulationOptions& given) {
   const SimulationOptions options = simulation_options(experiment, given);
   if (experiment.machine.empty()) {
-    throw InputError({experiment.file, ""}, "missing key \"machine\"");
+    throw InputError({experiment.file, ""}, missing_key("machine"));
   }
   // The machine first: reading it takes less than making the plan.
   const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
@@ -123,11 +130,13 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& given)
     CompiledStep step = compile_program(experiment, &profile);
     Machine machine = machine_for(experiment, profile, step.plan.mesh);
     Result result = simulate(step.plan, machine, options);
+    note_assumed(profile, result);
     return {experiment, std::move(machine), std::move(step), std::move(result)};
   }
   Machine machine = machine_for(experiment, profile, experiment.mesh);
   CompiledStep step = compile_experiment(experiment);
   Result result = simulate(step.plan, machine, options);
+  note_assumed(profile, result);
   return {experiment, std::move(machine), std::move(step), std::move(result)};
 }
 

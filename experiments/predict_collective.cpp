@@ -6,7 +6,9 @@
 
 #include "base/text.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "hardware_profiles/plausibility.hpp"
 #include "hardware_profiles/profile_io.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 #include "sim/tpu/placed_choice.hpp"
 
 namespace shardsim {
@@ -187,7 +189,9 @@ CostOptions told_by_table(const CollectiveExperiment& experiment, const Placemen
 
 Located locate(const CollectiveExperiment& asked) {
   Profile profile = load_profile(asked.machine, asked.machine_place);
-  if (asked.calibrations) profile.calibrations = *asked.calibrations;
+  if (asked.calibrations) {
+    set_calibrations(profile, *asked.calibrations, asked.machine_place);
+  }
   const CollectiveExperiment experiment = on_measured_slice(asked, profile);
   if (std::holds_alternative<ClusterProfile>(profile.network)) {
     return locate_on_cluster(experiment, profile);
@@ -325,6 +329,7 @@ CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
     if (experiment.measured) point.measured = experiment.measured->rows[i].time;
     add_note(prediction.notes, caveat_of(experiment.kind, point.cost));
   }
+  add_note(prediction.notes, assumed_numbers(prediction.machine.profile));
   prediction.errors = summarize(prediction.points);
   if (experiment.with_links) prediction.links = view_links(experiment, located, costs);
   add_notes_on_links(experiment, located, costs, prediction);

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/file_kind.hpp"
 #include "base/gzip.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "hlo/buffer_assignment.hpp"
 #include "hlo/to_plan.hpp"
@@ -113,6 +115,13 @@ void add_model_work(const stablehlo::Module& module, Plan& plan) {
   }
 }
 
+// Text that is not known to be something else goes to the parser, which says where it stops.
+void require_program(const std::string& text, const std::string& path) {
+  require_kind(text, FileKind::stablehlo, path);
+  const bool is_json = Json::accept(text, /*ignore_comments=*/true);
+  if (is_json) (void)load_json(path, FileKind::stablehlo);
+}
+
 }  // namespace
 
 bool is_hlo(const std::string& text) {
@@ -123,6 +132,7 @@ bool is_hlo(const std::string& text) {
 Plan program_plan(const std::string& path, const ProgramOptions& options) {
   const std::string text = read_maybe_gzip(path);
   if (is_hlo(text)) return compiled_plan(text, path, options);
+  require_program(text, path);
   if (!options.mesh.axes().empty()) {
     throw InputError({path, ""}, "a StableHLO program brings its own mesh: leave out the other");
   }

@@ -1,6 +1,7 @@
 #include "hardware_profiles/calibration.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -345,7 +346,13 @@ Calibration load_calibration(const std::string& name, const Place& place) {
     }
     known.emplace_back(shipped.name);
   }
-  throw InputError(place, fmt::format("unknown calibration \"{}\"", name), closest(name, known));
+  const std::string suggestion = closest(name, known);
+  if (!suggestion.empty()) {
+    throw InputError(place, fmt::format("unknown calibration \"{}\"", name), suggestion);
+  }
+  throw InputError(
+      place, fmt::format("unknown calibration \"{}\"; known are {}, or a path ending in .json", name,
+                         fmt::join(known, ", ")));
 }
 
 }  // namespace shardsim

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 #include "hardware_profiles/embedded_profiles.hpp"
 #include "hardware_profiles/machine.hpp"
@@ -21,7 +22,7 @@ struct NamedDocument {
 NamedDocument find_profile(const std::string& name, const std::string& file, const Place& place) {
   if (name.ends_with(".json")) {
     const std::string path = (std::filesystem::path(file).parent_path() / name).string();
-    return {path, load_json(path)};
+    return {path, load_json(path, FileKind::profile)};
   }
   for (const EmbeddedFile& shipped : embedded_profiles()) {
     if (shipped.name == name) return {name, parse_json(shipped.text, name)};
@@ -45,6 +46,20 @@ void replace_members(Json& json, const Json& changes) {
   }
 }
 
+// Paths of calibrations in the document of `from`, as one in `to` writes them.
+void move_paths(Json& document, const std::string& from, const std::string& to) {
+  namespace fs = std::filesystem;
+  const auto move = [&](Json& name) {
+    if (!name.is_string() || !name.get<std::string>().ends_with(".json")) return;
+    const fs::path path = fs::path(from).parent_path() / name.get<std::string>();
+    name = fs::absolute(path).lexically_proximate(fs::absolute(to).parent_path()).string();
+  };
+  const auto found = document.find("calibration");
+  if (found == document.end()) return;
+  if (!found->is_array()) return move(*found);
+  for (Json& name : *found) move(name);
+}
+
 Json extended(const Json& document, const std::string& file, int links_left) {
   const JsonReader reader(document, {file, ""});
   const auto extends = reader.find("extends");
@@ -57,6 +72,7 @@ Json extended(const Json& document, const std::string& file, int links_left) {
   }
   const NamedDocument base = find_profile(extends->string(), file, extends->place());
   Json result = extended(base.document, base.file, links_left - 1);
+  move_paths(result, base.file, file);
   replace_members(result, document);
   result.erase("extends");
   return result;

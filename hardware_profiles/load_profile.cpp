@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 #include "hardware_profiles/embedded_profiles.hpp"
 #include "hardware_profiles/profile_io.hpp"
@@ -67,7 +68,7 @@ Profile network_profile(const std::string& text, const Place& place) {
 
 Profile load_profile(const std::string& name, const Place& place) {
   if (is_network_text(name)) return network_profile(name, place);
-  if (name.ends_with(".json")) return read_profile(load_json(name), name);
+  if (name.ends_with(".json")) return read_profile(load_json(name, FileKind::profile), name);
   for (const EmbeddedFile& shipped : embedded_profiles()) {
     if (shipped.name != name) continue;
     Profile profile = read_profile(parse_json(shipped.text, name), name);

@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "hardware_profiles/sourced_reader.hpp"
 
 namespace shardsim {
 namespace {
@@ -79,9 +80,11 @@ Json value_json(const SliceRule& rule) {
 template <class T>
 Json number_json(const Sourced<T>& number) {
   Json json{{"value", value_json(number.value)},
-            {"kind", number.source.kind},
-            {"date", number.source.date},
-            {"source", number.source.reference}};
+            {"kind", number.source.kind}};
+  if (number.source.kind != assumed_kind) {
+    json["date"] = number.source.date;
+    json["source"] = number.source.reference;
+  }
   if (!number.source.note.empty()) json["note"] = number.source.note;
   return json;
 }
@@ -249,7 +252,10 @@ Json profile_to_json(const Profile& profile) {
             {"device", device_json(profile.device)},
             {"collective_launch", number_json(profile.collective_launch)}};
   for (const Calibration& calibration : profile.calibrations) {
-    json["calibration"].push_back(is_shipped(calibration) ? Json(calibration.name)
+    // Refitted under the name of a shipped one it is another.
+    const bool is_same = is_shipped(calibration) && calibration_to_json(calibration) ==
+                                                        calibration_to_json(load_calibration(calibration.name, {}));
+    json["calibration"].push_back(is_same ? Json(calibration.name)
                                                           : calibration_to_json(calibration));
   }
   if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {

@@ -10,6 +10,7 @@
 #include "hardware_profiles/device_reader.hpp"
 #include "hardware_profiles/extend_profile.hpp"
 #include "hardware_profiles/profile_io.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 #include "hardware_profiles/sourced_reader.hpp"
 
 namespace shardsim {
@@ -220,17 +221,6 @@ TorusProfile read_torus(const JsonReader& reader) {
   torus.dimensions = static_cast<int>(torus.slices.value.listed.front().size());
   torus.wraparound = read_sourced(reader.at("wraparound"), read_wrap);
   return torus;
-}
-
-// Names of shipped ones, or calibrations in place.
-std::vector<Calibration> read_calibrations(const JsonReader& reader) {
-  std::vector<Calibration> calibrations;
-  for (const JsonReader& calibration : reader.elements()) {
-    calibrations.push_back(calibration.is_string()
-                               ? load_calibration(calibration.string(), calibration.place())
-                               : read_calibration(calibration));
-  }
-  return calibrations;
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ std::string value_text(const Json& value) {
 void add_numbers(const std::string& path, const Json& json, std::vector<ProfileNumber>& numbers) {
   if (!json.is_object()) return;
   if (json.contains("value")) {
-    numbers.push_back({path, value_text(json.at("value")), json.at("kind"), json.at("date"),
-                       json.at("source"), json.value("note", "")});
+    numbers.push_back({path, value_text(json.at("value")), json.at("kind"), json.value("date", ""),
+                       json.value("source", "given without a source"), json.value("note", "")});
     return;
   }
   for (const auto& [key, member] : json.items()) {

@@ -50,7 +50,12 @@ void check_date(const std::string& date, const Place& place) {
 
 Source read_source(const JsonReader& number) {
   Source source;
-  source.kind = number.at("kind").choice({"vendor", "code", "measured", "derived", "estimate"});
+  source.kind =
+      number.at("kind").choice({"vendor", "code", "measured", "derived", "estimate", assumed_kind});
+  if (source.kind == assumed_kind) {
+    if (const auto note = number.find("note")) source.note = note->string();
+    return source;
+  }
   source.reference = read_text(number.at("source"));
   source.date = number.at("date").string();
   check_date(source.date, number.at("date").place());

@@ -28,11 +28,20 @@ void check_date(const std::string& date, const Place& place);     // YYYY-MM or 
 
 inline constexpr std::int64_t most_counted = std::int64_t{1} << 40;
 
-// A number with its source: `read` turns the reader of "value" into the number.
+// Of a number that stands alone, or of the kind "assumed": somebody's own, without a source.
+inline constexpr const char* assumed_kind = "assumed";
+
+// A number with its source: `read` turns the reader of "value" into the number. A bare value is
+// assumed.
 template <class Read>
 [[nodiscard]] auto read_sourced(const JsonReader& number, Read read) {
-  number.only_keys({"value", "kind", "source", "date", "note"});
   Sourced<std::invoke_result_t<Read, const JsonReader&>> result;
+  if (!number.is_object()) {
+    result.value = read(number);
+    result.source.kind = assumed_kind;
+    return result;
+  }
+  number.only_keys({"value", "kind", "source", "date", "note"});
   result.value = read(number.at("value"));
   result.source = read_source(number);
   return result;

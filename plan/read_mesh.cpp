@@ -52,6 +52,9 @@ Mesh read_mesh(const JsonReader& json) {
     const Json object = object_from_text(json);
     return read_mesh(JsonReader(object, json.place()));
   }
+  if (!json.is_object()) {
+    json.fail("expected axes and their sizes, for example {\"data\": 2, \"fsdp\": 4}");
+  }
   std::vector<MeshAxis> axes;
   for (const auto& [name, size] : json.members()) {
     if (!is_identifier(name)) {

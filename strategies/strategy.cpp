@@ -7,11 +7,11 @@
 
 #include "base/json.hpp"
 #include "strategies/rules/rule_system.hpp"
+#include "strategies/strategy_keys.hpp"
 
 namespace shardsim {
 namespace {
 
-const std::vector<std::string> reduce_each_names = {"all", "shards", "none"};  // as the enum
 constexpr int max_prefetch = 1024;
 
 bool has(const std::vector<std::string>& list, const std::string& item) {
@@ -47,10 +47,22 @@ PartitionSpec read_spec(const JsonReader& json, const Mesh& mesh) {
   return spec;
 }
 
+// The pair that rule systems write, in the form of a rule: what was meant.
+std::string rule_form(const Json& json) {
+  Json rule = {{"pattern", "q_proj"}, {"spec", {"fsdp", nullptr}}};
+  const bool is_pair = json.is_array() && json.size() == 2 && json[0].is_string();
+  if (is_pair) {
+    rule["pattern"] = json[0];
+    rule["spec"] = json[1].is_array() ? json[1] : Json::array({json[1]});
+  }
+  return fmt::format("expected an object{} {}", is_pair ? ":" : ", for example", rule.dump());
+}
+
 std::vector<Rule> read_rules(const std::optional<JsonReader>& json, const Mesh& mesh) {
   std::vector<Rule> rules;
   if (!json) return rules;
   for (const JsonReader& element : json->elements()) {
+    if (!element.is_object()) element.fail(rule_form(element.json()));
     element.only_keys({"pattern", "spec"});
     rules.push_back(
         {element.at("pattern").string(), read_spec(element.at("spec"), mesh), element.place()});
@@ -139,21 +151,6 @@ std::string default_shard_axis(const StrategyOptions& options, const JsonReader&
                         fmt::join(axes, ", ")));
 }
 
-const std::vector<std::string> common_keys = {"name",
-                                              "zero_stage",
-                                              "batch_axes",
-                                              "sequence_axes",
-                                              "model_axis",
-                                              "shard_dimension",
-                                              "reshard_after_forward",
-                                              "reshard_root_after_forward",
-                                              "gather",
-                                              "gather_embedding",
-                                              "reduce_loss",
-                                              "reduce_each_microbatch",
-                                              "prefetch",
-                                              "activations"};
-
 // What a rule system's own reader will see of the object, and the defaults that JAX programs want.
 void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptions& options) {
   *options.system = {{"name", options.name}};
@@ -169,32 +166,33 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
 }
 
 void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
-  std::vector<std::string> keys = common_keys;
-  if (const RuleSystem* system = find_rule_system(options.name)) {
-    keys.insert(keys.end(), system->keys.begin(), system->keys.end());
-  } else {
-    keys.insert(keys.end(), {"shard_axis", "sequence_parallel", "rules"});
-  }
-  json.only_keys(keys);
+  json.only_keys(keys_of_strategy(options.name));
   const auto flag = [&](std::string_view key, bool& value) {
     if (const auto field = json.find(key)) value = field->boolean();
   };
   flag("sequence_parallel", options.sequence_parallel);
-  flag("reshard_after_forward", options.reshard_after_forward);
+  if (const auto reshard = json.find("reshard_after_forward")) {
+    if (reshard->is_number()) {
+      reshard->fail(
+          "resharding to groups of so many devices, as FSDP2's number asks for, is not supported; "
+          "give true (all devices of the shard axis), false, or the strategy \"hsdp\" with a shard "
+          "axis of that size, which shards over so many alone");
+    }
+    options.reshard_after_forward = reshard->boolean();
+  }
   flag("reshard_root_after_forward", options.reshard_root_after_forward);
   flag("gather_embedding", options.gather_embedding);
   flag("reduce_loss", options.reduce_loss);
   if (const auto gather = json.find("gather")) {
-    options.gather_units = gather->choice({"unit", "tensor"}) == "unit";
+    options.gather_units = gather->choice(choices_of_key("gather")) == "unit";
   }
   if (const auto reduce = json.find("reduce_each_microbatch")) {
-    const std::string which = reduce->choice(reduce_each_names);
-    const auto found = std::find(reduce_each_names.begin(), reduce_each_names.end(), which);
-    options.reduce_each_microbatch =
-        static_cast<ReduceEachMicrobatch>(found - reduce_each_names.begin());
+    const auto& names = choices_of_key("reduce_each_microbatch");  // in the order of the enum
+    const auto found = std::find(names.begin(), names.end(), reduce->choice(names));
+    options.reduce_each_microbatch = static_cast<ReduceEachMicrobatch>(found - names.begin());
   }
   if (const auto dimension = json.find("shard_dimension")) {
-    options.shard_dimension = dimension->choice({"first", "largest"}) == "first"
+    options.shard_dimension = dimension->choice(choices_of_key("shard_dimension")) == "first"
                                   ? ShardDimension::first
                                   : ShardDimension::largest;
   }
@@ -268,7 +266,8 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, const AxisRoles&
 }  // namespace
 
 std::vector<std::string> strategy_names() {
-  std::vector<std::string> names = {"replicate", "dp", "fsdp", "hsdp", "tp", "fsdp+tp", "rules"};
+  std::vector<std::string> names;
+  for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
   for (const RuleSystem& system : rule_systems()) names.emplace_back(system.name);
   return names;
 }
@@ -281,6 +280,10 @@ bool StrategyOptions::splits_model() const { return name == "tp" || name == "fsd
 
 StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles) {
   StrategyOptions options;
+  if (!json.is_object() && !json.is_string()) {
+    json.fail("expected a name, for example \"fsdp\", or an object with one: {\"name\": \"fsdp\", "
+              "\"prefetch\": 2}");
+  }
   const JsonReader name = json.is_object() ? json.at("name") : json;
   options.name = name.string();
   options.place = json.place();
@@ -321,7 +324,7 @@ Json strategy_to_json(const StrategyOptions& options) {
   json["gather_embedding"] = options.gather_embedding;
   json["reduce_loss"] = options.reduce_loss;
   json["reduce_each_microbatch"] =
-      reduce_each_names[static_cast<std::size_t>(options.reduce_each_microbatch)];
+      choices_of_key("reduce_each_microbatch")[static_cast<std::size_t>(options.reduce_each_microbatch)];
   json["prefetch"] = options.prefetch;
   if (options.is_rule_system()) {
     json.update(*options.system);

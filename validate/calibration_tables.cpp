@@ -38,7 +38,8 @@ bool keep_by_signs(const CollectiveExperiment& experiment, bool exclude_suspicio
   std::vector<std::string> suspicious;
   std::vector<std::string> odd;
   SuspiciousTable remark{experiment.measured->id, ""};
-  for (const Finding& finding : find_signs(judged_rows(experiment))) {
+  const std::vector<JudgedRow> rows = judged_rows(experiment);
+  for (const Finding& finding : find_signs(rows)) {
     const std::string shows = describe(finding);
     auto& notes = is_of_table(finding.sign) ? suspicious : odd;
     notes.push_back(fmt::format("{}: {}", file, shows));
@@ -48,6 +49,8 @@ bool keep_by_signs(const CollectiveExperiment& experiment, bool exclude_suspicio
     result.left_out.insert(result.left_out.end(), suspicious.begin(), suspicious.end());
     return false;
   }
+  const std::string beyond = beyond_links(rows);
+  if (!beyond.empty()) result.notes.push_back(fmt::format("{}: {}", file, beyond));
   if (!remark.shows.empty()) result.remarks.push_back(remark);
   result.suspicious.insert(result.suspicious.end(), suspicious.begin(), suspicious.end());
   result.odd.insert(result.odd.end(), odd.begin(), odd.end());

@@ -41,26 +41,16 @@ std::vector<CurvePoint> fit_points(const SamplesByTable& tables) {
   return points;
 }
 
-// `by_range` takes up the errors.
-CalibrationCurve fit_curve(const CurveKey& key, const SamplesByTable& tables,
-                           ErrorsByRange& by_range) {
+CalibrationCurve fit_curve(const CurveKey& key, const SamplesByTable& tables) {
   CalibrationCurve curve;
   curve.key = key;
   curve.points = fit_points(tables);
-  std::vector<double> errors;
+  const double least = std::log2(static_cast<double>(smallest_judged.count()));
   for (const auto& [table, samples] : tables) {
     curve.tables.push_back(table);
-    for (const LogSample& sample : samples) {
-      const Bytes bytes(static_cast<std::int64_t>(std::llround(std::exp2(sample.size))));
-      if (bytes < smallest_judged) continue;
-      errors.push_back(std::abs(curve.factor_at(bytes) / std::exp(sample.ratio) - 1));
-      by_range[range_of(bytes)].push_back(errors.back());
-    }
+    curve.rows += std::count_if(samples.begin(), samples.end(),
+                                [&](const LogSample& sample) { return sample.size >= least; });
   }
-  const ErrorSummary summary = summarize(errors);
-  curve.rows = static_cast<std::int64_t>(summary.rows);
-  curve.median_error = summary.median;
-  curve.percentile_90_error = summary.percentile_90;
   return curve;
 }
 
@@ -106,16 +96,38 @@ Calibration fit_calibration(const Calibration& header,
   Calibration calibration = header;
   calibration.curves.clear();
   calibration.sources.clear();
-  ErrorsByRange errors;
   for (auto& [key, by_table] : curves) {
     for (auto& [table, samples] : by_table) std::sort(samples.begin(), samples.end());
-    calibration.curves.push_back(fit_curve(key, by_table, errors));
+    calibration.curves.push_back(fit_curve(key, by_table));
   }
-  calibration.errors_by_size = summarize(errors);
+  calibration.errors_by_size.clear();
   calibration.held_out = {};
   calibration.suspicious.clear();
   for (const auto& [table, source] : sources) calibration.sources.push_back({table, source});
   return calibration;
+}
+
+void add_errors(Calibration& calibration, const std::vector<CalibrationTable>& tables,
+                const PredictedTime& predicted) {
+  std::map<CurveKey, std::vector<double>> by_curve;
+  for (const CalibrationCurve& curve : calibration.curves) by_curve[curve.key];
+  ErrorsByRange by_range;
+  for (const CalibrationTable& table : tables) {
+    for (const CalibrationSample& sample : table.samples) {
+      const auto curve = by_curve.find(sample.key);
+      if (curve == by_curve.end() || sample.bytes < smallest_judged) continue;
+      const double error =
+          std::abs(predicted(table, sample).count() / sample.measured.count() - 1);
+      curve->second.push_back(error);
+      by_range[range_of(sample.bytes)].push_back(error);
+    }
+  }
+  for (CalibrationCurve& curve : calibration.curves) {
+    const ErrorSummary summary = summarize(by_curve.at(curve.key));
+    curve.median_error = summary.median;
+    curve.percentile_90_error = summary.percentile_90;
+  }
+  calibration.errors_by_size = summarize(by_range);
 }
 
 }  // namespace shardsim

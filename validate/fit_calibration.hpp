@@ -7,10 +7,15 @@
 //
 // Example: three tables say 1.2, 1.25 and 4 at 2 MiB: 1.25.
 //
+// What remains is told by what is predicted with the calibration, as whoever uses it sees it: no
+// curve holds where links would carry more than their bandwidth or larger sizes take less time
+// (sim/calibrated_cost.hpp).
+//
 // How sure a point is: factor_interval.hpp. The order of rows and tables changes nothing, bit for
 // bit, nor does the unit of time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,8 +46,15 @@ struct CalibrationTable {
 [[nodiscard]] CalibrationTable sample_table(const CollectiveExperiment& experiment);
 
 // `header` with curves for its regions, in order of their keys, and with the sources of the tables
-// that they came from. Tables in order of their ids.
+// that they came from; without errors. Tables in order of their ids.
 [[nodiscard]] Calibration fit_calibration(const Calibration& header,
                                           const std::vector<CalibrationTable>& tables);
+
+// What the calibration makes of a row of a table that it was fitted to.
+using PredictedTime =
+    std::function<Seconds(const CalibrationTable& table, const CalibrationSample& sample)>;
+// Gives the calibration and its curves the errors that remain, from 64 KiB on.
+void add_errors(Calibration& calibration, const std::vector<CalibrationTable>& tables,
+                const PredictedTime& predicted);
 
 }  // namespace shardsim

@@ -139,6 +139,7 @@ void ProfileFit::fit_collectives() {
 // A table for each kind and size of group.
 void ProfileFit::calibrate() {
   std::map<std::string, CalibrationTable> tables;
+  std::map<std::pair<std::string, Bytes>, const SweptCollective*> rows;
   for (const SweptCollective& swept : sweep_.collectives) {
     const CostBreakdown cost =
         cost_of(profile_, swept, sweep_.on.processes, CollectiveModel::uncalibrated);
@@ -149,6 +150,7 @@ void ProfileFit::calibrate() {
     table.id = id;
     table.source = sweep_.file;
     table.samples.push_back({*cost.curve, swept.payload, cost.total(), swept.time.median});
+    rows[{id, swept.payload}] = &swept;
   }
   Calibration header;
   header.name = profile_.name;
@@ -159,6 +161,11 @@ void ProfileFit::calibrate() {
   std::vector<CalibrationTable> all;
   for (auto& [id, table] : tables) all.push_back(std::move(table));
   profile_.calibrations = {fit_calibration(header, all)};
+  add_errors(profile_.calibrations[0], all,
+             [&](const CalibrationTable& table, const CalibrationSample& sample) {
+               return predicted_time(profile_, *rows.at({table.id, sample.bytes}),
+                                     sweep_.on.processes);
+             });
   if (!library_chooses()) return;
   profile_.calibrations.insert(profile_.calibrations.end(), base_calibrations_.begin(),
                                base_calibrations_.end());

@@ -116,17 +116,20 @@ std::vector<Finding> odd_rows(const JudgedRows& rows) {
   return findings;
 }
 
-// What no algorithm or protocol goes below, of the modelled transfer: links at their full
-// bandwidth, without the flags that take half of every line in NCCL's LL, and an all-reduce whose
-// sums switches make, which sends once what rings send twice. Nothing where there is no cluster.
-std::optional<double> fastest_share(const Profile& profile, CollectiveKind kind,
-                                    const CostBreakdown& cost) {
+// Links at their full bandwidth, of the modelled transfer. Nothing where there is no cluster.
+std::optional<double> full_share(const Profile& profile, const CostBreakdown& cost) {
   const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
   if (cluster == nullptr || !cost.curve) return std::nullopt;
   const bool is_inside = cost.curve->region == Region::node;
   if (!is_inside && !cluster->scale_out) return std::nullopt;
-  double share =
-      is_inside ? cluster->scale_up.efficiency.value : cluster->scale_out->efficiency.value;
+  return is_inside ? cluster->scale_up.efficiency.value : cluster->scale_out->efficiency.value;
+}
+
+// What no algorithm or protocol goes below, of that: links without the flags that take half of
+// every line in NCCL's LL, and an all-reduce whose sums switches make, which sends once what rings
+// send twice.
+double fastest_share(CollectiveKind kind, const CostBreakdown& cost) {
+  double share = 1;
   if (cost.protocol == "LL") share /= 2;
   if (kind == CollectiveKind::all_reduce) share /= 2;
   return share;
@@ -157,8 +160,11 @@ std::vector<JudgedRow> judged_rows(const CollectiveExperiment& experiment) {
   for (const CollectivePoint& point : prediction.points) {
     if (!point.measured) continue;
     JudgedRow row{point.bytes, *point.measured, point.cost.total(), point.cost.transfer};
-    const auto share = fastest_share(prediction.machine.profile, experiment.kind, point.cost);
-    if (share) row.fastest = row.transfer * *share;
+    row.algorithm = point.cost.algorithm;
+    if (const auto share = full_share(prediction.machine.profile, point.cost)) {
+      row.full = row.transfer * *share;
+      row.fastest = row.full * fastest_share(experiment.kind, point.cost);
+    }
     rows.push_back(row);
   }
   return rows;
@@ -176,6 +182,21 @@ std::vector<Finding> find_signs(std::vector<JudgedRow> rows) {
   const std::vector<Finding> odd = odd_rows(rows);
   findings.insert(findings.end(), odd.begin(), odd.end());
   return findings;
+}
+
+std::string beyond_links(const std::vector<JudgedRow>& rows) {
+  std::int64_t count = 0;
+  const JudgedRow* smallest = nullptr;
+  for (const JudgedRow& row : rows) {
+    if (row.measured >= row.full) continue;
+    ++count;
+    if (smallest == nullptr || row.bytes < smallest->bytes) smallest = &row;
+  }
+  if (count == 0) return {};
+  return fmt::format(
+      "{} from {} on take less than {}'s links do at their full bandwidth, below which nothing is "
+      "predicted: the library took another algorithm, or the profile's links are too slow",
+      counted(count, "size"), format_bytes(smallest->bytes), smallest->algorithm);
 }
 
 std::string describe(const Finding& finding) {

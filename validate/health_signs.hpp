@@ -43,7 +43,9 @@ struct JudgedRow {
   // Uncalibrated; 0 where no machine is known: then only the rows speak for each other.
   Seconds modelled{0};
   Seconds transfer{0};  // of it
-  Seconds fastest{0};   // the transfer at full bandwidth
+  Seconds fastest{0};   // the transfer at full bandwidth, by whatever algorithm
+  Seconds full{0};      // the transfer at full bandwidth, by the algorithm that is modelled,
+  std::string algorithm = {};  // which is this
 };
 
 enum class Sign : std::uint8_t { slow, sagging, too_fast, falling, odd };
@@ -64,6 +66,11 @@ struct Finding {
 
 // In any order; findings in that of the signs, at most one a sign but of odd rows.
 [[nodiscard]] std::vector<Finding> find_signs(std::vector<JudgedRow> rows);
+
+// What calibrations cannot correct: rows that took less than the modelled algorithm's links do at
+// their full bandwidth, below which nothing is predicted; empty where there are none.
+//   "4 sizes from 1.0 GiB on take less than Ring's links do at their full bandwidth ..."
+[[nodiscard]] std::string beyond_links(const std::vector<JudgedRow>& rows);
 
 // The table and not only a row of it.
 [[nodiscard]] bool is_of_table(Sign sign);

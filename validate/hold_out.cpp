@@ -55,6 +55,18 @@ class Tally {
   HeldOut result_;
 };
 
+// Of a table's sizes.
+std::map<Bytes, Seconds> times_with(const Calibration& calibration, const CalibrationTable& table) {
+  assert(table.experiment);
+  CollectiveExperiment experiment = *table.experiment;
+  experiment.calibrations = calibrations_with(calibration, table);
+  std::map<Bytes, Seconds> times;
+  for (const CollectivePoint& point : predict_collective(experiment).points) {
+    times[point.bytes] = point.cost.total();
+  }
+  return times;
+}
+
 }  // namespace
 
 std::map<Bytes, double> errors_with(const Calibration& calibration, const CalibrationTable& table) {
@@ -62,6 +74,17 @@ std::map<Bytes, double> errors_with(const Calibration& calibration, const Calibr
   CollectiveExperiment experiment = *table.experiment;
   experiment.calibrations = calibrations_with(calibration, table);
   return errors_of(experiment);
+}
+
+void add_errors(Calibration& calibration, const std::vector<CalibrationTable>& tables) {
+  std::map<std::string, std::map<Bytes, Seconds>> times;
+  for (const CalibrationTable& table : tables) {
+    if (is_of_regions(calibration, table)) times[table.id] = times_with(calibration, table);
+  }
+  add_errors(calibration, tables,
+             [&](const CalibrationTable& table, const CalibrationSample& sample) {
+               return times.at(table.id).at(sample.bytes);
+             });
 }
 
 HeldOut hold_out_each(const Calibration& header, const std::vector<CalibrationTable>& tables) {

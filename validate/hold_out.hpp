@@ -18,6 +18,10 @@ namespace shardsim {
 [[nodiscard]] std::map<Bytes, double> errors_with(const Calibration& calibration,
                                                   const CalibrationTable& table);
 
+// The errors that remain of the tables that the calibration was made of, as `collective --against`
+// each of them shows. Their curves are fitted already.
+void add_errors(Calibration& calibration, const std::vector<CalibrationTable>& tables);
+
 // Each table is predicted without itself, of those that lie in the header's regions.
 [[nodiscard]] HeldOut hold_out_each(const Calibration& header,
                                     const std::vector<CalibrationTable>& tables);

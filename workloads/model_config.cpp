@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 #include "workloads/build.hpp"
 #include "workloads/embedded_configs.hpp"
@@ -40,7 +41,7 @@ std::string shipped_name(std::string name) {
 }
 
 ModelConfig from_file(const fs::path& path) {
-  return {model_name(path), path.string(), OwnedJson(load_json(path.string()))};
+  return {model_name(path), path.string(), OwnedJson(load_json(path.string(), FileKind::model_config))};
 }
 
 }  // namespace

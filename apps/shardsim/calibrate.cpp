@@ -24,7 +24,8 @@ const Manual manual = {
     "one that is not marked healthy is left out, one whose figures look like a machine that is\n"
     "not well is named. What nccl-tests and rccl-tests print is a table, too, as text or JSON\n"
     "(-J), and traces of the PyTorch profiler, of one rank or of several of a job, are one for\n"
-    "each collective in them. A profile names its calibrations, shipped ones or files:\n"
+    "each collective in them. collective --calibration FILE shows what it makes of them; a profile\n"
+    "names its calibrations, shipped ones or files beside it:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
     "Of a SWEEP, which shardsim validate --sweep measures, a whole profile is made, of one host\n"
     "or of several; beside it stand what groups at the same time take, and algorithms.\n"
@@ -101,6 +102,7 @@ Calibration fit(const Given& given, const Calibration& header, CalibrationTables
     held_out = hold_out(header, ids, tables.tables);
   }
   Calibration calibration = fit_calibration(header, tables.tables);
+  add_errors(calibration, tables.tables);
   calibration.held_out = std::move(held_out);
   for (const SuspiciousTable& remark : tables.remarks) {
     const auto& sources = calibration.sources;
@@ -112,30 +114,28 @@ Calibration fit(const Given& given, const Calibration& header, CalibrationTables
   return calibration;
 }
 
-}  // namespace
+const std::vector<std::string> formats = {"text", "json"};
 
-int calibrate_command(const Words& words) {
-  const std::vector<std::string> formats = {"text", "json"};
-  boost::program_options::options_description options("Options");
-  options.add_options()("name", boost::program_options::value<Words>()->value_name("NAME"),
+void add_options(po::options_description& options) {
+  options.add_options()("name", po::value<Words>()->value_name("NAME"),
                         "of the calibration")(
-      "date", boost::program_options::value<Words>()->value_name("YYYY-MM"), "of the measurements")(
-      "refit", boost::program_options::value<Words>()->value_name("NAME"),
+      "date", po::value<Words>()->value_name("YYYY-MM"), "of the measurements")(
+      "refit", po::value<Words>()->value_name("NAME"),
       "a shipped calibration, made anew from the tables whose machine names it")(
-      "machine", boost::program_options::value<Words>()->value_name("NAME"),
+      "machine", po::value<Words>()->value_name("NAME"),
       "of tables that name none, as nccl-tests' output and traces do not, and of kernels")(
-      "where", boost::program_options::value<Words>()->value_name("COLUMN=VALUE"),
+      "where", po::value<Words>()->value_name("COLUMN=VALUE"),
       "only these rows of a table of kernels; may be repeated")(
-      "set", boost::program_options::value<Words>()->value_name("COLUMN=VALUE"),
+      "set", po::value<Words>()->value_name("COLUMN=VALUE"),
       "what its rows leave out: dtype=bf16, causal=true; may be repeated")(
       "exclude-suspicious", "leave out tables that show a machine that is not well")(
-      "holdout", boost::program_options::value<Words>()->value_name("ID[,ID]|all"),
+      "holdout", po::value<Words>()->value_name("ID[,ID]|all"),
       "predict these tables by what the others make; with all each by what is made without it");
   add_output_options(options, formats);
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
-  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/true);
+}
+
+int run(const Given& given) {
+  const auto outputs = read_outputs(given, formats);
   if (given.has("date")) check_date(given.all("date").front(), {"command line", "/date"});
   Calibration header = header_of(given);
   const std::vector<MeasuredTable> files = load(given);
@@ -151,6 +151,14 @@ int calibrate_command(const Words& words) {
     return format == "json" ? calibration_text(calibration) : text_of(calibration, tables);
   });
   return exit_done;
+}
+
+}  // namespace
+
+Verb calibrate_verb() {
+  return {"calibrate",
+          "measured tables of collectives in, what machines take beyond the model out", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

@@ -56,7 +56,7 @@ Words with_joined_update(const Words& words) {
 }
 
 std::vector<Output> read_check_outputs(const Given& given) {
-  return read_outputs(given, check_formats(), /*text_beside_files=*/true);
+  return read_outputs(given, check_formats());
 }
 
 // What --update names; nothing: it is not given. Empty: all.
@@ -224,11 +224,7 @@ void tell_github(const CheckReport& report, bool prints_text) {
   }
 }
 
-}  // namespace
-
-int check_command(const Words& words) {
-  namespace po = boost::program_options;
-  po::options_description options("Options");
+void add_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, check_formats());
   options.add_options()("record", "write the baseline anew, of the experiments given or named")(
@@ -236,16 +232,25 @@ int check_command(const Words& words) {
       "update-only", po::value<Words>()->value_name("NAME"),
       "the same as --update NAME; may be repeated")("warn-only",
                                                     "tell violations, but exit with 0");
-  const std::optional<Given> answered = parse_or_help(with_joined_update(words), options, manual);
-  if (!answered) return exit_done;
-  const std::vector<Output> outputs = read_check_outputs(*answered);
-  CheckRun run(*answered);
-  const CheckReport report = run.run();
+}
+
+int run(const Given& given) {
+  const std::vector<Output> outputs = read_check_outputs(given);
+  CheckRun check(given);
+  const CheckReport report = check.run();
   write(outputs, [&](const std::string& format) { return report_check(report, format); });
-  run.write_baseline();
+  check.write_baseline();
   if (!report.recorded.empty()) return exit_done;
   tell_github(report, outputs.back().path.empty() && outputs.back().format == "text");
   return report.violations() > 0 && !report.warn_only ? exit_verdict_is_no : exit_done;
+}
+
+}  // namespace
+
+Verb check_verb() {
+  return {"check",     "what became worse since a baseline was recorded, and why: for CI",
+          manual,      add_options,
+          run,         with_joined_update};
 }
 
 }  // namespace shardsim

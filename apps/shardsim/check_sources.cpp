@@ -28,7 +28,7 @@ std::string from_here(const std::string& recorded, const Baseline& baseline) {
 
 // Those of the words that say what an experiment is, but for its name.
 Words experiment_words(const Given& given) {
-  boost::program_options::options_description options;
+  po::options_description options;
   add_experiment_options(options);
   Words words;
   for (const auto& option : given.parsed.options) {
@@ -43,9 +43,9 @@ Words experiment_words(const Given& given) {
 std::vector<Experiment> read_with(Words words, const Words& options, const Words& names) {
   words.insert(words.end(), options.begin(), options.end());
   for (const std::string& name : names) words.push_back("--name=" + name);
-  boost::program_options::options_description known;
+  po::options_description known;
   add_experiment_options(known);
-  return read_given_experiments(*parse_or_help(words, known, {}));
+  return read_given_experiments(parse_words(words, known));
 }
 
 // What an option sets: "--batch" of "--batch=8", "--set=mesh.data" of "--set=mesh.data=2".

@@ -32,6 +32,8 @@ constexpr std::array flags{
         "machine", "machine", "NAME",
         "hardware profile, a path to one (which may hold a graph of your own), or a network: ring, "
         "full, switch, torus, fat-tree or dragonfly, as in docs/networks.md"},
+    Flag{"calibration", "calibration", "NAME",
+         "in place of the machine's: one that is shipped, or what calibrate wrote"},
     Flag{"topology", "topology", "SHAPE",
          "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
     Flag{"slices", "slices", "N", "slices of TPUs over which the devices lie evenly"},
@@ -74,10 +76,7 @@ Json read_flags(const Given& given) {
   return document;
 }
 
-}  // namespace
-
-int collective_command(const Words& words) {
-  boost::program_options::options_description options("Options");
+void add_options(po::options_description& options) {
   add_flags(options, flags);
   options.add_options()("links",
                         "what every link carries, in all and over time, for the last size; the "
@@ -86,10 +85,11 @@ int collective_command(const Words& words) {
                         "where collectives are simulated, every device and link of its own: the "
                         "same time, later");
   add_output_options(options, report_formats());
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const auto outputs = read_outputs(*answered, report_formats(), /*text_beside_files=*/false);
-  const CollectiveExperiment experiment = read_collective(read_flags(*answered), "command line");
+}
+
+int run(const Given& given) {
+  const auto outputs = read_outputs(given, report_formats());
+  const CollectiveExperiment experiment = read_collective(read_flags(given), "command line");
   Progress progress(experiment.sizes.size());
   const CollectivePrediction prediction =
       predict_collective(experiment, [&](Bytes size) { progress.begin(format_bytes(size)); });
@@ -98,6 +98,14 @@ int collective_command(const Words& words) {
     return report_collective(prediction, report_format(output.format), output.width);
   });
   return exit_done;
+}
+
+}  // namespace
+
+Verb collective_verb() {
+  return {"collective",
+          "one collective on one machine: time by size, like nccl-tests", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

@@ -10,40 +10,11 @@
 
 namespace shardsim {
 
-namespace po = boost::program_options;
-
 namespace {
-
-Given parse(const Words& words, const po::options_description& options) {
-  po::options_description all;
-  all.add(options);
-  all.add_options()("operand", po::value<Words>());
-  po::positional_options_description operands;
-  operands.add("operand", -1);
-  try {
-    namespace style = po::command_line_style;
-    auto parser = po::command_line_parser(words).options(all).positional(operands);
-    // No guessing: what a prefix means today could change with an option of tomorrow.
-    const int strict = style::default_style & ~style::allow_guessing;
-    return {parser.style(strict).run()};
-  } catch (const po::error& error) {
-    throw UsageError(error.what());
-  }
-}
 
 bool asks_for_help(const Words& words) {
   return std::any_of(words.begin(), words.end(),
                      [](const std::string& word) { return word == "--help" || word == "-h"; });
-}
-
-std::string help_text(const Manual& manual, const po::options_description& options) {
-  std::ostringstream list;
-  list << options;
-  std::string out =
-      fmt::format("Usage: shardsim {}\n\n{}\n\n{}", manual.synopsis, manual.text, list.str());
-  out += "\nExamples:\n";
-  for (const std::string& example : manual.examples) out += "  " + example + "\n";
-  return out;
 }
 
 }  // namespace
@@ -64,12 +35,47 @@ Words Given::all(const std::string& option) const {
   return values;
 }
 
-std::optional<Given> parse_or_help(const Words& words, po::options_description& options,
-                                   const Manual& manual) {
+Given parse_words(const Words& words, const po::options_description& options) {
+  po::options_description all;
+  all.add(options);
+  all.add_options()("operand", po::value<Words>());
+  po::positional_options_description operands;
+  operands.add("operand", -1);
+  try {
+    namespace style = po::command_line_style;
+    auto parser = po::command_line_parser(words).options(all).positional(operands);
+    // No guessing: what a prefix means today could change with an option of tomorrow.
+    const int strict = style::default_style & ~style::allow_guessing;
+    return {parser.style(strict).run()};
+  } catch (const po::error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+po::options_description options_of(const Verb& verb) {
+  po::options_description options("Options");
+  verb.add_options(options);
   options.add_options()("help,h", "print this help");
-  if (!asks_for_help(words)) return parse(words, options);
-  print(help_text(manual, options));
-  return std::nullopt;
+  return options;
+}
+
+std::string help_text(const Verb& verb) {
+  std::ostringstream list;
+  list << options_of(verb);
+  std::string out = fmt::format("Usage: shardsim {}\n\n{}\n\n{}", verb.manual.synopsis,
+                                verb.manual.text, list.str());
+  out += "\nExamples:\n";
+  for (const std::string& example : verb.manual.examples) out += "  " + example + "\n";
+  return out;
+}
+
+int run_verb_with(const Verb& verb, const Words& words) {
+  if (!asks_for_help(words)) {
+    const Words rewritten = verb.rewrite == nullptr ? words : verb.rewrite(words);
+    return verb.run(parse_words(rewritten, options_of(verb)));
+  }
+  print(help_text(verb));
+  return exit_done;
 }
 
 void print(const std::string& text) {

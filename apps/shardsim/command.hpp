@@ -1,9 +1,10 @@
 // What every verb of the program is made of.
 //
-// A verb is one file with one function, `int run_command(const Words& words)`, and one row in the
-// table of main.cpp. It prints its result to standard output and returns an exit code; what goes
-// wrong it throws: UsageError (exit code 2), InputError (3), CannotRunError (4), any other
-// exception is a bug (70).
+// A verb is one file with one function, `Verb run_verb()`, and one row in the table of verbs.cpp.
+// The options that it adds are what is parsed, and what its help, the completion of shells and the
+// manual page show. `run` prints its result to standard output and returns an exit code; what goes
+// wrong it throws: UsageError (exit code 2), InputError (3), CannotRunError (4), any other exception
+// is a bug (70).
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -14,6 +15,8 @@
 #include <vector>
 
 namespace shardsim {
+
+namespace po = boost::program_options;
 
 using Words = std::vector<std::string>;  // the command line after the verb
 
@@ -43,34 +46,35 @@ struct Flag {
   const char* value;
   const char* help;
 };
-void add_flags(boost::program_options::options_description& options, std::span<const Flag> flags);
+void add_flags(po::options_description& options, std::span<const Flag> flags);
 
 // Options and operands of a verb as given, in order; operands are called "operand".
 struct Given {
-  boost::program_options::parsed_options parsed;
+  po::parsed_options parsed;
   [[nodiscard]] Words all(const std::string& option) const;
   [[nodiscard]] bool has(const std::string& option) const { return !all(option).empty(); }
 };
 
-// Reads the words, or prints the verb's help and answers nothing: --help, which is added to the
-// options, wins over whatever else is wrong with the words. Throws UsageError.
-[[nodiscard]] std::optional<Given> parse_or_help(
-    const Words& words, boost::program_options::options_description& options, const Manual& manual);
+struct Verb {
+  const char* name = nullptr;
+  const char* summary = nullptr;  // a line
+  Manual manual;
+  void (*add_options)(po::options_description& options) = nullptr;
+  int (*run)(const Given& given) = nullptr;  // gives an exit code
+  Words (*rewrite)(const Words& words) = nullptr;  // before they are parsed, where there is need
+};
+
+// Throws UsageError.
+[[nodiscard]] Given parse_words(const Words& words, const po::options_description& options);
+
+// With --help, which every verb has.
+[[nodiscard]] po::options_description options_of(const Verb& verb);
+[[nodiscard]] std::string help_text(const Verb& verb);
+// Reads the words and runs the verb, or prints its help: --help wins over whatever else is wrong
+// with the words. Throws UsageError.
+[[nodiscard]] int run_verb_with(const Verb& verb, const Words& words);
 
 // The whole of standard output. Throws InputError when it cannot be written.
 void print(const std::string& text);
-
-int run_command(const Words& words);
-int compare_command(const Words& words);
-int plan_command(const Words& words);
-int specs_command(const Words& words);
-int reshard_command(const Words& words);
-int profiles_command(const Words& words);
-int collective_command(const Words& words);
-int calibrate_command(const Words& words);
-int validate_command(const Words& words);
-int import_command(const Words& words);
-int hlo_command(const Words& words);
-int check_command(const Words& words);
 
 }  // namespace shardsim

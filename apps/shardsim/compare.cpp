@@ -14,22 +14,22 @@ namespace {
 const Manual manual = {
     "compare EXPERIMENT... [OPTION...]",
     "Simulates several experiments, or all variants of one file, and sets them side by side: the\n"
-    "best is the shortest step among those that fit. Flags apply to all of them.",
+    "best is the shortest step among those that fit. Flags apply to all of them; one that holds a\n"
+    "list, or is repeated, makes variants, each combined with each.",
     {"shardsim compare examples/llama-3.1-8b-8xh100.json -o report.html -o report.csv",
      "shardsim compare examples/llama-3.1-8b-8xh100.json --name fsdp --name tp --batch 32",
-     "shardsim compare examples/qwen3-1.7b-fsdp4.json examples/vit-b16-tpu-v5e.json"}};
+     "shardsim compare examples/qwen3-1.7b-fsdp4.json examples/vit-b16-tpu-v5e.json",
+     "shardsim compare --model llama-3.1-8b --batch 32,64 --sequence 4096 --machine dgx-h100 \\\n"
+     "               --mesh data=8 --strategy dp,fsdp --rematerialization full"}};
 
-}  // namespace
-
-int compare_command(const Words& words) {
-  boost::program_options::options_description options("Options");
+void add_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, report_formats());
   options.add_options()("require-fit", "exit with 1 when none fits into memory");
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
-  const auto outputs = read_outputs(given, report_formats(), /*text_beside_files=*/true);
+}
+
+int run(const Given& given) {
+  const auto outputs = read_outputs(given, report_formats());
   const std::vector<Experiment> experiments = read_given_experiments(given);
   SimulationOptions simulation;
   simulation.keep_timeline = wants(outputs, "html");
@@ -48,6 +48,14 @@ int compare_command(const Words& words) {
   const bool any_fits = std::any_of(predictions.begin(), predictions.end(),
                                     [](const Prediction& one) { return one.result.fits(); });
   return given.has("require-fit") && !any_fits ? exit_verdict_is_no : exit_done;
+}
+
+}  // namespace
+
+Verb compare_verb() {
+  return {"compare",
+          "several experiments side by side; the best and why", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

@@ -1,5 +1,6 @@
 #include "experiment_options.hpp"
 
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 
 #include <fmt/format.h>
@@ -8,13 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <system_error>
 
 namespace shardsim {
 namespace {
-
-namespace po = boost::program_options;
 
 constexpr std::array flags{
     Flag{"model", "workload.model", "MODEL", "shipped model, or a path to a config.json"},
@@ -26,8 +26,12 @@ constexpr std::array flags{
     Flag{"step", "workload.step", "STEP", "train"},
     Flag{"batch", "workload.batch", "N", "sequences or images per step, on all devices"},
     Flag{"sequence", "workload.sequence", "N", "tokens per sequence"},
+    Flag{"microbatches", "workload.microbatches", "N",
+         "parts of the batch, one after the other: gradient accumulation"},
+    Flag{"rematerialization", "workload.rematerialization", "POLICY",
+         "what is computed again in backward: none, full, selective"},
     Flag{"mesh", "mesh", "MESH", "axes and sizes: data=2,fsdp=4"},
-    Flag{"strategy", "strategy", "NAME", "fsdp, tp, ..., or a rule system: docs/rule-systems"},
+    Flag{"strategy", "strategy", "NAME", "fsdp, tp, ..., or a rule system: shardsim help strategy"},
     Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
     Flag{"topology", "topology", "SHAPE",
          "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
@@ -54,19 +58,152 @@ std::string seen_from(const std::string& directory, const std::string& value) {
   return std::filesystem::proximate(path, directory).string();
 }
 
-void apply_flags(const Given& given, const std::string& directory, Json& document) {
+const Flag* find_flag(const std::string& name) {
+  const auto found =
+      std::find_if(flags.begin(), flags.end(), [&](const Flag& flag) { return name == flag.name; });
+  return found == flags.end() ? nullptr : &*found;
+}
+
+// Values of a flag, where there are several, and what they are called in the names of variants.
+struct Choice {
+  const Flag* flag = nullptr;
+  std::vector<std::string> values;
+  std::vector<std::string> labels;
+};
+
+// "batch 128"; "fsdp"; "fsdp, prefetch 2" of a strategy in JSON; a file without its folder.
+std::string label_of(const Flag& flag, const std::string& value) {
+  const std::set<std::string> say_themselves = {
+      "model", "tree",        "program",     "mesh",      "strategy",
+      "machine", "collectives", "placement", "topology"};
+  const Json json = Json::parse(value, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("name") && json["name"].is_string()) {
+    std::string label = json["name"].get<std::string>();
+    for (const auto& [key, part] : json.items()) {
+      if (key != "name") label += fmt::format(", {} {}", key, part.dump());
+    }
+    return label;
+  }
+  if (!say_themselves.contains(flag.name)) return fmt::format("{} {}", flag.name, value);
+  const std::filesystem::path path(value);
+  return path.extension() == ".json" ? path.stem().string() : value;
+}
+
+// At commas outside of brackets and quotes: ring(bandwidth=50GB/s,latency=1us) is one value.
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> values(1);
+  int depth = 0;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (!quoted && std::string_view("([{").find(c) != std::string_view::npos) ++depth;
+    if (!quoted && std::string_view(")]}").find(c) != std::string_view::npos) --depth;
+    if (c == ',' && depth == 0 && !quoted) {
+      values.emplace_back();
+    } else {
+      values.back() += c;
+    }
+  }
+  return values;
+}
+
+std::vector<std::string> values_of(const Flag& flag, const Words& given) {
+  // Their values have commas of their own: they are repeated.
+  const std::set<std::string> no_lists = {"mesh", "slices", "algorithms"};
+  std::vector<std::string> values;
+  for (const std::string& text : given) {
+    std::error_code unreadable;
+    const bool is_one = no_lists.contains(flag.name) || std::filesystem::exists(text, unreadable);
+    const std::vector<std::string> parts =
+        is_one ? std::vector<std::string>{text} : split_list(text);
+    for (const std::string& part : parts) {
+      if (part.empty() && parts.size() > 1) {
+        throw UsageError(fmt::format("--{} {}: a value between commas is empty", flag.name, text));
+      }
+      if (std::find(values.begin(), values.end(), part) != values.end()) {
+        throw UsageError(fmt::format("--{}: {} is given twice", flag.name, part));
+      }
+      values.push_back(part);
+    }
+  }
+  return values;
+}
+
+// What the flags leave open, in the order in which they are given: one of each makes a variant.
+std::vector<Choice> choices_of(const Given& given) {
+  std::vector<Choice> choices;
+  std::size_t variants = 1;
   for (const auto& option : given.parsed.options) {
-    for (const Flag& flag : flags) {
-      if (option.string_key != flag.name) continue;
-      apply_override(document, flag.path, seen_from(directory, option.value.at(0)));
+    const Flag* flag = find_flag(option.string_key);
+    const bool is_known = std::any_of(choices.begin(), choices.end(),
+                                      [&](const Choice& choice) { return choice.flag == flag; });
+    if (flag == nullptr || is_known) continue;
+    Choice choice{flag, values_of(*flag, given.all(flag->name)), {}};
+    for (const std::string& value : choice.values) choice.labels.push_back(label_of(*flag, value));
+    const std::set<std::string> distinct(choice.labels.begin(), choice.labels.end());
+    if (distinct.size() < choice.labels.size()) choice.labels = choice.values;
+    variants *= choice.values.size();
+    constexpr std::size_t most_variants = 1000;
+    if (variants > most_variants) {
+      throw UsageError(fmt::format("the lists of --{} and the flags before it make more than {} "
+                                   "variants",
+                                   flag->name, most_variants));
     }
-    if (option.string_key != "set") continue;
-    const std::string& text = option.value.at(0);
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos) {
-      throw UsageError(fmt::format("--set {}: expected PATH=VALUE", text));
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+// One value of each choice.
+struct Variant {
+  std::vector<std::size_t> indices;  // by choice
+  std::string label;                 // of those that are several; empty: there is one variant
+};
+
+// The last choice varies fastest.
+std::vector<Variant> variants_of(const std::vector<Choice>& choices) {
+  std::vector<Variant> variants(1);
+  for (const Choice& choice : choices) {
+    std::vector<Variant> longer;
+    for (const Variant& variant : variants) {
+      for (std::size_t i = 0; i < choice.values.size(); ++i) {
+        longer.push_back(variant);
+        longer.back().indices.push_back(i);
+        if (choice.values.size() == 1) continue;
+        std::string& label = longer.back().label;
+        label += (label.empty() ? "" : ", ") + choice.labels[i];
+      }
     }
-    apply_override(document, text.substr(0, equals), text.substr(equals + 1));
+    variants = std::move(longer);
+  }
+  return variants;
+}
+
+void apply_set(const std::string& text, std::set<std::string>& paths, Json& document) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    throw UsageError(fmt::format("--set {}: expected PATH=VALUE", text));
+  }
+  const std::string path = text.substr(0, equals);
+  if (!paths.insert(path).second) {
+    throw UsageError(fmt::format("--set {} is given twice", path));
+  }
+  apply_override(document, path, text.substr(equals + 1));
+}
+
+// Flags and --set in the order in which they are given.
+void apply_flags(const Given& given, const std::vector<Choice>& choices, const Variant& variant,
+                 const std::string& directory, Json& document) {
+  std::set<std::string> paths;
+  std::vector<bool> applied(choices.size());
+  for (const auto& option : given.parsed.options) {
+    if (option.string_key == "set") apply_set(option.value.at(0), paths, document);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (option.string_key != choices[i].flag->name || applied[i]) continue;
+      applied[i] = true;
+      const std::string& value = choices[i].values[variant.indices[i]];
+      apply_override(document, choices[i].flag->path, seen_from(directory, value));
+    }
   }
 }
 
@@ -75,21 +212,49 @@ bool has_flags(const Given& given) {
                                          [&](const Flag& flag) { return given.has(flag.name); });
 }
 
-std::vector<Experiment> read_flags_alone(const Given& given) {
-  Json document = Json::object();
-  apply_flags(given, "", document);
+void rename(Experiment& experiment, const std::string& name) {
+  experiment.name = name;
+  (*experiment.resolved)["name"] = name;
+}
+
+std::string name_of_flags(const Given& given) {
   const Words names = given.all("name");
-  if (!names.empty()) {
-    document["name"] = names.back();
-  } else {
-    for (const char* source : {"tree", "model", "program"}) {
-      if (!given.has(source)) continue;
-      // A model's name may have dots: only the ending of a file comes off.
-      const std::filesystem::path path(given.all(source).back());
-      document["name"] = (path.extension() == ".json" ? path.stem() : path.filename()).string();
+  if (!names.empty()) return names.back();
+  for (const char* source : {"tree", "model", "program"}) {
+    if (!given.has(source)) continue;
+    // A model's name may have dots: only the ending of a file comes off.
+    const std::filesystem::path path(given.all(source).back());
+    return (path.extension() == ".json" ? path.stem() : path.filename()).string();
+  }
+  return {};
+}
+
+std::vector<Experiment> read_flags_alone(const Given& given) {
+  const std::vector<Choice> choices = choices_of(given);
+  std::vector<Variant> variants = variants_of(choices);
+  // A name of a variant chooses it, any other calls the experiment so.
+  const Words names = given.all("name");
+  const auto is_named = [&](const Variant& variant) {
+    return std::find(names.begin(), names.end(), variant.label) != names.end();
+  };
+  const bool chooses = std::any_of(variants.begin(), variants.end(), is_named);
+  if (chooses) std::erase_if(variants, std::not_fn(is_named));
+  std::vector<Experiment> experiments;
+  for (const Variant& variant : variants) {
+    Json document = Json::object();
+    apply_flags(given, choices, variant, "", document);
+    const std::string name = name_of_flags(given);
+    if (!name.empty()) document["name"] = name;
+    for (Experiment& experiment : read_experiments(document, "command line")) {
+      if (!variant.label.empty()) {
+        rename(experiment,
+               names.empty() || chooses ? variant.label
+                                         : fmt::format("{}, {}", name, variant.label));
+      }
+      experiments.push_back(std::move(experiment));
     }
   }
-  return read_experiments(document, "command line");
+  return experiments;
 }
 
 // Experiments of several files may have the same name; the file then tells them apart.
@@ -99,8 +264,7 @@ void make_names_distinct(std::vector<Experiment>& experiments) {
   for (Experiment& experiment : experiments) {
     if (names.count(experiment.name) == 1) continue;
     const std::string stem = std::filesystem::path(experiment.file).stem().string();
-    if (stem != experiment.name) experiment.name = stem + ": " + experiment.name;
-    (*experiment.resolved)["name"] = experiment.name;
+    if (stem != experiment.name) rename(experiment, stem + ": " + experiment.name);
   }
 }
 
@@ -110,21 +274,34 @@ std::vector<std::string> names_of(const std::vector<Experiment>& experiments) {
   return names;
 }
 
-void keep_named(std::vector<Experiment>& experiments, const Words& wanted) {
-  const std::vector<std::string> names = names_of(experiments);
-  for (const std::string& name : wanted) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string suggestion = closest(name, names);
-    const Place place{"--name", ""};
-    if (!suggestion.empty()) {
-      throw InputError(place, fmt::format("no experiment is called \"{}\"", name), suggestion);
-    }
-    throw InputError(place, fmt::format("no experiment is called \"{}\"; there are {}", name,
-                                        fmt::join(names, ", ")));
+[[noreturn]] void fail_unknown(const std::string& name, const std::vector<std::string>& names) {
+  const std::string suggestion = closest(name, names);
+  const Place place{"--name", ""};
+  if (!suggestion.empty()) {
+    throw InputError(place, fmt::format("no experiment is called \"{}\"", name), suggestion);
   }
-  std::erase_if(experiments, [&](const Experiment& experiment) {
-    return std::find(wanted.begin(), wanted.end(), experiment.name) == wanted.end();
-  });
+  throw InputError(place, fmt::format("no experiment is called \"{}\"; there are {}", name,
+                                      fmt::join(names, ", ")));
+}
+
+// `in_file`: names before those of the flags' variants, by experiment; either may be meant.
+void keep_named(std::vector<Experiment>& experiments, const std::vector<std::string>& in_file,
+                const Words& wanted) {
+  std::vector<Experiment> kept;
+  std::set<std::string> found;
+  for (std::size_t i = 0; i < experiments.size(); ++i) {
+    bool is_kept = false;
+    for (const std::string& name : wanted) {
+      if (name != experiments[i].name && name != in_file[i]) continue;
+      found.insert(name);
+      is_kept = true;
+    }
+    if (is_kept) kept.push_back(experiments[i]);
+  }
+  for (const std::string& name : wanted) {
+    if (!found.contains(name)) fail_unknown(name, names_of(experiments));
+  }
+  experiments = std::move(kept);
 }
 
 }  // namespace
@@ -144,18 +321,32 @@ std::vector<Experiment> read_given_experiments(const Given& given) {
       throw UsageError("no experiment: name a file, or give --model and so on");
     return read_flags_alone(given);
   }
+  const std::vector<Choice> choices = choices_of(given);
+  const std::vector<Variant> variants = variants_of(choices);
   std::vector<Experiment> experiments;
+  std::vector<std::string> in_file;
   for (const std::string& file : files) {
-    Json document = load_json(file);
-    apply_flags(given, std::filesystem::path(file).parent_path().string(), document);
-    // Of several files names may be alike, and told apart later.
-    const Words wanted = files.size() == 1 ? given.all("name") : Words();
-    for (Experiment& experiment : read_experiments(document, file, wanted)) {
-      experiments.push_back(std::move(experiment));
+    const Json original = load_json(file, FileKind::experiment);
+    const bool has_variants = original.is_object() && original.contains("variants");
+    for (const Variant& variant : variants) {
+      Json document = original;
+      apply_flags(given, choices, variant, std::filesystem::path(file).parent_path().string(),
+                  document);
+      // Of several files or variants names may be alike, and told apart later.
+      const bool by_name = files.size() == 1 && variant.label.empty();
+      const Words wanted = by_name ? given.all("name") : Words();
+      for (Experiment& experiment : read_experiments(document, file, wanted)) {
+        in_file.push_back(experiment.name);
+        if (!variant.label.empty()) {
+          rename(experiment, has_variants ? fmt::format("{}, {}", experiment.name, variant.label)
+                                          : variant.label);
+        }
+        experiments.push_back(std::move(experiment));
+      }
     }
   }
   make_names_distinct(experiments);
-  if (given.has("name")) keep_named(experiments, given.all("name"));
+  if (given.has("name")) keep_named(experiments, in_file, given.all("name"));
   return experiments;
 }
 
@@ -163,6 +354,10 @@ Experiment read_given_experiment(const Given& given) {
   if (given.all("operand").size() > 1) throw UsageError("one experiment at a time");
   std::vector<Experiment> experiments = read_given_experiments(given);
   if (experiments.size() == 1) return std::move(experiments[0]);
+  if (!given.has("operand")) {
+    throw UsageError(fmt::format("one experiment at a time, not {}: compare takes several",
+                                 fmt::join(names_of(experiments), "; ")));
+  }
   throw InputError({experiments[0].file, ""},
                    fmt::format("holds {} experiments, choose one with --name: {}",
                                experiments.size(), fmt::join(names_of(experiments), ", ")));

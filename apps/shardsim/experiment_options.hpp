@@ -1,4 +1,11 @@
 // EXPERIMENT files and the flags that change or replace them: common to run, compare, plan, specs.
+//
+// A flag that holds a list, or is repeated, makes variants, each combined with each, named by what
+// differs:
+//
+//   --strategy dp,fsdp --batch 64,128      "dp, batch 64", "dp, batch 128", "fsdp, batch 64", ...
+//   --mesh data=8 --mesh data=2,fsdp=4     a mesh has commas of its own: repeated
+//   --machine 'ring(bandwidth=50GB/s,latency=1us),dgx-h100'      commas in brackets are no lists
 #pragma once
 
 #include "command.hpp"
@@ -6,7 +13,7 @@
 
 namespace shardsim {
 
-void add_experiment_options(boost::program_options::options_description& options);
+void add_experiment_options(po::options_description& options);
 // All experiments that the operands and flags describe; with --name only those of that name. Throws
 // UsageError when there is neither a file nor a flag, InputError for what is wrong inside.
 [[nodiscard]] std::vector<Experiment> read_given_experiments(const Given& given);

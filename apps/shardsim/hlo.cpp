@@ -36,26 +36,23 @@ HloSummary read_program(const std::string& path, const HloImportOptions& options
   return summarize_hlo(HloModule::parse(read_maybe_gzip(path), path), options);
 }
 
-}  // namespace
+const std::vector<std::string> formats = {"text", "json", "csv", "markdown"};
 
-int hlo_command(const Words& words) {
-  namespace po = boost::program_options;
-  const std::vector<std::string> formats = {"text", "json", "csv", "markdown"};
-  po::options_description options("Options");
+void add_options(po::options_description& options) {
   add_output_options(options, formats);
   options.add_options()(
       "mesh", po::value<Words>()->value_name("MESH"),
       "axes and sizes to tell device groups by: data=2,fsdp=4; given twice, one per program");
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
+}
+
+int run(const Given& given) {
   const Words operands = given.all("operand");
   if (operands.size() != 3 || operands[0] != "diff") {
     throw UsageError("expected: hlo diff BEFORE AFTER");
   }
   const Words meshes = given.all("mesh");
   if (meshes.size() > 2) throw UsageError("--mesh is given more than twice");
-  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
+  const auto outputs = read_outputs(given, formats);
   const HloDiff diff = diff_hlo(read_program(operands[1], import_options(meshes, 0)),
                                 read_program(operands[2], import_options(meshes, 1)));
   write(outputs, [&](const Output& output) {
@@ -65,6 +62,14 @@ int hlo_command(const Words& words) {
     return format == "markdown" ? hlo_diff_markdown(diff) : hlo_diff_text(diff, output.width);
   });
   return exit_done;
+}
+
+}  // namespace
+
+Verb hlo_verb() {
+  return {"hlo",
+          "what two compiled programs do differently", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

@@ -120,11 +120,7 @@ ParameterTree import_given(const Words& operands) {
                                fmt::join(names, ", ")));
 }
 
-}  // namespace
-
-int import_command(const Words& words) {
-  namespace po = boost::program_options;
-  po::options_description options("Options");
+void add_options(po::options_description& options) {
   add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
                         "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
@@ -133,15 +129,15 @@ int import_command(const Words& words) {
       "buffers", po::value<std::string>()->value_name("FILE"),
       "of HLO: *-buffer-assignment.txt of --xla_dump_to: what the program holds between arguments "
       "and results, instead of an estimate");
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
+}
+
+int run(const Given& given) {
   const Words operands = given.all("operand");
   if (!operands.empty() && (operands[0] == "hlo" || operands[0] == "stablehlo")) {
     if (operands.size() != 2) {
       throw UsageError(fmt::format("expected: import {} FILE", operands[0]));
     }
-    const auto outputs = read_outputs(given, plan_formats, /*text_beside_files=*/false);
+    const auto outputs = read_outputs(given, plan_formats);
     const Plan plan = import_program(operands[0], operands[1], given);
     write(outputs, [&](const Output& output) { return plan_in(plan, output); });
     return exit_done;
@@ -149,13 +145,21 @@ int import_command(const Words& words) {
   for (const char* option : {"mesh", "like", "buffers"}) {
     if (given.has(option)) throw UsageError(fmt::format("--{} is for programs", option));
   }
-  const auto outputs = read_outputs(given, tree_formats, /*text_beside_files=*/false);
+  const auto outputs = read_outputs(given, tree_formats);
   const ParameterTree tree = import_given(operands);
   write(outputs, [&](const Output& output) {
     if (output.format == "json") return parameter_tree_to_json(tree).dump(1) + "\n";
     return output.format == "csv" ? tree_csv(tree) : tree_text(tree, output.width);
   });
   return exit_done;
+}
+
+}  // namespace
+
+Verb import_verb() {
+  return {"import",
+          "a model of others as a parameter tree, a compiled program as a plan", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

@@ -2,55 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <functional>
 #include <iostream>
 
 #include "base/build_info.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "command.hpp"
+#include "strategies/rules/rule_error.hpp"
+#include "strategies/strategy_keys.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {
-
-struct Command {
-  const char* name;
-  const char* help;
-  int (*function)(const Words&);
-};
-
-constexpr std::array commands{
-    Command{"run", "simulate one experiment: time, memory, communication", run_command},
-    Command{"compare", "several experiments side by side; the best and why", compare_command},
-    Command{"plan", "what every device does in one step", plan_command},
-    Command{"specs", "the sharding of every parameter", specs_command},
-    Command{"reshard", "from one mesh and sharding to another: steps, time, memory",
-            reshard_command},
-    Command{"profiles", "hardware profiles: list, show, check", profiles_command},
-    Command{"collective", "one collective on one machine: time by size, like nccl-tests",
-            collective_command},
-    Command{"calibrate",
-            "measured tables of collectives in, what machines take beyond the model out",
-            calibrate_command},
-    Command{"validate", "a step on real devices: predicted beside measured", validate_command},
-    Command{"import", "a model of others as a parameter tree, a compiled program as a plan",
-            import_command},
-    Command{"hlo", "what two compiled programs do differently", hlo_command},
-    Command{"check", "what became worse since a baseline was recorded, and why: for CI",
-            check_command},
-};
 
 std::string help() {
   std::string out =
       "Usage: shardsim COMMAND [OPTION...]\n\n"
       "How will this sharding of this model run on that machine?\n\nCommands:\n";
-  for (const Command& command : commands) {
-    out += fmt::format("  {:<12}{}\n", command.name, command.help);
+  for (const Verb& verb : all_verbs()) {
+    out += fmt::format("  {:<12}{}\n", verb.name, verb.summary);
   }
   out +=
       "\nOptions:\n"
-      "  --help    this text; after a command, its options and examples\n"
+      "  --help    this text; after a command, its options and examples: shardsim help COMMAND,\n"
+      "            too; shardsim help strategy lists the keys of a strategy\n"
       "  --version the version and what it was built with\n"
       "\nExamples:\n"
       "  shardsim compare examples/llama-3.1-8b-8xh100.json -o report.html -o report.csv\n"
@@ -67,26 +42,29 @@ std::string version() {
                      program_version, build_compiler, build_cuda, build_nccl, build_mpi);
 }
 
+// Of the program, of a verb, or of what experiments hold.
+int help_command(const Words& topics) {
+  if (topics.size() > 1) throw UsageError("expected: help [COMMAND | strategy]");
+  if (topics.empty()) {
+    print(help());
+  } else if (topics[0] == "strategy") {
+    print(strategy_keys_text());
+  } else {
+    print(help_text(find_verb(topics[0])));
+  }
+  return exit_done;
+}
+
 int dispatch(const Words& words) {
   if (words.empty()) throw UsageError("no command; shardsim --help lists them");
-  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    print(help());
-    return exit_done;
-  }
+  const Words rest(words.begin() + 1, words.end());
+  if (words[0] == "help") return help_command(rest);
+  if (words[0] == "--help" || words[0] == "-h") return help_command({});
   if (words[0] == "--version") {
     print(version());
     return exit_done;
   }
-  std::vector<std::string> names;
-  for (const Command& command : commands) {
-    if (words[0] == command.name) return command.function({words.begin() + 1, words.end()});
-    names.emplace_back(command.name);
-  }
-  const std::string suggestion = closest(words[0], names);
-  throw UsageError(fmt::format("unknown command \"{}\"{}", words[0],
-                               suggestion.empty()
-                                   ? std::string("; shardsim --help lists them")
-                                   : fmt::format(", did you mean \"{}\"?", suggestion)));
+  return run_verb_with(find_verb(words[0]), rest);
 }
 
 int fail(int code, const std::string& message) {
@@ -94,11 +72,21 @@ int fail(int code, const std::string& message) {
   return code;
 }
 
+// No word of Python's but as what it is: the exception that the rule system itself raises.
+std::string quoted(const RuleError& error) {
+  std::string text = error.what();
+  const std::string type = error.type() + ": ";
+  if (const std::size_t at = text.find(type); at != std::string::npos) text.erase(at, type.size());
+  return fmt::format("{} ({} in the original)", text, error.type());
+}
+
 int guarded_main(const Words& words) {
   try {
     return dispatch(words);
   } catch (const UsageError& error) {
     return fail(exit_wrong_usage, fmt::format("error: {}", error.what()));
+  } catch (const RuleError& error) {
+    return fail(exit_invalid_input, fmt::format("error: {}", quoted(error)));
   } catch (const InputError& error) {
     return fail(exit_invalid_input, fmt::format("error: {}", error.what()));
   } catch (const CannotRunError& error) {

@@ -15,8 +15,6 @@
 namespace shardsim {
 namespace {
 
-namespace po = boost::program_options;
-
 struct Ending {
   std::string_view text;
   const char* format;
@@ -69,11 +67,11 @@ void add_output_options(po::options_description& options, const std::vector<std:
   const std::string list = fmt::format("{}", fmt::join(formats, ", "));
   options.add_options()("format", po::value<std::string>()->value_name("FORMAT"), list.c_str())(
       "output,o", po::value<Words>()->value_name("FILE"),
-      "write to FILE, whole or not at all; the format by its extension; may be repeated");
+      "write to FILE, whole or not at all; the format by its extension; may be repeated; without "
+      "--format text is printed, too");
 }
 
-std::vector<Output> read_outputs(const Given& given, const std::vector<std::string>& formats,
-                                 bool text_beside_files) {
+std::vector<Output> read_outputs(const Given& given, const std::vector<std::string>& formats) {
   const Words asked = given.all("format");
   if (asked.size() > 1) throw UsageError("--format is given twice");
   if (!asked.empty()) require_known(asked[0], formats, "--format");
@@ -83,7 +81,7 @@ std::vector<Output> read_outputs(const Given& given, const std::vector<std::stri
     require_known(format, formats, "-o " + path);
     outputs.push_back({.path = path, .format = format});
   }
-  const bool prints = outputs.empty() || (text_beside_files && asked.empty());
+  const bool prints = outputs.empty() || (asked.empty() && !wants(outputs, "text"));
   if (prints) {
     outputs.push_back(
         {.path = "", .format = asked.empty() ? "text" : asked[0], .width = terminal_width()});

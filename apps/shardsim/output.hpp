@@ -4,6 +4,8 @@
 //   --format json               JSON on standard output
 //   -o a.html -o a.csv          both files, the format by the extension
 //   --format json -o result     the file, as JSON
+//
+// With files and no --format, text is printed as well, unless text is what a file gets.
 #pragma once
 
 #include <functional>
@@ -22,13 +24,11 @@ struct Output {
 };
 
 // Adds --format, naming what the verb has, and -o.
-void add_output_options(boost::program_options::options_description& options,
+void add_output_options(po::options_description& options,
                         const std::vector<std::string>& formats);
-// Throws UsageError for a format that the verb does not have. With `text_beside_files`, text is
-// printed as well when everything else goes to files and no format was asked for.
+// Throws UsageError for a format that the verb does not have.
 [[nodiscard]] std::vector<Output> read_outputs(const Given& given,
-                                               const std::vector<std::string>& formats,
-                                               bool text_beside_files);
+                                               const std::vector<std::string>& formats);
 [[nodiscard]] bool wants(const std::vector<Output>& outputs, const std::string& format);
 // All are rendered before the first is written.
 void write(const std::vector<Output>& outputs,

@@ -64,7 +64,7 @@ Explanation explain(const Experiment& experiment) {
 int explain_plan(const Given& given) {
   if (given.has("ranks")) throw UsageError("--ranks is for Chakra traces: -o step.et");
   const auto outputs =
-      read_outputs(given, {"text", "json", "markdown"}, /*text_beside_files=*/false);
+      read_outputs(given, {"text", "json", "markdown"});
   const Explanation explanation = explain(read_given_experiment(given));
   write(outputs, [&](const Output& output) { return render(explanation, output); });
   return exit_done;
@@ -84,8 +84,7 @@ std::optional<Prediction> simulated(const Experiment& experiment, bool needs_tim
 }
 
 int write_plan(const Given& given) {
-  auto outputs = read_outputs(given, {"text", "json", "dot", "perfetto", "chrome", "chakra"},
-                              /*text_beside_files=*/false);
+  auto outputs = read_outputs(given, {"text", "json", "dot", "perfetto", "chrome", "chakra"});
   const std::vector<std::string> chakra_paths = take_chakra(given, outputs);
   const Experiment experiment = read_given_experiment(given);
   const std::optional<Prediction> prediction =
@@ -106,19 +105,22 @@ int write_plan(const Given& given) {
   return exit_done;
 }
 
-}  // namespace
-
-int plan_command(const Words& words) {
-  boost::program_options::options_description options("Options");
+void add_options(po::options_description& options) {
   add_experiment_options(options);
   options.add_options()("explain", "why each collective is there, and what would avoid it");
   add_ranks_option(options);
   add_output_options(options, {"text", "json", "dot", "markdown", "perfetto", "chrome", "chakra"});
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
+}
+
+int run(const Given& given) {
   if (given.has("explain")) return explain_plan(given);
   return write_plan(given);
+}
+
+}  // namespace
+
+Verb plan_verb() {
+  return {"plan", "what every device does in one step", manual, add_options, run};
 }
 
 }  // namespace shardsim

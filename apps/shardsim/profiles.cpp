@@ -5,11 +5,13 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 
 #include "command.hpp"
 #include "hardware_profiles/nccl_topology.hpp"
+#include "hardware_profiles/plausibility.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "output.hpp"
 #include "reports/machine_report.hpp"
@@ -137,26 +139,35 @@ void import_topology(const std::string& file, const Given& given,
   if (const auto name = reader.find("name")) how.name = name->string();
   const ImportedTopology imported = import_nccl_topology(read_file(file), file, how);
   for (const std::string& note : imported.notes) fmt::print(stderr, "note: {}: {}\n", file, note);
-  write(outputs, [&](const std::string&) { return imported.profile.dump(2) + "\n"; });
+  // It is JSON as text, too: with a file there is nothing else to print.
+  std::vector<Output> files = outputs;
+  if (given.has("output")) {
+    std::erase_if(files, [](const Output& output) { return output.path.empty(); });
+  }
+  write(files, [&](const std::string&) { return imported.profile.dump(2) + "\n"; });
 }
 
-// Reading is the check.
+// Reading is the check; what is odd beside known hardware is a warning.
 void check(const std::string& file) {
-  const Profile profile = read_profile(load_json(file), file);
-  print(fmt::format("{}: a valid profile, {}\n", file, profile.name));
+  const Profile profile = read_profile(load_json(file, FileKind::profile), file);
+  std::string text = fmt::format("{}: a valid profile, {}\n", file, profile.name);
+  const std::string assumed = assumed_numbers(profile);
+  if (!assumed.empty()) text += fmt::format("note: {}\n", assumed);
+  for (const std::string& line : implausible_numbers(profile)) {
+    text += fmt::format("warning: {}\n", line);
+  }
+  print(text);
 }
 
-}  // namespace
+const std::vector<std::string> formats = {"text", "json", "html"};
 
-int profiles_command(const Words& words) {
-  const std::vector<std::string> formats = {"text", "json", "html"};
-  boost::program_options::options_description options("Options");
+void add_options(po::options_description& options) {
   add_flags(options, flags);
   add_output_options(options, formats);
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
-  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
+}
+
+int run(const Given& given) {
+  const auto outputs = read_outputs(given, formats);
   const Words operands = given.all("operand");
   const std::string action = operands.empty() ? "list" : operands[0];
   for (const Flag& flag : flags) {
@@ -182,6 +193,14 @@ int profiles_command(const Words& words) {
     throw UsageError("expected: profiles [list | show NAME | check FILE | import FILE.xml]");
   }
   return exit_done;
+}
+
+}  // namespace
+
+Verb profiles_verb() {
+  return {"profiles",
+          "hardware profiles: list, show, check", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

@@ -5,14 +5,13 @@
 
 #include "reports/reshard_report.hpp"
 
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 #include "command.hpp"
 #include "output.hpp"
 
 namespace shardsim {
 namespace {
-
-namespace po = boost::program_options;
 
 const Manual manual = {
     "reshard [FILE] [OPTION...]",
@@ -69,7 +68,7 @@ ReshardExperiment read_given(const Given& given) {
   const Words files = given.all("operand");
   if (files.size() > 1) throw UsageError("one file at a time");
   const std::string file = files.empty() ? "command line" : files[0];
-  Json document = files.empty() ? Json::object() : load_json(file);
+  Json document = files.empty() ? Json::object() : load_json(file, FileKind::reshard);
   apply_flags(given, file, document);
   if (document.empty())
     throw UsageError("nothing to reshard: name a file, or give --shape and so on");
@@ -77,17 +76,15 @@ ReshardExperiment read_given(const Given& given) {
   return read_reshard(document, file);
 }
 
-}  // namespace
+const std::vector<std::string> formats = {"text", "json", "csv"};
 
-int reshard_command(const Words& words) {
-  const std::vector<std::string> formats = {"text", "json", "csv"};
-  po::options_description options("Options");
+void add_options(po::options_description& options) {
   add_flags(options, flags);
   add_output_options(options, formats);
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
-  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/false);
+}
+
+int run(const Given& given) {
+  const auto outputs = read_outputs(given, formats);
   const ReshardPrediction prediction = predict_reshard(read_given(given));
   write(outputs, [&](const Output& output) {
     if (output.format == "json") return reshard_json(prediction);
@@ -95,6 +92,14 @@ int reshard_command(const Words& words) {
                                   : reshard_text(prediction, output.width);
   });
   return exit_done;
+}
+
+}  // namespace
+
+Verb reshard_verb() {
+  return {"reshard",
+          "from one mesh and sharding to another: steps, time, memory", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

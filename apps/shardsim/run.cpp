@@ -24,19 +24,16 @@ const Manual manual = {
      "shardsim run --model llama-3.1-8b --step train --batch 64 --sequence 8192 \\\n"
      "               --machine dgx-h100 --mesh data=2,fsdp=4 --strategy fsdp --format json"}};
 
-}  // namespace
-
-int run_command(const Words& words) {
-  boost::program_options::options_description options("Options");
+void add_options(po::options_description& options) {
   add_experiment_options(options);
   std::vector<std::string> formats = report_formats();
   for (const std::string& format : trace_formats()) formats.push_back(format);
   add_output_options(options, formats);
   options.add_options()("require-fit", "exit with 1 when the memory does not suffice");
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
-  const auto outputs = read_outputs(given, formats, /*text_beside_files=*/true);
+}
+
+int run(const Given& given) {
+  const auto outputs = read_outputs(given, formats);
   const Experiment experiment = read_given_experiment(given);
   SimulationOptions simulation;
   if (wants_trace(outputs)) simulation = simulation_for_traces();
@@ -50,6 +47,12 @@ int run_command(const Words& words) {
                : report_run(prediction, report_format(output.format), output.width);
   });
   return given.has("require-fit") && !prediction.result.fits() ? exit_verdict_is_no : exit_done;
+}
+
+}  // namespace
+
+Verb run_verb() {
+  return {"run", "simulate one experiment: time, memory, communication", manual, add_options, run};
 }
 
 }  // namespace shardsim

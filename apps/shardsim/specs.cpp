@@ -59,39 +59,36 @@ std::string pictures(const SpecTable& table, const Given& given) {
   return out + (out.empty() ? "" : "\n") + submesh_picture(table, axes, {"--submesh", ""});
 }
 
-}  // namespace
-
-int specs_command(const Words& words) {
-  boost::program_options::options_description options("Options");
+void add_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, report_formats());
   options.add_options()("picture",
-                        boost::program_options::value<std::string>()->value_name("REGEX"),
+                        po::value<std::string>()->value_name("REGEX"),
                         "draw the tensors whose names the expression is found in");
   options.add_options()("strict",
                         "exit with 1, and say why, when a rule matches nothing or too "
                         "much is whole everywhere");
   options.add_options()("max-whole",
-                        boost::program_options::value<std::string>()->value_name("SIZE"),
+                        po::value<std::string>()->value_name("SIZE"),
                         "of parameters of 1 MiB and more that every device holds whole, in all "
                         "(256 MiB): more is a warning");
   options.add_options()(
       "allow-unused",
-      boost::program_options::value<std::vector<std::string>>()->value_name("REGEX"),
+      po::value<std::vector<std::string>>()->value_name("REGEX"),
       "rules in whose text this is found may match nothing; may be repeated");
-  options.add_options()("submesh", boost::program_options::value<std::string>()->value_name("AXES"),
+  options.add_options()("submesh", po::value<std::string>()->value_name("AXES"),
                         "print each device's index along these axes, the first most major, as "
                         "eformer's get_submesh_device_index counts: tp,dp");
   options.add_options()("train-state",
-                        boost::program_options::value<std::string>()->value_name("OPTIMIZER"),
+                        po::value<std::string>()->value_name("OPTIMIZER"),
                         "of a parameter tree the whole train state: moments, count, step, random "
                         "key (adam, momentum, sgd)");
   options.add_options()("analyze",
                         "what eformer's analyze_sharding_strategy answers, and what it promises");
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  const Given& given = *answered;
-  const auto outputs = read_outputs(given, report_formats(), /*text_beside_files=*/false);
+}
+
+int run(const Given& given) {
+  const auto outputs = read_outputs(given, report_formats());
   const Experiment experiment = read_given_experiment(given);
   std::optional<StateOptimizer> state;
   if (given.has("train-state"))
@@ -115,6 +112,12 @@ int specs_command(const Words& words) {
   for (const std::string& problem : problems)
     std::cerr << "shardsim: --strict: " << problem << "\n";
   return exit_verdict_is_no;
+}
+
+}  // namespace
+
+Verb specs_verb() {
+  return {"specs", "the sharding of every parameter", manual, add_options, run};
 }
 
 }  // namespace shardsim

@@ -23,8 +23,6 @@
 namespace shardsim {
 namespace {
 
-namespace po = boost::program_options;
-
 const Manual manual = {
     "validate EXPERIMENT|--sweep --backend mpi|nccl [OPTION...]",
     "Runs a step on real devices and puts what it took beside what is predicted; or measures,\n"
@@ -140,8 +138,7 @@ Wanted read_wanted(const Given& given) {
   }
   if (given.has("tolerance")) wanted.tolerance = read_number(given, "tolerance", 0);
   wanted.backend.chooses_algorithms = given.has("sweep") && given.has("algorithms");
-  wanted.outputs = read_outputs(given, given.has("sweep") ? sweep_formats() : report_formats(),
-                                /*text_beside_files=*/true);
+  wanted.outputs = read_outputs(given, given.has("sweep") ? sweep_formats() : report_formats());
   return wanted;
 }
 
@@ -198,10 +195,7 @@ int validate_on(Backend& backend, const Given& given, const Wanted& wanted) {
   return fails && prints ? exit_verdict_is_no : exit_done;
 }
 
-}  // namespace
-
-int validate_command(const Words& words) {
-  po::options_description options("Options");
+void add_options(po::options_description& options) {
   add_experiment_options(options);
   const auto text = [](const char* name) { return po::value<Words>()->value_name(name); };
   options.add_options()("backend", text("NAME"), "mpi or nccl")(
@@ -218,16 +212,25 @@ int validate_command(const Words& words) {
                                                     "where rank 0 listens");
   add_sweep_options(options);
   add_output_options(options, report_formats());
-  const std::optional<Given> answered = parse_or_help(words, options, manual);
-  if (!answered) return exit_done;
-  Wanted wanted = read_wanted(*answered);
-  if (!answered->has("sweep")) {
+}
+
+int run(const Given& given) {
+  Wanted wanted = read_wanted(given);
+  if (!given.has("sweep")) {
     wanted.backend.ranks = [&] {
-      return compile_experiment(read_given_experiment(*answered)).plan.mesh.devices();
+      return compile_experiment(read_given_experiment(given)).plan.mesh.devices();
     };
   }
   return on_backend(wanted.backend,
-                    [&](Backend& backend) { return validate_on(backend, *answered, wanted); });
+                    [&](Backend& backend) { return validate_on(backend, given, wanted); });
+}
+
+}  // namespace
+
+Verb validate_verb() {
+  return {"validate",
+          "a step on real devices: predicted beside measured", manual, add_options,
+          run};
 }
 
 }  // namespace shardsim

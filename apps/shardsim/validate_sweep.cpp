@@ -18,8 +18,6 @@
 namespace shardsim {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr auto right = TextTable::Align::right;
 
 // What was measured, behind what it is of.

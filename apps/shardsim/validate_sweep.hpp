@@ -11,7 +11,7 @@
 
 namespace shardsim {
 
-void add_sweep_options(boost::program_options::options_description& options);
+void add_sweep_options(po::options_description& options);
 [[nodiscard]] std::vector<std::string> sweep_formats();
 // All processes call it; the exit code.
 [[nodiscard]] int sweep_on(Backend& backend, const Given& given, const Repeats& repeats,

@@ -96,13 +96,15 @@ TEST_CASE("integers: fractions, bounds, and numbers that no int64 holds") {
         "9223372036854775807");
 }
 
-TEST_CASE("a choice suggests or lists what is known") {
+TEST_CASE("a choice lists what is known and suggests what is near") {
   const auto read = [](const JsonReader& r) { (void)r.at("x").choice({"none", "full"}); };
   CHECK(error_of(R"({"x": "full"})", read).empty());
   CHECK(error_of(R"({"x": "ful"})", read) ==
-        "a.json: /x: unknown value \"ful\", did you mean \"full\"?");
+        "a.json: /x: unknown value \"ful\"; known are none, full, did you mean \"full\"?");
   CHECK(error_of(R"({"x": "sometimes"})", read) ==
         "a.json: /x: unknown value \"sometimes\"; known are none, full");
+  CHECK(error_of(R"({"x": true})", read) ==
+        "a.json: /x: expected one of none, full, found true or false");
 }
 
 // RFC 6901: "~" is "~0" and "/" is "~1" in a pointer.
@@ -114,10 +116,10 @@ TEST_CASE("pointers escape what they must") {
 
 TEST_CASE("text that is no JSON says where") {
   const auto nothing = [](const JsonReader&) {};
-  CHECK(error_of("{\n  \"a\": 1,\n", nothing) == "a.json: line 3, column 1: JSON ends too early");
-  CHECK(error_of("", nothing) == "a.json: line 1, column 1: JSON ends too early");
-  CHECK(error_of("{\n  \"a\": nope\n}", nothing) == "a.json: line 2, column 9: not valid JSON");
-  CHECK(error_of("{} {}", nothing) == "a.json: line 1, column 4: not valid JSON");
+  CHECK(error_of("{\n  \"a\": 1,\n", nothing) ==
+        "a.json: line 3, column 1: JSON ends too early: the \"{\" of line 1 is not closed");
+  CHECK(error_of("{\n  \"a\": nope\n}", nothing) ==
+        "a.json: line 2, column 8: not valid JSON: text is in double quotes: \"nope\"");
 }
 
 // RFC 8259 lets a parser keep either value: a reader who meant the other would never know.
@@ -173,5 +175,5 @@ TEST_CASE("a long list is handed over element by element") {
   const Json twice = parse_json_list(R"({"b": 1, "b": 2})", "a.json", "list", take);
   CHECK(JsonReader(twice, {"a.json", ""}).at("b").integer(0, 9) == 1);
   const auto cut = [&] { return parse_json_list("{\"list\": [1,\n2", "a.json", "list", take); };
-  CHECK_THROWS_WITH(cut(), "a.json: line 2, column 2: JSON ends too early");
+  CHECK_THROWS_WITH(cut(), "a.json: line 2, column 2: JSON ends too early: the \"[\" of line 1 is not closed");
 }

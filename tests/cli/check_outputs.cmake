@@ -13,6 +13,26 @@ endif()
 file(READ ${SCRATCH}/report.html html)
 require_match("${html}" "^<!DOCTYPE html>|^<!doctype html>")
 
+# So it is for all verbs.
+foreach(case "plan;${example};plan.json" "specs;${example};specs.csv"
+        "collective;--against;examples/collectives/h100-dgx-8-all-reduce.json;collective.csv"
+        "import;hf;gpt2;tree.json" "profiles;show;dgx-h100;profile.json"
+        "reshard;examples/reshard/trainer-to-sampler.json;reshard.json"
+        "hlo;diff;examples/programs/fsdp-matmul.hlo;examples/programs/tp-matmul.hlo;hlo.csv")
+  list(POP_BACK case file)
+  expect(0 alone ${case})
+  expect(0 beside ${case} -o ${SCRATCH}/beside-${file})
+  if(NOT alone STREQUAL beside)
+    message(FATAL_ERROR "${case}: -o ${file} prints something else")
+  endif()
+  string(REGEX REPLACE "[.].*" ".txt" text_file "${file}")
+  expect(0 silent ${case} -o ${SCRATCH}/beside-${text_file})
+  file(READ ${SCRATCH}/beside-${text_file} written_text)
+  if(NOT silent STREQUAL "" OR NOT written_text STREQUAL alone)
+    message(FATAL_ERROR "${case}: -o ${text_file} prints ${silent}")
+  endif()
+endforeach()
+
 # With a format that was asked for, the file is all there is.
 expect(0 nothing run ${example} --format json -o ${SCRATCH}/result)
 if(NOT nothing STREQUAL "")

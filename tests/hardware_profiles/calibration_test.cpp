@@ -3,8 +3,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 
+#include "base/file.hpp"
 #include "base/json.hpp"
+#include "hardware_profiles/profile_io.hpp"
 #include "tests/base/mistake.hpp"
 
 namespace shardsim {
@@ -270,7 +273,8 @@ TEST_CASE("what is wrong with a calibration, and where") {
   CHECK_THAT(mistake_with("/curves/0/median_error", -0.1),
              Equals("my.json: /curves/0/median_error: is not an error, must not be negative"));
   CHECK_THAT(mistake_with("/curves/0/region", "nods"),
-             Equals("my.json: /curves/0/region: unknown value \"nods\", did you mean \"node\"?"));
+             Equals("my.json: /curves/0/region: unknown value \"nods\"; known are node, nodes, rail, "
+                    "did you mean \"node\"?"));
   CHECK_THAT(mistake_with("/regions/2", "planet"),
              Equals("my.json: /regions/2: unknown value \"planet\"; known are node, nodes, rail"));
   Json twice = document();
@@ -279,6 +283,45 @@ TEST_CASE("what is wrong with a calibration, and where") {
       calibration_mistake(twice),
       Equals("my.json: /curves/2: is the second curve for the same region, nodes, collective and "
              "algorithm"));
+}
+
+// Of a path relative to the file that names it, from wherever the program runs.
+TEST_CASE("a path is a calibration") {
+  const std::string folder = SHARDSIM_BINARY_DIR "/tests/calibration_paths/";
+  std::filesystem::create_directories(folder + "measured");
+  write_file(folder + "measured/mine.json", document().dump());
+  const Json profile = {{"schema", "shardsim/profile/1"},
+                        {"name", "cluster"},
+                        {"title", "ours"},
+                        {"extends", "dgx-h100"},
+                        {"calibration", {"measured/mine.json", "h100-infiniband"}}};
+  write_file(folder + "cluster.json", profile.dump());
+  const auto names = [](const std::string& file) {
+    std::vector<std::string> result;
+    for (const Calibration& one : load_profile(file, {}).calibrations) result.push_back(one.name);
+    return result;
+  };
+  const std::vector<std::string> expected = {"mine", "h100-infiniband"};
+  CHECK(names(folder + "cluster.json") == expected);
+  // One that extends it from elsewhere.
+  const Json other = {{"schema", "shardsim/profile/1"},
+                      {"name", "other"},
+                      {"title", "theirs"},
+                      {"extends", "../cluster.json"}};
+  write_file(folder + "measured/other.json", other.dump());
+  CHECK(names(folder + "measured/other.json") == expected);
+  const Json missing = "measure/mine.json";
+  CHECK_THROWS_WITH(
+      read_calibrations(JsonReader(missing, {folder + "cluster.json", "/calibration"})),
+      folder + "measure/mine.json: cannot be read: No such file or directory");
+}
+
+// Refitted under the name of a shipped one it is another.
+TEST_CASE("what is written of a profile names shipped calibrations alone") {
+  Profile profile = load_profile("dgx-h100", {});
+  CHECK(profile_to_json(profile)["calibration"][0] == "h100-nvswitch");
+  profile.calibrations[0].curves[0].points[0].factor *= 2;
+  CHECK(profile_to_json(profile)["calibration"][0].is_object());
 }
 
 TEST_CASE("shipped calibrations are found by name") {

@@ -46,8 +46,15 @@ TEST_CASE("a number without its source, date, kind or value") {
         "my.json: /cluster/scale_up/bandwidth: missing key \"value\"");
   CHECK(error_with("dgx-h100", up + "/source", "") ==
         "my.json: /cluster/scale_up/bandwidth/source: is empty");
-  CHECK(error_with("dgx-h100", up, "450 GB/s") ==
-        "my.json: /cluster/scale_up/bandwidth: expected an object, found a string");
+}
+
+TEST_CASE("a bare number has its unit") {
+  CHECK(error_with("dgx-h100", up, "450 GB/s") == "no error");
+  CHECK(error_with("dgx-h100", up, 450) ==
+        "my.json: /cluster/scale_up/bandwidth: \"450\" has no unit, expected for example \"450 "
+        "GB/s\"");
+  CHECK(error_with("dgx-h100", "/cluster/devices_per_node", "eight") ==
+        "my.json: /cluster/devices_per_node: expected an integer, found a string");
 }
 
 TEST_CASE("a network that reduces, wrongly") {
@@ -80,8 +87,8 @@ TEST_CASE("a date or kind that is none") {
       "my.json: /cluster/scale_up/bandwidth/date: \"Aug 2026\" is not a date, expected for example "
       "\"2026-08\"");
   CHECK(error_with("dgx-h100", up + "/kind", "mesured") ==
-        "my.json: /cluster/scale_up/bandwidth/kind: unknown value \"mesured\", did you mean "
-        "\"measured\"?");
+        "my.json: /cluster/scale_up/bandwidth/kind: unknown value \"mesured\"; known are "
+        "vendor, code, measured, derived, estimate, assumed, did you mean \"measured\"?");
 }
 
 TEST_CASE("a unit that is missing or wrong") {
@@ -119,7 +126,8 @@ TEST_CASE("a number that cannot be") {
         "my.json: /cluster/devices_per_host: hosts of 3 do not make up a node of 8");
   CHECK(
       error_with("dgx-h100", "/cluster/scale_up/fabric/value", "nvlnk") ==
-      "my.json: /cluster/scale_up/fabric/value: unknown value \"nvlnk\", did you mean \"nvlink\"?");
+      "my.json: /cluster/scale_up/fabric/value: unknown value \"nvlnk\"; known are nvswitch, nvlink, "
+      "cube_mesh, xgmi, pcie, did you mean \"nvlink\"?");
   CHECK(error_with("alps", "/cluster/scale_up/fabric/value", "cube_mesh") ==
         "my.json: /cluster/scale_up/fabric: a cube mesh joins 8 devices, not 4");
   CHECK(error_with("dgx-h100", "/cluster/nccl/compute_capability/value", 90.25) ==
@@ -184,6 +192,6 @@ TEST_CASE("slices and wraparound that make no sense") {
   CHECK(error_with("tpu-v5e", slices + "/multiples_of", 4) ==
         "my.json: /torus/slices/value: missing key \"largest\"");
   CHECK(error_with("tpu-v5e", "/torus/wraparound/value", "axis_of_8") ==
-        "my.json: /torus/wraparound/value: unknown value \"axis_of_8\", did you mean "
-        "\"axis_of_16\"?");
+        "my.json: /torus/wraparound/value: unknown value \"axis_of_8\"; known are axis_of_16, "
+        "axis_of_32, multiples_of_4, did you mean \"axis_of_16\"?");
 }

@@ -1,8 +1,10 @@
 // The shipped numbers against the publications that their sources name.
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
-#include "hardware_profiles/machine.hpp"
+#include "hardware_profiles/plausibility.hpp"
+#include "hardware_profiles/profile_io.hpp"
 
 using namespace shardsim;  // NOLINT(google-build-using-namespace)
 
@@ -123,4 +125,47 @@ TEST_CASE("H100's attention efficiency follows from its source") {
   const double achieved = operations / (1.708e-3 + 5.083e-3);
   CHECK(shipped("dgx-h100").device.attention_efficiency.value ==
         Approx(achieved / 989.4e12).margin(5e-4));
+}
+
+// 400 Gb/s are 50 GB/s: the fastest NIC of the machines with H100s that are shipped.
+TEST_CASE("numbers far from those of known hardware are told") {
+  const auto with = [](const char* bandwidth) {
+    return read_profile({{"schema", "shardsim/profile/1"},
+                         {"name", "mine"},
+                         {"title", "ours"},
+                         {"extends", "dgx-h100"},
+                         {"cluster", {{"scale_out", {{"bandwidth", bandwidth}}}}}},
+                        "mine.json");
+  };
+  CHECK(implausible_numbers(with("25 GB/s")).empty());
+  CHECK(implausible_numbers(with("200 Gb/s")).empty());
+  const auto odd = implausible_numbers(with("200 GB/s"));
+  REQUIRE(odd.size() == 1);
+  CHECK_THAT(odd[0], Catch::StartsWith("cluster.scale_out.bandwidth is 200 GB/s; of shipped "
+                                       "profiles with H100 SXM5 80 GB it is "));
+  CHECK_THAT(odd[0], Catch::EndsWith("50 GB/s: was 200 Gb/s meant, which are 25.0 GB/s?"));
+}
+
+TEST_CASE("no shipped profile is far from the others, and none assumes") {
+  for (const std::string& name : shipped_profiles()) {
+    CAPTURE(name);
+    CHECK(implausible_numbers(shipped(name)).empty());
+    CHECK(assumed_numbers(shipped(name)).empty());
+  }
+}
+
+TEST_CASE("a bare number is assumed, said so, and written back") {
+  const Json document = {{"schema", "shardsim/profile/1"},
+                         {"name", "mine"},
+                         {"title", "ours"},
+                         {"extends", "dgx-h100"},
+                         {"cluster", {{"devices_per_node", 4}, {"scale_out", {{"nics_per_node", 4}}}}}};
+  const Profile profile = read_profile(document, "mine.json");
+  CHECK(std::get<ClusterProfile>(profile.network).devices_per_node.value == 4);
+  CHECK(assumed_numbers(profile) ==
+        "assumed, given without a source: cluster.devices_per_node 4, "
+        "cluster.scale_out.nics_per_node 4");
+  const Json written = profile_to_json(profile);
+  CHECK(written["cluster"]["devices_per_node"] == Json{{"value", 4}, {"kind", "assumed"}});
+  CHECK(profile_to_json(read_profile(written, "mine.json")) == written);
 }

@@ -15,6 +15,15 @@ rm -rf "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$prefix" >"$work/install.log"
 
+# What shells and man read lies where they look.
+for page in bash-completion/completions/shardsim zsh/site-functions/_shardsim \
+  fish/vendor_completions.d/shardsim.fish man/man1/shardsim.1; do
+  if ! grep -q rematerialization "$prefix/share/$page"; then
+    echo "$page is not installed, or empty" >&2
+    exit 1
+  fi
+done
+
 repository=$(cd "$here/../.." && pwd)
 if grep -rIF "$repository" "$prefix"/lib*/cmake "$prefix"/lib/*/cmake "$prefix/include" 2>/dev/null; then
   echo "the installed package points into the repository" >&2

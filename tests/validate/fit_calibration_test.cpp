@@ -1,6 +1,7 @@
 // Calibrations from samples: medians, residuals and what is kept, by hand.
 #include "validate/fit_calibration.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -37,6 +38,18 @@ std::vector<std::pair<std::int64_t, double>> points_of(const CalibrationCurve& c
   return points;
 }
 
+// Errors of what the curves say alone.
+Calibration with_errors(Calibration calibration, const std::vector<CalibrationTable>& tables) {
+  add_errors(calibration, tables,
+             [&](const CalibrationTable& /*table*/, const CalibrationSample& sample) {
+               const auto curve =
+                   std::find_if(calibration.curves.begin(), calibration.curves.end(),
+                                [&](const auto& one) { return one.key == sample.key; });
+               return sample.modelled * curve->factor_at(sample.bytes);
+             });
+  return calibration;
+}
+
 using Points = std::vector<std::pair<std::int64_t, double>>;
 
 }  // namespace
@@ -44,10 +57,11 @@ using Points = std::vector<std::pair<std::int64_t, double>>;
 // The header's example. At 2 MiB the curve misses the tables by 1.25 / 1.2 - 1 = 4.17 %, 0 and
 // 1 - 1.25 / 4 = 68.75 %; the 90th percentile is 4.17 + 0.8 * 64.58 = 55.83 %.
 TEST_CASE("of three tables the middle one tells the factor") {
+  const std::vector<CalibrationTable> tables = {table("c", {sample(ring_key, 2 * MiB, 4)}),
+                                                table("a", {sample(ring_key, 2 * MiB, 1.2)}),
+                                                table("b", {sample(ring_key, 2 * MiB, 1.25)})};
   const Calibration calibration =
-      fit_calibration(header({Region::node}), {table("c", {sample(ring_key, 2 * MiB, 4)}),
-                                               table("a", {sample(ring_key, 2 * MiB, 1.2)}),
-                                               table("b", {sample(ring_key, 2 * MiB, 1.25)})});
+      with_errors(fit_calibration(header({Region::node}), tables), tables);
   REQUIRE(calibration.curves.size() == 1);
   const CalibrationCurve& curve = calibration.curves[0];
   CHECK(curve.key == ring_key);
@@ -75,7 +89,8 @@ TEST_CASE("a table says the geometric mean of its samples within 3/4 of an octav
 TEST_CASE("of two tables the geometric mean; many rows of one weigh no more") {
   const CalibrationTable one = table("a", {sample(ring_key, MiB, 1), sample(ring_key, MiB, 1)});
   const CalibrationTable other = table("b", {sample(ring_key, MiB, 4)});
-  const Calibration calibration = fit_calibration(header({Region::node}), {one, other});
+  const Calibration calibration =
+      with_errors(fit_calibration(header({Region::node}), {one, other}), {one, other});
   CHECK(points_of(calibration.curves.at(0)) == Points{{MiB, 2}});
   CHECK(calibration.curves[0].rows == 3);
   // 2 / 1 - 1, twice, and 1 - 2 / 4.
@@ -83,11 +98,12 @@ TEST_CASE("of two tables the geometric mean; many rows of one weigh no more") {
 }
 
 TEST_CASE("rows below 64 KiB make points and are not judged") {
+  const std::vector<CalibrationTable> tables = {
+      table("a", {sample(ring_key, 16 * KiB, 3), sample(ring_key, 64 * KiB, 2)}),
+      table("b", {sample(ring_key, 16 * KiB, 1), sample(ring_key, 64 * KiB, 2)}),
+      table("c", {sample(ring_key, 16 * KiB, 9)})};
   const Calibration calibration =
-      fit_calibration(header({Region::node}),
-                      {table("a", {sample(ring_key, 16 * KiB, 3), sample(ring_key, 64 * KiB, 2)}),
-                       table("b", {sample(ring_key, 16 * KiB, 1), sample(ring_key, 64 * KiB, 2)}),
-                       table("c", {sample(ring_key, 16 * KiB, 9)})});
+      with_errors(fit_calibration(header({Region::node}), tables), tables);
   const CalibrationCurve& curve = calibration.curves.at(0);
   CHECK(points_of(curve) == Points{{16 * KiB, 3}, {64 * KiB, 2}});
   CHECK(curve.rows == 2);

@@ -56,6 +56,37 @@ std::string holding_mistake(const std::vector<std::string>& ids) {
 
 }  // namespace
 
+// Measured times fall between 1 and 4 GiB and go below what links carry: no prediction does
+// either, so that what remains is more than the curve misses its rows by.
+TEST_CASE("the errors that remain are those of what is predicted") {
+  CalibrationTable table = ring_table("a", 1);
+  CollectiveMeasurement& measured = *table.experiment->measured;
+  const std::size_t n = measured.rows.size();
+  *measured.rows[n - 1].time = *measured.rows[n - 1].time * 0.5;
+  *measured.rows[n - 2].time = *measured.rows[n - 2].time * 0.5;
+  table = sample_table(*table.experiment);
+  Calibration calibration = fit_calibration(ring_header(), {table});
+  add_errors(calibration, {table});
+
+  CollectiveExperiment experiment = *table.experiment;
+  experiment.calibrations = std::vector{calibration};
+  std::vector<double> errors;
+  double largest = 0;
+  for (const CollectivePoint& point : predict_collective(experiment).points) {
+    errors.push_back(std::abs(*point.relative_error()));
+    largest = std::max(largest, errors.back());
+  }
+  REQUIRE(calibration.curves.size() == 1);
+  CHECK(calibration.curves[0].rows == static_cast<std::int64_t>(errors.size()));
+  CHECK(calibration.curves[0].median_error == Approx(quantile(errors, 0.5)).margin(0.0001));
+  CHECK(calibration.curves[0].percentile_90_error == Approx(quantile(errors, 0.9)).margin(0.0001));
+  // Links are modelled at 0.824 of their bandwidth: half the time is predicted 0.824 / 0.5 - 1, 65 %
+  // too slow.
+  CHECK(largest == Approx(0.65).margin(0.02));
+  REQUIRE_FALSE(calibration.errors_by_size.empty());
+  CHECK(calibration.errors_by_size.back().percentile_90 > 0.3);
+}
+
 // 15 MiB are less than 16 times 1 MiB.
 TEST_CASE("ranges of sizes") {
   CHECK(range_of(Bytes(64 * KiB)) == Bytes(64 * KiB));

@@ -1,0 +1,187 @@
+#include "strategies/strategy_keys.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "strategies/rules/rule_system.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::string_view on_or_off = "true, false";
+constexpr std::string_view axes_of_mesh = "an axis, or a list of axes";
+
+std::string values_text(const StrategyKey& key) {
+  return key.choices.empty() ? std::string(key.values) : fmt::format("{}", fmt::join(key.choices, ", "));
+}
+
+// Words in lines of at most so many characters, after an indent.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  constexpr std::size_t width = 100;
+  const std::string begin(indent, ' ');
+  std::string out = begin;
+  std::size_t column = indent;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    if (column > indent && column + 1 + word.size() > width) {
+      out += "\n" + begin;
+      column = indent;
+    }
+    if (column > indent) out += ' ';
+    column += word.size() + (column > indent ? 1 : 0);
+    out += word;
+    at = end + 1;
+  }
+  return out + "\n";
+}
+
+}  // namespace
+
+const std::vector<Recipe>& recipes() {
+  static const std::vector<Recipe> all = {
+      {"replicate", "parameters whole everywhere; the batch over the batch axes"},
+      {"dp", "the same, by its other name"},
+      {"fsdp", "ZeRO 3: parameters, gradients and optimizer state sharded over the shard axis"},
+      {"hsdp", "fsdp over the shard axis within replicas over the other batch axes"},
+      {"tp", "Megatron's tensor parallelism: column and row splits over the model axis"},
+      {"fsdp+tp", "both"},
+      {"rules", "only what \"rules\" says; parameters that no rule matches are replicated"},
+  };
+  return all;
+}
+
+const std::vector<StrategyKey>& strategy_keys() {
+  static const std::vector<StrategyKey> all = {
+      {"name", {}, "one of those above", "needed", "the strategy"},
+      {"zero_stage",
+       {},
+       "0, 1, 2",
+       "0",
+       "of replicate, dp, tp and rules: 1 shards the optimizer state over the batch axes, 2 the "
+       "gradients, too; the others are stage 3 by themselves"},
+      {"batch_axes", {}, axes_of_mesh, "all but model and sequence axes", "that split the batch"},
+      {"sequence_axes", {}, axes_of_mesh, "none", "that split the sequence of the inputs"},
+      {"shard_axis",
+       {},
+       "an axis",
+       "\"fsdp\", else the only batch axis",
+       "of fsdp, hsdp and fsdp+tp: over which parameters are sharded",
+       /*of_recipes_alone=*/true},
+      {"model_axis",
+       {},
+       "an axis",
+       "\"model\", \"tensor\" or \"tp\"",
+       "of tp and fsdp+tp: over which matrices are split"},
+      {"shard_dimension",
+       {"first", "largest"},
+       "",
+       "first",
+       "of a parameter, which is sharded: the first, padded where it does not divide (FSDP2), or "
+       "the largest that divides (JAX programs)"},
+      {"sequence_parallel",
+       {},
+       on_or_off,
+       "false",
+       "of tp: activations between blocks are split along the sequence",
+       /*of_recipes_alone=*/true},
+      {"reshard_after_forward",
+       {},
+       on_or_off,
+       "true; false of fsdp_tutorial",
+       "gathered parameters of repeated blocks are given back after forward and gathered again in "
+       "backward"},
+      {"reshard_root_after_forward",
+       {},
+       on_or_off,
+       "true; false of fsdp_tutorial",
+       "the same of all other parameters, the embedding and the head; FSDP2's own default is false"},
+      {"gather",
+       {"unit", "tensor"},
+       "",
+       "unit; tensor of rule systems",
+       "parameters are gathered in one call per block (FSDP2) or one per tensor (XLA)"},
+      {"gather_embedding",
+       {},
+       on_or_off,
+       "true",
+       "look-ups read the whole table (FSDP2); false: each device looks up all tokens in its shard"},
+      {"reduce_loss", {}, on_or_off, "false", "the loss is averaged over the devices"},
+      {"reduce_each_microbatch",
+       {"all", "shards", "none"},
+       "",
+       "all; shards of fsdp_tutorial",
+       "gradients that are reduced in every microbatch: all, those that a reduction leaves in "
+       "shards, or none before the last (no_sync)"},
+      {"prefetch",
+       {},
+       "a number from 0 to 1024",
+       "1",
+       "blocks whose parameters may be under way ahead of the one that computes"},
+      {"rules",
+       {},
+       R"([{"pattern": "q_proj", "spec": ["fsdp", null]}, ...])",
+       "none",
+       "specs of parameters whose names the regular expression is found in; the first that matches "
+       "holds, before the recipe",
+       /*of_recipes_alone=*/true},
+      {"activations",
+       {},
+       R"([{"pattern": "attention", "spec": ["data"]}, ...])",
+       "none",
+       "the same of activations, by the names that plan prints"},
+  };
+  return all;
+}
+
+std::vector<std::string> keys_of_strategy(std::string_view strategy) {
+  const RuleSystem* system = find_rule_system(strategy);
+  std::vector<std::string> keys;
+  for (const StrategyKey& key : strategy_keys()) {
+    if (system == nullptr || !key.of_recipes_alone) keys.emplace_back(key.name);
+  }
+  if (system != nullptr) keys.insert(keys.end(), system->keys.begin(), system->keys.end());
+  return keys;
+}
+
+const std::vector<std::string>& choices_of_key(std::string_view key) {
+  const auto& all = strategy_keys();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const StrategyKey& row) { return row.name == key; });
+  assert(found != all.end() && !found->choices.empty());
+  return found->choices;
+}
+
+std::string strategy_keys_text() {
+  constexpr std::size_t column = 18;
+  std::string out =
+      "A strategy is a name or an object with one:\n\n"
+      "  \"strategy\": \"fsdp\"\n"
+      "  \"strategy\": {\"name\": \"fsdp\", \"prefetch\": 2}\n\n"
+      "on the command line --strategy fsdp, --set strategy.prefetch=2.\n\nStrategies:\n\n";
+  for (const Recipe& recipe : recipes()) {
+    out += fmt::format("  {:<{}}{}\n", recipe.name, column, recipe.meaning);
+  }
+  out += "\nRule systems of frameworks (docs/rule-systems), with keys of their own:\n\n";
+  for (const RuleSystem& system : rule_systems()) {
+    out += fmt::format("  {}\n{}", system.name, wrapped(system.summary, 6));
+    out += wrapped(fmt::format("keys: {}", system.keys.empty()
+                                               ? "none"
+                                               : fmt::format("{}", fmt::join(system.keys, ", "))),
+                   6);
+  }
+  out += "\nKeys:\n";
+  for (const StrategyKey& key : strategy_keys()) {
+    out += fmt::format("\n  {}\n{}", key.name, wrapped(key.meaning, 6));
+    out += wrapped(fmt::format("values: {}{}", values_text(key),
+                               key.of_recipes_alone ? "; not of rule systems" : ""),
+                   6);
+    out += wrapped(fmt::format("when left out: {}", key.otherwise), 6);
+  }
+  return out;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,51 @@
+# What calibrate says of a log is what collective shows of it with the calibration.
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
+set(log examples/nccl-tests/a100-2x8-all-reduce.log)
+
+expect(0 text calibrate ${log} --machine oci-bm-gpu4.8 -o ${SCRATCH}/mine.json)
+# 31 rows of which those from 1 GiB on are faster than a ring over these NICs can be.
+require_match("${text}" "4 sizes from 1.0 GiB on take less than Ring's links do")
+file(READ ${SCRATCH}/mine.json calibration)
+
+# By a path of its own, and by a profile beside it.
+file(WRITE ${SCRATCH}/profile.json [=[{
+  "schema": "shardsim/profile/1", "name": "ours", "title": "two nodes", "extends": "oci-bm-gpu4.8",
+  "calibration": ["mine.json"]
+}]=])
+expect(0 by_profile collective --against ${log} --machine ${SCRATCH}/profile.json --format json)
+expect(0 by_path collective --against ${log} --machine oci-bm-gpu4.8
+       --calibration ${SCRATCH}/mine.json --format json)
+string(JSON rows LENGTH "${by_profile}" rows)
+math(EXPR last "${rows} - 1")
+foreach(i RANGE ${last})
+  string(JSON one GET "${by_profile}" rows ${i} time_s)
+  string(JSON other GET "${by_path}" rows ${i} time_s)
+  if(NOT one STREQUAL other)
+    message(FATAL_ERROR "row ${i}: ${one} s by the profile, ${other} s by the path")
+  endif()
+endforeach()
+
+# The last range has two rows, 4 and 8 GiB: the median is the mean of both errors, to 1 in 10,000.
+string(JSON ranges LENGTH "${calibration}" errors_by_size)
+math(EXPR last_range "${ranges} - 1")
+string(JSON from GET "${calibration}" errors_by_size ${last_range} 0)
+string(JSON count GET "${calibration}" errors_by_size ${last_range} 1)
+string(JSON median GET "${calibration}" errors_by_size ${last_range} 2)
+if(NOT "${from} ${count}" STREQUAL "4294967296 2")
+  message(FATAL_ERROR "the last range has ${count} rows from ${from}")
+endif()
+math(EXPR before "${last} - 1")
+string(JSON error_4 GET "${by_path}" rows ${before} relative_error)
+string(JSON error_8 GET "${by_path}" rows ${last} relative_error)
+# Ten-thousandths, cut off.
+foreach(name error_4 error_8 median)
+  if(NOT ${name} MATCHES "^0[.]([0-9]+)$")
+    message(FATAL_ERROR "${name}: ${${name}}")
+  endif()
+  string(SUBSTRING "${CMAKE_MATCH_1}0000" 0 4 digits)
+  string(REGEX REPLACE "^0+" "" ${name} "${digits}")
+endforeach()
+math(EXPR difference "${error_4} + ${error_8} - 2 * ${median}")
+if(difference GREATER 3 OR difference LESS -3)
+  message(FATAL_ERROR "calibrate says ${median}, collective ${error_4} and ${error_8}")
+endif()
