@@ -96,20 +96,24 @@ TEST_CASE("eformer skips a constraint on an axis that the mesh lacks, and we say
     return std::string(R"({"name": ")") + name + R"(", "rules": [[".*", []]], "activations": )" +
            activations + "}";
   };
-  const CompiledStep skipped = compile_step(
-      "llama-3.1-8b", mesh,
-      strategy("match_partition_rules", R"([{"pattern": "^up$", "spec": ["fsdp", "spx"]}])"));
-  CHECK(std::count(skipped.warnings.begin(), skipped.warnings.end(),
-                   "the constraint P(fsdp, spx) on up is skipped, as eformer does where the mesh "
-                   "lacks an axis") == 1);
-  // The later version drops the entry alone; names stand for the axes of its PartitionAxis.
-  const CompiledStep corrected =
+  const CompiledStep skipped =
       compile_step("llama-3.1-8b", mesh,
-                   strategy("partition_manager",
-                            R"([{"pattern": "^up$", "spec": ["__FSDP__", "__LENGTH__"]}])"));
-  CHECK(std::count(corrected.warnings.begin(), corrected.warnings.end(),
-                   "the constraint P(fsdp, sp) on up becomes P(fsdp, None, None), as eformer does "
-                   "where the mesh lacks an axis or a dimension does not divide") == 1);
+                   strategy("match_partition_rules",
+                            R"([{"pattern": "mlp.up_proj$", "spec": ["fsdp", "spx"]}])"));
+  CHECK(std::count(
+            skipped.warnings.begin(), skipped.warnings.end(),
+            "the constraint P(fsdp, spx) on model.layers.{}.mlp.up_proj is skipped, as eformer "
+            "does where the mesh lacks an axis") == 1);
+  // The later version drops the entry alone; names stand for the axes of its PartitionAxis.
+  const CompiledStep corrected = compile_step(
+      "llama-3.1-8b", mesh,
+      strategy("partition_manager",
+               R"([{"pattern": "mlp.up_proj$", "spec": ["__FSDP__", "__LENGTH__"]}])"));
+  CHECK(std::count(
+            corrected.warnings.begin(), corrected.warnings.end(),
+            "the constraint P(fsdp, sp) on model.layers.{}.mlp.up_proj becomes P(fsdp, None, "
+            "None), as eformer does where the mesh lacks an axis or a dimension does not divide") ==
+        1);
 }
 
 TEST_CASE("What the strategy leaves unused is worth a word") {
