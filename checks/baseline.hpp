@@ -89,6 +89,7 @@ struct Baseline {
   OwnedJson stated_limits;  // as written: an object, the path of a file beside it, or null
   Limits limits;
   std::map<std::string, Recorded> experiments;  // by name
+  bool is_limits = false;                       // "shardsim/limits/1": not to be written over
 };
 
 // Throws InputError with the place. Reads no other file: limits in a file beside it are left to

@@ -16,7 +16,7 @@ double badness(const std::string& metric, double value) {
   return metric == "fits" ? 1 - value : value;
 }
 
-void append(std::vector<std::string>& causes, std::vector<std::string> more) {
+void append(std::vector<std::string>& causes, const std::vector<std::string>& more) {
   causes.insert(causes.end(), more.begin(), more.end());
 }
 

@@ -42,8 +42,9 @@ struct CheckedExperiment {
 struct CheckReport {
   std::string baseline;  // path
   std::vector<CheckedExperiment> experiments;
-  std::vector<std::string> gone;      // dumps that the baseline has and the folder has not
-  std::vector<std::string> recorded;  // written into the baseline, as they are now
+  std::vector<std::string> gone;         // dumps that the baseline has and the folder has not
+  std::vector<std::string> recorded;     // written into the baseline, as they are now
+  std::vector<std::string> idle_limits;  // budgets of experiments that are not checked
   bool warn_only = false;
 
   [[nodiscard]] std::size_t violations() const;

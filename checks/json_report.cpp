@@ -55,6 +55,7 @@ std::string check_json(const CheckReport& report) {
   json["improvements"] = std::move(improvements);
   json["new"] = names_of(report, [](const CheckedExperiment& one) { return one.is_new; });
   json["gone"] = report.gone;
+  if (!report.idle_limits.empty()) json["idle_limits"] = report.idle_limits;
   if (!report.recorded.empty()) json["recorded"] = report.recorded;
   return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }

@@ -228,14 +228,24 @@ std::vector<std::string> Limits::named_parts(std::string_view experiment) const 
   return {names.begin(), names.end()};
 }
 
-void Limits::require_matches(const std::vector<std::string>& experiments) const {
+std::vector<std::string> Limits::unmatched(const std::vector<std::string>& experiments) const {
+  std::vector<std::string> keys;
   for (const LimitRule& rule : rules_) {
     const bool any = std::any_of(experiments.begin(), experiments.end(),
                                  [&](const std::string& name) { return rule.matches(name); });
-    if (any) continue;
-    throw InputError(rule.place, fmt::format("no experiment is called \"{}\"", rule.experiments),
-                     closest(rule.experiments, experiments));
+    if (!any) keys.push_back(rule.experiments);
   }
+  return keys;
+}
+
+void Limits::require_matches(const std::vector<std::string>& experiments) const {
+  const std::vector<std::string> keys = unmatched(experiments);
+  if (keys.empty()) return;
+  const auto rule = std::find_if(rules_.begin(), rules_.end(), [&](const LimitRule& one) {
+    return one.experiments == keys.front();
+  });
+  throw InputError(rule->place, fmt::format("no experiment is called \"{}\"", keys.front()),
+                   closest(keys.front(), experiments));
 }
 
 Limits read_limits(const JsonReader& json) {

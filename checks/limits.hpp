@@ -78,7 +78,10 @@ class Limits {
   [[nodiscard]] Limit of(std::string_view experiment, const std::string& metric) const;
   // Parts that are named for the experiment: "calls.all-gather".
   [[nodiscard]] std::vector<std::string> named_parts(std::string_view experiment) const;
-  // Throws InputError for a key that matches none of these names.
+  // Keys that match none of these names.
+  [[nodiscard]] std::vector<std::string> unmatched(
+      const std::vector<std::string>& experiments) const;
+  // Throws InputError for the first of them.
   void require_matches(const std::vector<std::string>& experiments) const;
 
  private:

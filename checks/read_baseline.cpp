@@ -118,10 +118,11 @@ Recorded read_recorded(const std::string& key, const JsonReader& json) {
   return recorded;
 }
 
-void require_schema(const JsonReader& root) {
+// Whether it is that of limits alone.
+bool read_schema(const JsonReader& root) {
   const JsonReader schema = root.at("schema");
   const std::string name = schema.string();
-  if (name == baseline_schema || name == limits_schema) return;
+  if (name == baseline_schema || name == limits_schema) return name == limits_schema;
   schema.fail("\"" + name + "\" is neither \"" + std::string(baseline_schema) + "\" nor \"" +
               std::string(limits_schema) + "\"");
 }
@@ -152,10 +153,11 @@ Baseline read_baseline(std::string_view text, const std::string& file) {
   const Json document = parse_json(text, file);
   const JsonReader root(document, {file, ""});
   root.only_keys({"schema", "shardsim", "limits", "experiments"});
-  require_schema(root);
+  const bool is_limits = read_schema(root);
   if (const auto version = root.find("shardsim")) static_cast<void>(version->string());
   Baseline baseline;
   baseline.file = file;
+  baseline.is_limits = is_limits;
   if (const auto limits = root.find("limits")) {
     *baseline.stated_limits = limits->json();
     if (!limits->is_string()) baseline.limits = read_limits(*limits);

@@ -105,6 +105,9 @@ class CheckRun {
       sources = given_sources(given_, operands, baseline_);
     } else {
       baseline_ = read_or_start(path, records_);
+      if (baseline_.is_limits && (records_ || update_)) {
+        throw InputError({path, ""}, "holds limits alone: record into another file");
+      }
       if (records_ && !operands.empty()) baseline_.experiments.clear();
       sources = find_sources(operands);
     }
@@ -156,15 +159,20 @@ class CheckRun {
                   [&](const CheckSource& source) { return !update_->contains(source.key); });
   }
 
-  void require_limits_match(const CheckSources& sources) const {
+  // In a baseline a limit of nothing is a mistake; budgets may be for others, too.
+  void match_limits(const CheckSources& sources) {
     std::vector<std::string> names;
     for (const auto& [key, recorded] : baseline_.experiments) names.push_back(key);
     for (const CheckSource& source : sources.sources) names.push_back(source.key);
-    baseline_.limits.require_matches(names);
+    if (baseline_.experiments.empty()) {
+      report_.idle_limits = baseline_.limits.unmatched(names);
+    } else {
+      baseline_.limits.require_matches(names);
+    }
   }
 
   void check(const CheckSources& sources) {
-    require_limits_match(sources);
+    match_limits(sources);
     report_.baseline = baseline_.file;
     report_.gone = sources.gone;
     report_.warn_only = given_.has("warn-only");
@@ -186,7 +194,8 @@ class CheckRun {
       }
       CheckedExperiment checked = check_experiment(source.key, compares ? &known->second : nullptr,
                                                    measured, baseline_.limits, remedies);
-      checked.is_new = known == baseline_.experiments.end();
+      // Of budgets alone nothing is new.
+      checked.is_new = known == baseline_.experiments.end() && !baseline_.experiments.empty();
       checked.file = source.shown;
       report_.experiments.push_back(std::move(checked));
     }
@@ -202,7 +211,7 @@ class CheckRun {
 };
 
 bool is_set(const char* variable) {
-  const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): one thread
+  const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
 }
 

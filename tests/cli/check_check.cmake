@@ -53,6 +53,8 @@ file(WRITE ${SCRATCH}/budgets.json
      "{\"schema\": \"shardsim/limits/1\", \"limits\": {\"*\": {\"fits\": true}}}")
 expect(0 text check ${SCRATCH}/budgets.json ${example} --name fsdp)
 expect(1 text check ${SCRATCH}/budgets.json ${example} --name dp)
+expect(1 text check examples/check/budgets.json ${example} --name dp)
+require_match("${text}" "not checked here: fsdp")
 
 # Folders of dumps, matched by the names of modules: what the one program gathers the other reduces.
 foreach(side before after)
