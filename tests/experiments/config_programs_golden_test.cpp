@@ -34,7 +34,8 @@ TEST_CASE("steps from a config.json send what the same steps from StableHLO send
 
 // The numerator of MFU is one convention: what a program says is worked out from its products, what a
 // config.json says from its layers. Programs with rematerialization, which they compute, and scores
-// written out, which they compute whole, among them.
+// written out, which they compute whole, among them. Where attention is a custom call it is all that
+// a program lacks: P of P + A whole and P + A / 2 needed operations.
 TEST_CASE("steps from a config.json and from StableHLO count the same model work") {
   const std::string file = SHARDSIM_SOURCE_DIR "/tests/golden/config_programs/steps.json";
   for (const Json& step : load_json(file)) {
@@ -50,8 +51,13 @@ TEST_CASE("steps from a config.json and from StableHLO count the same model work
         load_model_config(experiment.model, experiment.directory, {}), experiment.workload);
     add_backward(workload, experiment.rematerialization);
     const ModelFlops config = model_flops(workload);
-    CHECK(program.full_attention().count() == Approx(config.full_attention.count()).epsilon(1e-9));
-    CHECK(program.needed().count() == Approx(config.needed.count()).epsilon(1e-9));
+    const bool is_custom_call = id.ends_with("-splash") || id.ends_with("-cudnn");
+    const double full = config.full_attention.count();
+    const double needed = config.needed.count();
+    const double products = 2 * needed - full;
+    CHECK(program.full_attention().count() ==
+          Approx(is_custom_call ? products : full).epsilon(1e-9));
+    CHECK(program.needed().count() == Approx(is_custom_call ? products : needed).epsilon(1e-9));
   }
 }
 
