@@ -126,10 +126,10 @@ SyntaxMistake string_mistake(std::string_view text, std::size_t begin, std::size
     if (text[at] != '\\') continue;
     ++at;
     if (at < text.size() && escapes.find(text[at]) == std::string_view::npos) {
-      return {
-          at - 1, fmt::format("\"\\{0}\" is no escape: a backslash in a string is written twice, "
-                              "\"\\\\{0}\"",
-                              text[at])};
+      return {at - 1,
+              fmt::format("\"\\{0}\" is no escape: a backslash in a string is written twice, "
+                          "\"\\\\{0}\"",
+                          text[at])};
     }
   }
   return {refused, "text that is not UTF-8"};
@@ -143,9 +143,9 @@ std::string word_reason(std::string_view text, std::size_t begin, bool is_key) {
   }
   if (word == "None") return "\"None\" is Python's: write null";
   for (const std::string_view no_number : {"nan", "inf", "infinity"}) {
-    const bool is_it = std::equal(
-        word.begin(), word.end(), no_number.begin(), no_number.end(),
-        [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+    const bool is_it =
+        std::equal(word.begin(), word.end(), no_number.begin(), no_number.end(),
+                   [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
     if (is_it) return fmt::format("\"{}\" is no number in JSON", word);
   }
   if (std::any_of(word.begin(), word.end(), is_letter)) {
@@ -190,9 +190,8 @@ SyntaxMistake closing_mistake(std::string_view text, std::size_t begin, const Se
 SyntaxMistake early_end(std::string_view text, const Seen& seen) {
   if (!seen.last()) return {text.size(), "JSON ends too early: there is nothing in it"};
   if (!seen.open()) return {text.size(), "JSON ends too early"};
-  return {text.size(),
-          fmt::format("JSON ends too early: the \"{}\" of line {} is not closed",
-                      text[*seen.open()], line_and_column(text, *seen.open()).line)};
+  return {text.size(), fmt::format("JSON ends too early: the \"{}\" of line {} is not closed",
+                                   text[*seen.open()], line_and_column(text, *seen.open()).line)};
 }
 
 SyntaxMistake mistake_at(std::string_view text, std::size_t refused, const Seen& seen) {

@@ -351,8 +351,8 @@ Calibration load_calibration(const std::string& name, const Place& place) {
     throw InputError(place, fmt::format("unknown calibration \"{}\"", name), suggestion);
   }
   throw InputError(
-      place, fmt::format("unknown calibration \"{}\"; known are {}, or a path ending in .json", name,
-                         fmt::join(known, ", ")));
+      place, fmt::format("unknown calibration \"{}\"; known are {}, or a path ending in .json",
+                         name, fmt::join(known, ", ")));
 }
 
 }  // namespace shardsim

@@ -79,8 +79,7 @@ Json value_json(const SliceRule& rule) {
 
 template <class T>
 Json number_json(const Sourced<T>& number) {
-  Json json{{"value", value_json(number.value)},
-            {"kind", number.source.kind}};
+  Json json{{"value", value_json(number.value)}, {"kind", number.source.kind}};
   if (number.source.kind != assumed_kind) {
     json["date"] = number.source.date;
     json["source"] = number.source.reference;
@@ -253,10 +252,11 @@ Json profile_to_json(const Profile& profile) {
             {"collective_launch", number_json(profile.collective_launch)}};
   for (const Calibration& calibration : profile.calibrations) {
     // Refitted under the name of a shipped one it is another.
-    const bool is_same = is_shipped(calibration) && calibration_to_json(calibration) ==
-                                                        calibration_to_json(load_calibration(calibration.name, {}));
+    const bool is_same =
+        is_shipped(calibration) && calibration_to_json(calibration) ==
+                                       calibration_to_json(load_calibration(calibration.name, {}));
     json["calibration"].push_back(is_same ? Json(calibration.name)
-                                                          : calibration_to_json(calibration));
+                                          : calibration_to_json(calibration));
   }
   if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
     json["cluster"] = cluster_json(*cluster);

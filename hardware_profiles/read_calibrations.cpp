@@ -28,9 +28,10 @@ std::vector<Calibration> read_calibrations(const JsonReader& json) {
 
 void set_calibrations(Profile& profile, std::vector<Calibration> calibrations, const Place& place) {
   if (!calibrations.empty() && !std::holds_alternative<ClusterProfile>(profile.network)) {
-    throw InputError(place, fmt::format("collectives on {} are not corrected by calibrations, which "
-                                        "are for clusters with nodes",
-                                        profile.name));
+    throw InputError(place,
+                     fmt::format("collectives on {} are not corrected by calibrations, which "
+                                 "are for clusters with nodes",
+                                 profile.name));
   }
   profile.calibrations = std::move(calibrations);
 }

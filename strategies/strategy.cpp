@@ -281,8 +281,9 @@ bool StrategyOptions::splits_model() const { return name == "tp" || name == "fsd
 StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles) {
   StrategyOptions options;
   if (!json.is_object() && !json.is_string()) {
-    json.fail("expected a name, for example \"fsdp\", or an object with one: {\"name\": \"fsdp\", "
-              "\"prefetch\": 2}");
+    json.fail(
+        "expected a name, for example \"fsdp\", or an object with one: {\"name\": \"fsdp\", "
+        "\"prefetch\": 2}");
   }
   const JsonReader name = json.is_object() ? json.at("name") : json;
   options.name = name.string();
@@ -323,8 +324,8 @@ Json strategy_to_json(const StrategyOptions& options) {
   json["gather"] = options.gather_units ? "unit" : "tensor";
   json["gather_embedding"] = options.gather_embedding;
   json["reduce_loss"] = options.reduce_loss;
-  json["reduce_each_microbatch"] =
-      choices_of_key("reduce_each_microbatch")[static_cast<std::size_t>(options.reduce_each_microbatch)];
+  json["reduce_each_microbatch"] = choices_of_key(
+      "reduce_each_microbatch")[static_cast<std::size_t>(options.reduce_each_microbatch)];
   json["prefetch"] = options.prefetch;
   if (options.is_rule_system()) {
     json.update(*options.system);

@@ -15,7 +15,8 @@ constexpr std::string_view on_or_off = "true, false";
 constexpr std::string_view axes_of_mesh = "an axis, or a list of axes";
 
 std::string values_text(const StrategyKey& key) {
-  return key.choices.empty() ? std::string(key.values) : fmt::format("{}", fmt::join(key.choices, ", "));
+  return key.choices.empty() ? std::string(key.values)
+                             : fmt::format("{}", fmt::join(key.choices, ", "));
 }
 
 // Words in lines of at most so many characters, after an indent.
@@ -63,18 +64,18 @@ const std::vector<StrategyKey>& strategy_keys() {
        "0",
        "of replicate, dp, tp and rules: 1 shards the optimizer state over the batch axes, 2 the "
        "gradients, too; the others are stage 3 by themselves"},
-      {"batch_axes", {}, axes_of_mesh, "all but model and sequence axes", "that split the batch"},
+      {"batch_axes", {}, axes_of_mesh, "axes with the role batch or shard", "that split the batch"},
       {"sequence_axes", {}, axes_of_mesh, "none", "that split the sequence of the inputs"},
       {"shard_axis",
        {},
        "an axis",
-       "\"fsdp\", else the only batch axis",
+       "the axis with the role shard, else the only batch axis",
        "of fsdp, hsdp and fsdp+tp: over which parameters are sharded",
        /*of_recipes_alone=*/true},
       {"model_axis",
        {},
        "an axis",
-       "\"model\", \"tensor\" or \"tp\"",
+       "the axis with the role model",
        "of tp and fsdp+tp: over which matrices are split"},
       {"shard_dimension",
        {"first", "largest"},
@@ -98,7 +99,8 @@ const std::vector<StrategyKey>& strategy_keys() {
        {},
        on_or_off,
        "true; false of fsdp_tutorial",
-       "the same of all other parameters, the embedding and the head; FSDP2's own default is false"},
+       "the same of all other parameters, the embedding and the head; FSDP2's own default is "
+       "false"},
       {"gather",
        {"unit", "tensor"},
        "",
@@ -108,7 +110,8 @@ const std::vector<StrategyKey>& strategy_keys() {
        {},
        on_or_off,
        "true",
-       "look-ups read the whole table (FSDP2); false: each device looks up all tokens in its shard"},
+       "look-ups read the whole table (FSDP2); false: each device looks up all tokens in its "
+       "shard"},
       {"reduce_loss", {}, on_or_off, "false", "the loss is averaged over the devices"},
       {"reduce_each_microbatch",
        {"all", "shards", "none"},
@@ -149,8 +152,8 @@ std::vector<std::string> keys_of_strategy(std::string_view strategy) {
 
 const std::vector<std::string>& choices_of_key(std::string_view key) {
   const auto& all = strategy_keys();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const StrategyKey& row) { return row.name == key; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const StrategyKey& row) { return row.name == key; });
   assert(found != all.end() && !found->choices.empty());
   return found->choices;
 }
@@ -168,10 +171,10 @@ std::string strategy_keys_text() {
   out += "\nRule systems of frameworks (docs/rule-systems), with keys of their own:\n\n";
   for (const RuleSystem& system : rule_systems()) {
     out += fmt::format("  {}\n{}", system.name, wrapped(system.summary, 6));
-    out += wrapped(fmt::format("keys: {}", system.keys.empty()
-                                               ? "none"
-                                               : fmt::format("{}", fmt::join(system.keys, ", "))),
-                   6);
+    out += wrapped(
+        fmt::format("keys: {}",
+                    system.keys.empty() ? "none" : fmt::format("{}", fmt::join(system.keys, ", "))),
+        6);
   }
   out += "\nKeys:\n";
   for (const StrategyKey& key : strategy_keys()) {

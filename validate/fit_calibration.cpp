@@ -116,8 +116,7 @@ void add_errors(Calibration& calibration, const std::vector<CalibrationTable>& t
     for (const CalibrationSample& sample : table.samples) {
       const auto curve = by_curve.find(sample.key);
       if (curve == by_curve.end() || sample.bytes < smallest_judged) continue;
-      const double error =
-          std::abs(predicted(table, sample).count() / sample.measured.count() - 1);
+      const double error = std::abs(predicted(table, sample).count() / sample.measured.count() - 1);
       curve->second.push_back(error);
       by_range[range_of(sample.bytes)].push_back(error);
     }

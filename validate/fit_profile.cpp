@@ -161,11 +161,11 @@ void ProfileFit::calibrate() {
   std::vector<CalibrationTable> all;
   for (auto& [id, table] : tables) all.push_back(std::move(table));
   profile_.calibrations = {fit_calibration(header, all)};
-  add_errors(profile_.calibrations[0], all,
-             [&](const CalibrationTable& table, const CalibrationSample& sample) {
-               return predicted_time(profile_, *rows.at({table.id, sample.bytes}),
-                                     sweep_.on.processes);
-             });
+  add_errors(
+      profile_.calibrations[0], all,
+      [&](const CalibrationTable& table, const CalibrationSample& sample) {
+        return predicted_time(profile_, *rows.at({table.id, sample.bytes}), sweep_.on.processes);
+      });
   if (!library_chooses()) return;
   profile_.calibrations.insert(profile_.calibrations.end(), base_calibrations_.begin(),
                                base_calibrations_.end());

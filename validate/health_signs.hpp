@@ -42,9 +42,9 @@ struct JudgedRow {
   Seconds measured{0};
   // Uncalibrated; 0 where no machine is known: then only the rows speak for each other.
   Seconds modelled{0};
-  Seconds transfer{0};  // of it
-  Seconds fastest{0};   // the transfer at full bandwidth, by whatever algorithm
-  Seconds full{0};      // the transfer at full bandwidth, by the algorithm that is modelled,
+  Seconds transfer{0};         // of it
+  Seconds fastest{0};          // the transfer at full bandwidth, by whatever algorithm
+  Seconds full{0};             // the transfer at full bandwidth, by the algorithm that is modelled,
   std::string algorithm = {};  // which is this
 };
 

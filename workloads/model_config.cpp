@@ -41,7 +41,8 @@ std::string shipped_name(std::string name) {
 }
 
 ModelConfig from_file(const fs::path& path) {
-  return {model_name(path), path.string(), OwnedJson(load_json(path.string(), FileKind::model_config))};
+  return {model_name(path), path.string(),
+          OwnedJson(load_json(path.string(), FileKind::model_config))};
 }
 
 }  // namespace

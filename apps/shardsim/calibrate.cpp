@@ -24,7 +24,8 @@ const Manual manual = {
     "one that is not marked healthy is left out, one whose figures look like a machine that is\n"
     "not well is named. What nccl-tests and rccl-tests print is a table, too, as text or JSON\n"
     "(-J), and traces of the PyTorch profiler, of one rank or of several of a job, are one for\n"
-    "each collective in them. collective --calibration FILE shows what it makes of them; a profile\n"
+    "each collective in them. collective --calibration FILE shows what it makes of them; a "
+    "profile\n"
     "names its calibrations, shipped ones or files beside it:\n"
     "\"calibration\": [\"h100-nvswitch\", \"my-network.json\"].\n"
     "Of a SWEEP, which shardsim validate --sweep measures, a whole profile is made, of one host\n"
@@ -117,8 +118,7 @@ Calibration fit(const Given& given, const Calibration& header, CalibrationTables
 const std::vector<std::string> formats = {"text", "json"};
 
 void add_options(po::options_description& options) {
-  options.add_options()("name", po::value<Words>()->value_name("NAME"),
-                        "of the calibration")(
+  options.add_options()("name", po::value<Words>()->value_name("NAME"), "of the calibration")(
       "date", po::value<Words>()->value_name("YYYY-MM"), "of the measurements")(
       "refit", po::value<Words>()->value_name("NAME"),
       "a shipped calibration, made anew from the tables whose machine names it")(
@@ -156,9 +156,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb calibrate_verb() {
-  return {"calibrate",
-          "measured tables of collectives in, what machines take beyond the model out", manual, add_options,
-          run};
+  return {"calibrate", "measured tables of collectives in, what machines take beyond the model out",
+          manual, add_options, run};
 }
 
 }  // namespace shardsim

@@ -248,9 +248,9 @@ int run(const Given& given) {
 }  // namespace
 
 Verb check_verb() {
-  return {"check",     "what became worse since a baseline was recorded, and why: for CI",
-          manual,      add_options,
-          run,         with_joined_update};
+  return {"check", "what became worse since a baseline was recorded, and why: for CI",
+          manual,  add_options,
+          run,     with_joined_update};
 }
 
 }  // namespace shardsim

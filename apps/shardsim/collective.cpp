@@ -103,9 +103,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb collective_verb() {
-  return {"collective",
-          "one collective on one machine: time by size, like nccl-tests", manual, add_options,
-          run};
+  return {"collective", "one collective on one machine: time by size, like nccl-tests", manual,
+          add_options, run};
 }
 
 }  // namespace shardsim

@@ -60,7 +60,7 @@ struct Verb {
   const char* summary = nullptr;  // a line
   Manual manual;
   void (*add_options)(po::options_description& options) = nullptr;
-  int (*run)(const Given& given) = nullptr;  // gives an exit code
+  int (*run)(const Given& given) = nullptr;        // gives an exit code
   Words (*rewrite)(const Words& words) = nullptr;  // before they are parsed, where there is need
 };
 

@@ -53,8 +53,7 @@ int run(const Given& given) {
 }  // namespace
 
 Verb compare_verb() {
-  return {"compare",
-          "several experiments side by side; the best and why", manual, add_options,
+  return {"compare", "several experiments side by side; the best and why", manual, add_options,
           run};
 }
 

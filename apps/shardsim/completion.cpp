@@ -14,7 +14,8 @@ namespace {
 
 const Manual manual = {
     "completion bash|zsh|fish",
-    "Prints what a shell needs to complete commands, options and their values. Installed beside the\n"
+    "Prints what a shell needs to complete commands, options and their values. Installed beside "
+    "the\n"
     "program; else: source <(shardsim completion bash), in zsh autoload -U compinit; compinit;\n"
     "source <(shardsim completion zsh), in fish shardsim completion fish | source.",
     {"shardsim completion bash", "shardsim completion zsh", "shardsim completion fish"}};
@@ -48,7 +49,8 @@ std::vector<std::string> known_values(const po::option_description& option) {
   if (name == "strategy") return strategy_names();
   const std::map<std::string, std::vector<std::string>> few = {
       {"backend", {"mpi", "nccl"}},
-      {"collectives", {"simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol", "flows"}},
+      {"collectives",
+       {"simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol", "flows"}},
       {"kind",
        {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute",
         "broadcast"}},
@@ -97,9 +99,10 @@ std::string bash() {
     for (const Option& option : options_for(verb)) {
       words += fmt::format("--{} ", option.name);
       if (option.value.empty()) continue;
-      const std::string letter = option.letter.empty() ? "" : fmt::format("|{}:-{}", verb.name, option.letter);
-      by_option += fmt::format("    {}:--{}{}) values='{}'; takes_value=1 ;;\n", verb.name, option.name,
-                               letter, fmt::join(option.values, " "));
+      const std::string letter =
+          option.letter.empty() ? "" : fmt::format("|{}:-{}", verb.name, option.letter);
+      by_option += fmt::format("    {}:--{}{}) values='{}'; takes_value=1 ;;\n", verb.name,
+                               option.name, letter, fmt::join(option.values, " "));
     }
     by_verb += fmt::format("    {}) options='{}'; actions='{}' ;;\n", verb.name, words,
                            fmt::join(actions_of(verb), " "));
@@ -163,7 +166,8 @@ std::string zsh() {
       by_verb += fmt::format("        '*-{}[{}]{}' \\\n", option.letter, help, value);
     }
     const std::vector<std::string> actions = actions_of(verb);
-    if (!actions.empty()) by_verb += fmt::format("        '1:what:({})' \\\n", fmt::join(actions, " "));
+    if (!actions.empty())
+      by_verb += fmt::format("        '1:what:({})' \\\n", fmt::join(actions, " "));
     by_verb += "        '*:file:_files' ;;\n";
   }
   return fmt::format(R"(#compdef shardsim
@@ -199,13 +203,15 @@ std::string fish() {
   for (const Verb& verb : all_verbs()) {
     out += fmt::format("complete -c shardsim -n __fish_use_subcommand -a {} -d '{}'\n", verb.name,
                        quoted(verb.summary, ""));
-    const std::string behind = fmt::format("complete -c shardsim -n '__fish_seen_subcommand_from {}'", verb.name);
+    const std::string behind =
+        fmt::format("complete -c shardsim -n '__fish_seen_subcommand_from {}'", verb.name);
     for (const Option& option : options_for(verb)) {
-      out += fmt::format("{} -l {}{}{}{} -d '{}'\n", behind, option.name,
-                         option.letter.empty() ? "" : fmt::format(" -s {}", option.letter),
-                         option.value.empty() ? "" : " -r",
-                         option.values.empty() ? "" : fmt::format(" -a '{}'", fmt::join(option.values, " ")),
-                         quoted(option.help, ""));
+      out += fmt::format(
+          "{} -l {}{}{}{} -d '{}'\n", behind, option.name,
+          option.letter.empty() ? "" : fmt::format(" -s {}", option.letter),
+          option.value.empty() ? "" : " -r",
+          option.values.empty() ? "" : fmt::format(" -a '{}'", fmt::join(option.values, " ")),
+          quoted(option.help, ""));
     }
     const std::vector<std::string> actions = actions_of(verb);
     if (!actions.empty()) out += fmt::format("{} -a '{}'\n", behind, fmt::join(actions, " "));
@@ -231,8 +237,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb completion_verb() {
-  return {"completion", "of commands, options and values, for bash, zsh or fish", manual, add_options,
-          run};
+  return {"completion", "of commands, options and values, for bash, zsh or fish", manual,
+          add_options, run};
 }
 
 }  // namespace shardsim

@@ -73,9 +73,9 @@ struct Choice {
 
 // "batch 128"; "fsdp"; "fsdp, prefetch 2" of a strategy in JSON; a file without its folder.
 std::string label_of(const Flag& flag, const std::string& value) {
-  const std::set<std::string> say_themselves = {
-      "model", "tree",        "program",     "mesh",      "strategy",
-      "machine", "collectives", "placement", "topology"};
+  const std::set<std::string> say_themselves = {"model",       "tree",      "program",
+                                                "mesh",        "strategy",  "machine",
+                                                "collectives", "placement", "topology"};
   const Json json = Json::parse(value, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("name") && json["name"].is_string()) {
     std::string label = json["name"].get<std::string>();
@@ -145,9 +145,10 @@ std::vector<Choice> choices_of(const Given& given) {
     variants *= choice.values.size();
     constexpr std::size_t most_variants = 1000;
     if (variants > most_variants) {
-      throw UsageError(fmt::format("the lists of --{} and the flags before it make more than {} "
-                                   "variants",
-                                   flag->name, most_variants));
+      throw UsageError(
+          fmt::format("the lists of --{} and the flags before it make more than {} "
+                      "variants",
+                      flag->name, most_variants));
     }
     choices.push_back(std::move(choice));
   }
@@ -247,9 +248,8 @@ std::vector<Experiment> read_flags_alone(const Given& given) {
     if (!name.empty()) document["name"] = name;
     for (Experiment& experiment : read_experiments(document, "command line")) {
       if (!variant.label.empty()) {
-        rename(experiment,
-               names.empty() || chooses ? variant.label
-                                         : fmt::format("{}, {}", name, variant.label));
+        rename(experiment, names.empty() || chooses ? variant.label
+                                                    : fmt::format("{}, {}", name, variant.label));
       }
       experiments.push_back(std::move(experiment));
     }

@@ -67,9 +67,7 @@ int run(const Given& given) {
 }  // namespace
 
 Verb hlo_verb() {
-  return {"hlo",
-          "what two compiled programs do differently", manual, add_options,
-          run};
+  return {"hlo", "what two compiled programs do differently", manual, add_options, run};
 }
 
 }  // namespace shardsim

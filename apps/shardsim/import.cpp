@@ -157,9 +157,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb import_verb() {
-  return {"import",
-          "a model of others as a parameter tree, a compiled program as a plan", manual, add_options,
-          run};
+  return {"import", "a model of others as a parameter tree, a compiled program as a plan", manual,
+          add_options, run};
 }
 
 }  // namespace shardsim

@@ -77,8 +77,6 @@ int run(const Given& given) {
 
 }  // namespace
 
-Verb man_verb() {
-  return {"man", "the manual page", manual, add_options, run};
-}
+Verb man_verb() { return {"man", "the manual page", manual, add_options, run}; }
 
 }  // namespace shardsim

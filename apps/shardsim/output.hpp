@@ -24,8 +24,7 @@ struct Output {
 };
 
 // Adds --format, naming what the verb has, and -o.
-void add_output_options(po::options_description& options,
-                        const std::vector<std::string>& formats);
+void add_output_options(po::options_description& options, const std::vector<std::string>& formats);
 // Throws UsageError for a format that the verb does not have.
 [[nodiscard]] std::vector<Output> read_outputs(const Given& given,
                                                const std::vector<std::string>& formats);

@@ -63,8 +63,7 @@ Explanation explain(const Experiment& experiment) {
 
 int explain_plan(const Given& given) {
   if (given.has("ranks")) throw UsageError("--ranks is for Chakra traces: -o step.et");
-  const auto outputs =
-      read_outputs(given, {"text", "json", "markdown"});
+  const auto outputs = read_outputs(given, {"text", "json", "markdown"});
   const Explanation explanation = explain(read_given_experiment(given));
   write(outputs, [&](const Output& output) { return render(explanation, output); });
   return exit_done;

@@ -198,9 +198,7 @@ int run(const Given& given) {
 }  // namespace
 
 Verb profiles_verb() {
-  return {"profiles",
-          "hardware profiles: list, show, check", manual, add_options,
-          run};
+  return {"profiles", "hardware profiles: list, show, check", manual, add_options, run};
 }
 
 }  // namespace shardsim

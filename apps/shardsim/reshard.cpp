@@ -97,9 +97,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb reshard_verb() {
-  return {"reshard",
-          "from one mesh and sharding to another: steps, time, memory", manual, add_options,
-          run};
+  return {"reshard", "from one mesh and sharding to another: steps, time, memory", manual,
+          add_options, run};
 }
 
 }  // namespace shardsim

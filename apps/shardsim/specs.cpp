@@ -62,25 +62,20 @@ std::string pictures(const SpecTable& table, const Given& given) {
 void add_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, report_formats());
-  options.add_options()("picture",
-                        po::value<std::string>()->value_name("REGEX"),
+  options.add_options()("picture", po::value<std::string>()->value_name("REGEX"),
                         "draw the tensors whose names the expression is found in");
   options.add_options()("strict",
                         "exit with 1, and say why, when a rule matches nothing or too "
                         "much is whole everywhere");
-  options.add_options()("max-whole",
-                        po::value<std::string>()->value_name("SIZE"),
+  options.add_options()("max-whole", po::value<std::string>()->value_name("SIZE"),
                         "of parameters of 1 MiB and more that every device holds whole, in all "
                         "(256 MiB): more is a warning");
-  options.add_options()(
-      "allow-unused",
-      po::value<std::vector<std::string>>()->value_name("REGEX"),
-      "rules in whose text this is found may match nothing; may be repeated");
+  options.add_options()("allow-unused", po::value<std::vector<std::string>>()->value_name("REGEX"),
+                        "rules in whose text this is found may match nothing; may be repeated");
   options.add_options()("submesh", po::value<std::string>()->value_name("AXES"),
                         "print each device's index along these axes, the first most major, as "
                         "eformer's get_submesh_device_index counts: tp,dp");
-  options.add_options()("train-state",
-                        po::value<std::string>()->value_name("OPTIMIZER"),
+  options.add_options()("train-state", po::value<std::string>()->value_name("OPTIMIZER"),
                         "of a parameter tree the whole train state: moments, count, step, random "
                         "key (adam, momentum, sgd)");
   options.add_options()("analyze",
@@ -116,8 +111,6 @@ int run(const Given& given) {
 
 }  // namespace
 
-Verb specs_verb() {
-  return {"specs", "the sharding of every parameter", manual, add_options, run};
-}
+Verb specs_verb() { return {"specs", "the sharding of every parameter", manual, add_options, run}; }
 
 }  // namespace shardsim

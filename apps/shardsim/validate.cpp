@@ -228,8 +228,7 @@ int run(const Given& given) {
 }  // namespace
 
 Verb validate_verb() {
-  return {"validate",
-          "a step on real devices: predicted beside measured", manual, add_options,
+  return {"validate", "a step on real devices: predicted beside measured", manual, add_options,
           run};
 }
 

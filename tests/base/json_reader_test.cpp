@@ -175,5 +175,6 @@ TEST_CASE("a long list is handed over element by element") {
   const Json twice = parse_json_list(R"({"b": 1, "b": 2})", "a.json", "list", take);
   CHECK(JsonReader(twice, {"a.json", ""}).at("b").integer(0, 9) == 1);
   const auto cut = [&] { return parse_json_list("{\"list\": [1,\n2", "a.json", "list", take); };
-  CHECK_THROWS_WITH(cut(), "a.json: line 2, column 2: JSON ends too early: the \"[\" of line 1 is not closed");
+  CHECK_THROWS_WITH(
+      cut(), "a.json: line 2, column 2: JSON ends too early: the \"[\" of line 1 is not closed");
 }

@@ -266,9 +266,10 @@ TEST_CASE("the workload") {
   CHECK_THROWS_WITH(with("workload.precision.moments", "int32"),
                     "dir/a.json: /workload/precision/moments: \"int32\" is no floating-point type; "
                     "known are fp64, fp32, bf16, fp16, fp8");
-  CHECK_THROWS_WITH(with("workload.rematerialization", "ful"),
-                    "dir/a.json: /workload/rematerialization: unknown value \"ful\"; known are none, "
-                    "full, selective, did you mean \"full\"?");
+  CHECK_THROWS_WITH(
+      with("workload.rematerialization", "ful"),
+      "dir/a.json: /workload/rematerialization: unknown value \"ful\"; known are none, "
+      "full, selective, did you mean \"full\"?");
   CHECK_THROWS_WITH(with("stratgy", "dp"),
                     "dir/a.json: unknown key \"stratgy\", did you mean \"strategy\"?");
 }

@@ -272,9 +272,10 @@ TEST_CASE("what is wrong with a calibration, and where") {
           "my.json: /curves/0/points/0/1: -1.5 is not a factor, must be above 0 and below 1e+06"));
   CHECK_THAT(mistake_with("/curves/0/median_error", -0.1),
              Equals("my.json: /curves/0/median_error: is not an error, must not be negative"));
-  CHECK_THAT(mistake_with("/curves/0/region", "nods"),
-             Equals("my.json: /curves/0/region: unknown value \"nods\"; known are node, nodes, rail, "
-                    "did you mean \"node\"?"));
+  CHECK_THAT(
+      mistake_with("/curves/0/region", "nods"),
+      Equals("my.json: /curves/0/region: unknown value \"nods\"; known are node, nodes, rail, "
+             "did you mean \"node\"?"));
   CHECK_THAT(mistake_with("/regions/2", "planet"),
              Equals("my.json: /regions/2: unknown value \"planet\"; known are node, nodes, rail"));
   Json twice = document();

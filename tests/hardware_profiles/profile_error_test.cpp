@@ -124,10 +124,10 @@ TEST_CASE("a number that cannot be") {
       {"value", 3}, {"kind", "vendor"}, {"date", "2026-11"}, {"source", "a data sheet"}};
   CHECK(error_with("dgx-h100", "/cluster/devices_per_host", hosts) ==
         "my.json: /cluster/devices_per_host: hosts of 3 do not make up a node of 8");
-  CHECK(
-      error_with("dgx-h100", "/cluster/scale_up/fabric/value", "nvlnk") ==
-      "my.json: /cluster/scale_up/fabric/value: unknown value \"nvlnk\"; known are nvswitch, nvlink, "
-      "cube_mesh, xgmi, pcie, did you mean \"nvlink\"?");
+  CHECK(error_with("dgx-h100", "/cluster/scale_up/fabric/value", "nvlnk") ==
+        "my.json: /cluster/scale_up/fabric/value: unknown value \"nvlnk\"; known are nvswitch, "
+        "nvlink, "
+        "cube_mesh, xgmi, pcie, did you mean \"nvlink\"?");
   CHECK(error_with("alps", "/cluster/scale_up/fabric/value", "cube_mesh") ==
         "my.json: /cluster/scale_up/fabric: a cube mesh joins 8 devices, not 4");
   CHECK(error_with("dgx-h100", "/cluster/nccl/compute_capability/value", 90.25) ==

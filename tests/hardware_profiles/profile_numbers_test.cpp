@@ -155,11 +155,12 @@ TEST_CASE("no shipped profile is far from the others, and none assumes") {
 }
 
 TEST_CASE("a bare number is assumed, said so, and written back") {
-  const Json document = {{"schema", "shardsim/profile/1"},
-                         {"name", "mine"},
-                         {"title", "ours"},
-                         {"extends", "dgx-h100"},
-                         {"cluster", {{"devices_per_node", 4}, {"scale_out", {{"nics_per_node", 4}}}}}};
+  const Json document = {
+      {"schema", "shardsim/profile/1"},
+      {"name", "mine"},
+      {"title", "ours"},
+      {"extends", "dgx-h100"},
+      {"cluster", {{"devices_per_node", 4}, {"scale_out", {{"nics_per_node", 4}}}}}};
   const Profile profile = read_profile(document, "mine.json");
   CHECK(std::get<ClusterProfile>(profile.network).devices_per_node.value == 4);
   CHECK(assumed_numbers(profile) ==

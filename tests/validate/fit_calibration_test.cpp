@@ -40,13 +40,12 @@ std::vector<std::pair<std::int64_t, double>> points_of(const CalibrationCurve& c
 
 // Errors of what the curves say alone.
 Calibration with_errors(Calibration calibration, const std::vector<CalibrationTable>& tables) {
-  add_errors(calibration, tables,
-             [&](const CalibrationTable& /*table*/, const CalibrationSample& sample) {
-               const auto curve =
-                   std::find_if(calibration.curves.begin(), calibration.curves.end(),
-                                [&](const auto& one) { return one.key == sample.key; });
-               return sample.modelled * curve->factor_at(sample.bytes);
-             });
+  add_errors(
+      calibration, tables, [&](const CalibrationTable& /*table*/, const CalibrationSample& sample) {
+        const auto curve = std::find_if(calibration.curves.begin(), calibration.curves.end(),
+                                        [&](const auto& one) { return one.key == sample.key; });
+        return sample.modelled * curve->factor_at(sample.bytes);
+      });
   return calibration;
 }
 
