@@ -80,9 +80,9 @@ std::optional<Violation> affine_in_layers(const Trial& trial) {
   };
   const double off = bend(compute(0), compute(1), compute(2));
   if (std::abs(off) > others(0) + 2 * others(1) + others(2)) {
-    return Violation{std::abs(off) / compute(2),
-                     fmt::format("compute of layers is {}, {} and {} ps", compute(0), compute(1),
-                                 compute(2))};
+    return Violation{
+        std::abs(off) / compute(2),
+        fmt::format("compute of layers is {}, {} and {} ps", compute(0), compute(1), compute(2))};
   }
   const auto kernels = [&](std::size_t i) {
     return static_cast<double>(steps[i].compute_kernels.count());
@@ -212,7 +212,8 @@ std::optional<Violation> sums(const Trial& trial) {
   if (auto broken = differs("the peak by buffer", bytes(buffers), bytes(program.peak))) {
     return broken;
   }
-  const SimTime parts = program.compute_time + program.exposed_time + program.idle_time;
+  const SimTime parts =
+      program.compute_time + program.contention_time + program.exposed_time + program.idle_time;
   const auto ps = [](SimTime of) { return static_cast<double>(of.count()); };
   if (auto broken = differs("the step by part", ps(parts), ps(step.step()))) return broken;
   SimTime exposed{0};
@@ -220,7 +221,8 @@ std::optional<Violation> sums(const Trial& trial) {
   if (auto broken = differs("exposed communication", ps(exposed), ps(program.exposed_time))) {
     return broken;
   }
-  if (step.step() < step.alone) return not_shorter("sharing makes the step", step.alone, step.step());
+  if (step.step() < step.alone)
+    return not_shorter("sharing makes the step", step.alone, step.step());
   return wire_bytes_are_those_of_rings(step.prediction);
 }
 
@@ -241,8 +243,12 @@ Timed timed(Prediction prediction) {
   const Plan& plan = prediction.step.plan;
   const SimulationOptions options = simulation_options(prediction.experiment, {});
   const Placement placement(plan.mesh, prediction.machine, options.collectives, options.order);
-  const TaskGraph graph = lower(plan, placement, options.costs).graph;
+  const Lowered lowered = lower(plan, placement, options.costs);
+  const TaskGraph& graph = lowered.graph;
   Timed result;
+  for (const CostBreakdown& cost : lowered.collectives) {
+    result.algorithms.push_back(cost.algorithm + " " + cost.protocol);
+  }
   const Program& program = plan.programs.at(0);
   std::vector<SimTime> ends;
   std::vector<SimTime> stream_ends(program.streams.size(), SimTime(0));

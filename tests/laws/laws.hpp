@@ -31,15 +31,18 @@ struct Law {
 [[nodiscard]] std::vector<Law> layout_laws();
 // Of machines: bandwidth, latency, rates.
 [[nodiscard]] std::vector<Law> machine_laws();
-// How often sharing makes a faster machine's step longer, by any time at all. No law: see above.
+// No laws, but counted: how often sharing or another choice of algorithms makes the step of a faster
+// machine longer, and how often such a choice does alone.
 [[nodiscard]] std::vector<Law> anomalies();
+[[nodiscard]] std::vector<Law> choices();
 
 // A prediction, and what its step takes where nothing is shared.
 struct Timed {
   Prediction prediction;
   SimTime alone{0};
-  SimTime compute_kernels{0};  // of the compute stream, alone
-  SimTime other_kernels{0};    // of other streams
+  SimTime compute_kernels{0};           // of the compute stream, alone
+  SimTime other_kernels{0};             // of other streams
+  std::vector<std::string> algorithms;  // of every collective of the plan
 
   [[nodiscard]] SimTime step() const { return prediction.result.step_time; }
   [[nodiscard]] Bytes peak() const { return prediction.result.peak(); }

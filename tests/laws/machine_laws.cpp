@@ -29,33 +29,38 @@ void for_each_link(Profile& profile, Visit visit) {
 
 using Change = std::function<void(Profile&)>;
 
-void faster_links(Profile& profile) {
-  for_each_link(profile, [](LinkProfile& link) { scale(link.bandwidth, faster); });
-  if (auto* network = std::get_if<NetworkDescription>(&profile.network)) {
-    network->wire.bandwidth = network->wire.bandwidth * faster;
-  }
-}
-
-void faster_inside(Profile& profile) {
-  if (auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
-    scale(cluster->scale_up.bandwidth, faster);
-  }
-}
-
-void faster_outside(Profile& profile) {
-  auto* cluster = std::get_if<ClusterProfile>(&profile.network);
-  if (cluster != nullptr && cluster->scale_out) scale(cluster->scale_out->bandwidth, faster);
-}
-
-// And what the library that chooses algorithms sees of them.
-void faster_links_as_seen(Profile& profile) {
-  faster_links(profile);
+// NCCL divides what a device has by what a link has and counts links: of as many, each is faster.
+void keep_number_of_links(Profile& profile) {
   auto* cluster = std::get_if<ClusterProfile>(&profile.network);
   if (cluster == nullptr) return;
   if (cluster->nccl && cluster->nccl->nvlink_bandwidth) {
     scale(*cluster->nccl->nvlink_bandwidth, faster);
   }
   if (cluster->rccl) scale(cluster->rccl->link_bandwidth, faster);
+}
+
+void faster_links(Profile& profile) {
+  for_each_link(profile, [](LinkProfile& link) { scale(link.bandwidth, faster); });
+  keep_number_of_links(profile);
+  if (auto* network = std::get_if<NetworkDescription>(&profile.network)) {
+    network->wire.bandwidth = network->wire.bandwidth * faster;
+  }
+}
+
+void more_links_inside(Profile& profile) {
+  if (auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
+    scale(cluster->scale_up.bandwidth, faster);
+  }
+}
+
+void faster_inside(Profile& profile) {
+  more_links_inside(profile);
+  keep_number_of_links(profile);
+}
+
+void faster_outside(Profile& profile) {
+  auto* cluster = std::get_if<ClusterProfile>(&profile.network);
+  if (cluster != nullptr && cluster->scale_out) scale(cluster->scale_out->bandwidth, faster);
 }
 
 void lower_latency(Profile& profile) {
@@ -77,16 +82,27 @@ void faster_kernels(Profile& profile) {
 Timed changed(const Prediction& before, const Change& change) {
   Profile profile = before.machine.profile;
   change(profile);
-  Machine machine =
-      make_machine(profile, before.machine.devices, before.experiment.topology, {});
-  Result result =
-      simulate(before.step.plan, machine, simulation_options(before.experiment, {}));
+  Machine machine = make_machine(profile, before.machine.devices, before.experiment.topology, {});
+  Result result = simulate(before.step.plan, machine, simulation_options(before.experiment, {}));
   return timed({before.experiment, std::move(machine), before.step, std::move(result)});
 }
 
+// Algorithms are those that the machine's library takes (NCCL, RCCL, XLA), by its own estimate and
+// not by what we find: on links of another speed it may take a worse one. The law is of what takes
+// the same ones.
 std::optional<Violation> quicker(const Trial& trial, const Change& change) {
   const Timed slow = timed(predict_trial(trial));
-  return not_faster(changed(slow.prediction, change), slow);
+  const Timed quick = changed(slow.prediction, change);
+  if (quick.algorithms != slow.algorithms) return std::nullopt;
+  return not_faster(quick, slow);
+}
+
+// How often the library takes worse algorithms on a quicker machine.
+std::optional<Violation> worse_choice(const Trial& trial, const Change& change) {
+  const Timed slow = timed(predict_trial(trial));
+  const Timed quick = changed(slow.prediction, change);
+  if (quick.algorithms == slow.algorithms) return std::nullopt;
+  return not_shorter("alone the quicker step takes", quick.alone, slow.alone);
 }
 
 std::optional<Violation> longer(const Trial& trial, const Change& change) {
@@ -99,18 +115,27 @@ const std::vector<std::pair<const char*, Change>> changes = {
     {"faster links", faster_links},
     {"faster links in a node", faster_inside},
     {"faster links between nodes", faster_outside},
-    {"faster links, as the library sees them", faster_links_as_seen},
     {"links of lower latency", lower_latency},
     {"a shorter launch of collectives", faster_launch},
     {"faster memory", faster_memory},
     {"faster arithmetic", faster_kernels}};
 
 template <class Check>
+Law law(const char* name, Check check, const Change& change) {
+  return {name, [check, change](const Trial& trial) { return check(trial, change); }};
+}
+
+template <class Check>
 std::vector<Law> for_each_change(Check check) {
   std::vector<Law> laws;
-  for (const auto& [name, change] : changes) {
-    laws.push_back({name, [check, change](const Trial& trial) { return check(trial, change); }});
-  }
+  for (const auto& [name, change] : changes) laws.push_back(law(name, check, change));
+  return laws;
+}
+
+template <class Check>
+std::vector<Law> for_more_links_too(Check check) {
+  std::vector<Law> laws = for_each_change(check);
+  laws.push_back(law("more links in a node", check, more_links_inside));
   return laws;
 }
 
@@ -136,6 +161,8 @@ std::vector<Law> machine_laws() {
   return laws;
 }
 
-std::vector<Law> anomalies() { return for_each_change(longer); }
+std::vector<Law> anomalies() { return for_more_links_too(longer); }
+
+std::vector<Law> choices() { return for_more_links_too(worse_choice); }
 
 }  // namespace shardsim::laws

@@ -43,8 +43,10 @@ int main(int argc, char** argv) try {
     const char* title;
     std::vector<Law> laws;
   };
-  const std::vector<Group> groups = {
-      {"", layout_laws()}, {"", machine_laws()}, {"as it is: ", anomalies()}};
+  const std::vector<Group> groups = {{"", layout_laws()},
+                                     {"", machine_laws()},
+                                     {"as it is: ", anomalies()},
+                                     {"by choice: ", choices()}};
   rc::Random random(seed);
   std::vector<Trial> all;
   for (int i = 0; i < trials; ++i) {

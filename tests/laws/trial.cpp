@@ -63,9 +63,19 @@ void add_layout(Trial& trial) {
   if (splits) trial.strategy["sequence_parallel"] = *rc::gen::arbitrary<bool>();
 }
 
-const std::vector<std::string> machines = {
-    "dgx-h100", "dgx-a100", "dgx-b200", "gb200-nvl72", "mi300x", "pcie-a100", "tpu-v3", "tpu-v4",
-    "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu7x", "switch(bandwidth=50GB/s,latency=1us,device=h100)"};
+const std::vector<std::string> machines = {"dgx-h100",
+                                           "dgx-a100",
+                                           "dgx-b200",
+                                           "gb200-nvl72",
+                                           "mi300x",
+                                           "pcie-a100",
+                                           "tpu-v3",
+                                           "tpu-v4",
+                                           "tpu-v5e",
+                                           "tpu-v5p",
+                                           "tpu-v6e",
+                                           "tpu7x",
+                                           "switch(bandwidth=50GB/s,latency=1us,device=h100)"};
 
 std::string arbitrary_machine(std::int64_t devices) {
   std::vector<std::string> large_enough;
@@ -122,12 +132,13 @@ rc::Gen<Trial> arbitrary_trial() {
 }
 
 Json document_of(const Trial& trial) {
-  Json workload = {{"model", model_file(trial.model, trial.layers)},
-                   {"batch", trial.batch()},
-                   {"microbatches", trial.microbatches},
-                   {"precision", {{"parameters", trial.parameters}, {"gradients", trial.gradients}}},
-                   {"optimizer", trial.optimizer},
-                   {"rematerialization", trial.rematerialization}};
+  Json workload = {
+      {"model", model_file(trial.model, trial.layers)},
+      {"batch", trial.batch()},
+      {"microbatches", trial.microbatches},
+      {"precision", {{"parameters", trial.parameters}, {"gradients", trial.gradients}}},
+      {"optimizer", trial.optimizer},
+      {"rematerialization", trial.rematerialization}};
   if (trial.has_sequence()) workload["sequence"] = trial.sequence;
   Json mesh = Json::object();
   for (const Axis& axis : trial.mesh) mesh[axis.name] = axis.size;
