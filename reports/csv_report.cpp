@@ -31,6 +31,7 @@ std::vector<Field> csv_fields(const Figures& figures) {
       {"devices", std::to_string(figures.devices)},
       {"step_time_s", seconds_text(figures.step)},
       {"compute_time_s", seconds_text(figures.compute)},
+      {"contention_time_s", seconds_text(figures.contention)},
       {"communication_time_s", seconds_text(figures.communication)},
       {"exposed_communication_s", seconds_text(figures.exposed)},
       {"idle_time_s", seconds_text(figures.idle)},

@@ -59,6 +59,7 @@ ClassFigures class_of(const ProgramResult& program) {
           .peak = program.peak,
           .by_category = program.peak_by_category,
           .compute = program.compute_time,
+          .contention = program.contention_time,
           .communication = program.communication_time,
           .exposed = program.exposed_time,
           .idle = program.idle_time,
@@ -72,6 +73,7 @@ void add_times(Figures& figures, const Result& result) {
       [](const auto& a, const auto& b) { return a.compute_time < b.compute_time; });
   if (busiest == result.programs.end()) return;
   figures.compute = busiest->compute_time;
+  figures.contention = busiest->contention_time;
   figures.communication = busiest->communication_time;
   figures.exposed = busiest->exposed_time;
   figures.idle = busiest->idle_time;

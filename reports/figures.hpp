@@ -3,7 +3,7 @@
 //
 //   Figures f = figures_of(prediction);
 //   f.peak - f.capacity       what is missing where it does not fit
-//   f.compute + f.exposed + f.idle == f.step
+//   f.compute + f.contention + f.exposed + f.idle == f.step
 //
 // A plan with several device classes (pipeline stages) is summed up by two of them: memory is that
 // of the class with the largest peak, times are those of the class that computes longest. The other
@@ -40,6 +40,7 @@ struct ClassFigures {
   Bytes peak{0};
   CategoryBytes by_category{};
   SimTime compute{0};
+  SimTime contention{0};  // of kernels, with what runs beside them
   SimTime communication{0};
   SimTime exposed{0};
   SimTime idle{0};
@@ -72,6 +73,7 @@ struct Figures {
 
   SimTime step{0};
   SimTime compute{0};
+  SimTime contention{0};  // of kernels, with what runs beside them
   SimTime communication{0};
   SimTime exposed{0};
   SimTime idle{0};

@@ -104,6 +104,7 @@ Json configuration_data(const Figures& figures, const Timeline& timeline) {
           {"category_bytes", category_bytes(figures.by_category)},
           {"step_s", seconds(figures.step)},
           {"compute_s", seconds(figures.compute)},
+          {"contention_s", seconds(figures.contention)},
           {"exposed_s", seconds(figures.exposed)},
           {"idle_s", seconds(figures.idle)},
           {"communication", communication_data(figures)},

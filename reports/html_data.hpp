@@ -3,7 +3,7 @@
 //   { "categories": [{"key", "label"}...], "kinds": [name...],
 //     "configurations": [
 //       { "name", "fits", "capacity_bytes", "peak_bytes", "category_bytes": [by categories...],
-//         "step_s", "compute_s", "exposed_s", "idle_s",
+//         "step_s", "compute_s", "contention_s", "exposed_s", "idle_s",
 //         "communication": [{"label", "time_s", "exposed_s", "wire_bytes"}...],
 //         "timeline": null or
 //           { "names": [...], "merged": b,

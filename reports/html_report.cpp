@@ -59,10 +59,11 @@ std::string cards(const Figures& figures) {
 
 std::string step_in_words(const Figures& figures) {
   return fmt::format(
-      "One step of {}: {}, of which {} compute, {} exposed communication and {} idle. Memory peaks "
-      "at {}, {} into the step.",
+      "One step of {}: {}, of which {} compute, {} contention, {} exposed communication and {} "
+      "idle. Memory peaks at {}, {} into the step.",
       figures.name, format_seconds(to_seconds(figures.step)),
       format_percent(figures.share(figures.compute)),
+      format_percent(figures.share(figures.contention)),
       format_percent(figures.share(figures.exposed)), format_percent(figures.share(figures.idle)),
       format_bytes(figures.peak), format_seconds(to_seconds(figures.peak_time)));
 }

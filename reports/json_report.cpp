@@ -29,6 +29,7 @@ Json device_classes(const Figures& figures) {
                     {"peak_bytes", one.peak.count()},
                     {"by_category", categories(one.by_category)},
                     {"compute_time_s", seconds(one.compute)},
+                    {"contention_time_s", seconds(one.contention)},
                     {"communication_time_s", seconds(one.communication)},
                     {"exposed_communication_s", seconds(one.exposed)},
                     {"idle_time_s", seconds(one.idle)}});
@@ -165,6 +166,7 @@ Json result_to_json(const Figures& figures) {
                {"step_time_s", seconds(figures.step)},
                {"known_error", known_error_json()},
                {"compute_time_s", seconds(figures.compute)},
+               {"contention_time_s", seconds(figures.contention)},
                {"communication_time_s", seconds(figures.communication)},
                {"exposed_communication_s", seconds(figures.exposed)},
                {"idle_time_s", seconds(figures.idle)}};

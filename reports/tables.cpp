@@ -175,6 +175,7 @@ Table time_table(const Figures& figures) {
     table.rows.push_back({words(part), duration(time), percent(figures.share(time))});
   };
   add("compute", figures.compute);
+  add("contention", figures.contention);
   add("exposed communication", figures.exposed);
   add("idle", figures.idle);
   add("step", figures.step);
@@ -210,14 +211,15 @@ Table class_table(const Figures& figures) {
                {"devices", right},
                {"peak memory", right},
                {"compute", right},
+               {"contention", right},
                {"communication", right},
                {"exposed", right},
                {"idle", right}},
               {}};
   for (const ClassFigures& one : figures.classes) {
     table.rows.push_back({words(one.name), number(one.devices), bytes(one.peak),
-                          duration(one.compute), duration(one.communication), duration(one.exposed),
-                          duration(one.idle)});
+                          duration(one.compute), duration(one.contention),
+                          duration(one.communication), duration(one.exposed), duration(one.idle)});
   }
   return table;
 }

@@ -92,8 +92,8 @@ class Sweep {
     last_ = now;
     if (passed == SimTime(0)) return;
     if (!flying_.empty()) result.communication_time += passed;
-    if (kernels_ > 0) {
-      result.compute_time += passed;
+    if (!kernels_.empty()) {
+      std::min_element(kernels_.begin(), kernels_.end())->counted += passed;
     } else if (flying_.empty()) {
       result.idle_time += passed;
     } else {
@@ -106,8 +106,18 @@ class Sweep {
     }
   }
 
-  void begin_kernel() { ++kernels_; }
-  void end_kernel() { --kernels_; }
+  void begin_kernel(std::int32_t task, std::uint8_t stream) {
+    kernels_.push_back({stream, task, SimTime(0)});
+  }
+  // `took` and `alone`: its time, and what it would have been.
+  void end_kernel(std::int32_t task, SimTime took, SimTime alone, ProgramResult& result) {
+    const auto ended = std::find_if(kernels_.begin(), kernels_.end(),
+                                    [&](const Running& kernel) { return kernel.task == task; });
+    const SimTime computed = part(alone, ended->counted, took);
+    result.compute_time += computed;
+    result.contention_time += ended->counted - computed;
+    kernels_.erase(ended);
+  }
   void take_off(std::int32_t task, std::size_t row) { flying_.push_back({task, row}); }
   void land(std::int32_t task) {
     flying_.erase(std::find_if(flying_.begin(), flying_.end(),
@@ -119,9 +129,25 @@ class Sweep {
     std::int32_t task = 0;
     std::size_t row = 0;
   };
+  struct Running {
+    std::uint8_t stream = 0;
+    std::int32_t task = 0;
+    SimTime counted{0};  // during which it was the one that counts
+    friend bool operator<(const Running& a, const Running& b) {
+      return std::tie(a.stream, a.task) < std::tie(b.stream, b.task);
+    }
+  };
+
+  // What of `alone` falls on `counted` of `took`; all of it, where that is all.
+  static SimTime part(SimTime alone, SimTime counted, SimTime took) {
+    if (counted == took) return std::min(alone, took);
+    const double share = static_cast<double>(counted.count()) / static_cast<double>(took.count());
+    const auto computed = static_cast<std::int64_t>(share * static_cast<double>(alone.count()));
+    return std::min(SimTime(computed), counted);
+  }
 
   SimTime last_{0};
-  int kernels_ = 0;             // running
+  std::vector<Running> kernels_;
   std::vector<Flight> flying_;  // collectives and messages, the first started first
 };
 
@@ -161,14 +187,23 @@ class Accountant {
       Sweep& at = sweeps[p];
       at.advance(change.starts ? trace_.start[id] : trace_.end[id], rows_, result_.programs[p]);
       const bool kernel = task.kind == TaskKind::kernel;
-      if (kernel && change.starts) at.begin_kernel();
-      if (kernel && !change.starts) at.end_kernel();
+      if (kernel && change.starts) at.begin_kernel(change.task, task.stream);
+      if (kernel && !change.starts) {
+        at.end_kernel(change.task, trace_.end[id] - trace_.start[id], alone(id),
+                      result_.programs[p]);
+      }
       if (!kernel && change.starts) at.take_off(change.task, row_of(task));
       if (!kernel && !change.starts) at.land(change.task);
     }
     for (std::size_t p = 0; p < sweeps.size(); ++p) {
       sweeps[p].advance(result_.step_time, rows_, result_.programs[p]);
     }
+  }
+
+  [[nodiscard]] SimTime alone(std::size_t task) const {
+    const EngineTask& of = lowered_.graph.tasks[task];
+    const Work& work = lowered_.graph.works[static_cast<std::size_t>(of.work)];
+    return work.fixed + work.shared;
   }
 
   // What each task adds to its row.

@@ -64,13 +64,17 @@ struct PeakBuffer {
   Bytes bytes{0};  // together
 };
 
+// Of kernels that run at the same time, on several streams, the one on the lowest stream counts. On
+// the compute stream alone, then, compute_time is the sum of what kernels take alone: it depends on
+// no link and no other stream.
 struct ProgramResult {
   std::string name;
   std::int64_t devices = 1;
-  SimTime compute_time{0};        // time with a kernel running
+  SimTime compute_time{0};        // of the time with a kernel running, what it takes alone
+  SimTime contention_time{0};     // the rest: others took memory bandwidth or cores meanwhile
   SimTime communication_time{0};  // time with at least one collective or transfer in flight
   SimTime exposed_time{0};        // of that, time with no kernel running
-  SimTime idle_time{0};           // neither; step = compute + exposed + idle
+  SimTime idle_time{0};           // neither; step = compute + contention + exposed + idle
   Bytes peak{0};
   SimTime peak_time{0};
   std::string peak_task;  // the kernel that ran at the peak, else the task that started then

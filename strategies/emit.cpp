@@ -7,6 +7,7 @@
 #include <cassert>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/index.hpp"
 
@@ -222,6 +223,10 @@ class Emitter {
     // it is first read.
     const bool opens_backward =
         pass_index == 1 && at(b) + 1 == workload_.blocks.size() && i + 1 == instances(b);
+    // What reductions give back is there for the second pass after theirs, as FSDP2 waits for a
+    // reduce-scatter before it issues the next.
+    awaited_ = segment > 1 ? segment_reductions_[at(segment - 2)] : no_task;
+    last_reduction_ = no_task;
     bool gathered = !opens_backward;
     if (gathered) emit_gathers(pass, i, window);
     for (const ResolvedItem& item : pass.body) {
@@ -237,6 +242,7 @@ class Emitter {
     for (const ValueId held : pass.pass->held)
       use(buffer_of(held, i), last_kernel_, Stream::compute);
     segment_ends_.push_back(last_kernel_);
+    segment_reductions_.push_back(last_reduction_);
   }
 
   void accumulate(const ResolvedPass& pass, std::int64_t i) {
@@ -262,6 +268,12 @@ class Emitter {
     return false;
   }
 
+  // Not in place: what it reads may be given back.
+  [[nodiscard]] bool makes_memory(const Item& item) const {
+    return std::any_of(item.results.begin(), item.results.end(),
+                       [&](ValueId result) { return value(result).storage == no_value; });
+  }
+
   void use(BufferIndex buffer, TaskId task, Stream stream) {
     if (buffer == no_buffer || task == no_task) return;
     TaskId& last = buffers_[at(buffer)].last_use[static_cast<std::size_t>(stream)];
@@ -283,6 +295,8 @@ class Emitter {
       for (const TaskId reader : buffers_[at(buffer_of(result, i))].last_use)
         after.push_back(reader);
     }
+    const bool computes = item.kind == TaskKind::kernel && item.stream == Stream::compute;
+    if (computes) after.push_back(std::exchange(awaited_, no_task));
     std::sort(after.begin(), after.end());
     after.erase(std::unique(after.begin(), after.end()), after.end());
     std::erase(after, no_task);
@@ -297,7 +311,8 @@ class Emitter {
     task.layer = static_cast<std::int32_t>(layer_);
     task.microbatch = static_cast<std::int32_t>(microbatch_);
     const TaskId id = program_.add_task(task, after);
-    if (item.kind == TaskKind::kernel && item.stream == Stream::compute) last_kernel_ = id;
+    if (computes) last_kernel_ = id;
+    if (item.stream == Stream::reductions && makes_memory(item)) last_reduction_ = id;
 
     for (const ValueId operand : item.operands) use(buffer_of(operand, i), id, item.stream);
     for (const ValueId result : item.results) {
@@ -330,8 +345,11 @@ class Emitter {
   Frame shared_;
   std::vector<std::vector<Frame>> frames_;  // of every instance of every repeated block
   Handover previous_;
-  std::vector<TaskId> segment_ends_;  // last kernel of every segment so far
+  std::vector<TaskId> segment_ends_;        // last kernel of every segment so far
+  std::vector<TaskId> segment_reductions_;  // last reduction of every segment that makes memory
   TaskId last_kernel_ = no_task;
+  TaskId last_reduction_ = no_task;  // of this segment
+  TaskId awaited_ = no_task;         // by the next kernel
   Phase phase_ = Phase::forward;
   std::int64_t layer_ = -1;
   std::int64_t microbatch_ = 0;

@@ -5,6 +5,10 @@
 // that `prefetch` units wait ready beside the one at work; the unit that opens the backward pass is
 // gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a
 // gathered unit, where it is given back whole, with its segment.
+//
+// Segment k waits for the gradient reductions of segment k - 2 that leave something to give back, as
+// FSDP2 waits for a unit's reduce-scatter before it issues the next: unreduced gradients of two
+// units are there at most, however slow links are.
 #pragma once
 
 #include "base/error.hpp"

@@ -10,24 +10,23 @@ namespace shardsim {
 namespace {
 
 struct BufferEvent {
-  SimTime time{0};
+  std::int64_t moment = 0;
   bool comes = false;
   BufferId buffer = 0;
 };
 
-std::vector<BufferEvent> events_of(const Program& program, const std::vector<TaskTimes>& tasks) {
-  const std::vector<BufferLifetime> lifetimes = lifetimes_of(program, tasks);
+std::vector<BufferEvent> events_of(const Program& program) {
+  const std::vector<BufferLifetime> lifetimes = lifetimes_of(program);
   std::vector<BufferEvent> events;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     const auto& [begin, end] = lifetimes[i];
-    const bool takes_none = program.buffers[i].bytes == Bytes(0);
-    if (begin == end || takes_none) continue;
+    if (program.buffers[i].bytes == Bytes(0)) continue;
     const auto buffer = static_cast<BufferId>(i);
     events.push_back({begin, true, buffer});
     if (end != BufferLifetime::beyond_the_step) events.push_back({end, false, buffer});
   }
   std::sort(events.begin(), events.end(), [](const BufferEvent& a, const BufferEvent& b) {
-    return std::tie(a.time, a.comes, a.buffer) < std::tie(b.time, b.comes, b.buffer);
+    return std::tie(a.moment, a.comes, a.buffer) < std::tie(b.moment, b.comes, b.buffer);
   });
   return events;
 }
@@ -79,13 +78,12 @@ class MemoryReplay {
 
 }  // namespace
 
-MeasuredMemory measure_memory(const Program& program, const std::vector<TaskTimes>& tasks,
-                              DeviceMemory& memory) {
-  const std::vector<BufferEvent> events = events_of(program, tasks);
+MeasuredMemory measure_memory(const Program& program, DeviceMemory& memory) {
+  const std::vector<BufferEvent> events = events_of(program);
   MemoryReplay replay(program, memory);
   for (std::size_t i = 0; i < events.size(); ++i) {
     replay.apply(events[i]);
-    const bool is_last = i + 1 == events.size() || events[i + 1].time != events[i].time;
+    const bool is_last = i + 1 == events.size() || events[i + 1].moment != events[i].moment;
     if (is_last) replay.end_moment();
   }
   return replay.measured();

@@ -1,9 +1,9 @@
-// What the buffers of a program take of a real device when they come and go as in the simulated
-// step. No task runs: it is memory that is measured.
+// What the buffers of a program take of a real device when they come and go as in the
+// simulated step. No task runs: it is memory that is measured.
 //
 // Order: that of sim/memory.hpp. At one moment frees come before allocations, and what is taken is
-// looked at when all changes of the moment are done; a buffer that dies where it was born never
-// comes. Of one moment, buffers come in the order of the plan.
+// looked at when all changes of the moment are done. Of one moment, buffers come in the order of
+// the plan.
 //
 // A category gets what the use of the device grew by when its buffers were allocated, until they
 // are freed. Where buffers share a granule (a page), the first pays for it, and those who are left
@@ -28,10 +28,8 @@ struct MeasuredMemory {
   Bytes reserved{0};                                   // the most
 };
 
-// `tasks`: when each ran. The memory holds no buffers yet; those that live beyond the step stay in
+// The memory holds no buffers yet; those that live beyond the step stay in
 // it. Throws CannotRunError when it is short.
-[[nodiscard]] MeasuredMemory measure_memory(const Program& program,
-                                            const std::vector<TaskTimes>& tasks,
-                                            DeviceMemory& memory);
+[[nodiscard]] MeasuredMemory measure_memory(const Program& program, DeviceMemory& memory);
 
 }  // namespace shardsim

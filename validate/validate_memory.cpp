@@ -121,9 +121,7 @@ MemoryValidation validate_memory(const Plan& plan, const Result& simulated, Back
   if (shortage) return not_compared(*shortage);
   const std::size_t program = program_at(plan, backend.exchange().rank());
   MeasuredMemory mine;
-  error = first_error(backend, [&] {
-    mine = measure_memory(plan.programs[program], simulated.programs[program].tasks, *memory);
-  });
+  error = first_error(backend, [&] { mine = measure_memory(plan.programs[program], *memory); });
   if (!error.empty()) return not_compared(error);
   MemoryValidation validation{compare_memory(plan, simulated, exchange_measured(backend, mine)),
                               {}};

@@ -186,8 +186,8 @@
       values: configurations.map((one) => one[key + "_s"]),
     });
     return bars("time-chart",
-                [part("compute", "compute"), part("exposed communication", "exposed"),
-                 part("idle", "idle")],
+                [part("compute", "compute"), part("contention", "contention"),
+                 part("exposed communication", "exposed"), part("idle", "idle")],
                 timeUnits, formatSeconds);
   }
 

@@ -34,7 +34,7 @@ TEST_CASE("A torus is named by its shape") {
 TEST_CASE("The parts of the step add up") {
   for (const Prediction& prediction : {fixture::dp(), fixture::fsdp()}) {
     const Figures figures = figures_of(prediction);
-    CHECK(figures.compute + figures.exposed + figures.idle == figures.step);
+    CHECK(figures.compute + figures.contention + figures.exposed + figures.idle == figures.step);
   }
 }
 

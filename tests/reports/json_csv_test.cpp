@@ -29,9 +29,9 @@ TEST_CASE("A result has exactly the keys of its schema") {
   const Json json = run_json(fixture::fsdp());
   CHECK(keys(json) ==
         std::set<std::string>{"schema", "shardsim", "name", "experiment", "step_time_s", "known_error",
-                              "compute_time_s", "communication_time_s", "exposed_communication_s",
-                              "idle_time_s", "tokens_per_s_per_device", "mfu",
-                              "mfu_full_attention", "memory", "balance", "communication",
+                              "compute_time_s", "contention_time_s", "communication_time_s",
+                              "exposed_communication_s", "idle_time_s", "tokens_per_s_per_device",
+                              "mfu", "mfu_full_attention", "memory", "balance", "communication",
                               "padding", "peak_buffers", "warnings", "notes"});
   CHECK(json["schema"] == "shardsim/result/1");
   CHECK(json["shardsim"] == program_version);
@@ -81,9 +81,13 @@ TEST_CASE("A result has links over time where they were kept, in 60 bins") {
 }
 
 TEST_CASE("A result holds the figures as plain numbers") {
-  const Json json = run_json(fixture::fsdp());
+  Prediction prediction = fixture::fsdp();
+  prediction.result.programs[0].compute_time = SimTime(700'000'000'000);  // picoseconds
+  prediction.result.programs[0].contention_time = SimTime(100'000'000'000);
+  const Json json = run_json(prediction);
   CHECK(json["step_time_s"] == 1.25);
-  CHECK(json["compute_time_s"] == 0.8);
+  CHECK(json["compute_time_s"] == 0.7);
+  CHECK(json["contention_time_s"] == 0.1);
   CHECK(json["communication_time_s"] == 0.75);
   CHECK(json["exposed_communication_s"] == 0.4);
   CHECK(json["tokens_per_s_per_device"] == 800);
@@ -156,18 +160,18 @@ TEST_CASE("Names that are not UTF-8 do not stop the report") {
 TEST_CASE("CSV has stable columns, one row per configuration, and ends lines in CR LF") {
   const std::string csv = report_comparison({fixture::dp(), fixture::fsdp()}, Format::csv);
   const std::string header =
-      "name,model,strategy,mesh,machine,devices,step_time_s,compute_time_s,communication_time_s,"
-      "exposed_communication_s,idle_time_s,tokens_per_s_per_device,mfu,mfu_full_attention,wire_"
-      "bytes_per_device,"
+      "name,model,strategy,mesh,machine,devices,step_time_s,compute_time_s,contention_time_s,"
+      "communication_time_s,exposed_communication_s,idle_time_s,tokens_per_s_per_device,mfu,"
+      "mfu_full_attention,wire_bytes_per_device,"
       "peak_bytes,capacity_bytes,fits,parameters_bytes,gradients_bytes,optimizer_bytes,"
       "activations_bytes,temporaries_bytes,communication_bytes,gathered_parameters_bytes,"
       "inputs_bytes,padding_bytes_per_device,memory_balance,compute_balance,link_balance\r\n";
   // GiB = 1073741824.
   const std::string dp =
-      "dp,toy,dp,data=2,toy-machine,2,1,0.8,0.5,0.15,0.05,1000,0.5,0.75,2147483648,12884901888,"
+      "dp,toy,dp,data=2,toy-machine,2,1,0.8,0,0.5,0.15,0.05,1000,0.5,0.75,2147483648,12884901888,"
       "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,1,1,1\r\n";
   const std::string fsdp =
-      "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0.75,0.4,0.05,800,0.4,0.6,3221225472,7516192768,"
+      "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0,0.75,0.4,0.05,800,0.4,0.6,3221225472,7516192768,"
       "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,1024,1,1,1\r\n";
   CHECK(csv == header + dp + fsdp);
   CHECK(report_run(fixture::dp(), Format::csv) == header + dp);

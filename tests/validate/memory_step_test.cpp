@@ -35,11 +35,7 @@ void add(Program& program, std::int64_t bytes, BufferCategory category, TaskId a
   program.add_buffer(buffer, freed_after);
 }
 
-TaskTimes from_to(std::int64_t start, std::int64_t end) { return {SimTime(start), SimTime(end)}; }
-
-// The example of sim/memory.hpp: tasks A (0..5), B (5..9) and C (9..12).
-const std::vector<TaskTimes> abc{from_to(0, 5), from_to(5, 9), from_to(9, 12)};
-
+// The example of sim/memory.hpp: kernels A, B and C.
 Program program_abc() {
   Program program = program_of_tasks(3);
   add(program, 10, BufferCategory::parameters, before_the_step, {});
@@ -70,14 +66,14 @@ void check_against_simulator(const Plan& plan, const Result& result) {
     const ProgramResult& simulated = result.programs[p];
     REQUIRE(simulated.peak > Bytes(0));
     FakeMemory exact(Bytes(1));
-    const MeasuredMemory measured = measure_memory(plan.programs[p], simulated.tasks, exact);
+    const MeasuredMemory measured = measure_memory(plan.programs[p], exact);
     CHECK(measured.peak == simulated.peak);
     CHECK(measured.by_category == simulated.peak_by_category);
     CHECK(measured.reserved >= measured.peak);  // buffers that go later in the same moment
     for (const std::int64_t granule : {256, 4096, 2 << 20}) {
       CAPTURE(granule);
       FakeMemory memory{Bytes(granule)};
-      const MeasuredMemory rounded = measure_memory(plan.programs[p], simulated.tasks, memory);
+      const MeasuredMemory rounded = measure_memory(plan.programs[p], memory);
       // Each buffer that is there is rounded up by less than a granule.
       CHECK(rounded.peak >= simulated.peak);
       CHECK(rounded.peak <= simulated.peak + Bytes(memory.most_buffers * (granule - 1)));
@@ -90,12 +86,12 @@ void check_against_simulator(const Plan& plan, const Result& result) {
 
 }  // namespace
 
-// 19 B at 9: 10 + 3 + 6, as A's 4 B are gone. In granules of 4: 12 and 4 from 0, 4 more from 5, at
-// 9 they are 12 + 4 + 8.
+// 19 B in C: 10 + 3 + 6, as A's 4 B are gone. In granules of 4: 12 and 4 in A, 4 more in B, in C
+// they are 12 + 4 + 8.
 TEST_CASE("buffers by hand") {
   const Program program = program_abc();
   FakeMemory exact(Bytes(1));
-  const MeasuredMemory measured = measure_memory(program, abc, exact);
+  const MeasuredMemory measured = measure_memory(program, exact);
   CHECK(measured.peak == Bytes(19));
   CHECK(of(measured, BufferCategory::parameters) == Bytes(10));
   CHECK(of(measured, BufferCategory::activations) == Bytes(3));
@@ -104,24 +100,21 @@ TEST_CASE("buffers by hand") {
   CHECK(exact.in_use() == Bytes(10));  // what lives beyond the step
 
   FakeMemory fours(Bytes(4));
-  const MeasuredMemory rounded = measure_memory(program, abc, fours);
+  const MeasuredMemory rounded = measure_memory(program, fours);
   CHECK(rounded.peak == Bytes(24));
   CHECK(of(rounded, BufferCategory::parameters) == Bytes(12));
   CHECK(of(rounded, BufferCategory::activations) == Bytes(4));
   CHECK(of(rounded, BufferCategory::temporaries) == Bytes(8));
 }
 
-// At 5 the first goes before the second comes. The third is of a task that takes no time, and the
-// fourth has no bytes: neither is ever there.
+// The first goes before the second comes. The third has no bytes: it is never there.
 TEST_CASE("at one moment buffers go before others come, and none comes to go") {
-  Program program = program_of_tasks(3);
+  Program program = program_of_tasks(2);
   add(program, 8, BufferCategory::temporaries, 0, {0});
   add(program, 8, BufferCategory::gradients, 1, {1});
-  add(program, 100, BufferCategory::temporaries, 2, {2});
   add(program, 0, BufferCategory::inputs, before_the_step, {});
   FakeMemory memory(Bytes(1));
-  const MeasuredMemory measured =
-      measure_memory(program, {from_to(0, 5), from_to(5, 9), from_to(5, 5)}, memory);
+  const MeasuredMemory measured = measure_memory(program, memory);
   CHECK(measured.peak == Bytes(8));
   CHECK(measured.reserved == Bytes(8));
   CHECK(of(measured, BufferCategory::temporaries) == Bytes(8));  // the first of equal peaks
@@ -129,7 +122,7 @@ TEST_CASE("at one moment buffers go before others come, and none comes to go") {
 }
 
 // Two buffers of 3 B in a page of 8: the first pays 8, the second nothing, also when the first is
-// gone. At 9 a page of 8 is in use for the second, and 16 for the third.
+// gone. In C a page of 8 is in use for the second, and 16 for the third.
 TEST_CASE("what buffers share is the first one's, then nobody's") {
   class OnePage : public FakeMemory {
    public:
@@ -144,7 +137,7 @@ TEST_CASE("what buffers share is the first one's, then nobody's") {
   add(program, 3, BufferCategory::gradients, 1, {});
   add(program, 13, BufferCategory::activations, 2, {2});
   OnePage memory;
-  const MeasuredMemory measured = measure_memory(program, abc, memory);
+  const MeasuredMemory measured = measure_memory(program, memory);
   CHECK(measured.peak == Bytes(16));
   CHECK(of(measured, BufferCategory::parameters) == Bytes(0));
   CHECK(of(measured, BufferCategory::gradients) == Bytes(0));
@@ -153,7 +146,7 @@ TEST_CASE("what buffers share is the first one's, then nobody's") {
 
 TEST_CASE("memory that is short is an error") {
   FakeMemory memory(Bytes(1), Bytes(18));
-  CHECK_THROWS_AS(measure_memory(program_abc(), abc, memory), CannotRunError);
+  CHECK_THROWS_AS(measure_memory(program_abc(), memory), CannotRunError);
 }
 
 TEST_CASE(
