@@ -121,7 +121,7 @@ void record_parameters(const SpecTable& specs, Recorded& recorded) {
       specs.of_a_step ? specs.parameters : fold_layers(specs.parameters);
   for (const ParameterSharding& row : folded) recorded.shardings[row.name] = to_string(row.spec);
   for (const RuleUse& rule : specs.rules) {
-    if (rule.matches == 0) recorded.unmatched_rules.push_back(rule.text);
+    if (rule.matches == 0 && !rule.built_in) recorded.unmatched_rules.push_back(rule.text);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/text.hpp"
 #include "hardware_profiles/machine.hpp"
 
 namespace shardsim {
