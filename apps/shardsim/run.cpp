@@ -24,16 +24,20 @@ const Manual manual = {
      "shardsim run --model llama-3.1-8b --step train --batch 64 --sequence 8192 \\\n"
      "               --machine dgx-h100 --mesh data=2,fsdp=4 --strategy fsdp --format json"}};
 
-void add_options(po::options_description& options) {
-  add_experiment_options(options);
+std::vector<std::string> all_formats() {
   std::vector<std::string> formats = report_formats();
   for (const std::string& format : trace_formats()) formats.push_back(format);
-  add_output_options(options, formats);
+  return formats;
+}
+
+void add_options(po::options_description& options) {
+  add_experiment_options(options);
+  add_output_options(options, all_formats());
   options.add_options()("require-fit", "exit with 1 when the memory does not suffice");
 }
 
 int run(const Given& given) {
-  const auto outputs = read_outputs(given, formats);
+  const auto outputs = read_outputs(given, all_formats());
   const Experiment experiment = read_given_experiment(given);
   SimulationOptions simulation;
   if (wants_trace(outputs)) simulation = simulation_for_traces();

@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "hardware_profiles/profile_io.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 #include "tests/base/mistake.hpp"
 
 namespace shardsim {
