@@ -96,7 +96,8 @@ double repetition(const Workload& workload, std::size_t block, const Op& op, con
   return 1;
 }
 
-// Heads are not cut: a model axis that has more devices than they can be dealt to.
+// Heads are not cut: devices of a model axis to which they cannot be dealt out evenly do what others
+// do. (Where only those of keys and values are too few, these are repeated and nobody's work is.)
 void warn_about_heads(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
                       const StrategyOptions& strategy, std::vector<std::string>& warnings) {
   constexpr double worth_a_word = 1.01;
@@ -114,14 +115,11 @@ void warn_about_heads(const Workload& workload, const SpmdStep& step, const Mesh
       const std::string keys = kv_heads > 0 && kv_heads != heads
                                    ? fmt::format(" ({} of keys and values)", kv_heads)
                                    : "";
-      const std::string others =
-          heads % devices == 0
-              ? "frameworks repeat keys and values there and deal out the heads of queries"
-              : "Megatron and torchtitan refuse it";
       warnings.push_back(fmt::format(
           "{} heads{} do not go evenly over the {} devices of axis \"{}\": attention is "
-          "computed {:.1f} times, by devices that repeat each other's work; {}",
-          heads, keys, devices, strategy.model_axis, times, others));
+          "computed {:.1f} times, by devices that repeat each other's work; Megatron and "
+          "torchtitan refuse it",
+          heads, keys, devices, strategy.model_axis, times));
       return;
     }
   }
