@@ -70,7 +70,7 @@ TEST_CASE("where no change fits, the nearest is told and does not claim to fit")
 }
 
 TEST_CASE("tensor parallelism is told of sequence parallelism") {
-  const Json document = gpt2_on_one_node("tp", {{"model", 4}}, 256);
+  const Json document = gpt2_on_one_node("tp", {{"model", 4}}, 2048);
   const Prediction given = predicted(document);
   REQUIRE_FALSE(given.result.fits());
   const std::vector<Suggestion> suggestions = suggest_to_fit(given);
