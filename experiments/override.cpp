@@ -10,6 +10,8 @@
 namespace shardsim {
 namespace {
 
+constexpr std::size_t most_keys = 32;  // an experiment has fewer levels
+
 std::vector<std::string> split(const std::string& path, const Place& place) {
   std::vector<std::string> keys;
   for (std::size_t at = 0; at <= path.size();) {
@@ -20,13 +22,18 @@ std::vector<std::string> split(const std::string& path, const Place& place) {
     }
     at = dot + 1;
   }
+  if (keys.size() > most_keys) {
+    throw InputError(place, fmt::format("more than {} names with dots between", most_keys));
+  }
   return keys;
 }
 
 // JSON where it is JSON, else the text itself: --set machine=dgx-h100 needs no quotes.
 Json read_value(const std::string& value, const Place& place) {
-  Json json = Json::parse(value, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/false);
-  if (json.is_discarded()) json = value;
+  // As files are read: no deeper, and no key twice.
+  if (Json::accept(value))
+    return parse_json(value, fmt::format("{}: {}", place.file, place.pointer));
+  const Json json = value;
   try {
     (void)json.dump();
   } catch (const Json::exception&) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Do the tests notice bugs? Makes one small bug at a time and runs the tests of its room.
 
-    cmake --preset release && cmake --build --preset release
+    cmake --preset release -DSHARDSIM_UNITY=OFF -B build/mutate && cmake --build build/mutate
     tools/mutate.py --rooms plan,sim --samples 20
 
 A mutant is one change of one line: a comparison (< to <=, == to !=, && to ||), an operator of
@@ -328,6 +328,10 @@ def verdict_on(build, mutant, tests, scratch):
     return "survived", {}
 
 
+def on_one_line(text):
+    return re.sub(r"\s+", " ", text).strip()[:60]
+
+
 def run_room(build, room, options, results):
     tests = None
     found = []
@@ -353,7 +357,7 @@ def run_room(build, room, options, results):
         found.append(results.add(mutant, verdict, seconds=seconds, **more))
         if verdict != "invalid":
             print(f"{verdict:10} {seconds:6.1f} s  {mutant.file}:{mutant.line}  "
-                  f"{mutant.before.strip()[:60]}  ->  {mutant.after.strip()[:60] or '(nothing)'}",
+                  f"{on_one_line(mutant.before)}  ->  {on_one_line(mutant.after) or '(nothing)'}",
                   file=sys.stderr, flush=True)
     return found
 
@@ -382,7 +386,7 @@ def main():
     parser.add_argument("--rooms", default=",".join(CORE_ROOMS), metavar="ROOM,...")
     parser.add_argument("--samples", type=int, default=20, metavar="N", help="of every room")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--build", default=ROOT / "build/release", type=pathlib.Path)
+    parser.add_argument("--build", default=ROOT / "build/mutate", type=pathlib.Path)
     parser.add_argument("--results", type=pathlib.Path, metavar="FILE.jsonl",
                         help="build/mutants.jsonl unless given")
     parser.add_argument("--again", action="store_true", help="try survivors of earlier runs again")
@@ -390,6 +394,9 @@ def main():
     if shutil.which("ninja") is None:
         sys.exit("mutate: ninja is not there")
     build = Build(options.build.resolve())
+    if any("/Unity/" in file for file in build.commands):
+        sys.exit(f"mutate: {options.build} compiles many sources together: "
+                 "configure it with -DSHARDSIM_UNITY=OFF")
     results = Results(options.results or ROOT / "build/mutants.jsonl")
     by_room = {}
     for room in options.rooms.split(","):

@@ -41,6 +41,17 @@ TEST_CASE("an override holds for every variant") {
         Json::parse(R"({"variants": [{"name": "x", "mesh": {"data": 4}}]})"));
 }
 
+// Both once ended in a stack overflow.
+TEST_CASE("an override nests no deeper than a file") {
+  const std::string deep = std::string(60'000, '[') + std::string(60'000, ']');
+  CHECK_THROWS_WITH(after("{}", "a", deep.c_str()), "--set: a: nested deeper than 100 levels");
+  std::string path = "a";
+  for (int i = 0; i < 50'000; ++i) path += ".a";
+  CHECK_THROWS_WITH(after("{}", path.c_str(), "1"),
+                    Catch::EndsWith("more than 32 names with dots between"));
+  CHECK_THROWS_WITH(after("{}", "a", R"({"b": 1, "b": 2})"), Catch::Contains("--set: a: "));
+}
+
 TEST_CASE("impossible paths are errors") {
   CHECK_THROWS_WITH(after("{}", "a..b", "1"),
                     "--set: a..b: expected names with dots between, for example workload.batch");

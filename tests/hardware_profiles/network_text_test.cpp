@@ -38,6 +38,12 @@ TEST_CASE("networks are what their text says") {
   CHECK_FALSE(is_network_text("tpu-v5p"));
 }
 
+TEST_CASE("a network has the devices that its text names, or none") {
+  const std::string wires = "bandwidth=1GB/s,latency=1us";
+  CHECK(parse_network("ring(" + wires + ",device=h100)", place).device == "h100");
+  CHECK(parse_network("ring(" + wires + ")", place).device.empty());
+}
+
 TEST_CASE("networks that are not understood say what is wrong") {
   const std::string wires = "bandwidth=1GB/s,latency=1us";
   check_error("rign(" + wires + ")", "unknown network \"rign\"");

@@ -1,4 +1,5 @@
 #include "plan/mesh.hpp"
+#include "plan/mesh_groups.hpp"
 
 #include <rapidcheck.h>
 
@@ -153,6 +154,42 @@ TEST_CASE("groups partition the devices, in equal sizes, each a translation of t
     std::vector<std::int64_t> expected(static_cast<std::size_t>(c.mesh.devices()));
     std::iota(expected.begin(), expected.end(), 0);
     RC_ASSERT(all == expected);
+  }));
+}
+
+// The header's examples, and what is no product of axes.
+TEST_CASE("groups are told as axes") {
+  const Mesh mesh({{"x", 2}, {"y", 4}});
+  const auto axes = [&](const Groups& groups) -> std::string {
+    const auto parts = axes_of_groups(mesh, groups);
+    if (!parts) return "none";
+    std::string text;
+    for (const std::string& name : mesh.names_of(*parts)) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  };
+  CHECK(axes({{0, 4}, {1, 5}, {2, 6}, {3, 7}}) == "x");
+  CHECK(axes({{3, 7}, {1, 5}, {0, 4}, {2, 6}}) == "x");
+  CHECK(axes({{0, 4, 1, 5}, {2, 6, 3, 7}}) == "y:(2)2, x");
+  CHECK(axes({{0, 2}, {1, 3}, {4, 6}, {5, 7}}) == "y:(1)2");
+  CHECK(axes({{0, 1, 2, 3, 4, 5, 6, 7}}) == "x, y");
+  CHECK(axes({}) == "none");
+  CHECK(axes({{0, 4}, {1, 5}, {2, 6}}) == "none");          // not all devices
+  CHECK(axes({{0, 4}, {1, 5}, {2, 7}, {3, 6}}) == "none");  // not alike
+  CHECK(axes({{0, 3}, {1, 2}, {4, 7}, {5, 6}}) == "none");  // three apart
+  CHECK(axes({{4, 0}, {5, 1}, {6, 2}, {7, 3}}) == "none");  // counted downwards
+}
+
+TEST_CASE("axes that are found have the groups that they were found by") {
+  CHECK(rc::check([] {
+    const Case c = arbitrary_case();
+    Groups groups = c.mesh.groups(c.parts);
+    std::reverse(groups.begin(), groups.end());
+    const auto found = axes_of_groups(c.mesh, groups);
+    RC_ASSERT(found.has_value());
+    Groups again = c.mesh.groups(*found);
+    std::sort(groups.begin(), groups.end());
+    std::sort(again.begin(), again.end());
+    RC_ASSERT(again == groups);
   }));
 }
 

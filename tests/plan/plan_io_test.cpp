@@ -7,6 +7,7 @@
 
 #include "arbitrary_plan.hpp"
 #include "base/json.hpp"
+#include "base/version.hpp"
 
 namespace shardsim {
 namespace {
@@ -29,6 +30,7 @@ TEST_CASE("what is written reads back as the same plan, and is written as the sa
 TEST_CASE("the flat list of collectives says who, how much and how often") {
   const Json json = plan_to_json(layered_plan(3));
   CHECK(json["schema"] == "shardsim/plan/1");
+  CHECK(json["shardsim"] == program_version);
   const Json& gather = json["collectives"][0];
   CHECK(gather["kind"] == "all-gather");
   CHECK(gather["axes"] == Json::parse(R"(["fsdp"])"));
@@ -105,6 +107,8 @@ TEST_CASE("hostile plans are refused with their place") {
   CHECK(complaint([](Json& j) {
           j["collectives"][0]["groups"] = {{0, 1}, {2, 3}};
         }) == "plan.json: /collectives/0/groups: these are not the groups of the axes");
+  CHECK(complaint([](Json& j) { j["collectives"][0]["group_size"] = 2; }) ==
+        "plan.json: /collectives/0/group_size: the groups have 4 devices");
   CHECK(complaint([](Json& j) { j["collectives"][0]["count"] = 5; }) ==
         "plan.json: /collectives/0/count: the tasks execute it 4 times");
   CHECK(complaint([](Json& j) {
@@ -122,6 +126,64 @@ TEST_CASE("the text prints a repetition once") {
   // Forward: 32 layers of 2 tasks, #0 to #63.
   CHECK(text.find("x32: #0 to #63, layer 0 to 31\n") != std::string::npos);
   CHECK(text.find("layers.1.proj") == std::string::npos);
+  CHECK(text.find("x1:") == std::string::npos);  // what is there once is no repetition
+}
+
+// Runs of spaces as one: columns are as wide as they need.
+std::string squeezed(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c != ' ' || result.empty() || result.back() != ' ') result += c;
+  }
+  return result;
+}
+
+TEST_CASE("the text tells collectives, transfers, buffers by category, paddings and notes") {
+  Plan plan = layered_plan(2);
+  plan.subject.parameters = 1'234'567;
+  plan.subject.tokens_per_step = 4096;
+  plan.transfers = {{1, true, DType::bf16, Bytes(3 * KiB), ""},
+                    {1, false, DType::bf16, Bytes(5 * KiB), ""}};
+  Program& program = plan.programs[0];
+  for (const std::int32_t transfer : {0, 1}) {
+    Task task;
+    task.kind = TaskKind::transfer;
+    task.work = transfer;
+    (void)program.add_task(task, {0});
+  }
+  Task copy;
+  copy.kind = TaskKind::to_host;
+  copy.recompute = true;
+  (void)program.add_task(copy, {});
+  const auto add = [&](BufferCategory category, Bytes bytes, TaskId by,
+                       const std::vector<TaskId>& frees) {
+    Buffer buffer;
+    buffer.category = category;
+    buffer.bytes = bytes;
+    buffer.allocated_by = by;
+    program.add_buffer(buffer, frees);
+  };
+  add(BufferCategory::parameters, Bytes(KiB), before_the_step, {});
+  add(BufferCategory::parameters, Bytes(KiB), before_the_step, {3});
+  add(BufferCategory::activations, Bytes(512), 1, {});
+  plan.programs.push_back(plan.programs[0]);
+  plan.programs[1].name = "next";
+  plan.padding = {{"embed", 1, 5, 2, 6, 3, Bytes(12)}};
+  plan.notes = {"one note", "another"};
+  verify(plan);
+  const std::string text = squeezed(plan_to_text(plan));
+  const auto has = [&](const char* part) { CHECK_THAT(text, Catch::Contains(part)); };
+  has("\n parameters 1,234,567\n tokens 4,096 per step\n");
+  // Two layers, forward and backward, in each of two programs.
+  has("all-gather fsdp 4 1.0 KiB bf16 8");
+  has("send to next 3.0 KiB");
+  has("receive from next 5.0 KiB");
+  has("forward, again to-host 6 B");
+  has("\nBuffers of next, on each device\n");
+  has("parameters 2 2.0 KiB 1.0 KiB");  // of the two one is there for the next step
+  has("activations 1 512 B 0 B");
+  has("embed 1 5 2 6 12 B");
+  has("\nNotes\n one note\n another\n");
 }
 
 TEST_CASE("the graph has a node per task of the folded schedule") {
