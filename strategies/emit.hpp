@@ -6,8 +6,8 @@
 // gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a
 // gathered unit, where it is given back whole, with its segment.
 //
-// Segment k waits for the gradient reductions of segment k - 2 that leave something to give back, as
-// FSDP2 waits for a unit's reduce-scatter before it issues the next: unreduced gradients of two
+// Segment k waits for the gradient reductions of segment k - 2 that leave something to give back,
+// as FSDP2 waits for a unit's reduce-scatter before it issues the next: unreduced gradients of two
 // units are there at most, however slow links are.
 #pragma once
 

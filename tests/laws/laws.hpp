@@ -1,7 +1,7 @@
 // What every answer should obey, as functions of a random experiment (trial.hpp).
 //
-// A law answers what broke it, or nothing. Laws of time are stated twice, as kernels and collectives
-// that run at the same time share a machine (docs/laws.md):
+// A law answers what broke it, or nothing. Laws of time are stated twice, as kernels and
+// collectives that run at the same time share a machine (docs/laws.md):
 //   - exactly, of the step without sharing, where each task takes what it takes alone: beginnings
 //     and ends are then maxima and sums of earlier ones, so a step is monotone in each task's time;
 //   - of the step as it is: it may become longer by at most what sharing adds to it.
@@ -31,8 +31,8 @@ struct Law {
 [[nodiscard]] std::vector<Law> layout_laws();
 // Of machines: bandwidth, latency, rates.
 [[nodiscard]] std::vector<Law> machine_laws();
-// No laws, but counted: how often sharing or another choice of algorithms makes the step of a faster
-// machine longer, and how often such a choice does alone.
+// No laws, but counted: how often sharing or another choice of algorithms makes the step of a
+// faster machine longer, and how often such a choice does alone.
 [[nodiscard]] std::vector<Law> anomalies();
 [[nodiscard]] std::vector<Law> choices();
 
