@@ -126,7 +126,8 @@ class Layout {
 
   [[nodiscard]] std::string text(std::string_view indent) const {
     std::string out;
-    print(indent, [&](std::size_t c) -> std::string_view { return columns_[c].title; }, out);
+    print(
+        indent, [&](std::size_t c) -> std::string_view { return columns_[c].title; }, out);
     std::string rule(indent);
     for (const std::size_t c : beside_) {
       if (c > 0) rule += std::string(between_columns, ' ');
@@ -134,7 +135,8 @@ class Layout {
     }
     end_line(std::move(rule), out);
     for (const auto& row : rows_) {
-      print(indent, [&](std::size_t c) -> std::string_view { return row[c]; }, out);
+      print(
+          indent, [&](std::size_t c) -> std::string_view { return row[c]; }, out);
       print_beneath(row, indent.size() + beneath_row, out);
     }
     return out;

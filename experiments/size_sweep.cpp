@@ -24,7 +24,8 @@ std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
 
 // nccl-tests' own way to write a size: 1G is 1 GiB.
 std::string with_unit(std::string_view text) {
-  const bool is_short = text.size() > 1 && std::isdigit(static_cast<unsigned char>(text[text.size() - 2])) != 0 &&
+  const bool is_short = text.size() > 1 &&
+                        std::isdigit(static_cast<unsigned char>(text[text.size() - 2])) != 0 &&
                         std::string_view("KMGT").find(text.back()) != std::string_view::npos;
   return std::string(text) + (is_short ? "iB" : "");
 }

@@ -64,7 +64,8 @@ std::string profile_numbers_text(const Profile& profile, std::size_t width) {
   std::string text = table.text("", width) + "\n";
   constexpr std::size_t indent = 5;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    text += fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), wrapped(sources[i], indent, width));
+    text +=
+        fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), wrapped(sources[i], indent, width));
   }
   return text;
 }

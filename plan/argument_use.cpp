@@ -10,7 +10,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::array<std::string_view, 11> optimizer_parts = {
-    "mu",    "nu",    "count", "trace", "momentum", "velocity", "opt_state", "optimizer_state",
+    "mu",        "nu",   "count", "trace", "momentum", "velocity", "opt_state", "optimizer_state",
     "optimizer", "adam", "sgd"};
 constexpr std::array<std::string_view, 3> parameter_parts = {"params", "parameters", "weights"};
 
@@ -38,7 +38,8 @@ bool has_any(const std::vector<std::string>& parts, const Names& names) {
 
 void fold_layer(std::string_view way, ArgumentUse& use) {
   use.name = std::string(way);
-  for (std::size_t dot = way.find('.'); dot != std::string_view::npos; dot = way.find('.', dot + 1)) {
+  for (std::size_t dot = way.find('.'); dot != std::string_view::npos;
+       dot = way.find('.', dot + 1)) {
     const std::size_t begin = dot + 1;
     const std::size_t end = way.find_first_not_of("0123456789", begin);
     if (end == begin || end == std::string_view::npos || way[end] != '.') continue;
@@ -56,8 +57,8 @@ ArgumentUse use_of_argument(std::string_view way, bool is_handed_on) {
   ArgumentUse use;
   fold_layer(way, use);
   if (is_handed_on) {
-    use.category = has_any(parts, optimizer_parts) ? BufferCategory::optimizer
-                                                   : BufferCategory::parameters;
+    use.category =
+        has_any(parts, optimizer_parts) ? BufferCategory::optimizer : BufferCategory::parameters;
   } else if (has_any(parts, parameter_parts)) {
     use.category = BufferCategory::parameters;
   }

@@ -39,8 +39,7 @@ inline constexpr std::int64_t longest_side = std::int64_t{1} << 31;
 
 // For people: consecutive layers that do the same (plan/fold.hpp) are printed once, with their
 // count.
-[[nodiscard]] std::string plan_to_text(const Plan& plan,
-                                       std::size_t width = default_text_width);
+[[nodiscard]] std::string plan_to_text(const Plan& plan, std::size_t width = default_text_width);
 // The same tasks as a graph: a node per task of the text, an edge per dependency.
 [[nodiscard]] std::string plan_to_dot(const Plan& plan);
 

@@ -123,7 +123,8 @@ std::string schedule_text(const Plan& plan, const Program& program, std::size_t 
       add_task_row(plan, program, id, table);
     }
     if (section.repeats > 1) out += "\n  " + repetition_text(program, section) + "\n";
-    out += (section.repeats > 1 ? "" : "\n") + table.text(section.repeats > 1 ? "    " : "  ", width);
+    out +=
+        (section.repeats > 1 ? "" : "\n") + table.text(section.repeats > 1 ? "    " : "  ", width);
   }
   return out;
 }

@@ -45,9 +45,13 @@ std::string links_html(const std::optional<LinkView>& links) {
   std::string bottleneck = html_escape(bottleneck_sentence(*links));
   const std::string when = html_escape(full_bandwidth_sentence(*links));
   if (!when.empty()) bottleneck += "<br>\n" + when;
+  constexpr std::size_t most_listed = 500;
+  const Table listed = link_table(*links, /*over_time=*/false, most_listed);
   return fmt::format(
-      "<section class=\"unbroken\">\n<h2>Links, {}</h2>\n<p>{}</p>\n{}{}</section>\n\n",
-      format_bytes(links->size), bottleneck, link_history_map(*links), link_heat_map(*links));
+      "<section class=\"unbroken\">\n<h2>Links, {}</h2>\n<p>{}</p>\n{}{}"
+      "<details>\n<summary>The {} busiest, one by one</summary>\n{}</details>\n</section>\n\n",
+      format_bytes(links->size), bottleneck, link_history_map(*links), link_heat_map(*links),
+      listed.rows.size(), to_html(listed));
 }
 
 }  // namespace

@@ -107,9 +107,8 @@ Json row_json(const CollectiveFigures& row, bool beside_measured) {
   }
   if (!beside_measured) return json;
   json["measured_s"] = row.measured ? Json(row.measured->count()) : Json(nullptr);
-  json["measured_busbw_Bps"] = row.measured_bus_bandwidth
-                                   ? Json(row.measured_bus_bandwidth->count())
-                                   : Json(nullptr);
+  json["measured_busbw_Bps"] =
+      row.measured_bus_bandwidth ? Json(row.measured_bus_bandwidth->count()) : Json(nullptr);
   json["relative_error"] = row.relative_error ? Json(*row.relative_error) : Json(nullptr);
   return json;
 }

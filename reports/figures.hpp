@@ -85,7 +85,7 @@ struct Figures {
   Bytes capacity{0};
   Bytes peak{0};
   bool fits = false;
-  NotCounted not_counted;  // that must fit beside the peak
+  NotCounted not_counted;       // that must fit beside the peak
   CategoryBytes by_category{};  // at the peak
   SimTime peak_time{0};
   std::string peak_task;
@@ -101,16 +101,14 @@ struct Figures {
   Bytes padding_per_device{0};  // sum over `padding`
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
-  OwnedJson experiment;  // as resolved
+  OwnedJson experiment;                      // as resolved
   std::vector<SuggestedChange> suggestions;  // where it does not fit
 
   [[nodiscard]] Bytes of(BufferCategory category) const {
     return by_category[static_cast<std::size_t>(category)];
   }
   // It fits, but may not with what is not counted.
-  [[nodiscard]] bool fits_narrowly() const {
-    return fits && peak + not_counted.high > capacity;
-  }
+  [[nodiscard]] bool fits_narrowly() const { return fits && peak + not_counted.high > capacity; }
   // Part of the step, 0 for an empty one.
   [[nodiscard]] double share(SimTime time) const;
 };

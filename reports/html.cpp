@@ -135,8 +135,8 @@ std::string to_html(const Table& table, const std::vector<int>& emphasized,
   }
   out += "</tr></thead>\n<tbody>\n";
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    const bool is_best = std::find(emphasized.begin(), emphasized.end(), static_cast<int>(row)) !=
-                         emphasized.end();
+    const bool is_best =
+        std::find(emphasized.begin(), emphasized.end(), static_cast<int>(row)) != emphasized.end();
     out += is_best ? "<tr class=\"best\">" : "<tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const bool heads_row = c == 0;

@@ -38,15 +38,15 @@ Json device_classes(const Figures& figures) {
 }
 
 Json memory(const Figures& figures) {
-  return {{"capacity_bytes", figures.capacity.count()},
-          {"peak_bytes", figures.peak.count()},
-          {"fits", figures.fits},
-          {"not_counted_bytes",
-           {figures.not_counted.low.count(), figures.not_counted.high.count()}},
-          {"by_category", categories(figures.by_category)},
-          {"per_device_class", device_classes(figures)},
-          {"peak_at_s", seconds(figures.peak_time)},
-          {"peak_task", figures.peak_task}};
+  return {
+      {"capacity_bytes", figures.capacity.count()},
+      {"peak_bytes", figures.peak.count()},
+      {"fits", figures.fits},
+      {"not_counted_bytes", {figures.not_counted.low.count(), figures.not_counted.high.count()}},
+      {"by_category", categories(figures.by_category)},
+      {"per_device_class", device_classes(figures)},
+      {"peak_at_s", seconds(figures.peak_time)},
+      {"peak_task", figures.peak_task}};
 }
 
 // Bins of a step that make one of a report, which has no more than default_bins where they divide.

@@ -25,8 +25,7 @@ inline constexpr std::size_t report_link_bins = 600;
 // Best: the shortest step among those that fit; "ties" names those that are not known to be longer
 // (known_error.hpp).
 [[nodiscard]] std::string report_comparison(const std::vector<Prediction>& predictions,
-                                            Format format,
-                                            std::size_t width = default_text_width);
+                                            Format format, std::size_t width = default_text_width);
 
 struct Choice {
   int best = -1;          // -1: nothing fits

@@ -50,7 +50,8 @@ std::string specs_text(const SpecTable& all, const SpecsOptions& options) {
     out += "\n" + remark.caption + "\n" + to_text(remark, "  ", width);
   }
   if (!table.warnings.empty()) out += "\n";
-  for (const std::string& warning : table.warnings) out += wrapped("warning: " + warning, 0, width) + "\n";
+  for (const std::string& warning : table.warnings)
+    out += wrapped("warning: " + warning, 0, width) + "\n";
   return out;
 }
 

@@ -253,13 +253,10 @@ Table padding_table(const Figures& figures, std::size_t limit) {
 }
 
 Table suggestion_table(const std::vector<Figures>& all) {
-  Table table{"What would make it fit, or comes nearest",
-              {{"name", left},
-               {"memory", right},
-               {"fits", left},
-               {"step time", right},
-               {"with", left}},
-              {}};
+  Table table{
+      "What would make it fit, or comes nearest",
+      {{"name", left}, {"memory", right}, {"fits", left}, {"step time", right}, {"with", left}},
+      {}};
   for (const Figures& figures : all) {
     for (const auto& [suggestion, narrowly] : figures.suggestions) {
       const char* fits = !suggestion.fits ? "no" : narrowly ? "narrowly" : "yes";
@@ -267,8 +264,8 @@ Table suggestion_table(const std::vector<Figures>& all) {
       for (const auto& [path, value] : suggestion.settings) {
         flags.push_back(fmt::format("--set {}={}", path, value));
       }
-      table.rows.push_back({words(figures.name), bytes(suggestion.peak),
-                            words(fits), duration(suggestion.step),
+      table.rows.push_back({words(figures.name), bytes(suggestion.peak), words(fits),
+                            duration(suggestion.step),
                             words(fmt::format("{}", fmt::join(flags, " ")))});
     }
   }

@@ -171,8 +171,7 @@ std::string validation_json(const StepValidation& validation) {
 
 }  // namespace
 
-std::string report_validation(const StepValidation& validation, Format format,
-                              std::size_t width) {
+std::string report_validation(const StepValidation& validation, Format format, std::size_t width) {
   switch (format) {
     case Format::text:
       return validation_text(validation, width);

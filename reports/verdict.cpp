@@ -57,9 +57,10 @@ std::string tie_text(const std::vector<Figures>& all, const std::vector<std::siz
   };
   std::string text = named(order[0]);
   for (const int tie : ties) text += ", " + named(static_cast<std::size_t>(tie));
-  return fmt::format("{} tie among the {} that fit: predictions less than {:.0f} % apart are no "
-                     "difference",
-                     text, order.size(), 100 * (known_error.between_two - 1));
+  return fmt::format(
+      "{} tie among the {} that fit: predictions less than {:.0f} % apart are no "
+      "difference",
+      text, order.size(), 100 * (known_error.between_two - 1));
 }
 
 // "fsdp: shortest step among the 3 that fit: 1.230 s, 18.1 % shorter than fsdp+tp (1.500 s)"
@@ -130,8 +131,7 @@ Choice choose(const std::vector<Figures>& all) {
     return figures.tokens_per_step == all.front().tokens_per_step;
   });
   if (!same_work) why += "; note that they process different numbers of tokens per step";
-  return {
-      .best = static_cast<int>(order[0]), .ties = std::move(ties), .why = std::move(why)};
+  return {.best = static_cast<int>(order[0]), .ties = std::move(ties), .why = std::move(why)};
 }
 
 Choice choose(const std::vector<Prediction>& predictions) {

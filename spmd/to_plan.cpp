@@ -282,10 +282,10 @@ class Emitter {
       std::string name = kind(live);
       if (alike.at(name) == 1) name += fmt::format(", line {}", live.line);
       const bool is_sent = is_collective(function_.op(live.made_by));
-      add_buffer({.name = name,
-                  .category =
-                      is_sent ? BufferCategory::communication : BufferCategory::temporaries},
-                 live.bytes, std::min(first_task_[at(live.made_by)], peak));
+      add_buffer(
+          {.name = name,
+           .category = is_sent ? BufferCategory::communication : BufferCategory::temporaries},
+          live.bytes, std::min(first_task_[at(live.made_by)], peak));
     }
   }
 
@@ -304,7 +304,8 @@ class Emitter {
     add_temporaries();
     plan_.notes.push_back(
         fmt::format("per device {} bytes of arguments and {} of results, {} of them in the place "
-                    "of arguments; temporaries are estimated from what a compiler would keep, and listed as they are "
+                    "of arguments; temporaries are estimated from what a compiler would keep, and "
+                    "listed as they are "
                     "when most is alive",
                     memory_.arguments.count(), memory_.outputs.count(), memory_.aliased.count()));
   }

@@ -41,7 +41,8 @@ constexpr std::array flags{
          "all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute or broadcast"},
     Flag{"devices", "devices", "N", "in the group"},
     Flag{"nodes", "nodes", "N", "over which they lie evenly; as many as they fill when left out"},
-    Flag{"sizes", "sizes", "SIZES", "64MiB or, as in nccl-tests, 64M; a list 1MiB,64MiB; 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
+    Flag{"sizes", "sizes", "SIZES",
+         "64MiB or, as in nccl-tests, 64M; a list 1MiB,64MiB; 1KiB:8GiB:x2 or 1MiB:64MiB:+1MiB"},
     Flag{"model", "model", "MODEL",
          "whose time: simulated; all-links, every link of a torus whatever the compiler chooses; "
          "tpu-scheduler; xla-sol; flows, every message on its links (docs/collective.md)"},

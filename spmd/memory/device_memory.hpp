@@ -54,7 +54,7 @@ struct DeviceMemory {
   Bytes aliased;  // part of outputs
   Bytes temporaries;
   Bytes peak;
-  std::vector<LiveBuffer> at_peak;  // largest first
+  std::vector<LiveBuffer> at_peak;             // largest first
   stablehlo::OpId peak_op = stablehlo::no_op;  // what runs then; none without temporaries
 };
 

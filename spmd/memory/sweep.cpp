@@ -101,13 +101,12 @@ class Sweep {
     for (BufferId id = 0; id < static_cast<BufferId>(held_.size()); ++id) {
       if (held_[at(id)] == Bytes(0)) continue;
       const Op& op = main_.op(buffer(id).op);
-      peak_.alive.push_back(
-          {.bytes = held_[at(id)],
-           .type = text_of(buffer(id).type),
-           .op = op.name,
-           .line = op.line,
-           .made_by = buffer(id).op,
-           .why = reason(id, step)});
+      peak_.alive.push_back({.bytes = held_[at(id)],
+                             .type = text_of(buffer(id).type),
+                             .op = op.name,
+                             .line = op.line,
+                             .made_by = buffer(id).op,
+                             .why = reason(id, step)});
     }
   }
 

@@ -154,7 +154,8 @@ TEST_CASE("what has no place side by side stands beneath its row, with its title
         "      stored over fsdp\n"
         "  all-reduce      1.20 s\n"
         "      why: sums\n");
-  TextTable numbers({{"name"}, {"first", TextTable::Align::right}, {"second", TextTable::Align::right}});
+  TextTable numbers(
+      {{"name"}, {"first", TextTable::Align::right}, {"second", TextTable::Align::right}});
   numbers.add_row({"a", "1", "22"});
   numbers.add_row({"b", "2", ""});
   CHECK(numbers.text("", 12) ==
@@ -190,7 +191,9 @@ TEST_CASE("text is broken at spaces, long words behind punctuation") {
         "attention_layernorm.\n"
         "weight");
   // Characters, not bytes: 24 of them in 48 bytes.
-  const std::string umlauts = "\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4";
+  const std::string umlauts =
+      "\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3"
+      "\xA4";
   CHECK(wrapped(umlauts + umlauts, 0, 24) == umlauts + umlauts);
   CHECK(wrapped("two\nlines", 2, 80) == "two\n  lines");
 }

@@ -98,14 +98,14 @@ endif()
 
 # Exports: the longer ending says the format; a plain .json, and one of a verb without traces, is
 # JSON as before. Chakra is a file per rank and the communicators.
-expect(0 nothing plan ${example} -o ${SCRATCH}/step.trace.json -o ${SCRATCH}/step.json
+expect(0 text plan ${example} -o ${SCRATCH}/step.trace.json -o ${SCRATCH}/step.json
        -o ${SCRATCH}/step.perfetto-trace -o ${SCRATCH}/step.et)
 file(READ ${SCRATCH}/step.trace.json json)
 string(JSON unit GET "${json}" displayTimeUnit)
 file(READ ${SCRATCH}/step.json json)
 string(JSON schema GET "${json}" schema)
-if(NOT "${nothing}${unit} ${schema}" STREQUAL "ns shardsim/plan/1")
-  message(FATAL_ERROR "plan: ${nothing}${unit} ${schema}")
+if(NOT "${unit} ${schema}" STREQUAL "ns shardsim/plan/1")
+  message(FATAL_ERROR "plan: ${unit} ${schema}")
 endif()
 file(GLOB written RELATIVE ${SCRATCH} ${SCRATCH}/step.*et* ${SCRATCH}/step.comm*)
 list(SORT written)
@@ -119,7 +119,7 @@ string(REGEX REPLACE "[ \n]" "" ranks "${ranks}")
 if(NOT ranks STREQUAL "[0,1,2,3]")
   message(FATAL_ERROR "communicators: ${json}")
 endif()
-expect(0 nothing plan ${example} -o ${SCRATCH}/some.et --ranks 1,3)
+expect(0 text plan ${example} -o ${SCRATCH}/some.et --ranks 1,3)
 file(GLOB written RELATIVE ${SCRATCH} ${SCRATCH}/some.*.et)
 list(SORT written)
 if(NOT written STREQUAL "some.1.et;some.3.et")

@@ -12,11 +12,11 @@ expect(1 text compare ${example} --name dp --require-fit)
 
 # specs --strict: a rule that matches nothing, and 4 MiB that are whole everywhere: two tensors of
 # [1024, 512] in float32. Either may be allowed.
-file(WRITE ${SCRATCH}/strict.json [[{
+file(WRITE ${SCRATCH}/strict.json [==[{
   "workload": {"tree": {"schema": "shardsim/parameter-tree/1", "model": "toy", "parameters": {
     "0/w": {"shape": [1024, 512]}, "1/w": {"shape": [1024, 512]}}}},
   "mesh": {"data": 2},
-  "strategy": {"name": "match_partition_rules", "rules": [["bias", []], [".*", [null]]]}}]])
+  "strategy": {"name": "match_partition_rules", "rules": [["bias", []], [".*", [null]]]}}]==])
 expect(0 text specs ${SCRATCH}/strict.json)
 require_match("${text}" "no parameter is matched by rule 0")
 expect(1 text specs ${SCRATCH}/strict.json --strict)

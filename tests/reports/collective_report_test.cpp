@@ -92,8 +92,7 @@ TEST_CASE("the JSON of a collective beside measurements") {
 }
 
 TEST_CASE("text and Markdown have the columns and units of nccl-tests") {
-  const std::string text =
-      report_collective(beside_measured(), Format::text, unlimited_text_width);
+  const std::string text = report_collective(beside_measured(), Format::text, unlimited_text_width);
   CHECK_THAT(text, Contains("all-gather over 4 devices on round (1 node, device)\n"
                             "beside a table (somebody)\n"));
   CHECK_THAT(text, Contains("size (B)  time (us)  measured (us)     error  algbw (GB/s)  busbw"));
@@ -146,8 +145,9 @@ TEST_CASE("what the TPU compiler chooses stands beside the prediction where it i
 
 TEST_CASE("CSV has every digit, and nothing where nothing was measured") {
   CHECK(report_collective(beside_measured(), Format::csv)
-            .starts_with("bytes,time_s,measured_s,relative_error,algbw_Bps,busbw_Bps,measured_busbw_Bps,"
-                         "launch_s,latency_s,transfer_s,algorithm\n4000000,0.007,0.0035,1,"));
+            .starts_with(
+                "bytes,time_s,measured_s,relative_error,algbw_Bps,busbw_Bps,measured_busbw_Bps,"
+                "launch_s,latency_s,transfer_s,algorithm\n4000000,0.007,0.0035,1,"));
   const std::string csv = report_collective(beside_measured(), Format::csv);
   CHECK_THAT(csv, Contains("\n8,0.007,,,"));
   CHECK_THAT(csv, Contains(",\"ring, \"\"in\"\" the node\"\n"));

@@ -27,18 +27,33 @@ Json run_json(const Prediction& prediction) {
 
 TEST_CASE("A result has exactly the keys of its schema") {
   const Json json = run_json(fixture::fsdp());
-  CHECK(keys(json) ==
-        std::set<std::string>{"schema", "shardsim", "name", "experiment", "step_time_s", "known_error",
-                              "compute_time_s", "contention_time_s", "communication_time_s",
-                              "exposed_communication_s", "idle_time_s", "tokens_per_s_per_device",
-                              "mfu", "mfu_full_attention", "memory", "balance", "communication",
-                              "padding", "peak_buffers", "warnings", "notes"});
+  CHECK(keys(json) == std::set<std::string>{"schema",
+                                            "shardsim",
+                                            "name",
+                                            "experiment",
+                                            "step_time_s",
+                                            "known_error",
+                                            "compute_time_s",
+                                            "contention_time_s",
+                                            "communication_time_s",
+                                            "exposed_communication_s",
+                                            "idle_time_s",
+                                            "tokens_per_s_per_device",
+                                            "mfu",
+                                            "mfu_full_attention",
+                                            "memory",
+                                            "balance",
+                                            "communication",
+                                            "padding",
+                                            "peak_buffers",
+                                            "warnings",
+                                            "notes"});
   CHECK(json["schema"] == "shardsim/result/1");
   CHECK(json["shardsim"] == program_version);
   CHECK(json["experiment"]["machine"] == "toy-machine");
-  CHECK(keys(json["memory"]) == std::set<std::string>{"capacity_bytes", "peak_bytes", "fits",
-                                                      "not_counted_bytes", "by_category", "per_device_class",
-                                                      "peak_at_s", "peak_task"});
+  CHECK(keys(json["memory"]) ==
+        std::set<std::string>{"capacity_bytes", "peak_bytes", "fits", "not_counted_bytes",
+                              "by_category", "per_device_class", "peak_at_s", "peak_task"});
   CHECK(keys(json["memory"]["by_category"]) ==
         std::set<std::string>{"parameters", "gradients", "optimizer", "activations", "temporaries",
                               "communication", "gathered_parameters", "inputs"});
@@ -104,10 +119,11 @@ TEST_CASE("A result holds the figures as plain numbers") {
 TEST_CASE("What would fit is suggested, in every format that people read and in JSON") {
   Prediction prediction = fixture::dp();
   CHECK_FALSE(run_json(prediction).contains("suggestions"));
-  prediction.suggestions = {{.settings = {{"strategy.name", "fsdp"}, {"workload.microbatches", "2"}},
-                             .step = fixture::ms(1250),
-                             .peak = fixture::gib(7),
-                             .fits = true}};
+  prediction.suggestions = {
+      {.settings = {{"strategy.name", "fsdp"}, {"workload.microbatches", "2"}},
+       .step = fixture::ms(1250),
+       .peak = fixture::gib(7),
+       .fits = true}};
   CHECK(run_json(prediction)["suggestions"] ==
         Json::array({{{"set", {{"strategy.name", "fsdp"}, {"workload.microbatches", "2"}}},
                       {"step_time_s", 1.25},
@@ -137,7 +153,8 @@ TEST_CASE("What has no meaning is left out of the JSON and empty in the CSV") {
 TEST_CASE("A comparison holds its results, the best and why") {
   const Json json = parse_json(report_comparison({fixture::dp(), fixture::fsdp()}, Format::json),
                                "comparison.json");
-  CHECK(keys(json) == std::set<std::string>{"schema", "shardsim", "results", "best", "ties", "why"});
+  CHECK(keys(json) ==
+        std::set<std::string>{"schema", "shardsim", "results", "best", "ties", "why"});
   CHECK(json["schema"] == "shardsim/comparison/1");
   CHECK(json["results"].size() == 2);
   CHECK(json["results"][0]["name"] == "dp");
@@ -171,7 +188,8 @@ TEST_CASE("CSV has stable columns, one row per configuration, and ends lines in 
       "dp,toy,dp,data=2,toy-machine,2,1,0.8,0,0.5,0.15,0.05,1000,0.5,0.75,2147483648,12884901888,"
       "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,1,1,1\r\n";
   const std::string fsdp =
-      "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0,0.75,0.4,0.05,800,0.4,0.6,3221225472,7516192768,"
+      "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0,0.75,0.4,0.05,800,0.4,0.6,3221225472,"
+      "7516192768,"
       "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,1024,1,1,1\r\n";
   CHECK(csv == header + dp + fsdp);
   CHECK(report_run(fixture::dp(), Format::csv) == header + dp);

@@ -73,9 +73,9 @@ TEST_CASE("No line of a report is longer than the text is wide") {
       "parameters of layers.{} are stored over data (fsdp: dimension 0 over data) and needed whole";
   prediction.result.notes.push_back(prediction.result.communication[0].what);
   for (const std::size_t width : {80, 100, 120, 250}) {
-    for (const std::string& text : {report_run(prediction, Format::text, width),
-                                    report_comparison({fixture::dp(), prediction}, Format::text,
-                                                      width)}) {
+    for (const std::string& text :
+         {report_run(prediction, Format::text, width),
+          report_comparison({fixture::dp(), prediction}, Format::text, width)}) {
       for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
         CHECK(text.find('\n', begin) - begin <= width);
       }
