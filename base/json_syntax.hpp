@@ -16,8 +16,8 @@ struct SyntaxMistake {
   std::string reason;
 };
 
-// `refused`: the byte at which a parser stops; the end of the text, where it ends too early. What is
-// before its token is JSON so far, with comments.
+// `refused`: the byte at which a parser stops; the end of the text, where it ends too early. What
+// is before its token is JSON so far, with comments.
 [[nodiscard]] SyntaxMistake explain_syntax(std::string_view text, std::size_t refused);
 
 // From 1, in bytes.

@@ -83,8 +83,8 @@ std::optional<std::int64_t> devices_beside(const CollectiveExperiment& experimen
   return torus->chip->devices.value;
 }
 
-// A group that is part of the slice that is named: an axis of a mesh over it, with as many groups at
-// work beside it as fill the slice. Devices of a chip are in groups apart where chips suffice.
+// A group that is part of the slice that is named: an axis of a mesh over it, with as many groups
+// at work beside it as fill the slice. Devices of a chip are in groups apart where chips suffice.
 std::optional<Located> part_of_slice(const CollectiveExperiment& experiment,
                                      const Profile& profile) {
   const auto* torus = std::get_if<TorusProfile>(&profile.network);

@@ -13,8 +13,8 @@
 //   workload.rematerialization   selective, full
 //
 // Where none of them fits alone, the one with the smallest peak is kept and the others are tried on
-// top of it, until one fits, nothing makes the peak smaller, or `most_changes` are together. That is
-// no search: other meshes, more devices and combinations that begin otherwise are not tried.
+// top of it, until one fits, nothing makes the peak smaller, or `most_changes` are together. That
+// is no search: other meshes, more devices and combinations that begin otherwise are not tried.
 #pragma once
 
 #include <vector>

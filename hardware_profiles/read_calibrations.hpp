@@ -10,8 +10,8 @@
 
 namespace shardsim {
 
-// What "calibration" holds, in a list or a single one: calibrations in place, names of shipped ones,
-// and paths, which end in .json, relative to the file that names them. Throws InputError.
+// What "calibration" holds, in a list or a single one: calibrations in place, names of shipped
+// ones, and paths, which end in .json, relative to the file that names them. Throws InputError.
 [[nodiscard]] std::vector<Calibration> read_calibrations(const JsonReader& json);
 
 // Puts these in place of the profile's own. Throws InputError where collectives are not corrected:

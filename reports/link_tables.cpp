@@ -61,8 +61,8 @@ std::string kind_of(const LinkView::Link& link) {
   return kind;
 }
 
-// Of the `alike` links that are the busiest, how many there are of each kind: ", as are all 64 rail#
-// -> host#.nic#", ", as are 3 of 16 leaf# -> spine#".
+// Of the `alike` links that are the busiest, how many there are of each kind: ", as are all 64
+// rail# -> host#.nic#", ", as are 3 of 16 leaf# -> spine#".
 std::string others_as_busy(const LinkView& view, std::int64_t alike) {
   if (alike < 2) return "";
   std::map<std::string, std::int64_t> all;

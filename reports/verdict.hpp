@@ -10,8 +10,8 @@
 namespace shardsim {
 
 // "fits: 61.2 GiB of 79.9 GiB", or
-// "fits narrowly: 78.9 GiB of 79.1 GiB; 3.4 to 11.5 GiB more are not counted: the CUDA context, ...",
-// or
+// "fits narrowly: 78.9 GiB of 79.1 GiB; 3.4 to 11.5 GiB more are not counted: the CUDA context,
+// ...", or
 // "does not fit: needs 149.5 GiB, 69.6 GiB more than the 79.9 GiB of one H100 SXM5 80 GB:
 //  89.8 GiB optimizer, 15.0 GiB parameters" (the categories at the peak, largest first).
 [[nodiscard]] std::string memory_verdict(const Figures& figures);

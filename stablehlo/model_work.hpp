@@ -2,8 +2,8 @@
 // workloads/op_graph.hpp, which leaves out what is computed again and what a causal mask spares.
 //
 //   executed      all products, as flops.hpp counts them
-//   recomputed    jax.checkpoint puts an optimization_barrier before what it computes again: products
-//                 that depend on one, as many as there are of the same shapes that do not
+//   recomputed    jax.checkpoint puts an optimization_barrier before what it computes again:
+//                 products that depend on one, as many as there are of the same shapes that do not
 //   masked        products that make or read arrays with the sizes of those under a causal mask
 //                 (scores of attention, their gradients), recomputed ones apart
 //

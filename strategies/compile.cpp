@@ -96,8 +96,9 @@ double repetition(const Workload& workload, std::size_t block, const Op& op, con
   return 1;
 }
 
-// Heads are not cut: devices of a model axis to which they cannot be dealt out evenly do what others
-// do. (Where only those of keys and values are too few, these are repeated and nobody's work is.)
+// Heads are not cut: devices of a model axis to which they cannot be dealt out evenly do what
+// others do. (Where only those of keys and values are too few, these are repeated and nobody's work
+// is.)
 void warn_about_heads(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
                       const StrategyOptions& strategy, std::vector<std::string>& warnings) {
   constexpr double worth_a_word = 1.01;

@@ -22,8 +22,9 @@
 //     parallelism: nothing of it is sent there, activations are, which a tree does not tell;
 //   - shards are full (padded), nothing is gathered that is not split, optimizers send nothing.
 //
-// Example: w[8, 8] f32 with [fsdp, tp] on fsdp=4, tp=2, data axis fsdp: each device gathers its half
-// of w, 128 B, and reduce-scatters as much; over tp nothing. With both as data axes it is 256 B.
+// Example: w[8, 8] f32 with [fsdp, tp] on fsdp=4, tp=2, data axis fsdp: each device gathers its
+// half of w, 128 B, and reduce-scatters as much; over tp nothing. With both as data axes it is 256
+// B.
 #pragma once
 
 #include <cstdint>

@@ -83,8 +83,8 @@ struct StrategyOptions {
 [[nodiscard]] std::vector<std::string> strategy_names();  // recipes, then rule systems
 
 // Reads a name or an object and fills in the defaults that depend on the mesh and what its axes are
-// for. Throws InputError: unknown strategy, key or axis; an axis used twice; a recipe whose axis the
-// mesh lacks. Axes that the strategy has no use for are left to `require_served_axes`.
+// for. Throws InputError: unknown strategy, key or axis; an axis used twice; a recipe whose axis
+// the mesh lacks. Axes that the strategy has no use for are left to `require_served_axes`.
 [[nodiscard]] StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh,
                                             const AxisRoles& roles = {});
 // Every field; `read_strategy` of it gives the same options.

@@ -17,8 +17,8 @@ namespace shardsim {
 
 class ConfigReader {
  public:
-  // `known`: every key that the model's reader looks at. Throws InputError for keys that are neither
-  // known nor harmless.
+  // `known`: every key that the model's reader looks at. Throws InputError for keys that are
+  // neither known nor harmless.
   ConfigReader(const JsonReader& json, const std::vector<std::string>& known);
 
   [[nodiscard]] const JsonReader& json() const { return json_; }

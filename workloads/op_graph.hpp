@@ -159,9 +159,9 @@ struct ParameterView {
 [[nodiscard]] std::int64_t parameter_count(const Workload& workload);
 // Labels of an op, in order of first appearance in operands, then results.
 [[nodiscard]] std::vector<LabelId> factors(const Op& op);
-// Operations of one step on all devices, forward and backward, recomputation left out: the numerator
-// of MFU. `needed` counts of attention what its mask leaves, half of it under a causal one;
-// `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Needs add_backward;
+// Operations of one step on all devices, forward and backward, recomputation left out: the
+// numerator of MFU. `needed` counts of attention what its mask leaves, half of it under a causal
+// one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Needs add_backward;
 // optimizer not counted.
 struct ModelFlops {
   Flops needed{0};

@@ -3,8 +3,8 @@
 // A verb is one file with one function, `Verb run_verb()`, and one row in the table of verbs.cpp.
 // The options that it adds are what is parsed, and what its help, the completion of shells and the
 // manual page show. `run` prints its result to standard output and returns an exit code; what goes
-// wrong it throws: UsageError (exit code 2), InputError (3), CannotRunError (4), any other exception
-// is a bug (70).
+// wrong it throws: UsageError (exit code 2), InputError (3), CannotRunError (4), any other
+// exception is a bug (70).
 #pragma once
 
 #include <boost/program_options.hpp>

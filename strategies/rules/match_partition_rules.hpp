@@ -66,8 +66,8 @@ struct MatchOptions {
 // A spec in which an entry may be a field of the PartitionAxis of March 2025 that "partition_axis"
 // of the strategy describes, as EasyDeL's rules and constraints of that time are written:
 //   ["generation_batch_axis", "sequence_axis"]  ->  P(None, sp)
-// What is no field is a mesh axis. Throws RuleError (ValueError) for a field that holds several axes
-// inside a list.
+// What is no field is a mesh axis. Throws RuleError (ValueError) for a field that holds several
+// axes inside a list.
 [[nodiscard]] PartitionSpec read_partition_axis_spec(const JsonReader& spec,
                                                      const JsonReader& strategy);
 

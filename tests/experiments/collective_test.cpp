@@ -334,7 +334,8 @@ TEST_CASE("every size of a sweep is told before it is looked at") {
 }
 
 // Slices of every shape that is small and legal, whole, as one device of each chip, and in groups
-// that leave room for others. Broadcasts, which no TPU compiler was asked for, are refused in words.
+// that leave room for others. Broadcasts, which no TPU compiler was asked for, are refused in
+// words.
 TEST_CASE("every small slice of every TPU does every kind, whole and in parts") {
   const std::vector<std::pair<std::vector<const char*>, std::vector<const char*>>> machines = {
       {{"tpu7x", "tpu-v4", "tpu-v5p"}, {"2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4"}},

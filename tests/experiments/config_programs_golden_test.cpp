@@ -32,11 +32,11 @@ TEST_CASE("steps from a config.json send what the same steps from StableHLO send
             << steps.size() - static_cast<std::size_t>(same + known) << " unexpected\n";
 }
 
-// The numerator of MFU is one convention: what a program says is worked out from its products, what a
-// config.json says from its layers. Programs with rematerialization, which they compute, and scores
-// written out, which they compute whole, among them. Where attention is a custom call it is all that
-// a program lacks: P of P + A whole and P + A / 2 needed operations. Beside the splash kernel JAX
-// multiplies each output by its gradient, 2 operations an element.
+// The numerator of MFU is one convention: what a program says is worked out from its products, what
+// a config.json says from its layers. Programs with rematerialization, which they compute, and
+// scores written out, which they compute whole, among them. Where attention is a custom call it is
+// all that a program lacks: P of P + A whole and P + A / 2 needed operations. Beside the splash
+// kernel JAX multiplies each output by its gradient, 2 operations an element.
 TEST_CASE("steps from a config.json and from StableHLO count the same model work") {
   const std::string file = SHARDSIM_SOURCE_DIR "/tests/golden/config_programs/steps.json";
   for (const Json& step : load_json(file)) {

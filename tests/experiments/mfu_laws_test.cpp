@@ -53,7 +53,8 @@ TEST_CASE("MFU is never above 100 %") {
 }
 
 // Attention takes nearly the whole step: 12 L h s T of 6 N T + 12 L h s T operations are 98 % at
-// s = 2^20. With all of them counted, twice what the kernel does at 62 % of the peak would be 124 %.
+// s = 2^20. With all of them counted, twice what the kernel does at 62 % of the peak would be 124
+// %.
 TEST_CASE("MFU with full attention is left out where it would be above 100 %, and a note says so") {
   const Prediction prediction = predict(experiment_of("llama-3.1-8b", 1 << 20, "tpu7x"));
   CHECK(prediction.result.mfu < 1);
@@ -65,7 +66,8 @@ TEST_CASE("MFU with full attention is left out where it would be above 100 %, an
         }) == is_above);
 }
 
-// 8 sequences of 4096 tokens of Llama-3.1-8B: 6 N T and 6 or 12 L h s T, as flops_test.cpp has them.
+// 8 sequences of 4096 tokens of Llama-3.1-8B: 6 N T and 6 or 12 L h s T, as flops_test.cpp has
+// them.
 TEST_CASE("The two conventions differ by half of attention") {
   const Prediction prediction = predict(experiment_of("llama-3.1-8b", 4096, "dgx-h100"));
   const double tokens = 8.0 * 4096;

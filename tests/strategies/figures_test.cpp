@@ -130,7 +130,8 @@ TEST_CASE("hsdp: shards are reduce-scattered inside, all-reduced between the rep
 }
 
 // Heads are not cut, and 32 queries' heads go over 32 devices where those of keys and values are
-// repeated; two of 64 devices do the same. GPT-2's 12 over 8 do not go at all: each device does all.
+// repeated; two of 64 devices do the same. GPT-2's 12 over 8 do not go at all: each device does
+// all.
 TEST_CASE("Heads that do not go evenly over the model axis are repeated, and a warning says so") {
   const auto warnings = [](const char* model, std::int64_t devices) {
     StepOptions options;

@@ -130,8 +130,8 @@ TEST_CASE("large parameters that are whole everywhere are a problem from a limit
   CHECK(whole_problems(replicas, coverage_of(replicas), limits).empty());
 }
 
-// match_partition_rules returns P() for small leaves, the rule's own spec for others, however short;
-// an axis of one device stays in it. What it places is said beside it.
+// match_partition_rules returns P() for small leaves, the rule's own spec for others, however
+// short; an axis of one device stays in it. What it places is said beside it.
 TEST_CASE("specs are kept as the system returns them") {
   const Mesh unit({{"data", 4}, {"one", 1}});
   const SpecTable table = specs(

@@ -80,8 +80,8 @@ TEST_CASE("the errors that remain are those of what is predicted") {
   CHECK(calibration.curves[0].rows == static_cast<std::int64_t>(errors.size()));
   CHECK(calibration.curves[0].median_error == Approx(quantile(errors, 0.5)).margin(0.0001));
   CHECK(calibration.curves[0].percentile_90_error == Approx(quantile(errors, 0.9)).margin(0.0001));
-  // Links are modelled at 0.824 of their bandwidth: half the time is predicted 0.824 / 0.5 - 1, 65 %
-  // too slow.
+  // Links are modelled at 0.824 of their bandwidth: half the time is predicted 0.824 / 0.5 - 1, 65
+  // % too slow.
   CHECK(largest == Approx(0.65).margin(0.02));
   REQUIRE_FALSE(calibration.errors_by_size.empty());
   CHECK(calibration.errors_by_size.back().percentile_90 > 0.3);

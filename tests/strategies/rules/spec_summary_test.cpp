@@ -77,8 +77,9 @@ TEST_CASE("Uneven shards: the first device holds the most, the last the least") 
         });
 }
 
-// The example of the header: half of w's 256 B is gathered by each device, of which it receives 3/4;
-// b[8], 32 B whole everywhere, is summed over fsdp alone: 2 * 3/4 of it. Over tp nothing is sent.
+// The example of the header: half of w's 256 B is gathered by each device, of which it receives
+// 3/4; b[8], 32 B whole everywhere, is summed over fsdp alone: 2 * 3/4 of it. Over tp nothing is
+// sent.
 TEST_CASE("Axes that are no data axes are not gathered over") {
   const Mesh mesh({{"fsdp", 4}, {"tp", 2}});
   const ParameterTree tree{"test", {leaf_of({8, 8}), leaf_of({8})}};
