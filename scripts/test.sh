@@ -3,7 +3,8 @@
 #
 # Without arguments each test runs once: what tests single parts under the address and
 # undefined-behaviour sanitizers, what tests the whole, against data of others and as it is installed,
-# in the release preset, and the mistakes that users make in both. With presets, all tests of each.
+# in the release preset, and the mistakes that users make in both. clang-tidy is left
+# to scripts/lint.sh. With presets, all tests of each.
 set -eu
 cd "$(dirname "$0")/.."
 

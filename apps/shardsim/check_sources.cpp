@@ -221,7 +221,7 @@ void add_experiments(const Origin& origin, const KeysByName& keys, const Words& 
   Words names;
   for (const auto& [name, key] : keys) names.push_back(name);
   for (Experiment& one : read_with({from_here(origin.file, baseline)}, options, names)) {
-    const std::string key = keys.at(one.name);
+    const std::string& key = keys.at(one.name);
     add(std::move(one), key);
   }
 }
