@@ -86,8 +86,9 @@ TEST_CASE("An experiment gives axes their roles, against their names too") {
     }
   };
   CHECK(message(R"({"y": "model"})") == R"(a.json: /roles: unknown axis "y"; the mesh has x, tp)");
-  CHECK(message(R"({"x": "modle"})") ==
-        R"(a.json: /roles/x: unknown value "modle", did you mean "model"?)");
+  CHECK(
+      message(R"({"x": "modle"})") ==
+      R"(a.json: /roles/x: unknown value "modle"; known are batch, shard, model, context, stages, experts, etp, did you mean "model"?)");
 }
 
 // Which axes a strategy serves; those of one device are out of the question.

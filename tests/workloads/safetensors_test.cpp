@@ -94,8 +94,10 @@ TEST_CASE("a damaged or hostile file is refused with its place") {
         "is no safetensors file: a header of 18446744073709551615 bytes, the format allows "
         "100000000");
   CHECK(refusal(safetensors("[]", 0)) == "expected an object, found an array");
-  CHECK(refusal(safetensors("{", 0)) == "line 1, column 2: JSON ends too early");
-  CHECK(refusal(safetensors("{\"\xff\": 1}", 0)) == "line 1, column 3: not valid JSON");
+  CHECK(refusal(safetensors("{", 0)) ==
+        "line 1, column 2: JSON ends too early: the \"{\" of line 1 is not closed");
+  CHECK(refusal(safetensors("{\"\xff\": 1}", 0)) ==
+        "line 1, column 3: not valid JSON: text that is not UTF-8");
   const std::string w = tensor("[1]", "[0, 4]");
   CHECK(refusal(safetensors(R"({"w": )" + w + R"(, "w": )" + w + "}", 4)) ==
         "key \"w\" is given twice");
