@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 of_parts='unit property analytic error'
-of_the_whole='golden cli error install lint browser mpi oracle performance'
+of_the_whole='golden laws cli error install lint browser mpi oracle performance'
 
 run() { # PRESET LABEL...
   preset=$1
