@@ -91,7 +91,7 @@ class Checker {
 
   void violate(const std::string& metric, std::optional<double> baseline, double now,
                const std::string& limit) {
-    Finding finding{metric, baseline, now, limit, {}};
+    CheckFinding finding{metric, baseline, now, limit, {}};
     if (checked_.before) finding.causes.push_back(changed_inputs(*checked_.before, checked_.now));
     append(finding.causes, causes_of(metric, baseline, now));
     checked_.violations.push_back(std::move(finding));

@@ -21,7 +21,7 @@
 
 namespace shardsim {
 
-struct Finding {
+struct CheckFinding {
   std::string metric;
   std::optional<double> baseline;  // nothing: a budget, of what no baseline holds
   double now = 0;
@@ -33,8 +33,8 @@ struct CheckedExperiment {
   std::string name;
   std::string file;     // as the user would name it, for annotations; may be empty
   bool is_new = false;  // the baseline does not have it
-  std::vector<Finding> violations;
-  std::vector<Finding> improvements;
+  std::vector<CheckFinding> violations;
+  std::vector<CheckFinding> improvements;
   Recorded now;
   std::optional<Recorded> before;
 };

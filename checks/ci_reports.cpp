@@ -28,7 +28,7 @@ std::string junit_case(const CheckedExperiment& checked) {
                                 xml_text(checked.name));
   if (checked.violations.empty()) return out + "/>\n";
   std::vector<std::string> lines;
-  for (const Finding& finding : checked.violations) lines.push_back(finding_line(finding));
+  for (const CheckFinding& finding : checked.violations) lines.push_back(finding_line(finding));
   const std::string first = lines.front();
   lines.emplace_back();
   for (const std::string& cause : causes_of(checked)) lines.push_back(cause);
@@ -75,7 +75,7 @@ std::string check_junit(const CheckReport& report) {
 std::string check_gitlab(const CheckReport& report) {
   Json issues = Json::array();
   for (const CheckedExperiment& checked : report.experiments) {
-    for (const Finding& finding : checked.violations) {
+    for (const CheckFinding& finding : checked.violations) {
       const std::string what = fmt::format("{}: {}", checked.name, finding_line(finding));
       const std::string cause = finding.causes.empty() ? "" : "; " + finding.causes.front();
       const std::string identity =
@@ -96,7 +96,7 @@ std::string check_annotations(const CheckReport& report) {
   for (const CheckedExperiment& checked : report.experiments) {
     if (checked.violations.empty()) continue;
     std::vector<std::string> lines;
-    for (const Finding& finding : checked.violations) lines.push_back(finding_line(finding));
+    for (const CheckFinding& finding : checked.violations) lines.push_back(finding_line(finding));
     for (const std::string& cause : causes_of(checked)) lines.push_back("- " + cause);
     out += fmt::format("::{} file={},line=1,title={}::{}\n", report.warn_only ? "warning" : "error",
                        command_escape(place_of(report, checked), /*is_property=*/true),

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t most_charted = 12;
 
-using FindingList = std::vector<Finding> CheckedExperiment::*;
+using FindingList = std::vector<CheckFinding> CheckedExperiment::*;
 
 std::string kind_of_row(const std::string& row) { return row.substr(0, row.find(' ')); }
 
@@ -106,7 +106,7 @@ Table finding_rows(const CheckReport& report, FindingList findings, const char* 
                {"limit"}},
               {}};
   for (const CheckedExperiment& checked : report.experiments) {
-    for (const Finding& finding : checked.*findings) {
+    for (const CheckFinding& finding : checked.*findings) {
       const std::string was = finding.baseline ? plain_number(*finding.baseline) : "";
       table.rows.push_back({{checked.name, ""},
                             {metric_label(finding.metric), ""},

@@ -25,7 +25,7 @@ Json number_of(const std::string& metric, double value) {
   return std::llround(value);
 }
 
-Json finding_json(const CheckedExperiment& checked, const Finding& finding) {
+Json finding_json(const CheckedExperiment& checked, const CheckFinding& finding) {
   Json json = {
       {"experiment", checked.name}, {"metric", finding.metric},
       {"baseline", nullptr},        {"now", number_of(finding.metric, finding.now)},
@@ -42,8 +42,9 @@ std::string check_json(const CheckReport& report) {
   Json violations = Json::array();
   Json improvements = Json::array();
   for (const CheckedExperiment& checked : report.experiments) {
-    for (const Finding& one : checked.violations) violations.push_back(finding_json(checked, one));
-    for (const Finding& one : checked.improvements) {
+    for (const CheckFinding& one : checked.violations)
+      violations.push_back(finding_json(checked, one));
+    for (const CheckFinding& one : checked.improvements) {
       improvements.push_back(finding_json(checked, one));
     }
   }

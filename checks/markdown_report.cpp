@@ -20,7 +20,7 @@ std::string cell(const std::string& text) {
   return markdown_escape(shortened_text(as_utf8(text), longest_name));
 }
 
-std::string table_row(const CheckedExperiment& checked, const Finding& finding) {
+std::string table_row(const CheckedExperiment& checked, const CheckFinding& finding) {
   return fmt::format("| {} | {} | {} | {} | {} | {} |\n", cell(checked.name),
                      cell(metric_label(finding.metric)), baseline_cell(finding),
                      format_metric(finding.metric, finding.now), change_cell(finding),
@@ -47,13 +47,13 @@ class Page {
   std::string text_;
 };
 
-using Findings = std::vector<Finding> CheckedExperiment::*;
+using Findings = std::vector<CheckFinding> CheckedExperiment::*;
 
 std::size_t add_rows(const CheckReport& report, Findings findings, Page& page) {
   std::size_t rows = 0;
   std::size_t left_out = 0;
   for (const CheckedExperiment& checked : report.experiments) {
-    for (const Finding& finding : checked.*findings) {
+    for (const CheckFinding& finding : checked.*findings) {
       const bool fits = rows < rows_shown && page.add_if_room(table_row(checked, finding));
       fits ? ++rows : ++left_out;
     }

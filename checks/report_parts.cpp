@@ -38,16 +38,16 @@ std::string summary_line(const CheckReport& report) {
   return text;
 }
 
-std::string baseline_cell(const Finding& finding) {
+std::string baseline_cell(const CheckFinding& finding) {
   return finding.baseline ? format_metric(finding.metric, *finding.baseline) : "-";
 }
 
-std::string change_cell(const Finding& finding) {
+std::string change_cell(const CheckFinding& finding) {
   if (!finding.baseline || *finding.baseline == finding.now) return "-";
   return format_change(finding.metric, *finding.baseline, finding.now);
 }
 
-std::string finding_line(const Finding& finding) {
+std::string finding_line(const CheckFinding& finding) {
   const std::string now = format_metric(finding.metric, finding.now);
   if (!finding.baseline) {
     return fmt::format("{}: {}, limit {}", metric_label(finding.metric), now, finding.limit);
@@ -58,7 +58,7 @@ std::string finding_line(const Finding& finding) {
 
 std::vector<std::string> causes_of(const CheckedExperiment& checked) {
   std::vector<std::string> causes;
-  for (const Finding& finding : checked.violations) {
+  for (const CheckFinding& finding : checked.violations) {
     for (const std::string& cause : finding.causes) {
       if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
     }

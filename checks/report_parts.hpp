@@ -12,12 +12,12 @@ namespace shardsim {
 // "2 of 4 experiments are over their limits: 5 violations; 1 improvement".
 [[nodiscard]] std::string summary_line(const CheckReport& report);
 // "step time: 863.05 ms -> 901.22 ms, +38.17 ms (+4.4 %), limit +2 %".
-[[nodiscard]] std::string finding_line(const Finding& finding);
+[[nodiscard]] std::string finding_line(const CheckFinding& finding);
 // Causes of all violations, each once.
 [[nodiscard]] std::vector<std::string> causes_of(const CheckedExperiment& checked);
 // "-" where there is none.
-[[nodiscard]] std::string baseline_cell(const Finding& finding);
-[[nodiscard]] std::string change_cell(const Finding& finding);
+[[nodiscard]] std::string baseline_cell(const CheckFinding& finding);
+[[nodiscard]] std::string change_cell(const CheckFinding& finding);
 // What records what is now: "shardsim check base.json --update fsdp"; empty where nothing changed.
 [[nodiscard]] std::string update_command(const CheckReport& report);
 // Those over their limits, or improved, or new.

@@ -35,14 +35,14 @@ std::string paragraph(const std::string& text, std::size_t indent) {
   return out;
 }
 
-std::string finding_table(const std::vector<Finding>& findings) {
+std::string finding_table(const std::vector<CheckFinding>& findings) {
   using Align = TextTable::Align;
   TextTable table({{"metric"},
                    {"baseline", Align::right},
                    {"now", Align::right},
                    {"change", Align::right},
                    {"limit"}});
-  for (const Finding& finding : findings) {
+  for (const CheckFinding& finding : findings) {
     table.add_row({metric_label(finding.metric), baseline_cell(finding),
                    format_metric(finding.metric, finding.now), change_cell(finding),
                    finding.limit});

@@ -11,14 +11,15 @@ namespace {
 
 using fixture::check_against_before;
 
-std::vector<std::string> metrics_in(const std::vector<Finding>& findings) {
+std::vector<std::string> metrics_in(const std::vector<CheckFinding>& findings) {
   std::vector<std::string> names;
-  for (const Finding& finding : findings) names.push_back(finding.metric);
+  for (const CheckFinding& finding : findings) names.push_back(finding.metric);
   return names;
 }
 
-const Finding& finding_of(const std::vector<Finding>& findings, const std::string& metric) {
-  for (const Finding& finding : findings) {
+const CheckFinding& finding_of(const std::vector<CheckFinding>& findings,
+                               const std::string& metric) {
+  for (const CheckFinding& finding : findings) {
     if (finding.metric == metric) return finding;
   }
   FAIL("no finding of " + metric);
@@ -39,7 +40,7 @@ TEST_CASE("every metric that grew by more than its limit is a violation") {
         std::vector<std::string>{"step_time_s", "exposed_communication_s", "peak_bytes",
                                  "wire_bytes", "wire_bytes.all-gather over fsdp",
                                  "calls.all-gather over fsdp"});
-  const Finding& calls = finding_of(checked.violations, "calls.all-gather over fsdp");
+  const CheckFinding& calls = finding_of(checked.violations, "calls.all-gather over fsdp");
   CHECK(calls.baseline == 32);
   CHECK(calls.now == 64);
   CHECK(calls.limit == "+0");
