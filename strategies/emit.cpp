@@ -223,8 +223,8 @@ class Emitter {
     // it is first read.
     const bool opens_backward =
         pass_index == 1 && at(b) + 1 == workload_.blocks.size() && i + 1 == instances(b);
-    // What reductions give back is there for the second pass after theirs, as FSDP2 waits for a
-    // reduce-scatter before it issues the next.
+    // What reductions and additions give back is there for the second pass after theirs, as FSDP2
+    // waits for a reduce-scatter before it issues the next.
     awaited_ = segment > 1 ? segment_reductions_[at(segment - 2)] : no_task;
     last_reduction_ = no_task;
     bool gathered = !opens_backward;
@@ -268,10 +268,13 @@ class Emitter {
     return false;
   }
 
-  // Not in place: what it reads may be given back.
-  [[nodiscard]] bool makes_memory(const Item& item) const {
-    return std::any_of(item.results.begin(), item.results.end(),
-                       [&](ValueId result) { return value(result).storage == no_value; });
+  // Reads what it does not write in place, and may thus be the last to read.
+  bool may_give_back(const Item& item, std::int64_t i) {
+    return std::any_of(item.operands.begin(), item.operands.end(), [&](ValueId operand) {
+      return std::none_of(item.results.begin(), item.results.end(), [&](ValueId result) {
+        return buffer_of(result, i) == buffer_of(operand, i);
+      });
+    });
   }
 
   void use(BufferIndex buffer, TaskId task, Stream stream) {
@@ -312,7 +315,6 @@ class Emitter {
     task.microbatch = static_cast<std::int32_t>(microbatch_);
     const TaskId id = program_.add_task(task, after);
     if (computes) last_kernel_ = id;
-    if (item.stream == Stream::reductions && makes_memory(item)) last_reduction_ = id;
 
     for (const ValueId operand : item.operands) use(buffer_of(operand, i), id, item.stream);
     for (const ValueId result : item.results) {
@@ -321,6 +323,7 @@ class Emitter {
       buffers_[at(buffer)].written_by = id;
       use(buffer, id, item.stream);
     }
+    if (item.stream == Stream::reductions && may_give_back(item, i)) last_reduction_ = id;
   }
 
   void close_buffers() {
@@ -346,9 +349,9 @@ class Emitter {
   std::vector<std::vector<Frame>> frames_;  // of every instance of every repeated block
   Handover previous_;
   std::vector<TaskId> segment_ends_;        // last kernel of every segment so far
-  std::vector<TaskId> segment_reductions_;  // last reduction of every segment that makes memory
+  std::vector<TaskId> segment_reductions_;  // last_reduction_ of every segment so far
   TaskId last_kernel_ = no_task;
-  TaskId last_reduction_ = no_task;  // of this segment
+  TaskId last_reduction_ = no_task;  // of this segment that gives memory back
   TaskId awaited_ = no_task;         // by the next kernel
   Phase phase_ = Phase::forward;
   std::int64_t layer_ = -1;

@@ -63,6 +63,23 @@ std::int64_t wire_bytes(const Prediction& prediction) {
 // Of a figure of two, three and four more layers.
 double bend(double one, double two, double three) { return three - 2 * two + one; }
 
+// What a microbatch leaves behind is added to one sum. The second's may still be there while the
+// third computes; from then on none adds to the peak but by its inputs.
+std::optional<Violation> microbatches(const Trial& trial) {
+  const auto peak_with = [&](std::int64_t count) {
+    Trial several = trial;
+    several.microbatches = count;
+    const Prediction prediction = predict_trial(several);
+    const ProgramResult& program = prediction.result.programs[0];
+    return program.peak -
+           program.peak_by_category[static_cast<std::size_t>(BufferCategory::inputs)];
+  };
+  const Bytes three = peak_with(3);
+  const Bytes six = peak_with(6);
+  return differs("the peak of three and of six microbatches", static_cast<double>(three.count()),
+                 static_cast<double>(six.count()));
+}
+
 // Each further layer adds the same kernels and the same collectives. Kernels of other streams count
 // where nothing runs on the compute stream, which depends on when.
 std::optional<Violation> affine_in_layers(const Trial& trial) {
@@ -287,6 +304,7 @@ std::vector<Law> layout_laws() {
   return {{"a batch twice as large", batch},
           {"a sequence twice as long", sequence},
           {"one more layer", layers},
+          {"further microbatches", microbatches},
           {"affine in layers", affine_in_layers},
           {"compute of a replica", replicas},
           {"other names of axes", names_of_axes},

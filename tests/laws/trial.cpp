@@ -39,6 +39,7 @@ Json arbitrary_fields() {
   fields["reshard_after_forward"] = *rc::gen::arbitrary<bool>();
   fields["gather"] = *rc::gen::element<std::string>("unit", "unit", "tensor");
   fields["prefetch"] = *rc::gen::inRange(0, 3);
+  fields["reduce_each_microbatch"] = *rc::gen::element<std::string>("all", "shards", "none");
   return fields;
 }
 
