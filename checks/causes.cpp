@@ -299,8 +299,8 @@ std::string grown_times(const Recorded& before, const Recorded& now) {
   };
   std::vector<std::string> parts;
   for (const Part& part :
-       {Part{"compute_time_s", "compute"}, Part{"exposed_communication_s", "exposed communication"},
-        Part{"idle_time_s", "idle"}}) {
+       {Part{"compute_time_s", "compute"}, Part{"contention_time_s", "contention"},
+        Part{"exposed_communication_s", "exposed communication"}, Part{"idle_time_s", "idle"}}) {
     const double was = value_of(before, part.name);
     const double is = value_of(now, part.name);
     if (is == was) continue;

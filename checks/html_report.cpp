@@ -50,7 +50,8 @@ std::set<std::string> kinds_of(const std::vector<const CheckedExperiment*>& expe
 // Null where the step was not simulated.
 Json times_of(const Recorded& recorded) {
   Json values = Json::array();
-  for (const char* part : {"compute_time_s", "exposed_communication_s", "idle_time_s"}) {
+  for (const char* part :
+       {"compute_time_s", "contention_time_s", "exposed_communication_s", "idle_time_s"}) {
     const auto found = recorded.values.find(part);
     if (found == recorded.values.end()) return nullptr;
     values.push_back(found->second);

@@ -172,6 +172,7 @@ void record_step(const Prediction& prediction, Recorded& recorded) {
   const Figures figures = figures_of(prediction);
   recorded.values["step_time_s"] = seconds(figures.step);
   recorded.values["compute_time_s"] = seconds(figures.compute);
+  recorded.values["contention_time_s"] = seconds(figures.contention);
   recorded.values["exposed_communication_s"] = seconds(figures.exposed);
   recorded.values["idle_time_s"] = seconds(figures.idle);
   recorded.values["fits"] = figures.fits ? 1 : 0;

@@ -130,9 +130,11 @@ bool read_schema(const JsonReader& root) {
 }  // namespace
 
 const std::vector<std::string>& recorded_values() {
-  static const std::vector<std::string> names = {
-      "step_time_s",    "compute_time_s", "exposed_communication_s", "idle_time_s",          "fits",
-      "capacity_bytes", "peak_bytes",     "parameter_bytes",         "replicated_parameters"};
+  static const std::vector<std::string> names = {"step_time_s",       "compute_time_s",
+                                                 "contention_time_s", "exposed_communication_s",
+                                                 "idle_time_s",       "fits",
+                                                 "capacity_bytes",    "peak_bytes",
+                                                 "parameter_bytes",   "replicated_parameters"};
   return names;
 }
 

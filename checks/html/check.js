@@ -3,7 +3,7 @@
 
 (() => {
   const { data, axisUnit, byteUnits, timeUnits, color, formatBytes, formatSeconds,
-    onAppearance } = shardsim;
+    stackedBars, onAppearance } = shardsim;
 
   const sum = (values) => values.reduce((a, b) => a + b, 0);
 
@@ -42,41 +42,13 @@
     return new Chart(canvas, {
       type: "bar",
       data: { labels, datasets },
-      options: {
-        indexAxis: "y",
-        animation: false,
-        locale: "en-US",
-        maintainAspectRatio: false,
-        scales: {
-          x: {
-            stacked: true,
-            grid: { color: color("grid"), borderColor: color("line") },
-            ticks: { color: color("quiet") },
-            title: { display: true, text: unit, color: color("quiet") },
-          },
-          y: {
-            stacked: true,
-            grid: { display: false, borderColor: color("line") },
-            ticks: { color: color("ink"), autoSkip: false },
-          },
-        },
-        plugins: {
-          legend: {
-            position: "bottom",
-            labels: { color: color("ink"), boxWidth: 12, boxHeight: 12 },
-          },
-          tooltip: {
-            callbacks: {
-              label: ({ dataset, raw }) => `${dataset.label}: ${format(raw * factor)}`,
-            },
-          },
-        },
-      },
+      options: stackedBars([unit, factor], format),
     });
   }
 
   const times = [
     { label: "compute", colour: "time-compute" },
+    { label: "contention", colour: "time-contention" },
     { label: "exposed communication", colour: "time-exposed" },
     { label: "idle", colour: "time-idle" },
   ];

@@ -3,7 +3,7 @@
 
 (() => {
   const { data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, inUnit,
-          onAppearance } = shardsim;
+          stackedBars, onAppearance } = shardsim;
   const configurations = data.configurations;
   const shorten = (name) => (name.length > 24 ? name.slice(0, 23) + "…" : name);
   const sum = (values) => values.reduce((a, b) => a + b, 0);
@@ -79,44 +79,15 @@
   }
 
   function options(unit, format, [end, cut], plugins) {
-    const [unitName, factor] = unit;
-    const text = color("quiet");
-    return {
-      indexAxis: "y",
-      animation: false,
-      locale: "en-US",
-      maintainAspectRatio: false,
-      layout: { padding: { right: 8, top: plugins.capacityMarks ? 20 : 0 } },
-      scales: {
-        x: {
-          stacked: true,
-          [cut ? "max" : "suggestedMax"]: end / factor,
-          afterBuildTicks: cut ? roundTicks : undefined,
-          grid: { color: color("grid"), borderColor: color("line") },
-          ticks: { color: text },
-          title: { display: true, text: unitName, color: text },
-        },
-        y: {
-          stacked: true,
-          grid: { display: false, borderColor: color("line") },
-          ticks: {
-            color: color("ink"),
-            autoSkip: false,
-            callback(value) { return shorten(this.getLabelForValue(value)); },
-          },
-        },
-      },
-      plugins: {
-        legend: {
-          position: "bottom",
-          labels: { color: color("ink"), boxWidth: 12, boxHeight: 12 },
-        },
-        tooltip: {
-          callbacks: { label: (item) => `${item.dataset.label}: ${format(item.raw * factor)}` },
-        },
-        ...plugins,
-      },
+    const bars = stackedBars(unit, format);
+    bars.layout = { padding: { right: 8, top: plugins.capacityMarks ? 20 : 0 } };
+    bars.scales.x[cut ? "max" : "suggestedMax"] = end / unit[1];
+    if (cut) bars.scales.x.afterBuildTicks = roundTicks;
+    bars.scales.y.ticks.callback = function label(value) {
+      return shorten(this.getLabelForValue(value));
     };
+    Object.assign(bars.plugins, plugins);
+    return bars;
   }
 
   // `series` are {label, color, values}; values in bytes or seconds, one per configuration. Bars are

@@ -51,6 +51,39 @@ const shardsim = (() => {
     return `${Number((seconds / factor).toPrecision(3))} ${name}`;
   }
 
+  // Of horizontal stacked bars whose axis has that unit; values of datasets are divided by its
+  // factor.
+  function stackedBars([unitName, factor], format) {
+    return {
+      indexAxis: "y",
+      animation: false,
+      locale: "en-US",
+      maintainAspectRatio: false,
+      scales: {
+        x: {
+          stacked: true,
+          grid: { color: color("grid"), borderColor: color("line") },
+          ticks: { color: color("quiet") },
+          title: { display: true, text: unitName, color: color("quiet") },
+        },
+        y: {
+          stacked: true,
+          grid: { display: false, borderColor: color("line") },
+          ticks: { color: color("ink"), autoSkip: false },
+        },
+      },
+      plugins: {
+        legend: {
+          position: "bottom",
+          labels: { color: color("ink"), boxWidth: 12, boxHeight: 12 },
+        },
+        tooltip: {
+          callbacks: { label: ({ dataset, raw }) => `${dataset.label}: ${format(raw * factor)}` },
+        },
+      },
+    };
+  }
+
   const redraws = [];
   function onAppearance(draw) {
     redraws.push(draw);
@@ -72,6 +105,6 @@ const shardsim = (() => {
 
   return {
     data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, inUnit, decades, tickSeconds,
-    onAppearance,
+    stackedBars, onAppearance,
   };
 })();

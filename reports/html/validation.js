@@ -4,7 +4,7 @@
 
 (() => {
   const { data, axisUnit, byteUnits, color, decades, formatBytes, formatSeconds, onAppearance,
-    tickSeconds } = shardsim;
+    stackedBars, tickSeconds } = shardsim;
 
   // Of kernels: none of a collective's.
   const computing = { matmul: "forward", attention: "backward", memory: "optimizer" };
@@ -119,36 +119,7 @@
           maxBarThickness: 26,
         })),
       },
-      options: {
-        indexAxis: "y",
-        animation: false,
-        locale: "en-US",
-        maintainAspectRatio: false,
-        scales: {
-          x: {
-            stacked: true,
-            grid: { color: color("grid"), borderColor: color("line") },
-            ticks: { color: color("quiet") },
-            title: { display: true, text: unit, color: color("quiet") },
-          },
-          y: {
-            stacked: true,
-            grid: { display: false, borderColor: color("line") },
-            ticks: { color: color("ink"), autoSkip: false },
-          },
-        },
-        plugins: {
-          legend: {
-            position: "bottom",
-            labels: { color: color("ink"), boxWidth: 12, boxHeight: 12 },
-          },
-          tooltip: {
-            callbacks: {
-              label: ({ dataset, raw }) => `${dataset.label}: ${formatBytes(raw * factor)}`,
-            },
-          },
-        },
-      },
+      options: stackedBars([unit, factor], formatBytes),
     });
   }
 
