@@ -23,7 +23,8 @@ bool holds(const std::optional<BoxName>& name, const std::string& axis) {
 }
 
 // Why a parameter is whole although the strategy shards.
-std::string reason_of(const ShardedArray& result, const FsdpTutorial& options, std::int64_t size) {
+std::string reason_of(const ShardedParameter& result, const FsdpTutorial& options,
+                      std::int64_t size) {
   switch (result.outcome) {
     case ShardOutcome::too_small:
       return fmt::format("{} elements are not more than min_weight_size={}",
@@ -77,8 +78,8 @@ std::int64_t axis_size(const BoxName& axis, const Mesh& mesh, const Place& place
   return size;
 }
 
-ShardedArray shard_params(const BoxedArray& array, const BoxName& axis, std::int64_t axis_size,
-                          std::int64_t min_weight_size, EqualDimensions ties) {
+ShardedParameter shard_params(const BoxedArray& array, const BoxName& axis, std::int64_t axis_size,
+                              std::int64_t min_weight_size, EqualDimensions ties) {
   const BoxNames names = array.names.value_or(BoxNames(array.shape.size()));
   assert(names.size() == array.shape.size());
   if (std::find(names.begin(), names.end(), std::optional(axis)) != names.end()) {
@@ -89,7 +90,7 @@ ShardedArray shard_params(const BoxedArray& array, const BoxName& axis, std::int
   }
   for (const std::size_t d : largest_dimensions_first(array.shape, ties)) {
     if (array.shape[d] % axis_size != 0 || names[d]) continue;
-    ShardedArray result{{array.shape, names}, ShardOutcome::sharded, d};
+    ShardedParameter result{{array.shape, names}, ShardOutcome::sharded, d};
     result.array.shape[d] /= axis_size;
     (*result.array.names)[d] = axis;
     return result;
@@ -154,8 +155,8 @@ SpecAssignment assign_fsdp_tutorial(const ParameterTree& tree, const Mesh& mesh,
     LeafSpec& result = assignment.leaves.emplace_back();
     result.tactic = leaf.has_shape ? "shard_params: whole" : "no array";
     if (!leaf.has_shape) continue;
-    const ShardedArray sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
-                                              options.min_weight_size, options.ties);
+    const ShardedParameter sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
+                                                  options.min_weight_size, options.ties);
     result.spec = spec_of(sharded.array);
     result.reason = reason_of(sharded, options, size);
     if (sharded.dimension) {

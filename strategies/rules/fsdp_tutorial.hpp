@@ -66,15 +66,15 @@ enum class ShardOutcome : std::uint8_t {
   no_dimension,     // none free that divides; the tutorial warns
 };
 
-struct ShardedArray {
+struct ShardedParameter {
   BoxedArray array;
   ShardOutcome outcome = ShardOutcome::sharded;
   std::optional<std::size_t> dimension;  // when sharded
 };
 
-[[nodiscard]] ShardedArray shard_params(const BoxedArray& array, const BoxName& axis,
-                                        std::int64_t axis_size, std::int64_t min_weight_size,
-                                        EqualDimensions ties = EqualDimensions::stable);
+[[nodiscard]] ShardedParameter shard_params(const BoxedArray& array, const BoxName& axis,
+                                            std::int64_t axis_size, std::int64_t min_weight_size,
+                                            EqualDimensions ties = EqualDimensions::stable);
 
 struct GatheredArray {
   BoxedArray array;

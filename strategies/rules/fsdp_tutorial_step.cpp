@@ -45,8 +45,8 @@ StepCollectives step_collectives(const ParameterTree& tree, const Mesh& mesh,
   step.metric_psums = metric_scalars;
   for (const ParameterLeaf& leaf : tree.leaves) {
     if (!leaf.has_shape) continue;
-    const ShardedArray sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
-                                              options.min_weight_size, options.ties);
+    const ShardedParameter sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
+                                                  options.min_weight_size, options.ties);
     const bool is_gathered = sharded.outcome == ShardOutcome::sharded;
     if (is_gathered) {
       ++step.all_gathers;

@@ -70,7 +70,7 @@ Json to_json(const BoxedArray& array) {
 }
 
 // What the tutorial logs about an array that it leaves as it is; null for one that it shards.
-Json log_entry(const ShardedArray& result, const BoxName& axis, std::int64_t min_weight_size) {
+Json log_entry(const ShardedParameter& result, const BoxName& axis, std::int64_t min_weight_size) {
   const BoxedArray& array = result.array;
   const std::string shape = python_text(array.shape);
   const std::string names = python_text(array.names.value_or(BoxNames(array.shape.size())));
@@ -119,7 +119,7 @@ Json shard(const JsonReader& input) {
   Json log = Json::array();
   Json slices = Json::array();
   for (const auto& [name, leaf] : sorted_leaves(input.at("params"))) {
-    const ShardedArray result = shard_params(read_array(leaf), axis, size, min_size);
+    const ShardedParameter result = shard_params(read_array(leaf), axis, size, min_size);
     leaves[name] = to_json(result.array);
     if (const Json entry = log_entry(result, axis, min_size); !entry.is_null())
       log.push_back(entry);

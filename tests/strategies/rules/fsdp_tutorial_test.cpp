@@ -90,7 +90,7 @@ TEST_CASE("a parameter that is sharded and gathered is what it was") {
     const std::int64_t size = *rc::gen::inRange<std::int64_t>(1, 9);
     const BoxName axis{{"data"}, false};
     const BoxedArray array{shape, std::nullopt};
-    const ShardedArray sharded = shard_params(array, axis, size, 1);
+    const ShardedParameter sharded = shard_params(array, axis, size, 1);
     const GatheredArray gathered = gather_params(sharded.array, axis, size);
     RC_ASSERT(gathered.array == array);
     RC_ASSERT(gathered.dimension == sharded.dimension);
