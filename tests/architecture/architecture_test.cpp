@@ -6,6 +6,7 @@
 
 using shardsim::Levels;
 using shardsim::read_levels;
+using shardsim::types_defined_twice;
 using shardsim::violations;
 
 namespace {
@@ -15,6 +16,14 @@ const std::filesystem::path here = repository / "tests" / "architecture";
 
 TEST_CASE("rooms see only rooms of lower levels") {
   CHECK(violations(repository, read_levels(here / "levels.txt")) == std::vector<std::string>{});
+}
+
+TEST_CASE("no two files define a type of one name") {
+  CHECK(types_defined_twice(repository, read_levels(here / "levels.txt")) ==
+        std::vector<std::string>{});
+  // The fixture's second type is hidden in a namespace of its own, its third only declared again.
+  CHECK(types_defined_twice(here / "fixture", read_levels(here / "levels.txt")) ==
+        std::vector<std::string>{"shardsim::Twice: plan/twice.hpp sim/twice.cpp"});
 }
 
 TEST_CASE("every room of the build has a level, and a folder") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -67,6 +68,41 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
+std::vector<fs::path> sources_of(const fs::path& folder) {
+  std::vector<fs::path> sources;
+  if (!fs::exists(folder)) return sources;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".cpp" || path.extension() == ".hpp") sources.push_back(path);
+  }
+  return sources;
+}
+
+// The types that a file defines where others see them, with their namespaces. What is formatted as
+// .clang-format says opens and closes namespaces at the beginning of a line.
+std::vector<std::string> types_of(const fs::path& file) {
+  static const std::regex opening(R"re(^namespace ?([\w:]*) \{$)re");
+  static const std::regex definition(
+      R"re(^(?:template <.*> )?(?:struct|class|enum class|union) (\w+)(?: final)?(?: :.*)? \{.*)re");
+  std::vector<std::string> types;
+  std::vector<std::string> namespaces;
+  std::istringstream lines(text_of(file));
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_match(line, match, opening)) {
+      namespaces.push_back(match[1]);
+    } else if (line.starts_with("}  // namespace") && !namespaces.empty()) {
+      namespaces.pop_back();
+    } else if (std::regex_match(line, match, definition)) {
+      std::string name;
+      for (const std::string& space : namespaces) name += space + "::";
+      const bool hidden = std::find(namespaces.begin(), namespaces.end(), "") != namespaces.end();
+      if (!hidden) types.push_back(name + match[1].str());
+    }
+  }
+  return types;
+}
+
 }  // namespace
 
 Levels read_levels(const fs::path& file) {
@@ -101,6 +137,25 @@ std::vector<std::string> violations(const fs::path& root, const Levels& levels) 
   }
   std::sort(checker.found.begin(), checker.found.end());
   return checker.found;
+}
+
+std::vector<std::string> types_defined_twice(const fs::path& root, const Levels& levels) {
+  std::map<std::string, std::set<std::string>> files;
+  for (const auto& [room, level] : levels) {
+    for (const fs::path& path : sources_of(root / room)) {
+      for (const std::string& type : types_of(path)) {
+        files[type].insert(fs::relative(path, root).generic_string());
+      }
+    }
+  }
+  std::vector<std::string> found;
+  for (const auto& [type, where] : files) {
+    if (where.size() == 1) continue;
+    std::string line = type + ":";
+    for (const std::string& file : where) line += " " + file;
+    found.push_back(line);
+  }
+  return found;
 }
 
 }  // namespace shardsim

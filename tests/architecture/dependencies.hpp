@@ -24,4 +24,10 @@ using Levels = std::map<std::string, int>;
 [[nodiscard]] std::vector<std::string> violations(const std::filesystem::path& root,
                                                   const Levels& levels);
 
+// Types that two files of the rooms define under one name, sorted. Each compiles, and the linker
+// takes the functions of one of them for both:
+//   "shardsim::Finding: plan/a.hpp sim/b.hpp"
+[[nodiscard]] std::vector<std::string> types_defined_twice(const std::filesystem::path& root,
+                                                           const Levels& levels);
+
 }  // namespace shardsim
