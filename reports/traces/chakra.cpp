@@ -1,17 +1,14 @@
 #include "reports/traces/chakra.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numeric>
+#include <map>
 #include <protozero/pbf_builder.hpp>
-#include <set>
-#include <tuple>
+#include <utility>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
@@ -103,21 +100,20 @@ class NodeMessage {
   ChakraNode node_;
 };
 
-}  // namespace
-
 // Writes one file. A task has no node where the rank has no part in it, and two where it sends and
 // receives; what waits for the task waits for all of its nodes, or for what these would wait for.
 class ChakraRank {
  public:
-  ChakraRank(const ChakraTraces& traces, std::int32_t rank)
-      : traces_(traces), plan_(traces.plan_), rank_(rank) {}
+  ChakraRank(const Plan& plan, const ChakraCommunicators& communicators, const Result* result,
+             std::int32_t rank)
+      : plan_(plan), communicators_(communicators), result_(result), rank_(rank) {}
 
   std::string write() {
     write_metadata();
-    const std::int32_t p = traces_.program_of_[at(rank_)];
-    if (p == ChakraTraces::none) return std::move(file_);
+    const std::int32_t p = communicators_.program_of(rank_);
+    if (p == none) return std::move(file_);
     const Program& program = plan_.programs[at(p)];
-    times_ = traces_.result_ == nullptr ? nullptr : &traces_.result_->programs[at(p)].tasks;
+    times_ = result_ == nullptr ? nullptr : &result_->programs[at(p)].tasks;
     nodes_.resize(program.tasks.size());
     std::vector<TaskId> last_in_stream(program.streams.size(), before_the_step);
     for (std::size_t i = 0; i < program.tasks.size(); ++i) {
@@ -139,6 +135,7 @@ class ChakraRank {
 
  private:
   using Ids = std::vector<std::uint64_t>;
+  static constexpr std::int32_t none = ChakraCommunicators::none;
 
   static void add(Ids& ids, std::uint64_t id) {
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
@@ -219,19 +216,18 @@ class ChakraRank {
 
   void write_collective(const Task& task) {
     const Collective& collective = plan_.collectives[at(task.work)];
-    const ChakraTraces::Grouping& grouping =
-        traces_.groupings_[at(traces_.grouping_of_[at(task.work)])];
+    const ChakraCommunicators::Grouping& grouping = communicators_.grouping_of(task.work);
     if (collective.kind == CollectiveKind::collective_permute) {
       const std::int32_t to = grouping.sends_to[at(rank_)];
       const std::int32_t from = grouping.receives_from[at(rank_)];
       // Sends come first: a reader that runs one message at a time would wait for ever else.
-      if (to != ChakraTraces::none) write_message(task, true, to, collective.payload, task_);
-      if (from != ChakraTraces::none) write_message(task, false, from, collective.payload, task_);
+      if (to != none) write_message(task, true, to, collective.payload, task_);
+      if (from != none) write_message(task, false, from, collective.payload, task_);
       return;
     }
     const std::int32_t group = grouping.group_of[at(rank_)];
-    if (group == ChakraTraces::none) return;
-    const auto size = static_cast<std::int64_t>(traces_.groups_[at(group)].size());
+    if (group == none) return;
+    const auto size = static_cast<std::int64_t>(communicators_.groups()[at(group)].size());
     const bool gathers = collective.kind == CollectiveKind::all_gather;
     write_node(task, chakra::NodeType::collective, [&](NodeMessage& message) {
       message.set_int64("comm_type", static_cast<std::int64_t>(type_of(collective.kind)));
@@ -245,7 +241,7 @@ class ChakraRank {
   void write_transfer(const Task& task) {
     const Transfer& transfer = plan_.transfers[at(task.work)];
     const Program& peer = plan_.programs[at(transfer.peer_program)];
-    const std::int64_t place = traces_.place_of_[at(rank_)];
+    const std::int64_t place = communicators_.place_of(rank_);
     const std::int64_t other = peer.devices.empty() ? place : peer.devices[at(place)];
     const std::int32_t tag = next_tag_[{transfer.peer_program, transfer.sends}]++;
     write_message(task, transfer.sends, static_cast<std::int32_t>(other), transfer.payload, tag);
@@ -262,8 +258,9 @@ class ChakraRank {
     });
   }
 
-  const ChakraTraces& traces_;
   const Plan& plan_;
+  const ChakraCommunicators& communicators_;
+  const Result* result_;
   std::int32_t rank_;
   const std::vector<TaskTimes>* times_ = nullptr;
   std::string file_;
@@ -274,128 +271,28 @@ class ChakraRank {
   std::map<std::pair<int, bool>, std::int32_t> next_tag_;
 };
 
-ChakraTraces::ChakraTraces(const Plan& plan, const Result* result) : plan_(plan), result_(result) {
-  place_ranks();
-  for (const Program& program : plan.programs) check_messages(program);
-  group_ranks();
-}
+}  // namespace
 
-ChakraTraces::Ranks ChakraTraces::devices_of(const Program& program) const {
-  if (!program.devices.empty()) return program.devices;
-  Ranks all(at(plan_.mesh.devices()));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  return all;
-}
-
-void ChakraTraces::place_ranks() {
-  program_of_.assign(at(ranks()), none);
-  place_of_.assign(at(ranks()), none);
-  for (std::size_t p = 0; p < plan_.programs.size(); ++p) {
-    const Ranks devices = devices_of(plan_.programs[p]);
-    for (std::size_t place = 0; place < devices.size(); ++place) {
-      program_of_[at(devices[place])] = static_cast<std::int32_t>(p);
-      place_of_[at(devices[place])] = static_cast<std::int64_t>(place);
-    }
-  }
-}
-
-void ChakraTraces::check_messages(const Program& program) const {
-  const std::size_t devices = devices_of(program).size();
-  for (const Task& task : program.tasks) {
-    if (task.kind != TaskKind::transfer) continue;
-    const Program& peer = plan_.programs[at(plan_.transfers[at(task.work)].peer_program)];
-    const std::size_t others = devices_of(peer).size();
-    if (devices == others) continue;
-    throw InputError({"", "program " + program.name},
-                     fmt::format("messages between {} devices and {} of {} have no counterparts "
-                                 "that a trace could name",
-                                 devices, others, peer.name));
-  }
-}
-
-void ChakraTraces::group_ranks() {
-  using Key = std::tuple<bool, std::vector<AxisRef>, std::vector<Ranks>,
-                         std::vector<std::pair<std::int64_t, std::int64_t>>>;
-  std::map<Key, std::int32_t> known;
-  std::set<std::pair<std::size_t, std::int32_t>> numbered;  // program and grouping
-  grouping_of_.assign(plan_.collectives.size(), none);
-  for (std::size_t p = 0; p < plan_.programs.size(); ++p) {
-    for (const Task& task : plan_.programs[p].tasks) {
-      if (task.kind != TaskKind::collective) continue;
-      const Collective& collective = plan_.collectives[at(task.work)];
-      const bool permutes = collective.kind == CollectiveKind::collective_permute;
-      std::int32_t& index = grouping_of_[at(task.work)];
-      if (index == none) {
-        const Key key(permutes, collective.axes, collective.groups, collective.source_targets);
-        const auto next = static_cast<std::int32_t>(groupings_.size());
-        const auto [found, is_new] = known.try_emplace(key, next);
-        if (is_new) groupings_.push_back(make_grouping(collective));
-        index = found->second;
-      }
-      if (!permutes && numbered.insert({p, index}).second) {
-        number_groups(p, collective, groupings_[at(index)]);
-      }
-    }
-  }
-}
-
-ChakraTraces::Grouping ChakraTraces::make_grouping(const Collective& collective) const {
-  Grouping grouping;
-  const std::size_t count = at(ranks());
-  if (collective.kind != CollectiveKind::collective_permute) {
-    grouping.group_of.assign(count, none);
-    return grouping;
-  }
-  grouping.sends_to.assign(count, none);
-  grouping.receives_from.assign(count, none);
-  for (const auto& [source, target] : permute_pairs(plan_.mesh, collective)) {
-    if (source == target) continue;  // a copy where it is
-    grouping.sends_to[at(source)] = static_cast<std::int32_t>(target);
-    grouping.receives_from[at(target)] = static_cast<std::int32_t>(source);
-  }
-  return grouping;
-}
-
-void ChakraTraces::number_groups(std::size_t program, const Collective& collective,
-                                 Grouping& grouping) {
-  std::vector<Ranks> groups = collective.groups;
-  if (groups.empty() && !collective.axes.empty()) groups = plan_.mesh.groups(collective.axes);
-  if (groups.empty()) groups.push_back(devices_of({}));
-  for (const Ranks& group : groups) {
-    const auto members = std::count_if(group.begin(), group.end(), [&](std::int64_t rank) {
-      return program_of_[at(rank)] == static_cast<std::int32_t>(program);
-    });
-    if (members == 0 || group.size() == 1) continue;
-    if (members != static_cast<std::ptrdiff_t>(group.size())) {
-      throw InputError({"", "program " + plan_.programs[program].name},
-                       fmt::format("{} over {} reaches devices of other programs, which have no "
-                                   "such task",
-                                   name_of(collective.kind),
-                                   fmt::join(plan_.mesh.names_of(collective.axes), "+")));
-    }
-    const auto next = static_cast<std::int32_t>(groups_.size());
-    const auto [found, is_new] = group_index_.try_emplace(group, next);
-    if (is_new) groups_.push_back(group);
-    for (const std::int64_t rank : group) grouping.group_of[at(rank)] = found->second;
-  }
-}
+ChakraTraces::ChakraTraces(const Plan& plan, const Result* result)
+    : plan_(plan), result_(result), communicators_(plan) {}
 
 std::vector<std::int64_t> ChakraTraces::first_of_each_class() const {
   std::vector<std::int64_t> firsts;
   for (const Program& program : plan_.programs) {
-    const Ranks devices = devices_of(program);
+    const std::vector<std::int64_t> devices = communicators_.devices_of(program);
     firsts.push_back(*std::min_element(devices.begin(), devices.end()));
   }
   return firsts;
 }
 
 std::string ChakraTraces::rank(std::int64_t rank) const {
-  return ChakraRank(*this, static_cast<std::int32_t>(rank)).write();
+  return ChakraRank(plan_, communicators_, result_, static_cast<std::int32_t>(rank)).write();
 }
 
 std::string ChakraTraces::communicators() const {
   Json json = Json::object();
-  for (std::size_t i = 0; i < groups_.size(); ++i) json[std::to_string(i + 1)] = groups_[i];
+  const auto& groups = communicators_.groups();
+  for (std::size_t i = 0; i < groups.size(); ++i) json[std::to_string(i + 1)] = groups[i];
   return json.dump() + "\n";
 }
 

@@ -23,12 +23,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "reports/traces/chakra_communicators.hpp"
 #include "sim/simulate.hpp"
 
 namespace shardsim {
@@ -49,33 +48,9 @@ class ChakraTraces {
   [[nodiscard]] std::string communicators() const;
 
  private:
-  using Ranks = std::vector<std::int64_t>;
-  static constexpr std::int32_t none = -1;
-
-  // How the ranks meet in a collective.
-  struct Grouping {
-    std::vector<std::int32_t> group_of;       // by rank: index into groups_; none: it has no part
-    std::vector<std::int32_t> sends_to = {};  // of a permute, by rank
-    std::vector<std::int32_t> receives_from = {};
-  };
-
-  [[nodiscard]] Ranks devices_of(const Program& program) const;
-  void place_ranks();
-  void check_messages(const Program& program) const;
-  void group_ranks();
-  [[nodiscard]] Grouping make_grouping(const Collective& collective) const;
-  void number_groups(std::size_t program, const Collective& collective, Grouping& grouping);
-
-  friend class ChakraRank;  // writes one file
-
   const Plan& plan_;
   const Result* result_;
-  std::vector<std::int32_t> program_of_;       // by rank; none: it runs nothing
-  std::vector<std::int64_t> place_of_;         // by rank, among the devices of its program
-  std::vector<Ranks> groups_;                  // their numbers are one more than their indices
-  std::map<Ranks, std::int32_t> group_index_;  // into groups_
-  std::vector<Grouping> groupings_;
-  std::vector<std::int32_t> grouping_of_;  // by collective; none: it is not executed
+  ChakraCommunicators communicators_;  // numbered from 1 in the files
 };
 
 }  // namespace shardsim
