@@ -151,8 +151,8 @@ std::string often(std::int64_t calls) {
 
 std::string collective_text(const ExplainedCollective& row, const std::string& what) {
   std::string text =
-      fmt::format("{} over {}, {} {}, {}{}", name_of(row.kind), row.over, format_bytes(row.payload),
-                  name_of(row.dtype), often(row.count), what);
+      fmt::format("{}, {} {}, {}{}", traffic_part(name_of(row.kind), row.over),
+                  format_bytes(row.payload), name_of(row.dtype), often(row.count), what);
   if (!row.where.empty()) text += fmt::format(": {}", row.where.front());
   if (!row.reason.empty()) text += fmt::format("; why: {}", row.reason);
   if (!row.remedy.empty()) text += fmt::format("; to avoid: {}", row.remedy);
@@ -161,7 +161,7 @@ std::string collective_text(const ExplainedCollective& row, const std::string& w
 
 bool is_part(const ExplainedCollective& row, const std::string& part) {
   if (part.empty() || part == name_of(row.kind)) return true;
-  return part == fmt::format("{} over {}", name_of(row.kind), row.over);
+  return part == traffic_part(name_of(row.kind), row.over);
 }
 
 std::string what_grew(const Grown& one, const Matches& matches, bool knows_all) {

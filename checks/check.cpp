@@ -9,8 +9,6 @@
 namespace shardsim {
 namespace {
 
-constexpr std::string_view over_axes = " over ";
-
 // Less is better, of all metrics.
 double badness(const std::string& metric, double value) {
   return metric == "fits" ? 1 - value : value;
@@ -181,14 +179,14 @@ std::map<std::string, double> metrics_of(const Recorded& recorded,
   for (const std::string& part : parts) {
     const std::string_view family = metric_family(part);
     const bool counts = family == "calls" || family == "wire_bytes";
-    if (counts && part.find(over_axes) == std::string::npos) {
+    if (counts && !is_over_axes(part)) {
       kinds.insert(part.substr(family.size() + 1));
     }
   }
   for (const std::string& kind : kinds) {
     add(kind, {});
     for (const auto& [row, traffic] : recorded.communication) {
-      if (row.starts_with(kind + std::string(over_axes))) add(kind, traffic);
+      if (is_over_axes(row) && kind_of_part(row) == kind) add(kind, traffic);
     }
   }
   return metrics;

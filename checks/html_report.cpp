@@ -20,8 +20,6 @@ constexpr std::size_t most_charted = 12;
 
 using FindingList = std::vector<CheckFinding> CheckedExperiment::*;
 
-std::string kind_of_row(const std::string& row) { return row.substr(0, row.find(' ')); }
-
 // Experiments with something to show, those over their limits first.
 std::vector<const CheckedExperiment*> charted(const CheckReport& report) {
   std::vector<const CheckedExperiment*> all;
@@ -40,9 +38,9 @@ std::vector<const CheckedExperiment*> charted(const CheckReport& report) {
 std::set<std::string> kinds_of(const std::vector<const CheckedExperiment*>& experiments) {
   std::set<std::string> kinds;
   for (const CheckedExperiment* one : experiments) {
-    for (const auto& [row, traffic] : one->now.communication) kinds.insert(kind_of_row(row));
+    for (const auto& [row, traffic] : one->now.communication) kinds.emplace(kind_of_part(row));
     if (!one->before) continue;
-    for (const auto& [row, traffic] : one->before->communication) kinds.insert(kind_of_row(row));
+    for (const auto& [row, traffic] : one->before->communication) kinds.emplace(kind_of_part(row));
   }
   return kinds;
 }
@@ -69,7 +67,7 @@ Json bars_of(const Recorded& recorded, const std::set<std::string>& kinds) {
   for (const std::string& kind : kinds) {
     std::int64_t bytes = 0;
     for (const auto& [row, one] : recorded.communication) {
-      if (kind_of_row(row) == kind) bytes += one.wire.count();
+      if (kind_of_part(row) == kind) bytes += one.wire.count();
     }
     traffic.push_back(bytes);
   }

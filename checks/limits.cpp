@@ -14,13 +14,13 @@
 #include "base/text.hpp"
 #include "checks/metric.hpp"
 #include "plan/plan.hpp"
+#include "reports/figures.hpp"
 
 namespace shardsim {
 namespace {
 
 constexpr std::string_view forms =
     R"(expected for example "+2 %", "+10 % or +1 ms", "<= 72 GiB", "+1 %, <= 66" or "any")";
-constexpr std::string_view over = " over ";
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(' ');
@@ -107,10 +107,7 @@ StatedLimit read_fits(const JsonReader& json) {
 std::vector<std::string> categories() {
   std::vector<std::string> names;
   for (int i = 0; i < buffer_categories; ++i) {
-    std::string name(name_of(static_cast<BufferCategory>(i)));
-    std::replace_if(
-        name.begin(), name.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
-    names.push_back(std::move(name));
+    names.push_back(category_key(static_cast<BufferCategory>(i)));
   }
   return names;
 }
@@ -131,7 +128,7 @@ std::vector<std::string> kinds() {
 void require_part(const std::string& family, const std::string& part, const JsonReader& json) {
   const bool is_memory = family == "by_category";
   const std::vector<std::string> known = is_memory ? categories() : kinds();
-  const std::string name = is_memory ? part : part.substr(0, part.find(over));
+  const std::string name = is_memory ? part : std::string(kind_of_part(part));
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   const std::string what = is_memory ? "category of memory" : "kind of collective";
   const std::string suggestion = closest(name, known);
@@ -158,7 +155,7 @@ void read_family(const std::string& family, const JsonReader& json, LimitRule& r
 bool is_sum(std::string_view metric) {
   const std::string_view family = metric_family(metric);
   if (family != "calls" && family != "wire_bytes") return false;
-  return metric != family && metric.find(over) == std::string_view::npos;
+  return metric != family && !is_over_axes(metric);
 }
 
 Limit standard_limit(const std::string& metric) {

@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "checks/digest.hpp"
+#include "checks/metric.hpp"
 #include "experiments/program.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "reports/figures.hpp"
@@ -49,10 +50,6 @@ std::string model_digest(const Experiment& experiment) {
   const ModelConfig config =
       load_model_config(experiment.model, experiment.directory, experiment.model_place);
   return digest_of(*config.json);
-}
-
-std::string row_name(const std::string& kind, const std::string& over) {
-  return kind + " over " + over;
 }
 
 // As explanation.hpp names them, for what has no axes.
@@ -183,7 +180,8 @@ void record_step(const Prediction& prediction, Recorded& recorded) {
     if (bytes > 0) recorded.by_category[category_key(category)] = bytes;
   }
   for (const CommunicationRow& row : figures.communication_rows) {
-    add_traffic(recorded, row_name(row.kind, over_of(row)), row.count, row.wire_bytes_per_device);
+    add_traffic(recorded, traffic_part(row.kind, over_of(row)), row.count,
+                row.wire_bytes_per_device);
   }
   for (const PeakBuffer& buffer : figures.peak_buffers) {
     if (recorded.peak_buffers.size() == buffers_kept) break;
@@ -235,7 +233,7 @@ Measured Meter::measure(const Experiment& experiment) {
     measured.explanation = explain(step.plan, nullptr);
     measured.specs = specs_of(experiment, step);
     for (const ExplainedCollective& row : measured.explanation.collectives) {
-      add_traffic(recorded, row_name(std::string(name_of(row.kind)), row.over), row.count,
+      add_traffic(recorded, traffic_part(name_of(row.kind), row.over), row.count,
                   row.total_wire_bytes());
     }
   } else {

@@ -39,6 +39,8 @@ const Family& family_of(std::string_view metric) {
   return found == families.end() ? families.back() : *found;
 }
 
+constexpr std::string_view over_axes = " over ";
+
 Bytes whole_bytes(double value) { return Bytes(std::llround(value)); }
 
 }  // namespace
@@ -57,6 +59,16 @@ const std::vector<std::string>& metric_families() {
 }
 
 bool has_parts(std::string_view family) { return family_of(family).parts; }
+
+std::string traffic_part(std::string_view kind, std::string_view over) {
+  return fmt::format("{}{}{}", kind, over_axes, over);
+}
+
+std::string_view kind_of_part(std::string_view part) {
+  return part.substr(0, part.find(over_axes));
+}
+
+bool is_over_axes(std::string_view part) { return part.find(over_axes) != std::string_view::npos; }
 
 MetricUnit unit_of(std::string_view metric) { return family_of(metric).unit; }
 

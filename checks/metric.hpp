@@ -34,4 +34,11 @@ enum class MetricUnit : std::uint8_t { seconds, bytes, count, flag };
 [[nodiscard]] const std::vector<std::string>& metric_families();
 [[nodiscard]] bool has_parts(std::string_view family);
 
+// Of traffic, the part of `calls` and `wire_bytes`: "all-gather over fsdp".
+[[nodiscard]] std::string traffic_part(std::string_view kind, std::string_view over);
+// "all-gather" of "all-gather over fsdp", and of "all-gather".
+[[nodiscard]] std::string_view kind_of_part(std::string_view part);
+// Whether a part, or the metric of one, is that over some axes, not all of a kind.
+[[nodiscard]] bool is_over_axes(std::string_view part);
+
 }  // namespace shardsim
