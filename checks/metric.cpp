@@ -90,7 +90,7 @@ std::string format_change(std::string_view metric, double before, double now) {
   if (unit_of(metric) == MetricUnit::flag) return now > before ? "fits now" : "fits no longer";
   const double difference = now - before;
   const char* sign = difference < 0 ? "-" : "+";
-  const std::string amount = sign + format_metric(metric, std::abs(difference));
+  std::string amount = sign + format_metric(metric, std::abs(difference));
   if (before == 0) return amount;
   return fmt::format("{} ({}{})", amount, sign, format_percent(std::abs(difference / before)));
 }
