@@ -105,6 +105,33 @@ struct Break {
   std::function<void(Thing&)> change;
 };
 
+// Each, of either of the two things in the plan's list.
+template <class Thing>
+void check_breaks(const std::string& what, std::vector<Thing> Plan::*list,
+                  const std::vector<Break<Thing>>& breaks) {
+  for (const auto& [says, change] : breaks) {
+    for (const std::size_t i : {0U, 1U}) {
+      CHECK(complaint([&](Plan& p) { change((p.*list)[i]); }) ==
+            "plan: " + what + " " + std::to_string(i) + ": " + says);
+    }
+  }
+}
+
+// Each, of these things in the list of either program.
+template <class Thing>
+void check_breaks(const std::string& what, std::vector<Thing> Program::*list,
+                  const std::vector<std::size_t>& things, const std::vector<Break<Thing>>& breaks) {
+  for (const auto& [says, change] : breaks) {
+    for (const std::size_t program : {0U, 1U}) {
+      for (const std::size_t i : things) {
+        CHECK(complaint([&](Plan& p) { change((p.programs[program].*list)[i]); }) ==
+              "plan: program " + std::string(program == 0 ? "all" : "rest") + ": " + what + " " +
+                  std::to_string(i) + ": " + says);
+      }
+    }
+  }
+}
+
 TEST_CASE("a good plan passes") {
   CHECK(complaint([](Plan&) {}) == "");
   // Two digits of one axis, in either order, are distinct.
@@ -123,12 +150,7 @@ TEST_CASE("verify looks at every kernel") {
       {"a product of nothing", [](Kernel& k) { k.product->m = 0; }},
       {"a product of nothing", [](Kernel& k) { k.product->n = 0; }},
       {"a product of nothing", [](Kernel& k) { k.product->k = 0; }}};
-  for (const auto& [says, change] : breaks) {
-    for (const std::size_t i : {0U, 1U}) {
-      CHECK(complaint([&](Plan& p) { change(p.kernels[i]); }) ==
-            "plan: kernel " + std::to_string(i) + ": " + says);
-    }
-  }
+  check_breaks("kernel", &Plan::kernels, breaks);
 }
 
 TEST_CASE("verify looks at every collective") {
@@ -193,12 +215,7 @@ TEST_CASE("verify looks at every collective") {
       {"parts add up to 100 bytes, payload is 99", [](Collective& c) { c.payload = Bytes(99); }},
       {"parts add up to 61 bytes, payload is 100", in_parts(60, 1)},
       {"parts add up to 41 bytes, payload is 100", in_parts(1, 40)}};
-  for (const auto& [says, change] : breaks) {
-    for (const std::size_t i : {0U, 1U}) {
-      CHECK(complaint([&](Plan& p) { change(p.collectives[i]); }) ==
-            "plan: collective " + std::to_string(i) + ": " + says);
-    }
-  }
+  check_breaks("collective", &Plan::collectives, breaks);
 }
 
 TEST_CASE("verify looks at every transfer") {
@@ -206,12 +223,7 @@ TEST_CASE("verify looks at every transfer") {
       {"no program 2", [](Transfer& t) { t.peer_program = 2; }},
       {"no program -1", [](Transfer& t) { t.peer_program = -1; }},
       {"negative payload", [](Transfer& t) { t.payload = Bytes(-1); }}};
-  for (const auto& [says, change] : breaks) {
-    for (const std::size_t i : {0U, 1U}) {
-      CHECK(complaint([&](Plan& p) { change(p.transfers[i]); }) ==
-            "plan: transfer " + std::to_string(i) + ": " + says);
-    }
-  }
+  check_breaks("transfer", &Plan::transfers, breaks);
 }
 
 TEST_CASE("verify looks at every task of every program") {
@@ -234,15 +246,7 @@ TEST_CASE("verify looks at every task of every program") {
       {"no to-host 2", works_on(TaskKind::to_host, 2)},
       {"dependencies out of range", [](Task& t) { t.first_dependency = 3; }},
       {"dependencies out of range", [](Task& t) { t.dependency_count = 3; }}};
-  for (const auto& [says, change] : breaks) {
-    for (const std::size_t program : {0U, 1U}) {
-      for (const std::size_t task : {0U, 3U}) {
-        CHECK(complaint([&](Plan& p) { change(p.programs[program].tasks[task]); }) ==
-              "plan: program " + std::string(program == 0 ? "all" : "rest") + ": task " +
-                  std::to_string(task) + ": " + says);
-      }
-    }
-  }
+  check_breaks("task", &Program::tasks, {0, 3}, breaks);
   // Of the two dependencies 1 -> 0 and 3 -> 2.
   CHECK(complaint([](Plan& p) { p.programs[0].dependencies[0] = 1; }) ==
         "plan: program all: task 1: depends on task 1");
@@ -262,15 +266,7 @@ TEST_CASE("verify looks at every buffer of every program") {
       {"allocated by task -2", [](Buffer& b) { b.allocated_by = -2; }},
       {"frees out of range", [](Buffer& b) { b.first_free = 3; }},
       {"frees out of range", [](Buffer& b) { b.free_count = 3; }}};
-  for (const auto& [says, change] : breaks) {
-    for (const std::size_t program : {0U, 1U}) {
-      for (const std::size_t buffer : {0U, 1U}) {
-        CHECK(complaint([&](Plan& p) { change(p.programs[program].buffers[buffer]); }) ==
-              "plan: program " + std::string(program == 0 ? "all" : "rest") + ": buffer " +
-                  std::to_string(buffer) + ": " + says);
-      }
-    }
-  }
+  check_breaks("buffer", &Program::buffers, {0, 1}, breaks);
   CHECK(complaint([](Plan& p) { p.programs[0].frees[1] = 1; }) ==
         "plan: program all: buffer 1: allocated by task 2, freed after task 1");
   CHECK(complaint([](Plan& p) { p.programs[1].frees[0] = 4; }) ==
