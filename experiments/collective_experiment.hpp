@@ -24,6 +24,9 @@
 // file leaves open and may not contradict it, and which of several tables is meant; the sizes are
 // the file's.
 //
+// "calibration" stands in place of the machine's: a shipped one's name, a path that ends in .json,
+// relative to the file, or one in place; or a list of these (hardware_profiles/calibration.hpp).
+//
 // A table that names NCCL's algorithm or protocol is predicted with them. Where NCCL runs, its own
 // estimate (sim/nccl/selection.hpp) stands beside the prediction.
 //

@@ -6,10 +6,10 @@
 //
 // A calibration is a JSON file ("shardsim/calibration/1"; hardware_profiles/calibrations/NAME.json,
 // built into the library) that `shardsim calibrate` writes from measured tables. A profile names
-// those of its class, one for the inside of a node, one for the network between nodes, or holds
-// its own:
+// those of its class, one for the inside of a node, one for the network between nodes: shipped ones
+// by name, others by a path that ends in .json, relative to the profile; or it holds its own:
 //
-//   "calibration": ["h100-nvswitch", "h100-infiniband"]
+//   "calibration": ["h100-nvswitch", "our-infiniband.json"]
 //
 // A curve holds for one algorithm of one collective on one part of the machine and one number of
 // nodes. Between its points the logarithm of the factor is linear in that of the size, between two
