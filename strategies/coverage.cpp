@@ -78,21 +78,23 @@ std::vector<std::string> whole_problems(const SpecTable& table, const Coverage& 
   const bool splits = !table.rules.empty() ||
                       std::any_of(table.parameters.begin(), table.parameters.end(),
                                   [](const ParameterSharding& row) { return row.by_tactic; });
-  if (!splits || coverage.large_replicated.empty()) return {};
+  if (!splits && !limits.max_whole) return {};
+  if (coverage.large_replicated.empty()) return {};
+  const Bytes most = limits.max_whole.value_or(default_max_whole);
   Bytes all{0};
   std::int64_t count = 0;
   for (const std::size_t i : coverage.large_replicated) {
     all += whole_bytes(table.parameters[i]);
     count += table.parameters[i].instances;
   }
-  if (all <= limits.max_whole) return {};
+  if (all <= most) return {};
   const ParameterSharding& largest = table.parameters[coverage.large_replicated.front()];
   const std::string which =
       count == 1 ? fmt::format("{} is", largest.name)
                  : fmt::format("{} parameters of {} or more, {} the largest, are",
                                format_count(count), format_bytes(large_parameter), largest.name);
   return {fmt::format("{} whole on every device: {} on each, more than {}", which,
-                      format_bytes(all), format_bytes(limits.max_whole))};
+                      format_bytes(all), format_bytes(most))};
 }
 
 SpecSummary summarize(const SpecTable& table) {

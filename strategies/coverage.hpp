@@ -7,6 +7,7 @@
 //   indivisible       dimensions that their axes do not divide: the last shard is short, or empty
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,17 +37,19 @@ inline constexpr Bytes large_parameter{std::int64_t{1} << 20};
 
 [[nodiscard]] Coverage coverage_of(const SpecTable& table);
 
+// What anybody would notice on an accelerator, and more than norms, biases and routers come to.
+inline constexpr Bytes default_max_whole{std::int64_t{1} << 28};
+
 // What a sharding may get wrong and still pass: `specs --strict`.
 struct SpecLimits {
-  // Of all large parameters that are whole on every device, together. The default is what anybody
-  // would notice on an accelerator, and more than norms, biases and routers come to.
-  Bytes max_whole{std::int64_t{1} << 28};
+  // Of all large parameters that are whole on every device, together; none: default_max_whole,
+  // where rules or a tactic are to split them: a strategy that replicates is as it should be.
+  std::optional<Bytes> max_whole = {};
   std::vector<Pattern> may_be_unused;  // searched in the text of a rule
 };
 
 // Each in one line with its numbers; empty: nothing is wrong. Rules are looked at where they are
-// the user's own, parameters where rules or a tactic are to split them: a strategy that replicates
-// is as it should be.
+// the user's own.
 [[nodiscard]] std::vector<std::string> unused_rule_problems(const SpecTable& table,
                                                             const Coverage& coverage,
                                                             const SpecLimits& limits);

@@ -1,5 +1,7 @@
 #include "reports/specs_report.hpp"
 
+#include <fmt/format.h>
+
 #include <iostream>
 #include <sstream>
 
@@ -23,7 +25,9 @@ const Manual manual = {
     "place of a model an experiment may name a parameter tree: {\"workload\": {\"tree\": FILE}}.\n"
     "With --strict it is a check: exit 1 when a rule matches nothing, or when large parameters "
     "that\n"
-    "are whole on every device come to more than --max-whole.",
+    "are whole on every device come to more than --max-whole. --picture and --submesh print text "
+    "in\n"
+    "place of the tables.",
     {"shardsim specs examples/rules.json",
      "shardsim specs examples/paligemma2-28b-fsdp256.json -o specs.html",
      "shardsim specs examples/gpt3-175b-pax-1536.json --picture softmax",
@@ -60,6 +64,15 @@ std::string pictures(const SpecTable& table, const Given& given) {
   return out + (out.empty() ? "" : "\n") + submesh_picture(table, axes, {"--submesh", ""});
 }
 
+void require_text(const std::vector<Output>& outputs, const Given& given) {
+  for (const Output& output : outputs) {
+    if (output.format == "text") continue;
+    throw UsageError(fmt::format("--{} is text: {}", given.has("picture") ? "picture" : "submesh",
+                                 output.path.empty() ? "leave out --format " + output.format
+                                                     : "give -o " + output.path + " another run"));
+  }
+}
+
 void add_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, report_formats());
@@ -70,7 +83,8 @@ void add_options(po::options_description& options) {
                         "much is whole everywhere");
   options.add_options()("max-whole", po::value<std::string>()->value_name("SIZE"),
                         "of parameters of 1 MiB and more that every device holds whole, in all "
-                        "(256 MiB): more is a warning");
+                        "(256 MiB, and any size where the strategy is to replicate): more is a "
+                        "warning");
   options.add_options()("allow-unused", po::value<std::vector<std::string>>()->value_name("REGEX"),
                         "rules in whose text this is found may match nothing; may be repeated");
   options.add_options()("submesh", po::value<std::string>()->value_name("AXES"),
@@ -85,15 +99,13 @@ void add_options(po::options_description& options) {
 
 int run(const Given& given) {
   const auto outputs = read_outputs(given, report_formats());
+  const bool draws = given.has("picture") || given.has("submesh");
+  if (draws) require_text(outputs, given);
   const Experiment experiment = read_given_experiment(given);
   std::optional<StateOptimizer> state;
   if (given.has("train-state"))
     state = parse_state_optimizer(given.all("train-state").back(), {"--train-state", ""});
   SpecTable table = experiment_specs(experiment, state);
-  if (given.has("picture") || given.has("submesh")) {
-    print(pictures(table, given));
-    return exit_done;
-  }
   const SpecLimits limits = read_limits(given);
   const Coverage coverage = coverage_of(table);
   std::vector<std::string> problems = whole_problems(table, coverage, limits);
@@ -101,6 +113,7 @@ int run(const Given& given) {
   for (std::string& rule : unused_rule_problems(table, coverage, limits))
     problems.push_back(std::move(rule));
   write(outputs, [&](const Output& output) {
+    if (draws) return pictures(table, given);
     return report_specs(table, *experiment.resolved, report_format(output.format),
                         {.analyze = given.has("analyze"), .width = output.width});
   });

@@ -23,3 +23,19 @@ expect(1 text specs ${SCRATCH}/strict.json --strict)
 expect(0 text specs ${SCRATCH}/strict.json --strict --allow-unused bias)
 expect(1 text specs ${SCRATCH}/strict.json --strict --allow-unused bias --max-whole 3MiB)
 expect(0 text specs ${SCRATCH}/strict.json --strict --allow-unused bias --max-whole 4MiB)
+
+# Pictures take the place of the tables, not of the check, and go where the tables would go.
+expect(1 text specs ${SCRATCH}/strict.json --strict --picture w)
+expect(1 text specs ${SCRATCH}/strict.json --strict --submesh data)
+expect(0 text specs ${SCRATCH}/strict.json --strict --allow-unused bias --picture w)
+file(REMOVE ${SCRATCH}/picture.txt)
+expect(0 nothing specs ${SCRATCH}/strict.json --picture w -o ${SCRATCH}/picture.txt)
+file(READ ${SCRATCH}/picture.txt picture)
+if(NOT picture STREQUAL text)
+  message(FATAL_ERROR "picture.txt holds ${picture}")
+endif()
+
+# A strategy that replicates has the limit that is given, and no other: 4 MiB of the same tree.
+expect(0 text specs ${SCRATCH}/strict.json --strict --strategy dp)
+expect(1 text specs ${SCRATCH}/strict.json --strict --strategy dp --max-whole 3MiB)
+expect(0 text specs ${SCRATCH}/strict.json --strict --strategy dp --max-whole 4MiB)

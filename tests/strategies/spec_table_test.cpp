@@ -125,9 +125,10 @@ TEST_CASE("large parameters that are whole everywhere are a problem from a limit
         std::vector<std::string>{"rule 1 \"zz -> P()\" matches nothing"});
   limits.may_be_unused.emplace_back("^zz", Place{});
   CHECK(unused_rule_problems(table, coverage, limits).empty());
-  // Who asks for replicas gets them.
+  // Who asks for replicas gets them, up to what they are said to come to.
   const SpecTable replicas = specs(tree, mesh, R"({"name": "dp"})");
-  CHECK(whole_problems(replicas, coverage_of(replicas), limits).empty());
+  CHECK(whole_problems(replicas, coverage_of(replicas), limits).size() == 1);
+  CHECK(whole_problems(replicas, coverage_of(replicas), {}).empty());
 }
 
 // match_partition_rules returns P() for small leaves, the rule's own spec for others, however
