@@ -230,16 +230,42 @@ std::string name_of_flags(const Given& given) {
   return {};
 }
 
+[[noreturn]] void fail_unknown(const std::string& name, const std::vector<std::string>& names) {
+  const std::string suggestion = closest(name, names);
+  const Place place{"--name", ""};
+  if (!suggestion.empty()) {
+    throw InputError(place, fmt::format("no experiment is called \"{}\"", name), suggestion);
+  }
+  throw InputError(place, fmt::format("no experiment is called \"{}\"; there are {}", name,
+                                      fmt::join(names, ", ")));
+}
+
+// Names of variants choose them, one other calls the experiment so. Says whether they choose.
+bool choose_variants(const Words& names, std::vector<Variant>& variants) {
+  const auto is_named = [&](const Variant& variant) {
+    return !variant.label.empty() &&
+           std::find(names.begin(), names.end(), variant.label) != names.end();
+  };
+  if (std::none_of(variants.begin(), variants.end(), is_named)) {
+    if (names.size() <= 1) return false;
+    throw UsageError(fmt::format(
+        "--name is given {} times and chooses nothing: one name calls the experiment so",
+        names.size()));
+  }
+  std::vector<std::string> labels;
+  for (const Variant& variant : variants) labels.push_back(variant.label);
+  for (const std::string& name : names) {
+    if (std::find(labels.begin(), labels.end(), name) == labels.end()) fail_unknown(name, labels);
+  }
+  std::erase_if(variants, std::not_fn(is_named));
+  return true;
+}
+
 std::vector<Experiment> read_flags_alone(const Given& given) {
   const std::vector<Choice> choices = choices_of(given);
   std::vector<Variant> variants = variants_of(choices);
-  // A name of a variant chooses it, any other calls the experiment so.
   const Words names = given.all("name");
-  const auto is_named = [&](const Variant& variant) {
-    return std::find(names.begin(), names.end(), variant.label) != names.end();
-  };
-  const bool chooses = std::any_of(variants.begin(), variants.end(), is_named);
-  if (chooses) std::erase_if(variants, std::not_fn(is_named));
+  const bool chooses = choose_variants(names, variants);
   std::vector<Experiment> experiments;
   for (const Variant& variant : variants) {
     Json document = Json::object();
@@ -274,16 +300,6 @@ std::vector<std::string> names_of(const std::vector<Experiment>& experiments) {
   return names;
 }
 
-[[noreturn]] void fail_unknown(const std::string& name, const std::vector<std::string>& names) {
-  const std::string suggestion = closest(name, names);
-  const Place place{"--name", ""};
-  if (!suggestion.empty()) {
-    throw InputError(place, fmt::format("no experiment is called \"{}\"", name), suggestion);
-  }
-  throw InputError(place, fmt::format("no experiment is called \"{}\"; there are {}", name,
-                                      fmt::join(names, ", ")));
-}
-
 // `in_file`: names before those of the flags' variants, by experiment; either may be meant.
 void keep_named(std::vector<Experiment>& experiments, const std::vector<std::string>& in_file,
                 const Words& wanted) {
@@ -311,7 +327,8 @@ void add_experiment_options(po::options_description& options) {
   options.add_options()("set", po::value<Words>()->value_name("PATH=VALUE"),
                         "set any field: workload.precision.master=none; may be repeated")(
       "name", po::value<Words>()->value_name("NAME"),
-      "take this variant of the file; without a file, call the experiment so");
+      "take this variant of the file or of the lists of flags; may be repeated; without a file one "
+      "other name calls the experiment so");
 }
 
 std::vector<Experiment> read_given_experiments(const Given& given) {

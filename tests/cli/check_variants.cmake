@@ -43,6 +43,13 @@ if(NOT count EQUAL 8 OR NOT last STREQUAL "fsdp, data=2,fsdp=4, dgx-h100" OR
   message(FATAL_ERROR "${count} variants from ${first} to ${last}")
 endif()
 
+# By their names, in any order; one other name is that of all.
+set(lists ${step} --strategy dp --batch 16,32,64 --mesh data=8 --machine dgx-h100)
+names_of(names ${lists} --name "batch 64" --name "batch 16")
+require_names("batch 16;batch 64")
+names_of(names ${lists} --name mine)
+require_names("mine, batch 16;mine, batch 32;mine, batch 64")
+
 # Over the variants of a file, by its names or the whole ones.
 set(file examples/llama-3.1-8b-8xh100.json)
 names_of(names ${file} --name fsdp --batch 32,64)
