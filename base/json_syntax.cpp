@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <optional>
 #include <vector>
+
+#include "base/json.hpp"
 
 namespace shardsim {
 namespace {
@@ -58,6 +61,9 @@ std::size_t skip_token(std::string_view text, std::size_t at) {
   return at + std::max<std::size_t>(word_at(text, at).size(), 1);
 }
 
+// true, false, null or a number, to its end.
+bool is_plain_value(std::string_view word) { return Json::accept(word); }
+
 // What a parser has seen of JSON before the token that holds the byte `refused`.
 class Seen {
  public:
@@ -65,6 +71,9 @@ class Seen {
     while ((begin_ = skip_blank(text, begin_)) < text.size()) {
       const std::size_t end = skip_token(text, begin_);
       if (end > refused) return;
+      // A word that breaks off is refused behind its end.
+      const bool breaks_off = end == refused && end < text.size() && is_word(text[begin_]);
+      if (breaks_off && !is_plain_value(text.substr(begin_, end - begin_))) return;
       take(begin_, end);
       last_ = begin_;
       begin_ = end;
@@ -113,26 +122,73 @@ class Seen {
   Expected expected_ = Expected::value;
 };
 
-// Of a string whose byte `refused` is, as not its last one.
-SyntaxMistake string_mistake(std::string_view text, std::size_t begin, std::size_t refused) {
+// The four hexadecimal digits behind "\u"; none: there are no four.
+std::optional<unsigned> unit_at(std::string_view text, std::size_t at) {
+  constexpr std::size_t digits = 4;
+  if (text.substr(at, 2) != "\\u") return std::nullopt;
+  const std::string_view word = text.substr(at + 2, digits);
+  const bool are_digits = std::all_of(word.begin(), word.end(), [](char c) {
+    return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+  });
+  if (word.size() < digits || !are_digits) return std::nullopt;
+  unsigned unit = 0;
+  constexpr int base = 16;
+  std::from_chars(word.data(), word.data() + word.size(), unit, base);
+  return unit;
+}
+
+constexpr std::size_t unit_size = 6;  // "\u12ab"
+bool is_first_half(unsigned unit) { return unit >= 0xd800U && unit < 0xdc00U; }
+bool is_second_half(unsigned unit) { return unit >= 0xdc00U && unit < 0xe000U; }
+
+// Of the escape "\u..." at `at`; empty: it is one. UTF-16 writes what is beyond 65,536 as a pair.
+std::string unit_reason(std::string_view text, std::size_t at) {
+  const std::optional<unsigned> unit = unit_at(text, at);
+  if (!unit) {
+    return "four hexadecimal digits belong behind \"\\u\"; a backslash in a string is written "
+           "twice, \"\\\\u\"";
+  }
+  const std::string_view escape = text.substr(at, unit_size);
+  if (is_second_half(*unit)) {
+    return fmt::format("\"{}\" is the second half of a pair without the first", escape);
+  }
+  if (!is_first_half(*unit)) return {};
+  const std::optional<unsigned> next = unit_at(text, at + unit_size);
+  if (next && is_second_half(*next)) return {};
+  return fmt::format(
+      "\"{}\" is the first half of a pair: the second, \"\\udc00\" to \"\\udfff\", belongs behind "
+      "it",
+      escape);
+}
+
+// Of a string that is refused at `refused`, or for what comes later; none: it is one.
+std::optional<SyntaxMistake> string_mistake(std::string_view text, std::size_t begin,
+                                            std::size_t refused) {
   constexpr std::string_view escapes = "\"\\/bfnrtu";
-  for (std::size_t at = begin + 1; at < text.size() && text[at] != '"'; ++at) {
+  for (std::size_t at = begin + 1; at <= refused && text[at] != '"'; ++at) {
     if (text[at] == '\n' || text[at] == '\r') {
-      return {begin, "a string without its closing quote"};
+      return SyntaxMistake{begin, "a string without its closing quote"};
     }
     if (static_cast<unsigned char>(text[at]) < ' ') {
-      return {at, "a control character in a string: write it with a backslash"};
+      return SyntaxMistake{at, "a control character in a string: write it with a backslash"};
     }
     if (text[at] != '\\') continue;
+    if (text.substr(at, 2) == "\\u") {
+      const std::string reason = unit_reason(text, at);
+      if (!reason.empty()) return SyntaxMistake{at, reason};
+      at += (is_first_half(*unit_at(text, at)) ? 2 : 1) * unit_size - 1;
+      continue;
+    }
     ++at;
     if (at < text.size() && escapes.find(text[at]) == std::string_view::npos) {
-      return {at - 1,
-              fmt::format("\"\\{0}\" is no escape: a backslash in a string is written twice, "
-                          "\"\\\\{0}\"",
-                          text[at])};
+      return SyntaxMistake{
+          at - 1, fmt::format("\"\\{0}\" is no escape: a backslash in a string is written twice, "
+                              "\"\\\\{0}\"",
+                              text[at])};
     }
   }
-  return {refused, "text that is not UTF-8"};
+  if (refused + 1 >= skip_string(text, begin)) return std::nullopt;
+  return SyntaxMistake{refused, "text that is not UTF-8"};
 }
 
 std::string word_reason(std::string_view text, std::size_t begin, bool is_key) {
@@ -197,8 +253,8 @@ SyntaxMistake early_end(std::string_view text, const Seen& seen) {
 SyntaxMistake mistake_at(std::string_view text, std::size_t refused, const Seen& seen) {
   const std::size_t begin = seen.begin();
   const char c = text[begin];
-  if (c == '"' && refused + 1 < skip_string(text, begin)) {
-    return string_mistake(text, begin, refused);
+  if (c == '"') {
+    if (const auto mistake = string_mistake(text, begin, refused)) return *mistake;
   }
   if (const auto reason = strange(c)) return {begin, *reason};
   const Expected expected = seen.expected();
