@@ -1,8 +1,10 @@
 #include "base/fold_names.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cctype>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace shardsim {
@@ -16,20 +18,33 @@ struct NameShape {
   std::vector<std::string> numbers;
 };
 
-NameShape shape_of(const std::string& name) {
-  NameShape shape;
-  for (std::size_t i = 0; i < name.size();) {
-    if (!is_digit(name[i])) {
-      shape.text += name[i++];
-      continue;
-    }
-    std::size_t end = i;
-    while (end < name.size() && is_digit(name[end])) ++end;
-    shape.numbers.push_back(name.substr(i, end - i));
-    shape.text += '\0';
-    i = end;
+// Where the number of a part of a name begins: 0 in "12", 7 in "layers_12"; its end without one.
+std::size_t number_in(std::string_view part) {
+  std::size_t begin = part.size();
+  while (begin > 0 && is_digit(part[begin - 1])) --begin;
+  if (begin == 0) return begin;
+  const std::string_view word = part.substr(0, begin);
+  for (const std::string_view list : {"layers_", "layer_", "blocks_", "block_"}) {
+    if (word.ends_with(list)) return begin;
   }
-  return shape;
+  return part.size();
+}
+
+NameShape shape_of(std::string_view name) {
+  NameShape shape;
+  while (true) {
+    const std::size_t end = std::min(name.find_first_of("./"), name.size());
+    const std::string_view part = name.substr(0, end);
+    const std::size_t number = number_in(part);
+    shape.text += part.substr(0, number);
+    if (number < part.size()) {
+      shape.text += '\0';
+      shape.numbers.emplace_back(part.substr(number));
+    }
+    if (end == name.size()) return shape;
+    shape.text += name[end];
+    name.remove_prefix(end + 1);
+  }
 }
 
 struct Fold {
