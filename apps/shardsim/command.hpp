@@ -62,6 +62,7 @@ struct Verb {
   void (*add_options)(po::options_description& options) = nullptr;
   int (*run)(const Given& given) = nullptr;        // gives an exit code
   Words (*rewrite)(const Words& words) = nullptr;  // before they are parsed, where there is need
+  Words actions = {};                              // words that may stand behind it: profiles show
 };
 
 // Throws UsageError.

@@ -3,8 +3,12 @@
 
 #include <map>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "hardware_profiles/machine.hpp"
+#include "plan/plan.hpp"
+#include "sim/collective_cost.hpp"
 #include "strategies/strategy.hpp"
 #include "verbs.hpp"
 #include "workloads/build.hpp"
@@ -40,23 +44,31 @@ std::vector<std::string> split_words(const std::string& list) {
   return words;
 }
 
+// Of the values from 0 to `last`.
+template <class T>
+std::vector<std::string> names_up_to(T last) {
+  std::vector<std::string> names;
+  for (int i = 0; i <= static_cast<int>(last); ++i) names.emplace_back(name_of(static_cast<T>(i)));
+  return names;
+}
+
 // Of options that stand for names that the program holds. --format says its own.
-std::vector<std::string> known_values(const po::option_description& option) {
+std::vector<std::string> known_values(const Verb& verb, const po::option_description& option) {
   const std::string& name = option.long_name();
   if (name == "format") return split_words(option.description());
   if (name == "machine" || name == "extends") return shipped_profiles();
+  const bool is_collective = verb.name == std::string_view("collective");
+  if (name == "collectives" || (name == "model" && is_collective)) {
+    return names_up_to(CollectiveModel::flows);
+  }
   if (name == "model") return shipped_models();
   if (name == "strategy") return strategy_names();
+  if (name == "kind") return names_up_to(CollectiveKind::broadcast);
+  // Of those whose readers hold the list to themselves.
   const std::map<std::string, std::vector<std::string>> few = {
-      {"backend", {"mpi", "nccl"}},
-      {"collectives",
-       {"simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol", "flows"}},
-      {"kind",
-       {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute",
-        "broadcast"}},
-      {"like", {"xla"}},
-      {"rematerialization", {"none", "full", "selective"}},
-      {"step", {"train"}}};
+      {"backend", {"mpi", "nccl"}}, {"like", {"xla"}},
+      {"only", {"collectives"}},    {"rematerialization", {"none", "full", "selective"}},
+      {"step", {"train"}},          {"train-state", {"adam", "momentum", "sgd"}}};
   const auto found = few.find(name);
   return found == few.end() ? std::vector<std::string>() : found->second;
 }
@@ -72,21 +84,10 @@ std::vector<Option> options_for(const Verb& verb) {
     one.help = option->description();
     for (char& c : one.help) c = c == '\n' ? ' ' : c;
     if (option->semantic()->max_tokens() > 0) one.value = option->semantic()->name();
-    one.values = known_values(*option);
+    one.values = known_values(verb, *option);
     options.push_back(std::move(one));
   }
   return options;
-}
-
-// Words that stand behind the verb, such as profiles show.
-std::vector<std::string> actions_of(const Verb& verb) {
-  const std::map<std::string, std::vector<std::string>> all = {
-      {"profiles", {"list", "show", "check", "import"}},
-      {"import", {"safetensors", "hf", "hlo", "stablehlo"}},
-      {"hlo", {"diff"}},
-      {"completion", {"bash", "zsh", "fish"}}};
-  const auto found = all.find(verb.name);
-  return found == all.end() ? std::vector<std::string>() : found->second;
 }
 
 std::string bash() {
@@ -105,13 +106,19 @@ std::string bash() {
                                option.name, letter, fmt::join(option.values, " "));
     }
     by_verb += fmt::format("    {}) options='{}'; actions='{}' ;;\n", verb.name, words,
-                           fmt::join(actions_of(verb), " "));
+                           fmt::join(verb.actions, " "));
   }
   return fmt::format(R"(# Completion of shardsim in bash.
 _shardsim() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
   local verb=${{COMP_WORDS[1]}} options= actions= values= takes_value=
   COMPREPLY=()
+  # --option=value: "=" is a word of its own.
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $previous == = ]]; then
+    previous=${{COMP_WORDS[COMP_CWORD-2]}}
+  fi
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W '{}help --help --version' -- "$current"))
     return
@@ -161,13 +168,13 @@ std::string zsh() {
       const std::string value =
           option.value.empty() ? "" : fmt::format(":{}:{}", quoted(option.value, ":"), values);
       const std::string help = quoted(option.help, "[]:\\");
-      by_verb += fmt::format("        '*--{}[{}]{}' \\\n", option.name, help, value);
+      by_verb += fmt::format("        '*--{}{}[{}]{}' \\\n", option.name,
+                             option.value.empty() ? "" : "=", help, value);
       if (option.letter.empty()) continue;
       by_verb += fmt::format("        '*-{}[{}]{}' \\\n", option.letter, help, value);
     }
-    const std::vector<std::string> actions = actions_of(verb);
-    if (!actions.empty())
-      by_verb += fmt::format("        '1:what:({})' \\\n", fmt::join(actions, " "));
+    if (!verb.actions.empty())
+      by_verb += fmt::format("        '1:what:({})' \\\n", fmt::join(verb.actions, " "));
     by_verb += "        '*:file:_files' ;;\n";
   }
   return fmt::format(R"(#compdef shardsim
@@ -213,32 +220,40 @@ std::string fish() {
           option.values.empty() ? "" : fmt::format(" -a '{}'", fmt::join(option.values, " ")),
           quoted(option.help, ""));
     }
-    const std::vector<std::string> actions = actions_of(verb);
-    if (!actions.empty()) out += fmt::format("{} -a '{}'\n", behind, fmt::join(actions, " "));
+    if (!verb.actions.empty()) {
+      out += fmt::format("{} -a '{}'\n", behind, fmt::join(verb.actions, " "));
+    }
   }
   return out + "complete -c shardsim -n __fish_use_subcommand -a help -d 'of a command'\n";
 }
 
+struct Shell {
+  const char* name;
+  std::string (*script)();
+};
+constexpr Shell shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+
 int run(const Given& given) {
-  const Words shells = given.all("operand");
-  const std::string shell = shells.size() == 1 ? shells[0] : "";
-  if (shell == "bash") {
-    print(bash());
-  } else if (shell == "zsh") {
-    print(zsh());
-  } else if (shell == "fish") {
-    print(fish());
-  } else {
-    throw UsageError("expected: completion bash, zsh or fish");
+  const Words operands = given.all("operand");
+  for (const Shell& shell : shells) {
+    if (operands != Words{shell.name}) continue;
+    print(shell.script());
+    return exit_done;
   }
-  return exit_done;
+  throw UsageError("expected: completion bash, zsh or fish");
 }
 
 }  // namespace
 
 Verb completion_verb() {
-  return {"completion", "of commands, options and values, for bash, zsh or fish", manual,
-          add_options, run};
+  Words names;
+  for (const Shell& shell : shells) names.emplace_back(shell.name);
+  return {.name = "completion",
+          .summary = "of commands, options and values, for bash, zsh or fish",
+          .manual = manual,
+          .add_options = add_options,
+          .run = run,
+          .actions = std::move(names)};
 }
 
 }  // namespace shardsim

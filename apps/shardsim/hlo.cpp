@@ -67,7 +67,12 @@ int run(const Given& given) {
 }  // namespace
 
 Verb hlo_verb() {
-  return {"hlo", "what two compiled programs do differently", manual, add_options, run};
+  return {.name = "hlo",
+          .summary = "what two compiled programs do differently",
+          .manual = manual,
+          .add_options = add_options,
+          .run = run,
+          .actions = {"diff"}};
 }
 
 }  // namespace shardsim

@@ -102,16 +102,21 @@ std::string plan_in(const Plan& plan, const Output& output) {
   return output.format == "dot" ? plan_to_dot(plan) : plan_to_text(plan, output.width);
 }
 
+Words kind_names() {
+  Words names;
+  for (const Kind& kind : kinds) names.emplace_back(kind.name);
+  names.insert(names.end(), {"hlo", "stablehlo"});
+  return names;
+}
+
 ParameterTree import_given(const Words& operands) {
-  std::vector<std::string> names;
   for (const Kind& kind : kinds) {
     if (!operands.empty() && operands[0] == kind.name) {
       if (operands.size() == 2) return kind.import(operands[1]);
       throw UsageError(fmt::format("expected: import {} FILE", kind.name));
     }
-    names.emplace_back(kind.name);
   }
-  names.insert(names.end(), {"hlo", "stablehlo"});
+  const Words names = kind_names();
   if (operands.empty()) {
     throw UsageError(
         fmt::format("expected: import KIND FILE; kinds are {}", fmt::join(names, ", ")));
@@ -157,8 +162,12 @@ int run(const Given& given) {
 }  // namespace
 
 Verb import_verb() {
-  return {"import", "a model of others as a parameter tree, a compiled program as a plan", manual,
-          add_options, run};
+  return {.name = "import",
+          .summary = "a model of others as a parameter tree, a compiled program as a plan",
+          .manual = manual,
+          .add_options = add_options,
+          .run = run,
+          .actions = kind_names()};
 }
 
 }  // namespace shardsim

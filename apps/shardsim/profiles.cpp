@@ -198,7 +198,12 @@ int run(const Given& given) {
 }  // namespace
 
 Verb profiles_verb() {
-  return {"profiles", "hardware profiles: list, show, check", manual, add_options, run};
+  return {.name = "profiles",
+          .summary = "hardware profiles: list, show, check",
+          .manual = manual,
+          .add_options = add_options,
+          .run = run,
+          .actions = {"list", "show", "check", "import"}};
 }
 
 }  // namespace shardsim
