@@ -152,7 +152,7 @@ std::string tree_text(const ReshardPrediction& prediction, std::size_t width) {
                 format_bytes(totals.direct_peak)});
   sums.add_row({"chosen", format_seconds(totals.time), format_bytes(totals.crossing),
                 format_bytes(totals.peak)});
-  return out + sums.text();
+  return out + sums.text("", width);
 }
 
 Json step_json(const ReshardExperiment& experiment, const PlannedReshardStep& step) {

@@ -66,7 +66,7 @@ std::string tree_text(const ParameterTree& tree, std::size_t width) {
   };
   for (const auto& [dtype, total] : totals) add_sum(std::string(name_of(dtype)), total);
   if (totals.size() != 1) add_sum("all", all);
-  return fmt::format("{}\n\n{}\n{}", tree.model, table.text("", width), sums.text());
+  return fmt::format("{}\n\n{}\n{}", tree.model, table.text("", width), sums.text("", width));
 }
 
 std::string tree_csv(const ParameterTree& tree) {

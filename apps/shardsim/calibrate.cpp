@@ -65,18 +65,19 @@ std::string notes_text(const CalibrationTables& tables) {
   return text + (text.empty() ? "" : "\n");
 }
 
-std::string text_of(const Calibration& calibration, const CalibrationTables& tables) {
+std::string text_of(const Calibration& calibration, const CalibrationTables& tables,
+                    std::size_t width) {
   std::string text =
       fmt::format("{}: {} from {}; errors over rows from 64 KiB on\n\n{}", calibration.name,
                   counted(static_cast<std::int64_t>(calibration.curves.size()), "curve"),
                   counted(static_cast<std::int64_t>(calibration.sources.size()), "table"),
-                  curves_table(calibration).text());
-  text += fmt::format("\n{}:\n\n{}", about_factors, factors_table(calibration).text());
-  text += fmt::format("\n{}", sizes_table(calibration.errors_by_size).text());
+                  curves_table(calibration).text({}, width));
+  text += fmt::format("\n{}:\n\n{}", about_factors, factors_table(calibration).text({}, width));
+  text += fmt::format("\n{}", sizes_table(calibration.errors_by_size).text({}, width));
   if (!calibration.held_out.tables.empty()) {
     text += fmt::format("\nTables predicted by calibrations made without them:\n\n{}\n{}",
-                        held_out_table(calibration.held_out).text(),
-                        sizes_table(calibration.held_out.by_size).text());
+                        held_out_table(calibration.held_out).text({}, width),
+                        sizes_table(calibration.held_out.by_size).text({}, width));
   }
   return text + notes_text(tables);
 }
@@ -147,8 +148,9 @@ int run(const Given& given) {
   choice.exclude_suspicious = given.has("exclude-suspicious");
   CalibrationTables tables = calibration_tables_of(files, choice);
   const Calibration calibration = fit(given, header, tables);
-  write(outputs, [&](const std::string& format) {
-    return format == "json" ? calibration_text(calibration) : text_of(calibration, tables);
+  write(outputs, [&](const Output& output) {
+    return output.format == "json" ? calibration_text(calibration)
+                                   : text_of(calibration, tables, output.width);
   });
   return exit_done;
 }

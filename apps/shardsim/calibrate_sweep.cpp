@@ -52,11 +52,11 @@ KernelTable table_of(const MeasuredTable& table, const Given& given) {
   return read_kernel_table(table.table, table.file, choice);
 }
 
-std::string kernels_text(const std::vector<KernelErrors>& errors) {
-  return errors.empty() ? "" : fmt::format("\n{}", kernel_errors_table(errors).text());
+std::string kernels_text(const std::vector<KernelErrors>& errors, std::size_t width) {
+  return errors.empty() ? "" : fmt::format("\n{}", kernel_errors_table(errors).text({}, width));
 }
 
-std::string fitted_text(const FittedProfile& fitted) {
+std::string fitted_text(const FittedProfile& fitted, std::size_t width) {
   TextTable table({{"number"}, {"fitted", right}, {"95 % from", right}, {"to", right}, {""}});
   for (const FittedNumber& number : fitted.numbers) {
     const bool has_old = number.value != "-";
@@ -65,14 +65,14 @@ std::string fitted_text(const FittedProfile& fitted) {
         {number.quantity, number.value, number.low, number.high, number.determined ? "" : remark});
   }
   return fmt::format("{}: {}\n\n{}\n{}{}{}{}{}{}", fitted.profile.name, fitted.profile.title,
-                     table.text(),
+                     table.text({}, width),
                      errors_text("collectives from 64 KiB on, fitted", fitted.collectives),
                      errors_text("collectives from 64 KiB on, every second size left out",
                                  fitted.left_out_collectives),
                      errors_text("kernels, fitted", fitted.kernels),
                      errors_text("kernels, every second one left out", fitted.left_out_kernels),
                      errors_text("copies to the host and back, fitted", fitted.copies),
-                     kernels_text(fitted.kernels_by_size));
+                     kernels_text(fitted.kernels_by_size, width));
 }
 
 std::string groups_text(std::int64_t groups, std::int64_t group_size) {
@@ -83,7 +83,7 @@ std::string algorithm_text(const std::string& algorithm) {
   return algorithm.empty() ? "library's choice" : algorithm;
 }
 
-std::string contention_text(const std::vector<Contention>& rows) {
+std::string contention_text(const std::vector<Contention>& rows, std::size_t width) {
   if (rows.empty()) return {};
   TextTable table({{"collective"},
                    {"groups"},
@@ -99,7 +99,7 @@ std::string contention_text(const std::vector<Contention>& rows) {
                    fmt::format("{:.2f}", row.predicted)});
   }
   return fmt::format("\nAll groups at once against one alone, median and range over sizes:\n\n{}",
-                     table.text());
+                     table.text({}, width));
 }
 
 std::string interval_text(const FittedTerm& term, double unit) {
@@ -108,7 +108,7 @@ std::string interval_text(const FittedTerm& term, double unit) {
   return fmt::format("{:.4g} ({:.4g} to {})", term.value * unit, term.low * unit, high);
 }
 
-std::string algorithms_text(const std::vector<ComparedAlgorithms>& all) {
+std::string algorithms_text(const std::vector<ComparedAlgorithms>& all, std::size_t width) {
   if (all.empty()) return {};
   TextTable fits({{"collective"},
                   {"groups"},
@@ -137,8 +137,8 @@ std::string algorithms_text(const std::vector<ComparedAlgorithms>& all) {
     }
   }
   const std::string text = fmt::format(
-      "\nBy algorithm, start + payload * a byte, with 95 % intervals:\n\n{}", fits.text());
-  return any_fastest ? fmt::format("{}\n{}", text, fastest.text()) : text;
+      "\nBy algorithm, start + payload * a byte, with 95 % intervals:\n\n{}", fits.text({}, width));
+  return any_fastest ? fmt::format("{}\n{}", text, fastest.text({}, width)) : text;
 }
 
 std::string notes_text(const std::vector<std::string>& notes) {
@@ -173,14 +173,14 @@ int calibrate_sweep(const KernelTable& table, const Given& given,
   const std::string name = given.has("name") ? given.all("name").back() : "my-host";
   const FittedProfile fitted = fit_profile(sweep, name);
   const SweepFindings findings = find_in_sweep(sweep, fitted.profile);
-  write(outputs, [&](const std::string& format) {
-    if (format == "json") {
+  write(outputs, [&](const Output& output) {
+    if (output.format == "json") {
       Json document = profile_to_json(fitted.profile);
       add_findings(document, findings);
       return json_text(document);
     }
-    return fitted_text(fitted) + contention_text(findings.contention) +
-           algorithms_text(findings.algorithms) + notes_text(table.notes);
+    return fitted_text(fitted, output.width) + contention_text(findings.contention, output.width) +
+           algorithms_text(findings.algorithms, output.width) + notes_text(table.notes);
   });
   return exit_done;
 }

@@ -34,7 +34,7 @@ void add_row(TextTable& table, std::vector<std::string> cells, const MeasuredTim
   table.add_row(std::move(cells));
 }
 
-std::string sweep_for_people(const DeviceSweep& sweep) {
+std::string sweep_for_people(const DeviceSweep& sweep, std::size_t width) {
   TextTable collectives = swept_table(
       {{"collective"}, {"algorithm"}, {"group", right}, {"groups", right}, {"size", right}});
   for (const SweptCollective& swept : sweep.collectives) {
@@ -66,10 +66,10 @@ std::string sweep_for_people(const DeviceSweep& sweep) {
                                  counted(static_cast<std::int64_t>(sweep.on.hosts.size()), "host"),
                                  sweep.processor, counted(sweep.cores, "core"), sweep.on.library);
   for (const auto& [what, value] : sweep.device) text += fmt::format("  {}: {}\n", what, value);
-  if (!sweep.collectives.empty()) text += "\n" + collectives.text();
-  text += "\n" + kernels.text();
-  if (!sweep.copies.empty()) text += "\n" + copies.text();
-  if (!sweep.memory.empty()) text += "\n" + memory.text();
+  if (!sweep.collectives.empty()) text += "\n" + collectives.text({}, width);
+  text += "\n" + kernels.text({}, width);
+  if (!sweep.copies.empty()) text += "\n" + copies.text({}, width);
+  if (!sweep.memory.empty()) text += "\n" + memory.text({}, width);
   return text;
 }
 
@@ -130,8 +130,8 @@ int sweep_on(Backend& backend, const Given& given, const Repeats& repeats,
     });
     progress.reset();
     if (prints) {
-      write(outputs, [&](const std::string& format) {
-        return format == "json" ? sweep_text(sweep) : sweep_for_people(sweep);
+      write(outputs, [&](const Output& output) {
+        return output.format == "json" ? sweep_text(sweep) : sweep_for_people(sweep, output.width);
       });
     }
     return true;
