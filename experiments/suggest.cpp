@@ -91,7 +91,7 @@ std::vector<Suggestion> suggest_to_fit(const Prediction& prediction) {
   std::vector<Suggestion> fitting;
   Suggestion nearest = suggestion_of({}, prediction);
   Experiment from = prediction.experiment;
-  while (fitting.empty() && nearest.settings.size() < most_changes) {
+  for (int round = 0; round < most_rounds && fitting.empty(); ++round) {
     const std::vector<Setting> kept = nearest.settings;
     std::optional<Experiment> next;
     for (const Setting& change : changes_of(from)) {

@@ -13,8 +13,9 @@
 //   workload.rematerialization   selective, full
 //
 // Where none of them fits alone, the one with the smallest peak is kept and the others are tried on
-// top of it, until one fits, nothing makes the peak smaller, or `most_changes` are together. That
-// is no search: other meshes, more devices and combinations that begin otherwise are not tried.
+// top of it or, of the same field, in its place: for `most_rounds` in all, or until one fits or
+// nothing makes the peak smaller. That is no search: other meshes, more devices and combinations
+// that begin otherwise are not tried.
 #pragma once
 
 #include <vector>
@@ -23,13 +24,14 @@
 
 namespace shardsim {
 
-inline constexpr std::size_t most_changes = 4;
+inline constexpr int most_rounds = 4;
 inline constexpr std::size_t most_suggestions = 3;
 
 // Those that fit, the shortest step first, at most `most_suggestions`; where none does, the one
 // that comes nearest, if it needs less than the experiment. Empty for a step that fits, and for
-// programs, whose text says all. Costs at most 24 predictions, a few of them where the first
-// changes fit.
+// programs, whose text says all. Costs a prediction for each change of each round, 36 at most, a
+// few where the first changes fit: a round has at most 9, of tp 1 sequence_parallel, 2 zero_stage,
+// 1 name, 3 microbatches and 2 rematerialization.
 [[nodiscard]] std::vector<Suggestion> suggest_to_fit(const Prediction& prediction);
 
 }  // namespace shardsim

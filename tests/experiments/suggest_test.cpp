@@ -65,7 +65,7 @@ TEST_CASE("where no change fits, the nearest is told and does not claim to fit")
   REQUIRE(suggestions.size() == 1);
   CHECK_FALSE(suggestions[0].fits);
   CHECK(suggestions[0].peak < given.result.peak());
-  CHECK(suggestions[0].settings.size() <= most_changes);
+  CHECK(suggestions[0].settings.size() <= most_rounds);
   check_that_settings_give_their_figures(document, suggestions);
 }
 
