@@ -14,6 +14,11 @@ double in_microseconds(SimTime time) {
   return static_cast<double>(time.count()) / picoseconds_in_microsecond;
 }
 
+// Names are somebody's own, and may be no UTF-8.
+std::string in_json(const Json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
 void set_argument(Json& arguments, const TraceArgument& argument) {
   std::visit([&](const auto& value) { arguments[argument.name] = value; }, argument.value);
 }
@@ -23,9 +28,8 @@ class ChromeWriter {
   explicit ChromeWriter(const StepTrace& trace) : trace_(trace) {}
 
   std::string write() {
-    text_ =
-        "{\"displayTimeUnit\": \"ns\",\n\"otherData\": {\"title\": " + Json(trace_.title).dump() +
-        "},\n\"traceEvents\": [";
+    text_ = "{\"displayTimeUnit\": \"ns\",\n\"otherData\": {\"title\": " + in_json(trace_.title) +
+            "},\n\"traceEvents\": [";
     for (std::size_t i = 0; i < trace_.classes.size(); ++i) {
       name_tracks(i);
       for (const TraceSlice& slice : trace_.classes[i].slices) add_slice(i, slice);
@@ -41,7 +45,7 @@ class ChromeWriter {
   void add(const Json& event) {
     text_ += is_first_ ? "\n" : ",\n";
     is_first_ = false;
-    text_ += event.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+    text_ += in_json(event);
   }
 
   void name_tracks(std::size_t i) {

@@ -145,3 +145,16 @@ string(JSON name GET "${json}" experiment name)
 if(NOT name STREQUAL "llama-3.1-8b")
   message(FATAL_ERROR "named ${name}")
 endif()
+
+# A name may be anything, text that is not UTF-8 too.
+string(ASCII 255 byte)
+foreach(verb run plan)
+  foreach(file x.json x.html x.csv x.md x.dot x.et x.trace.json x.pftrace)
+    if((verb STREQUAL run AND file MATCHES "dot|et$") OR
+       (verb STREQUAL plan AND NOT file MATCHES "x.json|dot"))
+      continue()
+    endif()
+    expect(0 text ${verb} --model gpt2 --batch 8 --sequence 128 --mesh data=2 --strategy dp
+           --machine dgx-h100 --name "a${byte}b" -o ${SCRATCH}/${file})
+  endforeach()
+endforeach()
