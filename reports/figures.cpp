@@ -116,6 +116,9 @@ Figures figures_of(const Prediction& prediction) {
   figures.devices = machine.devices;
   figures.parameters = subject.parameters;
   figures.tokens_per_step = subject.tokens_per_step;
+  if (subject.tokens_per_step == 0 && experiment.program.empty()) {
+    figures.images_per_step = experiment.workload.batch;
+  }
   add_times(figures, result);
   add_memory(figures, result);
   figures.not_counted = not_counted(machine.profile, figures.peak);

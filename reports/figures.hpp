@@ -70,6 +70,7 @@ struct Figures {
   // {"microbatches", "1"}, {"rematerialization", "none"}; empty for programs.
   std::vector<std::pair<std::string, std::string>> workload;
   std::int64_t tokens_per_step = 0;  // 0 where tokens have no meaning
+  std::int64_t images_per_step = 0;  // 0 where a step has tokens, and of programs
 
   SimTime step{0};
   SimTime compute{0};
@@ -109,6 +110,8 @@ struct Figures {
   }
   // It fits, but may not with what is not counted.
   [[nodiscard]] bool fits_narrowly() const { return fits && peak + not_counted.high > capacity; }
+  // Steps of compiled programs are not among those that were measured (known_error.hpp).
+  [[nodiscard]] bool has_known_error() const { return step_kind != "program"; }
   // Part of the step, 0 for an empty one.
   [[nodiscard]] double share(SimTime time) const;
 };

@@ -41,11 +41,10 @@ std::string cards(const Figures& figures) {
     }
     return std::string();
   };
-  const bool known = figures.step_kind != "program";
   add("Step time", cell("step time"),
-      known ? fmt::format("measured steps took {:.2f} to {:.2f} times as long", known_error.low,
-                          known_error.high)
-            : "");
+      figures.has_known_error() ? fmt::format("measured steps took {:.2f} to {:.2f} times as long",
+                                              known_error.low, known_error.high)
+                                : "");
   if (figures.tokens_per_second_per_device) {
     add("Tokens/s/device", cell("tokens/s/device"), "");
   }
@@ -217,7 +216,9 @@ std::string html_comparison(const std::vector<Figures>& all, const Choice& choic
                                     all.size() == 1 ? "" : "s"),
                .css_class = found ? "good" : "bad",
                .heading = heading,
-               .text = fmt::format("{}. Known error: {}.", choice.why, known_error_sentence()),
+               .text = choice.why + (any_known_error(all)
+                                         ? fmt::format(". Known error: {}.", known_error_sentence())
+                                         : "."),
                .best = std::move(best)});
 }
 

@@ -163,13 +163,13 @@ Json result_to_json(const Figures& figures) {
                {"shardsim", program_version},
                {"name", figures.name},
                {"experiment", *figures.experiment},
-               {"step_time_s", seconds(figures.step)},
-               {"known_error", known_error_json()},
-               {"compute_time_s", seconds(figures.compute)},
-               {"contention_time_s", seconds(figures.contention)},
-               {"communication_time_s", seconds(figures.communication)},
-               {"exposed_communication_s", seconds(figures.exposed)},
-               {"idle_time_s", seconds(figures.idle)}};
+               {"step_time_s", seconds(figures.step)}};
+  if (figures.has_known_error()) json["known_error"] = known_error_json();
+  json["compute_time_s"] = seconds(figures.compute);
+  json["contention_time_s"] = seconds(figures.contention);
+  json["communication_time_s"] = seconds(figures.communication);
+  json["exposed_communication_s"] = seconds(figures.exposed);
+  json["idle_time_s"] = seconds(figures.idle);
   if (figures.tokens_per_second_per_device) {
     json["tokens_per_s_per_device"] = *figures.tokens_per_second_per_device;
   }

@@ -4,10 +4,7 @@
 
 namespace shardsim {
 
-bool is_tie(SimTime shorter, SimTime longer) {
-  return static_cast<double>(longer.count()) <=
-         known_error.between_two * static_cast<double>(shorter.count());
-}
+bool is_tie(double shorter, double longer) { return longer <= known_error.between_two * shorter; }
 
 std::string known_error_sentence() {
   return fmt::format(

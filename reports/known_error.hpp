@@ -8,12 +8,12 @@
 // What matters to a comparison is by how much that ratio differs between two steps that have the
 // model, the sequence and the machine in common: of 33 such pairs the 90th percentile of
 // max(ratio) / min(ratio) is 1.14. Two predictions that differ by less are a tie. The pairs differ
-// in devices, batch and rematerialization; of other strategies nothing comparable is published.
+// in devices, batch and rematerialization; of other strategies nothing comparable is published. How
+// far apart the errors of two models, sequences or machines are, or those of compiled programs, is
+// not known: a comparison of such says so (verdict.hpp).
 #pragma once
 
 #include <string>
-
-#include "base/units.hpp"
 
 namespace shardsim {
 
@@ -29,8 +29,8 @@ struct KnownError {
 inline constexpr KnownError known_error;
 inline constexpr const char* known_error_source = "docs/accuracy.md";
 
-// Whether the longer step is not known to be longer.
-[[nodiscard]] bool is_tie(SimTime shorter, SimTime longer);
+// Of two times in one unit: whether the longer is not known to be longer.
+[[nodiscard]] bool is_tie(double shorter, double longer);
 // "measured steps took 1.47 times the predicted time (1.23 to 2.06 times in 8 of 10; 136 steps,
 // docs/accuracy.md)"
 [[nodiscard]] std::string known_error_sentence();

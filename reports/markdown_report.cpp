@@ -40,7 +40,9 @@ std::string markdown_comparison(const std::vector<Figures>& all, const Choice& c
   std::string text = "## Comparison\n\n" + to_markdown(comparison_table(all));
   const char* heading = choice.best < 0 ? "No choice" : choice.ties.empty() ? "Best" : "Tie";
   text += fmt::format("\n**{}**: {}\n", heading, markdown_escape(choice.why));
-  text += fmt::format("\nKnown error: {}\n", markdown_escape(known_error_sentence()));
+  if (any_known_error(all)) {
+    text += fmt::format("\nKnown error: {}\n", markdown_escape(known_error_sentence()));
+  }
   for (const Figures& figures : all) {
     if (figures.fits) continue;
     text += fmt::format("\n{} {}\n", markdown_escape(figures.name),

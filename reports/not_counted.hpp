@@ -4,9 +4,12 @@
 //   GPUs   1 to 2 GiB for the CUDA context and NCCL's buffers: with PyTorch 2.1 on A100 the context
 //          and kernels alone take 0.47 to 0.92 GiB (stas00/ml-engineering, training/performance);
 //          and 3 to 12 % of what is allocated, which the allocator reserves beside it: 1.03 to 1.09
-//          times in SimuMax' runs on B200, 1.12 in NVIDIA's log of Llama 8B (dgxc-benchmarking)
+//          times in SimuMax' runs on B200, 1.12 in NVIDIA's log of Llama 8B (dgxc-benchmarking).
+//          Those of other vendors, of which nothing is published, count as NVIDIA's
 //   TPUs   what XLA reserves is not in the profile's capacity; up to 5 % of temporaries for
 //          padding to tiles where the plan has none, and gaps
+//   CPUs   nothing: a device is a process. They are what has neither multiprocessors in its profile
+//          nor what NCCL or RCCL sees of the node
 //
 // Example: 70 GiB of buffers on an H100 of 79.1 GiB need 1 + 0.03 * 70 = 3.1 to
 // 2 + 0.12 * 70 = 10.4 GiB more; 9.1 are left: it fits narrowly.
@@ -22,7 +25,7 @@ namespace shardsim {
 struct NotCounted {
   Bytes low{0};
   Bytes high{0};
-  std::string what;  // "the CUDA context, NCCL's buffers and what the allocator reserves beside"
+  std::string what;  // "the CUDA context, NCCL's buffers and ..."; empty: there is nothing
 };
 
 [[nodiscard]] NotCounted not_counted(const Profile& profile, Bytes peak);

@@ -22,8 +22,8 @@ inline constexpr std::size_t report_link_bins = 600;
                                      std::size_t width = default_text_width);
 // `compare`. JSON is "shardsim/comparison/1": {"results": [result...], "best": name,
 // "ties": [name...], "why": text}.
-// Best: the shortest step among those that fit; "ties" names those that are not known to be longer
-// (known_error.hpp).
+// Best: the shortest step among those that fit, by token where steps have different numbers of them
+// (verdict.hpp); "ties" names those that are not known to be longer (known_error.hpp).
 [[nodiscard]] std::string report_comparison(const std::vector<Prediction>& predictions,
                                             Format format, std::size_t width = default_text_width);
 

@@ -17,7 +17,12 @@ namespace shardsim {
 [[nodiscard]] std::string memory_verdict(const Figures& figures);
 
 // Of those that fit the shortest step; among equals the smaller peak, then the first listed. Where
-// others are within the known error of it, that is a tie, and said.
+// steps do different work, the shortest time for a token (an image), which is said; where some have
+// tokens and some have none, the shortest step nevertheless. Where others are within the known
+// error of the best, that is a tie, and said; where they differ in what that error is known for,
+// that is said, too.
 [[nodiscard]] Choice choose(const std::vector<Figures>& all);
+// Whether known_error_sentence() is about any of them.
+[[nodiscard]] bool any_known_error(const std::vector<Figures>& all);
 
 }  // namespace shardsim

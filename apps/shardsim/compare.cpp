@@ -14,8 +14,10 @@ namespace {
 const Manual manual = {
     "compare EXPERIMENT... [OPTION...]",
     "Simulates several experiments, or all variants of one file, and sets them side by side: the\n"
-    "best is the shortest step among those that fit. Flags apply to all of them; one that holds a\n"
-    "list, or is repeated, makes variants, each combined with each.",
+    "best is the shortest step among those that fit, or, where steps have different numbers of\n"
+    "tokens, the shortest time per token. Flags apply to all of them; one that holds a list, or "
+    "is\n"
+    "repeated, makes variants, each combined with each.",
     {"shardsim compare examples/llama-3.1-8b-8xh100.json -o report.html -o report.csv",
      "shardsim compare examples/llama-3.1-8b-8xh100.json --name fsdp --name tp --batch 32",
      "shardsim compare examples/qwen3-1.7b-fsdp4.json examples/vit-b16-tpu-v5e.json",

@@ -51,6 +51,9 @@ TEST_CASE("A result has exactly the keys of its schema") {
   CHECK(json["schema"] == "shardsim/result/1");
   CHECK(json["shardsim"] == program_version);
   CHECK(json["experiment"]["machine"] == "toy-machine");
+  Prediction program = fixture::fsdp();
+  program.experiment.step = "program";
+  CHECK_FALSE(run_json(program).contains("known_error"));
   CHECK(keys(json["memory"]) ==
         std::set<std::string>{"capacity_bytes", "peak_bytes", "fits", "not_counted_bytes",
                               "by_category", "per_device_class", "peak_at_s", "peak_task"});

@@ -8,6 +8,8 @@
 namespace shardsim {
 namespace {
 
+using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
 using fixture::gib;
 using fixture::ms;
 
@@ -65,17 +67,101 @@ TEST_CASE("Steps within the known error of each other are a tie") {
   CHECK(choose(std::vector{far, figures_of(fixture::fsdp())}).ties.empty());
 }
 
+// 1.25 s for 2000 tokens are 625 us for one, 2 s for 4000 are 500 us: the longer step is better.
+TEST_CASE("Steps of different work are compared by token") {
+  const Figures small = figures_of(fixture::fsdp());
+  Figures large = small;
+  large.name = "large";
+  large.tokens_per_step = 4000;
+  large.step = ms(2000);
+  Choice choice = choose(std::vector{small, large});
+  CHECK(choice.best == 1);
+  CHECK(choice.ties.empty());
+  // Exposed: 0.4 s of 2 and of 1.25 s.
+  CHECK(choice.why ==
+        "large: shortest time per token among the 2 that fit: 500.000 us per token, 20.0 % shorter "
+        "than fsdp (625.000 us per token); large exposes 20.0 % of the step as communication, fsdp "
+        "32.0 %; their steps have different numbers of tokens: what counts is time per token");
+  // 2.2 s are 550 us, of which 625 are 1.136 times: within 14 %.
+  large.step = ms(2200);
+  choice = choose(std::vector{small, large});
+  CHECK(choice.best == 1);
+  CHECK(choice.ties == std::vector<int>{0});
+  // Images take the place of tokens; where one has neither, steps are all there is.
+  Figures image = small;
+  image.tokens_per_step = 0;
+  image.images_per_step = 8;
+  Figures images = image;
+  images.images_per_step = 16;
+  choice = choose(std::vector{image, images});
+  CHECK(choice.best == 1);
+  CHECK_THAT(choice.why, Contains("what counts is time per image"));
+  choice = choose(std::vector{image, small});
+  CHECK(choice.best == 0);
+  CHECK_THAT(choice.why, Contains("their steps do different work"));
+}
+
+TEST_CASE("What the known error is not known for is said") {
+  const Figures one = figures_of(fixture::fsdp());
+  const auto why = [&](const auto& change) {
+    Figures other = one;
+    other.name = "other";
+    other.step = ms(2000);
+    change(other);
+    return choose(std::vector{one, other}).why;
+  };
+  CHECK_THAT(why([](Figures&) {}), !Contains("not known"));
+  CHECK_THAT(
+      why([](Figures& f) { f.machine = "dgx-h100"; }),
+      EndsWith("; how far predictions that differ in machine err from each other is not known "
+               "(of one model, sequence and machine: 14 %)"));
+  CHECK_THAT(why([](Figures& f) {
+               f.model = "large";
+               f.workload = {{"sequence", "8,192"}};
+             }),
+             Contains("that differ in model, sequence err"));
+  CHECK_THAT(why([](Figures& f) { f.step_kind = "program"; }),
+             EndsWith("; how far predictions of compiled programs err is not known"));
+  // Nor does it matter, of what does not fit.
+  CHECK_THAT(why([](Figures& f) {
+               f.machine = "dgx-h100";
+               f.fits = false;
+             }),
+             !Contains("not known"));
+}
+
+TEST_CASE("Compiled programs have no known error") {
+  Figures program = figures_of(fixture::fsdp());
+  CHECK(any_known_error({program}));
+  program.step_kind = "program";
+  CHECK_FALSE(any_known_error({program}));
+  CHECK(any_known_error({program, figures_of(fixture::dp())}));
+}
+
 // 7 of 10 GiB; beside it 1 + 0.03 * 7 to 2 + 0.12 * 7 = 2.84 GiB; at 7.2 GiB 2.86 GiB.
 TEST_CASE("What fits with less to spare than is not counted fits narrowly") {
   Prediction prediction = fixture::fsdp();
   CHECK_FALSE(figures_of(prediction).fits_narrowly());
   prediction.result.programs[0].peak = Bytes(gib(36).count() / 5);
+  // A CPU holds nothing beside.
+  CHECK(figures_of(prediction).not_counted.high == Bytes(0));
+  CHECK_FALSE(figures_of(prediction).fits_narrowly());
+  ClusterProfile of_nvidia;
+  of_nvidia.nccl = NcclProfile();
+  prediction.machine.profile.network = of_nvidia;
   const Figures narrow = figures_of(prediction);
   CHECK(narrow.fits);
   CHECK(narrow.fits_narrowly());
   CHECK(memory_verdict(narrow) ==
         "fits narrowly: 7.2 GiB of 10.0 GiB; 1.2 GiB to 2.9 GiB more are not counted: the CUDA "
         "context, NCCL's buffers and what the allocator reserves beside buffers");
+  // Of a GPU of whom is not known.
+  prediction.machine.profile.network = ClusterProfile();
+  prediction.machine.profile.device.sms = Sourced<std::int64_t>{304, {}};
+  CHECK(figures_of(prediction).not_counted.what ==
+        "the driver's context, buffers of collectives and what the allocator reserves beside "
+        "buffers");
+  CHECK(figures_of(prediction).fits_narrowly());
   // A TPU has no context: up to 5 % of 7.2 GiB.
   prediction.machine.profile.network = TorusProfile();
   CHECK_FALSE(figures_of(prediction).fits_narrowly());
@@ -97,13 +183,6 @@ TEST_CASE("Nothing and one are no comparison") {
   const Choice one = choose(std::vector{fixture::fsdp()});
   CHECK(one.best == 0);
   CHECK(one.why.find("fsdp: the only configuration, and it fits") == 0);
-}
-
-TEST_CASE("Different work per step is pointed out") {
-  Figures other = figures_of(fixture::fsdp());
-  other.tokens_per_step = 4000;
-  const Choice choice = choose(std::vector{figures_of(fixture::fsdp()), other});
-  CHECK(choice.why.find("different numbers of tokens") != std::string::npos);
 }
 
 }  // namespace
