@@ -40,12 +40,23 @@ Words experiment_words(const Given& given) {
   return words;
 }
 
-std::vector<Experiment> read_with(Words words, const Words& options, const Words& names) {
+// A baseline's experiments are known by their names: flags that make variants would rename them.
+Given given_with(Words words, const Words& options, const Words& names) {
   words.insert(words.end(), options.begin(), options.end());
   for (const std::string& name : names) words.push_back("--name=" + name);
   po::options_description known;
   add_experiment_options(known);
-  return read_given_experiments(parse_words(words, known));
+  Given given = parse_words(words, known);
+  require_single_values(given);
+  return given;
+}
+
+std::vector<Experiment> read_with(const Words& words, const Words& options, const Words& names) {
+  return read_given_experiments(given_with(words, options, names));
+}
+
+Experiment read_one_with(const Words& words, const Words& options, const Words& names) {
+  return read_given_experiment(given_with(words, options, names));
 }
 
 // What an option sets: "--batch" of "--batch=8", "--set=mesh.data" of "--set=mesh.data=2".
@@ -60,13 +71,13 @@ Words laid_over(Words recorded, const Words& given) {
   for (const std::string& word : given) {
     std::erase_if(recorded,
                   [&](const std::string& other) { return target_of(other) == target_of(word); });
-    recorded.push_back(word);
   }
+  recorded.insert(recorded.end(), given.begin(), given.end());
   return recorded;
 }
 
 Experiment read_program(const std::string& name, const std::string& path, const Words& options) {
-  Experiment experiment = read_with({"--program=" + path}, options, {}).front();
+  Experiment experiment = read_one_with({"--program=" + path}, options, {});
   experiment.name = name;
   (*experiment.resolved)["name"] = name;
   return experiment;
@@ -215,7 +226,7 @@ void add_experiments(const Origin& origin, const KeysByName& keys, const Words& 
     if (origin.file.empty()) result.sources.back().shown.clear();
   };
   if (origin.file.empty()) {
-    for (const auto& [name, key] : keys) add(read_with({}, options, {name}).front(), key);
+    for (const auto& [name, key] : keys) add(read_one_with({}, options, {name}), key);
     return;
   }
   Words names;

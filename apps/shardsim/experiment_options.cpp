@@ -380,4 +380,12 @@ Experiment read_given_experiment(const Given& given) {
                                experiments.size(), fmt::join(names_of(experiments), ", ")));
 }
 
+void require_single_values(const Given& given) {
+  for (const Choice& choice : choices_of(given)) {
+    if (choice.values.size() == 1) continue;
+    throw UsageError(fmt::format("--{}: one value at a time, not {}", choice.flag->name,
+                                 fmt::join(choice.values, "; ")));
+  }
+}
+
 }  // namespace shardsim

@@ -19,5 +19,8 @@ void add_experiment_options(po::options_description& options);
 [[nodiscard]] std::vector<Experiment> read_given_experiments(const Given& given);
 // For verbs that take one. Throws InputError, listing the names, when there are several.
 [[nodiscard]] Experiment read_given_experiment(const Given& given);
+// For verbs that know experiments by their names, which variants of flags have not. Throws
+// UsageError, naming the first flag that has several values.
+void require_single_values(const Given& given);
 
 }  // namespace shardsim
