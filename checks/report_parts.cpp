@@ -83,7 +83,7 @@ std::string update_command(const CheckReport& report) {
   std::string command = "shardsim check " + shell_word(report.baseline);
   constexpr std::size_t named = 3;
   if (changed.size() > named) return command + " --update";
-  for (const std::string& name : changed) command += " --update " + shell_word(name);
+  for (const std::string& name : changed) command += " --update=" + shell_word(name);
   return command;
 }
 

@@ -18,7 +18,7 @@ namespace shardsim {
 // "-" where there is none.
 [[nodiscard]] std::string baseline_cell(const CheckFinding& finding);
 [[nodiscard]] std::string change_cell(const CheckFinding& finding);
-// What records what is now: "shardsim check base.json --update fsdp"; empty where nothing changed.
+// What records what is now: "shardsim check base.json --update=fsdp"; empty where nothing changed.
 [[nodiscard]] std::string update_command(const CheckReport& report);
 // Those over their limits, or improved, or new.
 [[nodiscard]] std::vector<std::string> names_of(const CheckReport& report,

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const Manual manual = {
-    "check BASELINE [EXPERIMENT...] [--record] [--update [NAME]] [OPTION...]",
+    "check BASELINE [EXPERIMENT...] [--record] [--update[=NAME]] [OPTION...]",
     "Predicts again what a baseline recorded, and says what became worse, why, and whether that "
     "is\n"
     "allowed: exit code 1 when a limit is violated (docs/check.md). An EXPERIMENT is a file as "
@@ -38,7 +38,8 @@ const Manual manual = {
      "shardsim check examples/check/baseline.json --name fsdp -o report.md -o junit.xml",
      "shardsim check examples/check/budgets.json examples/llama-3.1-8b-8xh100.json --name fsdp"}};
 
-// "--update NAME" and "--update=NAME" as "--update-only=NAME". What follows may also be a file.
+// "--update NAME" and "--update=NAME" as "--update-only=NAME". What follows the former may also be a
+// file, or a folder: the latter is what reports print.
 Words with_joined_update(const Words& words) {
   Words joined;
   for (const std::string& word : words) {
@@ -237,9 +238,9 @@ void add_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, check_formats());
   options.add_options()("record", "write the baseline anew, of the experiments given or named")(
-      "update", "write what is now into the baseline; --update NAME: of that experiment only")(
+      "update", "write what is now into the baseline; --update=NAME: of that experiment only")(
       "update-only", po::value<Words>()->value_name("NAME"),
-      "the same as --update NAME; may be repeated")("warn-only",
+      "the same as --update=NAME; may be repeated")("warn-only",
                                                     "tell violations, but exit with 0");
 }
 

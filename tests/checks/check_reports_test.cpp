@@ -42,7 +42,7 @@ TEST_CASE("text tells what became worse, why, and how to accept it") {
              Contains("ci/baseline.json: 1 of 2 experiments over their limits: 6 violations"));
   CHECK_THAT(text, Contains("+100.00 ms (+10.0 %)"));
   CHECK_THAT(text, Contains("within limits: same"));
-  CHECK_THAT(text, Contains("shardsim check ci/baseline.json --update fsdp\n"));
+  CHECK_THAT(text, Contains("shardsim check ci/baseline.json --update=fsdp\n"));
 }
 
 // GitHub's limit is 65,536; the issue asks for 60 kB whatever there is to tell.

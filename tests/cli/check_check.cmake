@@ -42,8 +42,13 @@ foreach(file "r.md;### shardsim: 1 of 1" "r.html;<!DOCTYPE html>" "junit.xml;<te
   require_match("${content}" "${pattern}")
 endforeach()
 
-# --update NAME changes that experiment and no other.
+# --update NAME changes that experiment and no other; --update=NAME does so even where a folder has
+# the name (the checkout has "plan").
 expect(0 text check ${baseline} ${example} --batch 16 --update fsdp)
+expect(0 text check ${SCRATCH}/plan.json --model gpt2 --batch 8 --sequence 64 --mesh data=2
+       --strategy dp --name plan --record)
+expect(0 text check ${SCRATCH}/plan.json --update=plan)
+require_match("${text}" "recorded 1 experiment")
 expect(0 text check ${baseline} --name fsdp)
 expect(0 text check ${baseline} --name dp)
 expect(0 text check ${baseline} ${example} --record)
