@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "checks/member_names.hpp"
 #include "checks/metric.hpp"
 
 namespace shardsim {
@@ -342,37 +343,46 @@ std::vector<std::string> grown_memory(const Recorded* before, const Recorded& no
 }
 
 std::vector<std::string> changed_shardings(const Recorded& before, const Recorded& now) {
-  std::vector<std::string> texts;
-  std::size_t more = 0;
+  ValuesByName changes;
   for (const auto& [name, spec] : now.shardings) {
     const auto was = before.shardings.find(name);
     if (was == before.shardings.end() || was->second == spec) continue;
-    if (texts.size() == shardings_told) {
-      ++more;
-    } else {
-      texts.push_back(fmt::format("sharding of {}: {} -> {}", name, was->second, spec));
-    }
+    changes[name] = fmt::format("{} -> {}", was->second, spec);
   }
-  if (more > 0) texts.push_back(fmt::format("and {} more shardings changed", more));
+  std::vector<std::string> texts;
+  for (const auto& [names, change] : fold_members(changes)) {
+    texts.push_back(fmt::format("sharding of {}: {}", names, change));
+  }
+  if (texts.size() > shardings_told) {
+    const std::size_t more = texts.size() - shardings_told;
+    texts.resize(shardings_told);
+    texts.push_back(fmt::format("and {} more shardings changed", more));
+  }
   return texts;
 }
 
-std::vector<std::string> newly_replicated(const Recorded& before, const Recorded& now,
-                                          const SpecTable& specs) {
-  std::vector<std::string> texts;
+NewlyReplicated newly_replicated(const Recorded& before, const Recorded& now,
+                                 const SpecTable& specs) {
+  std::map<std::string_view, const ParameterSharding*> rows;
+  for (const ParameterSharding& row : specs.parameters) rows.emplace(row.name, &row);
+  NewlyReplicated result;
+  ValuesByName whole;
   for (const auto& [name, spec] : now.shardings) {
     const auto was = before.shardings.find(name);
     if (was == before.shardings.end() || splits(spec) || !splits(was->second)) continue;
-    std::string text = fmt::format("{} is whole on every device, {} before", name, was->second);
-    const auto row = std::find_if(specs.parameters.begin(), specs.parameters.end(),
-                                  [&](const ParameterSharding& one) { return one.name == name; });
-    if (row != specs.parameters.end()) {
-      text += fmt::format("; {}", row->assigned_by);
-      if (!row->reason.empty()) text += fmt::format(": {}", row->reason);
+    std::string text = fmt::format("whole on every device, {} before", was->second);
+    const auto row = rows.find(name);
+    if (row != rows.end()) {
+      text += fmt::format("; {}", row->second->assigned_by);
+      if (!row->second->reason.empty()) text += fmt::format(": {}", row->second->reason);
     }
-    texts.push_back(std::move(text));
+    result.parameters += row == rows.end() ? 1 : row->second->instances;
+    whole[name] = std::move(text);
   }
-  return texts;
+  for (const auto& [names, text] : fold_members(whole)) {
+    result.texts.push_back(fmt::format("{} is {}", names, text));
+  }
+  return result;
 }
 
 std::vector<std::string> newly_unmatched(const Recorded& before, const Recorded& now) {

@@ -27,8 +27,12 @@ namespace shardsim {
 [[nodiscard]] std::vector<std::string> changed_shardings(const Recorded& before,
                                                          const Recorded& now);
 // Parameters that are whole everywhere and were not: those with a spec that split them before.
-[[nodiscard]] std::vector<std::string> newly_replicated(const Recorded& before, const Recorded& now,
-                                                        const SpecTable& specs);
+struct NewlyReplicated {
+  std::int64_t parameters = 0;     // every layer's own
+  std::vector<std::string> texts;  // those that are alike in one
+};
+[[nodiscard]] NewlyReplicated newly_replicated(const Recorded& before, const Recorded& now,
+                                               const SpecTable& specs);
 [[nodiscard]] std::vector<std::string> newly_unmatched(const Recorded& before, const Recorded& now);
 
 }  // namespace shardsim

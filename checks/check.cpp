@@ -76,10 +76,10 @@ class Checker {
   }
 
   void compare_parameters() {
-    const std::vector<std::string> replicated =
+    const NewlyReplicated replicated =
         newly_replicated(*checked_.before, checked_.now, measured_.specs);
-    if (!replicated.empty()) {
-      compare("newly_replicated_parameters", 0, static_cast<double>(replicated.size()));
+    if (replicated.parameters > 0) {
+      compare("newly_replicated_parameters", 0, static_cast<double>(replicated.parameters));
     }
     const std::vector<std::string> unmatched = newly_unmatched(*checked_.before, checked_.now);
     if (!unmatched.empty()) {
@@ -116,7 +116,7 @@ class Checker {
       if (before != nullptr) causes.push_back(grown_times(*before, checked_.now));
       append(causes, grown_collectives(before, explanation(), ""));
     } else if (family == "newly_replicated_parameters") {
-      append(causes, newly_replicated(*checked_.before, checked_.now, measured_.specs));
+      append(causes, newly_replicated(*checked_.before, checked_.now, measured_.specs).texts);
     } else if (family == "newly_unmatched_rules") {
       append(causes, newly_unmatched(*checked_.before, checked_.now));
     } else if (unit_of(metric) != MetricUnit::count) {

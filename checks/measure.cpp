@@ -114,9 +114,9 @@ void record_parameters(const SpecTable& specs, Recorded& recorded) {
     if (is_replicated(row)) replicated += row.instances;
   }
   recorded.values["replicated_parameters"] = static_cast<double>(replicated);
-  const std::vector<ParameterSharding> folded =
-      specs.of_a_step ? specs.parameters : fold_layers(specs.parameters);
-  for (const ParameterSharding& row : folded) recorded.shardings[row.name] = to_string(row.spec);
+  for (const ParameterSharding& row : specs.parameters) {
+    recorded.shardings[row.name] = to_string(row.spec);
+  }
   for (const RuleUse& rule : specs.rules) {
     if (rule.matches == 0 && !rule.built_in) recorded.unmatched_rules.push_back(rule.text);
   }

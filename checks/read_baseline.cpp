@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "checks/baseline.hpp"
+#include "checks/member_names.hpp"
 
 namespace shardsim {
 namespace {
@@ -109,11 +110,7 @@ Recorded read_recorded(const std::string& key, const JsonReader& json) {
       recorded.collectives.push_back(read_collective(one));
     }
   }
-  if (const auto shardings = json.find("shardings")) {
-    for (const auto& [name, spec] : shardings->members()) {
-      recorded.shardings[name] = spec.string();
-    }
-  }
+  if (const auto shardings = json.find("shardings")) recorded.shardings = read_members(*shardings);
   recorded.unmatched_rules = read_strings(json.find("unmatched_rules"));
   return recorded;
 }

@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "checks/baseline.hpp"
+#include "checks/member_names.hpp"
 
 namespace shardsim {
 namespace {
@@ -99,7 +100,7 @@ Json recorded_json(const std::string& key, const Recorded& recorded) {
   add("communication", communication_json(recorded));
   add("collectives", collectives_json(recorded));
   add("peak_buffers", recorded.peak_buffers);
-  add("shardings", recorded.shardings);
+  add("shardings", fold_members(recorded.shardings));
   add("unmatched_rules", recorded.unmatched_rules);
   return json;
 }

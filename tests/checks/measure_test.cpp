@@ -93,5 +93,41 @@ TEST_CASE("a parameter tree has parameters alone") {
   CHECK(recorded.values.at("replicated_parameters") == 1);
 }
 
+// Eight layers and an embedding, all split; then a rule for the first layer alone, and for all.
+TEST_CASE("parameters of a tree that become whole are seen one by one") {
+  const auto tree = [](const std::string& first_rule) {
+    std::string parameters = R"("embedding": {"shape": [64, 64]})";
+    for (int i = 0; i < 8; ++i) {
+      parameters += R"(, "layers/)" + std::to_string(i) + R"(/w": {"shape": [64, 64]})";
+    }
+    return read_experiments(
+               parse_json(R"({"workload": {"tree": {"schema": "shardsim/parameter-tree/1",
+                              "parameters": {)" +
+                              parameters + R"(}}}, "mesh": {"fsdp": 4},
+                              "strategy": {"name": "rules", "rules": [)" +
+                              first_rule + R"({"pattern": ".*", "spec": ["fsdp", null]}]}})",
+                          "tree.json"),
+               "tree.json")
+        .front();
+  };
+  const Recorded before = Meter().measure(tree("")).recorded;
+  const auto violation = [&](const std::string& rule) {
+    const CheckedExperiment checked =
+        check_experiment("tree", &before, Meter().measure(tree(rule)), {}, {});
+    for (const CheckFinding& finding : checked.violations) {
+      if (finding.metric == "newly_replicated_parameters") return finding;
+    }
+    return CheckFinding{};
+  };
+  const CheckFinding one = violation(R"({"pattern": "layers/0/w", "spec": []}, )");
+  CHECK(one.now == 1);
+  REQUIRE(one.causes.size() == 2);
+  CHECK(one.causes[1].starts_with("layers/0/w is whole on every device, P(fsdp, None) before; "));
+  const CheckFinding all = violation(R"({"pattern": "layers/.*", "spec": []}, )");
+  CHECK(all.now == 8);
+  REQUIRE(all.causes.size() == 2);
+  CHECK(all.causes[1].starts_with("layers/{0-7}/w is whole on every device, "));
+}
+
 }  // namespace
 }  // namespace shardsim
