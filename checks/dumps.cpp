@@ -25,6 +25,36 @@ bool may_be_program(const std::string& file) {
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+// Numbers in names by their size: jax_ir2_ is before jax_ir10_.
+bool comes_before(std::string_view a, std::string_view b) {
+  constexpr std::string_view digits = "0123456789";
+  const std::string_view all_of_a = a;
+  const std::string_view all_of_b = b;
+  const auto take_number = [](std::string_view& text) {
+    const std::size_t end = std::min(text.find_first_not_of(digits), text.size());
+    std::string_view number = text.substr(0, end);
+    number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+    text.remove_prefix(end);
+    return number;
+  };
+  while (!a.empty() && !b.empty()) {
+    const bool numbers =
+        digits.find(a.front()) != digits.npos && digits.find(b.front()) != digits.npos;
+    if (numbers) {
+      const std::string_view of_a = take_number(a);
+      const std::string_view of_b = take_number(b);
+      if (of_a.size() != of_b.size()) return of_a.size() < of_b.size();
+      if (of_a != of_b) return of_a < of_b;
+      continue;
+    }
+    if (a.front() != b.front()) return a.front() < b.front();
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  if (a.empty() != b.empty()) return a.empty();
+  return all_of_a < all_of_b;  // 7 and 07
+}
+
 // The word behind `key`, without the sign that MLIR puts before names; empty where there is none.
 std::string word_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
@@ -51,7 +81,7 @@ std::map<std::string, std::string> programs_in(const std::string& folder) {
     }
   }
   if (failure) throw InputError({folder, ""}, "cannot be read as a folder of programs");
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end(), comes_before);
   std::map<std::string, std::string> programs;
   for (const std::string& file : files) {
     const std::string module = module_name(read_maybe_gzip(file));

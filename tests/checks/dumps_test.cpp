@@ -45,5 +45,21 @@ TEST_CASE("programs of a folder by the names of their modules") {
                        "optimizations.txt"));
 }
 
+TEST_CASE("modules of one name are counted in the order of the numbers in the files' names") {
+  const Folder folder;
+  for (const char* number : {"10", "9", "3", "02", "100"}) {
+    write_file(folder.path + "/jax_ir" + number + "_jit_step_compile.mlir", "module @jit_step {\n");
+  }
+  const auto programs = programs_in(folder.path);
+  const auto file_of = [&](const std::string& name) {
+    return std::filesystem::path(programs.at(name)).filename().string();
+  };
+  CHECK(file_of("jit_step") == "jax_ir02_jit_step_compile.mlir");
+  CHECK(file_of("jit_step #2") == "jax_ir3_jit_step_compile.mlir");
+  CHECK(file_of("jit_step #3") == "jax_ir9_jit_step_compile.mlir");
+  CHECK(file_of("jit_step #4") == "jax_ir10_jit_step_compile.mlir");
+  CHECK(file_of("jit_step #5") == "jax_ir100_jit_step_compile.mlir");
+}
+
 }  // namespace
 }  // namespace shardsim
