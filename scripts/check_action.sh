@@ -28,10 +28,11 @@ comment() {
   esac
   pull=${pull%%/*}
   marker="<!-- shardsim check $baseline -->"
-  { printf '%s\n' "$marker" && cat "$reports/report.md"; } >"$reports/comment.md"
+  { printf '%s\n' "$marker" && cat "$reports/report.md"; } >"$reports/comment.md" || return 1
   comments="repos/$GITHUB_REPOSITORY/issues"
   known=$(gh api --paginate "$comments/$pull/comments" \
-    --jq ".[] | select(.body | startswith(\"$marker\")) | .id" | head -n 1) || return 1
+    --jq ".[] | select(.body | startswith(\"$marker\")) | .id") || return 1
+  known=$(printf '%s\n' "$known" | head -n 1)
   if [ -n "$known" ]; then
     gh api --method PATCH "$comments/comments/$known" -F "body=@$reports/comment.md" >/dev/null
   else

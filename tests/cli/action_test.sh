@@ -28,7 +28,10 @@ cat >"$scratch/bin/gh" <<'END'
 #!/bin/sh
 echo "$@" >>"$GH_LOG"
 case "$*" in
-  *--paginate*) [ ! -f "$GH_LOG.made" ] || echo 4711 ;;
+  *--paginate*)
+    [ ! -f "$GH_LOG.made" ] || echo 4711
+    [ ! -f "$GH_LOG.broken" ] || exit 1
+    ;;
   *POST*) : >"$GH_LOG.made" ;;
 esac
 END
@@ -89,6 +92,14 @@ require shardsim-check/junit.xml '<failure type="limit"'
 require shardsim-check/report.json '"metric": "calls.all-gather over fsdp"'
 require shardsim-check/report.html '<!DOCTYPE html>'
 
+# Comments that cannot be listed: a warning, and no second comment.
+: >"$GH_LOG"
+: >"$GH_LOG.broken"
+run_step 1
+rm "$GH_LOG.broken"
+require "$scratch/stderr" '::warning title=shardsim::the pull request could not be commented on'
+[ "$(wc -l <"$GH_LOG")" = 1 ] || fail "commented: $(cat "$GH_LOG")"
+
 # The same with warnings only, and accepted.
 CHECK_ARGUMENTS=--warn-only
 export CHECK_ARGUMENTS
@@ -103,3 +114,16 @@ run_step 0
 echo '{' >ci/gpt2.json
 run_step 3
 require "$GITHUB_OUTPUT" verdict=error
+
+# What the action's cache is named by: the sources, not what is built of them or beside them.
+mkdir -p "$scratch/action/scripts"
+cp "$source/scripts/source_digest.sh" "$scratch/action/scripts"
+digest() { (cd / && "$scratch/action/scripts/source_digest.sh"); }
+before=$(digest)
+[ "${#before}" = 32 ] || fail "no digest: $before"
+mkdir "$scratch/action/build" "$scratch/action/.git"
+echo built >"$scratch/action/build/shardsim"
+echo ref >"$scratch/action/.git/HEAD"
+[ "$(digest)" = "$before" ] || fail 'the digest changed with what is built'
+echo new >"$scratch/action/a file"
+[ "$(digest)" != "$before" ] || fail 'the digest is the same of other sources'
