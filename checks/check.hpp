@@ -42,9 +42,10 @@ struct CheckedExperiment {
 struct CheckReport {
   std::string baseline;  // path
   std::vector<CheckedExperiment> experiments;
-  std::vector<std::string> gone;         // dumps that the baseline has and the folder has not
-  std::vector<std::string> recorded;     // written into the baseline, as they are now
-  std::vector<std::string> idle_limits;  // budgets of experiments that are not checked
+  std::vector<std::string> gone;      // dumps that the baseline has and the folder has not
+  std::vector<std::string> recorded;  // written into the baseline, as they are now
+  std::vector<std::string>
+      idle_limits;  // budgets of experiments that are not checked, or of axes that none has
   bool warn_only = false;
 
   [[nodiscard]] std::size_t violations() const;

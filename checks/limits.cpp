@@ -144,11 +144,43 @@ void read_family(const std::string& family, const JsonReader& json, LimitRule& r
       require_part(family, part, value);
       const std::string metric = family + "." + part;
       rule.metrics[metric] = parse_limit(value.string(), metric, value.place());
+      rule.metrics[metric].place = value.place();
     }
   } else {
     if (!json.is_string()) json.fail(forms);
     rule.metrics[family] = parse_limit(json.string(), family, json.place());
   }
+}
+
+// A part over an axis that no experiment has, of those that it is for.
+struct UnknownAxis {
+  std::string metric;
+  std::string axis;
+  Place place;
+  std::vector<std::string> known;
+};
+
+std::vector<UnknownAxis> unknown_axes(const LimitRule& rule, const AxesByExperiment& experiments) {
+  std::set<std::string> known;
+  for (const auto& [name, axes] : experiments) {
+    if (!rule.matches(name)) continue;
+    if (axes.empty()) return {};
+    known.insert(axes.begin(), axes.end());
+  }
+  if (known.empty()) return {};
+  std::vector<UnknownAxis> unknown;
+  for (const auto& [metric, stated] : rule.metrics) {
+    const std::size_t at = metric.find(over);
+    if (at == std::string::npos) continue;
+    for (const std::string_view part :
+         split(std::string_view(metric).substr(at + over.size()), ",")) {
+      const std::string axis(part.substr(0, part.find(":(")));
+      if (known.contains(axis)) continue;
+      unknown.push_back({metric, axis, stated.place, {known.begin(), known.end()}});
+      break;
+    }
+  }
+  return unknown;
 }
 
 // The sum over all axes of a kind: no limit unless one names it.
@@ -243,6 +275,26 @@ void Limits::require_matches(const std::vector<std::string>& experiments) const 
   });
   throw InputError(rule->place, fmt::format("no experiment is called \"{}\"", keys.front()),
                    closest(keys.front(), experiments));
+}
+
+std::vector<std::string> Limits::without_axes(const AxesByExperiment& experiments) const {
+  std::vector<std::string> parts;
+  for (const LimitRule& rule : rules_) {
+    for (const UnknownAxis& one : unknown_axes(rule, experiments)) {
+      parts.push_back(metric_label(one.metric));
+    }
+  }
+  return parts;
+}
+
+void Limits::require_axes(const AxesByExperiment& experiments) const {
+  for (const LimitRule& rule : rules_) {
+    for (const UnknownAxis& one : unknown_axes(rule, experiments)) {
+      throw InputError(
+          one.place, fmt::format("no axis \"{}\" in the experiments that this holds for", one.axis),
+          closest(one.axis, one.known));
+    }
+  }
 }
 
 Limits read_limits(const JsonReader& json) {

@@ -32,6 +32,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,7 @@ struct Limit {
 struct StatedLimit {
   Limit limit;
   bool any = false;  // takes away what was said before
+  Place place{};
 };
 
 struct LimitRule {
@@ -69,6 +71,9 @@ struct LimitRule {
 
   [[nodiscard]] bool matches(std::string_view experiment) const;
 };
+
+// Axes over which an experiment may communicate, by its name; empty: they are not known.
+using AxesByExperiment = std::map<std::string, std::set<std::string>>;
 
 class Limits {
  public:
@@ -83,6 +88,11 @@ class Limits {
       const std::vector<std::string>& experiments) const;
   // Throws InputError for the first of them.
   void require_matches(const std::vector<std::string>& experiments) const;
+  // Parts over an axis that none of the experiments has for which they are: "calls, all-gather over
+  // x". They cannot be violated.
+  [[nodiscard]] std::vector<std::string> without_axes(const AxesByExperiment& experiments) const;
+  // Throws InputError for the first of them.
+  void require_axes(const AxesByExperiment& experiments) const;
 
  private:
   std::vector<LimitRule> rules_;

@@ -116,7 +116,7 @@ std::string check_markdown(const CheckReport& report) {
   add_names("Not in the baseline",
             names_of(report, [](const CheckedExperiment& one) { return one.is_new; }), page);
   add_names("In the baseline, but not among the dumps", report.gone, page);
-  add_names("Budgets of experiments that are not checked here", report.idle_limits, page);
+  add_names("Budgets of what is not checked here", report.idle_limits, page);
   const std::string command = update_command(report);
   const bool is_plain = command.find_first_of("`\n") == std::string::npos;
   if (!command.empty() && is_plain) {

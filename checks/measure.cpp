@@ -255,6 +255,22 @@ Measured Meter::measure(const Experiment& experiment) {
   return measured;
 }
 
+std::set<std::string> axes_of(const Measured& measured) {
+  std::set<std::string> axes = {"groups", "pairs", "host link"};  // as over_of
+  for (const MeshAxis& axis : measured.specs.mesh.axes()) axes.insert(axis.name);
+  return axes;
+}
+
+std::set<std::string> axes_of(const Recorded& recorded) {
+  const Json& settings = *recorded.settings;
+  const bool has_mesh =
+      settings.is_object() && settings.contains("mesh") && settings["mesh"].is_object();
+  if (!has_mesh) return {};
+  std::set<std::string> axes = {"groups", "pairs", "host link"};
+  for (const auto& [axis, size] : settings["mesh"].items()) axes.insert(axis);
+  return axes;
+}
+
 void forget_program_path(Recorded& recorded) {
   recorded.settings->erase("program");
   recorded.made_from.experiment = digest_of(*recorded.settings);

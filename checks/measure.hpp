@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "checks/baseline.hpp"
@@ -41,6 +42,11 @@ class Meter {
 // A tensor that every device holds whole.
 [[nodiscard]] bool is_replicated(const ParameterSharding& row);
 [[nodiscard]] RecordedCollective recorded_of(const ExplainedCollective& row);
+
+// Over which it may communicate, with what stands for axes where there are none. Of what was recorded
+// without its mesh: none, they are not known.
+[[nodiscard]] std::set<std::string> axes_of(const Measured& measured);
+[[nodiscard]] std::set<std::string> axes_of(const Recorded& recorded);
 
 // Of an experiment whose program is one of a folder of dumps, which its path does not tell.
 void forget_program_path(Recorded& recorded);

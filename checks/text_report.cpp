@@ -88,7 +88,7 @@ std::string check_text(const CheckReport& report) {
                       names_of(report, [](const CheckedExperiment& one) { return one.is_new; }));
   }
   rest += name_list("in the baseline, but not among the dumps", report.gone);
-  rest += name_list("budgets of experiments that are not checked here", report.idle_limits);
+  rest += name_list("budgets of what is not checked here", report.idle_limits);
   if (!rest.empty()) out += "\n" + rest;
   const std::string command = update_command(report);
   if (!command.empty() && report.recorded.empty())

@@ -172,16 +172,33 @@ class CheckRun {
     }
   }
 
+  // The same for limits over axes that nothing has; `axes` of what was predicted now.
+  void match_axes(AxesByExperiment axes) {
+    for (const auto& [key, recorded] : baseline_.experiments) {
+      const auto now = axes.try_emplace(key).first;
+      const std::set<std::string> before = axes_of(recorded);
+      now->second.insert(before.begin(), before.end());
+    }
+    if (baseline_.experiments.empty()) {
+      const std::vector<std::string> idle = baseline_.limits.without_axes(axes);
+      report_.idle_limits.insert(report_.idle_limits.end(), idle.begin(), idle.end());
+    } else {
+      baseline_.limits.require_axes(axes);
+    }
+  }
+
   void check(const CheckSources& sources) {
     match_limits(sources);
     report_.baseline = baseline_.file;
     report_.gone = sources.gone;
     report_.warn_only = given_.has("warn-only");
+    AxesByExperiment axes;
     Progress progress(sources.sources.size());
     for (const CheckSource& source : sources.sources) {
       progress.begin(source.key);
       Measured measured = meter_.measure(source.experiment);
       measured.recorded = place_measured(source, std::move(measured.recorded));
+      axes[source.key] = axes_of(measured);
       if (records_ || update_) {
         recorded_[source.key] = measured.recorded;
         report_.recorded.push_back(source.key);
@@ -200,6 +217,7 @@ class CheckRun {
       checked.file = source.shown;
       report_.experiments.push_back(std::move(checked));
     }
+    match_axes(std::move(axes));
   }
 
   const Given& given_;
