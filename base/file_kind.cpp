@@ -30,6 +30,9 @@ constexpr std::array kinds{
     KindRow{FileKind::parameter_tree, "parameter-tree", "a parameter tree",
             "give it with --tree, to specs"},
     KindRow{FileKind::sweep, "sweep", "a sweep", "give it to calibrate"},
+    KindRow{FileKind::baseline, "baseline", "a baseline", "give it to check"},
+    KindRow{FileKind::budgets, "limits", "a file of limits",
+            "give it to check, in place of a baseline"},
     KindRow{FileKind::measured_table, "", "a measured table",
             "give it to collective --against, or to calibrate"},
     KindRow{FileKind::trace, "", "a trace of the PyTorch profiler",
@@ -141,12 +144,16 @@ void require_kind(std::string_view content, FileKind wanted, const std::string& 
   if (kind && *kind != wanted) refuse(*kind, wanted, file);
 }
 
+void require_kind_of_document(const Json& document, FileKind wanted, const std::string& file) {
+  const auto kind = kind_of_document(document);
+  if (kind && *kind != wanted) refuse(*kind, wanted, file);
+}
+
 Json load_json(const std::string& path, FileKind wanted) {
   const std::string text = read_maybe_gzip(path);
   require_kind(text, wanted, path);
   Json document = parse_json(text, path);
-  const auto kind = kind_of_document(document);
-  if (kind && *kind != wanted) refuse(*kind, wanted, path);
+  require_kind_of_document(document, wanted, path);
   return document;
 }
 

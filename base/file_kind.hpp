@@ -21,6 +21,8 @@ enum class FileKind : std::uint8_t {
   report,  // any other document that shardsim prints
   parameter_tree,
   sweep,
+  baseline,
+  budgets,
   measured_table,
   trace,
   reshard,
@@ -45,6 +47,7 @@ enum class FileKind : std::uint8_t {
 
 // Throws InputError where the content is known to be of another kind.
 void require_kind(std::string_view content, FileKind wanted, const std::string& file);
+void require_kind_of_document(const Json& document, FileKind wanted, const std::string& file);
 // load_json, of a kind. A document that is not known to be of another is what is wanted.
 [[nodiscard]] Json load_json(const std::string& path, FileKind wanted);
 

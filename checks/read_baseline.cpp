@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/file.hpp"
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 #include "checks/baseline.hpp"
 #include "checks/member_names.hpp"
@@ -149,7 +150,11 @@ bool operator==(const Recorded& a, const Recorded& b) {
 }
 
 Baseline read_baseline(std::string_view text, const std::string& file) {
+  require_kind(text, FileKind::baseline, file);
   const Json document = parse_json(text, file);
+  if (kind_of_document(document) != FileKind::budgets) {
+    require_kind_of_document(document, FileKind::baseline, file);
+  }
   const JsonReader root(document, {file, ""});
   root.only_keys({"schema", "shardsim", "limits", "experiments"});
   const bool is_limits = read_schema(root);

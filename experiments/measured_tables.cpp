@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/file_kind.hpp"
 #include "base/gzip.hpp"
 #include "base/text.hpp"
 #include "experiments/nccl_tests_output.hpp"
@@ -63,13 +64,18 @@ class Loader {
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     const bool is_json = first != std::string::npos && (text[first] == '{' || text[first] == '/');
     if (!is_json) {
+      require_kind(text, FileKind::nccl_tests_log, path);
       tables_.emplace_back().push_back({path, table_of_log(text, path)});
     } else if (is_trace(text)) {
       const std::string folder = fs::path(path).parent_path().string();
       add_trace(read_trace(text, path), folder.empty() ? "." : folder);
     } else {
+      require_kind(text, FileKind::measured_table, path);
       Json document = parse_json(text, path);
       if (is_of_nccl_tests(document)) document = table_of_json(document, path);
+      if (kind_of_document(document) != FileKind::sweep) {  // which calibrate takes, too
+        require_kind_of_document(document, FileKind::measured_table, path);
+      }
       tables_.emplace_back().push_back({path, std::move(document)});
     }
   }

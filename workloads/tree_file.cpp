@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file_kind.hpp"
 #include "base/gzip.hpp"
 #include "base/json.hpp"
 #include "workloads/safetensors.hpp"
@@ -22,9 +23,12 @@ bool is_safetensors(const std::string& path) {
 }
 
 Json load_tree_document(const std::string& path) {
-  Json document = parse_json(read_maybe_gzip(path), path);
-  const bool is_tree = document.is_object() && document.contains("schema");
-  if (is_tree || is_safetensors_index(document)) return document;
+  const std::string text = read_maybe_gzip(path);
+  require_kind(text, FileKind::parameter_tree, path);
+  Json document = parse_json(text, path);
+  if (is_safetensors_index(document)) return document;
+  require_kind_of_document(document, FileKind::parameter_tree, path);
+  if (document.is_object() && document.contains("schema")) return document;
   throw InputError({path, ""},
                    "is no parameter tree (\"schema\": \"shardsim/parameter-tree/1\"), safetensors "
                    "file or index of such (\"weight_map\")");

@@ -29,6 +29,8 @@ constexpr KnownFile known_files[] = {
     {"hardware_profiles/calibrations/h100-nvswitch.json", FileKind::calibration},
     {"examples/trees/llama-3-8b-easydel.json", FileKind::parameter_tree},
     {"examples/sweep-two-processes.json", FileKind::sweep},
+    {"examples/check/baseline.json", FileKind::baseline},
+    {"examples/check/budgets.json", FileKind::budgets},
     {"examples/collectives/h100-dgx-8-all-reduce.json", FileKind::measured_table},
     {"examples/kineto-traces/llama-3.2-fsdp-8xh100-rank0.json", FileKind::trace},
     {"examples/reshard/trainer-to-sampler.json", FileKind::reshard},

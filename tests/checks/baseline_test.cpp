@@ -48,7 +48,9 @@ TEST_CASE("what is no baseline is refused with its place") {
   };
   CHECK(mistake("{}") == "b.json: missing key \"schema\"");
   CHECK(mistake(R"({"schema": "shardsim/result/1"})") ==
-        "b.json: /schema: \"shardsim/result/1\" is neither \"shardsim/baseline/1\" nor "
+        "b.json: is a result, not a baseline: its \"experiment\" is one");
+  CHECK(mistake(R"({"schema": "other/1"})") ==
+        "b.json: /schema: \"other/1\" is neither \"shardsim/baseline/1\" nor "
         "\"shardsim/limits/1\"");
   CHECK(mistake(R"({"schema": "shardsim/baseline/1", "experiment": {}})") ==
         "b.json: unknown key \"experiment\", did you mean \"experiments\"?");
