@@ -71,8 +71,8 @@ struct Recorded {
   std::map<std::string, std::int64_t> by_category;  // at the peak
   std::map<std::string, Traffic> communication;     // "all-gather over fsdp"
   std::vector<RecordedCollective> collectives;      // those that send most, sorted
-  // Of parameters as stored, or of a StableHLO program's first 400 arguments: "P(fsdp, None)". In the
-  // file as lines of several (member_names.hpp).
+  // Of parameters as stored, or of a StableHLO program's first 400 arguments: "P(fsdp, None)".
+  // In the file as lines of several (member_names.hpp).
   std::map<std::string, std::string> shardings;
   std::map<std::string, std::int64_t> peak_buffers;  // the largest
   std::vector<std::string> unmatched_rules;

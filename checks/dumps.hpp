@@ -4,7 +4,8 @@
 //   jax_ir0001_jit_loss_compile.mlir                          module @jit_loss    -> "jit_loss"
 //
 // Numbers in file names differ from run to run, names of modules do not. A module that was compiled
-// several times is "jit_step", "jit_step #2", in the order of the files, whose numbers count as such. Of XLA's dumps those after
+// several times is "jit_step", "jit_step #2", in the order of the files, whose numbers count
+// as such. Of XLA's dumps those after
 // optimizations are taken; buffer assignments, graphs and protocol buffers are passed over. What
 // is neither HLO nor StableHLO is passed over as well.
 #pragma once

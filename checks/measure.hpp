@@ -43,8 +43,8 @@ class Meter {
 [[nodiscard]] bool is_replicated(const ParameterSharding& row);
 [[nodiscard]] RecordedCollective recorded_of(const ExplainedCollective& row);
 
-// Over which it may communicate, with what stands for axes where there are none. Of what was recorded
-// without its mesh: none, they are not known.
+// Over which it may communicate, with what stands for axes where there are none. Of what was
+// recorded without its mesh: none, they are not known.
 [[nodiscard]] std::set<std::string> axes_of(const Measured& measured);
 [[nodiscard]] std::set<std::string> axes_of(const Recorded& recorded);
 

@@ -38,8 +38,8 @@ const Manual manual = {
      "shardsim check examples/check/baseline.json --name fsdp -o report.md -o junit.xml",
      "shardsim check examples/check/budgets.json examples/llama-3.1-8b-8xh100.json --name fsdp"}};
 
-// "--update NAME" and "--update=NAME" as "--update-only=NAME". What follows the former may also be a
-// file, or a folder: the latter is what reports print.
+// "--update NAME" and "--update=NAME" as "--update-only=NAME". What follows the former may
+// also be a file, or a folder: the latter is what reports print.
 Words with_joined_update(const Words& words) {
   Words joined;
   for (const std::string& word : words) {
