@@ -90,12 +90,12 @@ bool any_spec_names(const std::vector<Rule>& rules, const std::string& axis) {
 bool serves(const StrategyOptions& strategy, const std::string& axis,
             std::optional<AxisRole> role) {
   if (holds(strategy.batch_axes, axis) || holds(strategy.sequence_axes, axis)) return true;
-  if (strategy.splits_model() && axis == strategy.model_axis) return true;
+  if (axis == strategy.model_axis) return true;
   if (any_spec_names(strategy.rules, axis) || any_spec_names(strategy.activations, axis)) {
     return true;
   }
   if (!strategy.is_rule_system()) return false;
-  // Rules of parameters neither cut the sequence nor make stages.
+  // Whose programs split more than parameters over it, the batch over experts' axes for one.
   if (role && role != AxisRole::model) return false;
   return role == AxisRole::model || any_text_names(*strategy.system, axis);
 }
@@ -112,6 +112,12 @@ std::string advice(const StrategyOptions& strategy, const std::string& axis, Axi
     return fmt::format(
         "; \"sequence_axes\": [\"{}\"] in the strategy splits the sequence over it, with keys and "
         "values gathered",
+        axis);
+  }
+  if (strategy.is_rule_system() && any_text_names(*strategy.system, axis)) {
+    return fmt::format(
+        "; \"roles\": {{\"{}\": \"model\"}} splits over it what its rules say, and \"batch\" the "
+        "batch, too",
         axis);
   }
   if (role == AxisRole::model && !strategy.splits_model()) {
@@ -171,6 +177,10 @@ void require_served_axes(const StrategyOptions& strategy, const Mesh& mesh, cons
     if (axis.size == 1 || serves(strategy, axis.name, role)) continue;
     const JsonReader place = mesh_json.is_object() ? mesh_json.at(axis.name) : mesh_json;
     if (!role) fail_without_role(place, axis.name);
+    if (*role == AxisRole::batch || *role == AxisRole::shard) {
+      place.fail(fmt::format("axis \"{}\" is for {}, but not among the strategy's \"batch_axes\"",
+                             axis.name, row_of(*role).purpose));
+    }
     place.fail(fmt::format(
         "axis \"{}\" is for {}, which strategy \"{}\" does not split over it: it serves {}{}",
         axis.name, row_of(*role).purpose, strategy.name, served_roles(strategy),

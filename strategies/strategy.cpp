@@ -144,8 +144,13 @@ std::string default_shard_axis(const StrategyOptions& options, const JsonReader&
   if (!axes.empty() && mesh.devices() == 1) return axes.front();
   if (axes.empty()) {
     json.fail(fmt::format(
-        "strategy \"{}\" needs a batch or shard axis, or \"shard_axis\": the mesh has {}",
-        options.name, fmt::join(axis_names(mesh), ", ")));
+        "strategy \"{}\" needs a batch or shard axis, or \"shard_axis\": {}", options.name,
+        json.is_object() && json.find("batch_axes")
+            ? "\"batch_axes\" is empty"
+            : fmt::format("the mesh has {}{}", fmt::join(axis_names(mesh), ", "),
+                          options.model_axis.empty()
+                              ? ""
+                              : fmt::format(", and \"{}\" splits the model", options.model_axis))));
   }
   json.fail(fmt::format("strategy \"{}\" needs \"shard_axis\": the batch is over {}", options.name,
                         fmt::join(axes, ", ")));
@@ -223,33 +228,58 @@ std::vector<std::string> default_batch_axes(const StrategyOptions& options, cons
   return axes;
 }
 
+void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
+                     StrategyOptions& options) {
+  const bool has_use = options.splits_model() || options.sequence_parallel;
+  const auto given = json.is_object() ? json.find("model_axis") : std::nullopt;
+  if (given && !(given->is_string() && given->string().empty())) {
+    options.model_axis = read_whole_axis(*given, mesh);
+    if (!has_use) {
+      given->fail(
+          fmt::format("strategy \"{}\" does not split the model; those that do are tp and fsdp+tp",
+                      options.name));
+    }
+  } else if (has_use) {
+    options.model_axis = default_model_axis(mesh, roles);
+  }
+  if (!has_use || !options.model_axis.empty()) return;
+  const std::string others = fmt::format("{}", fmt::join(axis_names(mesh), ", "));
+  if (options.splits_model()) {
+    json.fail(
+        fmt::format("strategy \"{}\" needs a model axis: the mesh has {}", options.name, others));
+  }
+  json.at("sequence_parallel")
+      .fail(fmt::format("true needs a model axis, one with that role or \"model_axis\": the mesh "
+                        "has {}",
+                        others));
+}
+
 // Axes: what is said, else what the roles suggest; then what the recipe cannot do without.
 void read_axis_fields(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
                       StrategyOptions& options) {
   const auto field = [&](std::string_view key) {
     return json.is_object() ? json.find(key) : std::nullopt;
   };
-  const auto model = field("model_axis");
-  options.model_axis = model && !(model->is_string() && model->string().empty())
-                           ? read_whole_axis(*model, mesh)
-                           : default_model_axis(mesh, roles);
+  read_model_axis(json, mesh, roles, options);
   options.sequence_axes = read_axes(field("sequence_axes"), mesh, {});
-  const auto shard = options.shards_parameters() ? field("shard_axis") : std::nullopt;
+  const auto shard = field("shard_axis");
   if (shard) options.shard_axis = read_whole_axis(*shard, mesh);
+  if (shard && !options.shards_parameters()) {
+    shard->fail(fmt::format(
+        "strategy \"{}\" has no shard axis; those that have one are fsdp, hsdp and fsdp+tp",
+        options.name));
+  }
   options.batch_axes =
       read_axes(field("batch_axes"), mesh, default_batch_axes(options, mesh, roles));
+  const auto fail_if_both = [&](const std::string& axis, const std::vector<std::string>& axes,
+                                std::string_view what) {
+    if (has(axes, axis)) json.fail(fmt::format("axis \"{}\" splits both {}", axis, what));
+  };
   for (const std::string& axis : options.sequence_axes) {
-    if (has(options.batch_axes, axis)) {
-      json.fail(fmt::format("axis \"{}\" splits both the batch and the sequence", axis));
-    }
+    fail_if_both(axis, options.batch_axes, "the batch and the sequence");
   }
-  if (options.splits_model() && options.model_axis.empty()) {
-    json.fail(fmt::format("strategy \"{}\" needs a model axis: the mesh has {}", options.name,
-                          fmt::join(axis_names(mesh), ", ")));
-  }
-  if (options.splits_model() && has(options.batch_axes, options.model_axis)) {
-    json.fail(fmt::format("axis \"{}\" splits both the batch and the model", options.model_axis));
-  }
+  fail_if_both(options.model_axis, options.batch_axes, "the batch and the model");
+  fail_if_both(options.model_axis, options.sequence_axes, "the sequence and the model");
   if (!options.shards_parameters()) return;
   if (!shard) options.shard_axis = default_shard_axis(options, json, mesh, roles);
   if (!has(options.batch_axes, options.shard_axis) &&

@@ -53,14 +53,15 @@ enum class ReduceEachMicrobatch {
 
 struct StrategyOptions {
   std::string name = "replicate";
-  int zero_stage = 0;  // of replicate, dp, tp and rules: 1 shards the optimizer state over the
-                       // batch axes, 2 the gradients too; fsdp and hsdp are stage 3 by themselves
+  int zero_stage = 0;  // of all but fsdp, hsdp and fsdp+tp, which are stage 3 by themselves: 1
+                       // shards the optimizer state over the batch axes, 2 the gradients too
   std::vector<std::string> batch_axes;     // default: the axes with the role batch or shard
   std::vector<std::string> sequence_axes;  // of the inputs' sequence dimension; default: none
   std::string shard_axis;  // fsdp: default the axis with the role shard, else the only batch axis
-  std::string model_axis;  // tp: default the axis with the role model
+  // tp, and where sequence_parallel: default the axis with the role model; else empty
+  std::string model_axis;
   ShardDimension shard_dimension = ShardDimension::first;
-  bool sequence_parallel = false;          // tp: residual stream split along the sequence
+  bool sequence_parallel = false;          // residual stream split along the sequence
   bool reshard_after_forward = true;       // repeated blocks are gathered again in backward
   bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
   bool gather_units = true;  // one call per unit (FSDP2); false: one per tensor (XLA), the default

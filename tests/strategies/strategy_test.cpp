@@ -157,6 +157,18 @@ TEST_CASE("An axis without a meaning is an error, and so is one that the strateg
   CHECK(message(R"({"name": "praxis", "weights": [["w$", ["stage", "mdl"]]]})",
                 R"({"stage": 2, "mdl": 24})")
             .starts_with(R"(a.json: /mesh/stage: axis "stage" is for pipeline stages)"));
+  const std::string advice =
+      R"(; "roles": {"expert": "model"} splits over it what its rules say, and "batch" the batch, too)";
+  const char* const experts =
+      R"({"name": "match_partition_rules", "rules": [[".*", [["data", "expert"]]]]})";
+  const std::string refused = message(experts, R"({"data": 4, "expert": 2})");
+  CHECK(refused.ends_with("batch, shard and model axes" + advice));
+  for (const char* role : {R"({"expert": "model"})", R"({"expert": "batch"})"}) {
+    CHECK(message(experts, R"({"data": 4, "expert": 2})", role) == "accepted");
+  }
+  CHECK(
+      message(R"({"name": "fsdp", "batch_axes": ["y"]})", R"({"fsdp": 4, "y": 1})") ==
+      R"(a.json: /mesh/fsdp: axis "fsdp" is for shards of the parameters, but not among the strategy's "batch_axes")");
 }
 
 TEST_CASE("What is written out reads back the same") {
@@ -216,4 +228,28 @@ TEST_CASE("Every mistake has its message") {
   CHECK(
       message(R"({"name": "fsdp", "batch_axes": ["data"], "shard_axis": "model"})", three) ==
       R"(a.json: /strategy: "shard_axis" is "model", which splits neither the batch nor the sequence)");
+  // Each key is checked where nothing uses it, too.
+  CHECK(message(R"({"name": "dp", "shard_axis": "nonsense"})", Mesh({{"dp", 8}})) ==
+        R"(a.json: /strategy/shard_axis: unknown axis "nonsense"; the mesh has dp)");
+  CHECK(
+      message(R"({"name": "dp", "shard_axis": "dp"})", Mesh({{"dp", 8}})) ==
+      R"(a.json: /strategy/shard_axis: strategy "dp" has no shard axis; those that have one are fsdp, hsdp and fsdp+tp)");
+  CHECK(
+      message(R"({"name": "fsdp", "model_axis": "fsdp"})", Mesh({{"fsdp", 8}})) ==
+      R"(a.json: /strategy/model_axis: strategy "fsdp" does not split the model; those that do are tp and fsdp+tp)");
+  CHECK(
+      message(R"({"name": "fsdp+tp", "model_axis": "fsdp"})", Mesh({{"fsdp", 8}})) ==
+      R"(a.json: /strategy: strategy "fsdp+tp" needs a batch or shard axis, or "shard_axis": the mesh has fsdp, and "fsdp" splits the model)");
+  CHECK(
+      message(R"({"name": "fsdp", "batch_axes": []})", Mesh({{"fsdp", 8}})) ==
+      R"(a.json: /strategy: strategy "fsdp" needs a batch or shard axis, or "shard_axis": "batch_axes" is empty)");
+  CHECK(message(R"({"name": "tp", "sequence_axes": "tp"})", Mesh({{"tp", 8}})) ==
+        R"(a.json: /strategy: axis "tp" splits both the sequence and the model)");
+  for (const char* name : {"dp", "fsdp", "rules"}) {
+    CHECK(
+        message((R"({"sequence_parallel": true, "name": ")" + std::string(name) + "\"}").c_str(),
+                Mesh({{"fsdp", 8}})) ==
+        R"(a.json: /strategy/sequence_parallel: true needs a model axis, one with that role or "model_axis": the mesh has fsdp)");
+  }
+  CHECK(message(R"({"name": "rules", "sequence_parallel": true})", three) == "accepted");
 }
