@@ -45,6 +45,7 @@ struct Assignment {
   std::map<TensorId, Sharding> pinned;          // inputs, constants, activations; tensor dims
   std::vector<RuleUse> rules;                   // for parameters
   AxisList data_axes;                           // split the batch or the sequence
+  AxisList idle_axes;                           // used by nothing
   std::vector<std::string> warnings;
 };
 

@@ -1,6 +1,7 @@
 #include "strategies/compile.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -80,49 +81,96 @@ std::int64_t label_size(const Workload& workload, std::string_view name) {
   return 0;
 }
 
-// Operations of an op on all devices over what it asks for: above 1 where devices repeat each
-// other's work or compute padding. 1 where the step has no such kernel.
-double repetition(const Workload& workload, std::size_t block, const Op& op, const SpmdStep& step,
-                  const Mesh& mesh) {
-  double points = 1;
-  for (const LabelId label : factors(op)) {
-    points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+// How the block's first attention op leaves its result; nothing where it has none.
+const Sharding* attention_sharding(const Block& block, const BlockProgram& program,
+                                   const SpmdStep& step, const Op** attention) {
+  for (const Op& op : block.forward) {
+    if (op.kind != OpKind::attention) continue;
+    *attention = &op;
+    for (const Item& item : program.forward.body) {
+      if (item.kind == TaskKind::kernel && item.name == op.name) {
+        return &step.values[static_cast<std::size_t>(item.results.front())].sharding;
+      }
+    }
   }
-  for (const Item& item : step.blocks[block].forward.body) {
-    if (item.kind != TaskKind::kernel || item.name != op.name) continue;
-    return item.kernel.flops.count() * static_cast<double>(mesh.devices()) /
-           (points * op.flops_per_point * op.work_fraction);
-  }
-  return 1;
+  return nullptr;
 }
 
-// Heads are not cut: devices of a model axis to which they cannot be dealt out evenly do what
-// others do. (Where only those of keys and values are too few, these are repeated and nobody's work
-// is.)
-void warn_about_heads(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
-                      const StrategyOptions& strategy, std::vector<std::string>& warnings) {
-  constexpr double worth_a_word = 1.01;
+// Heads are not cut: devices of an axis to which they cannot be dealt out evenly do what others do,
+// and so do those over which nothing splits attention. (Where only the heads of keys and values are
+// too few, these are repeated and nobody's work is.)
+std::string repeated_attention(const Workload& workload, const Sharding& sharding, const Mesh& mesh,
+                               const StrategyOptions& strategy, const AxisList& idle) {
+  const AxisList split = split_axes(sharding);
+  std::vector<std::string> names;
+  std::int64_t devices = 1;
+  std::int64_t parts = 1;
+  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+    const AxisRef whole = mesh.whole(static_cast<int>(i));
+    if (whole.size == 1 || overlaps_any(whole, idle)) continue;
+    std::int64_t over = 1;
+    for (const AxisRef& axis : split) {
+      if (overlaps_any(axis, {whole})) over *= axis.size;
+    }
+    if (over == whole.size) continue;
+    names.push_back(fmt::format("\"{}\"", mesh.axes()[i].name));
+    devices *= whole.size;
+    parts *= over;
+  }
+  if (names.empty()) return "";
+  const std::string axes =
+      fmt::format("{} {}", names.size() == 1 ? "axis" : "axes", fmt::join(names, " and "));
+  const double times = static_cast<double>(devices) / static_cast<double>(parts);
   const std::int64_t kv_heads = label_size(workload, "kv_heads");
   const std::int64_t heads =
       kv_heads > 0 ? kv_heads * label_size(workload, "group") : label_size(workload, "heads");
-  if (!strategy.splits_model() || heads == 0) return;
-  const std::int64_t devices = mesh.whole(*mesh.find(strategy.model_axis)).size;
-  if ((kv_heads > 0 ? kv_heads : heads) % devices == 0) return;
+  if ((kv_heads > 0 ? kv_heads : heads) % devices == 0) {
+    return fmt::format(
+        "attention is computed {:.1f} times: nothing splits it over {}, whose {} devices repeat "
+        "each other's work",
+        times, axes, devices);
+  }
+  const std::string keys =
+      kv_heads > 0 && kv_heads != heads ? fmt::format(" ({} of keys and values)", kv_heads) : "";
+  return fmt::format(
+      "{} heads{} do not go evenly over the {} devices of {}: attention is computed {:.1f} times, "
+      "by devices that repeat each other's work{}",
+      heads, keys, devices, axes, times,
+      strategy.splits_model() ? "; Megatron and torchtitan refuse it" : "");
+}
+
+// Under a causal mask the last of n contiguous shards of the queries reads keys of all, twice the
+// mean but for its own: (2n - 1) / n.
+std::string balanced_causal_attention(const Workload& workload, const Op& op,
+                                      const Sharding& sharding, const Mesh& mesh) {
+  if (op.work_fraction == 1) return "";
+  const std::vector<Dim>& dims = op.results.front().dims;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const auto shards = static_cast<double>(Mesh::size_of(sharding.dims[d].axes));
+    const Label& label = workload.labels[static_cast<std::size_t>(dims[d].front())];
+    if (label.name != "sequence" || shards == 1) continue;
+    return fmt::format(
+        "causal attention over {} parts of the sequence ({}) is counted as if balanced, as zigzag "
+        "ring attention is; of contiguous parts the last has {:.2f} times the mean",
+        shards, fmt::join(mesh.names_of(sharding.dims[d].axes), ", "), (2 * shards - 1) / shards);
+  }
+  return "";
+}
+
+// Models have one kind of attention: what the first does, all do.
+void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
+                       const StrategyOptions& strategy, const Assignment& assignment,
+                       CompiledStep& compiled) {
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
-    for (const Op& op : workload.blocks[b].forward) {
-      if (op.kind != OpKind::attention) continue;
-      const double times = repetition(workload, b, op, step, mesh);
-      if (times < worth_a_word) return;
-      const std::string keys = kv_heads > 0 && kv_heads != heads
-                                   ? fmt::format(" ({} of keys and values)", kv_heads)
-                                   : "";
-      warnings.push_back(fmt::format(
-          "{} heads{} do not go evenly over the {} devices of axis \"{}\": attention is "
-          "computed {:.1f} times, by devices that repeat each other's work; Megatron and "
-          "torchtitan refuse it",
-          heads, keys, devices, strategy.model_axis, times));
-      return;
-    }
+    const Op* op = nullptr;
+    const Sharding* sharding = attention_sharding(workload.blocks[b], step.blocks[b], step, &op);
+    if (sharding == nullptr) continue;
+    std::string warning =
+        repeated_attention(workload, *sharding, mesh, strategy, assignment.idle_axes);
+    if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
+    std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
+    if (!note.empty()) compiled.plan.notes.push_back(std::move(note));
+    return;
   }
 }
 
@@ -154,7 +202,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = assignment.warnings;
-  warn_about_heads(workload, step, mesh, strategy, compiled.warnings);
+  tell_of_attention(workload, step, mesh, strategy, assignment, compiled);
   compiled.rules = assignment.rules;
   verify(plan);
   return compiled;

@@ -153,3 +153,38 @@ TEST_CASE("Heads that do not go evenly over the model axis are repeated, and a w
           "12 heads do not go evenly over the 8 devices of axis \"tp\": attention is computed 8.0 "
           "times, by devices that repeat each other's work; Megatron and torchtitan refuse it"});
 }
+
+// Whatever strategy it is: rules that split only the feed-forward layers leave attention whole, and
+// those that split the fused q, k, v of 12 heads over 8 devices cannot do better.
+TEST_CASE("Attention that rules leave whole is repeated, and a warning says so") {
+  const auto warnings = [](std::int64_t devices, const std::string& rules) {
+    StepOptions options;
+    options.sequence = 512;
+    return compile_step("gpt2", Mesh({{"tp", devices}}),
+                        R"({"name": "rules", "rules": [)" + rules + "]}", options)
+        .warnings;
+  };
+  CHECK(warnings(4, R"({"pattern": "mlp.c_fc.weight", "spec": [null, "tp"]})") ==
+        std::vector<std::string>{"attention is computed 4.0 times: nothing splits it over axis "
+                                 "\"tp\", whose 4 devices repeat each other's work"});
+  CHECK(warnings(8, R"({"pattern": "attn.c_attn.weight", "spec": [null, "tp"]})") ==
+        std::vector<std::string>{
+            "12 heads do not go evenly over the 8 devices of axis \"tp\": attention is computed "
+            "8.0 times, by devices that repeat each other's work"});
+}
+
+// Of 16 parts of all pairs the i-th of four parts of the queries has 2i - 1: the last 7, the mean 4.
+TEST_CASE("A note says that causal attention over parts of the sequence is counted as balanced") {
+  StepOptions options;
+  options.sequence = 512;
+  const auto notes = [&](const char* model, const std::string& strategy, const Mesh& mesh) {
+    return compile_step(model, mesh, strategy, options).plan.notes;
+  };
+  const std::string note =
+      "causal attention over 4 parts of the sequence (cp) is counted as if balanced, as zigzag "
+      "ring attention is; of contiguous parts the last has 1.75 times the mean";
+  const auto with = notes("gpt2", R"({"name": "dp", "sequence_axes": "cp"})", Mesh({{"cp", 4}}));
+  CHECK(std::count(with.begin(), with.end(), note) == 1);
+  const auto without = notes("gpt2", R"("tp")", Mesh({{"tp", 4}}));
+  CHECK(std::count(without.begin(), without.end(), note) == 0);
+}
