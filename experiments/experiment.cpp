@@ -134,6 +134,7 @@ void read_workload(const JsonReader& json, Experiment& experiment) {
   }
   experiment.model = required(json, "model").string();
   experiment.model_place = json.at("model").place();
+  experiment.workload.place = json.place();
   if (const auto step = json.find("step")) read_step(*step, experiment);
   experiment.workload.batch = required(json, "batch").integer(1, most_sequences);
   if (const auto sequence = json.find("sequence")) {

@@ -90,15 +90,19 @@ Workload build_workload(const ModelConfig& config, const WorkloadOptions& option
   assert(options.batch >= 1 && (!options.sequence || *options.sequence >= 1));
   const JsonReader json(*config.json, {config.path, ""});
   const Architecture& architecture = architecture_of(json);
+  const auto fail = [&](const std::string& key, std::string_view message) {
+    if (options.place.file.empty()) json.fail(message);
+    throw InputError({options.place.file, options.place.pointer + key}, message);
+  };
   if (architecture.has_sequence && !options.sequence) {
-    json.fail("a sequence length is needed: this model reads tokens");
+    fail("", "a sequence length is needed: this model reads tokens");
   }
   if (!architecture.has_sequence && options.sequence) {
-    json.fail("a sequence length was given: this model derives it from the image");
+    fail("/sequence", "a sequence length was given: this model derives it from the image");
   }
   if (options.batch % options.microbatches != 0) {
-    json.fail(fmt::format("a batch of {} does not divide into {} microbatches", options.batch,
-                          options.microbatches));
+    fail("/microbatches", fmt::format("a batch of {} does not divide into {} microbatches",
+                                      options.batch, options.microbatches));
   }
   WorkloadOptions part = options;
   part.batch = options.batch / options.microbatches;

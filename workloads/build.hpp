@@ -26,6 +26,7 @@ struct WorkloadOptions {
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
   WeightTypes weights{};               // where norms and look-ups do not take them in compute_dtype
   DType index_dtype = DType::i64;      // of token numbers, positions and labels; JAX has int32
+  Place place{};                       // of these options; without a file the model's
 };
 
 // A model's description: a Hugging Face config.json, or our own for big_vision's ViT. `name` is a

@@ -59,9 +59,9 @@ bool ConfigReader::flag_or(std::string_view key, bool otherwise) const {
   return value ? value->boolean() : otherwise;
 }
 
-double ConfigReader::rate_or_zero(std::string_view key) const {
+double ConfigReader::rate_or(std::string_view key, double otherwise) const {
   const auto value = json_.find(key);
-  if (!value) return 0;
+  if (!value) return otherwise;
   const double rate = value->number();
   if (!(rate >= 0 && rate < 1)) value->fail("a rate must be at least 0 and below 1");
   return rate;
@@ -111,10 +111,11 @@ void ConfigReader::require(std::string_view key, const std::vector<std::string>&
 }
 
 void ConfigReader::require_divides(std::string_view dividend_key, std::int64_t dividend,
-                                   std::string_view divisor_key, std::int64_t divisor) const {
+                                   std::string_view divisor_key, std::int64_t divisor,
+                                   std::string_view remark) const {
   if (dividend % divisor == 0) return;
-  json_.fail(fmt::format("{} {} is not a multiple of {} {}", dividend_key, dividend, divisor_key,
-                         divisor));
+  json_.fail(fmt::format("{} {} is not a multiple of {} {}{}", dividend_key, dividend, divisor_key,
+                         divisor, remark));
 }
 
 const std::vector<std::string>& common_config_keys() {

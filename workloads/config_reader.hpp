@@ -32,7 +32,7 @@ class ConfigReader {
   // (Xiao et al., Dynamical Isometry, 2018). Work grows with them, and more is a mistake.
   [[nodiscard]] std::int64_t layers(std::string_view key) const;
   [[nodiscard]] bool flag_or(std::string_view key, bool otherwise) const;
-  [[nodiscard]] double rate_or_zero(std::string_view key) const;  // 0 <= rate < 1
+  [[nodiscard]] double rate_or(std::string_view key, double otherwise) const;  // 0 <= rate < 1
   // A list of two sizes.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> size_pair(std::string_view key) const;
 
@@ -47,8 +47,10 @@ class ConfigReader {
   void refuse_nonzero(std::string_view key) const;
   // Throws when the key is present and not one of `supported`.
   void require(std::string_view key, const std::vector<std::string>& supported) const;
+  // `remark` follows the divisor: where it is from, if the file does not say it.
   void require_divides(std::string_view dividend_key, std::int64_t dividend,
-                       std::string_view divisor_key, std::int64_t divisor) const;
+                       std::string_view divisor_key, std::int64_t divisor,
+                       std::string_view remark = {}) const;
 
  private:
   JsonReader json_;

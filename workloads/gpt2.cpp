@@ -34,15 +34,17 @@ Gpt2Sizes read_sizes(const ConfigReader& config, std::int64_t sequence) {
   config.require("activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"});
   config.refuse_true("reorder_and_upcast_attn");
   Gpt2Sizes m;
-  m.hidden = config.size(config.either("n_embd", "hidden_size"));
+  const std::string hidden = config.either("n_embd", "hidden_size");
+  const std::string heads = config.either("n_head", "num_attention_heads");
+  m.hidden = config.size(hidden);
   m.layers = config.layers(config.either("n_layer", "num_hidden_layers"));
-  m.heads = config.size(config.either("n_head", "num_attention_heads"));
+  m.heads = config.size(heads);
   m.ffn = config.size_or("n_inner", 4 * m.hidden);
   const std::string positions = config.either("n_positions", "max_position_embeddings");
   m.positions = config.size(positions);
   m.vocab = config.size("vocab_size");
   m.tied = config.flag_or("tie_word_embeddings", true);
-  config.require_divides("n_embd", m.hidden, "n_head", m.heads);
+  config.require_divides(hidden, m.hidden, heads, m.heads);
   if (sequence > m.positions) {
     config.json().at(positions).fail(fmt::format(
         "the model has {} positions, fewer than the sequence's {} tokens", m.positions, sequence));
@@ -68,8 +70,11 @@ class Gpt2Builder {
         index_dtype_(options.index_dtype) {}
 
   Workload build(const ConfigReader& config) {
+    constexpr double default_rate = 0.1;  // of GPT2Config
     for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) {
-      if (config.rate_or_zero(key) > 0) g_.note(fmt::format("dropout is left out ({})", key));
+      if (config.rate_or(key, default_rate) == 0) continue;
+      g_.note(fmt::format("dropout is left out ({}{})", key,
+                          config.json().find(key) ? "" : ", 0.1 where a file does not say it"));
     }
     embed();
     layer();

@@ -46,9 +46,13 @@ bool has_windows(const ConfigReader& config, Kind kind) {
                                     config.size("num_hidden_layers");
 }
 
+// Rotary parameters may be given for each type of layer.
 void refuse_partial_rotary(const JsonReader& json) {
   const auto part = json.find("partial_rotary_factor");
   if (part && part->number() != 1) part->fail("only 1 is supported");
+  for (const auto& [key, value] : json.members()) {
+    if (value.is_object()) refuse_partial_rotary(value);
+  }
 }
 
 void refuse_what_is_not_built(const ConfigReader& config, Kind kind) {
@@ -67,7 +71,6 @@ void refuse_what_is_not_built(const ConfigReader& config, Kind kind) {
     }
   }
   refuse_partial_rotary(config.json());
-  if (const auto rope = config.json().find("rope_parameters")) refuse_partial_rotary(*rope);
 }
 
 LlamaSizes read_sizes(const ConfigReader& config, Kind kind) {
@@ -90,7 +93,8 @@ LlamaSizes read_sizes(const ConfigReader& config, Kind kind) {
   m.tied = config.flag_or("tie_word_embeddings", false);
   m.attention_bias = config.flag_or("attention_bias", false);
   m.mlp_bias = config.flag_or("mlp_bias", false);
-  config.require_divides("num_attention_heads", m.heads, "num_key_value_heads", m.kv_heads);
+  config.require_divides("num_attention_heads", m.heads, "num_key_value_heads", m.kv_heads,
+                         is_missing("num_key_value_heads") ? " (the default of Qwen3Config)" : "");
   if (config.json().find("head_dim") || is_missing("head_dim")) {
     m.head_dim = config.size_or("head_dim", qwen3_head_dim);
   } else {
@@ -120,7 +124,7 @@ class LlamaBuilder {
         index_dtype_(options.index_dtype) {}
 
   Workload build(const ConfigReader& config) {
-    if (config.rate_or_zero("attention_dropout") > 0) {
+    if (config.rate_or("attention_dropout", 0) > 0) {
       g_.note("dropout is left out (attention_dropout)");
     }
     embed();

@@ -256,6 +256,18 @@ TEST_CASE("What would change the graph and is not built is refused") {
   CHECK(error_of(with(shipped("gpt2"), "activation_function", "relu")) ==
         "m.json: /activation_function: \"relu\" is not supported; supported are gelu, gelu_new, "
         "gelu_fast, gelu_pytorch_tanh");
+  CHECK(llama("rope_parameters", {{"full_attention", {{"partial_rotary_factor", 0.5}}}}) ==
+        "m.json: /rope_parameters/full_attention/partial_rotary_factor: only 1 is supported");
+  CHECK(error_of(with(shipped("gpt2"), "n_head", 7)) ==
+        "m.json: n_embd 768 is not a multiple of n_head 7");
+  Json renamed = with(shipped("gpt2"), "num_attention_heads", 7);
+  renamed.erase("n_head");
+  CHECK(error_of(renamed) == "m.json: n_embd 768 is not a multiple of num_attention_heads 7");
+  Json defaulted = shipped("qwen3-1.7b");
+  defaulted.erase("num_key_value_heads");
+  CHECK(error_of(defaulted) ==
+        "m.json: num_attention_heads 16 is not a multiple of num_key_value_heads 32 (the default "
+        "of Qwen3Config)");
   // Qwen3's files name a window that they do not use.
   CHECK(error_of(with(shipped("qwen3-1.7b"), "sliding_window", 4096)).empty());
 }
@@ -300,6 +312,14 @@ TEST_CASE("Dropout is left out and a note says so") {
   const Json json = with(shipped("gpt2"), "resid_pdrop", 0.1);
   const Workload w = build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16});
   CHECK(w.notes == std::vector<std::string>{"dropout is left out (resid_pdrop)"});
+  // GPT2Config has 0.1 where a file says nothing.
+  Json silent = shipped("gpt2");
+  silent.erase("attn_pdrop");
+  const Workload by_default =
+      build_workload({"m", "m.json", OwnedJson(silent)}, {1, 16, DType::bf16});
+  CHECK(by_default.notes ==
+        std::vector<std::string>{
+            "dropout is left out (attn_pdrop, 0.1 where a file does not say it)"});
 }
 
 // Work grows with layers: more than any network has is a mistake, and told before it is listed.
