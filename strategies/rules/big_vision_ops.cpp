@@ -111,7 +111,8 @@ class Fsdp {
       return;
     }
     bool divides = false;
-    for (const std::size_t d : largest_dimensions_first(leaf.leaf->shape, context_.ties)) {
+    for (const std::size_t d :
+         largest_dimensions_first(leaf.leaf->shape, context_.ties, context_.place)) {
       if (leaf.leaf->shape[d] % devices != 0) continue;
       divides = true;
       if (leaf.entries[d]) continue;

@@ -40,9 +40,9 @@ void sort_bitonic(Register& values) {
   }
 }
 
-std::vector<std::size_t> by_network(const std::vector<std::int64_t>& shape) {
+std::vector<std::size_t> by_network(const std::vector<std::int64_t>& shape, const Place& place) {
   if (shape.size() > lanes) {
-    throw RuleError("NotImplementedError", {},
+    throw RuleError("NotImplementedError", place,
                     fmt::format("\"argsort\": \"simd\" is known for {} dimensions at most, not {}",
                                 lanes, shape.size()));
   }
@@ -63,8 +63,8 @@ EqualDimensions read_equal_dimensions(const JsonReader& json) {
 }
 
 std::vector<std::size_t> largest_dimensions_first(const std::vector<std::int64_t>& shape,
-                                                  EqualDimensions ties) {
-  if (ties == EqualDimensions::simd) return by_network(shape);
+                                                  EqualDimensions ties, const Place& place) {
+  if (ties == EqualDimensions::simd) return by_network(shape, place);
   std::vector<std::size_t> order(shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

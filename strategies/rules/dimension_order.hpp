@@ -31,8 +31,9 @@ enum class EqualDimensions : std::uint8_t {
 [[nodiscard]] EqualDimensions read_equal_dimensions(const JsonReader& json);
 
 // simd: of rank 8 at most, which is what one register takes; more throws RuleError
-// (NotImplementedError).
+// (NotImplementedError) at `place`.
 [[nodiscard]] std::vector<std::size_t> largest_dimensions_first(
-    const std::vector<std::int64_t>& shape, EqualDimensions ties = EqualDimensions::stable);
+    const std::vector<std::int64_t>& shape, EqualDimensions ties = EqualDimensions::stable,
+    const Place& place = {});
 
 }  // namespace shardsim

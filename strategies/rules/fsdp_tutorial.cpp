@@ -79,7 +79,8 @@ std::int64_t axis_size(const BoxName& axis, const Mesh& mesh, const Place& place
 }
 
 ShardedParameter shard_params(const BoxedArray& array, const BoxName& axis, std::int64_t axis_size,
-                              std::int64_t min_weight_size, EqualDimensions ties) {
+                              std::int64_t min_weight_size, EqualDimensions ties,
+                              const Place& place) {
   const BoxNames names = array.names.value_or(BoxNames(array.shape.size()));
   assert(names.size() == array.shape.size());
   if (std::find(names.begin(), names.end(), std::optional(axis)) != names.end()) {
@@ -88,7 +89,7 @@ ShardedParameter shard_params(const BoxedArray& array, const BoxName& axis, std:
   if (product(array.shape) <= min_weight_size) {
     return {array, ShardOutcome::too_small, std::nullopt};
   }
-  for (const std::size_t d : largest_dimensions_first(array.shape, ties)) {
+  for (const std::size_t d : largest_dimensions_first(array.shape, ties, place)) {
     if (array.shape[d] % axis_size != 0 || names[d]) continue;
     ShardedParameter result{{array.shape, names}, ShardOutcome::sharded, d};
     result.array.shape[d] /= axis_size;
@@ -155,8 +156,9 @@ SpecAssignment assign_fsdp_tutorial(const ParameterTree& tree, const Mesh& mesh,
     LeafSpec& result = assignment.leaves.emplace_back();
     result.tactic = leaf.has_shape ? "shard_params: whole" : "no array";
     if (!leaf.has_shape) continue;
-    const ShardedParameter sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
-                                                  options.min_weight_size, options.ties);
+    const ShardedParameter sharded =
+        shard_params({leaf.shape, std::nullopt}, options.axis, size, options.min_weight_size,
+                     options.ties, strategy.place());
     result.spec = spec_of(sharded.array);
     result.reason = reason_of(sharded, options, size);
     if (sharded.dimension) {

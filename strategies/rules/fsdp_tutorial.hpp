@@ -74,7 +74,8 @@ struct ShardedParameter {
 
 [[nodiscard]] ShardedParameter shard_params(const BoxedArray& array, const BoxName& axis,
                                             std::int64_t axis_size, std::int64_t min_weight_size,
-                                            EqualDimensions ties = EqualDimensions::stable);
+                                            EqualDimensions ties = EqualDimensions::stable,
+                                            const Place& place = {});
 
 struct GatheredArray {
   BoxedArray array;

@@ -46,7 +46,7 @@ StepCollectives step_collectives(const ParameterTree& tree, const Mesh& mesh,
   for (const ParameterLeaf& leaf : tree.leaves) {
     if (!leaf.has_shape) continue;
     const ShardedParameter sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
-                                                  options.min_weight_size, options.ties);
+                                                  options.min_weight_size, options.ties, place);
     const bool is_gathered = sharded.outcome == ShardOutcome::sharded;
     if (is_gathered) {
       ++step.all_gathers;
