@@ -14,6 +14,88 @@ namespace {
 constexpr std::string_view on_or_off = "true, false";
 constexpr std::string_view axes_of_mesh = "an axis, or a list of axes";
 
+const std::vector<StrategyKey> key_table = {
+    {"name", {}, "one of those above", "needed", "the strategy"},
+    {"zero_stage",
+     {},
+     "0, 1, 2",
+     "0",
+     "of all but fsdp, hsdp and fsdp+tp, which are stage 3 by themselves: 1 shards the optimizer "
+     "state over the batch axes, 2 the gradients, too"},
+    {"batch_axes", {}, axes_of_mesh, "axes with the role batch or shard", "that split the batch"},
+    {"sequence_axes", {}, axes_of_mesh, "none", "that split the sequence of the inputs"},
+    {"shard_axis",
+     {},
+     "an axis",
+     "the axis with the role shard, else the only batch axis",
+     "of fsdp, hsdp and fsdp+tp: over which parameters are sharded",
+     /*of_recipes_alone=*/true},
+    {"model_axis",
+     {},
+     "an axis",
+     "the axis with the role model",
+     "of tp and fsdp+tp: over which matrices are split; of others with sequence_parallel"},
+    {"shard_dimension",
+     {"first", "largest"},
+     "",
+     "first",
+     "of a parameter, which is sharded: the first, padded where it does not divide (FSDP2), or "
+     "the largest that divides (JAX programs)"},
+    {"sequence_parallel",
+     {},
+     on_or_off,
+     "false",
+     "activations between blocks are split along the sequence over the model axis",
+     /*of_recipes_alone=*/true},
+    {"reshard_after_forward",
+     {},
+     on_or_off,
+     "true; false of fsdp_tutorial",
+     "gathered parameters of repeated blocks are given back after forward and gathered again in "
+     "backward"},
+    {"reshard_root_after_forward",
+     {},
+     on_or_off,
+     "true; false of fsdp_tutorial",
+     "the same of all other parameters, the embedding and the head; FSDP2's own default is "
+     "false"},
+    {"gather",
+     {"unit", "tensor"},
+     "",
+     "unit; tensor of rule systems",
+     "parameters are gathered in one call per block (FSDP2) or one per tensor (XLA)"},
+    {"gather_embedding",
+     {},
+     on_or_off,
+     "true",
+     "look-ups read the whole table (FSDP2); false: each device looks up all tokens in its "
+     "shard"},
+    {"reduce_loss", {}, on_or_off, "false", "the loss is averaged over the devices"},
+    {"reduce_each_microbatch",
+     {"all", "shards", "none"},
+     "",
+     "all; shards of fsdp_tutorial",
+     "gradients that are reduced in every microbatch: all, those that a reduction leaves in "
+     "shards, or none before the last (no_sync)"},
+    {"prefetch",
+     {},
+     "a number from 0 to 1024",
+     "1",
+     "blocks whose parameters may be under way ahead of the one that computes"},
+    {"rules",
+     {},
+     R"([{"pattern": "q_proj", "spec": ["fsdp", null]}, ...])",
+     "none",
+     "specs of parameters whose names the regular expression is found in; the first that matches "
+     "holds, before the recipe",
+     /*of_recipes_alone=*/true},
+    {"activations",
+     {},
+     R"([{"pattern": "attention", "spec": ["data"]}, ...])",
+     "none",
+     "the same of activations, by the names that plan prints"},
+};
+
 std::string values_text(const StrategyKey& key) {
   return key.choices.empty() ? std::string(key.values)
                              : fmt::format("{}", fmt::join(key.choices, ", "));
@@ -55,90 +137,7 @@ const std::vector<Recipe>& recipes() {
   return all;
 }
 
-const std::vector<StrategyKey>& strategy_keys() {
-  static const std::vector<StrategyKey> all = {
-      {"name", {}, "one of those above", "needed", "the strategy"},
-      {"zero_stage",
-       {},
-       "0, 1, 2",
-       "0",
-       "of replicate, dp, tp and rules: 1 shards the optimizer state over the batch axes, 2 the "
-       "gradients, too; the others are stage 3 by themselves"},
-      {"batch_axes", {}, axes_of_mesh, "axes with the role batch or shard", "that split the batch"},
-      {"sequence_axes", {}, axes_of_mesh, "none", "that split the sequence of the inputs"},
-      {"shard_axis",
-       {},
-       "an axis",
-       "the axis with the role shard, else the only batch axis",
-       "of fsdp, hsdp and fsdp+tp: over which parameters are sharded",
-       /*of_recipes_alone=*/true},
-      {"model_axis",
-       {},
-       "an axis",
-       "the axis with the role model",
-       "of tp and fsdp+tp: over which matrices are split"},
-      {"shard_dimension",
-       {"first", "largest"},
-       "",
-       "first",
-       "of a parameter, which is sharded: the first, padded where it does not divide (FSDP2), or "
-       "the largest that divides (JAX programs)"},
-      {"sequence_parallel",
-       {},
-       on_or_off,
-       "false",
-       "of tp: activations between blocks are split along the sequence",
-       /*of_recipes_alone=*/true},
-      {"reshard_after_forward",
-       {},
-       on_or_off,
-       "true; false of fsdp_tutorial",
-       "gathered parameters of repeated blocks are given back after forward and gathered again in "
-       "backward"},
-      {"reshard_root_after_forward",
-       {},
-       on_or_off,
-       "true; false of fsdp_tutorial",
-       "the same of all other parameters, the embedding and the head; FSDP2's own default is "
-       "false"},
-      {"gather",
-       {"unit", "tensor"},
-       "",
-       "unit; tensor of rule systems",
-       "parameters are gathered in one call per block (FSDP2) or one per tensor (XLA)"},
-      {"gather_embedding",
-       {},
-       on_or_off,
-       "true",
-       "look-ups read the whole table (FSDP2); false: each device looks up all tokens in its "
-       "shard"},
-      {"reduce_loss", {}, on_or_off, "false", "the loss is averaged over the devices"},
-      {"reduce_each_microbatch",
-       {"all", "shards", "none"},
-       "",
-       "all; shards of fsdp_tutorial",
-       "gradients that are reduced in every microbatch: all, those that a reduction leaves in "
-       "shards, or none before the last (no_sync)"},
-      {"prefetch",
-       {},
-       "a number from 0 to 1024",
-       "1",
-       "blocks whose parameters may be under way ahead of the one that computes"},
-      {"rules",
-       {},
-       R"([{"pattern": "q_proj", "spec": ["fsdp", null]}, ...])",
-       "none",
-       "specs of parameters whose names the regular expression is found in; the first that matches "
-       "holds, before the recipe",
-       /*of_recipes_alone=*/true},
-      {"activations",
-       {},
-       R"([{"pattern": "attention", "spec": ["data"]}, ...])",
-       "none",
-       "the same of activations, by the names that plan prints"},
-  };
-  return all;
-}
+const std::vector<StrategyKey>& strategy_keys() { return key_table; }
 
 std::vector<std::string> keys_of_strategy(std::string_view strategy) {
   const RuleSystem* system = find_rule_system(strategy);
