@@ -95,14 +95,17 @@ class Emitter {
 
   // Before any is made.
   void check_tasks(const Place& place) const {
+    const auto count_of = [](auto number) { return static_cast<double>(number); };
     double tasks = 0;
     for (std::size_t i = 0; i < passes_.size(); ++i) {
       const ResolvedPass& pass = passes_[i];
-      const auto items = static_cast<double>(pass.gathers.size() + pass.body.size() +
-                                             pass.reductions.size() + pass.additions.size());
-      const auto layers = static_cast<double>(workload_.blocks[i / passes_of_a_block].count);
+      const double layers = count_of(workload_.blocks[i / passes_of_a_block].count);
       const bool once = i % passes_of_a_block == optimizer_pass;
-      tasks += items * layers * (once ? 1.0 : static_cast<double>(workload_.microbatches));
+      const double times = once ? 1 : count_of(workload_.microbatches);
+      tasks += layers * (times * (count_of(pass.gathers.size()) + count_of(pass.body.size()) +
+                                  count_of(pass.reductions.size())) +
+                         (times - 1) * count_of(pass.additions.size()) +
+                         count_of(pass.last_reductions.size()));
     }
     if (tasks <= most_tasks) return;
     throw InputError(place, fmt::format("a step in {} microbatches has {:.3g} tasks, more than "
