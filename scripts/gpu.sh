@@ -15,6 +15,7 @@
 # PyTorch for the parts that measure kernels; $PYTHON names it. Exit code 0: all parts are there;
 # 1: a part failed; 3: time was over before all had run, run it again; 4: no GPU here.
 set -eu
+here=$PWD
 cd "$(dirname "$0")/.."
 
 out=gpu-measurements
@@ -23,6 +24,9 @@ build=build/cuda
 only=
 action=measure
 python=${PYTHON:-python3}
+
+# A path as the user named it, from where he called.
+from_here() { case $1 in /*) echo "$1" ;; *) echo "$here/$1" ;; esac; }
 
 wrong_usage() {
   echo "$0: $*; see the top of the script" >&2
@@ -33,13 +37,13 @@ while [ $# -gt 0 ]; do
     --out | --limit | --build | --only | --pack) [ $# -gt 1 ] || wrong_usage "$1 needs a value" ;;
   esac
   case $1 in
-    --out) out=$2; shift ;;
+    --out) out=$(from_here "$2"); shift ;;
     --limit) limit=$2; shift ;;
-    --build) build=$2; shift ;;
+    --build) build=$(from_here "$2"); shift ;;
     --only) only=$(echo "$2" | tr , ' '); shift ;;
     --list) action=list ;;
     --summary) action=summary ;;
-    --pack) action=pack; pack=$2; shift ;;
+    --pack) action=pack; pack=$(from_here "$2"); shift ;;
     *) wrong_usage "unknown option $1" ;;
   esac
   shift
@@ -220,7 +224,7 @@ for part in $parts; do
   echo "$0: $name, at most $seconds s, $(left) s left" >&2
   started=$(date +%s)
   code=0
-  SHARDSIM_GPU_PART=$name timeout --kill-after=5 "$seconds" "$0" --out "$out" --build "$build" \
+  SHARDSIM_GPU_PART=$name timeout --kill-after=5 "$seconds" scripts/gpu.sh --out "$out" --build "$build" \
     >"$out/$name.log" 2>&1 || code=$?
   took=$(($(date +%s) - started))
   if [ "$code" = 0 ]; then
