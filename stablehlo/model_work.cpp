@@ -272,9 +272,10 @@ ModelWork model_work(const Module& module, const Function& function) {
     const double times = products.before + products.behind;
     work.executed += Flops(products.flops * times);
     work.recomputed += Flops(products.flops * products.recomputed());
-    const bool is_masked =
-        std::any_of(tally.under_mask.begin(), tally.under_mask.end(), [&](const auto& masked) {
-          return std::any_of(products.shapes.begin(), products.shapes.end(),
+    const bool is_masked = std::any_of(
+        tally.under_mask.begin(), tally.under_mask.end(),
+        [&shapes = products.shapes](const auto& masked) {
+          return std::any_of(shapes.begin(), shapes.end(),
                              [&](const auto& shape) { return has_size_of(shape, masked.first); });
         });
     if (is_masked) work.masked += Flops(products.flops * (times - products.recomputed()));
