@@ -1,7 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <tuple>
 
 #include "base/file.hpp"
@@ -16,12 +17,23 @@ namespace {
 constexpr std::string_view baseline_schema = "shardsim/baseline/1";
 constexpr std::string_view limits_schema = "shardsim/limits/1";
 
-std::int64_t read_amount(const JsonReader& json) {
-  return json.integer(0, std::numeric_limits<std::int64_t>::max());
+// Of one figure, and of those that reports sum up: no more when it is a double.
+constexpr std::int64_t most_in_sum = std::int64_t{1} << 62;
+
+std::int64_t read_amount(const JsonReader& json) { return json.integer(0, most_in_sum); }
+
+std::int64_t read_part(const JsonReader& json, std::int64_t& total) {
+  const std::int64_t amount = read_amount(json);
+  if (amount > most_in_sum - total) {
+    json.fail(fmt::format("with those before it more than {}", most_in_sum));
+  }
+  total += amount;
+  return amount;
 }
 
 double read_value(const std::string& key, const JsonReader& json) {
   if (key == "fits") return json.boolean() ? 1 : 0;
+  if (!key.ends_with("_s")) return static_cast<double>(read_amount(json));
   const double value = json.number();
   if (!std::isfinite(value) || value < 0) json.fail("expected a number of at least 0");
   return value;
@@ -54,20 +66,26 @@ std::vector<std::string> read_strings(const std::optional<JsonReader>& json) {
   return strings;
 }
 
-Traffic read_traffic(const JsonReader& json) {
-  json.only_keys({"calls", "wire_bytes"});
-  return {.calls = read_amount(json.at("calls")),
-          .wire = Bytes(read_amount(json.at("wire_bytes")))};
+std::map<std::string, Traffic> read_communication(const JsonReader& json) {
+  std::map<std::string, Traffic> communication;
+  std::int64_t calls = 0;
+  std::int64_t wire = 0;
+  for (const auto& [name, traffic] : json.members()) {
+    traffic.only_keys({"calls", "wire_bytes"});
+    communication[name] = {.calls = read_part(traffic.at("calls"), calls),
+                           .wire = Bytes(read_part(traffic.at("wire_bytes"), wire))};
+  }
+  return communication;
 }
 
-RecordedCollective read_collective(const JsonReader& json) {
+RecordedCollective read_collective(const JsonReader& json, std::int64_t& calls) {
   json.only_keys({"kind", "over", "dtype", "payload_bytes", "calls", "where"});
   return {.kind = json.at("kind").string(),
           .over = json.at("over").string(),
           .dtype = json.at("dtype").string(),
           .payload = Bytes(read_amount(json.at("payload_bytes"))),
           .where = json.at("where").string(),
-          .calls = read_amount(json.at("calls"))};
+          .calls = read_part(json.at("calls"), calls)};
 }
 
 void read_origin(const JsonReader& json, Recorded& recorded) {
@@ -102,13 +120,12 @@ Recorded read_recorded(const std::string& key, const JsonReader& json) {
   recorded.by_category = read_amounts(json.find("by_category"));
   recorded.peak_buffers = read_amounts(json.find("peak_buffers"));
   if (const auto communication = json.find("communication")) {
-    for (const auto& [name, traffic] : communication->members()) {
-      recorded.communication[name] = read_traffic(traffic);
-    }
+    recorded.communication = read_communication(*communication);
   }
   if (const auto collectives = json.find("collectives")) {
+    std::int64_t calls = 0;
     for (const JsonReader& one : collectives->elements()) {
-      recorded.collectives.push_back(read_collective(one));
+      recorded.collectives.push_back(read_collective(one, calls));
     }
   }
   if (const auto shardings = json.find("shardings")) recorded.shardings = read_members(*shardings);

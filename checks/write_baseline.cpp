@@ -76,8 +76,7 @@ Json collectives_json(const Recorded& recorded) {
 
 Json value_json(const std::string& key, double value) {
   if (key == "fits") return value > 0;
-  constexpr double exact = 9007199254740992.0;  // 2^53: whole numbers below are written as such
-  if (!key.ends_with("_s") && value < exact) return static_cast<std::int64_t>(value);
+  if (!key.ends_with("_s")) return static_cast<std::int64_t>(value);
   return value;
 }
 

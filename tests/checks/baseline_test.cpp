@@ -28,6 +28,16 @@ TEST_CASE("a baseline reads back to the same, and is written the same again") {
   CHECK(baseline_text(again) == text);
 }
 
+TEST_CASE("the largest figures of a baseline are written as they were read") {
+  const std::string stated = R"({"schema": "shardsim/baseline/1", "experiments": {"a": {
+      "step_time_s": 1e308, "peak_bytes": 4611686018427387904,
+      "by_category": {"activations": 4611686018427387904}}}})";
+  const Baseline read = read_baseline(stated, "base.json");
+  const std::string text = baseline_text(read);
+  CHECK(read_baseline(text, "base.json").experiments == read.experiments);
+  CHECK(text.find("\"peak_bytes\": 4611686018427387904") != std::string::npos);
+}
+
 TEST_CASE("what can change alone has a line of its own") {
   const std::string text = baseline_text(made());
   for (const char* line : {"   \"step_time_s\": 1.0,\n", "   \"peak_bytes\": 10737418240,\n",
@@ -59,7 +69,19 @@ TEST_CASE("what is no baseline is refused with its place") {
         "b.json: /experiments/a/step_time_s: expected a number, found a string");
   CHECK(mistake(R"({"schema": "shardsim/baseline/1",
                     "experiments": {"a": {"peak_bytes": -1}}})") ==
-        "b.json: /experiments/a/peak_bytes: expected a number of at least 0");
+        "b.json: /experiments/a/peak_bytes: -1 is out of range, must be from 0 to "
+        "4611686018427387904");
+  CHECK(mistake(R"({"schema": "shardsim/baseline/1",
+                    "experiments": {"a": {"peak_bytes": 1.5}}})") ==
+        "b.json: /experiments/a/peak_bytes: expected an integer, found 1.5");
+  CHECK(mistake(R"({"schema": "shardsim/baseline/1", "experiments": {"a": {"communication": {
+                      "all-gather over x": {"calls": 1, "wire_bytes": 4611686018427387904},
+                      "all-gather over y": {"calls": 1, "wire_bytes": 1}}}}})") ==
+        "b.json: /experiments/a/communication/all-gather over y/wire_bytes: with those before it "
+        "more than 4611686018427387904");
+  CHECK(mistake(R"({"schema": "shardsim/baseline/1",
+                    "experiments": {"a": {"step_time_s": -1}}})") ==
+        "b.json: /experiments/a/step_time_s: expected a number of at least 0");
   CHECK(mistake(R"({"schema": "shardsim/baseline/1",
                     "experiments": {"a": {"file": "a.json", "folder": "dumps"}}})") ==
         "b.json: /experiments/a: has a \"file\" and a \"folder\": leave one of them out");
