@@ -28,18 +28,21 @@ std::vector<std::string> split(const std::string& path, const Place& place) {
   return keys;
 }
 
+void require_utf8(const std::string& text, std::string_view what, const Place& place) {
+  try {
+    static_cast<void>(Json(text).dump());
+  } catch (const Json::exception&) {
+    throw InputError(place, fmt::format("the {} is not valid UTF-8", what));
+  }
+}
+
 // JSON where it is JSON, else the text itself: --set machine=dgx-h100 needs no quotes.
 Json read_value(const std::string& value, const Place& place) {
   // As files are read: no deeper, and no key twice.
   if (Json::accept(value))
     return parse_json(value, fmt::format("{}: {}", place.file, place.pointer));
-  const Json json = value;
-  try {
-    (void)json.dump();
-  } catch (const Json::exception&) {
-    throw InputError(place, "the value is not valid UTF-8");
-  }
-  return json;
+  require_utf8(value, "value", place);
+  return value;
 }
 
 Json& element(Json& list, const std::string& key, const Place& place) {
@@ -73,6 +76,7 @@ void assign(Json& document, const std::vector<std::string>& keys, const Json& va
 
 void apply_override(Json& document, const std::string& path, const std::string& value) {
   const Place place{"--set", path};
+  require_utf8(path, "path", place);
   const std::vector<std::string> keys = split(path, place);
   const Json json = read_value(value, place);
   const bool has_variants = document.is_object() && document.contains("variants") &&

@@ -59,6 +59,7 @@ TEST_CASE("impossible paths are errors") {
   CHECK_THROWS_WITH(after(R"({"l": [1]})", "l.1", "1"),
                     "--set: l.1: \"1\" is no index into a list of 1");
   CHECK_THROWS_WITH(after("{}", "a", "\xff"), "--set: a: the value is not valid UTF-8");
+  CHECK_THROWS_WITH(after("{}", "a.\xff", "1"), "--set: a.\xff: the path is not valid UTF-8");
 }
 
 }  // namespace
