@@ -206,11 +206,12 @@ Json resolve(const Experiment& experiment) {
   if (experiment.program.empty()) {
     resolved["workload"] = workload_to_json(experiment);
     resolved["strategy"] = strategy_to_json(experiment.strategy);
+    resolved["mesh"] = mesh_to_json(experiment.mesh);  // without axes, too: one device
   } else {
     resolved["program"] = experiment.program;
     if (experiment.like_xla) resolved["like"] = "xla";
+    if (!experiment.mesh.axes().empty()) resolved["mesh"] = mesh_to_json(experiment.mesh);
   }
-  if (!experiment.mesh.axes().empty()) resolved["mesh"] = mesh_to_json(experiment.mesh);
   for (const auto& [axis, role] : experiment.roles.given()) resolved["roles"][axis] = name_of(role);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
   if (experiment.topology) resolved["topology"] = *experiment.topology;

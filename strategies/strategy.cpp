@@ -168,6 +168,10 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
   for (const std::string& key : system.keys) {
     if (json.json().contains(key)) (*options.system)[key] = json.json()[key];
   }
+  // In its own words: read again they mean the same.
+  if (const auto given = json.find("activations")) {
+    (*options.system)["activations"] = given->json();
+  }
 }
 
 void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
@@ -362,7 +366,7 @@ Json strategy_to_json(const StrategyOptions& options) {
   } else {
     json["rules"] = rules_to_json(options.rules);
   }
-  json["activations"] = rules_to_json(options.activations);
+  if (!json.contains("activations")) json["activations"] = rules_to_json(options.activations);
   return json;
 }
 

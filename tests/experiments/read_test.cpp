@@ -171,6 +171,30 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   CHECK(read(defaults).at(0).resolved->dump() == defaults.dump());
 }
 
+TEST_CASE("a mesh without axes is one device, resolved, too") {
+  Json json = Json::parse(minimal);
+  json["mesh"] = Json::object();
+  json["strategy"] = "dp";
+  const Json resolved = *read(json).at(0).resolved;
+  CHECK(resolved["mesh"] == Json::object());
+  CHECK(*read(resolved).at(0).resolved == resolved);
+}
+
+// A name that stands for another name is looked up once: the axis of that name is not in the mesh,
+// for which eformer skips the constraint.
+TEST_CASE("activations of a rule system resolve to themselves, in its own words") {
+  Json json = Json::parse(minimal);
+  json["strategy"] = Json::parse(R"({
+      "name": "match_partition_rules", "rules": [[".*", []]],
+      "partition_axis": {"batch_axis": "hidden_state_axis", "hidden_state_axis": "fsdp"},
+      "activations": [{"pattern": "mlp", "spec": ["batch_axis"]}]})");
+  const auto of = [](const Json& document) { return read(document).at(0); };
+  const Experiment stated = of(json);
+  const Experiment again = of(*stated.resolved);
+  CHECK(*again.resolved == *stated.resolved);
+  CHECK(again.strategy.activations.at(0).spec == stated.strategy.activations.at(0).spec);
+}
+
 TEST_CASE("variants are laid over the rest of the file") {
   Json json = Json::parse(minimal);
   json["variants"] = Json::parse(R"([{"name": "one"},
