@@ -101,6 +101,8 @@ def train(arguments):
     with open(arguments.config, encoding="utf-8") as file:
         fields = json.load(file)
     kind = transformers.CONFIG_MAPPING[fields.pop("model_type")]
+    # Dropout is not predicted.
+    fields.update({key: 0.0 for key in vars(kind()) if key.endswith(("_pdrop", "_dropout"))})
     model = transformers.AutoModelForCausalLM.from_config(
         kind(**fields), attn_implementation="sdpa", dtype=torch.bfloat16).to(arguments.device)
     model.train()
