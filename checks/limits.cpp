@@ -170,10 +170,8 @@ std::vector<UnknownAxis> unknown_axes(const LimitRule& rule, const AxesByExperim
   if (known.empty()) return {};
   std::vector<UnknownAxis> unknown;
   for (const auto& [metric, stated] : rule.metrics) {
-    const std::size_t at = metric.find(over);
-    if (at == std::string::npos) continue;
-    for (const std::string_view part :
-         split(std::string_view(metric).substr(at + over.size()), ",")) {
+    if (!is_over_axes(metric)) continue;
+    for (const std::string_view part : split(axes_of_part(metric), ",")) {
       const std::string axis(part.substr(0, part.find(":(")));
       if (known.contains(axis)) continue;
       unknown.push_back({metric, axis, stated.place, {known.begin(), known.end()}});

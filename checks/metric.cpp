@@ -68,6 +68,11 @@ std::string_view kind_of_part(std::string_view part) {
   return part.substr(0, part.find(over_axes));
 }
 
+std::string_view axes_of_part(std::string_view part) {
+  const std::size_t at = part.find(over_axes);
+  return at == std::string_view::npos ? std::string_view() : part.substr(at + over_axes.size());
+}
+
 bool is_over_axes(std::string_view part) { return part.find(over_axes) != std::string_view::npos; }
 
 MetricUnit unit_of(std::string_view metric) { return family_of(metric).unit; }

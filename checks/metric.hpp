@@ -38,6 +38,8 @@ enum class MetricUnit : std::uint8_t { seconds, bytes, count, flag };
 [[nodiscard]] std::string traffic_part(std::string_view kind, std::string_view over);
 // "all-gather" of "all-gather over fsdp", and of "all-gather".
 [[nodiscard]] std::string_view kind_of_part(std::string_view part);
+// "fsdp" of "all-gather over fsdp", and of the metric of that; empty of all of a kind.
+[[nodiscard]] std::string_view axes_of_part(std::string_view part);
 // Whether a part, or the metric of one, is that over some axes, not all of a kind.
 [[nodiscard]] bool is_over_axes(std::string_view part);
 

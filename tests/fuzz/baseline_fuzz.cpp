@@ -1,4 +1,5 @@
-// A baseline from a repository, or its limits: what is accepted, written and read again is the same.
+// A baseline from a repository, or its limits: what is accepted, written and read again is
+// the same.
 #include "checks/baseline.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

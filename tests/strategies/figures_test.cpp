@@ -173,7 +173,8 @@ TEST_CASE("Attention that rules leave whole is repeated, and a warning says so")
             "8.0 times, by devices that repeat each other's work"});
 }
 
-// Of 16 parts of all pairs the i-th of four parts of the queries has 2i - 1: the last 7, the mean 4.
+// Of 16 parts of all pairs the i-th of four parts of the queries has 2i - 1: the last 7, the
+// mean 4.
 TEST_CASE("A note says that causal attention over parts of the sequence is counted as balanced") {
   StepOptions options;
   options.sequence = 512;
