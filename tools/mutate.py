@@ -116,6 +116,12 @@ class Build:
                     (mutant.file, line) in where
                     for line in range(mutant.line, mutant.last_line + 1))]:
                 return bad
+        # What is not declared is declared by a statement before, left out.
+        before = [max(((mutant.line, number) for number, mutant in chosen.items()
+                       if (mutant.file, mutant.kind) == (file, "statement") and mutant.line < line),
+                      default=None) for file, line in errors]
+        if bad := {found[1] for found in before if found}:
+            return bad
         sys.exit(result.stdout + "\nmutate: what the compiler refuses is no mutant")
 
     def passes(self, test, number, limit):

@@ -93,6 +93,17 @@ TEST_CASE("a dump says how GPUs, NICs and CPUs are joined") {
   CHECK(cluster.scale_up.efficiency.value == base.scale_up.efficiency.value);
 }
 
+TEST_CASE("CPUs are those of the file, not of the other profile") {
+  const std::string xml = "<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\">" +
+                          gpu(0, to_switch) + gpu(1, to_switch) + "</cpu></system>";
+  CHECK(cluster_of(import(xml)).nccl->cpu.value == HostCpu::arm);
+}
+
+TEST_CASE("GPUs with one NVLink have it") {
+  const std::string pair = gpu(0, links(1, 1)) + gpu(1, links(0, 1));
+  CHECK(cluster_of(import(system_of(pair))).scale_up.fabric.value == Fabric::nvlink);
+}
+
 TEST_CASE("direct NVLinks: between every two, or in a cube mesh") {
   std::string full;
   for (int a = 0; a < 4; ++a) {

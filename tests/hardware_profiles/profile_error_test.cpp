@@ -189,6 +189,7 @@ TEST_CASE("slices and wraparound that make no sense") {
         "my.json: /torus/slices/value/largest: allows more than a million shapes");
   // Multiples of 4: 100 * 100 * 100 are a million, 101 * 9901 * 1 one more.
   CHECK(error_with("tpu-v5p", slices + "/largest", "400x400x400") == "no error");
+  CHECK(error_with("tpu-v5p", slices + "/largest", "400x40000x4") == "no error");
   CHECK(error_with("tpu-v5p", slices + "/largest", "404x39604x4") ==
         "my.json: /torus/slices/value/largest: allows more than a million shapes");
   CHECK(error_with("tpu-v5e", slices + "/largest", "16x16") ==

@@ -81,6 +81,8 @@ TEST_CASE("a chip of tpu7x is two devices") {
   CHECK(machine.torus->wraps == Wraps{true, true, true});
   CHECK(mistake("tpu7x", 8, "2x2x2") ==
         "a.json: /topology: topology 2x2x2 has 16 devices, but the mesh has 8");
+  CHECK(mistake("tpu7x", 16, "1x2x4") ==
+        "a.json: /topology: tpu7x has no slice 1x2x4; of 16 devices it has 2x2x2");
   // The devices of a chip are the fourth dimension, which an axis of two takes whole.
   const auto spans = assign_mesh(*machine.torus, {64, 2}, {});
   CHECK(spans[1] == std::vector<TorusSpan>{{3, 2, 1}});

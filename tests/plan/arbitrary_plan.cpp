@@ -114,7 +114,7 @@ Plan arbitrary_plan() {
   }
   plan.transfers = {{0, any(0, 2) == 1, any_up_to(DType::boolean), Bytes{any(0, 9)}, any_text()}};
   for (std::int64_t i = any(1, 3); i > 0; --i) plan.programs.push_back(any_program(plan));
-  if (any(0, 2) == 1) plan.padding = {{any_text(), 1, 5, 2, 6, 3, Bytes{12}}};
+  if (any(0, 2) == 1) plan.padding = {{any_text(), 1, any(1, 6), 2, 6, 3, Bytes{12}}};
   if (any(0, 2) == 1) plan.notes = {any_text()};
   return plan;
 }

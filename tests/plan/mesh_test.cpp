@@ -1,11 +1,14 @@
 #include "plan/mesh.hpp"
 #include "plan/mesh_groups.hpp"
+#include "plan/read_mesh.hpp"
 
 #include <rapidcheck.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
+
+#include "base/json.hpp"
 
 namespace shardsim {
 namespace {
@@ -57,6 +60,11 @@ TEST_CASE("names of axes and their parts read back") {
                             "x:(1)2 ", "x:(-1)2", "x:(99999999999999999999)2", "x:)(2"}) {
     CHECK_FALSE(mesh.parse(wrong).has_value());
   }
+}
+
+TEST_CASE("a mesh of three axes is read from text") {
+  const Json text = "a=2,b=3,c=4";
+  CHECK(describe(read_mesh(JsonReader(text, {"mesh.json", ""}))) == "a=2 x b=3 x c=4");
 }
 
 TEST_CASE("groups in the iota form of HLO") {

@@ -107,6 +107,14 @@ TEST_CASE("hostile plans are refused with their place") {
   CHECK(complaint([](Json& j) {
           j["collectives"][0]["groups"] = {{0, 1}, {2, 3}};
         }) == "plan.json: /collectives/0/groups: these are not the groups of the axes");
+  CHECK(complaint([](Json& j) {
+          j["collectives"][0]["groups"] = {{0, 1, 2, 4}};
+        }) == "plan.json: /collectives/0/groups/0/3: 4 is out of range, must be from 0 to 3");
+  CHECK(complaint([](Json& j) {
+          j["collectives"][0]["source_target_pairs"] = {{0, 4}};
+        }) ==
+        "plan.json: /collectives/0/source_target_pairs/0/1: 4 is out of range, must be from 0 to "
+        "3");
   CHECK(complaint([](Json& j) { j["collectives"][0]["group_size"] = 2; }) ==
         "plan.json: /collectives/0/group_size: the groups have 4 devices");
   CHECK(complaint([](Json& j) { j["collectives"][0]["count"] = 5; }) ==
@@ -151,6 +159,14 @@ TEST_CASE("the text tells collectives, transfers, buffers by category, paddings 
     task.work = transfer;
     (void)program.add_task(task, {0});
   }
+  // What only moves memory is told in bytes, as is what has no operations.
+  plan.kernels.push_back({"scale", KernelClass::memory, DType::bf16, Flops{8}, Bytes{2048}});
+  plan.kernels.push_back({"transpose", KernelClass::matmul, DType::bf16, Flops{0}, Bytes{4096}});
+  for (const std::int32_t kernel : {1, 2}) {
+    Task task;
+    task.work = kernel;
+    (void)program.add_task(task, {});
+  }
   Task copy;
   copy.kind = TaskKind::to_host;
   copy.recompute = true;
@@ -174,6 +190,9 @@ TEST_CASE("the text tells collectives, transfers, buffers by category, paddings 
   const std::string text = squeezed(plan_to_text(plan));
   const auto has = [&](const char* part) { CHECK_THAT(text, Catch::Contains(part)); };
   has("\n parameters 1,234,567\n tokens 4,096 per step\n");
+  has("per step\n\nCollectives");
+  has("scale 2.0 KiB");
+  has("transpose 4.0 KiB");
   // Two layers, forward and backward, in each of two programs.
   has("all-gather fsdp 4 1.0 KiB bf16 8");
   has("send to next 3.0 KiB");

@@ -57,6 +57,9 @@ TEST_CASE("tasks and buffers keep what they were given") {
   CHECK(program.freed_after(program.buffers[1])[0] == 3);
   CHECK(executions(plan) == std::vector<std::int64_t>{2});
   CHECK(group_size(plan, plan.collectives[0]) == 4);
+  Program buffers;
+  CHECK(buffers.add_buffer({}, {}) == 0);
+  CHECK(buffers.add_buffer({}, {}) == 1);
 }
 
 TEST_CASE("wire bytes of a ring, by the formulas of nccl-tests' PERFORMANCE.md") {
