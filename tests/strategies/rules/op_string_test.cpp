@@ -118,6 +118,9 @@ TEST_CASE("An expression that is no call of literals is a ValueError") {
 
 TEST_CASE("What cannot be hashed or bound is a TypeError") {
   CHECK(error_type("f({[1]})") == "TypeError");
+  // Names of characters are not looked up; bytes have none.
+  CHECK(error_type(R"(f('\N{DASH}'))") == "SyntaxError");
+  CHECK(error_type(R"(f(b'\N'))") == "none");
   CHECK(error_type("f({(1, [2]): 3})") == "TypeError");
   CHECK(error_type("f(**{'a': 1})") == "TypeError");
   const auto bind = [](const std::string& text) {
