@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/collective_cost.hpp"
+#include "sim/xla_sol.hpp"
 #include "tests/base/mistake.hpp"
 
 namespace shardsim {
@@ -122,6 +123,15 @@ TEST_CASE("what cannot be told says why") {
                         make_machine(load_profile("tpu-v5e", {}), 16, std::nullopt, {}));
   CHECK_THAT(mistake(slice, {told(reduce, {}, "Ring")}),
              Equals("/algorithms: NCCL, which could be told to take one, does not run on tpu-v5e"));
+}
+
+TEST_CASE("XLA's estimate is the launch and the rest") {
+  const Placement placement = on_h100(CollectiveModel::xla_sol);
+  const CostBreakdown cost = collective_cost(placement, over({"tensor"}));
+  const XlaSolConfig config = xla_sol_config(placement.machine().profile.device);
+  // The eight of a node.
+  const Seconds whole = xla_sol_estimate(config, {reduce, Bytes(GiB), 8, 1});
+  CHECK((cost.launch + cost.transfer).count() == Approx(whole.count()).epsilon(1e-9));
 }
 
 }  // namespace shardsim
