@@ -171,6 +171,33 @@ TEST_CASE("programs that wait for each other are a deadlock") {
   CHECK_THROWS_WITH(on_node(b), "plan: deadlock: task 0 (task 0) of program all never runs");
 }
 
+// The first program waits for nobody.
+TEST_CASE("a deadlock is told by the task's place in its own program") {
+  PlanBuilder b({{"stage", 3}});
+  b.plan.programs[0].devices = {0};
+  b.kernel(1);
+  b.kernel(1);
+  for (const int stage : {1, 2}) {
+    b.add_program(stage == 1 ? "second" : "third", {stage});
+    b.current = static_cast<std::size_t>(stage);
+    b.transfer(false, 3 - stage, 1);
+    b.transfer(true, 3 - stage, 1);
+  }
+  CHECK_THROWS_WITH(on_node(b), "plan: deadlock: task 0 (task 0) of program second never runs");
+}
+
+TEST_CASE("matmuls of a type without a peak have a note, what moves memory has none") {
+  const auto notes_of = [](KernelClass kernel_class) {
+    PlanBuilder b;
+    b.kernel(10);
+    b.plan.kernels[0].kernel_class = kernel_class;
+    b.plan.kernels[0].dtype = DType::f8;
+    return on_node(b).notes.size();
+  };
+  CHECK(notes_of(KernelClass::matmul) == 1);
+  CHECK(notes_of(KernelClass::memory) == 0);
+}
+
 TEST_CASE("what is not simulated is refused") {
   PlanBuilder b({{"stage", 2}});
   SECTION("host copies over a link that the machine does not know") {
