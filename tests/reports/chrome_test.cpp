@@ -13,12 +13,14 @@ namespace {
 TEST_CASE("Chrome's format has the same slices, to the picosecond") {
   for (const Prediction* prediction : traced::examples()) {
     const ProgramResult& result = prediction->result.programs[0];
-    const Json document = Json::parse(chrome_trace(trace_of(*prediction)));
+    const auto trace = trace_of(*prediction);
+    const Json document = Json::parse(chrome_trace(trace));
     std::int64_t compute = 0;
     std::int64_t peak = 0;
     std::map<std::int64_t, std::string> flows;
     for (const Json& event : document.at("traceEvents")) {
       const std::string phase = event.at("ph");
+      CHECK(event.at("pid") >= 1);
       if (phase == "X" && event.at("tid") == 0) {
         compute += std::llround(event.at("dur").get<double>() * 1e6);
       }
@@ -32,6 +34,7 @@ TEST_CASE("Chrome's format has the same slices, to the picosecond") {
     CHECK(compute == (result.compute_time + result.contention_time).count());
     CHECK(peak == result.peak.count());
     REQUIRE_FALSE(flows.empty());
+    CHECK(flows.size() == trace.flows.size());
     for (const auto& [id, phases] : flows) CHECK(phases == "sf");
   }
 }

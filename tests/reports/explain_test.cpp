@@ -118,6 +118,7 @@ TEST_CASE("The text has a summary and a block per row") {
   CHECK_THAT(text, Contains("   why       dot, line 7, sums\n"));
   CHECK_THAT(text, Contains("   takes     6.00 ms per step (60.0 %"));
   CHECK_THAT(text, Contains("   alike     1 more"));
+  CHECK_THAT(text, !Contains("0 more"));
   CHECK_THAT(text, Contains("\n2. all-gather over fsdp (4 devices), 4.0 MiB bf16, 2 times\n"));
   CHECK_THAT(text, Contains("   to avoid  nothing known\n"));
   CHECK_THAT(text, Contains("   sends     3.0 MiB per device each time, 6.0 MiB per step (75.0 %"));

@@ -59,10 +59,17 @@ TEST_CASE("the difference of two programs as text, Markdown and CSV") {
   }
   CHECK(holds(hlo_diff_text(diff), "all-reduce -> reduce-scatter over y, bf16, 512.0 KiB"));
   CHECK(holds(hlo_diff_text(diff), "2.8 MiB -> 384.0 KiB"));
+  CHECK(holds(hlo_diff_text(diff), "-2.4 MiB"));  // 384 KiB less 2.75 MiB
   const std::string csv = hlo_diff_csv(diff);
   CHECK(holds(csv, "\nwire bytes per device,total,2883584,393216,-2490368,\n"));
   CHECK(holds(csv, "\nmemory bytes,arguments,2359296,4456448,2097152,\n"));
   CHECK(holds(csv, "\ninstructions,reduce-scatter,0,1,1,\n"));
+}
+
+TEST_CASE("what stays of a removed collective is executed before and after") {
+  HloDiff diff = examples();
+  diff.collectives[0].staying = 2;
+  CHECK(holds(hlo_diff_text(diff), "3 -> 2"));
 }
 
 TEST_CASE("a program beside itself") {

@@ -80,6 +80,13 @@ TEST_CASE("JSON and CSV hold every parameter, text folds layers") {
   CHECK(json["summary"]["total_bytes"] == 384);
   CHECK(json["summary"]["max_bytes_per_device"] == 96);
   CHECK(json["summary"]["overhead"] == 2.0);
+  CHECK(json["parameters"][1]["bytes_per_device"] == 48);
+  SpecTable padded = table();
+  padded.parameters.resize(1);
+  padded.parameters[0].padding_per_device = Bytes(4);
+  padded.parameters[0].instances = 3;
+  CHECK_THAT(report_specs(padded, Json::object(), Format::text),
+             Catch::Contains("of that 12 B padding"));
   const std::string csv = report_specs(table(), Json::object(), Format::csv);
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
   const std::string text = report_specs(table(), Json::object(), Format::text);

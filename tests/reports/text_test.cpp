@@ -16,6 +16,8 @@ TEST_CASE("A run in text shows the verdict, the tables and the remarks") {
   CHECK_THAT(text, Contains("fits: 7.0 GiB of 10.0 GiB"));
   CHECK_THAT(text, Contains("750.00 ms, of which 400.00 ms exposed (32.0 % of the step)"));
   CHECK_THAT(text, Contains("(800.00 ms into the step, during layers.0)"));
+  CHECK_THAT(text, Contains("40.0 %, with full attention 60.0 %"));
+  CHECK_THAT(text, Contains("mean over maximum across devices"));
   CHECK_THAT(text, Contains("all-gather"));
   CHECK_THAT(text, Contains("embed.weight"));
   CHECK_THAT(text, Contains("  - attention counted without its mask\n"));
