@@ -10,6 +10,8 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t largest_layer = std::int64_t{1} << 31;
+// Each is described by itself, so that work grows faster than with layers that repeat.
+constexpr std::size_t most_hidden = 1000;
 
 }  // namespace
 
@@ -20,6 +22,10 @@ Workload build_mlp(const ModelConfig& config, const WorkloadOptions& options) {
   const ConfigReader sizes(json, keys);
   const std::vector<JsonReader> hidden = json.at("hidden").elements();
   if (hidden.empty()) json.at("hidden").fail("at least one hidden layer is needed");
+  if (hidden.size() > most_hidden) {
+    json.at("hidden").fail(
+        fmt::format("{} hidden layers are more than {}", hidden.size(), most_hidden));
+  }
 
   GraphBuilder g(config.name, options.compute_dtype);
   const Dim batch{g.label("batch", options.batch)};

@@ -99,6 +99,19 @@ TEST_CASE("An unsupported architecture is an error that lists the supported") {
   CHECK(error_of(Json::array()) == "m.json: expected an object, found an array");
 }
 
+TEST_CASE("A classifier has from one to a thousand hidden layers") {
+  const auto with_hidden = [](std::size_t layers) {
+    return Json{{"model_type", "mlp_classifier"},
+                {"inputs", 1},
+                {"hidden", std::vector<int>(layers, 1)},
+                {"classes", 1}};
+  };
+  CHECK(error_of(with_hidden(0), std::nullopt) ==
+        "m.json: /hidden: at least one hidden layer is needed");
+  CHECK(error_of(with_hidden(1001), std::nullopt) ==
+        "m.json: /hidden: 1001 hidden layers are more than 1000");
+}
+
 TEST_CASE("Sizes are needed and must be sizes") {
   Json missing = shipped("llama-3.1-8b");
   missing.erase("intermediate_size");
