@@ -240,7 +240,10 @@ TEST_CASE("what a file is shows in its content") {
             .name == "v");
   const std::string config = folder.write("config.json", R"({"model_type": "llama"})");
   CHECK(error_of([&] { return read_tree_file(config); }) ==
-        config +
+        config + ": is a model's config.json, not a parameter tree: give it with --model");
+  const std::string other = folder.write("other.json", R"({"colour": "blue"})");
+  CHECK(error_of([&] { return read_tree_file(other); }) ==
+        other +
             ": is no parameter tree (\"schema\": \"shardsim/parameter-tree/1\"), safetensors "
             "file or index of such (\"weight_map\")");
   const std::string nowhere = folder.path("nowhere.json");
