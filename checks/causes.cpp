@@ -27,7 +27,7 @@ using FlatSettings = std::map<std::string, std::string>;
 void flatten(const Json& value, const std::string& path, FlatSettings& flat) {
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, member] : value.items()) {
-      flatten(member, path.empty() ? key : path + "." + key, flat);
+      flatten(member, path.empty() ? key : fmt::format("{}.{}", path, key), flat);
     }
     return;
   }

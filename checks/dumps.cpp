@@ -27,7 +27,7 @@ bool may_be_program(const std::string& file) {
 
 // Numbers in names by their size: jax_ir2_ is before jax_ir10_.
 bool comes_before(std::string_view a, std::string_view b) {
-  constexpr std::string_view digits = "0123456789";
+  static constexpr std::string_view digits = "0123456789";
   const std::string_view all_of_a = a;
   const std::string_view all_of_b = b;
   const auto take_number = [](std::string_view& text) {
@@ -38,8 +38,8 @@ bool comes_before(std::string_view a, std::string_view b) {
     return number;
   };
   while (!a.empty() && !b.empty()) {
-    const bool numbers =
-        digits.find(a.front()) != digits.npos && digits.find(b.front()) != digits.npos;
+    const bool numbers = digits.find(a.front()) != std::string_view::npos &&
+                         digits.find(b.front()) != std::string_view::npos;
     if (numbers) {
       const std::string_view of_a = take_number(a);
       const std::string_view of_b = take_number(b);

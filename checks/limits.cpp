@@ -142,7 +142,7 @@ void read_family(const std::string& family, const JsonReader& json, LimitRule& r
   } else if (json.is_object() && has_parts(family)) {
     for (const auto& [part, value] : json.members()) {
       require_part(family, part, value);
-      const std::string metric = family + "." + part;
+      const std::string metric = fmt::format("{}.{}", family, part);
       rule.metrics[metric] = parse_limit(value.string(), metric, value.place());
       rule.metrics[metric].place = value.place();
     }

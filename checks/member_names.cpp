@@ -97,7 +97,8 @@ std::vector<std::int64_t> take_numbers(std::string_view& text, const JsonReader&
     const std::string_view first = range.substr(0, dash);
     const std::string_view last = dash < range.size() ? range.substr(dash + 1) : first;
     for (const std::string_view one : {first, last}) {
-      const bool is_number = !one.empty() && one.find_first_not_of(digits) == one.npos;
+      const bool is_number =
+          !one.empty() && one.find_first_not_of(digits) == std::string_view::npos;
       if (!is_number || !is_plain_number(one)) return {};
     }
     const std::int64_t end_of_range = std::stoll(std::string(last));
