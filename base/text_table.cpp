@@ -222,8 +222,9 @@ class Layout {
       const std::string title = columns_[c].title.empty() ? "" : columns_[c].title + " ";
       if (is_long(c)) {
         finish();
-        const std::string label = columns_[c].title.empty() ? "" : columns_[c].title + ": ";
-        end_line(spaces + wrapped(label + row[c], indent, indent + room_ - beneath_row), out);
+        std::string text = columns_[c].title.empty() ? "" : columns_[c].title + ": ";
+        text += row[c];
+        end_line(spaces + wrapped(text, indent, indent + room_ - beneath_row), out);
         continue;
       }
       const std::string cell = title + padded(row[c], cells_[c], is_number(c));
