@@ -43,6 +43,15 @@ function(shardsim_flags target)
   endif()
 endfunction()
 
+# Tests themselves do little work: calls in place of checks in line, and traps in place of reports,
+# which Catch2 tells with the name of the test, build in three quarters of the time.
+function(shardsim_sanitize_small target)
+  if(SHARDSIM_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -fsanitize-undefined-trap-on-error
+      "SHELL:--param asan-instrumentation-with-call-threshold=0")
+  endif()
+endfunction()
+
 # A target whose code runs too seldom to be worth the time that -O3 takes to compile it.
 function(shardsim_seldom_runs target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
