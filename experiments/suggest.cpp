@@ -34,7 +34,8 @@ void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& ch
   if (several && one_axis && strategy.name == "tp") {
     changes.push_back({"strategy.name", "fsdp+tp"});
   }
-  if (strategy.shards_parameters() && !strategy.reshard_after_forward) {
+  const bool keeps = !strategy.reshard_after_forward || strategy.kept_over > 0;
+  if (strategy.shards_parameters() && keeps) {
     changes.push_back({"strategy.reshard_after_forward", "true"});
   }
 }

@@ -147,13 +147,14 @@ void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
   if (!strategy_.gather_units) {
     if (!forward && keeps_gathered(block)) return;
     for (const TensorId parameter : read_in(block, phase)) {
-      gather_together({whole(parameter)}, builder_.tensor(parameter).name, phase, pass.gathers);
+      gather_together({whole(parameter, phase)}, builder_.tensor(parameter).name, phase,
+                      pass.gathers);
     }
     return;
   }
   const std::vector<TensorId> unit = unit_parameters(block);
   std::vector<Gathered> all;
-  for (const TensorId parameter : unit) all.push_back(whole(parameter));
+  for (const TensorId parameter : unit) all.push_back(whole(parameter, phase));
   // The root is gathered by the block that runs first and given back by the one that runs last.
   const bool takes = !is_root(block) || block == (forward ? 0 : last);
   const bool gives_back = !is_root(block) || block == (forward ? last : 0);
@@ -164,8 +165,33 @@ void ParameterPasses::gather(std::size_t block, Phase phase, BlockPass& pass) {
   }
 }
 
-ParameterPasses::Gathered ParameterPasses::whole(TensorId parameter) const {
-  return {parameter, gathered_.at(parameter), assignment(parameter).compute};
+ParameterPasses::Gathered ParameterPasses::whole(TensorId parameter, Phase phase) const {
+  const auto slice = slices_.find(parameter);
+  const bool from_slices = phase == Phase::backward && slice != slices_.end();
+  return {parameter, from_slices ? slice->second : stored_.at(parameter), gathered_.at(parameter)};
+}
+
+// Neighbours hold the slices: the minor part of the axis, as FSDP2's post-forward mesh is the shard
+// mesh in rows of so many (torch.distributed.fsdp, _get_post_forward_mesh_info).
+void ParameterPasses::keep_slices(std::size_t block, BlockPass& pass) {
+  if (strategy_.kept_over == 0 || is_root(block)) return;
+  const AxisRef axis = builder_.mesh().whole(*builder_.mesh().find(strategy_.shard_axis));
+  const AxisRef part = {axis.axis, axis.size / strategy_.kept_over, strategy_.kept_over};
+  std::vector<ValueId> from, to;
+  for (const TensorId parameter : unit_parameters(block)) {
+    Sharding slice = assignment(parameter).stored;
+    for (DimSharding& dim : slice.dims) std::replace(dim.axes.begin(), dim.axes.end(), axis, part);
+    if (slice == assignment(parameter).stored) continue;
+    const ValueId whole = gathered_.at(parameter);
+    slices_[parameter] = builder_.add_value(parameter, slice, builder_.value(whole).dtype,
+                                            BufferCategory::gathered_parameters);
+    from.push_back(whole);
+    to.push_back(slices_[parameter]);
+  }
+  if (!to.empty()) {
+    pass.body.push_back(
+        builder_.slice(fmt::format("{} slices", unit_name(block)), from, to, Stream::compute));
+  }
 }
 
 void ParameterPasses::gather_tables(std::size_t block, std::vector<Item>& items) {
@@ -173,8 +199,8 @@ void ParameterPasses::gather_tables(std::size_t block, std::vector<Item>& items)
     const Tensor& tensor = builder_.tensor(parameter);
     const bool here = static_cast<std::size_t>(tensor.block) == block;
     if (!here || table == stored_.at(parameter)) continue;
-    gather_together({{parameter, table, assignment(parameter).look_up}}, tensor.name,
-                    Phase::forward, items);
+    gather_together({{parameter, stored_.at(parameter), table}}, tensor.name, Phase::forward,
+                    items);
   }
 }
 
@@ -184,16 +210,17 @@ void ParameterPasses::gather_together(const std::vector<Gathered>& wanted, const
   std::vector<ValueId> cast_from, cast_to, sources, targets;
   std::vector<Sharding> shardings;
   std::vector<TensorId> moved;
-  for (const auto& [parameter, gathered, sharding] : wanted) {
-    const Sharding& shard = assignment(parameter).stored;
-    ValueId source = stored_.at(parameter);
+  for (const auto& [parameter, from, gathered] : wanted) {
+    const Sharding shard = builder_.value(from).sharding;
+    const Sharding sharding = builder_.value(gathered).sharding;
+    ValueId source = from;
     const DType dtype = builder_.value(gathered).dtype;
     const bool moves = shard != sharding;
-    if (builder_.value(source).dtype != dtype) {
+    if (builder_.value(from).dtype != dtype) {
       const ValueId converted =
           moves ? builder_.add_value(parameter, shard, dtype, BufferCategory::communication)
                 : gathered;
-      cast_from.push_back(source);
+      cast_from.push_back(from);
       cast_to.push_back(converted);
       source = converted;
     }
@@ -208,6 +235,9 @@ void ParameterPasses::gather_together(const std::vector<Gathered>& wanted, const
         builder_.cast(fmt::format("{} cast", unit), cast_from, cast_to, Stream::gathers));
   }
   const auto words = [&](const ReshardStep& step) {
+    if (wanted.front().from != stored_.at(wanted.front().parameter)) {
+      return reasons_.gather_slices(unit, moved, step.axes);
+    }
     const bool root = is_root(static_cast<std::size_t>(builder_.tensor(moved.front()).block));
     return reasons_.gather(unit, root, moved, phase, step.axes);
   };

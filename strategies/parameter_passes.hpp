@@ -2,7 +2,8 @@
 //
 // A unit is what FSDP2 wraps: every repeated block is one, everything outside them is the root.
 //   gather unit, forward    all-gather of the unit's shards, in the compute dtype, in one call
-//   gather unit, backward   again, unless the strategy keeps what it gathered
+//   gather unit, backward   again, unless the strategy keeps what it gathered; or from slices that
+//                           forward kept over part of the shard axis (FSDP2's number)
 //   reduce unit             gradients in one call per kind and axes, in the gradient dtype; with
 //                           microbatches in each of them or, the sum of all, after the last
 // With gather_units off there is one call per tensor, at its own first use (XLA's way).
@@ -34,6 +35,8 @@ class ParameterPasses {
 
   // Fills pass.gathers (and pass.held) for the parameters that `block` needs in this pass.
   void gather(std::size_t block, Phase phase, BlockPass& pass);
+  // To be called at the end of a block's forward pass: keeps its slices, where the strategy asks.
+  void keep_slices(std::size_t block, BlockPass& pass);
   // The value that `op` reads: gathered, or stored where the two are the same.
   [[nodiscard]] ValueId readable(const Op& op, TensorId parameter) const;
 
@@ -51,11 +54,11 @@ class ParameterPasses {
     ValueId gradient;
   };
 
-  // A parameter on its way to `value`, which has `sharding`.
+  // A parameter on its way from a value to another.
   struct Gathered {
     TensorId parameter = no_tensor;
-    ValueId value = no_value;
-    Sharding sharding;
+    ValueId from = no_value;
+    ValueId to = no_value;
   };
 
   [[nodiscard]] bool is_root(std::size_t block) const;
@@ -67,7 +70,7 @@ class ParameterPasses {
   // Does `op` look up in a table that it sees otherwise than other ops do?
   [[nodiscard]] bool looks_up(const Op& op, TensorId parameter) const;
   [[nodiscard]] bool is_read_whole(TensorId parameter) const;
-  [[nodiscard]] Gathered whole(TensorId parameter) const;
+  [[nodiscard]] Gathered whole(TensorId parameter, Phase phase) const;
   void gather_tables(std::size_t block, std::vector<Item>& items);
   [[nodiscard]] bool keeps_gathered(std::size_t block) const;
   void gather_together(const std::vector<Gathered>& wanted, const std::string& unit, Phase phase,
@@ -94,6 +97,7 @@ class ParameterPasses {
   std::map<TensorId, const ParameterAssignment*> by_tensor_;
   std::map<TensorId, ValueId> stored_;
   std::map<TensorId, ValueId> gathered_;   // only those that differ from stored
+  std::map<TensorId, ValueId> slices_;     // kept between forward and backward
   std::map<TensorId, ValueId> looked_up_;  // as look-ups read tables, where other ops do not
   std::map<TensorId, ValueId> gradients_;
   std::vector<Pending> pending_root_;

@@ -86,6 +86,7 @@ class Partitioner {
     for (const TensorId carry : block.carries_in) program.carries_in.push_back(home_of(carry));
     parameters_.gather(b, Phase::forward, program.forward);
     for (const Op& op : block.forward) visit(op, program.forward);
+    parameters_.keep_slices(b, program.forward);
     for (const TensorId carry : block.carries_out) program.carries_out.push_back(home_of(carry));
   }
 

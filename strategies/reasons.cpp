@@ -150,6 +150,19 @@ Words Reasons::gather(const std::string& unit, bool is_root,
   return words;
 }
 
+Words Reasons::gather_slices(const std::string& unit, const std::vector<TensorId>& parameters,
+                             const AxisList& axes) const {
+  const Bytes gathered = gathered_bytes(parameters);
+  const Bytes more = gathered - Bytes(gathered.count() / strategy_.kept_over);
+  return {
+      fmt::format("parameters of {} are kept in slices over {} after the forward pass "
+                  "(\"reshard_after_forward\": {}) and read whole in the backward pass, as {}",
+                  unit, builder_.names(axes), strategy_.kept_over, splits_inputs(axes)),
+      fmt::format("\"reshard_after_forward\": false keeps all that the forward pass gathered: {} "
+                  "more on a device",
+                  format_bytes(more))};
+}
+
 Words Reasons::reduce(const std::string& unit, const std::vector<TensorId>& parameters,
                       const ReshardStep& step) const {
   const std::string over = builder_.names(step.axes);

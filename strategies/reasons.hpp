@@ -32,6 +32,10 @@ class Reasons {
   [[nodiscard]] Words gather(const std::string& unit, bool is_root,
                              const std::vector<TensorId>& parameters, Phase phase,
                              const AxisList& axes) const;
+  // The same from slices that the forward pass left.
+  [[nodiscard]] Words gather_slices(const std::string& unit,
+                                    const std::vector<TensorId>& parameters,
+                                    const AxisList& axes) const;
   // Their gradients, partial sums or otherwise made than they are kept.
   [[nodiscard]] Words reduce(const std::string& unit, const std::vector<TensorId>& parameters,
                              const ReshardStep& step) const;

@@ -74,6 +74,19 @@ Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,
   return item;
 }
 
+Item SpmdBuilder::slice(std::string name, const std::vector<ValueId>& from,
+                        const std::vector<ValueId>& to, Stream stream) {
+  Item item;
+  item.stream = stream;
+  item.name = std::move(name);
+  item.operands = from;
+  item.results = to;
+  Bytes bytes{0};
+  for (const ValueId v : to) bytes += 2 * value(v).bytes;  // read and written
+  item.kernel = {"copy", KernelClass::memory, value(to.front()).dtype, Flops(0), bytes};
+  return item;
+}
+
 std::string SpmdBuilder::names(const AxisList& axes) const {
   return fmt::format("{}", fmt::join(mesh_.names_of(axes), " and "));
 }

@@ -47,6 +47,10 @@ class SpmdBuilder {
   [[nodiscard]] Item cast(std::string name, const std::vector<ValueId>& from,
                           const std::vector<ValueId>& to, Stream stream);
 
+  // A kernel that copies of each value the part that its target holds; memory bound.
+  [[nodiscard]] Item slice(std::string name, const std::vector<ValueId>& from,
+                           const std::vector<ValueId>& to, Stream stream);
+
   // "fsdp", "data and model".
   [[nodiscard]] std::string names(const AxisList& axes) const;
 

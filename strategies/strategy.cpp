@@ -180,13 +180,7 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
     if (const auto field = json.find(key)) value = field->boolean();
   };
   flag("sequence_parallel", options.sequence_parallel);
-  if (const auto reshard = json.find("reshard_after_forward")) {
-    if (reshard->is_number()) {
-      reshard->fail(
-          "resharding to groups of so many devices, as FSDP2's number asks for, is not supported; "
-          "give true (all devices of the shard axis), false, or the strategy \"hsdp\" with a shard "
-          "axis of that size, which shards over so many alone");
-    }
+  if (const auto reshard = json.find("reshard_after_forward"); reshard && !reshard->is_number()) {
     options.reshard_after_forward = reshard->boolean();
   }
   flag("reshard_root_after_forward", options.reshard_root_after_forward);
@@ -256,6 +250,33 @@ void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& 
       .fail(fmt::format("true needs a model axis, one with that role or \"model_axis\": the mesh "
                         "has {}",
                         others));
+}
+
+// "reshard_after_forward" as a number: FSDP2's, over how many devices of the shard axis a unit's
+// parameters stay split between forward and backward. 1 is false, all of them true (torch 2.15,
+// fully_shard).
+void read_kept_over(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
+  const auto number = json.is_object() ? json.find("reshard_after_forward") : std::nullopt;
+  if (!number || !number->is_number()) return;
+  if (!options.shards_parameters()) {
+    number->fail(fmt::format(
+        "a number is of strategies with a shard axis: fsdp, hsdp and fsdp+tp; \"{}\" takes true or "
+        "false",
+        options.name));
+  }
+  if (!options.gather_units) {
+    number->fail(
+        "a number is FSDP2's, which gathers units: \"gather\": \"tensor\" takes true or "
+        "false");
+  }
+  const std::int64_t devices = mesh.whole(*mesh.find(options.shard_axis)).size;
+  const std::int64_t over = number->integer(1, devices);
+  if (devices % over != 0) {
+    number->fail(fmt::format("{} do not divide the {} devices of \"{}\"", over, devices,
+                             options.shard_axis));
+  }
+  options.reshard_after_forward = over > 1;
+  if (over > 1 && over < devices) options.kept_over = over;
 }
 
 // Axes: what is said, else what the roles suggest; then what the recipe cannot do without.
@@ -334,6 +355,7 @@ StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh, const Ax
   }
   if (json.is_object()) read_fields(json, mesh, options);
   read_axis_fields(json, mesh, roles, options);
+  read_kept_over(json, mesh, options);
   return options;
 }
 
@@ -353,7 +375,8 @@ Json strategy_to_json(const StrategyOptions& options) {
   json["model_axis"] = options.model_axis;
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
   if (!options.is_rule_system()) json["sequence_parallel"] = options.sequence_parallel;
-  json["reshard_after_forward"] = options.reshard_after_forward;
+  json["reshard_after_forward"] =
+      options.kept_over > 0 ? Json(options.kept_over) : Json(options.reshard_after_forward);
   json["reshard_root_after_forward"] = options.reshard_root_after_forward;
   json["gather"] = options.gather_units ? "unit" : "tensor";
   json["gather_embedding"] = options.gather_embedding;

@@ -17,6 +17,7 @@
 //   "strategy": "fsdp"
 //   "strategy": {"name": "fsdp", "prefetch": 2, "reshard_after_forward": false}
 //   "strategy": {"name": "fsdp", "gather": "tensor", "gather_embedding": false}
+//   "strategy": {"name": "fsdp", "reshard_after_forward": 8}
 //   "strategy": {"name": "rules", "batch_axes": ["data"],
 //                "rules": [{"pattern": "(gate|up)_proj", "spec": ["model", null]},
 //                          {"pattern": "down_proj",      "spec": [null, "model"]}]}
@@ -61,8 +62,10 @@ struct StrategyOptions {
   // tp, and where sequence_parallel: default the axis with the role model; else empty
   std::string model_axis;
   ShardDimension shard_dimension = ShardDimension::first;
-  bool sequence_parallel = false;          // residual stream split along the sequence
-  bool reshard_after_forward = true;       // repeated blocks are gathered again in backward
+  bool sequence_parallel = false;     // residual stream split along the sequence
+  bool reshard_after_forward = true;  // repeated blocks are gathered again in backward
+  std::int64_t kept_over = 0;  // from slices that forward left on so many neighbours of the shard
+                               // axis (FSDP2's reshard_after_forward=n); 0: from the stored shards
   bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
   bool gather_units = true;  // one call per unit (FSDP2); false: one per tensor (XLA), the default
                              // of rule systems

@@ -49,10 +49,11 @@ const std::vector<StrategyKey> key_table = {
      /*of_recipes_alone=*/true},
     {"reshard_after_forward",
      {},
-     on_or_off,
+     "true, false, a number",
      "true; false of fsdp_tutorial",
      "gathered parameters of repeated blocks are given back after forward and gathered again in "
-     "backward"},
+     "backward; a number, as FSDP2 has it: from slices that are kept over so many neighbours of "
+     "the shard axis, of fsdp, hsdp and fsdp+tp"},
     {"reshard_root_after_forward",
      {},
      on_or_off,

@@ -246,6 +246,8 @@ std::optional<Violation> sums(const Trial& trial) {
 std::optional<Violation> one_device(const Trial& trial) {
   Trial alone = trial;
   for (Axis& axis : alone.mesh) axis.size = 1;
+  Json& reshard = alone.strategy["reshard_after_forward"];
+  if (reshard.is_number()) reshard = true;  // one device has no pairs
   if (!can_have(alone.machine, 1)) alone.machine = "tpu-v5e";
   const Result result = predict_trial(alone).result;
   if (result.communication.empty() && result.programs[0].exposed_time == SimTime(0)) {

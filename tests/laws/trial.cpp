@@ -60,6 +60,13 @@ void add_layout(Trial& trial) {
   trial.strategy = arbitrary_fields();
   trial.strategy["name"] = recipe == "dp+tp" ? "tp" : recipe;
   if (shards) trial.strategy["shard_axis"] = "fsdp";
+  // Some in slices over pairs: a divisor of 4 and of 8 devices that is neither 1 nor all.
+  const bool keeps_pairs = *rc::gen::arbitrary<bool>();
+  if (shards && keeps_pairs && trial.strategy["gather"] == "unit") {
+    for (const Axis& axis : trial.mesh) {
+      if (axis.name == "fsdp" && axis.size > 2) trial.strategy["reshard_after_forward"] = 2;
+    }
+  }
   if (!shards) trial.strategy["zero_stage"] = *rc::gen::inRange(0, 3);
   if (splits) trial.strategy["sequence_parallel"] = *rc::gen::arbitrary<bool>();
 }

@@ -7,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "model_step.hpp"
+#include "plan/plan_io.hpp"
 #include "workloads/graph_builder.hpp"
 
 using namespace shardsim;
@@ -242,4 +243,39 @@ TEST_CASE("units are given back as soon as their pass is through") {
       CHECK(found(true) == expected(keeps_root, 3));
     }
   }
+}
+
+// fully_shard of torch 2.15: 1 means false, the size of the shard axis true.
+TEST_CASE("a number of devices that is one or all is no number of slices") {
+  const auto planned = [](const char* value) {
+    const CompiledStep step = fsdp_step(std::string(", \"reshard_after_forward\": ") + value);
+    return plan_to_json(step.plan);
+  };
+  CHECK(planned("1") == planned("false"));
+  CHECK(planned("8") == planned("true"));
+}
+
+// PyTorch's own step, tests/golden/torch/fsdp/l8b-w8-reshard4.json: each of 32 blocks leaves
+// 109,056,000 bytes after forward, a quarter of its bf16 weights (218,112,000 of them), and that is
+// what the peak has more than l8b-w8-base.json (74,442,260,372 - 70,952,468,372 bytes).
+TEST_CASE("slices over four neighbours are what lies between forward and backward") {
+  constexpr std::int64_t slices = 109'056'000;
+  const CompiledStep step = fsdp_step(", \"reshard_after_forward\": 4");
+  const Program& program = step.plan.programs[0];
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> kept;  // by microbatch and layer
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.category != BufferCategory::gathered_parameters || buffer.layer < 0) continue;
+    const Task& made_by = program.tasks[static_cast<std::size_t>(buffer.allocated_by)];
+    const auto frees = program.freed_after(buffer);
+    REQUIRE_FALSE(frees.empty());
+    const Task& last =
+        program.tasks[static_cast<std::size_t>(*std::max_element(frees.begin(), frees.end()))];
+    CHECK(last.microbatch == made_by.microbatch);
+    if (last.phase == made_by.phase) continue;
+    CHECK(made_by.phase == Phase::forward);
+    CHECK(last.kind == TaskKind::collective);  // given back with the gather that reads them
+    kept[{made_by.microbatch, buffer.layer}] += buffer.bytes.count();
+  }
+  CHECK(kept.size() == 2 * 32);
+  for (const auto& [unit, bytes] : kept) CHECK(bytes == slices);
 }

@@ -37,7 +37,6 @@ std::string skip_reason(const Json& record) {
   if (settings.value("tp", 1) != 1 && !whole_tp)
     return "tensor parallelism without sequence and loss parallelism";
   if (settings.value("optimizer", "fused") != "fused") return "optimizer";
-  if (!settings["reshard_after_forward"].is_boolean()) return "reshard_after_forward in part";
   const std::string ac = settings.value("ac", "none");
   if (ac != "none" && ac != "full") return "activation checkpointing policy";
   if (settings["param_dtype"] != "bf16") return "compute dtype";
@@ -52,7 +51,6 @@ CompiledStep compile_record(const Json& record) {
   for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
   std::int64_t ranks = 1;
   for (const MeshAxis& axis : axes) ranks *= axis.size;
-  const bool reshard = settings["reshard_after_forward"];
   const bool tp = settings.value("tp", 1) > 1;
   const bool shards = Mesh(axes).find("dp_shard").has_value();
   const std::string name = !shards ? "tp" : tp ? "fsdp+tp" : axes.size() > 1 ? "hsdp" : "fsdp";
@@ -60,7 +58,7 @@ CompiledStep compile_record(const Json& record) {
       {"name", name},
       {"shard_axis", shards ? Json("dp_shard") : Json(nullptr)},
       {"sequence_parallel", tp},
-      {"reshard_after_forward", reshard},
+      {"reshard_after_forward", settings["reshard_after_forward"]},
       {"reshard_root_after_forward", settings.value("root_reshard", false)},
       {"reduce_each_microbatch", settings.value("no_sync", false) ? "none" : "all"}};
   StepOptions options;
@@ -81,6 +79,12 @@ CompiledStep compile_record(const Json& record) {
 bool is_norm_reduction(const Json& call) {
   return call["kind"] == "all_reduce" && call["axis"] == "tp" && call.contains("why") &&
          call["why"] == "post_backward";
+}
+
+// "dp_shard", and as the records have it "dp_shard_sub4" for four neighbours of a larger axis.
+std::string recorded_name(const Mesh& mesh, const AxisRef& part) {
+  const std::string name = mesh.name_of(mesh.whole(part.axis));
+  return mesh.is_whole(part) ? name : name + "_sub" + std::to_string(part.size);
 }
 
 // Payload as nccl-tests counts it: the whole array on one rank's side of the call.
@@ -109,7 +113,7 @@ TotalsByKind planned(const Plan& plan) {
         c.reason.starts_with("gradients of")) {
       continue;
     }
-    Totals& t = totals[std::string(name_of(c.kind)) + " " + plan.mesh.names_of(c.axes).at(0)];
+    Totals& t = totals[std::string(name_of(c.kind)) + " " + recorded_name(plan.mesh, c.axes.at(0))];
     // Norm gradients again: over the replicas and tp in one call of their own.
     if (c.axes.size() == 1) t.count += counts[i];
     t.bytes += counts[i] * c.payload.count();
