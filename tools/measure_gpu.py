@@ -94,6 +94,15 @@ def sustained(arguments):
 
 # ---- a whole step ---------------------------------------------------------------------------
 
+def without_dropout(fields, defaults):
+    """Dropout is not predicted: every rate of it is 0, whatever the architecture calls it
+    (resid_pdrop, attention_dropout, hidden_dropout_prob, layerdrop). `defaults` of what a
+    config.json leaves out."""
+    is_rate = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+    return {**fields, **{key: 0.0 for key, value in {**defaults, **fields}.items()
+                         if "drop" in key and is_rate(value)}}
+
+
 def train(arguments):
     """A step of the model of a config.json in bf16 throughout, AdamW fused, attention by SDPA."""
     import transformers
@@ -101,8 +110,7 @@ def train(arguments):
     with open(arguments.config, encoding="utf-8") as file:
         fields = json.load(file)
     kind = transformers.CONFIG_MAPPING[fields.pop("model_type")]
-    # Dropout is not predicted.
-    fields.update({key: 0.0 for key in vars(kind()) if key.endswith(("_pdrop", "_dropout"))})
+    fields = without_dropout(fields, kind().to_dict())
     model = transformers.AutoModelForCausalLM.from_config(
         kind(**fields), attn_implementation="sdpa", dtype=torch.bfloat16).to(arguments.device)
     model.train()
