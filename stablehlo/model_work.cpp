@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/index.hpp"
@@ -25,22 +27,63 @@ enum class Content : std::uint8_t {
   data
 };
 
+constexpr int computed = -1;
+
 struct Fact {
   Content content = Content::data;
   bool behind_barrier = false;  // depends on an optimization_barrier
+  int source = computed;        // which argument of the function it is, or is a part of
   friend auto operator<=>(const Fact&, const Fact&) = default;
 };
 
 using Facts = std::vector<Fact>;
+using Sources = std::vector<int>;  // of a product's operands
 
-// Products of the same shapes, executed in front of and behind barriers.
-struct Products {
-  double flops = 0;  // of one
+// How often, in front of barriers and behind them.
+struct Times {
   double before = 0;
   double behind = 0;
-  std::vector<std::vector<std::int64_t>> shapes;  // of operands and result
+};
 
-  [[nodiscard]] double recomputed() const { return std::min(before, behind); }
+bool may_be_same(const Sources& a, const Sources& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](int x, int y) { return x == y || x == computed || y == computed; });
+}
+
+// Products of the same shapes.
+struct Products {
+  double flops = 0;                               // of one
+  std::vector<std::vector<std::int64_t>> shapes;  // of operands and result
+  std::map<Sources, Times> times{};
+
+  [[nodiscard]] double executed() const {
+    double sum = 0;
+    for (const auto& [sources, one] : times) sum += one.before + one.behind;
+    return sum;
+  }
+
+  // Every one behind a barrier takes one in front that it may repeat, those with equal sources
+  // first.
+  [[nodiscard]] double recomputed() const {
+    std::map<Sources, Times> left = times;
+    double sum = 0;
+    const auto pair_up = [&](Times& again, Times& first) {
+      const double both = std::min(again.behind, first.before);
+      again.behind -= both;
+      first.before -= both;
+      sum += both;
+    };
+    for (auto& [sources, one] : left) pair_up(one, one);
+    std::erase_if(left,
+                  [](const auto& one) { return one.second.before == 0 && one.second.behind == 0; });
+    for (auto& [sources, again] : left) {
+      if (again.behind == 0) continue;
+      for (auto& [others, first] : left) {
+        if (may_be_same(sources, others)) pair_up(again, first);
+      }
+    }
+    return sum;
+  }
 };
 
 struct Tally {
@@ -48,11 +91,28 @@ struct Tally {
   std::map<std::vector<std::int64_t>, TensorType> under_mask;  // data under a causal mask, by dims
 
   void add(const Tally& other, double times) {
+    add(other, times, [](int source) { return source; });
+  }
+  // Of a function that is called with `operands`, whose sources are the caller's.
+  void add_call(const Tally& callee, const Facts& operands) {
+    add(callee, 1, [&](int source) { return source_in_caller(source, operands); });
+  }
+  static int source_in_caller(int source, const Facts& operands) {
+    return source == computed ? computed : operands.at(at(source)).source;
+  }
+
+ private:
+  template <class Rename>
+  void add(const Tally& other, double times, Rename rename) {
     for (const auto& [key, more] : other.products) {
-      Products& mine =
-          products.try_emplace(key, Products{more.flops, 0, 0, more.shapes}).first->second;
-      mine.before += more.before * times;
-      mine.behind += more.behind * times;
+      Products& mine = products.try_emplace(key, Products{more.flops, more.shapes}).first->second;
+      for (const auto& [theirs, count] : more.times) {
+        Sources sources = theirs;
+        for (int& source : sources) source = rename(source);
+        Times& sum = mine.times[sources];
+        sum.before += count.before * times;
+        sum.behind += count.behind * times;
+      }
     }
     under_mask.insert(other.under_mask.begin(), other.under_mask.end());
   }
@@ -64,13 +124,29 @@ struct Outcome {
 };
 
 Fact join(const Fact& a, const Fact& b) {
-  Fact both{a.content, a.behind_barrier || b.behind_barrier};
-  if (a.content == Content::unset) {
-    both.content = b.content;
-  } else if (b.content != Content::unset && b.content != a.content) {
-    both.content = Content::data;
+  const bool behind = a.behind_barrier || b.behind_barrier;
+  if (a.content == Content::unset) return {b.content, behind, b.source};
+  if (b.content == Content::unset) return {a.content, behind, a.source};
+  return {a.content == b.content ? a.content : Content::data, behind,
+          a.source == b.source ? a.source : computed};
+}
+
+// Whether the result is the first operand in another form, or a part of it.
+bool keeps_source(const Op& op) {
+  if (op.name == "stablehlo.custom_call") {
+    const Attribute* target = find(op.attributes, "callee");
+    if (target == nullptr) target = find(op.attributes, "call_target_name");
+    static const std::set<std::string_view> marks = {"Sharding", "SPMDFullToShardShape",
+                                                     "SPMDShardToFullShape"};
+    return target != nullptr && !op.operands.empty() && marks.contains(target->text);
   }
-  return both;
+  static const std::set<std::string_view> names = {
+      "stablehlo.all_gather",   "stablehlo.broadcast_in_dim",
+      "stablehlo.convert",      "stablehlo.dynamic_slice",
+      "stablehlo.reshape",      "stablehlo.slice",
+      "stablehlo.transpose",    "sdy.reshard",
+      "sdy.sharding_constraint"};
+  return names.contains(op.name);
 }
 
 bool is_product(const Op& op) {
@@ -93,7 +169,8 @@ class WorkWalk {
  public:
   explicit WorkWalk(const Module& module) : module_(module) {}
 
-  const Outcome& of_function(const Function& function, const Facts& arguments) {
+  const Outcome& of_function(const Function& function, Facts arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) arguments[i].source = static_cast<int>(i);
     const auto key = std::make_pair(function.name, arguments);
     if (const auto known = done_.find(key); known != done_.end()) return known->second;
     Facts facts(function.values.size());
@@ -132,8 +209,10 @@ class WorkWalk {
     if (op.name == "func.call") {
       const Outcome& called =
           of_function(*module_.find_function(find(op.attributes, "callee")->text), operands);
-      tally.add(called.tally, 1);
-      set_results(op, called.results, facts);
+      Facts results = called.results;
+      for (Fact& result : results) result.source = Tally::source_in_caller(result.source, operands);
+      tally.add_call(called.tally, operands);
+      set_results(op, results, facts);
     } else if (op.name == "stablehlo.while" && op.regions.size() == 2) {
       set_results(op, run_loop(function, op, operands, facts, tally), facts);
     } else if (op.name == "stablehlo.case" || op.name == "stablehlo.if") {
@@ -170,7 +249,7 @@ class WorkWalk {
 
   // Of branches the one with most work.
   Facts run_branches(const Function& function, const Op& op, Facts& facts, Tally& tally) {
-    Facts known(op.results.size(), Fact{Content::unset, false});
+    Facts known(op.results.size(), Fact{Content::unset});
     Tally dearest;
     for (const RegionId region : op.regions) {
       Tally branch;
@@ -186,13 +265,13 @@ class WorkWalk {
 
   static double executed(const Tally& tally) {
     double flops = 0;
-    for (const auto& [key, p] : tally.products) flops += p.flops * (p.before + p.behind);
+    for (const auto& [key, p] : tally.products) flops += p.flops * p.executed();
     return flops;
   }
 
   void run_plain(const Function& function, const Op& op, const Facts& operands, Facts& facts,
                  Tally& tally) {
-    Fact known{Content::constant, false};
+    Fact known{Content::constant};
     bool any_data = false;
     bool any_mask = false;
     for (const Fact& operand : operands) {
@@ -210,7 +289,8 @@ class WorkWalk {
       const TensorType& type = function.type_of(op.results.at(0));
       tally.under_mask.emplace(type.dims, type);
     }
-    if (is_product(op)) count(function, op, known.behind_barrier, tally);
+    if (is_product(op)) count(function, op, operands, tally);
+    if (keeps_source(op)) known.source = operands.at(0).source;
     Facts results(op.results.size(), known);
     if (op.name == "stablehlo.optimization_barrier") {
       results = operands;
@@ -219,7 +299,7 @@ class WorkWalk {
     set_results(op, results, facts);
   }
 
-  void count(const Function& function, const Op& op, bool behind, Tally& tally) {
+  void count(const Function& function, const Op& op, const Facts& operands, Tally& tally) {
     Products one;
     one.flops = work_of(module_, function, op).matmul.count();
     std::string key = op.name;
@@ -236,8 +316,13 @@ class WorkWalk {
         key += fmt::format(" [{}]", fmt::join(*list, ","));
       }
     }
+    Sources sources;
+    for (const Fact& operand : operands) sources.push_back(operand.source);
+    const bool behind = std::any_of(operands.begin(), operands.end(),
+                                    [](const Fact& operand) { return operand.behind_barrier; });
     Products& same = tally.products.try_emplace(key, std::move(one)).first->second;
-    (behind ? same.behind : same.before) += 1;
+    Times& times = same.times[sources];
+    (behind ? times.behind : times.before) += 1;
   }
 
   const Module& module_;
@@ -269,16 +354,17 @@ ModelWork model_work(const Module& module, const Function& function) {
   const Tally& tally = walk.of_function(function, arguments).tally;
   ModelWork work;
   for (const auto& [key, products] : tally.products) {
-    const double times = products.before + products.behind;
+    const double times = products.executed();
+    const double recomputed = products.recomputed();
     work.executed += Flops(products.flops * times);
-    work.recomputed += Flops(products.flops * products.recomputed());
+    work.recomputed += Flops(products.flops * recomputed);
     const bool is_masked = std::any_of(
         tally.under_mask.begin(), tally.under_mask.end(),
         [&shapes = products.shapes](const auto& masked) {
           return std::any_of(shapes.begin(), shapes.end(),
                              [&](const auto& shape) { return has_size_of(shape, masked.first); });
         });
-    if (is_masked) work.masked += Flops(products.flops * (times - products.recomputed()));
+    if (is_masked) work.masked += Flops(products.flops * (times - recomputed));
   }
   for (const auto& [dims, type] : tally.under_mask) {
     if (!work.scores || type.elements() > work.scores->elements()) work.scores = type;

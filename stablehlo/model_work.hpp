@@ -3,7 +3,9 @@
 //
 //   executed      all products, as flops.hpp counts them
 //   recomputed    jax.checkpoint puts an optimization_barrier before what it computes again:
-//                 products that depend on one, as many as there are of the same shapes that do not
+//                 products that depend on one, as many as there are that do not and may be the
+//                 same: of equal shapes, and no operand of one is a part of another argument of the
+//                 program (another weight) than that of the other
 //   masked        products that make or read arrays with the sizes of those under a causal mask
 //                 (scores of attention, their gradients), recomputed ones apart
 //
@@ -14,7 +16,8 @@
 //
 // Example: the layer x W of forward, gradients of x and W, under jax.checkpoint: four products, of
 // which one is recomputed. Exact for decoders whose steps jax makes (tests/golden/xla_models); an
-// estimate where a gradient's product has the shapes of one of the forward pass that was kept.
+// estimate where a gradient's product has shapes and weight of one of the forward pass that was
+// kept, and where operands are all computed, as those of attention are.
 #pragma once
 
 #include <optional>

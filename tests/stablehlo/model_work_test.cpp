@@ -36,6 +36,84 @@ TEST_CASE("what is computed again behind a barrier does not count") {
   CHECK_FALSE(work.scores);
 }
 
+// Products of [8,16] x [16,16] by one of two weights, which stand in front of a barrier or behind it.
+TEST_CASE("a product by another weight is another product, whatever its shapes") {
+  const double one = 2.0 * 8 * 16 * 16;
+  const std::string arguments =
+      "%x: tensor<8x16xf32>, %v: tensor<16x16xf32>, %w: tensor<16x16xf32>, "
+      "%s: tensor<4x16x16xbf16>";
+  const auto product = [](const std::string& result, const std::string& left,
+                          const std::string& right) {
+    return "%" + result + " = stablehlo.dot_general %" + left + ", %" + right +
+           ", contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x16xf32>) -> "
+           "tensor<8x16xf32>\n";
+  };
+  const std::string barrier = R"(
+    %b:5 = stablehlo.optimization_barrier %0, %x, %v, %w, %s : tensor<8x16xf32>, tensor<8x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<4x16x16xbf16>
+    )";
+  const std::string layer_of_stack = R"(
+    %i = stablehlo.constant dense<0> : tensor<i32>
+    %l = stablehlo.dynamic_slice %b#4, %i, %i, %i, sizes = [1, 16, 16] : (tensor<4x16x16xbf16>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xbf16>
+    %m = stablehlo.reshape %l : (tensor<1x16x16xbf16>) -> tensor<16x16xbf16>
+    %n = stablehlo.convert %m : (tensor<16x16xbf16>) -> tensor<16x16xf32>
+    )";
+  const std::string computed = "%t = stablehlo.tanh %b#2 : tensor<16x16xf32>\n";
+  struct Case {
+    const char* what;
+    std::string body;
+    double recomputed;
+  };
+  const Case cases[] = {
+      {"one layer behind another", product("0", "x", "v") + barrier + product("1", "b#0", "b#3"),
+       0},
+      {"the same again", product("0", "x", "v") + barrier + product("1", "b#1", "b#2"), 1},
+      {"the same, then another",
+       product("0", "x", "v") + barrier + product("1", "b#1", "b#2") + product("2", "1", "b#3"), 1},
+      {"a layer of a stack is no other weight",
+       product("0", "x", "v") + barrier + layer_of_stack + product("1", "b#1", "n"), 0},
+      {"what is computed may be anything",
+       product("0", "x", "v") + barrier + computed + product("1", "b#1", "t"), 1},
+      // The first behind the barrier may be either in front, the second one of them only.
+      {"equal sources first",
+       product("0", "x", "v") + product("a", "x", "w") + barrier + computed +
+           product("1", "b#1", "t") + product("2", "b#1", "b#2"),
+       2},
+      {"equal sources first, in the other order of arguments",
+       product("0", "x", "v") + product("a", "x", "w") + barrier + computed +
+           product("1", "b#1", "t") + product("2", "b#1", "b#3"),
+       2},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.what);
+    CHECK(work_of_body(arguments, c.body).recomputed == Flops{c.recomputed * one});
+  }
+}
+
+TEST_CASE("sources go into functions and come out of them") {
+  const double one = 2.0 * 8 * 16 * 16;
+  const auto recomputed = [](const std::string& weight) {
+    const Module module = parse_module(
+        R"(
+func.func private @layer(%w: tensor<16x16xf32>, %x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<16x16xf32>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  return %0, %w : tensor<8x16xf32>, tensor<16x16xf32>
+}
+func.func @main(%x: tensor<8x16xf32>, %v: tensor<16x16xf32>, %w: tensor<16x16xf32>) {
+  %0:2 = func.call @layer(%v, %x) : (tensor<16x16xf32>, tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<16x16xf32>)
+  %1:3 = stablehlo.optimization_barrier %0#0, %0#1, %w : tensor<8x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>
+  %2:2 = func.call @layer(%)" +
+            weight +
+            R"(, %1#0) : (tensor<16x16xf32>, tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<16x16xf32>)
+  return
+}
+)",
+        "test.mlir");
+    return model_work(module, *module.find_function("main")).recomputed;
+  };
+  CHECK(recomputed("1#1") == Flops{one});
+  CHECK(recomputed("1#2") == Flops{0});
+}
+
 TEST_CASE("loops count by their rounds, and what they carry past a barrier stays behind it") {
   const ModelWork work = work_of_body("%x: tensor<4x4xf32>", R"(
     %c = stablehlo.constant dense<0> : tensor<i32>
