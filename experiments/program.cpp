@@ -119,7 +119,7 @@ void add_model_work(const stablehlo::Module& module, Plan& plan) {
 void require_program(const std::string& text, const std::string& path) {
   require_kind(text, FileKind::stablehlo, path);
   const bool is_json = Json::accept(text, /*ignore_comments=*/true);
-  if (is_json) (void)load_json(path, FileKind::stablehlo);
+  if (is_json) require_kind_of_document(parse_json(text, path), FileKind::stablehlo, path);
 }
 
 }  // namespace
@@ -130,7 +130,10 @@ bool is_hlo(const std::string& text) {
 }
 
 Plan program_plan(const std::string& path, const ProgramOptions& options) {
-  const std::string text = read_maybe_gzip(path);
+  return program_plan(read_maybe_gzip(path), path, options);
+}
+
+Plan program_plan(const std::string& text, const std::string& path, const ProgramOptions& options) {
   if (is_hlo(text)) return compiled_plan(text, path, options);
   require_program(text, path);
   if (!options.mesh.axes().empty()) {

@@ -25,10 +25,13 @@ struct ProgramOptions {
   bool like_xla = false;
 };
 
-// "HloModule ..." against "module @...": whether the text, which may be compressed, is HLO.
+// "HloModule ..." against "module @...": whether the text is HLO.
 [[nodiscard]] bool is_hlo(const std::string& text);
 // Throws InputError: what the readers refuse, a mesh with StableHLO (it brings its own).
 [[nodiscard]] Plan program_plan(const std::string& path, const ProgramOptions& options);
+// The same of text that has been read already; `path` is for messages.
+[[nodiscard]] Plan program_plan(const std::string& text, const std::string& path,
+                                const ProgramOptions& options);
 
 // Tries what the remedies of a StableHLO program's plan propose, one annotation at a time, the most
 // expensive collectives first, and adds to each remedy what a device sends in a step then:

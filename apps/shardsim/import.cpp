@@ -88,13 +88,14 @@ Plan import_program(const std::string& kind, const std::string& path, const Give
     const Json text = meshes[0];
     options.mesh = read_mesh(JsonReader(text, {"command line", "--mesh"}));
   }
-  const bool hlo = is_hlo(read_maybe_gzip(path));
+  const std::string text = read_maybe_gzip(path);  // once: it may be a pipe
+  const bool hlo = is_hlo(text);
   if (hlo && kind == "stablehlo") throw InputError({path, ""}, "this is compiled HLO: import hlo");
   if (!hlo && kind == "hlo") {
     throw InputError({path, ""},
                      "expected \"HloModule\": this is no HLO text (StableHLO: import stablehlo)");
   }
-  return program_plan(path, options);
+  return program_plan(text, path, options);
 }
 
 std::string plan_in(const Plan& plan, const Output& output) {

@@ -158,3 +158,15 @@ foreach(verb run plan)
            --machine dgx-h100 --name "a${byte}b" -o ${SCRATCH}/${file})
   endforeach()
 endforeach()
+
+# A program is read once: it may come through a pipe, and what is none is told so.
+set(program examples/programs/fsdp-matmul.hlo)
+expect(0 from_file import hlo ${program} --mesh x=2,y=4)
+execute_process(COMMAND cat ${program} COMMAND ${SHARDSIM} import hlo /dev/stdin --mesh x=2,y=4
+                WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE from_pipe ERROR_VARIABLE errors)
+if(NOT from_pipe STREQUAL from_file)
+  message(FATAL_ERROR "import hlo of a pipe: ${from_pipe}${errors}")
+endif()
+execute_process(COMMAND cat ${example} COMMAND ${SHARDSIM} plan --program /dev/stdin
+                WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE nothing ERROR_VARIABLE errors)
+require_match("${errors}" "^error: /dev/stdin: is an experiment, not a StableHLO program")
