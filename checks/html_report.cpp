@@ -45,16 +45,17 @@ std::set<std::string> kinds_of(const std::vector<const CheckedExperiment*>& expe
   return kinds;
 }
 
-// Null where the step was not simulated.
+// Null where the step was not simulated. Baselines that are older than one of the parts lack it.
 Json times_of(const Recorded& recorded) {
   Json values = Json::array();
+  bool any = false;
   for (const char* part :
        {"compute_time_s", "contention_time_s", "exposed_communication_s", "idle_time_s"}) {
     const auto found = recorded.values.find(part);
-    if (found == recorded.values.end()) return nullptr;
-    values.push_back(found->second);
+    any = any || found != recorded.values.end();
+    values.push_back(found == recorded.values.end() ? 0 : found->second);
   }
-  return values;
+  return any ? values : Json(nullptr);
 }
 
 Json bars_of(const Recorded& recorded, const std::set<std::string>& kinds) {

@@ -136,15 +136,27 @@ void require_part(const std::string& family, const std::string& part, const Json
   json.fail(fmt::format("no {} \"{}\"; there are {}", what, name, fmt::join(known, ", ")));
 }
 
+// "calls.all-gather over a,b" of "calls.all-gather over b, a": axes are a set, and a limit may name
+// them in another order than the collective has them.
+std::string with_sorted_axes(const std::string& metric) {
+  if (!is_over_axes(metric)) return metric;
+  std::vector<std::string_view> axes = split(axes_of_part(metric), ",");
+  std::sort(axes.begin(), axes.end());
+  return traffic_part(kind_of_part(metric), fmt::format("{}", fmt::join(axes, ",")));
+}
+
 void read_family(const std::string& family, const JsonReader& json, LimitRule& rule) {
   if (family == "fits") {
     rule.metrics[family] = read_fits(json);
   } else if (json.is_object() && has_parts(family)) {
     for (const auto& [part, value] : json.members()) {
       require_part(family, part, value);
-      const std::string metric = fmt::format("{}.{}", family, part);
-      rule.metrics[metric] = parse_limit(value.string(), metric, value.place());
-      rule.metrics[metric].place = value.place();
+      const std::string metric = with_sorted_axes(fmt::format("{}.{}", family, part));
+      StatedLimit stated = parse_limit(value.string(), metric, value.place());
+      stated.place = value.place();
+      if (!rule.metrics.emplace(metric, std::move(stated)).second) {
+        value.fail("is for axes that another limit is for, in another order");
+      }
     }
   } else {
     if (!json.is_string()) json.fail(forms);
@@ -232,7 +244,7 @@ Limit Limits::of(std::string_view experiment, const std::string& metric) const {
   Limit limit = standard_limit(metric);
   for (const LimitRule& rule : rules_) {
     if (!rule.matches(experiment)) continue;
-    auto stated = rule.metrics.find(metric);
+    auto stated = rule.metrics.find(with_sorted_axes(metric));
     if (stated == rule.metrics.end() && !is_sum(metric)) {
       stated = rule.metrics.find(std::string(metric_family(metric)));
     }

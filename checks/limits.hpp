@@ -16,7 +16,7 @@
 //
 // "calls", "wire_bytes" and "by_category" hold for each of their parts ("wire_bytes" for the sum as
 // well), or are an object that names parts: a kind, "all-gather", or a kind over axes, "all-gather
-// over fsdp"; a category of memory.
+// over fsdp"; a category of memory. The order of several axes does not matter.
 //
 // Where nothing is said:
 //   step_time_s                  +2 %
@@ -67,7 +67,8 @@ struct StatedLimit {
 struct LimitRule {
   std::string experiments;  // "moe-*"
   Place place;
-  std::map<std::string, StatedLimit> metrics;  // by metric, or by a family for all of its parts
+  // By metric, its axes sorted, or by a family for all of its parts.
+  std::map<std::string, StatedLimit> metrics;
 
   [[nodiscard]] bool matches(std::string_view experiment) const;
 };

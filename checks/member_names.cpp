@@ -16,6 +16,23 @@ constexpr std::string_view digits = "0123456789";
 constexpr std::size_t most_digits = 9;
 constexpr std::size_t most_members = 1'000'000;
 
+constexpr std::string_view brace = "{{}";  // one of the name's own
+
+std::string with_marked_braces(const std::string& name) {
+  std::string marked;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const std::string_view rest = std::string_view(name).substr(at + 1);
+    const bool is_mistaken =
+        rest.starts_with("{}") || (!rest.empty() && digits.find(rest.front()) != digits.npos);
+    if (name[at] == '{' && is_mistaken) {
+      marked += brace;
+    } else {
+      marked += name[at];
+    }
+  }
+  return marked;
+}
+
 // Texts and numbers in turn, beginning and ending with a text: "w", "0", "".
 using Pieces = std::vector<std::string>;
 
@@ -118,7 +135,7 @@ std::vector<std::string> members_of(std::string_view name, const JsonReader& jso
     const std::vector<std::int64_t> numbers = take_numbers(name, json);
     if (numbers.empty()) {
       for (std::string& member : members) member += name.front();
-      name.remove_prefix(1);
+      name.remove_prefix(name.starts_with(brace) ? brace.size() : 1);
       continue;
     }
     if (members.size() * numbers.size() > most_members) {
@@ -139,7 +156,7 @@ ValuesByName fold_members(const ValuesByName& values) {
   std::vector<Line> lines;
   std::size_t most_pieces = 1;
   for (const auto& [name, value] : values) {
-    lines.push_back({pieces_of(name), value});
+    lines.push_back({pieces_of(with_marked_braces(name)), value});
     most_pieces = std::max(most_pieces, lines.back().pieces.size());
   }
   // Numbers are the odd pieces; the last first, so that those before it are still plain.

@@ -3,7 +3,10 @@
 //   layers/0/w: P(x, None), ..., layers/7/w: P(x, None)      layers/{0-7}/w: P(x, None)
 //   layers/0/w: P(None, None), layers/1/w, layers/2/w: P(x)   layers/0/w, layers/{1-2}/w
 //
-// A line holds exactly its members, so that nothing is lost and no two lines have one name.
+//   w{0-7}: P(x)                      w{{}0-7}: P(x)            a name that has braces itself
+//
+// A line holds exactly its members, so that nothing is lost and no two lines have one name. "{{}"
+// stands for a brace of the name, where it would begin numbers or be taken for this sign.
 #pragma once
 
 #include <map>

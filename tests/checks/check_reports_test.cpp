@@ -74,6 +74,19 @@ TEST_CASE("what names hold cannot leave its place") {
   CHECK_THAT(commands, Contains("title=shardsim%3A a|b<script>&\"]]>%250A%0A%3A%3Aerror"));
 }
 
+// The fixture's baseline has no time of contention, as those from before there was one.
+TEST_CASE("a baseline that is older than a part of the step's time shows the others") {
+  CheckReport report = one_worse();
+  REQUIRE_FALSE(report.experiments[0].before->values.contains("contention_time_s"));
+  CHECK_THAT(check_html(report), Contains("\"times_s\":[0.8,0.0,0.15,0.05]"));
+  for (CheckedExperiment& one : report.experiments) {
+    one.before->values = {{"peak_bytes", 1}};
+    one.now.values = {{"peak_bytes", 1}};
+  }
+  CHECK_THAT(check_html(report), Contains("\"times_s\":null"));
+  CHECK_THAT(check_html(report), !Contains("\"times_s\":["));
+}
+
 TEST_CASE("JUnit has a test case to an experiment, GitLab an issue to a violation") {
   const std::string junit = check_junit(one_worse());
   CHECK_THAT(junit, Contains("<testsuites tests=\"2\" failures=\"1\">"));

@@ -47,6 +47,16 @@ TEST_CASE("a family holds for its parts, a part for itself, a kind for the sum o
   CHECK(limits.named_parts("a").empty());
 }
 
+TEST_CASE("axes of a limit are a set") {
+  const Limits limits = limits_of(
+      R"({"*": {"calls": {"all-gather over b, a": "<= 66", "all-reduce over a,b": "+1"}}})");
+  CHECK(limits.of("x", "calls.all-gather over a,b").budget->most == 66);
+  CHECK(limits.of("x", "calls.all-gather over b,a").budget->most == 66);
+  CHECK(limits.of("x", "calls.all-reduce over b,a").growth->absolute == 1);
+  CHECK_FALSE(limits.of("x", "calls.all-gather over a").budget);
+  CHECK_FALSE(limits.of("x", "wire_bytes.all-gather over a,b").budget);
+}
+
 TEST_CASE("what is allowed where nothing is said") {
   const Limits none;
   CHECK(none.of("a", "step_time_s").growth->text == "+2 %");
@@ -79,6 +89,10 @@ TEST_CASE("mistakes in limits say where and what is expected") {
         "mean \"all-gather\"?");
   CHECK(mistake(R"({"*": {"calls": {"all-gather": "<= many"}}})") ==
         "limits.json: /limits/*/calls/all-gather: \"many\" is not a number of calls or tensors");
+  CHECK(
+      mistake(R"({"*": {"calls": {"all-gather over a,b": "+1", "all-gather over b,a": "+2"}}})") ==
+      "limits.json: /limits/*/calls/all-gather over b,a: is for axes that another limit is for, "
+      "in another order");
   CHECK(mistake(R"({"*": {"fits": "maybe"}})") ==
         "limits.json: /limits/*/fits: expected true, false or \"any\"");
   CHECK(testing::mistake_of([] {

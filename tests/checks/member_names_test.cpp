@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <random>
+
 #include "base/json.hpp"
 #include "tests/base/mistake.hpp"
 
@@ -33,11 +35,34 @@ TEST_CASE("names that differ in numbers are one line, which is read back to them
       {{{"1234567890", "a"}, {"1234567891", "a"}}, {{"1234567890", "a"}, {"1234567891", "a"}}},
       // Braces of a layer that is stored once.
       {{{"h.{}.w", "a"}, {"{x}", "a"}, {"{", "a"}}, {{"h.{}.w", "a"}, {"{x}", "a"}, {"{", "a"}}},
+      // Braces that would be read as numbers, or as the sign for such a brace.
+      {{{"a{0-7}b", "a"}}, {{"a{{}0-7}b", "a"}}},
+      {{{"w{5}", "a"}, {"w{6}", "a"}}, {{"w{{}{5-6}}", "a"}}},
+      {{{"{{}0-7}", "a"}}, {{"{{}{}0-7}", "a"}}},
   };
   for (const Names& names : cases) {
     CAPTURE(names.members);
     CHECK(fold_members(names.members) == names.folded);
     CHECK(read_back(names.folded) == names.members);
+  }
+}
+
+TEST_CASE("whatever names are made of is read back") {
+  const std::vector<std::string> parts = {"{", "}", "{}", "0", "1", "2", "07", "-", ",", "a"};
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t count) { return random() % count; };
+  for (int round = 0; round < 2000; ++round) {
+    ValuesByName members;
+    const std::size_t names = 1 + below(6);
+    for (std::size_t i = 0; i < names; ++i) {
+      std::string name;
+      const std::size_t length = below(8);
+      for (std::size_t k = 0; k < length; ++k) name += parts[below(parts.size())];
+      members[name] = below(3) == 0 ? "b" : "a";
+    }
+    const ValuesByName folded = fold_members(members);
+    CAPTURE(members, folded);
+    REQUIRE(read_back(folded) == members);
   }
 }
 
