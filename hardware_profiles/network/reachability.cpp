@@ -66,14 +66,16 @@ class Reachability {
   std::vector<NodeId> sources_;        // of the links to each node
 };
 
-// A node that forwards, at device 0 or next to it; where there is none, device 0.
-NodeId hub_of(const NetworkGraph& graph) {
-  if (graph.forwards(0)) return 0;
+// What forwards at device 0 or next to it: what joins all devices is one of them, or behind one. A
+// switch in a node may join its devices alone, and a NIC beside it those of all nodes.
+std::vector<NodeId> hubs_of(const NetworkGraph& graph) {
+  if (graph.forwards(0)) return {0};
+  std::vector<NodeId> hubs;
   for (LinkId link = graph.first_out(0); link < graph.first_out(1); ++link) {
     const NodeId to = graph.links()[at(link)].to;
-    if (graph.forwards(to)) return to;
+    if (graph.forwards(to)) hubs.push_back(to);
   }
-  return 0;
+  return hubs;
 }
 
 }  // namespace
@@ -81,8 +83,9 @@ NodeId hub_of(const NetworkGraph& graph) {
 std::optional<std::pair<NodeId, NodeId>> find_unreachable(const NetworkGraph& graph) {
   if (graph.devices() < 2) return std::nullopt;
   const Reachability reachability(graph);
-  const NodeId hub = hub_of(graph);
-  if (graph.forwards(hub) && reachability.all_meet_at(hub)) return std::nullopt;
+  for (const NodeId hub : hubs_of(graph)) {
+    if (reachability.all_meet_at(hub)) return std::nullopt;
+  }
   for (NodeId target = 0; target < graph.devices(); ++target) {
     const std::vector<bool> reaching = reachability.reaching(target);
     const auto devices = reaching.begin() + graph.devices();

@@ -144,6 +144,19 @@ TEST_CASE("networks that cannot be are refused") {
   NetworkBuilder one_way(2);
   one_way.connect_one_way(0, 1, wire);
   CHECK_THROWS_WITH(std::move(one_way).freeze(place), Contains("device 1 does not reach device 0"));
+  // Device 0's first switch joins two devices, its second all of them; switches of two each join all.
+  const auto joined_by = [](NodeId devices, const std::vector<std::vector<NodeId>>& switches) {
+    NetworkBuilder builder(devices);
+    for (const std::vector<NodeId>& joined : switches) {
+      const NodeId here = builder.add_switches(1);
+      for (const NodeId device : joined) builder.connect(device, here, wire);
+    }
+    return builder;
+  };
+  CHECK_NOTHROW(joined_by(4, {{0, 1}, {2, 3}, {0, 1, 2, 3}}).freeze(place));
+  CHECK_NOTHROW(joined_by(3, {{0, 1}, {0, 2}, {1, 2}}).freeze(place));
+  CHECK_THROWS_WITH(joined_by(4, {{0, 1}, {2, 3}, {0, 1, 2}}).freeze(place),
+                    Contains("device 3 does not reach device 0"));
   // A line of devices beside a switch: devices do not pass on what is not for them.
   const auto line = [](bool devices_forward) {
     NetworkBuilder builder(3);
