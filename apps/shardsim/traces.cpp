@@ -122,6 +122,8 @@ std::vector<std::int64_t> chosen_ranks(const Given& given, const ChakraTraces& t
 
 void write_chakra(const std::vector<std::string>& paths, const ChakraTraces& traces,
                   const std::vector<std::int64_t>& ranks) {
+  const std::string warning = traces.warning();
+  if (!warning.empty()) std::cerr << fmt::format("note: {}\n", warning);
   const std::string communicators = traces.communicators();
   Progress progress(paths.size() * ranks.size());
   for (const std::string& path : paths) {

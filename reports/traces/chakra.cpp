@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <protozero/pbf_builder.hpp>
 #include <utility>
 
 #include "base/index.hpp"
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "reports/traces/chakra_fields.hpp"
 #include "reports/traces/step_trace.hpp"
@@ -292,8 +294,19 @@ std::string ChakraTraces::rank(std::int64_t rank) const {
 std::string ChakraTraces::communicators() const {
   Json json = Json::object();
   const auto& groups = communicators_.groups();
-  for (std::size_t i = 0; i < groups.size(); ++i) json[std::to_string(i + 1)] = groups[i];
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    append_member(json, std::to_string(i + 1), groups[i]);
+  }
   return json.dump() + "\n";
+}
+
+std::string ChakraTraces::warning() const {
+  constexpr std::int32_t streams_of_each = 1'000'000;
+  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max() / streams_of_each;
+  const std::size_t count = communicators_.groups().size();
+  if (count <= most) return {};
+  return fmt::format("{} communicators are more than the {} whose streams ASTRA-sim can number",
+                     format_count(static_cast<std::int64_t>(count)), format_count(most));
 }
 
 }  // namespace shardsim

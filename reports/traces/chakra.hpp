@@ -46,6 +46,9 @@ class ChakraTraces {
   // {"1": [0, 1, 2, 3], "2": [4, 5, 6, 7]}: the ranks of every group, under its number, pg_name.
   // Numbers begin at 1: ASTRA-sim takes 0 for all ranks.
   [[nodiscard]] std::string communicators() const;
+  // What a reader will stumble over; empty where there is nothing. ASTRA-sim numbers the streams of
+  // a communicator from its number times a million on, in 32 bits: 2,147 fit.
+  [[nodiscard]] std::string warning() const;
 
  private:
   const Plan& plan_;

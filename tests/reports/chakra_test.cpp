@@ -200,6 +200,18 @@ TEST_CASE("All ranks of a communicator agree on its collectives") {
   CHECK(sizes.count(2) == 4);
 }
 
+// 2,147 * 1,000,000 is below 2^31 = 2,147,483,648, one more is not.
+TEST_CASE("More communicators than ASTRA-sim can number are told") {
+  const auto warning = [](std::int64_t groups) {
+    PlanBuilder b({{"x", 2}, {"y", groups}});
+    b.gather(1);
+    return ChakraTraces(b.plan, nullptr).warning();
+  };
+  CHECK(warning(2147).empty());
+  CHECK(warning(2148) ==
+        "2,148 communicators are more than the 2,147 whose streams ASTRA-sim can number");
+}
+
 using Message = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
 // Sent and received, of all ranks: source, target, tag, bytes.
