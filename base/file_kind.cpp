@@ -23,7 +23,7 @@ constexpr std::array kinds{
             "give it by its name alone, to run, compare, plan or specs"},
     KindRow{FileKind::profile, "profile", "a hardware profile", "give it with --machine"},
     KindRow{FileKind::calibration, "calibration", "a calibration",
-            "name it in the \"calibration\" of a profile"},
+            "give it with --calibration, or name it in the \"calibration\" of a profile"},
     KindRow{FileKind::plan, "plan", "a plan", "give the experiment that it was made of"},
     KindRow{FileKind::result, "result", "a result", "its \"experiment\" is one"},
     KindRow{FileKind::report, "", "a report of shardsim", ""},

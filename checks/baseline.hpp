@@ -37,7 +37,7 @@ struct MadeFrom {
   std::string experiment;   // as resolved
   std::string model;        // its description, tree or program
   std::string machine;      // its profile without calibrations
-  std::string calibration;  // all that the profile names
+  std::string calibration;  // the experiment's, else all that the profile names
   std::string shardsim;     // version
   friend bool operator==(const MadeFrom&, const MadeFrom&) = default;
 };

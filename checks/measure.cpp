@@ -242,7 +242,10 @@ Measured Meter::measure(const Experiment& experiment) {
     measured.explanation = explain(prediction.step.plan, &prediction.result);
     measured.specs = specs_of(experiment, prediction.step);
     const Profile& profile = prediction.machine.profile;
-    const MachineDigests& digests = digests_of(profile, profile.path + profile.name);
+    const std::string machine =
+        fmt::format("{}\n{}\n{}\n{}", profile.path, profile.name, experiment.directory,
+                    experiment.calibration->dump(-1, ' ', false, Json::error_handler_t::replace));
+    const MachineDigests& digests = digests_of(profile, machine);
     recorded.made_from.machine = digests.profile;
     recorded.made_from.calibration = digests.calibration;
   }

@@ -36,7 +36,7 @@ class Meter {
     std::string calibration;
   };
   const MachineDigests& digests_of(const Profile& profile, const std::string& name);
-  std::map<std::string, MachineDigests> machines_;  // by path of the file, or name
+  std::map<std::string, MachineDigests> machines_;  // by path, or name, and what corrects it
 };
 
 // A tensor that every device holds whole.

@@ -12,6 +12,7 @@
 #include "experiments/missing_key.hpp"
 #include "experiments/read_algorithms.hpp"
 #include "experiments/read_placement.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"
 
@@ -23,8 +24,9 @@ constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
 const std::vector<std::string> section_names = {
-    "name",     "workload", "program",  "like",   "mesh",        "roles",     "devices",
-    "strategy", "machine",  "topology", "slices", "collectives", "placement", "algorithms"};
+    "name",   "workload",    "program",   "like",       "mesh",
+    "roles",  "devices",     "strategy",  "machine",    "topology",
+    "slices", "collectives", "placement", "algorithms", "calibration"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.
@@ -215,6 +217,7 @@ Json resolve(const Experiment& experiment) {
   for (const auto& [axis, role] : experiment.roles.given()) resolved["roles"][axis] = name_of(role);
   if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
   if (experiment.topology) resolved["topology"] = *experiment.topology;
+  if (!experiment.calibration.is_null()) resolved["calibration"] = *experiment.calibration;
   if (!experiment.slicing.is_null()) resolved["slices"] = *experiment.slicing;
   if (!experiment.placement.is_null()) resolved["placement"] = *experiment.placement;
   if (experiment.collectives != CollectiveModel::simulated) {
@@ -254,6 +257,11 @@ void read_machine(const Sections& sections, Experiment& experiment) {
     experiment.machine_place = machine->place();
   }
   if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
+  if (const auto calibration = sections.find("calibration")) {
+    *experiment.calibration = calibration->json();
+    experiment.calibrations = read_calibrations(*calibration);
+    experiment.calibration_place = calibration->place();
+  }
   if (const auto collectives = sections.find("collectives")) {
     experiment.collectives = read_collective_model(*collectives);
   }

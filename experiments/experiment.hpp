@@ -43,6 +43,8 @@
 //   collectives               "simulated": whose times collectives have; "all-links",
 //                             "tpu-scheduler", "xla-sol" or "flows" (CollectiveModel)
 //   machine, topology         needed by `predict` only; the smallest legal topology
+//   calibration               the machine's; a shipped one's name, a path that ends in .json,
+//                             relative to the file, one in place, or a list of these; []: none
 //   slices                    1; of TPUs: a number, or {"data": 2}, axes that go over slices
 //   algorithms                what is chosen; {"all-reduce": "Ring/LL128"} (read_algorithms.hpp)
 //   placement                 which device stands where in the mesh: as jax places it on a torus,
@@ -90,6 +92,9 @@ struct Experiment {
   DeviceOrder order;    // that it means
   Place model_place;    // where errors about them point to
   Place machine_place;
+  OwnedJson calibration;                                 // as it was written; null: the machine's
+  std::optional<std::vector<Calibration>> calibrations;  // that it means
+  Place calibration_place;
   OwnedJson resolved;  // the experiment with every default filled in; itself a valid experiment
 };
 

@@ -5,6 +5,7 @@
 #include "experiments/missing_key.hpp"
 #include "experiments/program.hpp"
 #include "hardware_profiles/plausibility.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 #include "strategies/placed_tree.hpp"
 
 namespace shardsim {
@@ -15,6 +16,14 @@ std::string machine_of(const Experiment& experiment) {
   const std::filesystem::path path(experiment.machine);
   if (path.extension() != ".json" || path.is_absolute()) return experiment.machine;
   return (std::filesystem::path(experiment.directory) / path).string();
+}
+
+Profile profile_of(const Experiment& experiment) {
+  Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
+  if (experiment.calibrations) {
+    set_calibrations(profile, *experiment.calibrations, experiment.calibration_place);
+  }
+  return profile;
 }
 
 // XLA compiles for tori of TPUs and for clusters of GPUs.
@@ -59,7 +68,7 @@ std::string program_path(const Experiment& experiment) {
 CompiledStep compile_experiment(const Experiment& experiment) {
   if (!experiment.program.empty()) {
     if (experiment.machine.empty()) return compile_program(experiment, nullptr);
-    const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
+    const Profile profile = profile_of(experiment);
     return compile_program(experiment, &profile);
   }
   if (!experiment.tree.is_null()) {
@@ -121,7 +130,7 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& given)
     throw InputError({experiment.file, ""}, missing_key("machine"));
   }
   // The machine first: reading it takes less than making the plan.
-  const Profile profile = load_profile(machine_of(experiment), experiment.machine_place);
+  const Profile profile = profile_of(experiment);
   if (profile.device.name.empty()) {
     throw InputError(experiment.machine_place,
                      "nothing is known of the network's devices; name one, as in device=h100");

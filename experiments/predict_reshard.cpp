@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "experiments/reshard_experiment.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
@@ -112,7 +113,10 @@ ReshardTotals totals_of(const ReshardPrediction& prediction) {
 }  // namespace
 
 ReshardPrediction predict_reshard(const ReshardExperiment& experiment) {
-  const Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  Profile profile = load_profile(experiment.machine, experiment.machine_place);
+  if (experiment.calibrations) {
+    set_calibrations(profile, *experiment.calibrations, experiment.calibration_place);
+  }
   const ReshardMeshes meshes{experiment.source.mesh, experiment.target.mesh, experiment.shared};
   for (const Mesh* mesh : {&meshes.source, &meshes.target}) {
     if (mesh->devices() <= most_reshard_devices) continue;

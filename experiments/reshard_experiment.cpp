@@ -8,6 +8,7 @@
 
 #include "base/json.hpp"
 #include "base/pattern.hpp"
+#include "hardware_profiles/read_calibrations.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"
 #include "strategies/rules/rule_system.hpp"
@@ -177,8 +178,8 @@ ReshardEnd read_end(const JsonReader& json, const PlacedTree& placed, bool is_tr
 
 ReshardExperiment read_reshard(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys(
-      {"name", "shape", "dtype", "tree", "from", "to", "devices", "machine", "topology"});
+  json.only_keys({"name", "shape", "dtype", "tree", "from", "to", "devices", "machine",
+                  "calibration", "topology"});
   const bool is_tree = document.contains("tree");
   const PlacedTree arrays = is_tree ? read_tree(json) : read_array(json);
   ReshardExperiment experiment;
@@ -197,6 +198,10 @@ ReshardExperiment read_reshard(const Json& document, const std::string& file) {
   if (std::filesystem::path(experiment.machine).extension() == ".json") {
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
     experiment.machine = (folder / experiment.machine).string();
+  }
+  if (const auto calibration = json.find("calibration")) {
+    experiment.calibrations = read_calibrations(*calibration);
+    experiment.calibration_place = calibration->place();
   }
   if (const auto topology = json.find("topology")) experiment.topology = topology->string();
   return experiment;

@@ -10,6 +10,7 @@
 //   devices   "disjoint": the target's devices follow the source's (a trainer and a sampler); or
 //             "shared": both meshes are made of the same devices from 0 on (elastic restart)
 //   topology  the most cubic slice of a torus
+//   calibration  the machine's (experiments/experiment.hpp)
 //   name      the file's stem
 // A shape may be written "4096x14336", a mesh "dp=2,tp=4", a spec "None, tp".
 //
@@ -48,6 +49,8 @@ struct ReshardExperiment {
   std::string machine;
   std::optional<std::string> topology;
   Place machine_place;
+  std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
+  Place calibration_place;
 };
 
 // Throws InputError.

@@ -33,6 +33,9 @@ constexpr std::array flags{
     Flag{"mesh", "mesh", "MESH", "axes and sizes: data=2,fsdp=4"},
     Flag{"strategy", "strategy", "NAME", "fsdp, tp, ..., or a rule system: shardsim help strategy"},
     Flag{"machine", "machine", "NAME", "hardware profile, or a path to one"},
+    Flag{"calibration", "calibration", "NAME",
+         "of collectives, in place of the machine's: one that is shipped, what calibrate wrote, or "
+         "a list, '[\"h100-nvswitch\",\"mine.json\"]'"},
     Flag{"topology", "topology", "SHAPE",
          "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
     Flag{"slices", "slices", "N",
@@ -49,6 +52,13 @@ constexpr std::array flags{
 
 // A path in a file is relative to the file, one on the command line to where the user is.
 std::string seen_from(const std::string& directory, const std::string& value) {
+  Json list = Json::parse(value, nullptr, /*allow_exceptions=*/false);
+  if (list.is_array()) {
+    for (Json& one : list) {
+      if (one.is_string()) one = seen_from(directory, one.get<std::string>());
+    }
+    return list.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
   const std::filesystem::path path(value);
   std::error_code unreadable;
   const std::set<std::string> endings = {".json", ".gz", ".safetensors", ".mlir", ".hlo", ".txt"};

@@ -39,6 +39,8 @@ constexpr std::array flags{
     Flag{"devices", "/devices", "WHICH",
          "disjoint: the target's devices follow the source's; shared: they are the same"},
     Flag{"machine", "/machine", "NAME", "hardware profile, or a path to one"},
+    Flag{"calibration", "/calibration", "NAME",
+         "of collectives, in place of the machine's: one that is shipped, or what calibrate wrote"},
     Flag{"topology", "/topology", "SHAPE",
          "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
 };
@@ -49,8 +51,9 @@ void apply_flags(const Given& given, const std::string& file, Json& document) {
     if (values.empty()) continue;
     if (values.size() > 1) throw UsageError(fmt::format("--{} is given twice", flag.name));
     std::string value = values[0];
-    const bool is_path =
-        flag.name == std::string("machine") && std::filesystem::path(value).extension() == ".json";
+    const bool names_files =
+        flag.name == std::string("machine") || flag.name == std::string("calibration");
+    const bool is_path = names_files && std::filesystem::path(value).extension() == ".json";
     // A path on the command line is relative to where the user is, one in a file to the file.
     if (is_path) {
       const auto directory = std::filesystem::absolute(file).parent_path();

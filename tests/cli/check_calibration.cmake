@@ -25,6 +25,49 @@ foreach(i RANGE ${last})
   endif()
 endforeach()
 
+# A step by a path of its own is that by the profile beside it, and not that by the machine alone;
+# an experiment names one relative to itself, a flag to where the user is.
+file(WRITE ${SCRATCH}/step.json [=[{
+  "workload": {"model": "gpt2", "batch": 16, "sequence": 128},
+  "mesh": {"data": 16}, "strategy": "dp", "machine": "oci-bm-gpu4.8", "calibration": ["mine.json"]
+}]=])
+function(step_time result)
+  expect(0 answer run ${SCRATCH}/step.json --format json ${ARGN})
+  string(JSON time GET "${answer}" step_time_s)
+  set(${result} "${time}" PARENT_SCOPE)
+endfunction()
+step_time(by_experiment)
+step_time(by_profile --machine ${SCRATCH}/profile.json --set calibration=null)
+step_time(by_flag --set calibration=null --calibration ${SCRATCH}/mine.json)
+step_time(by_list --calibration "[\"${SCRATCH}/mine.json\"]")
+step_time(by_machine --set calibration=null)
+foreach(name by_profile by_flag by_list)
+  if(NOT ${name} STREQUAL by_experiment)
+    message(FATAL_ERROR "a step takes ${${name}} s ${name}, ${by_experiment} s by_experiment")
+  endif()
+endforeach()
+if(by_machine STREQUAL by_experiment)
+  message(FATAL_ERROR "a calibration changes nothing")
+endif()
+expect(0 answer run ${SCRATCH}/step.json --format json)
+string(JSON named GET "${answer}" experiment calibration 0)
+require_match("${named}" "^mine.json$")
+
+# What it holds is part of what a baseline was made from.
+expect(0 text check ${SCRATCH}/baseline.json ${SCRATCH}/step.json --record)
+string(REPLACE "\"date\": \"" "\"date\": \"not " changed "${calibration}")
+file(WRITE ${SCRATCH}/mine.json "${changed}")
+expect(0 text check ${SCRATCH}/baseline.json --format json)
+file(READ ${SCRATCH}/baseline.json baseline)
+string(JSON before GET "${baseline}" experiments step made_from calibration)
+expect(0 text check ${SCRATCH}/baseline.json --update)
+file(READ ${SCRATCH}/baseline.json baseline)
+string(JSON after GET "${baseline}" experiments step made_from calibration)
+if(before STREQUAL after)
+  message(FATAL_ERROR "another calibration has the digest ${before}, too")
+endif()
+file(WRITE ${SCRATCH}/mine.json "${calibration}")
+
 # The last range has two rows, 4 and 8 GiB: the median is the mean of both errors, to 1 in 10,000.
 string(JSON ranges LENGTH "${calibration}" errors_by_size)
 math(EXPR last_range "${ranges} - 1")

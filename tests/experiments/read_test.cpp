@@ -151,6 +151,7 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   Json json = Json::parse(minimal);
   json["machine"] = "dgx-h100";
   json["topology"] = "4x4";
+  json["calibration"] = {"h100-nvswitch"};
   json["workload"]["precision"] = {{"master", nullptr},
                                    {"parameters", "float32"},
                                    {"norms", "f32"},
@@ -166,6 +167,7 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   CHECK(resolved["workload"]["precision"]["look_ups"] == "fp32");
   CHECK(resolved["workload"]["precision"]["indices"] == "int32");
   CHECK(resolved["mesh"] == Json::parse(R"({"data": 2, "fsdp": 4})"));
+  CHECK(resolved["calibration"] == Json::parse(R"(["h100-nvswitch"])"));
   CHECK(read(resolved).at(0).resolved->dump() == resolved.dump());
   const Json defaults = *read(Json::parse(minimal)).at(0).resolved;
   CHECK(read(defaults).at(0).resolved->dump() == defaults.dump());
