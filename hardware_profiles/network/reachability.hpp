@@ -2,8 +2,8 @@
 //
 //   find_unreachable(graph)     devices 0 and 5: nothing from 0 arrives at 5
 //
-// Cost: O(links) for every neighbour of device 0 that forwards, until one is found through which all
-// devices are joined, which then does for every two; where none is, O(links) for every device.
+// Cost: O(links) for every neighbour of device 0 that forwards, until one is found through which
+// all devices are joined, which then does for every two; where none is, O(links) for every device.
 #pragma once
 
 #include <optional>

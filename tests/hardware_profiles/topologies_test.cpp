@@ -144,7 +144,7 @@ TEST_CASE("networks that cannot be are refused") {
   NetworkBuilder one_way(2);
   one_way.connect_one_way(0, 1, wire);
   CHECK_THROWS_WITH(std::move(one_way).freeze(place), Contains("device 1 does not reach device 0"));
-  // Device 0's first switch joins two devices, its second all of them; switches of two each join all.
+  // Device 0's first switch joins two devices, its second all; switches of two each join all.
   const auto joined_by = [](NodeId devices, const std::vector<std::vector<NodeId>>& switches) {
     NetworkBuilder builder(devices);
     for (const std::vector<NodeId>& joined : switches) {

@@ -36,7 +36,7 @@ TEST_CASE("what is computed again behind a barrier does not count") {
   CHECK_FALSE(work.scores);
 }
 
-// Products of [8,16] x [16,16] by one of two weights, which stand in front of a barrier or behind it.
+// Products of [8,16] x [16,16] by one of two weights, in front of a barrier or behind it.
 TEST_CASE("a product by another weight is another product, whatever its shapes") {
   const double one = 2.0 * 8 * 16 * 16;
   const std::string arguments =
