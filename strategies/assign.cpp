@@ -45,8 +45,8 @@ class Assigner {
     result_.data_axes = axes_of(strategy_.batch_axes, mesh_);
     const AxisList sequence = axes_of(strategy_.sequence_axes, mesh_);
     result_.data_axes.insert(result_.data_axes.end(), sequence.begin(), sequence.end());
-    assign_parameters();
     pin_inputs();
+    assign_parameters();
     pin_activations();
     if (strategy_.sequence_parallel) pin_residual_stream();
     warn_about_idle_axes();
@@ -155,9 +155,17 @@ class Assigner {
         tree.leaves.push_back(std::move(leaf));
       }
     }
+    const RuleSystem& system = *find_rule_system(strategy_.name);
+    if (system.reads_logical_axes) {
+      throw InputError(
+          strategy_.place,
+          fmt::format("strategy \"{}\" goes by names of dimensions, which the parameters of {} do "
+                      "not have ({}): a parameter tree can have them",
+                      strategy_.name, workload_.model, tree.leaves.front().name));
+    }
     const SpecAssignment specs =
-        find_rule_system(strategy_.name)
-            ->assign(tree, mesh_, JsonReader(*strategy_.system, strategy_.place));
+        system.assign(tree, mesh_, JsonReader(*strategy_.system, strategy_.place));
+    require_fitting_rules(specs, tree);
     result_.rules = specs.rules;
     std::size_t leaf = 0;
     for (ParameterAssignment& a : result_.parameters) {
@@ -175,6 +183,32 @@ class Assigner {
     for (std::string& warning : system_warnings(strategy_.name, specs.warnings)) {
       result_.warnings.push_back(std::move(warning));
     }
+  }
+
+  // Rules for another tree's names would make a step in which every parameter is whole.
+  void require_fitting_rules(const SpecAssignment& specs, const ParameterTree& tree) const {
+    const bool splits = std::any_of(specs.leaves.begin(), specs.leaves.end(), [](const auto& leaf) {
+      return std::any_of(leaf.spec.begin(), leaf.spec.end(),
+                         [](const SpecEntry& entry) { return !entry.is_whole(); });
+    });
+    if (splits) return;
+    constexpr std::size_t most_named = 4;
+    std::vector<std::string> unused;
+    const Place* place = nullptr;
+    for (std::size_t r = 0; r < specs.rules.size(); ++r) {
+      if (specs.rules[r].matches > 0) continue;
+      if (place == nullptr) place = &specs.rules[r].place;
+      unused.push_back(fmt::format("{} \"{}\"", r, specs.rules[r].text));
+    }
+    if (unused.empty()) return;
+    const std::size_t more = unused.size() > most_named ? unused.size() - most_named : 0;
+    unused.resize(unused.size() - more);
+    throw InputError(
+        *place, fmt::format("the rules split no parameter of {}: none is matched by rule {}{}; "
+                            "their names are like \"{}\" and \"{}\"",
+                            workload_.model, fmt::join(unused, ", "),
+                            more > 0 ? fmt::format(" and {} more", more) : "",
+                            tree.leaves.front().name, tree.leaves[tree.leaves.size() / 2].name));
   }
 
   void apply_recipe(const Tensor& parameter, ParameterAssignment& a) {
@@ -228,6 +262,7 @@ class Assigner {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& input = workload_.tensors[t];
       if (input.role != TensorRole::input && input.role != TensorRole::constant) continue;
+      if (input.role == TensorRole::input && pin_as_system_says(static_cast<TensorId>(t))) continue;
       Sharding sharding = replicated(input.dims.size());
       for (std::size_t d = 0; d < input.dims.size(); ++d) {
         const std::string& name = label_name(input.dims[d].front());
@@ -236,6 +271,39 @@ class Assigner {
       }
       result_.pinned[static_cast<TensorId>(t)] = sharding;
     }
+  }
+
+  // An input of a system that says how inputs enter and where they are brought.
+  bool pin_as_system_says(TensorId id) {
+    const RuleSystem* system = find_rule_system(strategy_.name);
+    if (system == nullptr || system->inputs == nullptr) return false;
+    const Tensor& input = tensor(id);
+    const std::size_t rank = input.dims.size();
+    const auto specs = system->inputs(rank, JsonReader(*strategy_.system, strategy_.place), mesh_);
+    if (!specs) return false;
+    const auto sharding = [&](const PartitionSpec& spec) {
+      return without_unit_axes(to_sharding(spec, rank, mesh_, strategy_.place));
+    };
+    const Sharding entering = sharding(specs->entering);
+    const std::vector<std::int64_t> shape = workload_.shape(input.dims);
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t shards = Mesh::size_of(entering.dims[d].axes);
+      if (shape[d] % shards == 0) continue;
+      throw RuleError(
+          "ValueError", strategy_.place,
+          fmt::format(
+              "{} enters as {}: {} do not divide over {} devices, which pjit refuses; with "
+              "\"batch_axes\" and without \"inputs_split_mapping\" inputs enter as they are "
+              "read",
+              input.name, to_string(specs->entering), shape[d], shards));
+    }
+    const Sharding read = sharding(specs->read);
+    result_.pinned[id] = read;
+    if (read != entering) result_.entering[id] = entering;
+    for (const AxisRef& axis : split_axes(read)) {
+      if (!overlaps_any(axis, result_.data_axes)) result_.data_axes.push_back(axis);
+    }
+    return true;
   }
 
   void pin_activations() {

@@ -43,6 +43,7 @@ struct ParameterAssignment {
 struct Assignment {
   std::vector<ParameterAssignment> parameters;  // in the order of parameters(workload)
   std::map<TensorId, Sharding> pinned;          // inputs, constants, activations; tensor dims
+  std::map<TensorId, Sharding> entering;        // inputs that do not enter as they are pinned
   std::vector<RuleUse> rules;                   // for parameters
   AxisList data_axes;                           // split the batch or the sequence
   AxisList idle_axes;                           // used by nothing

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "base/json.hpp"
+#include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy.hpp"
 
 namespace shardsim {
@@ -163,15 +164,24 @@ AxisRoles::AxisRoles(const JsonReader& json, const Mesh& mesh) {
 }
 
 std::optional<AxisRole> AxisRoles::of(const std::string& axis) const {
-  if (const auto found = given_.find(axis); found != given_.end()) return found->second;
+  for (const auto* roles : {&given_, &system_}) {
+    if (const auto found = roles->find(axis); found != roles->end()) return found->second;
+  }
   for (const RoleRow& row : role_rows()) {
     if (holds(row.axes, axis)) return row.role;
   }
   return std::nullopt;
 }
 
-void require_served_axes(const StrategyOptions& strategy, const Mesh& mesh, const AxisRoles& roles,
+AxisRoles AxisRoles::of_system(const std::map<std::string, AxisRole>& roles) const {
+  AxisRoles result = *this;
+  result.system_ = roles;
+  return result;
+}
+
+void require_served_axes(const StrategyOptions& strategy, const Mesh& mesh, const AxisRoles& given,
                          const JsonReader& mesh_json) {
+  const AxisRoles roles = given.of_system(system_axes(strategy, mesh).roles);
   for (const MeshAxis& axis : mesh.axes()) {
     const std::optional<AxisRole> role = roles.of(axis.name);
     if (axis.size == 1 || serves(strategy, axis.name, role)) continue;

@@ -8,7 +8,8 @@
 //   experts   ep, expert, exp
 //   etp       etp: the model axis of experts
 //
-// Any other name is given its role by the experiment, {"roles": {"x": "model"}}, or is named where
+// Rule systems have names of their own, praxis' mdl for one (rules/rule_system.hpp), which go before
+// these. Any other name is given its role by the experiment, {"roles": {"x": "model"}}, or is named where
 // the strategy says what is split over it: "batch_axes", "sequence_axes", "model_axis",
 // "shard_axis", rules. An axis that nothing of this says a meaning of is an error, and so is one
 // that the strategy has no use for: its devices would do something that nobody asked for.
@@ -39,11 +40,15 @@ class AxisRoles {
   // an unknown role.
   AxisRoles(const JsonReader& json, const Mesh& mesh);
 
+  // What the experiment gives, then what a rule system says, then names.
   [[nodiscard]] std::optional<AxisRole> of(const std::string& axis) const;
+  // With what a rule system says of its own names.
+  [[nodiscard]] AxisRoles of_system(const std::map<std::string, AxisRole>& roles) const;
   [[nodiscard]] const std::map<std::string, AxisRole>& given() const { return given_; }
 
  private:
   std::map<std::string, AxisRole> given_;
+  std::map<std::string, AxisRole> system_;
 };
 
 struct StrategyOptions;
@@ -51,7 +56,7 @@ struct StrategyOptions;
 // Throws InputError at the mesh for an axis of more than one device that has no role and that the
 // strategy does not name, and for a role that the strategy does not serve. For steps: what a
 // parameter tree is split over its rules say.
-void require_served_axes(const StrategyOptions& strategy, const Mesh& mesh, const AxisRoles& roles,
+void require_served_axes(const StrategyOptions& strategy, const Mesh& mesh, const AxisRoles& given,
                          const JsonReader& mesh_json);
 
 }  // namespace shardsim

@@ -38,8 +38,10 @@ class Partitioner {
         reasons_(builder_, assignment, strategy, optimizer),
         parameters_(builder_, assignment, strategy, optimizer, reasons_),
         partial_sums_(workload, shardings_),
-        data_axes_(assignment.data_axes),
-        home_(workload.tensors.size(), no_value) {
+        assignment_(assignment),
+        home_(workload.tensors.size(), no_value),
+        trains_(has_backward(workload)) {
+    if (!trains_) return;
     for (const Block& block : workload.blocks) {
       for (const Op& op : block.backward) {
         for (const Operand& operand : op.operands) kept_for_backward_.insert(operand.tensor);
@@ -61,9 +63,10 @@ class Partitioner {
     builder_.step.blocks.resize(count);
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
-    for (std::size_t b = count; b-- > 0;) backward(b);
-    add_scalar_sums(builder_, data_axes_, strategy_, home_of(workload_.loss),
-                    builder_.step.blocks.front().backward);
+    for (std::size_t b = count; trains_ && b-- > 0;) backward(b);
+    add_scalar_sums(
+        builder_, assignment_.data_axes, strategy_, home_of(workload_.loss),
+        trains_ ? builder_.step.blocks.front().backward : builder_.step.blocks.back().forward);
     for (std::size_t b = 0; b < count; ++b) optimize(b);
     return std::move(builder_.step);
   }
@@ -74,8 +77,23 @@ class Partitioner {
       const Tensor& tensor = workload_.tensors[t];
       if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
       const auto id = static_cast<TensorId>(t);
-      home_[t] = builder_.add_value(id, shardings_.of(id), tensor.dtype, BufferCategory::inputs);
+      const auto enters = assignment_.entering.find(id);
+      const bool as_read = enters == assignment_.entering.end();
+      home_[t] = builder_.add_value(id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
+                                    BufferCategory::inputs);
       builder_.value(home_[t]).persistent = true;
+    }
+  }
+
+  // Inputs of the block that lie otherwise than they are read, before anything reads them.
+  void bring_inputs(std::size_t b, BlockPass& pass) {
+    for (const auto& [id, entering] : assignment_.entering) {
+      if (builder_.tensor(id).block != static_cast<int>(b)) continue;
+      const auto words = [&](const ReshardStep&) {
+        return reasons_.input(builder_.value(home_[at(id)]), shardings_.of(id));
+      };
+      home_[at(id)] =
+          builder_.bring(home_[at(id)], shardings_.of(id), Stream::activations, words, pass.body);
     }
   }
 
@@ -85,6 +103,7 @@ class Partitioner {
     forget_brought();
     for (const TensorId carry : block.carries_in) program.carries_in.push_back(home_of(carry));
     parameters_.gather(b, Phase::forward, program.forward);
+    bring_inputs(b, program.forward);
     for (const Op& op : block.forward) visit(op, program.forward);
     parameters_.keep_slices(b, program.forward);
     for (const TensorId carry : block.carries_out) program.carries_out.push_back(home_of(carry));
@@ -376,8 +395,9 @@ class Partitioner {
   Reasons reasons_;
   ParameterPasses parameters_;
   PartialSums partial_sums_;
-  AxisList data_axes_;
+  const Assignment& assignment_;
   std::vector<ValueId> home_;
+  bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::set<TensorId> kept_for_backward_;
 };

@@ -48,7 +48,8 @@ Reasons::Reasons(const SpmdBuilder& builder, const Assignment& assignment,
       all_(assignment),
       strategy_(strategy),
       stored_dtype_(optimizer.parameters),
-      gradient_dtype_(optimizer.gradients) {
+      gradient_dtype_(optimizer.gradients),
+      trains_(has_backward(builder.workload())) {
   for (const ParameterAssignment& a : assignment.parameters) by_tensor_[a.tensor] = &a;
   for (const Tensor& tensor : builder.workload().tensors) {
     if (tensor.role == TensorRole::optimizer_state) states_[tensor.primal].push_back(tensor.dtype);
@@ -109,7 +110,7 @@ Bytes Reasons::price_without(const std::vector<TensorId>& parameters, const Axis
     };
     Bytes own = freed(a.stored) * size_of(stored_dtype_);
     // ZeRO shards them over the batch axes whatever the parameter's spec says.
-    if (strategy_.zero_stage < 2) own += freed(a.gradient) * size_of(gradient_dtype_);
+    if (trains_ && strategy_.zero_stage < 2) own += freed(a.gradient) * size_of(gradient_dtype_);
     const auto states = states_.find(parameter);
     if (strategy_.zero_stage < 1 && states != states_.end()) {
       for (const DType dtype : states->second) own += freed(a.optimizer) * size_of(dtype);
@@ -144,9 +145,10 @@ Words Reasons::gather(const std::string& unit, bool is_root,
         format_bytes(gathered_bytes(parameters)));
   }
   words.remedy += fmt::format(
-      "take {} off their specs: a device holds {} more (with gradients and optimizer state){}",
-      builder_.names(axes), format_bytes(price_without(parameters, axes)),
-      strategy_.zero_stage < 2 ? ", and their gradients are all-reduced" : "");
+      "take {} off their specs: a device holds {} more{}{}", builder_.names(axes),
+      format_bytes(price_without(parameters, axes)),
+      trains_ ? " (with gradients and optimizer state)" : "",
+      trains_ && strategy_.zero_stage < 2 ? ", and their gradients are all-reduced" : "");
   return words;
 }
 
@@ -247,6 +249,14 @@ std::string Reasons::sequence_axes_off(const AxisList& axes) const {
       "take {} off \"sequence_axes\": every device then computes and keeps {} times "
       "the tokens",
       builder_.names(axes), Mesh::size_of(axes));
+}
+
+Words Reasons::input(const Value& entering, const Sharding& read) const {
+  return {fmt::format("{} enters as {}, its batch over the whole mesh, and is read as {} "
+                      "(\"inputs_split_mapping\")",
+                      entering.name, to_string(entering.sharding, builder_.mesh()),
+                      to_string(read, builder_.mesh())),
+          "\"batch_axes\" and no \"inputs_split_mapping\": inputs then enter as they are read"};
 }
 
 Words Reasons::read(const Op& op, const Value& home, const Sharding& needed,

@@ -43,6 +43,8 @@ class Reasons {
   [[nodiscard]] Words updated(const std::string& unit, const std::vector<TensorId>& parameters,
                               const AxisList& axes) const;
 
+  // An input, as it enters, brought to how it is read.
+  [[nodiscard]] Words input(const Value& entering, const Sharding& read) const;
   // An op reads a tensor otherwise than it lies.
   [[nodiscard]] Words read(const Op& op, const Value& home, const Sharding& needed,
                            const AxisList& axes) const;
@@ -93,6 +95,7 @@ class Reasons {
   const StrategyOptions& strategy_;
   DType stored_dtype_;
   DType gradient_dtype_;
+  bool trains_;
   std::map<TensorId, const ParameterAssignment*> by_tensor_;
   std::map<TensorId, std::vector<DType>> states_;  // of the optimizer, by parameter
   std::map<TensorId, const Op*> makers_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy_keys.hpp"
 
@@ -164,6 +165,8 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
     options.reshard_after_forward = options.reshard_root_after_forward = false;
     options.reduce_each_microbatch = ReduceEachMicrobatch::shards;
   }
+  // Its steps return the loss whole on every device.
+  if (options.name == "praxis") options.reduce_loss = true;
   if (!json.is_object()) return;
   for (const std::string& key : system.keys) {
     if (json.json().contains(key)) (*options.system)[key] = json.json()[key];
@@ -212,18 +215,67 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
   options.activations = read_activations(json, mesh, options);
 }
 
-// Over which the batch goes where nobody says it: the axes that are for it by their role.
+// Has the experiment itself given the axis another role than these?
+bool is_given_to_others(const std::string& axis, const AxisRoles& roles,
+                        std::initializer_list<AxisRole> wanted) {
+  const auto found = roles.given().find(axis);
+  return found != roles.given().end() &&
+         std::find(wanted.begin(), wanted.end(), found->second) == wanted.end();
+}
+
+// Over which the batch goes where nobody says it: those of the rule system, in its order, then the
+// axes that are for it by their role.
 std::vector<std::string> default_batch_axes(const StrategyOptions& options, const Mesh& mesh,
-                                            const AxisRoles& roles) {
+                                            const AxisRoles& roles, const SystemAxes& system) {
   std::vector<std::string> axes;
+  const auto add = [&](const std::string& name) {
+    if (name == options.model_axis || has(options.sequence_axes, name) || has(axes, name)) return;
+    axes.push_back(name);
+  };
+  for (const std::string& name : system.batch) {
+    const bool others = is_given_to_others(name, roles, {AxisRole::batch, AxisRole::shard});
+    if (mesh.find(name) && !others) add(name);
+  }
+  if (system.batch_is_said) return axes;
   for (const std::string& name : axis_names(mesh)) {
-    if (name == options.model_axis || has(options.sequence_axes, name)) continue;
     const auto role = roles.of(name);
     if (role == AxisRole::batch || role == AxisRole::shard || name == options.shard_axis) {
-      axes.push_back(name);
+      add(name);
     }
   }
   return axes;
+}
+
+// The rule system's, but for those that the user has a use for.
+std::vector<std::string> default_sequence_axes(const StrategyOptions& options, const Mesh& mesh,
+                                               const AxisRoles& roles, const SystemAxes& system,
+                                               const std::vector<std::string>& batch) {
+  std::vector<std::string> axes;
+  for (const std::string& name : system.sequence) {
+    const bool taken = name == options.model_axis || has(batch, name) ||
+                       is_given_to_others(name, roles, {AxisRole::context});
+    if (mesh.find(name) && !taken) axes.push_back(name);
+  }
+  return axes;
+}
+
+// praxis says it of inputs by their rank: where neither is given, as its configurations do.
+void settle_inputs_split_mapping(const JsonReader& json, const SystemAxes& system,
+                                 StrategyOptions& options) {
+  const auto has_key = [&](std::string_view key) {
+    return json.is_object() && json.find(key).has_value();
+  };
+  const std::string mapping = "inputs_split_mapping";
+  if (!has_key(mapping)) {
+    if (has_key("batch_axes")) return;
+    (*options.system)[mapping] = inputs_split_mapping_of(options.batch_axes, options.sequence_axes);
+    return;
+  }
+  if (options.batch_axes == system.batch && options.sequence_axes == system.sequence) return;
+  json.at(mapping).fail(fmt::format(
+      "splits batch and sequence over {}, the strategy's axes for them are {}: leave one out",
+      to_string({SpecEntry(system.batch), SpecEntry(system.sequence)}),
+      to_string({SpecEntry(options.batch_axes), SpecEntry(options.sequence_axes)})));
 }
 
 void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
@@ -232,7 +284,7 @@ void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& 
   const auto given = json.is_object() ? json.find("model_axis") : std::nullopt;
   if (given && !(given->is_string() && given->string().empty())) {
     options.model_axis = read_whole_axis(*given, mesh);
-    if (!has_use) {
+    if (!has_use && !options.is_rule_system()) {
       given->fail(
           fmt::format("strategy \"{}\" does not split the model; those that do are tp and fsdp+tp",
                       options.name));
@@ -280,13 +332,18 @@ void read_kept_over(const JsonReader& json, const Mesh& mesh, StrategyOptions& o
 }
 
 // Axes: what is said, else what the roles suggest; then what the recipe cannot do without.
-void read_axis_fields(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
+void read_axis_fields(const JsonReader& json, const Mesh& mesh, const AxisRoles& given,
                       StrategyOptions& options) {
+  const SystemAxes system = system_axes(options, mesh);
+  const AxisRoles roles = given.of_system(system.roles);
   const auto field = [&](std::string_view key) {
     return json.is_object() ? json.find(key) : std::nullopt;
   };
   read_model_axis(json, mesh, roles, options);
-  options.sequence_axes = read_axes(field("sequence_axes"), mesh, {});
+  const auto given_batch = read_axes(field("batch_axes"), mesh, {});
+  options.sequence_axes =
+      read_axes(field("sequence_axes"), mesh,
+                default_sequence_axes(options, mesh, roles, system, given_batch));
   const auto shard = field("shard_axis");
   if (shard) options.shard_axis = read_whole_axis(*shard, mesh);
   if (shard && !options.shards_parameters()) {
@@ -295,7 +352,7 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, const AxisRoles&
         options.name));
   }
   options.batch_axes =
-      read_axes(field("batch_axes"), mesh, default_batch_axes(options, mesh, roles));
+      read_axes(field("batch_axes"), mesh, default_batch_axes(options, mesh, roles, system));
   const auto fail_if_both = [&](const std::string& axis, const std::vector<std::string>& axes,
                                 std::string_view what) {
     if (has(axes, axis)) json.fail(fmt::format("axis \"{}\" splits both {}", axis, what));
@@ -305,6 +362,7 @@ void read_axis_fields(const JsonReader& json, const Mesh& mesh, const AxisRoles&
   }
   fail_if_both(options.model_axis, options.batch_axes, "the batch and the model");
   fail_if_both(options.model_axis, options.sequence_axes, "the sequence and the model");
+  if (options.name == "praxis") settle_inputs_split_mapping(json, system, options);
   if (!options.shards_parameters()) return;
   if (!shard) options.shard_axis = default_shard_axis(options, json, mesh, roles);
   if (!has(options.batch_axes, options.shard_axis) &&
@@ -325,6 +383,12 @@ std::vector<std::string> strategy_names() {
   for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
   for (const RuleSystem& system : rule_systems()) names.emplace_back(system.name);
   return names;
+}
+
+SystemAxes system_axes(const StrategyOptions& strategy, const Mesh& mesh) {
+  const RuleSystem* system = find_rule_system(strategy.name);
+  if (system == nullptr || system->axes == nullptr) return {};
+  return system->axes(JsonReader(*strategy.system, strategy.place), mesh);
 }
 
 bool StrategyOptions::shards_parameters() const {

@@ -30,6 +30,7 @@
 #include "plan/mesh.hpp"
 #include "strategies/axis_roles.hpp"
 #include "strategies/partition_spec.hpp"
+#include "strategies/rules/system_axes.hpp"
 
 namespace shardsim {
 
@@ -57,9 +58,11 @@ struct StrategyOptions {
   int zero_stage = 0;  // of all but fsdp, hsdp and fsdp+tp, which are stage 3 by themselves: 1
                        // shards the optimizer state over the batch axes, 2 the gradients too
   std::vector<std::string> batch_axes;     // default: the axes with the role batch or shard
-  std::vector<std::string> sequence_axes;  // of the inputs' sequence dimension; default: none
+  std::vector<std::string> sequence_axes;  // of the inputs' sequence dimension; default: none, or
+                                           // what a rule system says
   std::string shard_axis;  // fsdp: default the axis with the role shard, else the only batch axis
-  // tp, and where sequence_parallel: default the axis with the role model; else empty
+  // tp, and where sequence_parallel: default the axis with the role model; else empty. Of a rule
+  // system: an axis that is not for the batch, whatever its name.
   std::string model_axis;
   ShardDimension shard_dimension = ShardDimension::first;
   bool sequence_parallel = false;     // residual stream split along the sequence
@@ -83,6 +86,9 @@ struct StrategyOptions {
   [[nodiscard]] bool shards_parameters() const;  // fsdp, hsdp, fsdp+tp
   [[nodiscard]] bool splits_model() const;       // tp, fsdp+tp
 };
+
+// What the strategy's rule system says of the mesh's axes; nothing of a recipe.
+[[nodiscard]] SystemAxes system_axes(const StrategyOptions& strategy, const Mesh& mesh);
 
 [[nodiscard]] std::vector<std::string> strategy_names();  // recipes, then rule systems
 

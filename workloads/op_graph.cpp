@@ -76,6 +76,11 @@ std::int64_t parameter_count(const Workload& workload) {
   return count;
 }
 
+bool has_backward(const Workload& workload) {
+  return std::any_of(workload.blocks.begin(), workload.blocks.end(),
+                     [](const Block& block) { return !block.backward.empty(); });
+}
+
 std::vector<LabelId> factors(const Op& op) {
   std::vector<LabelId> labels;
   const auto add = [&](const std::vector<Operand>& operands) {

@@ -157,12 +157,14 @@ struct ParameterView {
 };
 [[nodiscard]] std::vector<ParameterView> parameters(const Workload& workload);
 [[nodiscard]] std::int64_t parameter_count(const Workload& workload);
+// Whether it has a backward pass: a training step, not a forward one.
+[[nodiscard]] bool has_backward(const Workload& workload);
 // Labels of an op, in order of first appearance in operands, then results.
 [[nodiscard]] std::vector<LabelId> factors(const Op& op);
 // Operations of one step on all devices, forward and backward, recomputation left out: the
 // numerator of MFU. `needed` counts of attention what its mask leaves, half of it under a causal
-// one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Needs add_backward;
-// optimizer not counted.
+// one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Of a step without
+// backward pass the forward one alone; optimizer not counted.
 struct ModelFlops {
   Flops needed{0};
   Flops full_attention{0};

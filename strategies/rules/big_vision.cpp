@@ -202,6 +202,16 @@ SpecAssignment infer_sharding(const ParameterTree& tree, const std::vector<BigVi
   return Inference(tree, rules, logical_axis_rules, mesh, ties).run();
 }
 
+SystemAxes big_vision_axes(const JsonReader& strategy, const Mesh& /*mesh*/) {
+  const auto given = strategy.find("logical_axis_rules");
+  if (!given) return {};
+  const auto batch = axes_of_rule(read_logical_axis_rules(*given), "act_batch");
+  SystemAxes axes;
+  axes.batch = batch.value_or(std::vector<std::string>{});
+  axes.batch_is_said = batch.has_value();
+  return axes;
+}
+
 SpecAssignment assign_big_vision(const ParameterTree& tree, const Mesh& mesh,
                                  const JsonReader& strategy) {
   std::vector<BigVisionRule> rules{{".*", "replicate", strategy.place()}};

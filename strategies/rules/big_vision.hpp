@@ -63,6 +63,9 @@ struct FirstMatches {
                                             const Mesh& mesh, const Place& place,
                                             EqualDimensions ties = EqualDimensions::stable);
 
+// Batches go where the rule of "act_batch" says, if "logical_axis_rules" has one.
+[[nodiscard]] SystemAxes big_vision_axes(const JsonReader& strategy, const Mesh& mesh);
+
 // The row of the table.
 [[nodiscard]] SpecAssignment assign_big_vision(const ParameterTree& tree, const Mesh& mesh,
                                                const JsonReader& strategy);

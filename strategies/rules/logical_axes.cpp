@@ -83,6 +83,14 @@ LogicalAxisRules read_logical_axis_rules(const JsonReader& json) {
   return rules;
 }
 
+std::optional<std::vector<std::string>> axes_of_rule(const LogicalAxisRules& rules,
+                                                     std::string_view name) {
+  for (const LogicalAxisRule& rule : rules) {
+    if (rule.name == name) return rule.axes.axes;
+  }
+  return std::nullopt;
+}
+
 std::string to_string(const LogicalAxisRule& rule) {
   return fmt::format("{} -> {}", rule.name, entry_text(rule.axes));
 }

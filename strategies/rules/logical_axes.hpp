@@ -39,6 +39,10 @@ using LogicalAxisRules = std::vector<LogicalAxisRule>;
 [[nodiscard]] LogicalAxisRules read_logical_axis_rules(const JsonReader& json);
 [[nodiscard]] std::string to_string(const LogicalAxisRule& rule);  // "mlp -> (fsdp, tensor)"
 
+// Mesh axes of the first rule for a name; nothing: it has none.
+[[nodiscard]] std::optional<std::vector<std::string>> axes_of_rule(const LogicalAxisRules& rules,
+                                                                   std::string_view name);
+
 // What the rules make of one array.
 struct LogicalAssignment {
   PartitionSpec spec;                             // one entry per name

@@ -38,6 +38,13 @@ std::optional<std::size_t> python_index(std::int64_t index, std::size_t size) {
   return static_cast<std::size_t>(index < 0 ? index + count : index);
 }
 
+// With the model's over those of the base configuration.
+LogicalAxisRules all_rules(const JsonReader& strategy) {
+  const LogicalAxisRules rules = read_logical_axis_rules(strategy.at("rules"));
+  const auto added = strategy.find("model_rules");
+  return added ? merge_logical_axis_rules(rules, read_logical_axis_rules(*added)) : rules;
+}
+
 PartitionSpec fitted(const PartitionSpec& spec, const std::string& fit, const ParameterLeaf& leaf,
                      const Mesh& mesh) {
   if (fit == "keep") return spec;
@@ -126,12 +133,25 @@ PartitionSpec remove_incompatible_axes(const PartitionSpec& spec,
   return result;
 }
 
+SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& /*mesh*/) {
+  SystemAxes axes;
+  axes.roles = {{"tensor_transpose", AxisRole::model},
+                {"autoregressive", AxisRole::model},
+                {"context_usp_ulysses", AxisRole::context},
+                {"context_autoregressive", AxisRole::context}};
+  const LogicalAxisRules rules = strategy.find("rules") ? all_rules(strategy) : LogicalAxisRules{};
+  const auto batch = axes_of_rule(rules, "activation_batch");
+  axes.batch = batch.value_or(std::vector<std::string>{"data", "fsdp", "fsdp_transpose"});
+  axes.batch_is_said = batch.has_value();
+  axes.sequence =
+      axes_of_rule(rules, "activation_length")
+          .value_or(std::vector<std::string>{"sequence", "context", "context_usp_ulysses"});
+  return axes;
+}
+
 SpecAssignment assign_maxtext(const ParameterTree& tree, const Mesh& mesh,
                               const JsonReader& strategy) {
-  LogicalAxisRules rules = read_logical_axis_rules(strategy.at("rules"));
-  if (const auto added = strategy.find("model_rules")) {
-    rules = merge_logical_axis_rules(rules, read_logical_axis_rules(*added));
-  }
+  const LogicalAxisRules rules = all_rules(strategy);
   const auto remove = strategy.find("remove_size_one_axes");
   const bool remove_size_one = remove && remove->boolean();
   const auto chosen = strategy.find("fit");

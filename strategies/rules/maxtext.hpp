@@ -42,6 +42,10 @@ namespace shardsim {
                                                      const std::vector<std::int64_t>& dims,
                                                      bool allow_remove_axes, const Place& place);
 
+// As the base configuration splits activations: the batch over data, fsdp and fsdp_transpose, the
+// sequence over context; or as rules for activation_batch and activation_length say.
+[[nodiscard]] SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& mesh);
+
 // Row "maxtext":
 //   {"rules": [...], "model_rules": [...], "remove_size_one_axes": false, "fit": "keep"}
 // where `fit` says what becomes of an entry that does not divide its dimension: "keep" it

@@ -81,6 +81,26 @@ void check_fields(const JsonReader& overrides, const std::vector<Field>& fields)
   }
 }
 
+const std::vector<std::pair<std::string, AxisRole>> mesh_fields = {{dp, AxisRole::batch},
+                                                                   {fsdp, AxisRole::shard},
+                                                                   {tp, AxisRole::model},
+                                                                   {sp, AxisRole::context},
+                                                                   {ep, AxisRole::experts}};
+
+SystemAxes axes_of(Version version, const JsonReader& strategy) {
+  const auto given = strategy.find("partition_axis");
+  const PartitionAxis fields = given ? PartitionAxis(version, *given) : PartitionAxis(version);
+  const Place& place = given ? given->place() : strategy.place();
+  SystemAxes axes;
+  for (const auto& [field, role] : mesh_fields) {
+    if (const std::string* axis = fields.find(field)->name()) axes.roles[*axis] = role;
+  }
+  axes.batch = to_spec_entry(*fields.find("batch_axis"), place).axes;
+  axes.sequence = to_spec_entry(*fields.find("sequence_axis"), place).axes;
+  axes.batch_is_said = given && given->json().contains("batch_axis");
+  return axes;
+}
+
 }  // namespace
 
 AxisRule read_axis_rule(const JsonReader& json) {
@@ -144,6 +164,14 @@ PartitionAxis::PartitionAxis(Version version, const JsonReader* overrides) {
     }
     fields_.emplace_back(field.name, std::move(value));
   }
+}
+
+SystemAxes axes_of_march_2025(const JsonReader& strategy, const Mesh& /*mesh*/) {
+  return axes_of(Version::march_2025, strategy);
+}
+
+SystemAxes axes_of_partition_axis(const JsonReader& strategy, const Mesh& /*mesh*/) {
+  return axes_of(Version::later, strategy);
 }
 
 const AxisRule* PartitionAxis::find(std::string_view field) const {

@@ -24,7 +24,9 @@
 #include <vector>
 
 #include "base/json_reader.hpp"
+#include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
+#include "strategies/rules/system_axes.hpp"
 
 namespace shardsim {
 
@@ -66,5 +68,10 @@ class PartitionAxis {
   PartitionAxis(Version version, const JsonReader* overrides);
   std::vector<std::pair<std::string, AxisRule>> fields_;
 };
+
+// What the axes of a mesh are for by these fields, as "partition_axis" of the strategy gives them:
+// batches are split over batch_axis, (fsdp, dp), sequences over sequence_axis, sp.
+[[nodiscard]] SystemAxes axes_of_march_2025(const JsonReader& strategy, const Mesh& mesh);
+[[nodiscard]] SystemAxes axes_of_partition_axis(const JsonReader& strategy, const Mesh& mesh);
 
 }  // namespace shardsim

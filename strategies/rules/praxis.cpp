@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -128,66 +129,79 @@ std::optional<std::size_t> rank_of_key(const std::string& key) {
   return is_rank ? std::optional(static_cast<std::size_t>(std::stoi(digits))) : std::nullopt;
 }
 
-SpecAssignment assign_by_rank(const ParameterTree& tree, const std::vector<std::string>& mesh_axes,
-                              const JsonReader& strategy) {
-  SpecAssignment assignment;
-  std::map<std::size_t, std::size_t> rules;  // by rank
-  for (const auto& [key, mapping] : strategy.members()) {
+// Of "inputs_split_mapping", by falling N: the key, which has to be a map_Nd, and its mapping.
+std::map<std::size_t, JsonReader, std::greater<>> mappings_by_rank(const JsonReader& maps) {
+  std::map<std::size_t, JsonReader, std::greater<>> mappings;
+  for (const auto& [key, mapping] : maps.members()) {
     const std::optional<std::size_t> rank = rank_of_key(key);
-    if (!rank) continue;
-    rules[*rank] = assignment.rules.size();
-    assignment.rules.push_back(
-        {fmt::format("{} -> {}", key, mapping.json().dump()), mapping.place(), 0, 0});
+    if (!rank) mapping.fail("a key is \"map_1d\", \"map_2d\", ...: a mapping by an input's rank");
+    mappings.emplace(*rank, mapping);
   }
-  for (const ParameterLeaf& leaf : tree.leaves) {
-    LeafSpec& result = assignment.leaves.emplace_back();
-    if (!leaf.has_shape) {
-      result.tactic = no_array;
-      continue;
-    }
-    const auto split = split_dims_by_rank(strategy, leaf.shape.size(), mesh_axes);
-    result.rule = rules.at(leaf.shape.size());
-    RuleUse& use = assignment.rules[*result.rule];
-    ++use.matches;
-    ++use.decides;
-    if (split) result.spec = to_partition_spec(*split, use.place);
-  }
-  return assignment;
-}
-
-SpecAssignment assign_by_batch(const ParameterTree& tree, const std::vector<std::string>& mesh_axes,
-                               const Place& place) {
-  SpecAssignment assignment;
-  for (const ParameterLeaf& leaf : tree.leaves) {
-    LeafSpec& result = assignment.leaves.emplace_back();
-    result.tactic =
-        leaf.has_shape ? "shard_on_batch_dim: dimension 0 over the whole mesh" : no_array;
-    if (!leaf.has_shape) continue;
-    result.spec = to_partition_spec(batch_split_dims(leaf.shape.size(), mesh_axes, place), place);
-  }
-  return assignment;
+  return mappings;
 }
 
 }  // namespace
 
 SpecAssignment assign_praxis(const ParameterTree& tree, const Mesh& mesh,
                              const JsonReader& strategy) {
+  return assign_weights(tree, axis_names(mesh), strategy);
+}
+
+SystemAxes praxis_axes(const JsonReader& strategy, const Mesh& mesh) {
+  SystemAxes axes;
+  axes.roles = {{"replica", AxisRole::batch}, {"data", AxisRole::batch}, {"mdl", AxisRole::model}};
+  axes.batch = {"replica", "data"};
+  const auto maps = strategy.find("inputs_split_mapping");
+  if (!maps) return axes;
   const std::vector<std::string> mesh_axes = axis_names(mesh);
-  const auto members = strategy.members();
-  const bool by_rank = std::any_of(members.begin(), members.end(), [](const auto& member) {
-    return rank_of_key(member.first).has_value();
-  });
-  const auto batch = strategy.find("shard_on_batch_dim");
-  const bool by_batch = batch && batch->boolean();
-  const bool by_weight = strategy.find("weights").has_value();
-  if (int{by_rank} + int{by_batch} + int{by_weight} != 1) {
-    strategy.fail(
-        "one of \"weights\", \"map_1d\", \"map_2d\", ... or \"shard_on_batch_dim\" says "
-        "how weights are split");
+  axes.batch = mesh_axes;
+  axes.batch_is_said = true;
+  bool is_first = true;
+  for (const auto& [rank, mapping] : mappings_by_rank(*maps)) {
+    if (mapping.is_null()) continue;
+    PartitionSpec spec = to_partition_spec(read_split_dims(mapping, mesh_axes), mapping.place());
+    if (rank == 0) continue;
+    spec.resize(std::max<std::size_t>(spec.size(), 2));
+    if (!is_first && spec[0].axes != axes.batch) {
+      mapping.fail(
+          fmt::format("splits the batch over {}, another mapping over {}: the inputs of "
+                      "a step have one batch",
+                      to_string({spec[0]}), to_string({SpecEntry(axes.batch)})));
+    }
+    is_first = false;
+    axes.batch = spec[0].axes;
+    if (rank == 2) axes.sequence = spec[1].axes;
   }
-  if (by_weight) return assign_weights(tree, mesh_axes, strategy);
-  if (by_rank) return assign_by_rank(tree, mesh_axes, strategy);
-  return assign_by_batch(tree, mesh_axes, batch->place());
+  return axes;
+}
+
+std::optional<InputSpecs> praxis_inputs(std::size_t rank, const JsonReader& strategy,
+                                        const Mesh& mesh) {
+  const auto maps = strategy.find("inputs_split_mapping");
+  if (!maps) return std::nullopt;
+  const std::vector<std::string> mesh_axes = axis_names(mesh);
+  InputSpecs specs;
+  specs.entering =
+      to_partition_spec(batch_split_dims(rank, mesh_axes, maps->place()), maps->place());
+  const std::optional<SplitDims> split = split_dims_by_rank(*maps, rank, mesh_axes);
+  specs.read = split ? to_partition_spec(*split, maps->place()) : specs.entering;
+  return specs;
+}
+
+Json inputs_split_mapping_of(const std::vector<std::string>& batch,
+                             const std::vector<std::string>& sequence) {
+  constexpr std::size_t most_dimensions = 4;
+  const auto entry = [](const std::vector<std::string>& axes) {
+    return axes.empty() ? Json(nullptr) : Json(axes);
+  };
+  Json maps = Json::object();
+  for (std::size_t rank = 1; rank <= most_dimensions; ++rank) {
+    Json mapping = Json::array({entry(batch)});
+    for (std::size_t d = 1; d < rank; ++d) mapping.push_back(nullptr);
+    if (rank == 2) mapping[1] = entry(sequence);
+    maps[fmt::format("map_{}d", rank)] = std::move(mapping);
+  }
+  return maps;
 }
 
 }  // namespace shardsim

@@ -17,6 +17,7 @@
 #include "base/json_reader.hpp"
 #include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
+#include "strategies/rules/system_axes.hpp"
 #include "workloads/parameter_tree.hpp"
 
 namespace shardsim {
@@ -66,6 +67,13 @@ enum class UnfitActivation : std::uint8_t {
              // and those whose axes do not divide the dimension
 };
 
+// An input of a step: how it lies when it enters, and how it is read. A spec may be shorter than
+// the rank.
+struct InputSpecs {
+  PartitionSpec entering;
+  PartitionSpec read;
+};
+
 struct RuleSystem {
   std::string_view name;          // "big_vision"
   std::string_view summary;       // one line for --help
@@ -75,6 +83,14 @@ struct RuleSystem {
   // The spec of an activation, where the system has names of its own for dimensions.
   PartitionSpec (*read_activation)(const JsonReader& spec, const JsonReader& strategy) = nullptr;
   UnfitActivation unfit_activation = UnfitActivation::refused;
+  // Nothing is its own: names and roles are everybody's (axis_roles.hpp).
+  SystemAxes (*axes)(const JsonReader& strategy, const Mesh& mesh) = nullptr;
+  // Where inputs do not enter as they are read; nothing: they do, split over the batch and sequence
+  // axes of the strategy.
+  std::optional<InputSpecs> (*inputs)(std::size_t rank, const JsonReader& strategy,
+                                      const Mesh& mesh) = nullptr;
+  // Goes by names of dimensions, which parameter trees have and the models that ship do not.
+  bool reads_logical_axes = false;
 };
 
 [[nodiscard]] const std::vector<RuleSystem>& rule_systems();

@@ -187,7 +187,7 @@ TEST_CASE("a mesh without axes is one device, resolved, too") {
 TEST_CASE("activations of a rule system resolve to themselves, in its own words") {
   Json json = Json::parse(minimal);
   json["strategy"] = Json::parse(R"({
-      "name": "match_partition_rules", "rules": [[".*", []]],
+      "name": "match_partition_rules", "rules": [[".*", []]], "batch_axes": ["data", "fsdp"],
       "partition_axis": {"batch_axis": "hidden_state_axis", "hidden_state_axis": "fsdp"},
       "activations": [{"pattern": "mlp", "spec": ["batch_axis"]}]})");
   const auto of = [](const Json& document) { return read(document).at(0); };

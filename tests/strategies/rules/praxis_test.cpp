@@ -63,15 +63,21 @@ TEST_CASE("a prefix may stand before a weight without a mapping") {
   CHECK(to_string(result.leaves[0].spec) == "P(data, None)");
 }
 
-TEST_CASE("rank and batch mappings") {
-  const ParameterTree tree = tree_of({{"a", {16}}, {"b", {16, 4}}});
-  const SpecAssignment ranks = assign(tree, R"({"map_1d": [["replica", "data"]], "map_2d": null})");
-  CHECK(to_string(ranks.leaves[0].spec) == "P((replica, data))");
-  CHECK(ranks.leaves[1].spec.empty());
-  CHECK(ranks.rules.size() == 2);
-  CHECK(ranks.rules[1].decides == 1);
-  const SpecAssignment batch = assign(tree, R"({"shard_on_batch_dim": true, "batch_axes": ["x"]})");
-  CHECK(to_string(batch.leaves[1].spec) == "P((replica, data, mdl), None)");
+TEST_CASE("inputs enter over the whole mesh and are read by the mapping of their rank") {
+  const Json json = parse_json(
+      R"({"inputs_split_mapping": {"map_1d": [["replica", "data"]], "map_2d": null}})", "a.json");
+  const auto specs = [&](std::size_t rank) {
+    const auto found = praxis_inputs(rank, {json, {"a.json", ""}}, mesh);
+    return to_string(found->entering) + " " + to_string(found->read);
+  };
+  CHECK(specs(1) == "P((replica, data, mdl)) P((replica, data))");
+  CHECK(specs(2) == "P((replica, data, mdl), None) P((replica, data, mdl), None)");
+  CHECK_THROWS_WITH(specs(3), Catch::Contains("needs a mapping \"map_3d\""));
+  CHECK_THROWS_WITH(specs(0), Catch::Contains("AssertionError: a scalar has no batch dimension"));
+  CHECK_FALSE(praxis_inputs(2, {Json::object(), {"a.json", ""}}, mesh));
+  CHECK(inputs_split_mapping_of({"replica", "data"}, {}).dump() ==
+        R"({"map_1d":[["replica","data"]],"map_2d":[["replica","data"],null],)"
+        R"("map_3d":[["replica","data"],null,null],"map_4d":[["replica","data"],null,null,null]})");
 }
 
 TEST_CASE("what praxis refuses is refused with its place") {
@@ -87,11 +93,7 @@ TEST_CASE("what praxis refuses is refused with its place") {
   CHECK(refusal(tree, R"({"weights": [["w", [["mdl", -1], -1]]]})") ==
         "a.json: /weights/0: ValueError: null inside a tuple of [[\"mdl\",null],null] is no axis "
         "of the mesh");
-  CHECK(refusal(tree, R"({"map_1d": ["mdl"]})") ==
-        "a.json: ValueError: an array of rank 2 needs a mapping \"map_2d\"");
-  CHECK(refusal(tree, R"({"weights": [], "map_1d": []})") ==
-        "a.json: one of \"weights\", \"map_1d\", \"map_2d\", ... or \"shard_on_batch_dim\" says "
-        "how weights are split");
+  CHECK(refusal(tree, "{}").find("weights") != std::string::npos);
   CHECK(refusal(tree, R"({"weights": [], "repeat_prefix": [["w", null]]})") ==
         "a.json: /repeat_prefix/0/1: a prefix needs an entry for every stacked dimension, null "
         "where it is whole");
