@@ -112,10 +112,10 @@ Rematerialization read_rematerialization(const JsonReader& json) {
 }
 
 void read_step(const JsonReader& json, Experiment& experiment) {
-  experiment.step = json.choice({"train", "prefill", "decode"});
-  if (experiment.step != "train") {
-    json.fail(
-        fmt::format("\"{}\" is not supported by this version, only \"train\" is", experiment.step));
+  experiment.step = json.choice({"train", "forward", "prefill", "decode"});
+  if (experiment.step != "train" && experiment.step != "forward") {
+    json.fail(fmt::format("\"{}\" is not supported by this version, \"train\" and \"forward\" are",
+                          experiment.step));
   }
 }
 

@@ -74,7 +74,7 @@ struct Experiment {
   std::string program;    // in place of model, mesh and strategy: a path, relative to the directory
   bool like_xla = false;  // of a program: reshard as XLA does, even where other ways send less
   OwnedJson tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
-  std::string step = "train";
+  std::string step = "train";  // or "forward": no gradients, no optimizer
   WorkloadOptions workload;
   Rematerialization rematerialization;
   OptimizerOptions optimizer;

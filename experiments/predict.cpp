@@ -79,8 +79,10 @@ CompiledStep compile_experiment(const Experiment& experiment) {
   const ModelConfig config =
       load_model_config(experiment.model, experiment.directory, experiment.model_place);
   Workload workload = build_workload(config, experiment.workload);
-  add_backward(workload, experiment.rematerialization);
-  add_optimizer(workload, experiment.optimizer);
+  if (experiment.step != "forward") {
+    add_backward(workload, experiment.rematerialization);
+    add_optimizer(workload, experiment.optimizer);
+  }
   CompiledStep step = compile(workload, experiment.optimizer, experiment.mesh, experiment.strategy);
   verify(step.plan);
   return step;

@@ -22,7 +22,7 @@ void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& ch
     changes.push_back({"strategy.sequence_parallel", "true"});
   }
   const bool several = devices_over(experiment.mesh, strategy.batch_axes) > 1;
-  if (several && !strategy.shards_parameters()) {
+  if (several && !strategy.shards_parameters() && experiment.step != "forward") {
     for (int stage = strategy.zero_stage + 1; stage <= 2; ++stage) {
       changes.push_back({"strategy.zero_stage", std::to_string(stage)});
     }
@@ -51,6 +51,7 @@ void add_workload_changes(const Experiment& experiment, std::vector<Setting>& ch
     if (count <= workload.microbatches || count > most || workload.batch % count != 0) continue;
     changes.push_back({"workload.microbatches", std::to_string(count)});
   }
+  if (experiment.step == "forward") return;  // there is no backward pass to compute again for
   using Policy = Rematerialization::Policy;
   const Policy policy = experiment.rematerialization.policy;
   if (policy == Policy::none) changes.push_back({"workload.rematerialization", "selective"});

@@ -69,7 +69,7 @@ class Emitter {
         for (std::int64_t i = 0; i < instances(b); ++i) emit_forward(b, i);
       }
       previous_ = {};
-      for (int b = count; b-- > 0;) {
+      for (int b = count; has_backward(workload_) && b-- > 0;) {
         for (std::int64_t i = instances(b); i-- > 0;) emit_backward(b, i);
       }
     }

@@ -137,6 +137,7 @@ std::vector<TensorId> ParameterPasses::unit_parameters(std::size_t block) const 
 }
 
 bool ParameterPasses::keeps_gathered(std::size_t block) const {
+  if (!has_backward(builder_.workload())) return false;  // nothing that it would be kept for
   return !(is_root(block) ? strategy_.reshard_root_after_forward : strategy_.reshard_after_forward);
 }
 

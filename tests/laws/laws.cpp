@@ -243,6 +243,27 @@ std::optional<Violation> sums(const Trial& trial) {
   return wire_bytes_are_those_of_rings(step.prediction);
 }
 
+// The forward pass alone takes less than the step that it is a part of, and nothing beyond what the
+// parameters need.
+std::optional<Violation> forward_alone(const Trial& trial) {
+  Trial part = trial;
+  Trial whole = trial;
+  part.step = "forward";
+  whole.step = "train";
+  const Timed forward = timed(predict_trial(part));
+  const Timed train = timed(predict_trial(whole));
+  const ProgramResult& program = forward.prediction.result.programs[0];
+  for (const BufferCategory category :
+       {BufferCategory::gradients, BufferCategory::optimizer, BufferCategory::activations}) {
+    const Bytes held = program.peak_by_category[static_cast<std::size_t>(category)];
+    if (auto broken = differs("what only training holds", static_cast<double>(held.count()), 0)) {
+      return broken;
+    }
+  }
+  if (auto broken = not_smaller(forward.peak(), train.peak())) return broken;
+  return not_faster(forward, train);
+}
+
 std::optional<Violation> one_device(const Trial& trial) {
   Trial alone = trial;
   for (Axis& axis : alone.mesh) axis.size = 1;
@@ -313,6 +334,7 @@ std::vector<Law> layout_laws() {
           {"axes of size one", axes_of_one},
           {"the experiment read back", reading_back},
           {"sums", sums},
+          {"the forward pass alone", forward_alone},
           {"one device sends nothing", one_device}};
 }
 

@@ -129,6 +129,7 @@ rc::Gen<Trial> arbitrary_trial() {
     trial.batch_per_replica = *rc::gen::inRange(1, 5);
     trial.sequence = std::int64_t{128} << *rc::gen::inRange(0, 3);
     trial.microbatches = *rc::gen::element(1, 1, 2);
+    trial.step = *rc::gen::element<std::string>("train", "train", "forward");
     trial.rematerialization = *rc::gen::element<std::string>("none", "full", "selective");
     trial.parameters = *rc::gen::element<std::string>("bf16", "fp32");
     trial.gradients = *rc::gen::element<std::string>("bf16", "fp32");
@@ -142,6 +143,7 @@ rc::Gen<Trial> arbitrary_trial() {
 Json document_of(const Trial& trial) {
   Json workload = {
       {"model", model_file(trial.model, trial.layers)},
+      {"step", trial.step},
       {"batch", trial.batch()},
       {"microbatches", trial.microbatches},
       {"precision", {{"parameters", trial.parameters}, {"gradients", trial.gradients}}},

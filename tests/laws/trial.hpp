@@ -29,6 +29,7 @@ struct Trial {
   std::int64_t batch_per_replica = 1;  // and microbatch
   std::int64_t sequence = 128;         // of models that have one
   std::int64_t microbatches = 1;
+  std::string step = "train";  // or "forward", which has no use for the four that follow
   std::string rematerialization = "none";
   std::string parameters = "bf16";  // dtypes
   std::string gradients = "bf16";
