@@ -111,6 +111,7 @@ SpecTable experiment_specs(const Experiment& experiment, std::optional<StateOpti
   table.subject = step.plan.subject.model;
   table.mesh = experiment.mesh;
   table.of_a_step = true;
+  table.trains = experiment.step != "forward";
   table.data_axes = data_axes(experiment.strategy, experiment.mesh);
   table.parameters = std::move(step.parameters);
   table.rules = std::move(step.rules);

@@ -9,7 +9,7 @@
 // x, y, z and chip, dcn; directions: out, in, or both alike. On networks written in place level is
 // "network", "link" the name of one, "links" how many carry as much: the busiest, at most eight.
 //
-// "known_error" is that of step times (known_error.hpp), of compiled programs left out;
+// "known_error" is that of step times (known_error.hpp), of training steps alone;
 // "not_counted_bytes" the least and the most
 // that a device holds beside the peak (not_counted.hpp), "suggestions", of what does not fit, what
 // would: [{"set": {path: value...}, "step_time_s", "peak_bytes", "fits",

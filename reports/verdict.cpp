@@ -24,6 +24,9 @@ class Measure {
     const auto have = [&](std::int64_t Figures::*work) {
       return std::all_of(all.begin(), all.end(), [&](const Figures& one) { return one.*work > 0; });
     };
+    const auto is_forward = [](const Figures& one) { return one.step_kind == "forward"; };
+    other_passes_ = std::any_of(all.begin(), all.end(), is_forward) &&
+                    !std::all_of(all.begin(), all.end(), is_forward);
     same_work_ = same(&Figures::tokens_per_step) && same(&Figures::images_per_step);
     if (same_work_) return;
     if (have(&Figures::tokens_per_step)) {
@@ -47,6 +50,7 @@ class Measure {
     return unit_.empty() ? "shortest step" : "shortest time per " + unit_;
   }
   [[nodiscard]] std::string remark() const {
+    if (other_passes_) return "; note that a forward step does a part of a training step's work";
     if (same_work_) return {};
     if (unit_.empty()) return "; note that their steps do different work";
     return fmt::format("; their steps have different numbers of {0}s: what counts is time per {0}",
@@ -55,6 +59,7 @@ class Measure {
 
  private:
   bool same_work_ = true;
+  bool other_passes_ = false;  // some train, some do not
   std::int64_t Figures::*work_ = nullptr;
   std::string unit_;  // of work; empty: whole steps are compared
 };
@@ -163,8 +168,13 @@ std::string beyond_the_known(const std::vector<Figures>& all,
   const auto any = [&](const auto& is) {
     return std::any_of(order.begin() + 1, order.end(), [&](std::size_t i) { return is(all[i]); });
   };
-  if (any([&](const Figures& one) { return !one.has_known_error() || !best.has_known_error(); })) {
-    return "; how far predictions of compiled programs err is not known";
+  for (const auto& [kind, what] :
+       {std::pair{"program", "compiled programs"}, std::pair{"forward", "forward steps"}}) {
+    if (best.step_kind != kind &&
+        !any([&, kind = kind](const Figures& one) { return one.step_kind == kind; })) {
+      continue;
+    }
+    return fmt::format("; how far predictions of {} err is not known", what);
   }
   std::vector<std::string_view> parts;
   if (any([&](const Figures& one) { return one.model != best.model; })) parts.emplace_back("model");

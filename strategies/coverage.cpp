@@ -102,7 +102,8 @@ SpecSummary summarize(const SpecTable& table) {
   for (const ParameterSharding& row : table.parameters) {
     shardings.insert(shardings.end(), static_cast<std::size_t>(row.instances), row.stored);
   }
-  SpecSummary summary = summarize_specs(tree_of(table), shardings, table.mesh, table.data_axes);
+  SpecSummary summary =
+      summarize_specs(tree_of(table), shardings, table.mesh, table.data_axes, table.trains);
   // The state of the optimizer is sent nowhere.
   SpecTable parameters = table;
   if (std::erase_if(parameters.parameters, [](const auto& row) { return row.is_state; }) > 0) {

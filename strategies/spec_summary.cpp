@@ -38,14 +38,14 @@ AxisList as_set(AxisList axes) {
 
 class Communication {
  public:
-  Communication(const Mesh& mesh, const std::optional<AxisList>& data_axes)
-      : mesh_(mesh), data_axes_(data_axes ? *data_axes : axes_without({}, mesh)) {}
+  Communication(const Mesh& mesh, const std::optional<AxisList>& data_axes, bool trains)
+      : mesh_(mesh), data_axes_(data_axes ? *data_axes : axes_without({}, mesh)), trains_(trains) {}
 
   void add(const ParameterLeaf& leaf, const AxisList& split, Bytes shard) {
     const AxisList gathered = data_part(split);
     const Bytes whole = shard * Mesh::size_of(gathered);
     add(CollectiveKind::all_gather, gathered, whole);
-    if (!has_gradient(leaf.dtype)) return;
+    if (!trains_ || !has_gradient(leaf.dtype)) return;
     add(CollectiveKind::reduce_scatter, gathered, whole);
     add(CollectiveKind::all_reduce, as_set(data_part(axes_without(split, mesh_))), shard);
   }
@@ -85,6 +85,7 @@ class Communication {
 
   const Mesh& mesh_;
   AxisList data_axes_;
+  bool trains_;
   std::map<std::pair<CollectiveKind, AxisList>, SpecCollective> rows_;
 };
 
@@ -135,11 +136,12 @@ AxisList axes_without(const AxisList& used, const Mesh& mesh) {
 }
 
 SpecSummary summarize_specs(const ParameterTree& tree, const std::vector<Sharding>& shardings,
-                            const Mesh& mesh, const std::optional<AxisList>& data_axes) {
+                            const Mesh& mesh, const std::optional<AxisList>& data_axes,
+                            bool trains) {
   assert(shardings.size() == tree.leaves.size());
   SpecSummary summary;
   summary.devices = mesh.devices();
-  Communication communication(mesh, data_axes);
+  Communication communication(mesh, data_axes, trains);
   double padded_bytes = 0;
   for (std::size_t i = 0; i < tree.leaves.size(); ++i) {
     const ParameterLeaf& leaf = tree.leaves[i];

@@ -77,11 +77,12 @@ struct SpecSummary {
 };
 
 // `shardings` has one entry per leaf, without partial sums; those of leaves that are no arrays are
-// not looked at. `data_axes` are whole axes; nothing: all of the mesh's. Throws InputError for a
-// tree of more than 2^60 bytes.
+// not looked at. `data_axes` are whole axes; nothing: all of the mesh's. `trains`: gradients are
+// sent, too. Throws InputError for a tree of more than 2^60 bytes.
 [[nodiscard]] SpecSummary summarize_specs(const ParameterTree& tree,
                                           const std::vector<Sharding>& shardings, const Mesh& mesh,
-                                          const std::optional<AxisList>& data_axes = std::nullopt);
+                                          const std::optional<AxisList>& data_axes = std::nullopt,
+                                          bool trains = true);
 
 // What is left of the mesh's axes when those in `used` are taken out, in the mesh's order.
 [[nodiscard]] AxisList axes_without(const AxisList& used, const Mesh& mesh);

@@ -40,6 +40,7 @@ struct SpecTable {
   std::string subject;  // "llama-3.1-8b"
   Mesh mesh;
   bool of_a_step = false;               // compute_spec and so on are filled
+  bool trains = true;                   // false: of a forward step, without gradients
   std::optional<AxisList> data_axes{};  // split the batch or the sequence; nothing: not known
   std::vector<ParameterSharding> parameters;
   std::vector<RuleUse> rules;

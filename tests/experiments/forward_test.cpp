@@ -3,6 +3,7 @@
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
+#include "strategies/coverage.hpp"
 
 namespace shardsim {
 namespace {
@@ -51,6 +52,16 @@ TEST_CASE("What only training has changes nothing of a forward step") {
                                rest);
   CHECK(plain.step.plan == other.step.plan);
   CHECK(plain.result.peak() == other.result.peak());
+}
+
+TEST_CASE("Specs of a forward step send no gradients") {
+  const Json json = parse_json(R"({"workload": {"model": "gpt2", "step": "forward", "batch": 8,
+      "sequence": 256}, "mesh": {"fsdp": 4}, "strategy": "fsdp"})",
+                               "a.json");
+  const SpecTable table = experiment_specs(read_experiments(json, "a.json").front());
+  for (const SpecCollective& c : summarize(table).communication) {
+    CHECK(c.kind == CollectiveKind::all_gather);
+  }
 }
 
 // Shards of each block are gathered once, in the forward pass; metrics are summed over the devices.

@@ -122,6 +122,9 @@ TEST_CASE("What the known error is not known for is said") {
              Contains("that differ in model, sequence err"));
   CHECK_THAT(why([](Figures& f) { f.step_kind = "program"; }),
              EndsWith("; how far predictions of compiled programs err is not known"));
+  CHECK_THAT(why([](Figures& f) { f.step_kind = "forward"; }),
+             EndsWith("; how far predictions of forward steps err is not known; note that a "
+                      "forward step does a part of a training step's work"));
   // Nor does it matter, of what does not fit.
   CHECK_THAT(why([](Figures& f) {
                f.machine = "dgx-h100";
@@ -130,8 +133,11 @@ TEST_CASE("What the known error is not known for is said") {
              !Contains("not known"));
 }
 
-TEST_CASE("Compiled programs have no known error") {
+TEST_CASE("Compiled programs and forward steps have no known error") {
   Figures program = figures_of(fixture::fsdp());
+  program.step_kind = "forward";
+  CHECK_FALSE(any_known_error({program}));
+  program.step_kind = "train";
   CHECK(any_known_error({program}));
   program.step_kind = "program";
   CHECK_FALSE(any_known_error({program}));
