@@ -168,6 +168,7 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
   // Its steps return the loss whole on every device.
   if (options.name == "praxis") options.reduce_loss = true;
   if (!json.is_object()) return;
+  if (options.name == "praxis") refuse_keys_of_inputs(json);
   for (const std::string& key : system.keys) {
     if (json.json().contains(key)) (*options.system)[key] = json.json()[key];
   }

@@ -175,6 +175,18 @@ SystemAxes praxis_axes(const JsonReader& strategy, const Mesh& mesh) {
   return axes;
 }
 
+void refuse_keys_of_inputs(const JsonReader& strategy) {
+  for (const auto& [key, value] : strategy.members()) {
+    if (rank_of_key(key)) {
+      value.fail(fmt::format("\"{0}\" is of inputs: \"inputs_split_mapping\": {{\"{0}\": {1}}}",
+                             key, value.json().dump()));
+    }
+    if (key == "shard_on_batch_dim") {
+      value.fail("inputs enter so, weights do not; \"weights\" says how these are split");
+    }
+  }
+}
+
 std::optional<InputSpecs> praxis_inputs(std::size_t rank, const JsonReader& strategy,
                                         const Mesh& mesh) {
   const auto maps = strategy.find("inputs_split_mapping");

@@ -35,6 +35,8 @@ namespace shardsim {
 // map_2d; a step whose mappings are all null has its batch over the whole mesh. InputError where
 // dimensions 0 differ.
 [[nodiscard]] SystemAxes praxis_axes(const JsonReader& strategy, const Mesh& mesh);
+// InputError for map_Nd and shard_on_batch_dim beside "weights": they are of inputs.
+void refuse_keys_of_inputs(const JsonReader& strategy);
 // Nothing without a mapping.
 [[nodiscard]] std::optional<InputSpecs> praxis_inputs(std::size_t rank, const JsonReader& strategy,
                                                       const Mesh& mesh);
