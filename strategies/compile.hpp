@@ -20,8 +20,8 @@ struct CompiledStep {
   std::vector<std::string> warnings;  // e.g. "rule 3 is shadowed", "large tensor replicated"
 };
 
-// `workload` has its backward pass and optimizer, or neither: a forward step. Throws InputError: a rule that matches nothing,
-// an axis used twice in a spec, a spec longer than the tensor's rank.
+// `workload` has its backward pass and optimizer, or neither: a forward step. Throws InputError: a
+// rule that matches nothing, an axis used twice in a spec, a spec longer than the tensor's rank.
 [[nodiscard]] CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer,
                                    const Mesh& mesh, const StrategyOptions& strategy);
 

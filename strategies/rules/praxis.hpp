@@ -1,5 +1,5 @@
-// Row "praxis": the weights of a tree split as lingvo's and praxis' layers split them, and the inputs
-// of a step as their train and eval steps do.
+// Row "praxis": the weights of a tree split as lingvo's and praxis' layers split them, and the
+// inputs of a step as their train and eval steps do.
 //
 //   {"name": "praxis", "weights": [["ff_layer/ffn_layer1/linear/w", ["data", "mdl"]],
 //                                  ["layer_norm", null]],

@@ -1,4 +1,4 @@
-// How programs of a rule system name the axes of their meshes, and which of them split their inputs.
+// How programs of a rule system name the axes of their meshes, and which split their inputs.
 //
 //   praxis    replica, data: batch   mdl: model         inputs P((replica, data))
 //   eformer   dp, fsdp, tp, sp, ep, or what "partition_axis" says instead

@@ -107,9 +107,9 @@ TEST_CASE("gpt2 on praxis' mesh takes the same step with and without naming the 
 }
 
 // Token numbers and labels, int64 [16, 128]: 2 rows on each of 8 devices, 4 on those of a pair. An
-// eval and a train step like these with [16, 32] in int32, compiled by jax 0.10.2 for 8 CPU devices,
-// begin with two all-gathers to s32[4,32] over groups [4,2]<=[8], which are those of mdl; the loss
-// of eval is all-reduced as f32[].
+// eval and a train step like these with [16, 32] in int32, compiled by jax 0.10.2 for 8 CPU
+// devices, begin with two all-gathers to s32[4,32] over groups [4,2]<=[8], which are those of mdl;
+// the loss of eval is all-reduced as f32[].
 TEST_CASE("praxis' inputs enter over the whole mesh and are gathered over mdl by their rank") {
   const std::string gather = "forward all-gather mdl " + std::to_string(4 * 128 * 8) + " int64";
   const auto gathers = [&](const std::string& keys) {
