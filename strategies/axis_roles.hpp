@@ -11,8 +11,9 @@
 // Rule systems have names of their own, praxis' mdl for one (rules/system_axes.hpp), which go
 // before these. Any other name is given its role by the experiment, {"roles": {"x": "model"}}, or
 // is named where the strategy says what is split over it: "batch_axes", "sequence_axes",
-// "model_axis", "shard_axis", rules. An axis that nothing of this says a meaning of is an error, and so is one
-// that the strategy has no use for: its devices would do something that nobody asked for.
+// "model_axis", "shard_axis", rules. An axis that nothing of this says a meaning of is an error,
+// and so is one that the strategy has no use for: its devices would do something that nobody asked
+// for.
 //
 // Axes of one device split nothing: any name will do.
 #pragma once

@@ -1,10 +1,12 @@
 // Rule systems bring roles of axes and a way to split inputs. Expectations: rule-systems in words -
 // PartitionAxis' defaults (eformer at 5c877a3: batch (fsdp, dp), sequence sp), praxis' train step
 // (trainer_lib.py: inputs over all axes on the batch dimension, then resharded by rank).
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
 #include "model_step.hpp"
+#include "strategies/coverage.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;
@@ -91,6 +93,34 @@ TEST_CASE("What the user says of axes goes before what the system says") {
   const StrategyOptions told = read(R"("match_partition_rules")", easydel_mesh, roles);
   CHECK(told.batch_axes == Axes{"dp", "sp"});
   CHECK(told.sequence_axes.empty());
+}
+
+// Whole fp32 payloads: w over fsdp and sp is gathered over both and keeps tp; its gradient is
+// scattered over them and all-reduced over dp. [64, 32] over tp=2 is 4,096 bytes.
+TEST_CASE(
+    "The summary of specs gathers over what splits batch or sequence, and over nothing else") {
+  ParameterTree tree;
+  tree.leaves.emplace_back();
+  tree.leaves.back().name = "w";
+  tree.leaves.back().shape = {64, 32};
+  const auto lines = [&](const std::string& strategy, const Mesh& mesh) {
+    Lines list;
+    const SpecSummary summary = summarize(tree_specs(tree, mesh, read(strategy, mesh)));
+    for (const SpecCollective& c : summary.communication) {
+      list.push_back(std::string(name_of(c.kind)) + " " + std::to_string(c.group_size) + " " +
+                     std::to_string(c.payload.count()));
+    }
+    std::sort(list.begin(), list.end());
+    for (const std::string& name : mesh.names_of(summary.kept_split))
+      list.push_back("kept " + name);
+    return list;
+  };
+  CHECK(lines(R"({"name": "match_partition_rules", "min_size": 0,
+                  "rules": [["w", [["fsdp", "sp"], "tp"]]]})",
+              easydel_mesh) ==
+        Lines{"all-gather 8 4096", "all-reduce 2 512", "reduce-scatter 8 4096", "kept tp"});
+  CHECK(lines(R"({"name": "praxis", "weights": [["w", ["data", "mdl"]]]})", praxis_mesh) ==
+        Lines{"all-gather 2 4096", "all-reduce 2 2048", "reduce-scatter 2 4096", "kept mdl"});
 }
 
 // Named or not, mdl is the model's.
