@@ -175,7 +175,7 @@ ParameterPasses::Gathered ParameterPasses::whole(TensorId parameter, Phase phase
 // Neighbours hold the slices: the minor part of the axis, as FSDP2's post-forward mesh is the shard
 // mesh in rows of so many (torch.distributed.fsdp, _get_post_forward_mesh_info).
 void ParameterPasses::keep_slices(std::size_t block, BlockPass& pass) {
-  if (strategy_.kept_over == 0 || is_root(block)) return;
+  if (strategy_.kept_over == 0 || is_root(block) || !has_backward(builder_.workload())) return;
   const AxisRef axis = builder_.mesh().whole(*builder_.mesh().find(strategy_.shard_axis));
   const AxisRef part = {axis.axis, axis.size / strategy_.kept_over, strategy_.kept_over};
   std::vector<ValueId> from, to;
