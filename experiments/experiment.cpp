@@ -26,7 +26,8 @@ constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 const std::vector<std::string> section_names = {
     "name",   "workload",    "program",   "like",       "mesh",
     "roles",  "devices",     "strategy",  "machine",    "topology",
-    "slices", "collectives", "placement", "algorithms", "calibration"};
+    "slices", "collectives", "placement", "algorithms", "calibration",
+    "allow_uneven"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.
@@ -209,6 +210,7 @@ Json resolve(const Experiment& experiment) {
     resolved["workload"] = workload_to_json(experiment);
     resolved["strategy"] = strategy_to_json(experiment.strategy);
     resolved["mesh"] = mesh_to_json(experiment.mesh);  // without axes, too: one device
+    if (experiment.allow_uneven) resolved["allow_uneven"] = true;
   } else {
     resolved["program"] = experiment.program;
     if (experiment.like_xla) resolved["like"] = "xla";
@@ -282,7 +284,7 @@ void read_machine(const Sections& sections, Experiment& experiment) {
 
 // A program says itself what is computed and how it is split.
 void read_program(const Sections& sections, const JsonReader& program, Experiment& experiment) {
-  for (const char* other : {"workload", "strategy", "roles", "devices"}) {
+  for (const char* other : {"workload", "strategy", "roles", "devices", "allow_uneven"}) {
     if (const auto given = sections.find(other)) {
       given->fail(fmt::format("a program has its own {}: leave one of them out", other));
     }
@@ -328,6 +330,8 @@ Experiment read_one(const Sections& sections, const std::string& file) {
     }
   }
   experiment.strategy = read_strategy(section("strategy"), experiment.mesh, experiment.roles);
+  if (const auto uneven = sections.find("allow_uneven"))
+    experiment.allow_uneven = uneven->boolean();
   read_machine(sections, experiment);
   if (experiment.tree.is_null()) {
     require_served_axes(experiment.strategy, experiment.mesh, experiment.roles, mesh);

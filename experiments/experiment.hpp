@@ -40,6 +40,7 @@
 //   workload.optimizer        "adamw"; or "sgd"
 //   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
 //   devices                   not checked; else the mesh must have that many
+//   allow_uneven              false: what jit or shard_map refuses as it does not divide is an error
 //   collectives               "simulated": whose times collectives have; "all-links",
 //                             "tpu-scheduler", "xla-sol" or "flows" (CollectiveModel)
 //   machine, topology         needed by `predict` only; the smallest legal topology
@@ -81,6 +82,7 @@ struct Experiment {
   Mesh mesh;
   AxisRoles roles;
   StrategyOptions strategy;
+  bool allow_uneven = false;  // shards that JAX refuses are priced (strategies/uneven_shards.hpp)
   std::string machine;
   std::optional<std::string> topology;
   CollectiveModel collectives = CollectiveModel::simulated;

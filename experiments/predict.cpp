@@ -7,6 +7,7 @@
 #include "hardware_profiles/plausibility.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 #include "strategies/placed_tree.hpp"
+#include "strategies/uneven_shards.hpp"
 
 namespace shardsim {
 namespace {
@@ -57,6 +58,15 @@ Machine machine_for(const Experiment& experiment, const Profile& profile, const 
   return make_machine(profile, mesh.devices(), experiment.topology, place, experiment.slices);
 }
 
+// Parameters that JAX refuses are an error or, where the experiment allows them, a warning.
+void warn_of_uneven(const Experiment& experiment, const std::vector<ParameterSharding>& parameters,
+                    const std::vector<RuleUse>& rules, std::vector<std::string>& warnings) {
+  for (std::string& warning :
+       check_even_parameters(parameters, rules, experiment.strategy, experiment.allow_uneven)) {
+    warnings.push_back(std::move(warning));
+  }
+}
+
 }  // namespace
 
 std::string program_path(const Experiment& experiment) {
@@ -78,13 +88,19 @@ CompiledStep compile_experiment(const Experiment& experiment) {
   }
   const ModelConfig config =
       load_model_config(experiment.model, experiment.directory, experiment.model_place);
-  Workload workload = build_workload(config, experiment.workload);
+  EnteringBatch entering = entering_batch(experiment.workload, experiment.strategy, experiment.mesh,
+                                          experiment.allow_uneven);
+  WorkloadOptions options = experiment.workload;
+  options.batch = entering.examples;
+  Workload workload = build_workload(config, options);
   if (experiment.step != "forward") {
     add_backward(workload, experiment.rematerialization);
     add_optimizer(workload, experiment.optimizer);
   }
   CompiledStep step = compile(workload, experiment.optimizer, experiment.mesh, experiment.strategy);
   verify(step.plan);
+  step.warnings.insert(step.warnings.begin(), entering.warnings.begin(), entering.warnings.end());
+  warn_of_uneven(experiment, step.parameters, step.rules, step.warnings);
   return step;
 }
 
@@ -96,10 +112,11 @@ SpecTable experiment_specs(const Experiment& experiment, std::optional<StateOpti
   if (!experiment.tree.is_null()) {
     const PlacedTree placed = read_placed_tree(JsonReader(*experiment.tree, experiment.model_place),
                                                experiment.directory);
-    if (state) {
-      return train_state_specs(placed.tree, experiment.mesh, experiment.strategy, *state);
-    }
-    return tree_specs(placed.tree, experiment.mesh, experiment.strategy);
+    SpecTable table =
+        state ? train_state_specs(placed.tree, experiment.mesh, experiment.strategy, *state)
+              : tree_specs(placed.tree, experiment.mesh, experiment.strategy);
+    warn_of_uneven(experiment, table.parameters, table.rules, table.warnings);
+    return table;
   }
   if (state) {
     throw InputError(experiment.model_place,

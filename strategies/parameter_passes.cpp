@@ -207,34 +207,42 @@ void ParameterPasses::gather_tables(std::size_t block, std::vector<Item>& items)
 
 void ParameterPasses::gather_together(const std::vector<Gathered>& wanted, const std::string& unit,
                                       Phase phase, std::vector<Item>& items) {
-  // Shards are converted first, so that the compute dtype travels.
-  std::vector<ValueId> cast_from, cast_to, sources, targets;
+  // Where the compute dtype travels shards are converted first, else what was gathered of them.
+  std::vector<ValueId> first_from, first_to, then_from, then_to, sources, targets;
   std::vector<Sharding> shardings;
   std::vector<TensorId> moved;
   for (const auto& [parameter, from, gathered] : wanted) {
     const Sharding shard = builder_.value(from).sharding;
     const Sharding sharding = builder_.value(gathered).sharding;
     ValueId source = from;
+    ValueId target = gathered;
+    const DType stored_dtype = builder_.value(from).dtype;
     const DType dtype = builder_.value(gathered).dtype;
     const bool moves = shard != sharding;
-    if (builder_.value(from).dtype != dtype) {
+    const bool converts_last = moves && stored_dtype != dtype && strategy_.gather_stored_dtype;
+    if (converts_last) {
+      target = builder_.add_value(parameter, sharding, stored_dtype, BufferCategory::communication);
+      then_from.push_back(target);
+      then_to.push_back(gathered);
+    } else if (stored_dtype != dtype) {
       const ValueId converted =
           moves ? builder_.add_value(parameter, shard, dtype, BufferCategory::communication)
                 : gathered;
-      cast_from.push_back(from);
-      cast_to.push_back(converted);
+      first_from.push_back(from);
+      first_to.push_back(converted);
       source = converted;
     }
     if (!moves) continue;
     sources.push_back(source);
-    targets.push_back(gathered);
+    targets.push_back(target);
     shardings.push_back(sharding);
     moved.push_back(parameter);
   }
-  if (!cast_from.empty()) {
-    items.push_back(
-        builder_.cast(fmt::format("{} cast", unit), cast_from, cast_to, Stream::gathers));
-  }
+  const auto add_cast = [&](const std::vector<ValueId>& from, const std::vector<ValueId>& to) {
+    if (from.empty()) return;
+    items.push_back(builder_.cast(fmt::format("{} cast", unit), from, to, Stream::gathers));
+  };
+  add_cast(first_from, first_to);
   const auto words = [&](const ReshardStep& step) {
     if (wanted.front().from != stored_.at(wanted.front().parameter)) {
       return reasons_.gather_slices(unit, moved, step.axes);
@@ -244,13 +252,14 @@ void ParameterPasses::gather_together(const std::vector<Gathered>& wanted, const
   };
   const std::vector<ValueId> arrived =
       bring_together(builder_, sources, shardings, Stream::gathers, unit, words, items);
-  // The values that ops read have been promised already: let the last step make them.
+  // The values that are read have been promised already: let the last step make them.
   for (Item& item : items) {
     for (ValueId& result : item.results) {
       const auto made = std::find(arrived.begin(), arrived.end(), result);
       if (made != arrived.end()) result = targets[static_cast<std::size_t>(made - arrived.begin())];
     }
   }
+  add_cast(then_from, then_to);
 }
 
 void ParameterPasses::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {
@@ -269,19 +278,17 @@ void ParameterPasses::reduce_unit(std::size_t block, BlockPass& pass) {
   pending.clear();
 }
 
-bool ParameterPasses::is_reduced_each_time(const Value& gradient, const Sharding& target) const {
-  if (builder_.workload().microbatches == 1) return true;
-  switch (strategy_.reduce_each_microbatch) {
-    case ReduceEachMicrobatch::all:
-      return true;
-    case ReduceEachMicrobatch::none:
-      return false;
-    case ReduceEachMicrobatch::shards:
-      break;
-  }
+Sharding ParameterPasses::reduced_each_time(const Sharding& made, const Sharding& target) const {
+  const bool all = strategy_.reduce_each_microbatch == ReduceEachMicrobatch::all;
+  if (builder_.workload().microbatches == 1 || all) return target;
+  if (strategy_.reduce_each_microbatch == ReduceEachMicrobatch::none) return made;
   const AxisList shards = split_axes(target);
-  return std::any_of(gradient.sharding.partial.begin(), gradient.sharding.partial.end(),
-                     [&](const AxisRef& axis) { return overlaps_any(axis, shards); });
+  const auto scatters = [&](const AxisRef& axis) { return overlaps_any(axis, shards); };
+  if (std::none_of(made.partial.begin(), made.partial.end(), scatters)) return made;
+  Sharding scattered = target;
+  scattered.partial = made.partial;
+  std::erase_if(scattered.partial, scatters);
+  return scattered;
 }
 
 std::vector<ValueId> ParameterPasses::accumulate(const std::vector<ValueId>& summands,
@@ -356,22 +363,22 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, const
   const auto words = [&](const ReshardStep& step) {
     return reasons_.reduce(unit, parameters, step);
   };
-  // Reduced, then added up; or added up, then reduced.
-  std::vector<ValueId> early_sources, late_sources;
+  // Reduced, then added up; what is not reduced in each microbatch is when it is added up.
+  std::vector<Sharding> each_time;
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    each_time.push_back(reduced_each_time(builder_.value(sources[i]).sharding, shardings[i]));
+  }
+  const std::vector<ValueId> summands =
+      bring_together(builder_, sources, each_time, Stream::reductions, unit, words, items);
+  std::vector<ValueId> early_summands, late_summands;
   std::vector<Sharding> early_targets, late_targets;
   std::vector<TensorId> early, late;
   for (std::size_t i = 0; i < pending.size(); ++i) {
-    const bool now = is_reduced_each_time(builder_.value(sources[i]), shardings[i]);
-    (now ? early_sources : late_sources).push_back(sources[i]);
-    (now ? early_targets : late_targets).push_back(shardings[i]);
-    (now ? early : late).push_back(pending[i].parameter);
+    const bool is_done = each_time[i] == shardings[i];
+    (is_done ? early_summands : late_summands).push_back(summands[i]);
+    (is_done ? early_targets : late_targets).push_back(shardings[i]);
+    (is_done ? early : late).push_back(pending[i].parameter);
   }
-  const auto reduce = [&](const std::vector<ValueId>& from, const std::vector<Sharding>& to,
-                          std::vector<Item>& into) {
-    return cast_gradients(bring_together(builder_, from, to, Stream::reductions, unit, words, into),
-                          to,
-                          /*wide=*/true, unit, into);
-  };
   const auto settle = [&](const std::vector<TensorId>& owners,
                           const std::vector<ValueId>& gradients) {
     for (std::size_t i = 0; i < owners.size(); ++i) {
@@ -379,10 +386,14 @@ void ParameterPasses::reduce_together(const std::vector<Pending>& pending, const
       gradients_[owners[i]] = gradients[i];
     }
   };
-  const std::vector<ValueId> reduced = reduce(early_sources, early_targets, items);
+  const std::vector<ValueId> reduced =
+      cast_gradients(early_summands, early_targets, /*wide=*/true, unit, items);
   settle(early, accumulate(reduced, unit, pass));
-  const std::vector<ValueId> sums = accumulate(late_sources, unit, pass);
-  settle(late, reduce(sums, late_targets, pass.last_reductions));
+  const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
+  std::vector<Item>& last = pass.last_reductions;
+  settle(late, cast_gradients(bring_together(builder_, sums, late_targets, Stream::reductions, unit,
+                                             words, last),
+                              late_targets, /*wide=*/true, unit, last));
 }
 
 }  // namespace shardsim

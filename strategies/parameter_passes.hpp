@@ -1,7 +1,8 @@
 // Parameters on their way to the ops and gradients on their way home, unit by unit.
 //
 // A unit is what FSDP2 wraps: every repeated block is one, everything outside them is the root.
-//   gather unit, forward    all-gather of the unit's shards, in the compute dtype, in one call
+//   gather unit, forward    all-gather of the unit's shards, in one call; in the compute dtype or, as
+//                           the FSDP tutorial does it, as they are stored, cast afterwards
 //   gather unit, backward   again, unless the strategy keeps what it gathered; or from slices that
 //                           forward kept over part of the shard axis (FSDP2's number)
 //   reduce unit             gradients in one call per kind and axes, in the gradient dtype; with
@@ -77,8 +78,10 @@ class ParameterPasses {
                        std::vector<Item>& items);
   void reduce_together(const std::vector<Pending>& pending, const std::string& unit,
                        BlockPass& pass, std::vector<Item>& items);
-  // Is this gradient reduced in every microbatch?
-  [[nodiscard]] bool is_reduced_each_time(const Value& gradient, const Sharding& target) const;
+  // How a gradient that is made so lies when it is added up: reduced as far as it is in every
+  // microbatch. Mean-scattered over data and whole over replicas, it is a sum over these until the
+  // last.
+  [[nodiscard]] Sharding reduced_each_time(const Sharding& made, const Sharding& target) const;
   // Was it made in a wider type than the op computes with, and than gradients are kept in?
   [[nodiscard]] bool is_wide(ValueId gradient) const;
   // Those that are wide, or those that are not, in the gradient dtype; the others as they are.

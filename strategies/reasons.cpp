@@ -187,8 +187,10 @@ Words Reasons::reduce(const std::string& unit, const std::vector<TensorId>& para
                     by.empty() ? fmt::format(" (\"zero_stage\": {})", strategy_.zero_stage) : by);
   }
   if (!of_data) return words;
-  const bool repeats = builder_.workload().microbatches > 1 &&
-                       strategy_.reduce_each_microbatch != ReduceEachMicrobatch::none;
+  const ReduceEachMicrobatch each = strategy_.reduce_each_microbatch;
+  const bool repeats =
+      builder_.workload().microbatches > 1 &&
+      (each == ReduceEachMicrobatch::all || (each == ReduceEachMicrobatch::shards && scatters));
   if (repeats) {
     words.remedy = fmt::format(
         "\"reduce_each_microbatch\": \"none\" adds up the microbatches first: one reduction for "

@@ -164,6 +164,7 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
   if (options.name == "fsdp_tutorial") {
     options.reshard_after_forward = options.reshard_root_after_forward = false;
     options.reduce_each_microbatch = ReduceEachMicrobatch::shards;
+    options.gather_stored_dtype = true;
   }
   // Its steps return the loss whole on every device.
   if (options.name == "praxis") options.reduce_loss = true;
@@ -192,6 +193,9 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
   flag("reduce_loss", options.reduce_loss);
   if (const auto gather = json.find("gather")) {
     options.gather_units = gather->choice(choices_of_key("gather")) == "unit";
+  }
+  if (const auto dtype = json.find("gather_dtype")) {
+    options.gather_stored_dtype = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
   }
   if (const auto reduce = json.find("reduce_each_microbatch")) {
     const auto& names = choices_of_key("reduce_each_microbatch");  // in the order of the enum
@@ -444,6 +448,7 @@ Json strategy_to_json(const StrategyOptions& options) {
       options.kept_over > 0 ? Json(options.kept_over) : Json(options.reshard_after_forward);
   json["reshard_root_after_forward"] = options.reshard_root_after_forward;
   json["gather"] = options.gather_units ? "unit" : "tensor";
+  json["gather_dtype"] = options.gather_stored_dtype ? "parameters" : "compute";
   json["gather_embedding"] = options.gather_embedding;
   json["reduce_loss"] = options.reduce_loss;
   json["reduce_each_microbatch"] = choices_of_key(

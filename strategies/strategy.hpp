@@ -49,7 +49,8 @@ enum class ShardDimension {
 // Gradients that are reduced in every microbatch; the others are added up on each device first.
 enum class ReduceEachMicrobatch {
   all,     // FSDP2, HSDP, DDP
-  shards,  // those that a reduction leaves in shards; what is kept whole is reduced once
+  shards,  // over the axes that a reduction leaves in shards; over others, and what is kept whole,
+           // once
   none     // FSDP2's set_requires_gradient_sync(False), DDP's no_sync
 };
 
@@ -74,7 +75,9 @@ struct StrategyOptions {
                              // of rule systems
   bool gather_embedding = true;  // look-ups read the whole table (FSDP2); false: each device looks
                                  // all tokens up in its shard (XLA, where that sends less)
-  bool reduce_loss = false;      // the loss is averaged over the devices (scalar_sums.hpp)
+  bool gather_stored_dtype = false;  // parameters are gathered as they are stored and cast after
+                                     // that; false: shards are cast, the compute dtype travels
+  bool reduce_loss = false;          // the loss is averaged over the devices (scalar_sums.hpp)
   ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
   std::vector<Rule> rules;  // for parameters

@@ -74,6 +74,12 @@ const std::vector<StrategyKey> key_table = {
      "",
      "unit; tensor of rule systems",
      "parameters are gathered in one call per block (FSDP2) or one per tensor (XLA)"},
+    {"gather_dtype",
+     {"compute", "parameters"},
+     "",
+     "compute; parameters of fsdp_tutorial",
+     "parameters are gathered in the dtype that is computed in, their shards cast before, or in "
+     "that of the parameters, cast after"},
     {"gather_embedding",
      {},
      on_or_off,
@@ -90,7 +96,7 @@ const std::vector<StrategyKey> key_table = {
      "",
      "all; shards of fsdp_tutorial",
      "gradients that are reduced in every microbatch: all, those that a reduction leaves in "
-     "shards, or none before the last (no_sync)"},
+     "shards (over the axes of these alone), or none before the last (no_sync)"},
     {"prefetch",
      {},
      "a number from 0 to 1024",

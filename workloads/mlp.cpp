@@ -17,7 +17,8 @@ constexpr std::size_t most_hidden = 1000;
 
 Workload build_mlp(const ModelConfig& config, const WorkloadOptions& options) {
   const JsonReader json(*config.json, {config.path, ""});
-  const std::vector<std::string> keys = {"model_type", "inputs", "hidden", "classes"};
+  const std::vector<std::string> keys = {"model_type", "inputs", "hidden", "classes",
+                                         "dropout_rate"};
   json.only_keys(keys);
   const ConfigReader sizes(json, keys);
   const std::vector<JsonReader> hidden = json.at("hidden").elements();
@@ -31,7 +32,10 @@ Workload build_mlp(const ModelConfig& config, const WorkloadOptions& options) {
   const Dim batch{g.label("batch", options.batch)};
   Dim width{g.label("inputs", sizes.size("inputs"))};
   g.begin_block("classifier");
-  TensorId x = g.input("inputs", g.compute_dtype(), {batch, width});
+  if (sizes.rate_or("dropout_rate", 0) > 0) g.note("dropout is left out (dropout_rate)");
+  // flax's Dense casts what it is given, as it casts its parameters.
+  TensorId x =
+      g.cast("inputs.cast", g.input("inputs", DType::f32, {batch, width}), g.compute_dtype());
   const auto dense = [&](const std::string& name, const Dim& out) {
     const TensorId kernel = g.parameter(name + "/kernel", {width, out});
     const TensorId bias = g.parameter(name + "/bias", {out});

@@ -7,6 +7,7 @@
 //   input_dense/kernel [784, 512], input_dense/bias [512], output_dense/kernel [512, 10], ...
 //
 // Further hidden layers are hidden_dense_1, hidden_dense_2, ... The loss is softmax cross entropy.
+// Inputs are fp32. "dropout_rate" says that the original has dropout, which is left out.
 #pragma once
 
 #include "workloads/build.hpp"

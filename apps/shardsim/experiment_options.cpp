@@ -209,6 +209,7 @@ void apply_flags(const Given& given, const std::vector<Choice>& choices, const V
   std::vector<bool> applied(choices.size());
   for (const auto& option : given.parsed.options) {
     if (option.string_key == "set") apply_set(option.value.at(0), paths, document);
+    if (option.string_key == "allow-uneven") apply_override(document, "allow_uneven", "true");
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (option.string_key != choices[i].flag->name || applied[i]) continue;
       applied[i] = true;
@@ -336,6 +337,9 @@ void add_experiment_options(po::options_description& options) {
   add_flags(options, flags);
   options.add_options()("set", po::value<Words>()->value_name("PATH=VALUE"),
                         "set any field: workload.precision.master=none; may be repeated")(
+      "allow-uneven",
+      "price parameters and inputs whose shards do not divide, with a warning, where the rule "
+      "system's jit or shard_map refuses them")(
       "name", po::value<Words>()->value_name("NAME"),
       "take this variant of the file or of the lists of flags; may be repeated; without a file one "
       "other name calls the experiment so");

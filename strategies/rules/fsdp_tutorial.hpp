@@ -18,7 +18,14 @@
 //   the axes to sync_gradients as a bare string are its letters for boxed gradients
 //
 // Row "fsdp_tutorial": {"axis": "data", "min_weight_size": 262144, "argsort": "stable"}; the axis
-// may be a list, which is one entry of the spec; "argsort" is of dimension_order.hpp.
+// may be a list, which is one entry of the spec; "argsort" is of dimension_order.hpp. Further keys:
+//   "modules": ["input_dense"]                those that shard_module_params wraps: parameters in
+//                                             whose names one of these patterns is found; without
+//                                             the key all
+//   "partitioned": [["up$", [null, "tp"]]]    boxes as they are before, of the first pattern found
+//
+//   partitioned [null, "tp"] of [512, 2048] over data=8, tp=2: [512, 1024] on a device, of which
+//   dimension 1 is the largest, but taken: P(data, tp), [64, 1024]
 //
 // Source: phlippe/uvadlc_notebooks scaling/JAX/data_parallel.py at 0da8037.
 #pragma once
@@ -29,6 +36,7 @@
 #include <vector>
 
 #include "base/json_reader.hpp"
+#include "base/pattern.hpp"
 #include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/rules/dimension_order.hpp"
@@ -64,6 +72,7 @@ enum class ShardOutcome : std::uint8_t {
   already_sharded,  // the axis is among the names; the tutorial warns
   too_small,        // not more than min_weight_size
   no_dimension,     // none free that divides; the tutorial warns
+  not_wrapped,      // shard_params never sees it
 };
 
 struct ShardedParameter {
@@ -97,13 +106,45 @@ struct SyncAxes {
 [[nodiscard]] std::vector<std::string> sync_gradients(const std::optional<BoxNames>& names,
                                                       const SyncAxes& axes, const Place& place);
 
+// "partitioned": the box of parameters in whose names the pattern is found.
+struct PartitionedRule {
+  Pattern pattern;
+  BoxNames names;
+  std::string text;
+  Place place;
+};
+
+struct WrappedModule {
+  Pattern pattern;
+  std::string text;
+  Place place;
+};
+
 struct FsdpTutorial {
   BoxName axis;
   std::int64_t min_weight_size = std::int64_t{1} << 18;
   EqualDimensions ties = EqualDimensions::stable;
+  std::optional<std::vector<WrappedModule>> modules{};  // nothing: all
+  std::vector<PartitionedRule> partitioned{};
 };
 
-// "axis", "min_weight_size" and "argsort" of the strategy.
+// Those of the lists above that match a name, by index.
+struct TutorialMatches {
+  std::vector<std::size_t> modules, partitioned;
+};
+[[nodiscard]] TutorialMatches matches_of(const std::string& name, const FsdpTutorial& options);
+
+// A parameter before shard_params, on one device: a shard (the largest) of what is partitioned
+// already. Throws RuleError: names for another number of dimensions (ValueError), of axes that the
+// mesh lacks (NameError).
+[[nodiscard]] BoxedArray before_sharding(const ParameterLeaf& leaf, const FsdpTutorial& options,
+                                         const Mesh& mesh);
+// The same after it, if its module is wrapped.
+[[nodiscard]] ShardedParameter after_sharding(const ParameterLeaf& leaf,
+                                              const FsdpTutorial& options, const Mesh& mesh,
+                                              const Place& place);
+
+// "axis", "min_weight_size", "argsort", "modules" and "partitioned" of the strategy.
 [[nodiscard]] FsdpTutorial read_fsdp_tutorial(const JsonReader& strategy);
 [[nodiscard]] SpecAssignment assign_fsdp_tutorial(const ParameterTree& tree, const Mesh& mesh,
                                                   const JsonReader& strategy);

@@ -45,16 +45,19 @@ StepCollectives step_collectives(const ParameterTree& tree, const Mesh& mesh,
   step.metric_psums = metric_scalars;
   for (const ParameterLeaf& leaf : tree.leaves) {
     if (!leaf.has_shape) continue;
-    const ShardedParameter sharded = shard_params({leaf.shape, std::nullopt}, options.axis, size,
-                                                  options.min_weight_size, options.ties, place);
+    const ShardedParameter sharded = after_sharding(leaf, options, mesh, place);
+    const BoxedArray local = before_sharding(leaf, options, mesh);
+    const Bytes bytes =
+        size_of(leaf.dtype) * std::accumulate(local.shape.begin(), local.shape.end(),
+                                              std::int64_t{1}, std::multiplies<>());
     const bool is_gathered = sharded.outcome == ShardOutcome::sharded;
     if (is_gathered) {
       ++step.all_gathers;
-      step.gathered += byte_count(leaf);
+      step.gathered += bytes;
     }
     if (sync_gradients(sharded.array.names, sync_axes, place).empty()) continue;
     ++step.pmeans;
-    step.averaged += Bytes(byte_count(leaf).count() / (is_gathered ? size : 1));
+    step.averaged += Bytes(bytes.count() / (is_gathered ? size : 1));
   }
   return step;
 }

@@ -74,6 +74,13 @@ struct InputSpecs {
   PartitionSpec read;
 };
 
+// Parameters with a dimension that its axes do not divide (strategies/uneven_shards.hpp).
+enum class UnevenParameters : std::uint8_t {
+  refused_by_jit,        // as in_shardings and out_shardings have to divide
+  refused_by_shard_map,  // as in_specs and out_specs have to
+  padded                 // by the system, where they enter the program (uneven_padding.hpp)
+};
+
 struct RuleSystem {
   std::string_view name;          // "big_vision"
   std::string_view summary;       // one line for --help
@@ -83,6 +90,9 @@ struct RuleSystem {
   // The spec of an activation, where the system has names of its own for dimensions.
   PartitionSpec (*read_activation)(const JsonReader& spec, const JsonReader& strategy) = nullptr;
   UnfitActivation unfit_activation = UnfitActivation::refused;
+  UnevenParameters uneven_parameters = UnevenParameters::refused_by_jit;
+  // Each device takes minibatches of its examples, and drops those that are left over.
+  bool drops_examples = false;
   // Nothing is its own: names and roles are everybody's (axis_roles.hpp).
   SystemAxes (*axes)(const JsonReader& strategy, const Mesh& mesh) = nullptr;
   // Where inputs do not enter as they are read; nothing: they do, split over the batch and sequence

@@ -14,10 +14,11 @@ const auto is = [](CollectiveKind kind) {
   return [kind](const Collective& c) { return c.kind == kind; };
 };
 
-CompiledStep tutorial_step(std::int64_t microbatches, const std::string& strategy) {
+CompiledStep tutorial_step(std::int64_t microbatches, const std::string& strategy,
+                           const Mesh& mesh = Mesh({{"data", 8}}), DType compute = DType::f32) {
   const Json config = parse_json(
       R"({"model_type": "mlp_classifier", "inputs": 784, "hidden": [512], "classes": 10})", "mlp");
-  WorkloadOptions options{128, std::nullopt, DType::f32};
+  WorkloadOptions options{128, std::nullopt, compute};
   options.microbatches = microbatches;
   options.metrics = {"loss", "accuracy"};
   Workload workload = build_workload({"mlp", "mlp.json", OwnedJson(config)}, options);
@@ -27,7 +28,6 @@ CompiledStep tutorial_step(std::int64_t microbatches, const std::string& strateg
   optimizer.master.reset();
   add_optimizer(workload, optimizer);
   const Json json = parse_json(strategy, "strategy");
-  const Mesh mesh({{"data", 8}});
   return compile(workload, optimizer, mesh,
                  read_strategy(JsonReader(json, {"strategy", ""}), mesh));
 }
@@ -57,6 +57,53 @@ TEST_CASE("the tutorial's default shards the first kernel alone") {
   CHECK(count(plan, is(CollectiveKind::all_gather)) == 1);
   CHECK(count(plan, is(CollectiveKind::reduce_scatter)) == 1);
   CHECK(count(plan, is(CollectiveKind::all_reduce)) == 3 + 4);
+}
+
+// flax's Dense casts its parameters when it runs, after gather_params has put them together
+// (shard_module_params is map_variables around it): in bf16 the same bytes are gathered as in fp32.
+// Gradients are those of the fp32 parameters.
+TEST_CASE("the tutorial gathers its fp32 parameters and casts them afterwards") {
+  const std::string strategy = R"({"name": "fsdp_tutorial", "axis": "data", "min_weight_size": 16)";
+  const Mesh mesh({{"data", 8}});
+  const Plan plan = tutorial_step(4, strategy + "}", mesh, DType::bf16).plan;
+  const std::int64_t sharded = (784 * 512 + 512 + 512 * 10) * 4;
+  const auto wide = [](const Collective& c) { return c.dtype == DType::f32; };
+  CHECK(count(plan, wide) == count(plan, [](const Collective&) { return true; }));
+  CHECK(payload(plan, is(CollectiveKind::all_gather)) == 4 * sharded);
+  CHECK(payload(plan, is(CollectiveKind::reduce_scatter)) == 4 * sharded);
+  const Plan narrow =
+      tutorial_step(4, strategy + R"(, "gather_dtype": "compute"})", mesh, DType::bf16).plan;
+  CHECK(payload(narrow, is(CollectiveKind::all_gather)) == 4 * sharded / 2);
+}
+
+// sync_gradients(grads, ("data", "dp")) runs once, after accumulate_gradients: the three leaves that
+// gather_params scattered over data are averaged over dp in one pmean each, the bias over both.
+// Payloads: an eighth of each sharded leaf, and ten numbers.
+TEST_CASE("sharded leaves are averaged over a second axis once a step") {
+  const Plan plan = tutorial_step(4, R"({"name": "fsdp_tutorial", "axis": "data",
+      "min_weight_size": 16, "batch_axes": ["dp", "data"]})",
+                                  Mesh({{"dp", 2}, {"data", 8}}))
+                        .plan;
+  CHECK(count(plan, is(CollectiveKind::reduce_scatter)) == 4 * 3);
+  CHECK(count(plan, is(CollectiveKind::all_reduce)) == 3 + 1 + 4);
+  CHECK(payload(plan, is(CollectiveKind::all_reduce)) ==
+        (784 * 512 + 512 + 512 * 10) * 4 / 8 + 10 * 4 + 4 * 4);
+}
+
+// A kernel that a box has over tp already: [784, 512] lies as [392, 512] on each device, of which
+// shard_params takes the free dimension. Over data alone it is gathered, in its half.
+TEST_CASE("shards on top of an axis that a parameter already has") {
+  const CompiledStep step = tutorial_step(4, R"({"name": "fsdp_tutorial", "axis": "data",
+      "min_weight_size": 6000, "partitioned": [["input_dense/kernel", ["tp", null]]]})",
+                                          Mesh({{"data", 4}, {"tp", 2}}));
+  CHECK(to_string(step.parameters[0].returned) == "P(tp, data)");
+  CHECK(step.parameters[0].shard_shape == std::vector<std::int64_t>{392, 128});
+  const auto over_data = [&](const Collective& c) {
+    return c.kind == CollectiveKind::all_gather &&
+           step.plan.mesh.names_of(c.axes) == std::vector<std::string>{"data"};
+  };
+  CHECK(count(step.plan, over_data) == 4);
+  CHECK(payload(step.plan, over_data) == 4 * 392 * 512 * 4);
 }
 
 // m microbatches of a batch: m times the gathers; reductions m times, or once when put off. The

@@ -49,6 +49,39 @@ TEST_CASE("the tutorial's classifier") {
   CHECK(usual.leaves[3].spec.empty());
 }
 
+// shard_params sees a box over pipe: [784, 512] is [392, 512] on a device, dimension 1 is free and
+// the largest. Of [10] nothing divides, which the tutorial logs.
+TEST_CASE("boxes that are partitioned before") {
+  const SpecAssignment result = assign(R"({"axis": "data", "min_weight_size": 6,
+      "partitioned": [["input_dense/kernel", ["pipe", null]], ["output_dense/kernel", ["data", null]]]})");
+  CHECK(to_string(result.leaves[1].spec) == "P(pipe, data)");
+  CHECK(result.leaves[1].tactic == "shard_params: dimension 1 over data, on top of P(pipe, None)");
+  CHECK(to_string(result.leaves[3].spec) == "P(data, None)");
+  CHECK(result.leaves[3].tactic == "shard_params: as it was, partitioned P(data, None)");
+  CHECK(result.warnings ==
+        std::vector<std::string>{
+            "output_dense/bias: could not shard (10,) with names (None,) on axis data, no suitable "
+            "axis found",
+            "output_dense/kernel: parameter (64, 10) with names ('data', None) already sharded on "
+            "axis data"});
+  CHECK(result.rules[0].text == R"(partitioned input_dense/kernel -> ["pipe",null])");
+  CHECK_THROWS_WITH(
+      assign(R"({"axis": "data", "partitioned": [["input_dense/kernel", ["pipe"]]]})"),
+      "a.json: /partitioned/0: ValueError: 1 names for the 2 dimensions of "
+      "\"input_dense/kernel\"");
+}
+
+// shard_module_params wraps what it is told to wrap: parameters of other modules stay plain.
+TEST_CASE("only wrapped modules are sharded") {
+  const SpecAssignment result =
+      assign(R"({"axis": "data", "min_weight_size": 16, "modules": ["^input_dense", "nowhere"]})");
+  CHECK(to_string(result.leaves[1].spec) == "P(data, None)");
+  CHECK(to_string(result.leaves[3].spec) == "P()");
+  CHECK(result.leaves[3].tactic == "not wrapped by shard_module_params");
+  CHECK(result.rules[0].decides == 2);
+  CHECK(result.rules[1].matches == 0);
+}
+
 // 784 = 16 * 49 is the largest dimension, and 16 = 8 * 2 divides it.
 TEST_CASE("an axis of several is one entry") {
   const SpecAssignment result = assign(R"({"axis": ["data", "pipe"], "min_weight_size": 16})");
