@@ -94,6 +94,7 @@ Json log_entry(const ShardedParameter& result, const BoxName& axis, std::int64_t
           "warning",
           fmt::format("Could not shard {} with names {} on axis {}, no suitable axis found.", shape,
                       names, axis_text));
+    case ShardOutcome::not_wrapped:
     case ShardOutcome::sharded:
       break;
   }
