@@ -136,7 +136,8 @@ struct Prediction {
 // Need no machine; with one, the plan of a program has the memory that its compiler would take. A
 // parameter tree has no operations to compile, a program no parameters by name: InputError.
 [[nodiscard]] CompiledStep compile_experiment(const Experiment& experiment);
-// With `state`, of a tree alone: the whole train state with that optimizer.
+// With `state` the whole train state with that optimizer, of a tree or of a model's parameters as
+// they are stored, by what the strategy says of a tree.
 [[nodiscard]] SpecTable experiment_specs(const Experiment& experiment,
                                          std::optional<StateOptimizer> state = std::nullopt);
 // Path of the experiment's program; empty: it has none.

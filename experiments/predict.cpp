@@ -8,6 +8,7 @@
 #include "hardware_profiles/read_calibrations.hpp"
 #include "strategies/placed_tree.hpp"
 #include "strategies/uneven_shards.hpp"
+#include "workloads/model_tree.hpp"
 
 namespace shardsim {
 namespace {
@@ -67,6 +68,19 @@ void warn_of_uneven(const Experiment& experiment, const std::vector<ParameterSha
   }
 }
 
+// The tree that it names, or the parameters of its model as they are stored.
+ParameterTree tree_of(const Experiment& experiment) {
+  if (!experiment.tree.is_null()) {
+    return read_placed_tree(JsonReader(*experiment.tree, experiment.model_place),
+                            experiment.directory)
+        .tree;
+  }
+  ParameterTree tree =
+      model_tree(load_model_config(experiment.model, experiment.directory, experiment.model_place));
+  for (ParameterLeaf& leaf : tree.leaves) leaf.dtype = experiment.optimizer.parameters;
+  return tree;
+}
+
 }  // namespace
 
 std::string program_path(const Experiment& experiment) {
@@ -109,19 +123,12 @@ SpecTable experiment_specs(const Experiment& experiment, std::optional<StateOpti
     throw InputError(experiment.model_place,
                      "a program has no parameters by name: name a \"model\" or a \"tree\"");
   }
-  if (!experiment.tree.is_null()) {
-    const PlacedTree placed = read_placed_tree(JsonReader(*experiment.tree, experiment.model_place),
-                                               experiment.directory);
-    SpecTable table =
-        state ? train_state_specs(placed.tree, experiment.mesh, experiment.strategy, *state)
-              : tree_specs(placed.tree, experiment.mesh, experiment.strategy);
+  if (!experiment.tree.is_null() || state) {
+    const ParameterTree tree = tree_of(experiment);
+    SpecTable table = state ? train_state_specs(tree, experiment.mesh, experiment.strategy, *state)
+                            : tree_specs(tree, experiment.mesh, experiment.strategy);
     warn_of_uneven(experiment, table.parameters, table.rules, table.warnings);
     return table;
-  }
-  if (state) {
-    throw InputError(experiment.model_place,
-                     "the train state is shown of a parameter tree; how the optimizer's state of a "
-                     "model's step lies is its \"optimizer_spec\"");
   }
   CompiledStep step = compile_experiment(experiment);
   SpecTable table;

@@ -12,7 +12,7 @@
 namespace shardsim {
 namespace {
 
-constexpr std::array<std::string_view, 3> optimizer_names = {"sgd", "momentum", "adam"};
+constexpr std::array<std::string_view, 4> optimizer_names = {"sgd", "momentum", "adam", "adamw"};
 constexpr std::array<std::string_view, 5> whole_state_systems = {
     "big_vision", "match_partition_rules", "partition_manager", "eformer_pattern",
     "auto_partition_spec"};
@@ -77,7 +77,10 @@ ParameterSharding moment_row(const ParameterLeaf& leaf, const ParameterSharding&
   }
   ParameterSharding row =
       describe(leaf.name, leaf.shape, 1, leaf.dtype, without_unit_axes(stored), mesh);
-  if (stored == parameter.stored) row.returned = parameter.returned;
+  if (stored == parameter.stored) {
+    row.returned = parameter.returned;
+    row.returns_none = parameter.returns_none;
+  }
   row.assigned_by = by;
   row.reason = parameter.reason;
   return row;
@@ -91,6 +94,7 @@ StateOptimizer parse_state_optimizer(const std::string& name, const Place& place
     throw InputError(place, fmt::format("unknown optimizer \"{}\"; known are {}", name,
                                         fmt::join(optimizer_names, ", ")));
   }
+  if (*found == "adamw") return StateOptimizer::adam;  // what it adds to adam has no state
   return static_cast<StateOptimizer>(found - optimizer_names.begin());
 }
 

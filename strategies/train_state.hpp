@@ -18,7 +18,7 @@
 //                                   axes too), all else is whole: flax's boxes, praxis' weights and
 //                                   the tutorial's shard_map carry the specs over
 //
-// Names are those of optax.adam and optax.sgd alone; in a chain another number stands for the 0.
+// Names are those of optax.adam, optax.adamw and optax.sgd alone; in a chain another number stands for the 0.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ enum class StateOptimizer : std::uint8_t {
   adam       // mu, nu, count
 };
 
-// "sgd", "momentum" or "adam"; throws InputError.
+// "sgd", "momentum", "adam" or "adamw", whose state is adam's; throws InputError.
 [[nodiscard]] StateOptimizer parse_state_optimizer(const std::string& name, const Place& place);
 
 // As tree_specs, with rows of the state behind those of the parameters. Throws as it does.

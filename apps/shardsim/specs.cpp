@@ -91,8 +91,8 @@ void add_options(po::options_description& options) {
                         "print each device's index along these axes, the first most major, as "
                         "eformer's get_submesh_device_index counts: tp,dp");
   options.add_options()("train-state", po::value<std::string>()->value_name("OPTIMIZER"),
-                        "of a parameter tree the whole train state: moments, count, step, random "
-                        "key (adam, momentum, sgd)");
+                        "the whole train state: moments, count, step, random key (adam, adamw, "
+                        "momentum, sgd)");
   options.add_options()("analyze",
                         "what eformer's analyze_sharding_strategy answers, and what it promises");
 }

@@ -1,6 +1,8 @@
 // Parameter trees as workloads.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "experiments/experiment.hpp"
 
 #include "base/json.hpp"
@@ -60,6 +62,28 @@ TEST_CASE("rule systems see every layer of a model") {
   const SpecTable table = experiment_specs(read(json));
   // 12 layers of GPT-2 small.
   CHECK(table.rules[0].decides == 12);
+}
+
+// optax.adamw has the state of adam: moments of every layer's parameter as it is stored, fp32 here,
+// a count, step and key. c_fc.weight is [768, 3072]: its moments lie as rule 0 says.
+TEST_CASE("the train state of a model") {
+  const Json json = Json::parse(R"({"workload": {"model": "gpt2", "batch": 8, "sequence": 64,
+      "precision": {"parameters": "fp32"}},
+      "mesh": {"data": 2}, "strategy": {"name": "match_partition_rules", "min_size": 0,
+      "rules": [["c_fc\\.weight", ["data"]], [".*", []]]}})");
+  const SpecTable parameters = experiment_specs(read(json));
+  const SpecTable state =
+      experiment_specs(read(json), parse_state_optimizer("adamw", {"--train-state", ""}));
+  std::int64_t leaves = 0;
+  for (const ParameterSharding& row : parameters.parameters) leaves += row.instances;
+  CHECK(std::ssize(state.parameters) == 3 * leaves + 3);
+  const auto moment = std::find_if(
+      state.parameters.begin(), state.parameters.end(), [](const ParameterSharding& row) {
+        return row.name == "opt_state/0/mu/transformer.h.0.mlp.c_fc.weight";
+      });
+  REQUIRE(moment != state.parameters.end());
+  CHECK(to_string(moment->spec) == "P(data, None)");
+  CHECK(moment->dtype == DType::f32);
 }
 
 }  // namespace
