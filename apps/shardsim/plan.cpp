@@ -89,7 +89,10 @@ int write_plan(const Given& given) {
   const std::optional<Prediction> prediction =
       simulated(experiment, wants_trace(outputs), !chakra_paths.empty());
   const Result* times = prediction ? &prediction->result : nullptr;
-  const Plan plan = prediction ? prediction->step.plan : compile_experiment(experiment).plan;
+  const CompiledStep step = prediction ? prediction->step : compile_experiment(experiment);
+  Plan plan = step.plan;
+  // A plan has one list of what its reader must know.
+  plan.notes.insert(plan.notes.end(), step.warnings.begin(), step.warnings.end());
   std::optional<ChakraTraces> chakra;
   std::vector<std::int64_t> ranks;
   if (!chakra_paths.empty()) {

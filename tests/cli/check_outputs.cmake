@@ -170,3 +170,10 @@ endif()
 execute_process(COMMAND cat ${example} COMMAND ${SHARDSIM} plan --program /dev/stdin
                 WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE nothing ERROR_VARIABLE errors)
 require_match("${errors}" "^error: /dev/stdin: is an experiment, not a StableHLO program")
+
+# What a plan leaves out of the batch, and what is priced though JAX refuses it, is said with it.
+# 136 examples over 8 devices are 17 each, 17 // 4 = 4; 130 are 16 and a quarter.
+expect(0 dropped plan ${SOURCE}/examples/fsdp-tutorial.json --batch 136)
+require_match("${dropped}" "each device drops 1 of its 17 examples")
+expect(0 allowed plan ${SOURCE}/examples/fsdp-tutorial.json --batch 130 --allow-uneven)
+require_match("${allowed}" "a batch of 130 does not divide over the 8 devices of data")
