@@ -74,7 +74,7 @@ Json index_json(const RuleIndex& rule) { return rule ? Json(*rule) : Json(nullpt
 Json parameter_json(const ParameterSharding& row, const SpecTable& table) {
   Json json = {{"name", row.name},          {"instances", row.instances},
                {"shape", row.shape},        {"dtype", name_of(row.dtype)},
-               {"spec", to_json(row.spec)}, {"returned_spec", returned_json(row)}};
+               {"spec", to_json(row.spec)}, {"returned_spec", to_json(row.returned)}};
   if (table.of_a_step) {
     json["compute_spec"] = to_json(row.compute_spec);
     json["gradient_spec"] = to_json(row.gradient_spec);
@@ -199,7 +199,7 @@ std::string specs_csv(const SpecTable& table) {
                                        shape(row.shape),
                                        std::string(name_of(row.dtype)),
                                        to_string(row.spec),
-                                       returned_text(row)};
+                                       to_string(row.returned)};
     if (table.of_a_step) {
       for (const PartitionSpec* spec : {&row.compute_spec, &row.gradient_spec, &row.optimizer_spec})
         fields.push_back(to_string(*spec));

@@ -22,7 +22,7 @@ std::int64_t elements(const ParameterSharding& row) {
 
 // What a spec places where it says so otherwise: shorter than the rank, or over axes of one device.
 std::string meaning(const ParameterSharding& row) {
-  if (!returns_otherwise(row)) return "";
+  if (row.returned == row.spec) return "";
   return split_axes(row.stored).empty() ? "whole" : to_string(row.spec);
 }
 
@@ -35,7 +35,7 @@ Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
     out.rows.push_back({{row.name, ""},
                         count_cell(row.instances),
                         {dims_text(row.shape), ""},
-                        {returned_text(row), ""},
+                        {to_string(row.returned), ""},
                         {row.reason.empty() ? row.assigned_by : row.reason, ""}});
   }
   return out;
@@ -115,7 +115,7 @@ Table parameter_table(const SpecTable& table) {
              {table.of_a_step ? "stored" : "spec"}},
             {}};
   const bool means = std::any_of(table.parameters.begin(), table.parameters.end(),
-                                 [](const auto& row) { return returns_otherwise(row); });
+                                 [](const auto& row) { return row.returned != row.spec; });
   if (means) out.columns.push_back({"which means"});
   if (table.of_a_step) out.columns.push_back({"computed with"});
   out.columns.insert(out.columns.end(), {{"shard"},
@@ -132,7 +132,7 @@ Table parameter_table(const SpecTable& table) {
                                count_cell(row.instances),
                                {dims_text(row.shape), ""},
                                {std::string(name_of(row.dtype)), ""},
-                               {returned_text(row), ""}};
+                               {to_string(row.returned), ""}};
     if (means) cells.push_back({meaning(row), ""});
     if (table.of_a_step) cells.push_back({to_string(row.compute_spec), ""});
     cells.insert(cells.end(),

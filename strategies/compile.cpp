@@ -43,7 +43,6 @@ ParameterSharding describe(const ParameterAssignment& a, const Workload& workloa
   p.reason = a.reason;
   if (a.from_system) {
     p.returned = a.from_system->spec;
-    p.returns_none = a.from_system->returns_none;
     p.dimension_rules = a.from_system->dimension_rules;
     p.by_tactic = !a.from_system->tactic.empty();
   }

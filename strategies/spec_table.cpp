@@ -29,7 +29,6 @@ void assign_by_system(const ParameterTree& tree, const StrategyOptions& strategy
         without_unit_axes(to_sharding(given.spec, leaf.shape.size(), table.mesh, strategy.place));
     ParameterSharding row = describe(leaf.name, leaf.shape, 1, leaf.dtype, stored, table.mesh);
     row.returned = given.spec;
-    row.returns_none = given.returns_none;
     row.rule = given.rule;
     row.dimension_rules = given.dimension_rules;
     row.by_tactic = !given.tactic.empty();
@@ -74,22 +73,10 @@ void assign_by_recipe(const ParameterTree& tree, const StrategyOptions& strategy
 // What rows must agree in to be printed as one.
 std::string likeness(const ParameterSharding& row) {
   return fmt::format("{}|{}|{}|{}|{}|{}", fmt::join(row.shape, ","), name_of(row.dtype),
-                     to_string(row.spec), returned_text(row), row.assigned_by, row.reason);
+                     to_string(row.spec), to_string(row.returned), row.assigned_by, row.reason);
 }
 
 }  // namespace
-
-std::string returned_text(const ParameterSharding& row) {
-  return row.returns_none ? "None" : to_string(row.returned);
-}
-
-Json returned_json(const ParameterSharding& row) {
-  return row.returns_none ? Json(nullptr) : to_json(row.returned);
-}
-
-bool returns_otherwise(const ParameterSharding& row) {
-  return row.returns_none || row.returned != row.spec;
-}
 
 ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
                            std::int64_t instances, DType dtype, const Sharding& stored,

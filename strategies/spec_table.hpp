@@ -27,7 +27,6 @@ struct ParameterSharding {
   Sharding stored;                         // between steps; without axes of one device
   PartitionSpec spec;                      // the same, one entry for each dimension
   PartitionSpec returned;                  // as the rule system returns it, else as `spec`
-  bool returns_none = false;               // it returns None in place of that
   std::vector<std::int64_t> shard_shape;   // padded
   Bytes bytes_per_device{0};               // of the stored shard, one instance
   Bytes padding_per_device{0};             // of that, padding
@@ -36,12 +35,6 @@ struct ParameterSharding {
   PartitionSpec gradient_spec;
   PartitionSpec optimizer_spec;
 };
-
-// "P(data)"; "None" where the rule system returns that.
-[[nodiscard]] std::string returned_text(const ParameterSharding& row);
-[[nodiscard]] Json returned_json(const ParameterSharding& row);
-// Does what it returns say in other words what is placed?
-[[nodiscard]] bool returns_otherwise(const ParameterSharding& row);
 
 struct SpecTable {
   std::string subject;  // "llama-3.1-8b"

@@ -79,7 +79,6 @@ ParameterSharding moment_row(const ParameterLeaf& leaf, const ParameterSharding&
       describe(leaf.name, leaf.shape, 1, leaf.dtype, without_unit_axes(stored), mesh);
   if (stored == parameter.stored) {
     row.returned = parameter.returned;
-    row.returns_none = parameter.returns_none;
   }
   row.assigned_by = by;
   row.reason = parameter.reason;

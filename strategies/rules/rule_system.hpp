@@ -35,8 +35,6 @@ struct LeafSpec {
   std::vector<RuleIndex> dimension_rules{};
   // Where no rule is asked, what decides in its place: "shard_params: dimension 0 over data".
   std::string tactic{};
-  // The original answers None and no spec, which leaves the array whole.
-  bool returns_none = false;
 };
 
 struct RuleUse {

@@ -144,19 +144,6 @@ TEST_CASE("specs are kept as the system returns them") {
   CHECK(table.parameters[2].spec == PartitionSpec{{}});
 }
 
-// A mapping of null by rank: praxis returns None, for matrices here; vectors get P(data).
-TEST_CASE("None is told from P()") {
-  const ParameterTree arrays{"toy", {leaf("w", {4, 8}), leaf("b", {8})}};
-  const SpecTable table =
-      specs(arrays, mesh, R"({"name": "praxis", "map_1d": ["data"], "map_2d": null})");
-  CHECK(returned_text(table.parameters[0]) == "None");
-  CHECK(returned_json(table.parameters[0]).is_null());
-  CHECK(returns_otherwise(table.parameters[0]));
-  CHECK(returned_text(table.parameters[1]) == "P(data)");
-  CHECK(returned_json(table.parameters[1]) == Json::array({"data"}));
-  CHECK_FALSE(returns_otherwise(table.parameters[1]));
-}
-
 // shard_params splits dimension 1 of [3, 2048] over data=4; no rule is asked anywhere.
 TEST_CASE("a tactic is named, not the rule that it does without") {
   const ParameterTree vectors{"toy", {leaf("w", {3, 2048}), leaf("b", {3})}};
