@@ -24,17 +24,17 @@ FlowTime whole(double femtoseconds) {
   return FlowTime(static_cast<std::int64_t>(is_whole ? nearest : std::ceil(femtoseconds)));
 }
 
+}  // namespace
+
+FlowTime round_up_to_flow_time(Seconds time) {
+  return whole(time.count() * femtoseconds_per_second);
+}
+
 FlowTime sum(FlowTime a, FlowTime b) {
   if (a.count() > std::numeric_limits<std::int64_t>::max() - b.count()) {
     throw std::range_error("flows take longer than 2.5 hours");
   }
   return a + b;
-}
-
-}  // namespace
-
-FlowTime round_up_to_flow_time(Seconds time) {
-  return whole(time.count() * femtoseconds_per_second);
 }
 
 Seconds to_seconds(FlowTime time) {

@@ -35,6 +35,8 @@ using FlowTime = Quantity<struct FlowTimeTag, std::int64_t>;
 // The first that is not before `time`, but for what a double cannot tell. Throws std::range_error
 // beyond the 2.5 hours.
 [[nodiscard]] FlowTime round_up_to_flow_time(Seconds time);
+// Throws the same.
+[[nodiscard]] FlowTime sum(FlowTime a, FlowTime b);
 [[nodiscard]] Seconds to_seconds(FlowTime time);
 
 class LinkRecorder;

@@ -70,7 +70,7 @@ class Run {
       if (skips_) look_for_rounds();
     }
     assert(std::all_of(states_.begin(), states_.end(), [](const State& s) { return s.rest == 0; }));
-    return end + skipped_;
+    return sum(end, skipped_);
   }
 
  private:
@@ -217,7 +217,7 @@ class Run {
     }
     paced_ = state(pacemaker_).done;
     const FlowTime length = now.time - moment_.time;
-    const FlowTime most(std::numeric_limits<std::int64_t>::max() / 2);
+    const FlowTime most(std::numeric_limits<std::int64_t>::max());
     if (rounds > (most - skipped_).count() / length.count()) {
       throw std::range_error("flows take longer than 2.5 hours");
     }

@@ -135,6 +135,23 @@ TEST_CASE("a message is its part of the payload, rounded up") {
   CHECK(chunks.bytes(Bytes(100)) == Bytes(11));
 }
 
+// One by one the test would not end.
+TEST_CASE("rounds that repeat cost nothing") {
+  const NetworkGraph graph = full(2, wire, {});
+  const auto time = [&](std::int64_t messages) {
+    Schedule schedule;
+    schedule.add(0, 1, schedule.kind({.parts = 64, .steps = messages}), {});
+    schedule.add(1, 0, schedule.kind({.parts = 32, .steps = 3}), {});
+    const Traffic traffic = traffic_on(graph, {{0, 1}}, schedule);
+    return run(traffic, Bytes(4096), Repeats::skipped);
+  };
+  // Each takes 501 ns: 18 billion 2.5 hours.
+  constexpr std::int64_t billion = 1'000'000'000;
+  CHECK(time(billion) == steps_of(billion, Bytes(64), wire.latency));
+  CHECK(time(18 * billion) == steps_of(18 * billion, Bytes(64), wire.latency));
+  CHECK_THROWS_WITH(time(20 * billion), Catch::Contains("longer than 2.5 hours"));
+}
+
 TEST_CASE("latency is that of the slowest chain") {
   // Over a switch of two hops: 7 steps; a chain of 3 ranks passes 4 chunks on, which follow
   // closely.
