@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/index.hpp"
 #include "base/json.hpp"
@@ -106,23 +107,21 @@ class TopologyImporter {
   [[nodiscard]] Fabric fabric_of(int links) const {
     if (links == 0) return Fabric::pcie;
     if (node_.gpus.front().switch_links > 0) return Fabric::nvswitch;
-    bool alike = true;
+    std::set<int> counts;  // of links between two
     bool cube = node_.gpus.size() == cube_mesh_links.size();
-    const int each = links_between(0, 1);
     for (std::size_t a = 0; a < node_.gpus.size(); ++a) {
       for (std::size_t b = 0; b < node_.gpus.size(); ++b) {
         if (a == b) continue;
-        alike = alike && links_between(a, b) == each;
+        counts.insert(links_between(a, b));
         cube = cube && links_between(a, b) == cube_mesh_links[a][b];
       }
     }
-    if (alike) return Fabric::nvlink;
+    if (counts.size() <= 1) return Fabric::nvlink;
     if (cube) return Fabric::cube_mesh;
     throw InputError(place_, "its NVLinks join some pairs of GPUs only, and not as in a DGX-1");
   }
 
   [[nodiscard]] int links_between(std::size_t a, std::size_t b) const {
-    if (b >= node_.gpus.size()) return 0;
     const auto& links = node_.gpus[a].gpu_links;
     const auto found = links.find(node_.gpus[b].bus);
     return found == links.end() ? 0 : found->second;

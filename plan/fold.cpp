@@ -20,18 +20,18 @@ struct Step {
 
 class Folder {
  public:
-  explicit Folder(const Program& program) : program_(program), next_(program.tasks.size(), -1) {
+  explicit Folder(const Program& program) : program_(program), next_(program.tasks.size()) {
     std::map<decltype(what_it_does(Task{})), TaskId> last;
-    for (auto i = static_cast<TaskId>(next_.size()) - 1; i >= 0; --i) {
-      const auto [place, is_new] = last.try_emplace(what_it_does(task(i)), i);
-      if (!is_new) next_[static_cast<std::size_t>(i)] = std::exchange(place->second, i);
+    for (std::size_t i = next_.size(); i-- > 0;) {
+      const auto id = static_cast<TaskId>(i);
+      const auto place = last.try_emplace(what_it_does(task(id)), id).first;
+      next_[i] = std::exchange(place->second, id);
     }
   }
 
   // The longest repetition that begins at `first`, by the nearest possible period.
   [[nodiscard]] Section section_at(TaskId first) const {
     const TaskId second = next_[static_cast<std::size_t>(first)];
-    if (second < 0) return {first};
     const Step step{task(second).layer - task(first).layer,
                     task(second).microbatch - task(first).microbatch};
     const bool moves = (std::abs(step.layer) == 1 && step.microbatch == 0) ||
@@ -72,7 +72,8 @@ class Folder {
   }
 
   const Program& program_;
-  std::vector<TaskId> next_;  // the next task that does the same for some layer; -1: none
+  // The next task that does the same for some layer; itself where there is none.
+  std::vector<TaskId> next_;
 };
 
 }  // namespace

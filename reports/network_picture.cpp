@@ -209,14 +209,14 @@ double side_of(const NetworkDescription& network, const Layout& layout) {
   const bool in_rows = network.kind == NetworkKind::switched ||
                        network.kind == NetworkKind::fat_tree || network.kind == NetworkKind::graph;
   if (!in_rows || layout.size() < 2) return largest;
-  double closest_two = largest / 0.7;
+  double closest_two = std::numeric_limits<double>::infinity();
   for (std::size_t i = 1; i < layout.size(); ++i) {
     const double distance = layout[i].x - layout[i - 1].x;
     if (layout[i].y == layout[i - 1].y && distance > 0) {
       closest_two = std::min(closest_two, distance);
     }
   }
-  return std::max(smallest, 0.7 * closest_two);
+  return std::clamp(0.7 * closest_two, smallest, largest);
 }
 
 }  // namespace

@@ -99,9 +99,8 @@ ChakraCommunicators::Grouping ChakraCommunicators::make_grouping(
 
 void ChakraCommunicators::number_groups(std::size_t program, const Collective& collective,
                                         Grouping& grouping) {
-  std::vector<Ranks> groups = collective.groups;
-  if (groups.empty() && !collective.axes.empty()) groups = plan_.mesh.groups(collective.axes);
-  if (groups.empty()) groups.push_back(devices_of({}));
+  const std::vector<Ranks> groups =
+      collective.axes.empty() ? collective.groups : plan_.mesh.groups(collective.axes);
   for (const Ranks& group : groups) {
     const auto members = std::count_if(group.begin(), group.end(), [&](std::int64_t rank) {
       return program_of_[at(rank)] == static_cast<std::int32_t>(program);

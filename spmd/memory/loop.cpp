@@ -43,8 +43,7 @@ void KernelBuilder::enter_loop(const Op& op, RegionId region, Kernel& kernel) {
     }
     for (const BufferId buffer : initial) insert(kernel.reads, buffer);
     const bool is_reordered = target_ == MemoryTarget::gpu && layout_.reordered_state[at(inside)];
-    const bool is_buffer = fusion_.is_buffer[at(op.operands[i])] && !is_reordered;
-    kernel.initial.push_back(is_buffer ? single(initial) : no_buffer);
+    kernel.initial.push_back(is_reordered ? no_buffer : single(initial));
     const BufferId around = add_buffer(main_.type_of(op.results[i]), kernel.op, region);
     buffer_of(around).needs_own_place = is_reordered;
     buffer_of(around).is_foreign =

@@ -122,11 +122,7 @@ WindowPlan unexchanged(const WindowDim& dim, std::int64_t size, std::int64_t loc
 
 }  // namespace
 
-bool is_trivial(const WindowDim& dim) {
-  WindowDim trivial;
-  trivial.reversed = dim.reversed;
-  return dim == trivial;
-}
+bool is_trivial(const WindowDim& dim) { return dim == WindowDim{.reversed = dim.reversed}; }
 
 std::optional<WindowPlan> plan_window(const WindowDim& dim, std::int64_t size, std::int64_t local,
                                       std::int64_t tiles) {

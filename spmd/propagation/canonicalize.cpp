@@ -191,9 +191,8 @@ class Canonicalizer : public FunctionRewriter {
       transpose.line = op.line;
       transpose.operands = {operand};
       std::vector<std::int64_t> permutation(dims.size());
-      for (std::size_t i = 0; i < dims.size(); ++i) {
-        permutation[at(dims[i])] = static_cast<std::int64_t>(i);
-      }
+      std::int64_t place = 0;
+      for (const std::int64_t dim : dims) permutation[at(dim)] = place++;
       transpose.attributes.push_back(integers_attribute("dims", permutation));
       return use_instead(op, create(std::move(transpose), to));
     }

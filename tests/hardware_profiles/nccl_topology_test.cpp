@@ -102,6 +102,9 @@ TEST_CASE("CPUs are those of the file, not of the other profile") {
 TEST_CASE("GPUs with one NVLink have it") {
   const std::string pair = gpu(0, links(1, 1)) + gpu(1, links(0, 1));
   CHECK(cluster_of(import(system_of(pair))).scale_up.fabric.value == Fabric::nvlink);
+  // The GPU at the other end is not in the file.
+  const std::string alone = gpu(0, links(1, 1));
+  CHECK(cluster_of(import(system_of(alone))).scale_up.fabric.value == Fabric::nvlink);
 }
 
 TEST_CASE("direct NVLinks: between every two, or in a cube mesh") {
