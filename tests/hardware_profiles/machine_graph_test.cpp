@@ -133,6 +133,9 @@ TEST_CASE("slices of TPUs are tori, twisted or not") {
   CHECK(cube.graph.nodes() == 64);
   CHECK(cube.graph.links().size() == 64 * 6);
   CHECK(way(cube, 0, 3) == std::vector<std::string>{"device 3 (3, 0, 0)"});
+  // Half way round: up from even coordinates, down from odd ones.
+  CHECK(way(cube, 0, 2) == std::vector<std::string>{"device 1 (1, 0, 0)", "device 2 (2, 0, 0)"});
+  CHECK(way(cube, 1, 3) == std::vector<std::string>{"device 0 (0, 0, 0)", "device 3 (3, 0, 0)"});
   CHECK(graph_of("tpu-v5p", 64, "4x4x4_open").graph.links().size() == 2 * 3 * 3 * 16);
   CHECK(graph_of("tpu-v5e", 64).graph.links().size() == 2 * 2 * 7 * 8);
 

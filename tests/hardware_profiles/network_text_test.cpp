@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "hardware_profiles/network/node_names.hpp"
+
 namespace {
 
 using namespace shardsim;  // NOLINT(google-build-using-namespace)
@@ -36,6 +38,29 @@ TEST_CASE("networks are what their text says") {
   CHECK(graph_of("dragonfly(1x2x3,bandwidth=1GB/s,latency=1us)", 8).nodes() == 8 + 4);
   CHECK(is_network_text("ring()"));
   CHECK_FALSE(is_network_text("tpu-v5p"));
+}
+
+TEST_CASE("nodes are called what they are") {
+  const auto names = [](const std::string& network, std::int64_t devices) {
+    const NetworkDescription parsed =
+        parse_network(network + "bandwidth=1GB/s,latency=1us)", place);
+    std::vector<std::string> all;
+    const NetworkGraph graph = build(parsed, devices, place);
+    for (NodeId node = graph.devices(); node < graph.nodes(); ++node) {
+      all.push_back(node_name(parsed, devices, node));
+    }
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(names("switch(", 4) == Names{"switch"});
+  CHECK(names("fat-tree(2x2,", 4) == Names{"leaf 0", "leaf 1", "spine 0", "spine 1"});
+  // Two wires up from a node of every tier but the last: 2 leaves, 2 x 2 above them, 4 spines.
+  CHECK(names("fat-tree(2x2x1,", 4) == Names{"leaf 0", "leaf 1", "tier 2 switch 0",
+                                             "tier 2 switch 1", "spine 0", "spine 1", "spine 2",
+                                             "spine 3"});
+  CHECK(names("dragonfly(2x1x1,", 6) == Names{"group 0 switch 0", "group 0 switch 1",
+                                              "group 1 switch 0", "group 1 switch 1",
+                                              "group 2 switch 0", "group 2 switch 1"});
 }
 
 TEST_CASE("a network has the devices that its text names, or none") {

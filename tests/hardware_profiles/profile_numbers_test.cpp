@@ -144,6 +144,16 @@ TEST_CASE("numbers far from those of known hardware are told") {
   CHECK_THAT(odd[0], Catch::StartsWith("cluster.scale_out.bandwidth is 200 GB/s; of shipped "
                                        "profiles with H100 SXM5 80 GB it is "));
   CHECK_THAT(odd[0], Catch::EndsWith("50 GB/s: was 200 Gb/s meant, which are 25.0 GB/s?"));
+  // Nothing is asked where an eighth is no likelier, and of what no bits are counted of.
+  const auto slow = implausible_numbers(with("1 GB/s"));
+  REQUIRE(slow.size() == 1);
+  CHECK_THAT(slow[0], Catch::EndsWith("50 GB/s"));
+  Profile large = with("50 GB/s");
+  large.device.memory_capacity.value = 8 * large.device.memory_capacity.value;
+  const auto eight = implausible_numbers(large);
+  REQUIRE(eight.size() == 1);
+  CHECK_THAT(eight[0],
+             Catch::StartsWith("device.memory_capacity is ") && !Catch::Contains("meant"));
 }
 
 TEST_CASE("no shipped profile assumes a number") {

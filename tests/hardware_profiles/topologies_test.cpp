@@ -62,6 +62,13 @@ TEST_CASE("a torus is walked one dimension after the other") {
   CHECK(nodes_on(graph, router.route(0, 16 + 12 + 1)) == std::vector<NodeId>{16, 28, 29});
 }
 
+// Whether all reach each other is looked up at what they meet in. One by one it would be 2^34 steps
+// here: the test would not end.
+TEST_CASE("a switch may have many devices") {
+  constexpr std::int64_t devices = std::int64_t{1} << 17;
+  CHECK(switched(devices, wire, {}).links().size() == 2 * devices);
+}
+
 TEST_CASE("switches pass on, devices do not") {
   const NetworkGraph graph = switched(8, wire, {});
   CHECK(graph.nodes() == 9);

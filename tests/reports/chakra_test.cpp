@@ -249,10 +249,11 @@ TEST_CASE("Messages between stages go from rank to rank") {
   CHECK(nodes[2].control == std::vector<std::uint64_t>{nodes[1].id});
 }
 
-// Pairs 0 -> 1, 1 -> 0 and 3 -> 3; rank 2 has no part in it, rank 3 keeps what it has.
-Plan a_permute_between_kernels() {
+// Pairs 0 -> 1, 1 -> 0 and 3 -> 3; rank 2 has no part in it, rank 3 keeps what it has. The permute
+// comes after the first kernel because it reads what that makes, or is next on its stream.
+Plan a_permute_between_kernels(bool reads) {
   PlanBuilder b({{"x", 4}});
-  const TaskId before = b.kernel(5);
+  const TaskId before = b.kernel(5, {}, reads ? 0 : 1);
   Collective permute;
   permute.kind = CollectiveKind::collective_permute;
   permute.source_targets = {{0, 1}, {1, 0}, {3, 3}};
@@ -261,14 +262,15 @@ Plan a_permute_between_kernels() {
   Task task;
   task.kind = TaskKind::collective;
   task.stream = 1;
-  (void)b.plan.programs[0].add_task(task, {before});
+  const auto read = reads ? std::vector<TaskId>{before} : std::vector<TaskId>{};
+  (void)b.plan.programs[0].add_task(task, read);
   b.kernel(5, {1});
   verify(b.plan);
   return b.plan;
 }
 
 TEST_CASE("A permute is messages, and who has no part in it does not wait") {
-  const Plan plan = a_permute_between_kernels();
+  const Plan plan = a_permute_between_kernels(/*reads=*/true);
   const ChakraTraces traces(plan, nullptr);
   const auto [sent, received] = messages(traces);
   CHECK(sent == std::multiset<Message>{{0, 1, 1, 8}, {1, 0, 1, 8}});
@@ -280,12 +282,29 @@ TEST_CASE("A permute is messages, and who has no part in it does not wait") {
   CHECK(first[1].type == chakra::NodeType::send);
   CHECK(first[2].type == chakra::NodeType::receive);
   CHECK(first[3].data == std::vector<std::uint64_t>{first[1].id, first[2].id});
-  for (const std::int64_t rank : {2, 3}) {
-    const std::vector<ReadNode> other = read_rank(traces, rank);
-    check_order(other);
-    REQUIRE(other.size() == 2);
-    CHECK(other[1].data == std::vector<std::uint64_t>{other[0].id});
+}
+
+TEST_CASE("What waits for a permute waits for what is before it where it is nothing") {
+  for (const bool reads : {true, false}) {
+    const Plan plan = a_permute_between_kernels(reads);
+    const ChakraTraces traces(plan, nullptr);
+    for (const std::int64_t rank : {2, 3}) {
+      const std::vector<ReadNode> other = read_rank(traces, rank);
+      check_order(other);
+      REQUIRE(other.size() == 2);
+      CHECK(other[1].data == std::vector<std::uint64_t>{other[0].id});
+    }
   }
+}
+
+TEST_CASE("Groups that no axes describe are communicators") {
+  PlanBuilder b({{"x", 4}});
+  b.gather(10);
+  b.plan.collectives[0].axes.clear();
+  b.plan.collectives[0].groups = {{0, 3}, {1, 2}};
+  verify(b.plan);
+  CHECK(Json::parse(ChakraTraces(b.plan, nullptr).communicators()) ==
+        Json({{"1", {0, 3}}, {"2", {1, 2}}}));
 }
 
 TEST_CASE("Whatever the plan, its Chakra files agree") {

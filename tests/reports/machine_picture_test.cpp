@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "reports/machine_report.hpp"
@@ -21,6 +23,55 @@ Machine machine_of(const std::string& name, std::int64_t devices,
 }
 
 MachinePicture drawn(const Machine& machine) { return picture_of(machine, {}).value(); }
+
+const std::string two_hosts = SHARDSIM_SOURCE_DIR "/examples/topologies/two-hosts.json";
+
+std::vector<Machine> networks() {
+  std::vector<Machine> machines = {machine_of(two_hosts, 8)};
+  for (const auto& [shape, devices] :
+       std::map<std::string, std::int64_t>{{"ring(", 6},
+                                           {"full(", 6},
+                                           {"switch(", 6},
+                                           {"switch(60,", 60},
+                                           {"fat-tree(4x4,oversubscription=2,", 16},
+                                           {"fat-tree(8x4x2,", 64},
+                                           {"dragonfly(2x1x1,", 6},
+                                           {"torus(3x3,", 9},
+                                           {"torus(4x2x3,wrap=no,", 24}}) {
+    machines.push_back(machine_of(shape + "bandwidth=1GB/s,latency=1us)", devices));
+  }
+  return machines;
+}
+
+// From the least to the greatest of some places.
+struct Extent {
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+
+  void add(double place) {
+    least = std::min(least, place);
+    most = std::max(most, place);
+  }
+  [[nodiscard]] double middle() const { return (least + most) / 2; }
+};
+
+// There is as much room on the left as on the right, and above as below.
+void check_is_in_the_middle(const MachinePicture& picture) {
+  Extent across;
+  Extent down;
+  for (const auto& box : picture.boxes) {
+    for (const double side : {-0.5, 0.5}) {
+      across.add(box.x + side * box.width);
+      down.add(box.y + side * box.height);
+    }
+  }
+  for (const auto& line : picture.lines) {
+    for (const double x : {line.x1, line.x2}) across.add(x);
+    for (const double y : {line.y1, line.y2}) down.add(y);
+  }
+  CHECK(across.middle() == Approx(picture.width / 2));
+  CHECK(down.middle() == Approx(picture.height / 2));
+}
 
 std::int64_t lines_of(const MachinePicture& picture, Part part) {
   return std::count_if(picture.lines.begin(), picture.lines.end(),
@@ -59,7 +110,7 @@ TEST_CASE("a node in characters: the bar that joins devices, their NICs, the net
 }
 
 TEST_CASE("a graph in rows, by how far nodes are from devices; links named alike in a line") {
-  const Machine machine = machine_of(SHARDSIM_SOURCE_DIR "/examples/topologies/two-hosts.json", 8);
+  const Machine machine = machine_of(two_hosts, 8);
   const MachinePicture picture = drawn(machine);
   CHECK(boxes_of(picture, Part::device) == 8);
   CHECK(boxes_of(picture, Part::fabric) == 2 * 3 + 3);
@@ -154,7 +205,7 @@ TEST_CASE("pictures have a line for every link") {
   CHECK(links("dragonfly(2x1x1,", 6) == 6 + 3 + 3);
 }
 
-TEST_CASE("everything is drawn within the picture") {
+TEST_CASE("everything is drawn in the middle of the picture") {
   for (const std::string& name : shipped_profiles()) {
     const Profile profile = load_profile(name, {});
     const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
@@ -166,11 +217,64 @@ TEST_CASE("everything is drawn within the picture") {
     const auto* torus = std::get_if<TorusProfile>(&profile.network);
     const std::int64_t per_chip = torus == nullptr ? 1 : devices_per_chip(*torus);
     CHECK(boxes_of(picture, Part::device) == devices / per_chip);
+    // A circle with few NICs reaches further to one side.
+    if (cluster == nullptr || !is_direct(cluster->scale_up.fabric.value)) {
+      check_is_in_the_middle(picture);
+    }
     for (const auto& box : picture.boxes) {
       CHECK(box.x - box.width / 2 >= 0);
       CHECK(box.y - box.height / 2 >= 0);
       CHECK(box.x + box.width / 2 <= picture.width);
       CHECK(box.y + box.height / 2 <= picture.height);
+    }
+  }
+  for (const Machine& machine : networks()) {
+    CAPTURE(machine.profile.name);
+    check_is_in_the_middle(drawn(machine));
+  }
+}
+
+TEST_CASE("rows of a network stand above each other, no box on another") {
+  for (const Machine& machine : networks()) {
+    CAPTURE(machine.profile.name);
+    const MachinePicture picture = drawn(machine);
+    for (std::size_t i = 0; i < picture.boxes.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        const auto& a = picture.boxes[i];
+        const auto& b = picture.boxes[k];
+        CHECK((std::abs(a.x - b.x) > (a.width + b.width) / 2 ||
+               std::abs(a.y - b.y) > (a.height + b.height) / 2));
+      }
+    }
+    const NetworkKind kind = std::get<NetworkDescription>(machine.profile.network).kind;
+    if (kind != NetworkKind::switched && kind != NetworkKind::fat_tree &&
+        kind != NetworkKind::graph) {
+      continue;
+    }
+    std::map<double, Extent> rows;
+    for (const auto& box : picture.boxes) rows[box.y].add(box.x);
+    CHECK(rows.size() > 1);
+    for (const auto& [y, row] : rows) CHECK(row.middle() == Approx(picture.width / 2));
+  }
+  // Six devices have room for boxes as large as anywhere.
+  const std::string wires = "bandwidth=1GB/s,latency=1us)";
+  CHECK(drawn(machine_of("switch(" + wires, 6)).boxes[0].width ==
+        drawn(machine_of("ring(" + wires, 6)).boxes[0].width);
+}
+
+TEST_CASE("every device has one way out of its node") {
+  for (const std::string& name : shipped_profiles()) {
+    const Profile profile = load_profile(name, {});
+    const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
+    if (cluster == nullptr || !cluster->scale_out) continue;
+    CAPTURE(name);
+    const MachinePicture picture = drawn(machine_of(name, cluster->devices_per_node.value));
+    for (const auto& box : picture.boxes) {
+      if (box.part != Part::device) continue;
+      CHECK(std::count_if(picture.lines.begin(), picture.lines.end(), [&](const auto& line) {
+              return line.part == Part::link_out && line.x1 == Approx(box.x) &&
+                     line.y1 == Approx(box.y);
+            }) == 1);
     }
   }
 }

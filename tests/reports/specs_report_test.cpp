@@ -121,6 +121,15 @@ TEST_CASE("the index of a device along some axes") {
   CHECK(submesh_picture(table(), {"z", "x"}, {"--submesh", ""}) ==
         "index of each device along (z, x), row by row\n"
         "  from 0  0 2 0 2 1 3 1 3\n");
+  // No more than 16 rows of 16.
+  SpecTable large = table();
+  for (const std::int64_t devices : {256, 257}) {
+    large.mesh = Mesh({{"x", devices}});
+    const std::string picture = submesh_picture(large, {"x"}, {"--submesh", ""});
+    CHECK(std::count(picture.begin(), picture.end(), '\n') == 1 + 16 + (devices > 256 ? 1 : 0));
+    CHECK_THAT(picture,
+               Catch::EndsWith(devices > 256 ? " 255\n  ... 257 devices in all\n" : " 255\n"));
+  }
   CHECK_THROWS_WITH(submesh_picture(table(), {"zz"}, {"--submesh", ""}),
                     Catch::Contains("--submesh: NameError: unknown axis \"zz\""));
 }

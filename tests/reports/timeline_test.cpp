@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "fixture.hpp"
+#include "reports/html_report.hpp"
 
 namespace shardsim {
 namespace {
@@ -43,6 +44,20 @@ Prediction long_plan(int layers) {
   }
   p.result.step_time = ms(10 * layers);
   return p;
+}
+
+TEST_CASE("All steps of a page share what it may draw") {
+  const TimelineLimits page;
+  const auto timelines = timelines_of({long_plan(2000), long_plan(2000), long_plan(2000)});
+  std::size_t segments = 0;
+  std::size_t samples = 0;
+  for (const Timeline& timeline : timelines) {
+    CHECK(tasks(timeline.classes[0].segments) == 20'000);
+    segments += timeline.classes[0].segments.size();
+    samples += timeline.classes[0].memory.size();
+  }
+  CHECK(segments <= page.segments);
+  CHECK(samples <= page.samples);
 }
 
 TEST_CASE("A short step is drawn task by task") {

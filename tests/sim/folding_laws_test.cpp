@@ -177,6 +177,23 @@ Symmetric arbitrary_symmetric() {
 
 }  // namespace
 
+// Half round a ring a device is as far one way as the other; every other one goes up. On a link of
+// 4 k devices k messages meet, on one of 4 k + 2 here k and there k + 1.
+TEST_CASE("half round a ring every device sees the same where a fourth of them is a whole number") {
+  for (const std::int64_t devices : {2, 4, 6, 8, 10, 12}) {
+    CAPTURE(devices);
+    const NetworkDescription network = described(NetworkKind::ring, {});
+    const Lanes lanes{{Phase{{}, {Shift{0, devices / 2}}}}};
+    const auto symmetric = symmetric_traffic(network, devices, {devices}, {devices}, lanes);
+    CHECK(symmetric.has_value() == (devices == 2 || devices % 4 == 0));
+    if (!symmetric) continue;
+    const NetworkGraph graph = build(network, devices, {});
+    const Traffic traffic =
+        testing::traffic_on(graph, {testing::all_devices(graph)}, schedule_of({devices}, lanes));
+    CHECK(run(*symmetric, Bytes(MiB)) == run(traffic, Bytes(MiB)));
+  }
+}
+
 TEST_CASE("what is folded without the graph takes the time of the graph") {
   holds(rc::check([] {
     const Symmetric on = arbitrary_symmetric();

@@ -54,6 +54,25 @@ TEST_CASE("H100 nodes with a NIC of 400 Gbit/s per GPU") {
   check(graphs.nvls, 8, 40, 48);
 }
 
+// src/graph/search.cc, ncclTopoDupChannels: channels of 25 GB/s and more are split in two, from
+// Hopper on those below 50 GB/s only where there are no more than 4. As many rings as NICs, of 48.
+TEST_CASE("few channels are split") {
+  for (const std::int64_t gpus : {2, 4}) {
+    check(search_graphs(h100_node(gpus), /*several_nodes=*/true).value().ring, 2 * gpus, 24, 24);
+  }
+  check(search_graphs(h100_node(6), /*several_nodes=*/true).value().ring, 6, 48, 48);
+}
+
+// Steps that a search does not need are there for the next: it does not end before it has found what
+// the first eight GPUs have among themselves, 8 rings of 48.
+TEST_CASE("more GPUs with a NIC each move no less") {
+  for (const std::int64_t gpus : {9, 10, 12, 16}) {
+    CAPTURE(gpus);
+    const ChannelGraph ring = search_graphs(h100_node(gpus), /*several_nodes=*/true).value().ring;
+    CHECK(static_cast<double>(ring.channels) * ring.inter.count() >= 8 * 48e9);
+  }
+}
+
 TEST_CASE("one GPU per node doubles its one channel") {
   const NodeGraphs graphs = search_graphs(h100_node(1), /*several_nodes=*/true).value();
   check(graphs.ring, 2, 24, 24);

@@ -156,6 +156,13 @@ Array moved(const OpView& op, const Shape& shape, const Operand& value) {
       return element_of(value(0), source);
     });
   }
+  if (name == "stablehlo.reverse") {
+    const Dims dims = op.integers({"dims"});
+    return made_of(shape, [&](Dims index) {
+      for (const std::int64_t dim : dims) index[at(dim)] = shape[at(dim)] - 1 - index[at(dim)];
+      return element_of(value(0), index);
+    });
+  }
   if (name == "stablehlo.slice") {
     const Dims starts = op.integers({"start_indices"});
     const Dims strides = op.integers({"strides"});

@@ -7,6 +7,8 @@
 #include "base/index.hpp"
 #include "spmd/partition.hpp"
 #include "stablehlo/module.hpp"
+#include "stablehlo/op_view.hpp"
+#include "stablehlo/verify_dims.hpp"
 
 namespace shardsim::test {
 
@@ -55,10 +57,22 @@ inline void add_lines(const stablehlo::Function& function, stablehlo::RegionId r
   }
 }
 
+// Results are as large as operands and attributes make them. Throws InputError.
+inline void verify_ops(const stablehlo::Module& local) {
+  for (const stablehlo::Function& function : local.functions) {
+    for (const stablehlo::Region& region : function.regions) {
+      for (const stablehlo::OpId id : region.ops) {
+        stablehlo::verify_dims(stablehlo::OpView(local, function, function.op(id)));
+      }
+    }
+  }
+}
+
 // "all_gather 64x32 {0 1}{2 3}", "dot_general 8x32", ... in order: collectives, dots and
-// convolutions with their local results.
+// convolutions with their local results. Throws InputError where one does not fit its operands.
 inline std::vector<std::string> local_ops(const stablehlo::Module& whole, bool like_xla = true) {
   const stablehlo::Module local = spmd::partition(whole, {like_xla});
+  verify_ops(local);
   std::vector<std::string> lines;
   add_lines(local.functions.front(), 0, lines);
   return lines;

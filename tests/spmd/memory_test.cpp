@@ -192,6 +192,24 @@ TEST_CASE("what is added to a dot is written by a TPU in its place") {
     return %3 : tensor<1024x1024xf32>)") == 2 * square);
 }
 
+TEST_CASE("of what a TPU keeps in two orders a dot reads the one that it contracts last") {
+  // bf16 of a softmax-like array, read by dots over its rows and over its columns: 2 MiB twice. The
+  // first of them, of 16 MiB, runs while the second order waits for the other.
+  CHECK(temporaries("%x: tensor<1024x1024xf32>, %w: tensor<1024x4096xbf16>, %v: "
+                    "tensor<1024x1024xbf16>) -> (tensor<f32>, tensor<f32>)",
+                    R"(
+    %d = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0])" +
+                        square_dot + R"(
+    %e = stablehlo.exponential %d : tensor<1024x1024xf32>
+    %c = stablehlo.convert %e : (tensor<1024x1024xf32>) -> tensor<1024x1024xbf16>
+    %a = stablehlo.dot_general %c, %w, contracting_dims = [1] x [0] : (tensor<1024x1024xbf16>, tensor<1024x4096xbf16>) -> tensor<1024x4096xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %r = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<1024x4096xf32>, tensor<f32>) -> tensor<f32>
+    %b = stablehlo.dot_general %c, %v, contracting_dims = [0] x [0] : (tensor<1024x1024xbf16>, tensor<1024x1024xbf16>) -> tensor<1024x1024xf32>
+    %s = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<1024x1024xf32>, tensor<f32>) -> tensor<f32>
+    return %r, %s : tensor<f32>, tensor<f32>)") == 2 * 2 * MiB + 16 * MiB);
+}
+
 TEST_CASE("a TPU with too little memory copies no argument before what replaces it is gathered") {
   const std::string text = R"(
     func.func @main(%p: tensor<1024x1024xf32> {tf.aliasing_output = 0 : i32}) -> tensor<1024x1024xf32> {

@@ -12,9 +12,11 @@ using shardsim::test::program;
 using shardsim::test::sharding;
 using Lines = std::vector<std::string>;
 
-// An image 4x32x16 of `features` channels (b, row, column, f), kernel of rows x 1.
+// An image 4 x image_rows x 16 of `features` channels (b, row, column, f), kernel of rows x 1.
 struct Example {
+  int image_rows = 32;
   int rows = 3;
+  bool reversed = false;  // its rows
   int stride = 1;
   std::string padding = "[1, 1]";
   int out_rows = 32;
@@ -25,22 +27,23 @@ struct Example {
 Lines convolve(const Example& e, const std::string& image, const std::string& kernel,
                const std::string& result) {
   const auto number = [](int value) { return std::to_string(value); };
-  const std::string x = "tensor<4x32x16x" + number(e.features) + "xf32>";
+  const std::string x = "tensor<4x" + number(e.image_rows) + "x16x" + number(e.features) + "xf32>";
   const std::string k =
       "tensor<" + number(e.rows) + "x1x" + number(e.features / e.groups) + "x8xf32>";
   const std::string y = "tensor<4x" + number(e.out_rows) + "x16x8xf32>";
-  return local_ops(
-      program("\"x\"=4",
-              "%arg0: " + x + " {sdy.sharding = " + sharding(image) + "}, %arg1: " + k +
-                  " {sdy.sharding = " + sharding(kernel) + "}",
-              "  %r = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->"
-              "[b, 0, 1, f], window = {stride = [" +
-                  number(e.stride) + ", 1], pad = [" + e.padding +
-                  ", [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} "
-                  "{batch_group_count = 1 : i64, feature_group_count = " +
-                  number(e.groups) + " : i64, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [" +
-                  result + "]>]>} : (" + x + ", " + k + ") -> " + y,
-              y + " {sdy.sharding = " + sharding(result) + "}"));
+  return local_ops(program(
+      "\"x\"=4",
+      "%arg0: " + x + " {sdy.sharding = " + sharding(image) + "}, %arg1: " + k +
+          " {sdy.sharding = " + sharding(kernel) + "}",
+      "  %r = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->"
+      "[b, 0, 1, f], window = {stride = [" +
+          number(e.stride) + ", 1], pad = [" + e.padding +
+          ", [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [" +
+          (e.reversed ? "true" : "false") +
+          ", false]} {batch_group_count = 1 : i64, feature_group_count = " + number(e.groups) +
+          " : i64, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [" + result + "]>]>} : (" + x +
+          ", " + k + ") -> " + y,
+      y + " {sdy.sharding = " + sharding(result) + "}"));
 }
 
 const std::string whole = "{}, {}, {}, {}";
@@ -79,12 +82,24 @@ TEST_CASE("windows reach into the rows of neighbours") {
                  by_row) == Lines{"convolution 4x4x16x8"});
 }
 
+TEST_CASE("rows of a kernel over one row are rows of the result") {
+  // Padded by 7 on both sides a row meets each of the 8 rows of the kernel once: y[i] = x k[i]. Of
+  // 4 devices each has 2 of them.
+  const std::string by_kernel_row = R"({"x"}, {}, {}, {})";
+  CHECK(convolve({.image_rows = 1, .rows = 8, .reversed = true, .padding = "[7, 7]", .out_rows = 8},
+                 whole, by_kernel_row, by_row) == Lines{"convolution 4x2x16x8"});
+}
+
 TEST_CASE("feature groups are a batch") {
   // Depthwise: 8 groups, 2 on each device, the kernel split alike.
   CHECK(convolve({.groups = 8}, by_feature, by_feature, by_feature) ==
         Lines{"convolution 4x32x16x2"});
   // The kernel is whole: every device cuts out its own part.
   CHECK(convolve({.groups = 8}, by_feature, whole, by_feature) == Lines{"convolution 4x32x16x2"});
+  // Groups of two features are not taken apart.
+  CHECK(convolve({.features = 16, .groups = 8}, by_feature, by_feature, by_feature) ==
+        Lines{"all_gather 4x32x16x16 {0 1 2 3}", "all_gather 3x1x2x8 {0 1 2 3}",
+              "convolution 4x32x16x8"});
 }
 
 TEST_CASE("windows never select padding") {

@@ -1,5 +1,6 @@
-// What holds for every partitioned program: on every device the result is that device's shard of
-// what the whole program computes, and left to itself the partitioner sends no more than XLA's.
+// What holds for every partitioned program: its ops fit their operands, on every device the
+// result is that device's shard of what the whole program computes, and left to itself the partitioner sends no
+// more than XLA's.
 //
 // Programs are short chains of random ops over random meshes with random shardings in between; both
 // sides are evaluated exactly, on integers.
@@ -11,6 +12,7 @@
 
 #include "base/index.hpp"
 #include "device_values.hpp"
+#include "local_ops.hpp"
 #include "spmd/partition.hpp"
 #include "spmd/propagation/prepare.hpp"
 #include "spmd/propagation/propagate.hpp"
@@ -103,7 +105,7 @@ class AnyProgram {
   }
 
   void add_op() {
-    switch (any(0, 9)) {
+    switch (any(0, 10)) {
       case 0:
         return add_sum();
       case 1:
@@ -120,6 +122,8 @@ class AnyProgram {
         return add_concatenate();
       case 7:
         return add_pad();
+      case 8:
+        return add_reverse();
       default:
         return add_broadcast();
     }
@@ -228,6 +232,16 @@ class AnyProgram {
         shape);
   }
 
+  void add_reverse() {
+    std::vector<std::size_t> dims;
+    for (std::size_t dim = 0; dim < shape_.size(); ++dim) {
+      if (any(0, 2) == 0) dims.push_back(dim);
+    }
+    add(fmt::format("stablehlo.reverse {}, dims = [{}] : {}", name_, fmt::join(dims, ", "),
+                    text_of(shape_)),
+        shape_);
+  }
+
   void add_broadcast() {
     if (shape_.size() > 2) return add_transpose();
     const std::int64_t place = any(0, static_cast<std::int64_t>(shape_.size()) + 1);
@@ -318,6 +332,7 @@ std::string wrong_in(const std::string& text) {
   double usual_bytes = 0;
   for (const bool like_xla : {true, false}) {
     const Module local = partition(whole, {like_xla});
+    test::verify_ops(local);
     const OnDevices found = evaluate(local, tilings, whole, devices);
     for (std::size_t device = 0; device < places.size(); ++device) {
       const std::string wrong = wrong_on_device(found[device], places[device], expected);

@@ -59,6 +59,18 @@ TEST_CASE("two exchanges in the right order need no permute after") {
   CHECK(wire_bytes(partition(program)) == Approx((3.0 / 4 + 1.0 / 2) * 64 * 4));
 }
 
+TEST_CASE("two dimensions change places with two others in one exchange") {
+  // Of its 2x2x4x4 every device sends a quarter to each of the three others.
+  const std::string from = R"({"x"}, {"y"}, {}, {})";
+  const std::string to = R"({}, {}, {"x"}, {"y"})";
+  const Module program =
+      propagated(R"("x"=2, "y"=2)", "(%arg0: tensor<4x4x4x4xf32> " + lying(from) +
+                                        ") -> (tensor<4x4x4x4xf32> " + lying(to) +
+                                        ") {\n  return %arg0 : tensor<4x4x4x4xf32>\n}");
+  CHECK(local_ops(program) == Lines{"all_to_all 4x2x2x2x2 {0 1 2 3}"});
+  CHECK(wire_bytes(partition(program, {true})) == 3.0 / 4 * 2 * 2 * 4 * 4 * 4);
+}
+
 TEST_CASE("in the body of a loop arrays go the cheaper way as well") {
   // As in the first test, three times.
   const Module program =

@@ -87,6 +87,22 @@ TEST_CASE("A tensor-parallel sum goes with the splits of the parameters that it 
   CHECK(find(whole, CollectiveKind::all_reduce, "mlp.down_proj") != nullptr);
 }
 
+// The input gradients of several products are added up before they are reduced, as Megatron does.
+TEST_CASE("The sum of partial sums names all that sum") {
+  const Plan plan = plan_of(R"("tp")", tp);
+  for (const std::vector<std::string>& summed :
+       {std::vector<std::string>{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+        {"mlp.gate_proj", "mlp.up_proj"}}) {
+    const Collective* sum =
+        find(plan, CollectiveKind::all_reduce, summed.front() + " (add) adds up the sums of ");
+    REQUIRE(sum != nullptr);
+    for (const std::string& name : summed) {
+      CHECK_THAT(sum->reason, Contains("model.layers.{}." + name + " (matmul) over "));
+      CHECK_THAT(sum->remedy, Contains("model.layers.{}." + name));
+    }
+  }
+}
+
 TEST_CASE("Sequence parallelism takes the place of an all-reduce, and its gathers go with it") {
   const Plan without = plan_of(R"("tp")", tp);
   const Plan with = plan_of(R"({"name": "tp", "sequence_parallel": true})", tp);

@@ -1,8 +1,12 @@
 #include "strategies/strategy.hpp"
 
 #include "base/json.hpp"
+#include "strategies/rules/rule_system.hpp"
+#include "strategies/strategy_keys.hpp"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <sstream>
 
 using namespace shardsim;
 
@@ -16,6 +20,36 @@ StrategyOptions read(const char* text, const Mesh& mesh) {
 const Mesh three({{"data", 2}, {"fsdp", 4}, {"model", 8}});
 
 }  // namespace
+
+// Under their headings the names two in, one to a line; what is said of them six in.
+TEST_CASE("The help on strategies names every recipe, rule system and key") {
+  using Names = std::vector<std::string>;
+  std::map<std::string, Names> found;  // by heading
+  std::string heading;
+  std::istringstream text(strategy_keys_text());
+  for (std::string line; std::getline(text, line);) {
+    INFO(line);
+    const std::size_t indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos) continue;
+    if (indent == 0) {
+      heading = line;
+      continue;
+    }
+    CHECK((indent == 2 || indent == 6));
+    const std::size_t end = line.find(' ', indent);
+    if (indent == 2) found[heading].push_back(line.substr(indent, end - indent));
+  }
+  Names expected;
+  for (const Recipe& recipe : recipes()) expected.emplace_back(recipe.name);
+  CHECK(found["Strategies:"] == expected);
+  expected.clear();
+  for (const RuleSystem& system : rule_systems()) expected.emplace_back(system.name);
+  CHECK(found["Rule systems of frameworks (docs/rule-systems), with keys of their own:"] ==
+        expected);
+  expected.clear();
+  for (const StrategyKey& key : strategy_keys()) expected.emplace_back(key.name);
+  CHECK(found["Keys:"] == expected);
+}
 
 TEST_CASE("Defaults come from the mesh") {
   const StrategyOptions both = read(R"("fsdp+tp")", three);
