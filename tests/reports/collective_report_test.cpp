@@ -165,6 +165,10 @@ TEST_CASE("links come with the bottleneck, as figures and as a heat map") {
   CHECK_THAT(text, Contains("bottleneck: device 1 -> leaf 0, 75.0 % busy, as are all 2 "
                             "device # -> leaf #; of 3 "
                             "links 1 carry nothing"));
+  CollectivePrediction all_busy = made;
+  all_busy.links->links.pop_back();
+  CHECK_THAT(report_collective(all_busy, Format::text),
+             Contains("75.0 % busy") && !Contains("carry nothing"));
   const Json view = json_of(made)["link_view"];
   CHECK(view["bytes"] == 4'000'000);
   CHECK(view["time_s"] == 0.004);

@@ -98,6 +98,12 @@ TEST_CASE("Reasons that differ in numbers only are one row, which has the first"
   CHECK(row.remedy == "split *a* at 7");
 }
 
+TEST_CASE("Layers are counted where there are several") {
+  Plan one = step();
+  one.programs[0].tasks[1].layer = 0;
+  CHECK(explain(one, nullptr).collectives[0].where == std::vector<std::string>{"layers.{}"});
+}
+
 TEST_CASE("With a machine, rows are in order of their time, and say its share of the step") {
   const Result result = times();
   const Explanation explanation = explain(step(), &result);

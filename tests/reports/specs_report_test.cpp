@@ -79,6 +79,8 @@ TEST_CASE("JSON and CSV hold every parameter, text folds layers") {
   // 96 elements of 4 bytes; a quarter of each tensor on every device.
   CHECK(json["summary"]["total_bytes"] == 384);
   CHECK(json["summary"]["max_bytes_per_device"] == 96);
+  CHECK(json["bytes_per_device"] == 96);
+  CHECK(json["padding_bytes_per_device"] == 0);
   CHECK(json["summary"]["overhead"] == 2.0);
   CHECK(json["parameters"][1]["bytes_per_device"] == 48);
   SpecTable padded = table();

@@ -118,6 +118,14 @@ TEST_CASE("A100s and B200s of a node") {
   check(graphs.nvls, 8, 80, 90);
 }
 
+// (1 + 1) * 3 <= 6.5, but neither (2 + 1) * 2.4, nor 2 * 6; and 1.2 is less than half of 3. Across
+// the one goes at 6, no more than PCIe carries.
+TEST_CASE("NVLS with one channel") {
+  SwitchNode node = h100_node(8);
+  node.nvlink = node.pcie = Bandwidth(6.5e9);
+  check(search_graphs(node, /*several_nodes=*/true).value().nvls, 1, 3, 6);
+}
+
 TEST_CASE("no channels where they would cross the host bridge") {
   SwitchNode lone = h100_node(4);
   lone.compute_capability = 80;  // Ampere has no plain trees to fall back on

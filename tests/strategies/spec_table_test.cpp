@@ -129,6 +129,10 @@ TEST_CASE("large parameters that are whole everywhere are a problem from a limit
   const SpecTable replicas = specs(tree, mesh, R"({"name": "dp"})");
   CHECK(whole_problems(replicas, coverage_of(replicas), limits).size() == 1);
   CHECK(whole_problems(replicas, coverage_of(replicas), {}).empty());
+  // Rules are there to split. 130 of 2 MiB are more than the 256 MiB that need no asking.
+  Coverage many = coverage;
+  for (int i = 0; i < 128; ++i) many.large_replicated.push_back(coverage.large_replicated.front());
+  CHECK(whole_problems(table, many, {}).size() == 1);
 }
 
 // match_partition_rules returns P() for small leaves, the rule's own spec for others, however
