@@ -64,6 +64,9 @@ TEST_CASE("the difference of two programs as text, Markdown and CSV") {
   CHECK(holds(csv, "\nwire bytes per device,total,2883584,393216,-2490368,\n"));
   CHECK(holds(csv, "\nmemory bytes,arguments,2359296,4456448,2097152,\n"));
   CHECK(holds(csv, "\ninstructions,reduce-scatter,0,1,1,\n"));
+  // 2 MiB less; 768 KiB and then half of them.
+  CHECK(holds(csv, ",2097152,0,-2097152,"));
+  CHECK(holds(csv, ",786432,393216,-393216,"));
 }
 
 TEST_CASE("what stays of a removed collective is executed before and after") {
@@ -77,6 +80,10 @@ TEST_CASE("a program beside itself") {
   const std::string text = hlo_diff_text(diff);
   CHECK(holds(text, "The collectives are the same."));
   CHECK(holds(text, "Instructions and their work are the same."));
+  // Other instructions, as much work.
+  REQUIRE_FALSE(examples().opcodes.empty());
+  REQUIRE(examples().work.empty());
+  CHECK_FALSE(holds(hlo_diff_text(examples()), "their work are the same"));
 }
 
 }  // namespace shardsim
