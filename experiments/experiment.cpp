@@ -24,10 +24,9 @@ constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 
 const std::vector<std::string> section_names = {
-    "name",   "workload",    "program",   "like",       "mesh",
-    "roles",  "devices",     "strategy",  "machine",    "topology",
-    "slices", "collectives", "placement", "algorithms", "calibration",
-    "allow_uneven"};
+    "name",      "workload",   "program",     "like",        "mesh",   "roles",
+    "devices",   "strategy",   "machine",     "topology",    "slices", "collectives",
+    "placement", "algorithms", "calibration", "allow_uneven"};
 
 // One experiment: the file's sections with a variant's laid over them, each read at the place that
 // it was written at.

@@ -40,7 +40,7 @@
 //   workload.optimizer        "adamw"; or "sgd"
 //   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
 //   devices                   not checked; else the mesh must have that many
-//   allow_uneven              false: what jit or shard_map refuses as it does not divide is an error
+//   allow_uneven              false: shards that jit or shard_map refuses are an error
 //   collectives               "simulated": whose times collectives have; "all-links",
 //                             "tpu-scheduler", "xla-sol" or "flows" (CollectiveModel)
 //   machine, topology         needed by `predict` only; the smallest legal topology

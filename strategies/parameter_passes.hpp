@@ -1,8 +1,8 @@
 // Parameters on their way to the ops and gradients on their way home, unit by unit.
 //
 // A unit is what FSDP2 wraps: every repeated block is one, everything outside them is the root.
-//   gather unit, forward    all-gather of the unit's shards, in one call; in the compute dtype or, as
-//                           the FSDP tutorial does it, as they are stored, cast afterwards
+//   gather unit, forward    all-gather of the unit's shards, in one call; in the compute dtype or,
+//                           as the FSDP tutorial does it, as they are stored, cast afterwards
 //   gather unit, backward   again, unless the strategy keeps what it gathered; or from slices that
 //                           forward kept over part of the shard axis (FSDP2's number)
 //   reduce unit             gradients in one call per kind and axes, in the gradient dtype; with

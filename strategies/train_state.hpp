@@ -18,7 +18,8 @@
 //                                   axes too), all else is whole: flax's boxes, praxis' weights and
 //                                   the tutorial's shard_map carry the specs over
 //
-// Names are those of optax.adam, optax.adamw and optax.sgd alone; in a chain another number stands for the 0.
+// Names are those of optax.adam, optax.adamw and optax.sgd alone; in a chain another number stands
+// for the 0.
 #pragma once
 
 #include <string>

@@ -63,8 +63,8 @@ TEST_CASE("few channels are split") {
   check(search_graphs(h100_node(6), /*several_nodes=*/true).value().ring, 6, 48, 48);
 }
 
-// Steps that a search does not need are there for the next: it does not end before it has found what
-// the first eight GPUs have among themselves, 8 rings of 48.
+// Steps that a search does not need are there for the next: it does not end before it has found
+// what the first eight GPUs have among themselves, 8 rings of 48.
 TEST_CASE("more GPUs with a NIC each move no less") {
   for (const std::int64_t gpus : {9, 10, 12, 16}) {
     CAPTURE(gpus);

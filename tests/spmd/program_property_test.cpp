@@ -1,6 +1,6 @@
 // What holds for every partitioned program: its ops fit their operands, on every device the
-// result is that device's shard of what the whole program computes, and left to itself the partitioner sends no
-// more than XLA's.
+// result is that device's shard of what the whole program computes, and left to itself the
+// partitioner sends no more than XLA's.
 //
 // Programs are short chains of random ops over random meshes with random shardings in between; both
 // sides are evaluated exactly, on integers.
