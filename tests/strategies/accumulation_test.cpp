@@ -77,8 +77,8 @@ TEST_CASE("the tutorial gathers its fp32 parameters and casts them afterwards") 
 }
 
 // sync_gradients(grads, ("data", "dp")) runs once, after accumulate_gradients: the three leaves
-// that gather_params scattered over data are averaged over dp in one pmean each, the bias over both.
-// Payloads: an eighth of each sharded leaf, and ten numbers.
+// that gather_params scattered over data are averaged over dp in one pmean each, the bias over
+// both. Payloads: an eighth of each sharded leaf, and ten numbers.
 TEST_CASE("sharded leaves are averaged over a second axis once a step") {
   const Plan plan = tutorial_step(4, R"({"name": "fsdp_tutorial", "axis": "data",
       "min_weight_size": 16, "batch_axes": ["dp", "data"]})",
