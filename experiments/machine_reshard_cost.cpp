@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "base/index.hpp"
+#include "base/json.hpp"
+#include "hardware_profiles/network/machine_graph.hpp"
+#include "hardware_profiles/network/routes.hpp"
 #include "sim/torus_routes.hpp"
 
 namespace shardsim {
@@ -22,58 +27,57 @@ Machine part_of_cluster(const Profile& profile, std::int64_t devices, const Plac
   return {profile, devices, ceil_div(devices, cluster.devices_per_node.value), std::nullopt};
 }
 
-Machine machine_for(const Profile& profile, const Mesh& mesh, const ReshardMeshes& meshes,
-                    const std::optional<std::string>& topology, const Place& place) {
-  if (std::holds_alternative<NetworkDescription>(profile.network)) {
-    throw InputError(place,
-                     "resharding is priced on clusters and slices only, not on networks written in "
-                     "place or given as a graph");
-  }
-  if (!is_torus(profile)) {
-    if (topology) throw InputError(place, fmt::format("{} is no torus: no topology", profile.name));
-    return part_of_cluster(profile, mesh.devices(), place);
-  }
-  if (!meshes.shared) {
-    throw InputError(place, fmt::format("{} is a torus: from one slice to another is not priced, "
-                                        "so the devices must be shared",
-                                        profile.name));
-  }
-  if (meshes.source.devices() != meshes.target.devices()) {
-    throw InputError(place,
-                     fmt::format("{} is a torus: meshes of {} and {} devices do not lie on "
-                                 "the same slice",
-                                 profile.name, meshes.source.devices(), meshes.target.devices()));
-  }
-  return make_machine(profile, mesh.devices(), topology, place);
+std::int64_t past(const std::vector<std::int64_t>& devices) {
+  return *std::max_element(devices.begin(), devices.end()) + 1;
 }
 
-// Positions are ids: on a torus the device's number, in which x varies fastest.
-Placement placement_of_all(const Machine& source, const ReshardMeshes& meshes, const Place& place) {
-  if (!source.torus) {
-    const std::int64_t devices = meshes.shared
-                                     ? std::max(meshes.source.devices(), meshes.target.devices())
-                                     : meshes.source.devices() + meshes.target.devices();
-    return {Mesh({{"device", devices}}), part_of_cluster(source.profile, devices, place)};
-  }
-  std::vector<MeshAxis> axes;
-  std::vector<std::vector<TorusSpan>> spans;
-  const std::vector<std::int64_t> sizes = source.torus->device_sizes();
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    const std::int64_t size = sizes[i];
-    const bool in_chip = i >= source.torus->sizes.size();
-    axes.push_back({in_chip ? "chip" : std::string(1, "xyz"[i]), size});
-    spans.emplace_back();
-    if (size > 1) spans.back().push_back({static_cast<int>(i), size, 1});
-  }
-  return {Mesh(std::move(axes)), source, std::move(spans)};
+// How many devices there must be: numbers from 0 on.
+std::int64_t devices_needed(const ReshardMeshes& meshes) {
+  if (meshes.source_devices)
+    return std::max(past(*meshes.source_devices), past(*meshes.target_devices));
+  return meshes.shared ? std::max(meshes.source.devices(), meshes.target.devices())
+                       : meshes.source.devices() + meshes.target.devices();
 }
 
-DeviceMesh devices_of(const Placement& placement, std::int64_t first) {
-  DeviceMesh result = numbered(placement.mesh(), first);
-  if (!placement.machine().torus) return result;
-  const TorusRoutes routes(placement);
-  for (std::int64_t& device : result.devices) device = routes.device(device);
-  return result;
+DeviceMesh devices_of(const Mesh& mesh, const std::optional<std::vector<std::int64_t>>& listed,
+                      std::int64_t first) {
+  return listed ? DeviceMesh{mesh, *listed} : numbered(mesh, first);
+}
+
+bool follow_each_other(const std::vector<std::int64_t>& devices) {
+  return std::adjacent_find(devices.begin(), devices.end(), [](std::int64_t a, std::int64_t b) {
+           return b != a + 1;
+         }) == devices.end();
+}
+
+// Of the smallest slice that has so many; without one as many as are asked for.
+std::int64_t smallest_slice(const TorusProfile& torus, std::int64_t least) {
+  for (std::int64_t devices = least; devices <= 2 * most_listed_device; ++devices) {
+    if (largest_slice(torus, devices) == devices) return devices;
+  }
+  return least;
+}
+
+// Of "4x4x8_twisted" 128 chips; 0 of what is no shape, which make_machine refuses.
+std::int64_t chips_of(const std::string& topology) {
+  const std::string shape = topology.substr(0, topology.find('_'));
+  std::int64_t chips = 1;
+  for (std::size_t at = 0; at <= shape.size();) {
+    const std::size_t end = std::min(shape.find('x', at), shape.size());
+    const Json size = Json::parse(shape.substr(at, end - at), nullptr, /*allow_exceptions=*/false);
+    if (!size.is_number_unsigned() || size > 1024 || chips > most_listed_device) return 0;
+    chips *= size.get<std::int64_t>();
+    at = end + 1;
+  }
+  return chips;
+}
+
+Mesh line_of(std::int64_t devices) { return Mesh({{"device", devices}}); }
+
+// Every device of a slice by number.
+Placement placement_by_number(const Machine& machine) {
+  const Mesh mesh = mesh_of_torus(*machine.torus);
+  return {mesh, machine, *spans_by_number(*machine.torus, mesh)};
 }
 
 Seconds time_of(std::int64_t bytes, const LinkProfile& link) {
@@ -150,73 +154,285 @@ class ClusterMeter final : public TransferMeter {
 
 class TorusMeter final : public TransferMeter {
  public:
-  explicit TorusMeter(const Placement& chips) : profile_(chips.machine().profile), routes_(chips) {}
+  // The slices, by the number of their first device: one, or two.
+  using Slices = std::vector<std::pair<std::int64_t, const Placement*>>;
+
+  explicit TorusMeter(const Slices& slices)
+      : profile_(slices[0].second->machine().profile),
+        torus_(std::get<TorusProfile>(profile_.network)),
+        per_chip_(devices_per_chip(torus_)) {
+    for (const auto& [first, placement] : slices)
+      slices_.push_back({first, TorusRoutes(*placement)});
+  }
 
   void add(const Message& message) override {
-    routes_.add(message.source, message.target, message.bytes.count());
+    if (message.source == message.target) return;
+    Slice& from = slice_of(message.source);
+    if (&from == &slice_of(message.target)) {
+      from.routes.add(message.source - from.first, message.target - from.first,
+                      message.bytes.count());
+      return;
+    }
+    sent_[message.source / per_chip_] += message.bytes.count();
+    received_[message.target / per_chip_] += message.bytes.count();
   }
 
   [[nodiscard]] Seconds time() const override {
-    if (routes_.longest() == 0) return Seconds{0};
-    const LinkProfile& link = std::get<TorusProfile>(profile_.network).link;
-    return profile_.collective_launch.value +
-           link.latency.value * static_cast<double>(routes_.longest()) +
-           routes_.transfer_time(/*bytes=*/1);
+    Seconds latency{0};
+    Seconds transfer{0};
+    for (const Slice& slice : slices_) {
+      const auto hops = static_cast<double>(slice.routes.longest());
+      latency = std::max(latency, torus_.link.latency.value * hops);
+      transfer = std::max(transfer, slice.routes.transfer_time(/*bytes=*/1));
+    }
+    for (const auto* chips : {&sent_, &received_}) {
+      for (const auto& [chip, bytes] : *chips) {
+        latency = std::max(latency, torus_.dcn->latency.value);
+        transfer = std::max(transfer, time_of(bytes, *torus_.dcn));
+      }
+    }
+    const bool moves = latency > Seconds{0} || transfer > Seconds{0};
+    return moves ? profile_.collective_launch.value + latency + transfer : Seconds{0};
+  }
+
+ private:
+  struct Slice {
+    std::int64_t first;
+    TorusRoutes routes;
+  };
+
+  Slice& slice_of(std::int64_t device) {
+    return device < slices_.back().first ? slices_.front() : slices_.back();
+  }
+
+  const Profile& profile_;
+  const TorusProfile& torus_;
+  std::int64_t per_chip_;
+  std::vector<Slice> slices_;
+  std::map<std::int64_t, std::int64_t> sent_;  // over DCN, by chip
+  std::map<std::int64_t, std::int64_t> received_;
+};
+
+class NetworkMeter final : public TransferMeter {
+ public:
+  NetworkMeter(const Profile& profile, const MachineGraph& graph)
+      : profile_(profile),
+        links_(graph.graph.links()),
+        router_(graph.graph, graph.choice),
+        bytes_(links_.size(), 0) {}
+
+  void add(const Message& message) override {
+    if (message.source == message.target) return;
+    moves_ = true;
+    Seconds latency{0};
+    for (const LinkId link :
+         router_.route(static_cast<NodeId>(message.source), static_cast<NodeId>(message.target))) {
+      latency += links_[at(link)].wire.latency;
+      bytes_[at(link)] += message.bytes.count();
+    }
+    latency_ = std::max(latency_, latency);
+  }
+
+  [[nodiscard]] Seconds time() const override {
+    if (!moves_) return Seconds{0};
+    Seconds transfer{0};
+    for (std::size_t link = 0; link < bytes_.size(); ++link) {
+      transfer = std::max(transfer, Bytes(bytes_[link]) / links_[link].wire.bandwidth);
+    }
+    return profile_.collective_launch.value + latency_ + transfer;
   }
 
  private:
   const Profile& profile_;
-  TorusRoutes routes_;
+  const std::vector<NetworkLink>& links_;
+  Router router_;
+  std::vector<std::int64_t> bytes_;  // by link
+  Seconds latency_{0};
+  bool moves_ = false;
 };
 
 }  // namespace
 
+struct MachineReshardCost::Ground {
+  explicit Ground(Placement where) : placement(std::move(where)) {}
+
+  Placement placement;
+  CollectiveCosts costs{placement};
+};
+
 MachineReshardCost::MachineReshardCost(const Profile& profile, const ReshardMeshes& meshes,
-                                       const std::optional<std::string>& topology,
-                                       const Place& place)
-    : profile_(profile),
-      source_placement_(meshes.source,
-                        machine_for(profile, meshes.source, meshes, topology, place)),
-      target_placement_(meshes.target,
-                        machine_for(profile, meshes.target, meshes, topology, place)),
-      all_(placement_of_all(source_placement_.machine(), meshes, place)) {
-  source_ = devices_of(source_placement_, 0);
-  target_ = devices_of(target_placement_, meshes.shared ? 0 : meshes.source.devices());
+                                       const ReshardTopologies& topologies, const Place& place)
+    : profile_(profile) {
+  const bool on_slices = is_torus(profile) && !meshes.shared && !meshes.source_devices;
+  if ((topologies.source || topologies.target) && !on_slices) {
+    throw InputError(place,
+                     "a topology of one end is that of its own slice of a torus, where "
+                     "devices are disjoint and not listed");
+  }
+  if (on_slices) {
+    place_on_slices(meshes, topologies, place);
+  } else if (is_torus(profile)) {
+    place_on_slice(meshes, topologies.both, place);
+  } else if (topologies.both) {
+    throw InputError(place, fmt::format("{} is no torus: no topology", profile.name));
+  } else if (std::holds_alternative<ClusterProfile>(profile.network)) {
+    place_on_cluster(meshes, place);
+  } else {
+    place_on_network(meshes, place);
+  }
+}
+
+MachineReshardCost::~MachineReshardCost() = default;
+
+void MachineReshardCost::place_on_cluster(const ReshardMeshes& meshes, const Place& place) {
+  const std::int64_t devices = devices_needed(meshes);
+  const std::int64_t per_node = std::get<ClusterProfile>(profile_.network).devices_per_node.value;
+  source_.all = target_.all = std::make_shared<Ground>(
+      Placement(line_of(devices), part_of_cluster(profile_, devices, place)));
+  source_.mesh = devices_of(meshes.source, meshes.source_devices, 0);
+  target_.mesh =
+      devices_of(meshes.target, meshes.target_devices, meshes.shared ? 0 : meshes.source.devices());
+  for (End* end : {&source_, &target_}) {
+    const std::vector<std::int64_t>& ids = end->mesh.devices;
+    // From the middle of a node on, groups by number see the nodes as they are.
+    if (ids[0] % per_node != 0 || !follow_each_other(ids)) continue;
+    const Mesh& mesh = end->mesh.mesh;
+    end->own =
+        std::make_shared<Ground>(Placement(mesh, part_of_cluster(profile_, mesh.devices(), place)));
+  }
+}
+
+void MachineReshardCost::place_on_network(const ReshardMeshes& meshes, const Place& place) {
+  const std::int64_t needed = devices_needed(meshes);
+  const auto& network = std::get<NetworkDescription>(profile_.network);
+  const std::int64_t devices = shardsim::devices_of(network, place).value_or(needed);
+  if (needed > devices) {
+    throw InputError(
+        place, fmt::format("the network has {} devices, the two meshes take {}", devices, needed));
+  }
+  const Machine machine = make_machine(profile_, devices, std::nullopt, place);
+  source_.all = target_.all = std::make_shared<Ground>(Placement(line_of(devices), machine));
+  source_.mesh = devices_of(meshes.source, meshes.source_devices, 0);
+  target_.mesh =
+      devices_of(meshes.target, meshes.target_devices, meshes.shared ? 0 : meshes.source.devices());
+  for (End* end : {&source_, &target_}) {
+    const Mesh& mesh = end->mesh.mesh;
+    if (mesh.devices() != devices || !follow_each_other(end->mesh.devices)) continue;
+    end->own = std::make_shared<Ground>(Placement(mesh, machine));
+  }
+  graph_ = graph_of(machine, place);
+}
+
+void MachineReshardCost::place_on_slice(const ReshardMeshes& meshes,
+                                        const std::optional<std::string>& topology,
+                                        const Place& place) {
+  const auto& torus = std::get<TorusProfile>(profile_.network);
+  const std::int64_t needed = devices_needed(meshes);
+  std::int64_t devices = needed;
+  if (topology) {
+    const std::int64_t chips = chips_of(*topology);
+    if (chips > 0) devices = chips * devices_per_chip(torus);
+  } else if (meshes.source_devices) {
+    devices = smallest_slice(torus, needed);
+  }
+  if (needed > devices) {
+    throw InputError(place, fmt::format("a slice of {} has {} devices, the two meshes take {}",
+                                        *topology, devices, needed));
+  }
+  const Machine machine = make_machine(profile_, devices, topology, place);
+  source_.all = target_.all = std::make_shared<Ground>(placement_by_number(machine));
+  place_on_torus(meshes.source, meshes.source_devices, machine, source_);
+  place_on_torus(meshes.target, meshes.target_devices, machine, target_);
+}
+
+void MachineReshardCost::place_on_slices(const ReshardMeshes& meshes,
+                                         const ReshardTopologies& topologies, const Place& place) {
+  if (!std::get<TorusProfile>(profile_.network).dcn) {
+    throw InputError(place, fmt::format("disjoint meshes lie on two slices of {}, whose profile "
+                                        "has no network \"dcn\" between slices; on one they can be "
+                                        "shared, or lie on devices that are listed",
+                                        profile_.name));
+  }
+  const auto place_end = [&](const Mesh& mesh, const std::optional<std::string>& own, End& end) {
+    const Machine machine =
+        make_machine(profile_, mesh.devices(), own ? own : topologies.both, place);
+    end.all = std::make_shared<Ground>(placement_by_number(machine));
+    place_on_torus(mesh, std::nullopt, machine, end);
+  };
+  place_end(meshes.source, topologies.source, source_);
+  target_.first = meshes.source.devices();
+  place_end(meshes.target, topologies.target, target_);
+}
+
+void MachineReshardCost::place_on_torus(const Mesh& mesh,
+                                        const std::optional<std::vector<std::int64_t>>& listed,
+                                        const Machine& machine, End& end) const {
+  end.mesh = devices_of(mesh, listed, end.first);
+  if (mesh.devices() != machine.devices) return;
+  if (listed) {
+    DeviceOrder order;
+    order.kind = DeviceOrder::Kind::listed;
+    order.devices = *listed;
+    end.own = std::make_shared<Ground>(Placement(mesh, machine, CollectiveModel::simulated, order));
+    return;
+  }
+  end.own = std::make_shared<Ground>(Placement(mesh, machine));
+  const TorusRoutes routes(end.own->placement);
+  const std::int64_t chips = machine.devices / machine.torus->devices_per_chip;
+  for (std::int64_t position = 0; position < mesh.devices(); ++position) {
+    // In its own numbers the second devices of all chips follow the first ones.
+    const std::int64_t device = routes.device(position);
+    end.mesh.devices[at(position)] =
+        end.first + device % chips * machine.torus->devices_per_chip + device / chips;
+  }
+}
+
+std::string MachineReshardCost::where() const {
+  if (!is_torus(profile_)) return "";
+  const std::string source = source_.all->placement.machine().topology();
+  if (source_.all == target_.all) return "a slice of " + source;
+  return fmt::format("slices of {} and {} over DCN", source,
+                     target_.all->placement.machine().topology());
 }
 
 std::int64_t MachineReshardCost::domain(std::int64_t device) const {
-  if (is_torus(profile_)) return 0;
-  return device / std::get<ClusterProfile>(profile_.network).devices_per_node.value;
+  if (const auto* cluster = std::get_if<ClusterProfile>(&profile_.network)) {
+    return device / cluster->devices_per_node.value;
+  }
+  const bool is_second = target_.first > 0 && device >= target_.first;
+  return is_second ? 1 : 0;
 }
 
 std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
                                                       const Collective& collective) const {
-  const bool of_source = part == ReshardPart::source;
-  const Placement& placement = of_source ? source_placement_ : target_placement_;
-  CollectiveCosts& costs = of_source ? source_costs_ : target_costs_;
-  if (is_torus(profile_)) {
-    try {
-      return costs.cost(collective).total();
-    } catch (const InputError&) {
-      return std::nullopt;  // the part of an axis cuts a dimension where it cannot be cut
+  const End& end = part == ReshardPart::source ? source_ : target_;
+  const auto cost = [&]() {
+    if (end.own) return end.own->costs.cost(collective).total();
+    Collective listed = collective;
+    listed.groups = end.mesh.mesh.groups(collective.axes);
+    listed.axes.clear();
+    for (auto& group : listed.groups) {
+      for (std::int64_t& device : group) device = end.mesh.devices[at(device)] - end.first;
     }
+    return end.all->costs.cost(listed).total();
+  };
+  if (std::holds_alternative<ClusterProfile>(profile_.network)) return cost();
+  try {
+    return cost();
+  } catch (const InputError&) {
+    return std::nullopt;  // the part of an axis cuts a dimension where it cannot be cut
   }
-  const std::int64_t first = (of_source ? source_ : target_).devices[0];
-  const std::int64_t per_node = std::get<ClusterProfile>(profile_.network).devices_per_node.value;
-  if (first % per_node == 0) return costs.cost(collective).total();
-  // The mesh begins in the middle of a node: groups by id see the nodes as they are.
-  Collective listed = collective;
-  listed.groups = placement.mesh().groups(collective.axes);
-  listed.axes.clear();
-  for (auto& group : listed.groups) {
-    for (std::int64_t& device : group) device += first;
-  }
-  return all_costs_.cost(listed).total();
 }
 
 std::unique_ptr<TransferMeter> MachineReshardCost::transfer() const {
-  if (is_torus(profile_)) return std::make_unique<TorusMeter>(all_);
-  return std::make_unique<ClusterMeter>(profile_, all_.mesh().devices());
+  const Placement& all = source_.all->placement;
+  if (is_torus(profile_)) {
+    TorusMeter::Slices slices{{source_.first, &all}};
+    if (target_.all != source_.all) slices.emplace_back(target_.first, &target_.all->placement);
+    return std::make_unique<TorusMeter>(slices);
+  }
+  if (graph_) return std::make_unique<NetworkMeter>(profile_, *graph_);
+  return std::make_unique<ClusterMeter>(profile_, all.mesh().devices());
 }
 
 }  // namespace shardsim

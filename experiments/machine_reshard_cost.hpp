@@ -7,20 +7,29 @@
 //                  latency   most over devices and directions of (messages * latency of their link)
 //                  transfer  the larger of the busiest port and the busiest NIC
 //     torus      every message is routed link by link (sim/torus_routes.hpp): the most loaded link,
-//                and the longest route's hops
+//                and the longest route's hops. Between slices over the chips' NICs, at once with
+//                that: the busiest chip in one direction, and one latency
+//     network    written in place or a graph: as a torus, each link with its own bandwidth, the
+//                longest route the one whose latencies add up to most
 //
 // Example: 8 devices of one node each send 14 MiB to the counterpart of another: with NICs of
 // 50 GB/s * 0.9 that is launch + one latency + 14 MiB / 45 GB/s = 326 us.
 //
-// Devices. On a cluster the source's are numbered from 0; the target's are the same ones, or follow
-// them; nodes are filled in order, so that the target may begin in the source's last node. On a
-// torus both meshes lie on one slice, each as create_device_mesh lays it, and devices are chips:
-// what is between slices is not in a profile, and meshes of different sizes lie on different
-// slices.
+// Devices are numbered as sim/device_order.hpp has them. Those of a mesh are listed, by position;
+// or
+//   shared    from 0 on; on a torus a mesh of the whole slice lies as create_device_mesh lays it
+//   disjoint  the target's follow the source's: in the next places of a cluster, so that the target
+//             may begin in the source's last node, or of a network; on a torus each mesh has a
+//             slice of its own
+// The slice of shared meshes is the topology's, else that of the larger mesh; of listed devices the
+// smallest that has them. A mesh that is no whole slice or network, and does not begin a node, has
+// its collectives over listed groups.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hardware_profiles/machine.hpp"
 #include "sim/collective_cost.hpp"
@@ -32,18 +41,33 @@ struct ReshardMeshes {
   Mesh source;
   Mesh target;
   bool shared = false;  // the target's devices are the source's
+  // By position, at most most_listed_device; both are set or none is.
+  std::optional<std::vector<std::int64_t>> source_devices = {};
+  std::optional<std::vector<std::int64_t>> target_devices = {};
+};
+
+inline constexpr std::int64_t most_listed_device = 2 * most_reshard_devices - 1;
+
+// Of tori. On one slice `both` alone, else each end its own, or both that of `both`.
+struct ReshardTopologies {
+  std::optional<std::string> both;
+  std::optional<std::string> source = {};
+  std::optional<std::string> target = {};
 };
 
 class MachineReshardCost final : public ReshardCost {
  public:
   // Throws InputError, at `place`, for what the machine cannot be.
   MachineReshardCost(const Profile& profile, const ReshardMeshes& meshes,
-                     const std::optional<std::string>& topology, const Place& place);
+                     const ReshardTopologies& topologies, const Place& place);
+  ~MachineReshardCost() override;
   MachineReshardCost(const MachineReshardCost&) = delete;
   MachineReshardCost& operator=(const MachineReshardCost&) = delete;
 
-  [[nodiscard]] const DeviceMesh& source() const { return source_; }
-  [[nodiscard]] const DeviceMesh& target() const { return target_; }
+  [[nodiscard]] const DeviceMesh& source() const { return source_.mesh; }
+  [[nodiscard]] const DeviceMesh& target() const { return target_.mesh; }
+  // "a slice of 2x4", "slices of 2x4 and 2x2 over DCN"; empty for what is no torus.
+  [[nodiscard]] std::string where() const;
 
   [[nodiscard]] std::int64_t domain(std::int64_t device) const override;
   [[nodiscard]] std::optional<Seconds> collective(ReshardPart part,
@@ -51,16 +75,28 @@ class MachineReshardCost final : public ReshardCost {
   [[nodiscard]] std::unique_ptr<TransferMeter> transfer() const override;
 
  private:
+  // A placement and what collectives cost on it; what is kept changes no answer.
+  struct Ground;
+  struct End {
+    DeviceMesh mesh;
+    std::shared_ptr<Ground> own;  // of the mesh itself; none: its groups are listed on `all`
+    std::shared_ptr<Ground> all;  // every device of the machine, or of the mesh's slice, by number
+    std::int64_t first = 0;       // the device at the first position of `all`
+  };
+
+  void place_on_cluster(const ReshardMeshes& meshes, const Place& place);
+  void place_on_network(const ReshardMeshes& meshes, const Place& place);
+  void place_on_slice(const ReshardMeshes& meshes, const std::optional<std::string>& topology,
+                      const Place& place);
+  void place_on_slices(const ReshardMeshes& meshes, const ReshardTopologies& topologies,
+                       const Place& place);
+  void place_on_torus(const Mesh& mesh, const std::optional<std::vector<std::int64_t>>& listed,
+                      const Machine& machine, End& end) const;
+
   Profile profile_;
-  DeviceMesh source_;
-  DeviceMesh target_;
-  Placement source_placement_;
-  Placement target_placement_;
-  Placement all_;  // of every device, in a mesh whose positions are the ids
-  // What they keep changes no answer.
-  mutable CollectiveCosts source_costs_{source_placement_};
-  mutable CollectiveCosts target_costs_{target_placement_};
-  mutable CollectiveCosts all_costs_{all_};
+  End source_;
+  End target_;
+  std::optional<MachineGraph> graph_;  // of a network
 };
 
 }  // namespace shardsim

@@ -99,14 +99,14 @@ ReshardTotals totals_of(const ReshardPrediction& prediction) {
     totals.crossing += best.crossing * count;
     totals.source_shard += direct.source_shard * count;
     // A shard that stays as it is stays once.
-    if (direct.peak != direct.source_shard || !prediction.experiment.shared) {
+    if (direct.peak != direct.source_shard || !prediction.shares_devices) {
       totals.target_shard += direct.target_shard * count;
     }
     raise(direct_staging, staging_of(direct));
     raise(best_staging, staging_of(best));
   }
-  totals.direct_peak = peak_of(totals, direct_staging, prediction.experiment.shared);
-  totals.peak = peak_of(totals, best_staging, prediction.experiment.shared);
+  totals.direct_peak = peak_of(totals, direct_staging, prediction.shares_devices);
+  totals.peak = peak_of(totals, best_staging, prediction.shares_devices);
   return totals;
 }
 
@@ -117,15 +117,20 @@ ReshardPrediction predict_reshard(const ReshardExperiment& experiment) {
   if (experiment.calibrations) {
     set_calibrations(profile, *experiment.calibrations, experiment.calibration_place);
   }
-  const ReshardMeshes meshes{experiment.source.mesh, experiment.target.mesh, experiment.shared};
+  const ReshardMeshes meshes{experiment.source.mesh, experiment.target.mesh, experiment.shared,
+                             experiment.source.devices, experiment.target.devices};
   for (const Mesh* mesh : {&meshes.source, &meshes.target}) {
     if (mesh->devices() <= most_reshard_devices) continue;
     throw InputError({experiment.file, ""},
                      fmt::format("a mesh of {} devices; a reshard is worked out for at most {}",
                                  mesh->devices(), most_reshard_devices));
   }
-  const MachineReshardCost cost(profile, meshes, experiment.topology, experiment.machine_place);
-  ReshardPrediction prediction{experiment, {}, {}};
+  const MachineReshardCost cost(
+      profile, meshes,
+      {experiment.topology, experiment.source.topology, experiment.target.topology},
+      experiment.machine_place);
+  ReshardPrediction prediction{
+      experiment, {}, {}, share_devices(cost.source(), cost.target()), cost.where()};
   for (std::vector<std::size_t>& leaves : alike(experiment)) {
     const std::size_t first = leaves[0];
     const ParameterLeaf& leaf = experiment.arrays.leaves[first];

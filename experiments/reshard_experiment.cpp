@@ -150,13 +150,66 @@ Mesh read_end_mesh(const JsonReader& json, const PlacedTree& placed) {
   return *placed.mesh;
 }
 
-ReshardEnd read_end(const JsonReader& json, const PlacedTree& placed, bool is_tree) {
-  if (!is_tree) {
-    json.only_keys({"mesh", "spec"});
-    return {read_mesh(json.at("mesh")), {read_spec(json.at("spec"))}};
+// "0-3,8": [0, 1, 2, 3, 8].
+std::vector<std::int64_t> parse_devices(const JsonReader& json) {
+  const std::string text = json.string();
+  const auto number = [&](const std::string& digits) {
+    const Json value = Json::parse(digits, nullptr, /*allow_exceptions=*/false);
+    if (!value.is_number_integer()) {
+      json.fail(fmt::format("\"{}\" is no list of devices, expected for example \"0-3,8\"", text));
+    }
+    return JsonReader(value, json.place()).integer(0, most_listed_device);
+  };
+  std::vector<std::int64_t> devices;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    const std::size_t dash = part.find('-');
+    const std::int64_t first = number(part.substr(0, dash));
+    const std::int64_t last = dash == std::string::npos ? first : number(part.substr(dash + 1));
+    if (last < first) json.fail(fmt::format("\"{}\" counts down", part));
+    for (std::int64_t device = first; device <= last; ++device) devices.push_back(device);
+    at = end + 1;
   }
-  json.only_keys({"mesh", "specs", "strategy"});
-  ReshardEnd end{read_end_mesh(json, placed), {}};
+  return devices;
+}
+
+std::vector<std::int64_t> read_devices(const JsonReader& json, const Mesh& mesh) {
+  std::vector<std::int64_t> devices;
+  if (json.is_string()) {
+    devices = parse_devices(json);
+  } else {
+    for (const JsonReader& device : json.elements()) {
+      devices.push_back(device.integer(0, most_listed_device));
+    }
+  }
+  if (static_cast<std::int64_t>(devices.size()) != mesh.devices()) {
+    json.fail(fmt::format("{} devices for a mesh of {}", devices.size(), mesh.devices()));
+  }
+  std::vector<std::int64_t> sorted = devices;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) json.fail(fmt::format("device {} is there twice", *twice));
+  return devices;
+}
+
+void read_where(const JsonReader& json, ReshardEnd& end) {
+  if (const auto devices = json.find("devices")) end.devices = read_devices(*devices, end.mesh);
+  if (const auto topology = json.find("topology")) end.topology = topology->string();
+}
+
+ReshardEnd read_end(const JsonReader& json, const PlacedTree& placed, bool is_tree) {
+  ReshardEnd end;
+  if (!is_tree) {
+    json.only_keys({"mesh", "spec", "devices", "topology"});
+    end.mesh = read_mesh(json.at("mesh"));
+    end.specs = {read_spec(json.at("spec"))};
+    read_where(json, end);
+    return end;
+  }
+  json.only_keys({"mesh", "specs", "strategy", "devices", "topology"});
+  end.mesh = read_end_mesh(json, placed);
+  read_where(json, end);
   const auto strategy = json.find("strategy");
   if (strategy) {
     if (json.find("specs")) json.fail("\"specs\" and \"strategy\" are one too many");
@@ -174,6 +227,17 @@ ReshardEnd read_end(const JsonReader& json, const PlacedTree& placed, bool is_tr
   return end;
 }
 
+// Which devices the ends have: lists of both, or one word.
+void check_listed(const JsonReader& json, const ReshardExperiment& experiment) {
+  const bool listed = experiment.source.devices.has_value();
+  if (listed != experiment.target.devices.has_value()) {
+    json.at(listed ? "to" : "from").fail("\"devices\" are listed at the other end and not here");
+  }
+  if (const auto devices = json.find("devices"); devices && listed) {
+    devices->fail("both ends have lists of their own");
+  }
+}
+
 }  // namespace
 
 ReshardExperiment read_reshard(const Json& document, const std::string& file) {
@@ -189,6 +253,7 @@ ReshardExperiment read_reshard(const Json& document, const std::string& file) {
   experiment.arrays = arrays.tree;
   experiment.source = read_end(json.at("from"), arrays, is_tree);
   experiment.target = read_end(json.at("to"), arrays, is_tree);
+  check_listed(json, experiment);
   if (const auto devices = json.find("devices")) {
     experiment.shared = devices->choice({"disjoint", "shared"}) == "shared";
   }

@@ -7,12 +7,15 @@
 //
 // What may be left out, and what it means then:
 //   dtype     "bf16"; a tree's leaves have their own
-//   devices   "disjoint": the target's devices follow the source's (a trainer and a sampler); or
-//             "shared": both meshes are made of the same devices from 0 on (elastic restart)
-//   topology  the most cubic slice of a torus
+//   devices   "disjoint": the target's devices follow the source's (a trainer and a sampler), on a
+//             torus on a slice of their own, over DCN; or "shared": both meshes are made of the
+//             same devices from 0 on (elastic restart)
+//   topology  the most cubic slice of a torus; of two slices each end can have its own
 //   calibration  the machine's (experiments/experiment.hpp)
 //   name      the file's stem
-// A shape may be written "4096x14336", a mesh "dp=2,tp=4", a spec "None, tp".
+// In place of "devices" both ends can have a list of theirs, by position of the mesh, row-major, as
+// sim/device_order.hpp numbers them: "from": {"devices": [0, 1, 2, 3], ...}.
+// A shape may be written "4096x14336", a mesh "dp=2,tp=4", a spec "None, tp", devices "0-3,8".
 //
 // In place of "shape" and "dtype" a "tree": the path of a shardsim/parameter-tree/1 document,
 // relative to the file, or the document itself. Each end then has, in place of "spec", one of
@@ -36,7 +39,9 @@ namespace shardsim {
 
 struct ReshardEnd {
   Mesh mesh;
-  std::vector<PartitionSpec> specs;  // as ReshardExperiment::arrays
+  std::optional<std::vector<std::int64_t>> devices;  // by position; of both ends or of none
+  std::optional<std::string> topology;               // of its own slice
+  std::vector<PartitionSpec> specs;                  // as ReshardExperiment::arrays
 };
 
 struct ReshardExperiment {
@@ -87,6 +92,8 @@ struct ReshardPrediction {
   ReshardExperiment experiment;
   std::vector<ReshardedGroup> groups;  // by their first leaf
   ReshardTotals totals;
+  bool shares_devices = false;  // a device is in both meshes
+  std::string where;            // MachineReshardCost::where
 };
 
 [[nodiscard]] ReshardPrediction predict_reshard(const ReshardExperiment& experiment);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/json.hpp"
@@ -43,15 +45,31 @@ std::string kind_of(const PlannedReshardStep& step) {
   return step.part == ReshardPart::transfer ? "transfer" : std::string(name_of(step.kind));
 }
 
-std::string devices_text(bool shared) { return shared ? "shared" : "disjoint"; }
+std::string devices_text(const ReshardExperiment& experiment) {
+  if (experiment.source.devices) return "listed";
+  return experiment.shared ? "shared" : "disjoint";
+}
+
+// "on devices as listed, of which 4 are in both".
+std::string devices_in_words(const ReshardExperiment& experiment) {
+  if (!experiment.source.devices) {
+    return experiment.shared ? "made of the same devices"
+                             : "on other devices, which follow the source's";
+  }
+  const std::set<std::int64_t> source(experiment.source.devices->begin(),
+                                      experiment.source.devices->end());
+  const auto both =
+      std::count_if(experiment.target.devices->begin(), experiment.target.devices->end(),
+                    [&](std::int64_t device) { return source.count(device) > 0; });
+  return fmt::format("on devices as listed, {} of them in both", both);
+}
 
 std::string heading(const ReshardPrediction& prediction) {
   const ReshardExperiment& experiment = prediction.experiment;
-  const std::string devices = experiment.shared ? "made of the same devices"
-                                                : "on other devices, which follow the source's";
-  return fmt::format("{}: from {} to {}, {}, on {}\n", experiment.name,
-                     describe(experiment.source.mesh), describe(experiment.target.mesh), devices,
-                     experiment.machine);
+  const std::string where = prediction.where.empty() ? "" : ", " + prediction.where;
+  return fmt::format("{}: from {} to {}, {}, on {}{}\n", experiment.name,
+                     describe(experiment.source.mesh), describe(experiment.target.mesh),
+                     devices_in_words(experiment), experiment.machine, where);
 }
 
 std::string pathways_text(const PathwaysAnswer& answer) {
@@ -238,7 +256,12 @@ std::string reshard_json(const ReshardPrediction& prediction) {
   json["shardsim"] = program_version;
   json["name"] = experiment.name;
   json["machine"] = experiment.machine;
-  json["devices"] = devices_text(experiment.shared);
+  json["devices"] = devices_text(experiment);
+  if (experiment.source.devices) {
+    json["from_devices"] = *experiment.source.devices;
+    json["to_devices"] = *experiment.target.devices;
+  }
+  if (!prediction.where.empty()) json["where"] = prediction.where;
   json["from_mesh"] = mesh_to_json(experiment.source.mesh);
   json["to_mesh"] = mesh_to_json(experiment.target.mesh);
   json["arrays"] = Json::array();

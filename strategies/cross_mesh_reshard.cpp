@@ -52,12 +52,6 @@ class Traffic {
   std::int64_t messages_ = 0;
 };
 
-bool share_devices(const DeviceMesh& a, const DeviceMesh& b) {
-  const std::set<std::int64_t> devices(a.devices.begin(), a.devices.end());
-  return std::any_of(b.devices.begin(), b.devices.end(),
-                     [&](std::int64_t device) { return devices.count(device) > 0; });
-}
-
 class Planner {
  public:
   Planner(const ReshardTask& task, const ReshardCost& cost)

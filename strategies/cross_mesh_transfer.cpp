@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <set>
 
 namespace shardsim {
 namespace {
@@ -134,6 +135,12 @@ void for_each_piece(const std::vector<const std::vector<Overlap>*>& wanted,
 }
 
 }  // namespace
+
+bool share_devices(const DeviceMesh& a, const DeviceMesh& b) {
+  const std::set<std::int64_t> devices(a.devices.begin(), a.devices.end());
+  return std::any_of(b.devices.begin(), b.devices.end(),
+                     [&](std::int64_t device) { return devices.count(device) > 0; });
+}
 
 DeviceMesh numbered(const Mesh& mesh, std::int64_t first) {
   DeviceMesh result{mesh, std::vector<std::int64_t>(static_cast<std::size_t>(mesh.devices()))};

@@ -34,6 +34,9 @@ struct DeviceMesh {
 // With the ids first, first + 1, ...
 [[nodiscard]] DeviceMesh numbered(const Mesh& mesh, std::int64_t first);
 
+// Whether a device is in both.
+[[nodiscard]] bool share_devices(const DeviceMesh& a, const DeviceMesh& b);
+
 struct DimRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;

@@ -37,12 +37,18 @@ constexpr std::array flags{
     Flag{"to-mesh", "/to/mesh", "MESH", "the mesh to go to"},
     Flag{"to", "/to/spec", "SPEC", "PartitionSpec on that one: 'None, (dp, tp)'"},
     Flag{"devices", "/devices", "WHICH",
-         "disjoint: the target's devices follow the source's; shared: they are the same"},
+         "disjoint: the target's devices follow the source's, on a torus on another slice; shared: "
+         "they are the same"},
+    Flag{"from-devices", "/from/devices", "LIST",
+         "in place of --devices: numbers by position of the mesh, 0-3,8"},
+    Flag{"to-devices", "/to/devices", "LIST", "the same of the mesh to go to"},
     Flag{"machine", "/machine", "NAME", "hardware profile, or a path to one"},
     Flag{"calibration", "/calibration", "NAME",
          "of collectives, in place of the machine's: one that is shipped, or what calibrate wrote"},
     Flag{"topology", "/topology", "SHAPE",
          "slice of a torus, in chips: 4x4x4, 4x4x8_twisted, 4x4x4_open"},
+    Flag{"from-topology", "/from/topology", "SHAPE", "of the source's own slice"},
+    Flag{"to-topology", "/to/topology", "SHAPE", "of the target's own slice"},
 };
 
 void apply_flags(const Given& given, const std::string& file, Json& document) {

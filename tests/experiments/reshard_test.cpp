@@ -76,8 +76,7 @@ TEST_CASE("a target mesh that begins inside a node has its collectives over the 
   const auto gather_time = [](std::int64_t trainers) {
     const Mesh samplers({{"dp", 8}});
     const MachineReshardCost cost(load_profile("dgx-h100", {}),
-                                  {Mesh({{"fsdp", trainers}}), samplers, /*shared=*/false},
-                                  std::nullopt, {});
+                                  {Mesh({{"fsdp", trainers}}), samplers, /*shared=*/false}, {}, {});
     Collective collective;
     collective.kind = CollectiveKind::all_gather;
     collective.axes = {samplers.whole(0)};
@@ -103,11 +102,99 @@ TEST_CASE("on a torus devices are chips, and messages are routed") {
                                     6 * link.latency.value.count() + 3 * array_bytes / 16 / rate));
 }
 
-TEST_CASE("a torus has no word on what is between slices") {
-  CHECK_THROWS_WITH(direct(array("fsdp=16", "fsdp", "tp=4", "tp", "disjoint", "tpu-v5e")),
-                    Catch::Contains("devices must be shared"));
-  CHECK_THROWS_WITH(direct(array("fsdp=16", "fsdp", "tp=4", "tp", "shared", "tpu-v5e")),
-                    Catch::Contains("do not lie on the same slice"));
+TEST_CASE("fewer chips of a slice are its first ones") {
+  // 8 chips of v5e, 2x4 and open; chip 2 y + x. The four of the target are y = 0 and 1, and take
+  // their quarters, each two eighths, from chips 2 i and 2 i + 1: chip 0 has half of its own, chip
+  // 1 has none.
+  const ReshardPlan plan = direct(array("fsdp=8", "fsdp", "tp=4", "tp", "shared", "tpu-v5e"));
+  const LinkProfile link = std::get<TorusProfile>(load_profile("tpu-v5e", {}).network).link;
+  const double rate = link.bandwidth.value.count() * link.efficiency.value;
+  REQUIRE(plan.steps.size() == 1);
+  // The listed devices that shared stands for here.
+  Json listed = array("fsdp=8", "fsdp", "tp=4", "tp", "shared", "tpu-v5e");
+  listed.erase("devices");
+  listed["to"]["devices"] = "0-3";
+  listed["from"]["devices"] = {0, 1, 2, 3, 4, 5, 6, 7};
+  // Row-major, where create_device_mesh may go round: the same to send, on other routes.
+  const ReshardPlan by_number = direct(listed);
+  CHECK(by_number.steps.at(0).messages == 7);
+  CHECK(by_number.crossing == Bytes(7 * 4096 * 14336 * 2 / 8));
+  // From y = 2 and 3 all four pieces come through the links between y = 1 and 2, one of each
+  // column: two each way down x = 0 and x = 1.
+  CHECK(by_number.time.count() >= 2 * array_bytes / 8 / rate);
+}
+
+TEST_CASE("disjoint meshes of a torus lie on two slices, which DCN joins") {
+  const ReshardPlan plan = direct(array("fsdp=8", "fsdp", "tp=4", "tp", "disjoint", "tpu-v5e"));
+  const Profile profile = load_profile("tpu-v5e", {});
+  const LinkProfile& dcn = *std::get<TorusProfile>(profile.network).dcn;
+  const double nic = dcn.bandwidth.value.count() * dcn.efficiency.value;
+  // Four chips take a quarter each.
+  CHECK(plan.crossing == Bytes(4096 * 14336 * 2));
+  CHECK(plan.time.count() == Approx(profile.collective_launch.value.count() +
+                                    dcn.latency.value.count() + array_bytes / 4 / nic));
+  CHECK(plan.peak == Bytes(4096 * 14336 * 2 / 4));
+  Json shaped = array("fsdp=16", "fsdp", "tp=8", "tp", "disjoint", "tpu-v5e");
+  shaped["from"]["topology"] = "4x4";
+  shaped["to"]["topology"] = "2x4";
+  CHECK(predict_reshard(read_reshard(shaped, "test")).where == "slices of 4x4 and 2x4 over DCN");
+}
+
+TEST_CASE("a target on another slice gathers inside it what crosses once") {
+  // Eight copies of the array: sent directly it crosses DCN eight times.
+  const ReshardChoice choice =
+      predict_reshard(
+          read_reshard(array("fsdp=8", "fsdp", "dp=8", "", "disjoint", "tpu-v5e"), "test"))
+          .groups.at(0)
+          .choice;
+  CHECK(choice.direct.crossing == Bytes(8 * 4096 * 14336 * 2LL));
+  REQUIRE(choice.intermediate_is_better);
+  CHECK(choice.best().crossing == Bytes(4096 * 14336 * 2));
+}
+
+TEST_CASE("on networks written in place messages are routed over its links") {
+  // A ring of 8, each way 50 GiB/s: trainers on 0..3 send to the counterpart on 4..7, four hops
+  // either way. Router's first choice is one of the two for all of them; each link of it carries
+  // at most four shards.
+  const std::string ring = "ring(bandwidth=50GiB/s,latency=500ns)";
+  const ReshardPlan plan = direct(array("fsdp=4", "fsdp", "fsdp=4", "fsdp", "disjoint", ring));
+  const double shard_time = array_bytes / 4 / (50.0 * 1024 * 1024 * 1024);
+  const double fixed = load_profile(ring, {}).collective_launch.value.count() + 4 * 500e-9;
+  CHECK(plan.time.count() >= fixed + shard_time);
+  CHECK(plan.time.count() <= Approx(fixed + 4 * shard_time));
+  // Through a switch every shard has links of its own.
+  const std::string hub = "switch(bandwidth=50GiB/s,latency=500ns)";
+  const ReshardPlan switched = direct(array("fsdp=4", "fsdp", "fsdp=4", "fsdp", "disjoint", hub));
+  CHECK(switched.time.count() ==
+        Approx(load_profile(hub, {}).collective_launch.value.count() + 2 * 500e-9 + shard_time));
+  // Its collectives run, too. Over one wire comes a whole copy, gathered or not.
+  const ReshardPrediction copies =
+      predict_reshard(read_reshard(array("fsdp=4", "fsdp", "dp=4", "", "disjoint", hub), "test"));
+  const ReshardChoice& choice = copies.groups.at(0).choice;
+  REQUIRE(choice.intermediate);
+  CHECK(choice.left_out == 0);
+  CHECK(choice.direct.time <= choice.intermediate->time);
+}
+
+TEST_CASE("devices that are listed are where they are said to be") {
+  // Pairs within a node, and pairs between nodes.
+  const auto time = [](const Json& from, const Json& to) {
+    Json json = array("fsdp=2", "fsdp", "fsdp=2", "fsdp", "", "dgx-h100");
+    json.erase("devices");
+    json["from"]["devices"] = from;
+    json["to"]["devices"] = to;
+    return direct(json);
+  };
+  CHECK(
+      time({0, 1}, {2, 3}).time.count() ==
+      Approx(
+          direct(array("fsdp=2", "fsdp", "fsdp=2", "fsdp", "disjoint", "dgx-h100")).time.count()));
+  CHECK(time({0, 1}, {8, 9}).time > time({0, 1}, {2, 3}).time);
+  CHECK(time({5, 9}, "5,9").steps.empty());
+  // Turned round, both shards move, and both devices hold two.
+  const ReshardPlan turned = time({5, 9}, {9, 5});
+  CHECK(turned.steps.at(0).messages == 2);
+  CHECK(turned.peak == Bytes(4096 * 14336 * 2));
 }
 
 TEST_CASE("a tree's specs come by pattern, by name, or from the tree") {
