@@ -16,16 +16,15 @@ constexpr std::string_view digits = "0123456789";
 constexpr std::size_t most_digits = 9;
 constexpr std::size_t most_members = 1'000'000;
 
-constexpr std::string_view brace = "{{}";  // one of the name's own
+constexpr std::string_view own_brace = "{{}";  // one of the name's, as it is marked
 
-std::string with_marked_braces(const std::string& name) {
+std::string with_marked_braces(std::string_view name) {
   std::string marked;
   for (std::size_t at = 0; at < name.size(); ++at) {
-    const std::string_view rest = std::string_view(name).substr(at + 1);
-    const bool is_mistaken =
-        rest.starts_with("{}") || (!rest.empty() && digits.find(rest.front()) != digits.npos);
+    const std::string_view rest = name.substr(at + 1);
+    const bool is_mistaken = rest.starts_with("{}") || rest.find_first_of(digits) == 0;
     if (name[at] == '{' && is_mistaken) {
-      marked += brace;
+      marked += own_brace;
     } else {
       marked += name[at];
     }
@@ -135,7 +134,7 @@ std::vector<std::string> members_of(std::string_view name, const JsonReader& jso
     const std::vector<std::int64_t> numbers = take_numbers(name, json);
     if (numbers.empty()) {
       for (std::string& member : members) member += name.front();
-      name.remove_prefix(name.starts_with(brace) ? brace.size() : 1);
+      name.remove_prefix(name.starts_with(own_brace) ? own_brace.size() : 1);
       continue;
     }
     if (members.size() * numbers.size() > most_members) {

@@ -87,7 +87,8 @@ class Partitioner {
 
   // Inputs of the block that lie otherwise than they are read, before anything reads them.
   void bring_inputs(std::size_t b, BlockPass& pass) {
-    for (const auto& [id, entering] : assignment_.entering) {
+    for (const auto& input : assignment_.entering) {
+      const TensorId id = input.first;
       if (builder_.tensor(id).block != static_cast<int>(b)) continue;
       const auto words = [&](const ReshardStep&) {
         return reasons_.input(builder_.value(home_[at(id)]), shardings_.of(id));

@@ -21,8 +21,8 @@ const Manual manual = {
      "shardsim run examples/qwen3-1.7b-fsdp4.json --batch 32 --set strategy.prefetch=2",
      "shardsim run examples/llama-3.1-8b-8xh100.json --name fsdp -o fsdp.html",
      "shardsim run examples/llama-3.1-8b-8xh100.json --name fsdp -o fsdp.perfetto-trace",
-     "shardsim run --model llama-3.1-8b --step train --batch 64 --sequence 8192 \\\n"
-     "               --machine dgx-h100 --mesh data=2,fsdp=4 --strategy fsdp --format json"}};
+     ("shardsim run --model llama-3.1-8b --step train --batch 64 --sequence 8192 \\\n"
+      "               --machine dgx-h100 --mesh data=2,fsdp=4 --strategy fsdp --format json")}};
 
 std::vector<std::string> all_formats() {
   std::vector<std::string> formats = report_formats();

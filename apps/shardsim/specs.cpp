@@ -34,8 +34,8 @@ const Manual manual = {
      "shardsim specs examples/llama-3.1-8b-8xh100.json --name fsdp+tp --format csv",
      "shardsim specs --tree examples/tiny-llama.safetensors --mesh fsdp=4 --strategy fsdp",
      "shardsim specs examples/rules.json --picture lm_head --submesh model,data",
-     "shardsim specs examples/llama-3-8b-easydel.json --name 'May 2025' --train-state adam "
-     "--analyze",
+     ("shardsim specs examples/llama-3-8b-easydel.json --name 'May 2025' --train-state adam "
+      "--analyze"),
      "shardsim specs examples/rules.json --strict --max-whole 1GiB --allow-unused 'act_'",
      "shardsim specs --model gpt2 --batch 8 --sequence 1024 --mesh fsdp=4 --strategy fsdp"}};
 
