@@ -27,8 +27,9 @@ std::optional<fs::path> find_file(const std::string& name, const fs::path& direc
   const fs::path path = directory / name;
   for (const fs::path& candidate :
        {path, fs::path(path.string() + ".json"), path / "config.json"}) {
-    std::error_code unreadable;
-    if (fs::is_regular_file(candidate, unreadable)) return candidate;
+    std::error_code unreadable;  // a pipe is a file, too: import hf <(jq ... config.json)
+    const fs::file_status status = fs::status(candidate, unreadable);
+    if (fs::exists(status) && !fs::is_directory(status)) return candidate;
   }
   return std::nullopt;
 }
