@@ -37,6 +37,15 @@ std::string placement_text(const Experiment& experiment) {
   return fmt::format(", placed {}", fmt::join(experiment.order.axes, "-"));
 }
 
+// ", calibrated by my-network", where the experiment and not the machine says by what.
+std::string calibrated_by(const Experiment& experiment) {
+  if (!experiment.calibrations) return "";
+  if (experiment.calibrations->empty()) return ", not calibrated";
+  std::vector<std::string> names;
+  for (const Calibration& calibration : *experiment.calibrations) names.push_back(calibration.name);
+  return fmt::format(", calibrated by {}", fmt::join(names, ", "));
+}
+
 std::vector<std::pair<std::string, std::string>> workload_of(const Json& experiment) {
   std::vector<std::pair<std::string, std::string>> parts;
   if (!experiment.is_object() || !experiment.contains("workload")) return parts;
@@ -112,7 +121,7 @@ Figures figures_of(const Prediction& prediction) {
   figures.mesh = mesh_text(compiled.plan.mesh);
   figures.machine = machine.profile.name;
   figures.device = machine.profile.device.name;
-  figures.extent = extent_of(machine) + placement_text(experiment);
+  figures.extent = extent_of(machine) + placement_text(experiment) + calibrated_by(experiment);
   figures.devices = machine.devices;
   figures.parameters = subject.parameters;
   figures.tokens_per_step = subject.tokens_per_step;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -37,13 +38,23 @@ const Manual manual = {
      "shardsim calibrate examples/nccl-tests/a100-2x8-all-reduce.log --machine oci-bm-gpu4.8",
      "shardsim calibrate examples/collectives/h100-dgx-8-all-reduce.json --refit h100-nvswitch"}};
 
-Calibration header_of(const Given& given) {
+// --name, else the name of the file that it is written to.
+std::string name_of(const Given& given, const std::vector<Output>& outputs) {
+  if (given.has("name")) return given.all("name").front();
+  for (const Output& output : outputs) {
+    if (output.format != "json" || output.path.empty()) continue;
+    return std::filesystem::path(output.path).stem().string();
+  }
+  return "calibration";
+}
+
+Calibration header_of(const Given& given, const std::vector<Output>& outputs) {
   if (given.has("refit")) {
     if (given.has("name")) throw UsageError("--refit keeps the name");
     return load_calibration(given.all("refit").front(), {"command line", "/refit"});
   }
   Calibration header;
-  header.name = given.has("name") ? given.all("name").front() : "calibration";
+  header.name = name_of(given, outputs);
   header.title = header.name;
   header.regions = {Region::node, Region::nodes, Region::rail};
   return header;
@@ -118,7 +129,8 @@ Calibration fit(const Given& given, const Calibration& header, CalibrationTables
 const std::vector<std::string> formats = {"text", "json"};
 
 void add_options(po::options_description& options) {
-  options.add_options()("name", po::value<Words>()->value_name("NAME"), "of the calibration")(
+  options.add_options()("name", po::value<Words>()->value_name("NAME"),
+                        "of the calibration; that of the file it is written to")(
       "date", po::value<Words>()->value_name("YYYY-MM"), "of the measurements")(
       "refit", po::value<Words>()->value_name("NAME"),
       "a shipped calibration, made anew from the tables whose machine names it")(
@@ -137,7 +149,7 @@ void add_options(po::options_description& options) {
 int run(const Given& given) {
   const auto outputs = read_outputs(given, formats);
   if (given.has("date")) check_date(given.all("date").front(), {"command line", "/date"});
-  Calibration header = header_of(given);
+  Calibration header = header_of(given, outputs);
   const std::vector<MeasuredTable> files = load(given);
   if (const auto sweep = given_sweep(files, given)) return calibrate_sweep(*sweep, given, outputs);
   if (given.has("date")) header.date = given.all("date").front();

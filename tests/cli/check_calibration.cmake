@@ -52,6 +52,11 @@ endif()
 expect(0 answer run ${SCRATCH}/step.json --format json)
 string(JSON named GET "${answer}" experiment calibration 0)
 require_match("${named}" "^mine.json$")
+# It is called as the file, and the text says that it is not the machine's own.
+expect(0 answer run ${SCRATCH}/step.json)
+require_match("${answer}" "machine +oci-bm-gpu4.8 .16 devices, 2 nodes, calibrated by mine;")
+expect(0 answer run ${SCRATCH}/step.json --set calibration=[])
+require_match("${answer}" "2 nodes, not calibrated;")
 
 # What it holds is part of what a baseline was made from.
 expect(0 text check ${SCRATCH}/baseline.json ${SCRATCH}/step.json --record)
