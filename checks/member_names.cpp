@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <tuple>
+#include <iterator>
+#include <unordered_map>
 #include <vector>
 
 #include "base/json.hpp"
@@ -15,6 +16,7 @@ namespace {
 constexpr std::string_view digits = "0123456789";
 constexpr std::size_t most_digits = 9;
 constexpr std::size_t most_members = 1'000'000;
+constexpr std::size_t most_characters = std::size_t{1} << 24U;
 
 constexpr std::string_view own_brace = "{{}";  // one of the name's, as it is marked
 
@@ -78,25 +80,36 @@ struct Line {
   std::string value;
 };
 
+// The same for the same pieces and value alone: it says how many there are and how long each is.
+std::string line_text(const Line& line) {
+  std::string text = fmt::format("{}:", line.pieces.size());
+  for (const std::string& piece : line.pieces) text += fmt::format("{}:{}", piece.size(), piece);
+  return text + line.value;
+}
+
 // Lines that differ in the number at `place` alone become one.
 std::vector<Line> folded_at(std::size_t place, std::vector<Line> lines) {
-  std::map<std::pair<Pieces, std::string>, std::vector<std::int64_t>> groups;
-  std::vector<Line> result;
+  std::unordered_map<std::string, std::size_t> group_of;  // by all else of a line, as one text
+  std::vector<std::vector<std::int64_t>> numbers;         // by group
+  std::vector<Line> result;                               // groups first, in the order of lines
+  std::vector<Line> shorter;
   for (Line& line : lines) {
     if (place >= line.pieces.size()) {
-      result.push_back(std::move(line));
+      shorter.push_back(std::move(line));
       continue;
     }
     const std::int64_t number = std::stoll(line.pieces[place]);
     line.pieces[place].clear();
-    groups[{std::move(line.pieces), std::move(line.value)}].push_back(number);
+    const auto [group, is_new] = group_of.emplace(line_text(line), result.size());
+    if (is_new) result.push_back(std::move(line));
+    numbers.resize(result.size());
+    numbers[group->second].push_back(number);
   }
-  for (auto& [key, numbers] : groups) {
-    std::sort(numbers.begin(), numbers.end());
-    Line line{key.first, key.second};
-    line.pieces[place] = text_of(numbers);
-    result.push_back(std::move(line));
+  for (std::size_t g = 0; g < numbers.size(); ++g) {
+    std::sort(numbers[g].begin(), numbers[g].end());
+    result[g].pieces[place] = text_of(numbers[g]);
   }
+  std::move(shorter.begin(), shorter.end(), std::back_inserter(result));
   return result;
 }
 
@@ -128,9 +141,16 @@ std::vector<std::int64_t> take_numbers(std::string_view& text, const JsonReader&
   return numbers;
 }
 
+void check_size(const std::vector<std::string>& members, const JsonReader& json) {
+  if (members.size() * members.front().size() > most_characters) {
+    json.fail("stands for names of more than 16 MiB");
+  }
+}
+
 std::vector<std::string> members_of(std::string_view name, const JsonReader& json) {
   std::vector<std::string> members(1);
   while (!name.empty()) {
+    check_size(members, json);
     const std::vector<std::int64_t> numbers = take_numbers(name, json);
     if (numbers.empty()) {
       for (std::string& member : members) member += name.front();
@@ -146,6 +166,7 @@ std::vector<std::string> members_of(std::string_view name, const JsonReader& jso
     }
     members = std::move(longer);
   }
+  check_size(members, json);
   return members;
 }
 
@@ -173,12 +194,15 @@ ValuesByName fold_members(const ValuesByName& values) {
 
 ValuesByName read_members(const JsonReader& json) {
   ValuesByName values;
+  std::size_t characters = 0;
   for (const auto& [name, value] : json.members()) {
     for (std::string& member : members_of(name, value)) {
+      characters += member.size();
       if (!values.emplace(std::move(member), value.string()).second) {
         value.fail("is for a name that another line has, too");
       }
       if (values.size() > most_members) value.fail("more than 1,000,000 names in all");
+      if (characters > most_characters) value.fail("names of more than 16 MiB in all");
     }
   }
   return values;

@@ -73,6 +73,17 @@ TEST_CASE("lines that stand for too much, or for the same twice") {
   CHECK(testing::mistake_of([] {
           return read_back({{"w{0-999}{0-999}{0-1}", "a"}});
         }) == "b.json: /w{0-999}{0-999}{0-1}: stands for more than 1,000,000 names");
+  // 2^14 names of a kilobyte, each more than half of it; and as much in two lines.
+  std::string name(800, 'w');
+  for (int i = 0; i < 14; ++i) name += "_______________________{0,2}";
+  CHECK(testing::mistake_of([&] {
+          return read_back({{name, "a"}});
+        }) == "b.json: /" + name + ": stands for names of more than 16 MiB");
+  const std::string half = name.substr(0, name.size() - 28);
+  CHECK_NOTHROW(read_back({{half + "x", "a"}}));
+  CHECK(testing::mistake_of([&] {
+          return read_back({{half + "x", "a"}, {half + "y", "a"}});
+        }) == "b.json: /" + half + "y: names of more than 16 MiB in all");
   CHECK(testing::mistake_of([] {
           return read_back({{"w{0-2}", "a"}, {"w1", "b"}});
         }) == "b.json: /w{0-2}: is for a name that another line has, too");
