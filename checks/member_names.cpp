@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/functional/hash.hpp>
 #include <cstdint>
-#include <iterator>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/json.hpp"
@@ -37,6 +38,9 @@ std::string with_marked_braces(std::string_view name) {
 // Texts and numbers in turn, beginning and ending with a text: "w", "0", "".
 using Pieces = std::vector<std::string>;
 
+// What is behind so many numbers of a name is one text, and not folded.
+constexpr std::size_t most_numbers = 8;
+
 // Numbers as they are printed alone: not 007, which is text.
 bool is_plain_number(std::string_view run) {
   return run.size() <= most_digits && (run.size() == 1 || run.front() != '0');
@@ -44,7 +48,8 @@ bool is_plain_number(std::string_view run) {
 
 Pieces pieces_of(const std::string& name) {
   Pieces pieces(1);
-  for (std::size_t at = 0; at < name.size();) {
+  std::size_t at = 0;
+  while (at < name.size() && pieces.size() / 2 < most_numbers) {
     const std::size_t begin = std::min(name.find_first_of(digits, at), name.size());
     const std::size_t end = std::min(name.find_first_not_of(digits, begin), name.size());
     pieces.back() += name.substr(at, begin - at);
@@ -57,6 +62,7 @@ Pieces pieces_of(const std::string& name) {
     }
     at = end;
   }
+  pieces.back() += name.substr(at);
   return pieces;
 }
 
@@ -75,42 +81,53 @@ std::string text_of(const std::vector<std::int64_t>& numbers) {
   return "{" + text + "}";
 }
 
-struct Line {
-  Pieces pieces;
-  std::string value;
+// Lines hold the numbers of their texts, so that they are compared as numbers.
+class Texts {
+ public:
+  int number_of(const std::string& text) {
+    const auto [known, is_new] = numbers_.emplace(text, static_cast<int>(texts_.size()));
+    if (is_new) texts_.push_back(text);
+    return known->second;
+  }
+  [[nodiscard]] const std::string& operator[](int number) const {
+    return texts_[static_cast<std::size_t>(number)];
+  }
+
+ private:
+  std::unordered_map<std::string, int> numbers_;
+  std::vector<std::string> texts_;
 };
 
-// The same for the same pieces and value alone: it says how many there are and how long each is.
-std::string line_text(const Line& line) {
-  std::string text = fmt::format("{}:", line.pieces.size());
-  for (const std::string& piece : line.pieces) text += fmt::format("{}:{}", piece.size(), piece);
-  return text + line.value;
-}
+struct Line {
+  std::vector<int> pieces;
+  int value = 0;
+};
 
 // Lines that differ in the number at `place` alone become one.
-std::vector<Line> folded_at(std::size_t place, std::vector<Line> lines) {
-  std::unordered_map<std::string, std::size_t> group_of;  // by all else of a line, as one text
-  std::vector<std::vector<std::int64_t>> numbers;         // by group
-  std::vector<Line> result;                               // groups first, in the order of lines
+std::vector<Line> folded_at(std::size_t place, const std::vector<Line>& lines, Texts& texts) {
+  using Key = std::pair<std::vector<int>, int>;  // a line without that number
+  std::unordered_map<Key, std::size_t, boost::hash<Key>> group_of;
+  std::vector<Line> groups;
+  std::vector<std::vector<std::int64_t>> numbers;  // by group
   std::vector<Line> shorter;
-  for (Line& line : lines) {
+  for (const Line& line : lines) {
     if (place >= line.pieces.size()) {
-      shorter.push_back(std::move(line));
+      shorter.push_back(line);
       continue;
     }
-    const std::int64_t number = std::stoll(line.pieces[place]);
-    line.pieces[place].clear();
-    const auto [group, is_new] = group_of.emplace(line_text(line), result.size());
-    if (is_new) result.push_back(std::move(line));
-    numbers.resize(result.size());
-    numbers[group->second].push_back(number);
+    Key key{line.pieces, line.value};
+    key.first[place] = -1;
+    const auto [group, is_new] = group_of.emplace(std::move(key), groups.size());
+    if (is_new) groups.push_back(line);
+    numbers.resize(groups.size());
+    numbers[group->second].push_back(std::stoll(texts[line.pieces[place]]));
   }
-  for (std::size_t g = 0; g < numbers.size(); ++g) {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
     std::sort(numbers[g].begin(), numbers[g].end());
-    result[g].pieces[place] = text_of(numbers[g]);
+    groups[g].pieces[place] = texts.number_of(text_of(numbers[g]));
   }
-  std::move(shorter.begin(), shorter.end(), std::back_inserter(result));
-  return result;
+  groups.insert(groups.end(), shorter.begin(), shorter.end());
+  return groups;
 }
 
 // The numbers of "{0-7,9}" at the beginning of `text`, which becomes what is behind it; none: it
@@ -173,21 +190,26 @@ std::vector<std::string> members_of(std::string_view name, const JsonReader& jso
 }  // namespace
 
 ValuesByName fold_members(const ValuesByName& values) {
+  Texts texts;
   std::vector<Line> lines;
   std::size_t most_pieces = 1;
   for (const auto& [name, value] : values) {
-    lines.push_back({pieces_of(with_marked_braces(name)), value});
-    most_pieces = std::max(most_pieces, lines.back().pieces.size());
+    Line line{{}, texts.number_of(value)};
+    for (const std::string& piece : pieces_of(with_marked_braces(name))) {
+      line.pieces.push_back(texts.number_of(piece));
+    }
+    most_pieces = std::max(most_pieces, line.pieces.size());
+    lines.push_back(std::move(line));
   }
   // Numbers are the odd pieces; the last first, so that those before it are still plain.
   for (std::size_t place = most_pieces; place-- > 0;) {
-    if (place % 2 == 1) lines = folded_at(place, std::move(lines));
+    if (place % 2 == 1) lines = folded_at(place, lines, texts);
   }
   ValuesByName folded;
-  for (Line& line : lines) {
+  for (const Line& line : lines) {
     std::string name;
-    for (const std::string& piece : line.pieces) name += piece;
-    folded[name] = std::move(line.value);
+    for (const int piece : line.pieces) name += texts[piece];
+    folded[name] = texts[line.value];
   }
   return folded;
 }

@@ -39,6 +39,10 @@ TEST_CASE("names that differ in numbers are one line, which is read back to them
       {{{"a{0-7}b", "a"}}, {{"a{{}0-7}b", "a"}}},
       {{{"w{5}", "a"}, {"w{6}", "a"}}, {{"w{{}{5-6}}", "a"}}},
       {{{"{{}0-7}", "a"}}, {{"{{}{}0-7}", "a"}}},
+      // Eight numbers of a name are folded.
+      {{{"0.0.0.0.0.0.0.1.1", "a"}, {"0.0.0.0.0.0.0.2.1", "a"}}, {{"0.0.0.0.0.0.0.{1-2}.1", "a"}}},
+      {{{"0.0.0.0.0.0.0.0.1", "a"}, {"0.0.0.0.0.0.0.0.2", "a"}},
+       {{"0.0.0.0.0.0.0.0.1", "a"}, {"0.0.0.0.0.0.0.0.2", "a"}}},
   };
   for (const Names& names : cases) {
     CAPTURE(names.members);
