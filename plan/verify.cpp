@@ -116,7 +116,8 @@ void verify_buffer(const Plan& plan, const Program& program, std::size_t i) {
           "{}: frees out of range", where);
   for (TaskId last : program.freed_after(buffer)) {
     require(in_range(last, program.tasks) && last >= buffer.allocated_by,
-            "{}: allocated by task {}, freed after task {}", where, buffer.allocated_by, last);
+            "{} ({}): allocated by task {}, freed after task {}", where,
+            plan.names[static_cast<std::size_t>(buffer.name)], buffer.allocated_by, last);
   }
 }
 

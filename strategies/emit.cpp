@@ -242,8 +242,12 @@ class Emitter {
     if (!gathered) emit_gathers(pass, i, last_kernel_);
     for (const ResolvedItem& item : pass.reductions) emit_item(item, i, no_task);
     accumulate(pass, i);
-    for (const ValueId held : pass.pass->held)
-      use(buffer_of(held, i), last_kernel_, Stream::compute);
+    for (const ValueId held : pass.pass->held) {
+      const BufferIndex buffer = buffer_of(held, i);
+      // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
+      const bool is_there = buffers_[at(buffer)].written_by < last_kernel_;
+      if (is_there) use(buffer, last_kernel_, Stream::compute);
+    }
     segment_ends_.push_back(last_kernel_);
     segment_reductions_.push_back(last_reduction_);
   }

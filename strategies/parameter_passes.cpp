@@ -252,12 +252,22 @@ void ParameterPasses::gather_together(const std::vector<Gathered>& wanted, const
   };
   const std::vector<ValueId> arrived =
       bring_together(builder_, sources, shardings, Stream::gathers, unit, words, items);
-  // The values that are read have been promised already: let the last step make them.
-  for (Item& item : items) {
-    for (ValueId& result : item.results) {
-      const auto made = std::find(arrived.begin(), arrived.end(), result);
-      if (made != arrived.end()) result = targets[static_cast<std::size_t>(made - arrived.begin())];
+  // The values that are read have been promised already: the last step makes them, or a device cuts
+  // its part out of what that made.
+  std::vector<ValueId> cut_from, cut_to;
+  for (std::size_t i = 0; i < arrived.size(); ++i) {
+    bool is_made = false;
+    for (Item& item : items) {
+      is_made |= std::count(item.results.begin(), item.results.end(), arrived[i]) > 0;
+      std::replace(item.results.begin(), item.results.end(), arrived[i], targets[i]);
     }
+    if (is_made) continue;
+    cut_from.push_back(arrived[i]);
+    cut_to.push_back(targets[i]);
+  }
+  if (!cut_to.empty()) {
+    items.push_back(
+        builder_.slice(fmt::format("{} slices", unit), cut_from, cut_to, Stream::gathers));
   }
   add_cast(then_from, then_to);
 }

@@ -91,6 +91,38 @@ TEST_CASE("Rules alone: a row-parallel weight slices its input for nothing and s
               "backward all-gather model " + bytes(hidden * ffn)});
 }
 
+TEST_CASE("A weight that nothing reads in backward is gathered there as the rest of its unit") {
+  CHECK(collectives(plan_of(Mesh({{"data", 4}}), R"({"name": "rules",
+            "rules": [{"pattern": "up", "spec": ["data"]}]})")) ==
+        Lines{"forward all-gather data " + bytes(hidden * ffn),
+              "backward all-gather data " + bytes(hidden * ffn),
+              "backward all-reduce data " + bytes(hidden * ffn),
+              "backward reduce-scatter data " + bytes(hidden * ffn)});
+}
+
+TEST_CASE("A weight that is gathered over more than its reader leaves whole is cut first") {
+  // Slices d * 4 + m of eight are stored, slice m of four is read: 2m and 2m + 1, which others
+  // along both axes have.
+  const Plan plan = plan_of(Mesh({{"data", 2}, {"model", 4}}), R"({"name": "rules",
+            "batch_axes": ["data"], "rules": [{"pattern": "up", "spec": [["data", "model"]]},
+                                              {"pattern": "down", "spec": [null, "model"]}]})");
+  CHECK(collectives(plan).front() == "forward all-gather data model " + bytes(hidden * ffn));
+  const Program& program = plan.programs[0];
+  const auto first = [&](const char* name) {
+    const auto found =
+        std::find_if(program.tasks.begin(), program.tasks.end(), [&](const Task& task) {
+          return task.kind == TaskKind::kernel && plan.names.at(task.name) == name;
+        });
+    REQUIRE(found != program.tasks.end());
+    return static_cast<std::size_t>(found - program.tasks.begin());
+  };
+  const std::size_t cut = first("root slices");
+  CHECK(plan.kernels.at(program.tasks.at(cut).work).op == "copy");
+  CHECK(plan.kernels.at(program.tasks.at(cut).work).bytes == Bytes(2 * 2 * hidden * ffn / 4));
+  CHECK(program.after(program.tasks.at(cut)).front() == 0);
+  CHECK(program.after(program.tasks.at(first("up"))).front() == static_cast<TaskId>(cut));
+}
+
 TEST_CASE("A pinned activation is met with the collective it needs") {
   // up's result is split over ffn; pinned whole, it is gathered.
   const Lines lines = collectives(plan_of(Mesh({{"model", 4}}), R"({"name": "tp",
