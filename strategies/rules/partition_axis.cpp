@@ -122,14 +122,16 @@ Json to_json(const AxisRule& rule) {
 SpecEntry to_spec_entry(const AxisRule& rule, const Place& place) {
   if (rule.is_none()) return {};
   if (rule.name() != nullptr) return rule.name()->empty() ? SpecEntry{} : SpecEntry{*rule.name()};
+  const std::vector<AxisRule>& parts = *rule.list();
+  if (parts.size() == 1 && parts.front().is_none()) return {};
   SpecEntry entry;
-  for (const AxisRule& axis : *rule.list()) {
-    if (axis.name() == nullptr) {
+  for (const AxisRule& axis : parts) {
+    if (axis.list() != nullptr) {
       throw RuleError("ValueError", place,
                       fmt::format("{} is no entry of a PartitionSpec: a list holds axis names only",
                                   to_json(rule).dump()));
     }
-    entry.axes.push_back(*axis.name());
+    entry.axes.emplace_back(axis.is_none() ? null_in_entry : *axis.name());
   }
   return entry;
 }

@@ -44,7 +44,7 @@ struct AxisRule {
 
 [[nodiscard]] AxisRule read_axis_rule(const JsonReader& json);
 [[nodiscard]] Json to_json(const AxisRule& rule);
-// Throws RuleError (ValueError) for a list in a list and for null in one: no entry holds these.
+// Throws RuleError (ValueError) for a list in a list: no entry holds one.
 [[nodiscard]] SpecEntry to_spec_entry(const AxisRule& rule, const Place& place);
 
 class PartitionAxis {

@@ -104,12 +104,7 @@ PartitionSpec to_partition_spec(const SplitDims& dims, const Place& place) {
     SpecEntry& entry = spec.emplace_back();
     if (!dim.axis.empty()) entry.axes.push_back(dim.axis);
     for (const SplitDim& part : dim.parts) {
-      if (part.axis.empty()) {
-        throw RuleError(
-            "ValueError", place,
-            fmt::format("null inside a tuple of {} is no axis of the mesh", to_json(dims).dump()));
-      }
-      entry.axes.push_back(part.axis);
+      entry.axes.emplace_back(part.axis.empty() ? null_in_entry : part.axis);
     }
   }
   return spec;

@@ -49,7 +49,7 @@ using SplitDims = std::vector<SplitDim>;
 // As jax 0.7 and later keep it: an empty tuple is null, a tuple of one is its part. Throws
 // RuleError (ValueError) for a tuple inside a tuple.
 [[nodiscard]] SplitDims canonical(const SplitDims& dims, const Place& place);
-// canonical, as a spec that can be applied. A null inside a tuple is a RuleError (ValueError).
+// canonical, as a spec. A null inside a tuple stays, as an axis that no mesh has.
 [[nodiscard]] PartitionSpec to_partition_spec(const SplitDims& dims, const Place& place);
 [[nodiscard]] Json to_json(const SplitDims& dims);  // tuples of one stay tuples
 

@@ -103,6 +103,25 @@ TEST_CASE("Names that lead nowhere") {
   CHECK_THROWS_WITH(spec(manager, R"(["tp"])"), Catch::Contains("unknown semantic axis \"tp\""));
 }
 
+// jax 0.10.2: P((None, "model")) is made, and NamedSharding refuses it as an axis that the mesh lacks
+// (two nulls as one used twice). eformer 0.0.99 drops the entry where it corrects.
+TEST_CASE("A null in a list is refused where the spec meets the mesh, or dropped") {
+  const std::string tree = R"({"q": {"shape": [256, 256]}, "o": {"shape": [256, 256]}})";
+  const std::string rules =
+      R"("rules": [["q", ["__FSDP__", ["__EXPERT_GATE__", "model"]]], ["k", [[null, null]]],
+                   ["o", [[null]]]]})";
+  const SpecAssignment assignment = assign(tree, "{" + rules);
+  CHECK(to_string(assignment.leaves[0].spec) == "P(None)");
+  const Mesh mesh({{"dp", 1}, {"fsdp", 4}, {"model", 2}, {"sp", 1}});
+  CHECK_THROWS_WITH(
+      to_sharding(assignment.leaves[1].spec, 2, mesh, {"a.json", "/q"}),
+      "a.json: /q: ValueError: axis \"(null)\" of P(fsdp, ((null), model)) is not in the "
+      "mesh (dp, fsdp, model, sp)");
+  const SpecAssignment corrected = assign(tree, "{\"correct\": true," + rules);
+  CHECK(to_string(corrected.leaves[0].spec) == "P()");
+  CHECK(to_string(corrected.leaves[1].spec) == "P(fsdp, None)");
+}
+
 // ColumnWise and RowWise of EasyDeL with the tensor axis renamed.
 TEST_CASE("Rules by names of shardings") {
   const std::string tree = R"({"q": {"shape": [256, 256]}, "o": {"shape": [256, 256]},
