@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "base/text.hpp"
@@ -23,12 +22,18 @@ std::vector<SpecEntry> axes_of(const Mesh& mesh) {
   return names;
 }
 
-std::vector<SpecEntry> axes_by_size(const Mesh& mesh) {
-  std::vector<MeshAxis> axes = mesh.axes();
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const MeshAxis& a, const MeshAxis& b) { return a.size > b.size; });
+std::vector<std::int64_t> negated(std::vector<std::int64_t> values) {
+  for (std::int64_t& value : values) value = -value;
+  return values;
+}
+
+std::vector<SpecEntry> axes_by_size(const Mesh& mesh, EqualDimensions ties, const Place& place) {
+  std::vector<std::int64_t> sizes;
+  for (const MeshAxis& axis : mesh.axes()) sizes.push_back(axis.size);
   std::vector<SpecEntry> names;
-  for (const MeshAxis& axis : axes) names.push_back({axis.name});
+  for (const std::size_t axis : argsort(negated(std::move(sizes)), ties, place)) {
+    names.push_back({mesh.axes()[axis].name});
+  }
   return names;
 }
 
@@ -41,22 +46,13 @@ std::vector<SizedName> sized_names(const Mesh& mesh, const AutoSpecOptions& opti
                                    const Place& place) {
   const std::vector<SpecEntry>& given = options.names;
   std::vector<SizedName> names;
-  for (const SpecEntry& name : given.empty() ? axes_by_size(mesh) : given) {
+  for (const SpecEntry& name : given.empty() ? axes_by_size(mesh, options.ties, place) : given) {
     const bool seen = std::any_of(names.begin(), names.end(),
                                   [&](const SizedName& other) { return other.name == name; });
     if (seen && !options.keep_duplicates) continue;
     names.push_back({name, axes_size(name.axes, mesh, place)});
   }
   return names;
-}
-
-std::vector<std::size_t> dims_by_size(const std::vector<std::int64_t>& shape, bool reverse) {
-  std::vector<std::size_t> order(shape.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return reverse ? shape[a] < shape[b] : shape[a] > shape[b];
-  });
-  return order;
 }
 
 std::int64_t least_elements(const AutoSpecOptions& options, const Mesh& mesh) {
@@ -84,7 +80,8 @@ PartitionSpec auto_partition_spec(const ParameterLeaf& leaf, const Mesh& mesh,
 
   std::vector<SizedName> left = sized_names(mesh, options, place);
   PartitionSpec spec(leaf.shape.size());
-  for (const std::size_t dim : dims_by_size(leaf.shape, options.reverse)) {
+  const std::vector<std::int64_t> keys = options.reverse ? leaf.shape : negated(leaf.shape);
+  for (const std::size_t dim : argsort(keys, options.ties, place)) {
     const auto taken = std::find_if(left.begin(), left.end(), [&](const SizedName& name) {
       return leaf.shape[dim] % name.size == 0;
     });
@@ -146,6 +143,7 @@ SpecAssignment assign_auto_partition_spec(const ParameterTree& tree, const Mesh&
     options.min_size = min_size->integer(0, std::numeric_limits<std::int64_t>::max());
   }
   if (const auto reverse = strategy.find("reverse")) options.reverse = reverse->boolean();
+  if (const auto ties = strategy.find("argsort")) options.ties = read_equal_dimensions(*ties);
 
   SpecAssignment assignment;
   for (const ParameterLeaf& leaf : tree.leaves) {

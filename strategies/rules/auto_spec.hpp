@@ -6,7 +6,8 @@
 //   [4097, 4099]       ->  P(None, None)       nothing divides
 //   [2, 2]             ->  P()                 4 elements are fewer than 64 devices
 //
-// The dimensions, largest first (smallest first with `reverse`; of equal ones the first), each take
+// The dimensions, largest first (smallest first with `reverse`; of equal ones the first, or as
+// dimension_order.hpp has it), each take
 // the first name left that divides them; a name is one axis or a tuple of axes and is taken once.
 // A dimension never gets two names, so that a vector on this mesh is split 8 ways, not 64.
 //
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "strategies/partition_spec.hpp"
+#include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/rule_system.hpp"
 
 namespace shardsim {
@@ -29,6 +31,7 @@ struct AutoSpecOptions {
   bool reverse = false;
   // vrn_auto_partition_spec: a name that is listed twice may be taken twice.
   bool keep_duplicates = false;
+  EqualDimensions ties = EqualDimensions::stable;  // of equal dimensions, and of equal axes
 };
 
 // Throws RuleError: KeyError for an unknown axis in `names` (but not on a leaf that is too small),

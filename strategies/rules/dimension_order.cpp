@@ -40,18 +40,17 @@ void sort_bitonic(Register& values) {
   }
 }
 
-std::vector<std::size_t> by_network(const std::vector<std::int64_t>& shape, const Place& place) {
-  if (shape.size() > lanes) {
+std::vector<std::size_t> by_network(const std::vector<std::int64_t>& values, const Place& place) {
+  if (values.size() > lanes) {
     throw RuleError("NotImplementedError", place,
                     fmt::format("\"argsort\": \"simd\" is known for {} dimensions at most, not {}",
-                                lanes, shape.size()));
+                                lanes, values.size()));
   }
-  Register values{};
-  for (std::size_t d = 0; d < shape.size(); ++d) values[d] = {shape[d], d};
-  sort_bitonic(values);
+  Register sorted{};
+  for (std::size_t i = 0; i < values.size(); ++i) sorted[i] = {values[i], i};
+  sort_bitonic(sorted);
   std::vector<std::size_t> order;
-  for (std::size_t d = 0; d < shape.size(); ++d) order.push_back(values[d].dimension);
-  std::reverse(order.begin(), order.end());
+  for (std::size_t i = 0; i < values.size(); ++i) order.push_back(sorted[i].dimension);
   return order;
 }
 
@@ -62,13 +61,19 @@ EqualDimensions read_equal_dimensions(const JsonReader& json) {
                                                    : EqualDimensions::stable;
 }
 
-std::vector<std::size_t> largest_dimensions_first(const std::vector<std::int64_t>& shape,
-                                                  EqualDimensions ties, const Place& place) {
-  if (ties == EqualDimensions::simd) return by_network(shape, place);
-  std::vector<std::size_t> order(shape.size());
+std::vector<std::size_t> argsort(const std::vector<std::int64_t>& values, EqualDimensions ties,
+                                 const Place& place) {
+  if (ties == EqualDimensions::simd) return by_network(values, place);
+  std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return shape[a] < shape[b]; });
+                   [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  return order;
+}
+
+std::vector<std::size_t> largest_dimensions_first(const std::vector<std::int64_t>& shape,
+                                                  EqualDimensions ties, const Place& place) {
+  std::vector<std::size_t> order = argsort(shape, ties, place);
   std::reverse(order.begin(), order.end());
   return order;
 }

@@ -11,7 +11,9 @@
 //   {72, 72, 3, 12} -> 1, 0, 3, 2 stable      0, 1, 3, 2 by the network
 //
 // Both agree with numpy 2.4.6, run on AVX-512, on AVX2 and without: tests/golden/rules,
-// dimension_order.json. Which of them a program sees depends on where it runs.
+// dimension_order.json. Which of them a program sees depends on where it runs. eformer's
+// auto_partition_spec sorts numpy.argsort(-shape), where of equal dimensions the first comes first, or
+// whatever the network makes of them.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +32,11 @@ enum class EqualDimensions : std::uint8_t {
 // "stable" or "simd".
 [[nodiscard]] EqualDimensions read_equal_dimensions(const JsonReader& json);
 
-// simd: of rank 8 at most, which is what one register takes; more throws RuleError
-// (NotImplementedError) at `place`.
+// numpy.argsort(values). simd: of 8 values at most, which is what one register takes; more throws
+// RuleError (NotImplementedError) at `place`.
+[[nodiscard]] std::vector<std::size_t> argsort(const std::vector<std::int64_t>& values,
+                                               EqualDimensions ties = EqualDimensions::stable,
+                                               const Place& place = {});
 [[nodiscard]] std::vector<std::size_t> largest_dimensions_first(
     const std::vector<std::int64_t>& shape, EqualDimensions ties = EqualDimensions::stable,
     const Place& place = {});

@@ -99,6 +99,18 @@ TEST_CASE("Automatic specs say why a leaf stays whole") {
                     "a.json: /strategy: KeyError: unknown axis \"fsdb\", did you mean \"fsdp\"?");
 }
 
+// numpy.argsort([-16, -16, -30, -30]) is [2, 3, 0, 1] where it is stable and [3, 2, 1, 0] in numpy 2.4.6
+// with AVX-512.
+TEST_CASE(
+    "Of equal dimensions the first is split, or the one that numpy's instructions leave first") {
+  const std::string tree = R"({"a": {"shape": [16, 16, 30, 30]}})";
+  const auto spec = [&](const std::string& strategy) {
+    return to_string(assign("auto_partition_spec", tree, strategy).leaves[0].spec);
+  };
+  CHECK(spec(R"({"names": ["dp"]})") == "P(None, None, dp, None)");
+  CHECK(spec(R"({"names": ["dp"], "argsort": "simd"})") == "P(None, None, None, dp)");
+}
+
 // auto_spec.py 4b17881: the one removes repetitions from its names, the other copies them.
 TEST_CASE("Only vrn_auto_partition_spec takes a repeated name twice") {
   ParameterLeaf leaf;
