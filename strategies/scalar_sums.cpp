@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 namespace shardsim {
 namespace {
@@ -46,8 +47,10 @@ void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes,
                               {fmt::format("\"reduce_loss\": the loss is averaged over {}", axes),
                                "\"reduce_loss\": false leaves each device its own loss"}));
   }
+  std::vector<const char*> parts = {"sum"};
+  if (builder.workload().microbatches > 1) parts.push_back("count");
   for (const std::string& metric : builder.workload().metrics) {
-    for (const char* part : {"sum", "count"}) {
+    for (const char* part : parts) {
       pass.last_reductions.push_back(
           scalar_sum(builder, data_axes, fmt::format("metrics.{}.{}", metric, part), loss,
                      {fmt::format("metric {} is summed over {}", metric, axes),
