@@ -27,6 +27,25 @@ KernelClass class_of(const Op& op) {
   return KernelClass::memory;
 }
 
+// As `from`, in the order of axes in which those that stay come first: then a gather over those that
+// leave is enough.
+Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
+  Sharding result = from;
+  for (std::size_t d = 0; d < from.dims.size(); ++d) {
+    const AxisList& stay = to.dims[d].axes;
+    const AxisList& had = from.dims[d].axes;
+    const bool all_stay = std::all_of(stay.begin(), stay.end(),
+                                      [&](const AxisRef& axis) { return contains(had, axis); });
+    if (!all_stay || is_prefix(stay, had)) continue;
+    AxisList axes = stay;
+    for (const AxisRef& axis : had) {
+      if (!contains(stay, axis)) axes.push_back(axis);
+    }
+    result.dims[d].axes = std::move(axes);
+  }
+  return result;
+}
+
 class Partitioner {
  public:
   Partitioner(const Workload& workload, const Mesh& mesh, const Assignment& assignment,
@@ -90,9 +109,14 @@ class Partitioner {
     for (const auto& input : assignment_.entering) {
       const TensorId id = input.first;
       if (builder_.tensor(id).block != static_cast<int>(b)) continue;
+      const ValueId entered = home_[at(id)];
       const auto words = [&](const ReshardStep&) {
-        return reasons_.input(builder_.value(home_[at(id)]), shardings_.of(id));
+        return reasons_.input(builder_.value(entered), shardings_.of(id));
       };
+      const Sharding first = with_axes_that_stay_first(input.second, shardings_.of(id));
+      if (first != input.second) {
+        home_[at(id)] = builder_.permute(entered, first, Stream::activations, words({}), pass.body);
+      }
       home_[at(id)] =
           builder_.bring(home_[at(id)], shardings_.of(id), Stream::activations, words, pass.body);
     }

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
+
+#include "strategies/named_sharding.hpp"
+
 namespace shardsim {
 
 ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtype,
@@ -58,6 +62,45 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, cons
     now = next;
   }
   return value(now).sharding == to ? now : add_view(now, to);
+}
+
+ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Words words,
+                             std::vector<Item>& items) {
+  const Value source = value(from);
+  const ValueId next = add_value(source.tensor, to, source.dtype, source.category);
+  const DeviceIndex before(shape(source.tensor), source.sharding, mesh_);
+  const DeviceIndex after(shape(source.tensor), to, mesh_);
+  const auto by_part = [&](const DeviceIndex& index) {
+    std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> devices;
+    for (std::int64_t device = 0; device < index.devices(); ++device) {
+      std::vector<std::int64_t> part;
+      for (std::size_t d = 0; d < source.sharding.dims.size(); ++d) {
+        part.push_back(index.chunk(device, d));
+      }
+      devices[part].push_back(device);
+    }
+    return devices;
+  };
+  Item item;
+  item.kind = TaskKind::collective;
+  item.stream = stream;
+  item.name = source.name;
+  item.collective.kind = CollectiveKind::collective_permute;
+  const auto targets = by_part(after);
+  for (const auto& [part, holders] : by_part(before)) {
+    for (std::size_t i = 0; i < holders.size(); ++i) {
+      item.collective.source_targets.emplace_back(holders[i], targets.at(part)[i]);
+    }
+  }
+  item.collective.dtype = source.dtype;
+  item.collective.payload = source.bytes;
+  item.collective.parts = {{source.name, source.bytes}};
+  item.collective.reason = std::move(words.reason);
+  item.collective.remedy = std::move(words.remedy);
+  item.operands = {from};
+  item.results = {next};
+  items.push_back(std::move(item));
+  return next;
 }
 
 Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,

@@ -163,6 +163,25 @@ TEST_CASE("praxis' inputs enter over the whole mesh and are gathered over mdl by
   CHECK(sequence.sequence_axes == Axes{"mdl"});
 }
 
+// The pairs are those of jax 0.10.2's collective-permute for P((mdl, data)) -> P(data) on 8 CPU devices,
+// before an all-gather over mdl: shard i, on device i, belongs to data = i / 2.
+TEST_CASE("Inputs that are read in another order of axes change places before they are gathered") {
+  const Mesh mesh({{"mdl", 2}, {"data", 4}});
+  const std::string strategy = "{\"name\": \"praxis\", \"inputs_split_mapping\": ";
+  const Plan plan =
+      gpt2_step(strategy + R"({"map_2d": ["data", null]}, )" + gpt2_weights + "}", mesh).plan;
+  const std::vector<std::pair<std::int64_t, std::int64_t>> pairs = {{0, 0}, {1, 4}, {2, 1}, {3, 5},
+                                                                    {4, 2}, {5, 6}, {6, 3}, {7, 7}};
+  const auto permutes = [&](const Collective& c) {
+    return c.kind == CollectiveKind::collective_permute && c.source_targets == pairs &&
+           c.payload == Bytes(2 * 128 * 8);
+  };
+  CHECK(count(plan, permutes) == 2);
+  const Lines all = collectives(plan);
+  const std::string gather = "forward all-gather mdl " + std::to_string(4 * 128 * 8) + " int64";
+  CHECK(std::count(all.begin(), all.end(), gather) == 2);
+}
+
 TEST_CASE("What praxis refuses of inputs") {
   const auto with = [](const std::string& maps) {
     return "{\"name\": \"praxis\", \"inputs_split_mapping\": " + maps + ", " + gpt2_weights + "}";
