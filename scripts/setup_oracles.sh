@@ -1,7 +1,9 @@
 #!/bin/sh
 # Makes the Python environment of the tests labelled `oracle`: the real JAX, flax, PyTorch and
-# safetensors (tests/tools/requirements.txt) in a virtual environment; does nothing when it is there
-# already. Without it those tests are skipped.
+# safetensors (tests/tools/requirements.txt) in a virtual environment, and beside it the source of the
+# rule systems that PyPI has (tests/tools/upstream.txt), each in a folder of its own, to be read by
+# tests/oracle/upstream.py; does nothing when they are there already. Without them those tests are
+# skipped.
 #
 #   scripts/setup_oracles.sh            installs
 #   scripts/setup_oracles.sh --python   prints the environment's Python; exit code 77 and the reason
@@ -30,8 +32,22 @@ elif [ $# -gt 0 ]; then
   exit 2
 fi
 
-cmp -s "$requirements" "$stamp" && exit 0
-rm -f "$stamp"
-python3 -m venv --clear "$environment"
-"$environment/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
-cp "$requirements" "$stamp"
+pip() {
+  "$environment/bin/pip" --quiet --disable-pip-version-check "$@"
+}
+
+if ! cmp -s "$requirements" "$stamp"; then
+  rm -f "$stamp"
+  python3 -m venv --clear "$environment"
+  pip install --requirement "$requirements"
+  cp "$requirements" "$stamp"
+fi
+
+sources=tests/tools/upstream.txt
+if ! cmp -s "$sources" "$environment/upstream.txt"; then
+  rm -rf "$environment/upstream" "$environment/upstream.txt"
+  grep -v '^#' "$sources" | while read -r pin; do
+    pip install --no-deps --target "$environment/upstream/$pin" "$pin"
+  done
+  cp "$sources" "$environment/upstream.txt"
+fi
