@@ -58,7 +58,7 @@ class Weights:
         axes = draw.mesh(random, AXES)
         parameters = draw.arrays(random, ranks=(1, 1, 2, 2, 3, 3, 4))
         leaves = draw.names(parameters)
-        wrong = 0.2 if draw.chance(random, 0.1) else 0.0
+        wrong = 0.3 if draw.chance(random, 0.2) else 0.0
         weights, prefixes = [], []
         for name in random.sample(list(leaves), random.randint(0, min(4, len(leaves)))):
             rank = len(leaves[name].shape)
@@ -70,6 +70,7 @@ class Weights:
             weights.append([pattern, None if draw.chance(random, 0.1) else whole[stacked:]])
             if wrong and draw.chance(random, 0.3):
                 weights[-1][1] = whole + [None]
+            wrong = 0.0  # one of them: shardsim reads all mappings before it looks at a variable
         strategy = {"name": "praxis", "weights": weights}
         if prefixes:
             strategy["repeat_prefix"] = prefixes
