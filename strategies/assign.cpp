@@ -285,18 +285,6 @@ class Assigner {
       return without_unit_axes(to_sharding(spec, rank, mesh_, strategy_.place));
     };
     const Sharding entering = sharding(specs->entering);
-    const std::vector<std::int64_t> shape = workload_.shape(input.dims);
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::int64_t shards = Mesh::size_of(entering.dims[d].axes);
-      if (shape[d] % shards == 0) continue;
-      throw RuleError(
-          "ValueError", strategy_.place,
-          fmt::format(
-              "{} enters as {}: {} do not divide over {} devices, which pjit refuses; with "
-              "\"batch_axes\" and without \"inputs_split_mapping\" inputs enter as they are "
-              "read",
-              input.name, to_string(specs->entering), shape[d], shards));
-    }
     const Sharding read = sharding(specs->read);
     result_.pinned[id] = read;
     if (read != entering) result_.entering[id] = entering;

@@ -95,9 +95,13 @@ EnteringBatch entering_batch(const WorkloadOptions& workload, const StrategyOpti
   EnteringBatch entering{workload.batch, {}};
   const RuleSystem* system = system_of(strategy);
   if (system == nullptr) return entering;
-  check_input("a batch", workload.batch, strategy.batch_axes, mesh, *system, allow_uneven,
-              place_of(workload, "/batch"), entering.warnings);
-  if (workload.sequence) {
+  const auto enters_over =
+      system->entering_axes == nullptr
+          ? std::nullopt
+          : system->entering_axes(JsonReader(*strategy.system, strategy.place), mesh);
+  check_input("a batch", workload.batch, enters_over.value_or(strategy.batch_axes), mesh, *system,
+              allow_uneven, place_of(workload, "/batch"), entering.warnings);
+  if (workload.sequence && !enters_over) {
     check_input("a sequence", *workload.sequence, strategy.sequence_axes, mesh, *system,
                 allow_uneven, place_of(workload, "/sequence"), entering.warnings);
   }

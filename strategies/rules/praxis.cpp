@@ -187,6 +187,12 @@ void refuse_keys_of_inputs(const JsonReader& strategy) {
   }
 }
 
+std::optional<std::vector<std::string>> praxis_entering_axes(const JsonReader& strategy,
+                                                             const Mesh& mesh) {
+  if (!strategy.find("inputs_split_mapping")) return std::nullopt;
+  return axis_names(mesh);
+}
+
 std::optional<InputSpecs> praxis_inputs(std::size_t rank, const JsonReader& strategy,
                                         const Mesh& mesh) {
   const auto maps = strategy.find("inputs_split_mapping");

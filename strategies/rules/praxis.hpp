@@ -37,7 +37,9 @@ namespace shardsim {
 [[nodiscard]] SystemAxes praxis_axes(const JsonReader& strategy, const Mesh& mesh);
 // InputError for map_Nd and shard_on_batch_dim beside "weights": they are of inputs.
 void refuse_keys_of_inputs(const JsonReader& strategy);
-// Nothing without a mapping.
+// Both of a step with a mapping: all axes of the mesh; each input by its rank.
+[[nodiscard]] std::optional<std::vector<std::string>> praxis_entering_axes(
+    const JsonReader& strategy, const Mesh& mesh);
 [[nodiscard]] std::optional<InputSpecs> praxis_inputs(std::size_t rank, const JsonReader& strategy,
                                                       const Mesh& mesh);
 // For inputs of one to four dimensions.

@@ -99,6 +99,10 @@ struct RuleSystem {
   // axes of the strategy.
   std::optional<InputSpecs> (*inputs)(std::size_t rank, const JsonReader& strategy,
                                       const Mesh& mesh) = nullptr;
+  // The axes that the batch enters over, where these are not those that it is read over; the other
+  // dimensions then enter whole.
+  std::optional<std::vector<std::string>> (*entering_axes)(const JsonReader& strategy,
+                                                           const Mesh& mesh) = nullptr;
   // Goes by names of dimensions, which parameter trees have and the models that ship do not.
   bool reads_logical_axes = false;
 };

@@ -97,5 +97,24 @@ TEST_CASE("inputs that do not divide are refused, by whom the system uses") {
   CHECK(enter(130, 1, false, R"({"name": "fsdp", "batch_axes": ["data"]})").warnings.empty());
 }
 
+// shard_on_batch_dim: dimension 0 over all 8 * 4 devices, and nothing else; what is read over fewer
+// of them divides, or lies inside of the program.
+TEST_CASE("praxis' inputs enter over the whole mesh") {
+  const std::string praxis = R"({"name": "praxis", "weights": [], "inputs_split_mapping":
+      {"map_2d": ["data", "model"]}})";
+  CHECK_THROWS_WITH(
+      enter(40, 1, false, praxis),
+      Catch::Contains(
+          "a.json: /workload/batch: IndivisibleError: a batch of 40 does not divide "
+          "over the 32 devices of data, model: jit refuses such inputs; --allow-uneven"));
+  CHECK(enter(40, 1, true, praxis).warnings ==
+        std::vector<std::string>{"a batch of 40 does not divide over the 32 devices of data, "
+                                 "model: jit refuses such inputs; priced as 2 on each"});
+  WorkloadOptions odd;
+  odd.batch = 64;
+  odd.sequence = 31;
+  CHECK(entering_batch(odd, strategy(praxis), mesh, false).warnings.empty());
+}
+
 }  // namespace
 }  // namespace shardsim
