@@ -139,7 +139,7 @@ struct Prediction {
 // With `state` the whole train state with that optimizer, of a tree or of a model's parameters as
 // they are stored, by what the strategy says of a tree.
 [[nodiscard]] SpecTable experiment_specs(const Experiment& experiment,
-                                         std::optional<StateOptimizer> state = std::nullopt);
+                                         const std::optional<StateOptimizer>& state = std::nullopt);
 // Path of the experiment's program; empty: it has none.
 [[nodiscard]] std::string program_path(const Experiment& experiment);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& given);

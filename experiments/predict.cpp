@@ -81,6 +81,12 @@ ParameterTree tree_of(const Experiment& experiment) {
   return tree;
 }
 
+// As the step of a model keeps them; a tree does not say.
+StateTypes state_types_of(const Experiment& experiment) {
+  if (!experiment.tree.is_null()) return {};
+  return {experiment.optimizer.moments, experiment.optimizer.master};
+}
+
 }  // namespace
 
 std::string program_path(const Experiment& experiment) {
@@ -118,14 +124,16 @@ CompiledStep compile_experiment(const Experiment& experiment) {
   return step;
 }
 
-SpecTable experiment_specs(const Experiment& experiment, std::optional<StateOptimizer> state) {
+SpecTable experiment_specs(const Experiment& experiment,
+                           const std::optional<StateOptimizer>& state) {
   if (!experiment.program.empty()) {
     throw InputError(experiment.model_place,
                      "a program has no parameters by name: name a \"model\" or a \"tree\"");
   }
   if (!experiment.tree.is_null() || state) {
     const ParameterTree tree = tree_of(experiment);
-    SpecTable table = state ? train_state_specs(tree, experiment.mesh, experiment.strategy, *state)
+    SpecTable table = state ? train_state_specs(tree, experiment.mesh, experiment.strategy, *state,
+                                                state_types_of(experiment))
                             : tree_specs(tree, experiment.mesh, experiment.strategy);
     warn_of_uneven(experiment, table.parameters, table.rules, table.warnings);
     return table;

@@ -12,16 +12,9 @@
 namespace shardsim {
 namespace {
 
-constexpr std::array<std::string_view, 4> optimizer_names = {"sgd", "momentum", "adam", "adamw"};
 constexpr std::array<std::string_view, 5> whole_state_systems = {
     "big_vision", "match_partition_rules", "partition_manager", "eformer_pattern",
     "auto_partition_spec"};
-
-std::vector<std::string> moments_of(StateOptimizer optimizer) {
-  if (optimizer == StateOptimizer::sgd) return {};
-  if (optimizer == StateOptimizer::momentum) return {"trace"};
-  return {"mu", "nu"};
-}
 
 ParameterLeaf integers(std::string name, std::vector<std::int64_t> shape, const Place& place) {
   ParameterLeaf leaf;
@@ -39,25 +32,33 @@ struct State {
 };
 
 State state_of(const ParameterTree& tree, const StrategyOptions& strategy,
-               StateOptimizer optimizer) {
+               const StateOptimizer& optimizer, const StateTypes& types) {
   const bool is_big_vision = strategy.name == "big_vision";
-  const std::string prefix = is_big_vision ? "opt/0/" : "opt_state/0/";
+  const std::string prefix = is_big_vision ? "opt/" : "opt_state/";
   State state;
   const auto add = [&](ParameterLeaf leaf, std::optional<std::size_t> parameter) {
     state.leaves.push_back(std::move(leaf));
     state.moment_of.push_back(parameter);
   };
-  for (const std::string& moment : moments_of(optimizer)) {
+  const auto add_copies = [&](const std::string& path, std::optional<DType> dtype) {
     for (std::size_t i = 0; i < tree.leaves.size(); ++i) {
       if (!tree.leaves[i].has_shape) continue;
       constexpr std::string_view params = "params/";
       ParameterLeaf leaf = tree.leaves[i];
       if (leaf.name.starts_with(params)) leaf.name.erase(0, params.size());
-      leaf.name = fmt::format("{}{}/{}", prefix, moment, leaf.name);
+      leaf.name = fmt::format("{}/{}", path, leaf.name);
+      if (dtype) leaf.dtype = *dtype;
       add(std::move(leaf), i);
     }
+  };
+  if (types.master) add_copies("master", types.master);
+  for (const StateSlot& slot : optimizer) {
+    if (slot.is_moment) {
+      add_copies(prefix + slot.path, slot.dtype ? slot.dtype : types.moments);
+    } else {
+      add(integers(prefix + slot.path, {}, strategy.place), {});
+    }
   }
-  if (optimizer == StateOptimizer::adam) add(integers(prefix + "count", {}, strategy.place), {});
   if (!is_big_vision) add(integers("step", {}, strategy.place), {});
   return state;
 }
@@ -87,19 +88,10 @@ ParameterSharding moment_row(const ParameterLeaf& leaf, const ParameterSharding&
 
 }  // namespace
 
-StateOptimizer parse_state_optimizer(const std::string& name, const Place& place) {
-  const auto found = std::find(optimizer_names.begin(), optimizer_names.end(), name);
-  if (found == optimizer_names.end()) {
-    throw InputError(place, fmt::format("unknown optimizer \"{}\"; known are {}", name,
-                                        fmt::join(optimizer_names, ", ")));
-  }
-  if (*found == "adamw") return StateOptimizer::adam;  // what it adds to adam has no state
-  return static_cast<StateOptimizer>(found - optimizer_names.begin());
-}
-
 SpecTable train_state_specs(const ParameterTree& tree, const Mesh& mesh,
-                            const StrategyOptions& strategy, StateOptimizer optimizer) {
-  const State state = state_of(tree, strategy, optimizer);
+                            const StrategyOptions& strategy, const StateOptimizer& optimizer,
+                            const StateTypes& types) {
+  const State state = state_of(tree, strategy, optimizer, types);
   const bool sees_all =
       std::count(whole_state_systems.begin(), whole_state_systems.end(), strategy.name) > 0;
   SpecTable table;

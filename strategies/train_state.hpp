@@ -5,7 +5,8 @@
 //     opt_state/0/mu/0/w, opt_state/0/nu/0/w  f32[1024, 512]
 //     opt_state/0/count  i32[]        step  i32[]        rng  i32[2] (of unsigned integers)
 //
-// Moments have shape and dtype of their parameter. How the state lies is the system's own; the
+// Moments have the shape of their parameter, and its dtype unless another is said; so has the
+// master copy, master/0/w, of a step that keeps one. How the state lies is the system's own; the
 // random key is an argument of its own, and whole:
 //
 //   big_vision                      infer_sharding sees parameters and optimizer state as one tree;
@@ -18,28 +19,26 @@
 //                                   axes too), all else is whole: flax's boxes, praxis' weights and
 //                                   the tutorial's shard_map carry the specs over
 //
-// Names are those of optax.adam, optax.adamw and optax.sgd alone; in a chain another number stands
-// for the 0.
+// Names of the optimizer's state are those of optax (state_optimizer.hpp).
 #pragma once
 
-#include <string>
+#include <optional>
 
 #include "strategies/spec_table.hpp"
+#include "strategies/state_optimizer.hpp"
 
 namespace shardsim {
 
-enum class StateOptimizer : std::uint8_t {
-  sgd,       // no state
-  momentum,  // trace
-  adam       // mu, nu, count
+// Of the state beside the parameters.
+struct StateTypes {
+  std::optional<DType> moments{};  // nothing: as their parameters
+  std::optional<DType> master{};   // nothing: the parameters are their own master
 };
-
-// "sgd", "momentum", "adam" or "adamw", whose state is adam's; throws InputError.
-[[nodiscard]] StateOptimizer parse_state_optimizer(const std::string& name, const Place& place);
 
 // As tree_specs, with rows of the state behind those of the parameters. Throws as it does.
 [[nodiscard]] SpecTable train_state_specs(const ParameterTree& tree, const Mesh& mesh,
                                           const StrategyOptions& strategy,
-                                          StateOptimizer optimizer);
+                                          const StateOptimizer& optimizer,
+                                          const StateTypes& types = {});
 
 }  // namespace shardsim

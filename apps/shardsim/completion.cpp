@@ -66,9 +66,12 @@ std::vector<std::string> known_values(const Verb& verb, const po::option_descrip
   if (name == "kind") return names_up_to(CollectiveKind::broadcast);
   // Of those whose readers hold the list to themselves.
   const std::map<std::string, std::vector<std::string>> few = {
-      {"backend", {"mpi", "nccl"}},   {"like", {"xla"}},
-      {"only", {"collectives"}},      {"rematerialization", {"none", "full", "selective"}},
-      {"step", {"train", "forward"}}, {"train-state", {"adam", "momentum", "sgd"}}};
+      {"backend", {"mpi", "nccl"}},
+      {"like", {"xla"}},
+      {"only", {"collectives"}},
+      {"rematerialization", {"none", "full", "selective"}},
+      {"step", {"train", "forward"}},
+      {"train-state", {"adam", "adamw", "lion", "momentum", "sgd"}}};
   const auto found = few.find(name);
   return found == few.end() ? std::vector<std::string>() : found->second;
 }

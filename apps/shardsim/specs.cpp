@@ -91,8 +91,9 @@ void add_options(po::options_description& options) {
                         "print each device's index along these axes, the first most major, as "
                         "eformer's get_submesh_device_index counts: tp,dp");
   options.add_options()("train-state", po::value<std::string>()->value_name("OPTIMIZER"),
-                        "the whole train state: moments, count, step, random key (adam, adamw, "
-                        "momentum, sgd)");
+                        "the whole train state: moments, count, step, random key; adam, adamw, "
+                        "lion, momentum, sgd, or a chain as in optax: "
+                        "'chain(clip_by_global_norm, adamw(schedule))'");
   options.add_options()("analyze",
                         "what eformer's analyze_sharding_strategy answers, and what it promises");
 }

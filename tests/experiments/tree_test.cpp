@@ -1,5 +1,6 @@
 // Parameter trees as workloads.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include <algorithm>
 
@@ -68,7 +69,7 @@ TEST_CASE("rule systems see every layer of a model") {
 // a count, step and key. c_fc.weight is [768, 3072]: its moments lie as rule 0 says.
 TEST_CASE("the train state of a model") {
   const Json json = Json::parse(R"({"workload": {"model": "gpt2", "batch": 8, "sequence": 64,
-      "precision": {"parameters": "fp32"}},
+      "precision": {"parameters": "fp32", "master": "none"}},
       "mesh": {"data": 2}, "strategy": {"name": "match_partition_rules", "min_size": 0,
       "rules": [["c_fc\\.weight", ["data"]], [".*", []]]}})");
   const SpecTable parameters = experiment_specs(read(json));
@@ -84,6 +85,21 @@ TEST_CASE("the train state of a model") {
   REQUIRE(moment != state.parameters.end());
   CHECK(to_string(moment->spec) == "P(data, None)");
   CHECK(moment->dtype == DType::f32);
+}
+
+// The step keeps moments in bf16 here, and of parameters in bf16 a master copy in fp32.
+TEST_CASE("the train state of a model has the dtypes of its step") {
+  const Json json = Json::parse(R"({"workload": {"model": "gpt2", "batch": 8, "sequence": 64,
+      "precision": {"moments": "bf16"}},
+      "mesh": {"data": 2}, "strategy": {"name": "match_partition_rules", "rules": [[".*", []]]}})");
+  const SpecTable state =
+      experiment_specs(read(json), parse_state_optimizer("adam", {"--train-state", ""}));
+  std::map<std::string, DType> dtypes;
+  for (const ParameterSharding& row : state.parameters) dtypes[row.name] = row.dtype;
+  CHECK(dtypes.at("transformer.wte.weight") == DType::bf16);
+  CHECK(dtypes.at("master/transformer.wte.weight") == DType::f32);
+  CHECK(dtypes.at("opt_state/0/mu/transformer.wte.weight") == DType::bf16);
+  CHECK(dtypes.at("opt_state/0/count") == DType::i32);
 }
 
 }  // namespace

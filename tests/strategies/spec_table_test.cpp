@@ -164,7 +164,7 @@ TEST_CASE("a tactic is named, not the rule that it does without") {
 SpecTable state_specs(const ParameterTree& params, const std::string& strategy) {
   const Json json = parse_json(strategy, "a.json");
   return train_state_specs(params, mesh, read_strategy(JsonReader(json, {"a.json", ""}), mesh),
-                           StateOptimizer::adam);
+                           parse_state_optimizer("adam", {}));
 }
 
 const ParameterSharding& row_of(const SpecTable& table, const std::string& name) {
@@ -191,6 +191,45 @@ TEST_CASE("the whole train state") {
   CHECK(summary.max_bytes_per_device == Bytes(3 * 2048 + 3 * 12 + 4 + 4 + 8));
   CHECK(summary.communication == summarize(specs(params, mesh, strategy)).communication);
   CHECK(coverage_of(praxis).unmatched == std::vector<std::size_t>{0});
+}
+
+std::vector<std::string> slots(const std::string& optimizer) {
+  std::vector<std::string> paths;
+  for (const StateSlot& slot : parse_state_optimizer(optimizer, {"--train-state", ""}))
+    paths.push_back(slot.path);
+  return paths;
+}
+
+// Of optax 0.2.8, by jax.tree_util.tree_flatten_with_path of what init returns.
+TEST_CASE("the state of a chain has the names of optax") {
+  using Paths = std::vector<std::string>;
+  CHECK(slots("adam") == Paths{"0/count", "0/mu", "0/nu"});
+  CHECK(slots("adam(schedule)") == Paths{"0/count", "0/mu", "0/nu", "1/count"});
+  CHECK(slots("adamw(1e-3)") == Paths{"0/count", "0/mu", "0/nu"});
+  CHECK(slots("sgd").empty());
+  CHECK(slots("sgd(schedule)") == Paths{"1/count"});
+  CHECK(slots("sgd(schedule, momentum=0.9)") == Paths{"0/trace", "1/count"});
+  CHECK(slots("momentum") == Paths{"0/trace"});
+  CHECK(slots("lion(schedule)") == Paths{"0/count", "0/mu", "2/count"});
+  CHECK(slots("rmsprop") == Paths{"0/nu"});
+  CHECK(slots("chain(clip_by_global_norm(1.0), adamw(schedule))") ==
+        Paths{"1/0/count", "1/0/mu", "1/0/nu", "1/2/count"});
+  CHECK(
+      slots("chain(clip, scale_by_adam, add_decayed_weights, scale_by_learning_rate(schedule))") ==
+      Paths{"1/count", "1/mu", "1/nu", "3/count"});
+  CHECK(slots("scale_by_schedule") == Paths{"count"});
+  // mu_dtype is the first moment's alone.
+  const StateOptimizer narrow = parse_state_optimizer("adamw(mu_dtype=bfloat16)", {});
+  CHECK(narrow[1].dtype == DType::bf16);
+  CHECK_FALSE(narrow[2].dtype);
+  CHECK_THROWS_WITH(slots("chain(clip, adamx)"), Catch::Contains("unknown optimizer \"adamx\""));
+  CHECK_THROWS_WITH(slots("chain"),
+                    "--train-state: optimizer \"chain\": a chain has its transformations in "
+                    "parentheses");
+  CHECK_THROWS_WITH(slots("chain(clip"), Catch::Contains("a parenthesis is never closed"));
+  CHECK_THROWS_WITH(slots("adam(1"), Catch::Contains("a parenthesis is never closed"));
+  CHECK_THROWS_WITH(slots("adam)"), Catch::Contains("\")\" is too much"));
+  CHECK_THROWS_WITH(slots("adam(mu_dtype=wide)"), Catch::Contains("\"wide\" is no dtype"));
 }
 
 // eformer's rules see the names of the state: here one of them keeps the second moment whole.
