@@ -24,6 +24,7 @@ ParameterTree tree_of(const SpecTable& table) {
     leaf.name = row.name;
     leaf.shape = row.shape;
     leaf.dtype = row.dtype;
+    leaf.logical_axes = row.logical_axes;
     tree.leaves.insert(tree.leaves.end(), static_cast<std::size_t>(row.instances), leaf);
   }
   return tree;

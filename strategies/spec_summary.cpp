@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace shardsim {
@@ -41,8 +43,9 @@ class Communication {
   Communication(const Mesh& mesh, const std::optional<AxisList>& data_axes, bool trains)
       : mesh_(mesh), data_axes_(data_axes ? *data_axes : axes_without({}, mesh)), trains_(trains) {}
 
-  void add(const ParameterLeaf& leaf, const AxisList& split, Bytes shard) {
-    const AxisList gathered = data_part(split);
+  void add(const ParameterLeaf& leaf, const AxisList& split, const AxisList& experts, Bytes shard) {
+    AxisList gathered = data_part(split);
+    std::erase_if(gathered, [&](const AxisRef& axis) { return overlaps_any(axis, experts); });
     const Bytes whole = shard * Mesh::size_of(gathered);
     add(CollectiveKind::all_gather, gathered, whole);
     if (!trains_ || !has_gradient(leaf.dtype)) return;
@@ -50,10 +53,13 @@ class Communication {
     add(CollectiveKind::all_reduce, as_set(data_part(axes_without(split, mesh_))), shard);
   }
 
-  // The axes along which a parameter that lies over `split` stays split.
-  [[nodiscard]] AxisList kept(const AxisList& split) const {
+  // The axes along which a parameter that lies over `split`, its experts over `experts`, stays
+  // split.
+  [[nodiscard]] AxisList kept(const AxisList& split, const AxisList& experts) const {
     AxisList axes = split;
-    std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, data_axes_); });
+    std::erase_if(axes, [&](const AxisRef& axis) {
+      return overlaps_any(axis, data_axes_) && !overlaps_any(axis, experts);
+    });
     return axes;
   }
 
@@ -88,6 +94,20 @@ class Communication {
   bool trains_;
   std::map<std::pair<CollectiveKind, AxisList>, SpecCollective> rows_;
 };
+
+// That split the dimension of the experts, by its name: MaxText's, flax's.
+AxisList expert_axes(const ParameterLeaf& leaf, const Sharding& sharding) {
+  constexpr std::array<std::string_view, 3> names = {"exp", "expert", "experts"};
+  AxisList axes;
+  if (!leaf.logical_axes) return axes;
+  for (std::size_t d = 0; d < std::min(leaf.logical_axes->size(), leaf.shape.size()); ++d) {
+    const auto& name = (*leaf.logical_axes)[d];
+    if (!name || std::count(names.begin(), names.end(), *name) == 0) continue;
+    const AxisList& split = sharding.dims[d].axes;
+    axes.insert(axes.end(), split.begin(), split.end());
+  }
+  return axes;
+}
 
 // All sums of a summary are at most this one.
 void check_size(double& sum, const ParameterLeaf& leaf, const Sharding& sharding) {
@@ -173,8 +193,9 @@ SpecSummary summarize_specs(const ParameterTree& tree, const std::vector<Shardin
     // The shards of one replica are the tensor, and shards and replicas are spread evenly.
     summary.mean_bytes_per_device +=
         static_cast<double>(byte_count(leaf).count()) / static_cast<double>(shards);
-    communication.add(leaf, split, most * size_of(leaf.dtype));
-    const AxisList kept = communication.kept(split);
+    const AxisList experts = expert_axes(leaf, sharding);
+    communication.add(leaf, split, experts, most * size_of(leaf.dtype));
+    const AxisList kept = communication.kept(split, experts);
     if (!kept.empty()) ++summary.kept_split_leaves;
     summary.kept_split.insert(summary.kept_split.end(), kept.begin(), kept.end());
   }

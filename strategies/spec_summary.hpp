@@ -19,7 +19,9 @@
 //     booleans have none); over the data axes that split the parameter it is reduce-scattered, and
 //     over those that replicate it the shard is all-reduced;
 //   - along every other axis a parameter stays split while it computes, as in tensor and expert
-//     parallelism: nothing of it is sent there, activations are, which a tree does not tell;
+//     parallelism: nothing of it is sent there, activations are, which a tree does not tell; so it
+//     does along those that split its dimension "exp" ("expert", "experts"), of the experts, though
+//     the batch be split over them, too: tokens go to the experts;
 //   - shards are full (padded), nothing is gathered that is not split, optimizers send nothing.
 //
 // Example: w[8, 8] f32 with [fsdp, tp] on fsdp=4, tp=2, data axis fsdp: each device gathers its

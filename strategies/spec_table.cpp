@@ -28,6 +28,7 @@ void assign_by_system(const ParameterTree& tree, const StrategyOptions& strategy
     const Sharding stored =
         without_unit_axes(to_sharding(given.spec, leaf.shape.size(), table.mesh, strategy.place));
     ParameterSharding row = describe(leaf.name, leaf.shape, 1, leaf.dtype, stored, table.mesh);
+    row.logical_axes = leaf.logical_axes;
     row.returned = given.spec;
     row.rule = given.rule;
     row.dimension_rules = given.dimension_rules;

@@ -17,19 +17,20 @@ struct ParameterSharding {
   std::string name;  // with "{}" for the layer
   std::vector<std::int64_t> shape;
   std::int64_t instances = 1;
-  DType dtype = DType::f32;                // as stored
-  std::string assigned_by;                 // "rule 2: .*kernel", "fsdp: dimension 0", ...
-  RuleIndex rule;                          // index into SpecTable::rules
-  std::vector<RuleIndex> dimension_rules;  // LeafSpec::dimension_rules
-  bool is_state = false;                   // of the optimizer or the step, no parameter
-  bool by_tactic = false;                  // no rule decides what a tactic of its system does
-  std::string reason;                      // why it is less sharded than the rule asked for
-  Sharding stored;                         // between steps; without axes of one device
-  PartitionSpec spec;                      // the same, one entry for each dimension
-  PartitionSpec returned;                  // as the rule system returns it, else as `spec`
-  std::vector<std::int64_t> shard_shape;   // padded
-  Bytes bytes_per_device{0};               // of the stored shard, one instance
-  Bytes padding_per_device{0};             // of that, padding
+  DType dtype = DType::f32;                 // as stored
+  std::string assigned_by;                  // "rule 2: .*kernel", "fsdp: dimension 0", ...
+  RuleIndex rule;                           // index into SpecTable::rules
+  std::vector<RuleIndex> dimension_rules;   // LeafSpec::dimension_rules
+  bool is_state = false;                    // of the optimizer or the step, no parameter
+  bool by_tactic = false;                   // no rule decides what a tactic of its system does
+  std::optional<LogicalAxes> logical_axes;  // of a tree that has them
+  std::string reason;                       // why it is less sharded than the rule asked for
+  Sharding stored;                          // between steps; without axes of one device
+  PartitionSpec spec;                       // the same, one entry for each dimension
+  PartitionSpec returned;                   // as the rule system returns it, else as `spec`
+  std::vector<std::int64_t> shard_shape;    // padded
+  Bytes bytes_per_device{0};                // of the stored shard, one instance
+  Bytes padding_per_device{0};              // of that, padding
   // Of a compiled step only, else empty.
   PartitionSpec compute_spec;  // as ops read it
   PartitionSpec gradient_spec;

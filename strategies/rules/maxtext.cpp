@@ -141,7 +141,7 @@ SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& /*mesh*/) {
                 {"context_autoregressive", AxisRole::context}};
   const LogicalAxisRules rules = strategy.find("rules") ? all_rules(strategy) : LogicalAxisRules{};
   const auto batch = axes_of_rule(rules, "activation_batch");
-  axes.batch = batch.value_or(std::vector<std::string>{"data", "fsdp", "fsdp_transpose"});
+  axes.batch = batch.value_or(std::vector<std::string>{"data", "fsdp", "fsdp_transpose", "expert"});
   axes.batch_is_said = batch.has_value();
   axes.sequence =
       axes_of_rule(rules, "activation_length")

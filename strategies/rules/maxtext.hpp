@@ -42,8 +42,8 @@ namespace shardsim {
                                                      const std::vector<std::int64_t>& dims,
                                                      bool allow_remove_axes, const Place& place);
 
-// As the base configuration splits activations: the batch over data, fsdp and fsdp_transpose, the
-// sequence over context; or as rules for activation_batch and activation_length say.
+// As the base configuration splits activations: the batch over data, fsdp, fsdp_transpose and
+// expert, the sequence over context; or as rules for activation_batch and activation_length say.
 [[nodiscard]] SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& mesh);
 
 // Row "maxtext":

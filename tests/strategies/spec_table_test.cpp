@@ -232,6 +232,34 @@ TEST_CASE("the state of a chain has the names of optax") {
   CHECK_THROWS_WITH(slots("adam(mu_dtype=wide)"), Catch::Contains("\"wide\" is no dtype"));
 }
 
+// MaxText splits the batch over (data, fsdp, fsdp_transpose, expert). A dense matrix that fsdp and
+// expert split is gathered over both; of experts, whose dimension "exp" lies over expert, only fsdp
+// is gathered: 4 x 64 x 64 fp32 are 64 KiB, a device of fsdp=2 has half of two experts.
+TEST_CASE("weights of experts are not gathered over the axis of their experts") {
+  ParameterTree model{"moe", {leaf("dense", {64, 64}), leaf("wi", {4, 64, 64})}};
+  model.leaves[0].logical_axes = LogicalAxes{"embed", "mlp"};
+  model.leaves[1].logical_axes = LogicalAxes{"exp", "embed_moe", "mlp"};
+  const Mesh devices({{"fsdp", 2}, {"expert", 2}});
+  const SpecSummary summary = summarize(specs(model, devices, R"({"name": "maxtext", "rules": [
+      ["exp", "expert"], ["embed_moe", ["fsdp"]], ["embed", ["fsdp", "expert"]]]})"));
+  const AxisList fsdp = {devices.whole(0)};
+  const AxisList both = {devices.whole(0), devices.whole(1)};
+  const auto gathers = [](const SpecSummary& s) {
+    std::vector<SpecCollective> found;
+    for (const SpecCollective& c : s.communication) {
+      if (c.kind == CollectiveKind::all_gather) found.push_back(c);
+    }
+    return found;
+  };
+  REQUIRE(gathers(summary).size() == 2);
+  CHECK(gathers(summary)[0].axes == fsdp);
+  CHECK(gathers(summary)[0].payload == Bytes(2 * 64 * 64 * 4));
+  CHECK(gathers(summary)[1].axes == both);
+  CHECK(gathers(summary)[1].payload == Bytes(64 * 64 * 4));
+  CHECK(summary.kept_split == AxisList{devices.whole(1)});
+  CHECK(summary.kept_split_leaves == 1);
+}
+
 // eformer's rules see the names of the state: here one of them keeps the second moment whole.
 // Scalars are not asked about.
 TEST_CASE("rules over names decide on the train state as well") {
