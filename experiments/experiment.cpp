@@ -127,7 +127,7 @@ JsonReader required(const JsonReader& json, const std::string& key) {
 
 void read_workload(const JsonReader& json, Experiment& experiment) {
   json.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics",
-                  "precision", "optimizer", "rematerialization"});
+                  "precision", "optimizer", "donate", "rematerialization"});
   if (const auto tree = json.find("tree")) {
     json.only_keys({"tree"});
     *experiment.tree = tree->json();
@@ -158,6 +158,7 @@ void read_workload(const JsonReader& json, Experiment& experiment) {
   if (const auto optimizer = json.find("optimizer")) {
     experiment.optimizer.kind = optimizer->choice({"adamw", "sgd"});
   }
+  if (const auto donate = json.find("donate")) experiment.optimizer.donate = donate->boolean();
   if (const auto policy = json.find("rematerialization")) {
     experiment.rematerialization = read_rematerialization(*policy);
   }
@@ -198,6 +199,7 @@ Json workload_to_json(const Experiment& experiment) {
   if (weights.look_ups) workload["precision"]["look_ups"] = name_of(*weights.look_ups);
   workload["precision"]["indices"] = name_of(experiment.workload.index_dtype);
   workload["optimizer"] = optimizer.kind;
+  if (!optimizer.donate) workload["donate"] = false;
   workload["rematerialization"] = rematerialization_to_json(experiment.rematerialization);
   return workload;
 }

@@ -38,6 +38,8 @@
 //                             of their gradients; JAX programs have that of the parameters
 //   workload.precision.indices  "int64", of token numbers and labels; or "int32", as JAX has it
 //   workload.optimizer        "adamw"; or "sgd"
+//   workload.donate           true: the new train state takes the place of the old one, as
+//                             donate_argnums has it; false: both are there after the step
 //   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
 //   devices                   not checked; else the mesh must have that many
 //   allow_uneven              false: shards that jit or shard_map refuses are an error

@@ -59,7 +59,8 @@ class Partitioner {
         partial_sums_(workload, shardings_),
         assignment_(assignment),
         home_(workload.tensors.size(), no_value),
-        trains_(has_backward(workload)) {
+        trains_(has_backward(workload)),
+        donates_(optimizer.donate) {
     if (!trains_) return;
     for (const Block& block : workload.blocks) {
       for (const Op& op : block.backward) {
@@ -353,12 +354,13 @@ class Partitioner {
       for (const Operand& operand : op.operands)
         update.operands.push_back(optimizer_operand(operand.tensor, a, pass));
       update.kernel.flops += Flops(static_cast<double>(elements) * op.flops_per_point);
-      const ValueId shard = builder_.add_view(parameters_.stored(parameter), a.optimizer);
+      const ValueId home = new_state(parameters_.stored(parameter));
+      const ValueId shard = builder_.add_view(home, a.optimizer);
       update.results.push_back(shard);
       if (a.optimizer == a.stored) continue;
       updated.push_back(shard);
       stored.push_back(a.stored);
-      homes.push_back(parameters_.stored(parameter));
+      homes.push_back(home);
     }
     // Read: everything; written: all but the gradients, in place.
     for (const ValueId v : update.operands) {
@@ -368,6 +370,16 @@ class Partitioner {
     }
     pass.body.push_back(std::move(update));
     gather_updated(block, updated, stored, homes, pass);
+  }
+
+  // Where the new state goes: the place of the old one or, if that is not donated, one of its own,
+  // which a program of jit has from its start.
+  ValueId new_state(ValueId old) {
+    if (donates_) return old;
+    Value made = builder_.value(old);
+    made.name += " (new)";
+    builder_.step.values.push_back(std::move(made));
+    return static_cast<ValueId>(builder_.step.values.size()) - 1;
   }
 
   [[nodiscard]] TensorId parameter_of(const Op& op) const {
@@ -384,6 +396,7 @@ class Partitioner {
       const ValueId state = builder_.add_value(tensor, a.optimizer, builder_.tensor(tensor).dtype,
                                                BufferCategory::optimizer);
       builder_.value(state).persistent = true;
+      new_state(state);
       return state;
     }
     const ValueId whole =
@@ -423,6 +436,7 @@ class Partitioner {
   const Assignment& assignment_;
   std::vector<ValueId> home_;
   bool trains_;
+  bool donates_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::set<TensorId> kept_for_backward_;
 };

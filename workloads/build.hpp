@@ -66,6 +66,7 @@ struct OptimizerOptions {
   DType gradients = DType::bf16;             // as accumulated and reduced
   std::optional<DType> master = DType::f32;  // nothing: the parameters are their own master
   DType moments = DType::f32;
+  bool donate = true;  // the new train state takes the place of the old; false: it stands beside it
 };
 // Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are
 // the parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; sgd:
