@@ -174,7 +174,8 @@ class Painter {
 }  // namespace
 
 Picture picture_of(const std::string& name, const std::vector<std::int64_t>& shape,
-                   const Sharding& sharding, const Mesh& mesh, const PictureLimits& limits) {
+                   const Sharding& sharding, const Mesh& mesh, const PictureLimits& limits,
+                   const std::string& spec) {
   Picture picture = Painter(shape, sharding, mesh, limits).paint();
   std::vector<std::int64_t> shard;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -182,12 +183,13 @@ Picture picture_of(const std::string& name, const std::vector<std::int64_t>& sha
   }
   const std::int64_t shards = Mesh::size_of(split_axes(sharding));
   const std::int64_t copies = mesh.devices() / shards;
-  picture.title = fmt::format(
-      "{} [{}] {}: {}", name, fmt::join(shape, ", "), to_string(spec_of(sharding, mesh)),
-      shards == 1
-          ? fmt::format("whole on each of {} devices", mesh.devices())
-          : fmt::format("{} shards of [{}], {} of each", format_count(shards),
-                        fmt::join(shard, ", "), copies == 1 ? "one" : format_count(copies)));
+  picture.title =
+      fmt::format("{} [{}] {}: {}", name, fmt::join(shape, ", "),
+                  spec.empty() ? to_string(spec_of(sharding, mesh)) : spec,
+                  shards == 1 ? fmt::format("whole on each of {} devices", mesh.devices())
+                              : fmt::format("{} shards of [{}], {} of each", format_count(shards),
+                                            fmt::join(shard, ", "),
+                                            copies == 1 ? "one" : format_count(copies)));
   return picture;
 }
 

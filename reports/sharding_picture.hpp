@@ -43,10 +43,11 @@ struct Picture {
   std::string left_out;  // "rows 16 of 64"; empty when all is drawn
 };
 
-// `sharding` has no partial sums.
+// `sharding` has no partial sums. `spec` is what the title says of it; empty: one entry for each
+// dimension.
 [[nodiscard]] Picture picture_of(const std::string& name, const std::vector<std::int64_t>& shape,
                                  const Sharding& sharding, const Mesh& mesh,
-                                 const PictureLimits& limits = {});
+                                 const PictureLimits& limits = {}, const std::string& spec = "");
 [[nodiscard]] std::string to_text(const Picture& picture);
 // A <figure> with one table per panel; a cell's colour is that of its part.
 [[nodiscard]] std::string to_html(const Picture& picture);

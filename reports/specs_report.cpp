@@ -33,7 +33,10 @@ std::vector<Table> remarks(const SpecTable& table, bool analyze) {
   // A step's own collectives are the plan's: these are for a tree, of which no more is known.
   const Table communication = communication_table(summarize(table), table.mesh);
   if (!table.of_a_step && !communication.rows.empty()) tables.push_back(communication);
-  if (analyze) tables.push_back(analysis_table(table, analyze_specs(table)));
+  if (analyze) {
+    tables.push_back(analysis_table(table, analyze_specs(table)));
+    tables.push_back(validation_table(table));
+  }
   return tables;
 }
 
@@ -215,6 +218,14 @@ std::string specs_csv(const SpecTable& table) {
   return out;
 }
 
+// Its title has the spec as it was returned, and what that means.
+Picture picture_of_row(const ParameterSharding& row, const Mesh& mesh) {
+  std::string spec = to_string(row.returned);
+  const std::string means = meaning(row);
+  if (!means.empty() && means != "whole") spec += ", which means " + means;
+  return picture_of(row.name, row.shape, row.stored, mesh, {}, spec);
+}
+
 // Of what is split: a tensor that every device holds whole is no picture.
 std::string pictures_html(const SpecTable& table) {
   std::string out;
@@ -222,7 +233,7 @@ std::string pictures_html(const SpecTable& table) {
   std::size_t split = 0;
   for (const ParameterSharding& row : table.parameters) {
     if (Mesh::size_of(split_axes(row.stored)) == 1 || ++split > most_pictures) continue;
-    out += to_html(picture_of(row.name, row.shape, row.stored, table.mesh));
+    out += to_html(picture_of_row(row, table.mesh));
     ++drawn;
   }
   out += fmt::format("<p class=\"quiet\">{} of {} kinds of tensors are split, {} drawn.</p>\n",
@@ -277,7 +288,7 @@ std::string specs_pictures(const SpecTable& table, const Pattern& names) {
   for (const ParameterSharding& row : folded(table).parameters) {
     if (!names.search(row.name)) continue;
     if (!out.empty()) out += "\n";
-    out += to_text(picture_of(row.name, row.shape, row.stored, table.mesh));
+    out += to_text(picture_of_row(row, table.mesh));
   }
   return out;
 }
@@ -289,8 +300,8 @@ std::string submesh_picture(const SpecTable& table, const AxisNames& axes, const
   const std::size_t drawn = std::min(index.size(), most_drawn);
   const std::size_t width = std::to_string(axes_size(axes, table.mesh, place) - 1).size();
   const std::size_t device_width = std::to_string(drawn - 1).size();
-  std::string out =
-      fmt::format("index of each device along ({}), row by row\n", fmt::join(axes, ", "));
+  std::string out = fmt::format("index of each device along ({}) of size {}, row by row\n",
+                                fmt::join(axes, ", "), axes_size(axes, table.mesh, place));
   for (std::size_t first = 0; first < drawn; first += in_row) {
     out += fmt::format("  from {:>{}} ", first, device_width);
     for (std::size_t device = first; device < std::min(first + in_row, drawn); ++device) {

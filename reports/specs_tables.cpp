@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include "base/text.hpp"
+#include "strategies/rules/auto_spec.hpp"
+#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {
@@ -18,12 +20,6 @@ std::int64_t elements(const ParameterSharding& row) {
   std::int64_t count = row.instances;
   for (const std::int64_t size : row.shape) count *= size;
   return count;
-}
-
-// What a spec places where it says so otherwise: shorter than the rank, or over axes of one device.
-std::string meaning(const ParameterSharding& row) {
-  if (row.returned == row.spec) return "";
-  return split_axes(row.stored).empty() ? "whole" : to_string(row.spec);
 }
 
 Table unmatched_table(const SpecTable& table, const Coverage& coverage) {
@@ -94,6 +90,11 @@ Table indivisible_table(const SpecTable& table, const Coverage& coverage) {
 }
 
 }  // namespace
+
+std::string meaning(const ParameterSharding& row) {
+  if (row.returned == row.spec) return "";
+  return split_axes(row.stored).empty() ? "whole" : to_string(row.spec);
+}
 
 std::string specs_title(const SpecTable& table) {
   std::vector<std::string> axes;
@@ -222,6 +223,33 @@ Table analysis_table(const SpecTable& table, const SpecAnalysis& analysis) {
   row("partition_stats", "{}", "the tables above");
   row("communication", "none", fmt::format("{} sent by each device", format_bytes(sent)));
   if (raises) out.rows.push_back({{"raises", ""}, {analysis.error, ""}, {}});
+  return out;
+}
+
+Table validation_table(const SpecTable& table) {
+  Table out{"validate_sharding_config of eformer", {{"parameter"}, {"what it finds"}}, {}};
+  for (const ParameterSharding& row : table.parameters) {
+    ParameterTree one{table.subject, {}};
+    one.leaves.emplace_back();
+    one.leaves.back().name = row.name;
+    one.leaves.back().shape = row.shape;
+    one.leaves.back().dtype = row.dtype;
+    try {
+      for (const ShardingIssue& issue : validate_sharding_config(one, {row.returned}, table.mesh)) {
+        const bool uneven = issue.kind == ShardingIssue::Kind::indivisible;
+        out.rows.push_back(
+            {{row.name, ""},
+             {uneven ? fmt::format("dimension {} of {} does not divide over {}", issue.dim,
+                                   row.shape[issue.dim], row.returned[issue.dim].axes.front())
+                     : "fewer than 1,024 elements, and sharded",
+              ""}});
+      }
+    } catch (const RuleError& error) {
+      out.rows = {{{row.name, ""}, {fmt::format("raises {}", error.what()), ""}}};
+      return out;
+    }
+  }
+  if (out.rows.empty()) out.rows.push_back({{"", ""}, {"nothing", ""}});
   return out;
 }
 

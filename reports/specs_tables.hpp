@@ -11,6 +11,9 @@
 
 namespace shardsim {
 
+// What a spec places where it says so otherwise: shorter than the rank, or over axes of one device.
+// Empty where it says it.
+[[nodiscard]] std::string meaning(const ParameterSharding& row);
 // One row per parameter.
 [[nodiscard]] Table parameter_table(const SpecTable& table);
 [[nodiscard]] Table rule_table(const SpecTable& table, const Coverage& coverage);
@@ -19,6 +22,9 @@ namespace shardsim {
 [[nodiscard]] Table communication_table(const SpecSummary& summary, const Mesh& mesh);
 // What analyze_sharding_strategy answers, and beside it what it promises.
 [[nodiscard]] Table analysis_table(const SpecTable& table, const SpecAnalysis& analysis);
+// What eformer's validate_sharding_config finds: the exception that it raises in one row, else one
+// for every issue.
+[[nodiscard]] Table validation_table(const SpecTable& table);
 // (label, value): parameters, memory on each device, balance, ...
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> specs_summary(
     const SpecTable& table, const SpecSummary& summary);

@@ -96,11 +96,12 @@ PartitionSpec auto_partition_spec(const ParameterLeaf& leaf, const Mesh& mesh,
 
 PartitionSpec memory_optimized_spec(const ParameterLeaf& leaf, const Mesh& mesh,
                                     std::optional<Bytes> limit,
-                                    std::optional<std::vector<SpecEntry>> names,
-                                    const Place& place) {
+                                    std::optional<std::vector<SpecEntry>> names, const Place& place,
+                                    EqualDimensions ties) {
   if (!limit || byte_count(leaf) < *limit) return {};
   AutoSpecOptions options;
   options.names = names ? std::move(*names) : axes_of(mesh);
+  options.ties = ties;
   return auto_partition_spec(leaf, mesh, options, place);
 }
 
@@ -144,12 +145,36 @@ SpecAssignment assign_auto_partition_spec(const ParameterTree& tree, const Mesh&
   }
   if (const auto reverse = strategy.find("reverse")) options.reverse = reverse->boolean();
   if (const auto ties = strategy.find("argsort")) options.ties = read_equal_dimensions(*ties);
+  if (const auto keep = strategy.find("keep_duplicates")) options.keep_duplicates = keep->boolean();
+  std::optional<Bytes> limit;
+  if (const auto given = strategy.find("memory_limit")) {
+    limit = parse_bytes(given->string(), given->place());
+    for (const char* other : {"min_size", "reverse", "keep_duplicates"}) {
+      if (const auto found = strategy.find(other)) {
+        found->fail(
+            "optimize_sharding_for_memory, which \"memory_limit\" asks for, has no such "
+            "option");
+      }
+    }
+  }
 
   SpecAssignment assignment;
   for (const ParameterLeaf& leaf : tree.leaves) {
-    LeafSpec result{auto_partition_spec(leaf, mesh, options, strategy.place()), {}, {}};
-    result.tactic = "auto_partition_spec: by sizes of dimensions and axes";
-    if (result.spec.empty() && !leaf.shape.empty()) {
+    LeafSpec result;
+    if (limit) {
+      const auto names = options.names.empty()
+                             ? std::nullopt
+                             : std::optional<std::vector<SpecEntry>>(options.names);
+      result.spec = memory_optimized_spec(leaf, mesh, limit, names, strategy.place(), options.ties);
+    } else {
+      result.spec = auto_partition_spec(leaf, mesh, options, strategy.place());
+    }
+    result.tactic = limit ? "optimize_sharding_for_memory: by sizes of dimensions and axes"
+                          : "auto_partition_spec: by sizes of dimensions and axes";
+    if (limit && byte_count(leaf) < *limit) {
+      result.reason = fmt::format("{} are less than memory_limit={}",
+                                  format_bytes(byte_count(leaf)), format_bytes(*limit));
+    } else if (result.spec.empty() && !leaf.shape.empty()) {
       result.reason = fmt::format("{} elements are fewer than min_size={}",
                                   format_count(element_count(leaf)), least_elements(options, mesh));
     } else if (std::all_of(result.spec.begin(), result.spec.end(),

@@ -45,7 +45,8 @@ struct AutoSpecOptions {
 [[nodiscard]] PartitionSpec memory_optimized_spec(const ParameterLeaf& leaf, const Mesh& mesh,
                                                   std::optional<Bytes> limit,
                                                   std::optional<std::vector<SpecEntry>> names,
-                                                  const Place& place);
+                                                  const Place& place,
+                                                  EqualDimensions ties = EqualDimensions::stable);
 
 // validate_sharding_config: what its checks find, leaf by leaf.
 struct ShardingIssue {

@@ -118,10 +118,25 @@ TEST_CASE("what a system returns stands beside what it means") {
   CHECK_THAT(report_specs(table(), Json::object(), Format::text), !Catch::Contains("which means"));
 }
 
+// P(x) of a matrix says nothing of dimension 1, P() of any.
+TEST_CASE("the title of a picture has the spec as it was returned") {
+  SpecTable short_specs = table();
+  short_specs.parameters[0].name = "w";
+  short_specs.parameters[0].returned = {};
+  short_specs.parameters[0].stored = sharding("", 2);
+  short_specs.parameters[0].spec = {{}, {}};
+  CHECK_THAT(specs_pictures(short_specs, Pattern("^w$", {})), Catch::Contains("] P(): whole on"));
+  short_specs.parameters[0].returned = {{"x"}};
+  short_specs.parameters[0].stored = sharding("x", 2);
+  short_specs.parameters[0].spec = {{"x"}, {}};
+  CHECK_THAT(specs_pictures(short_specs, Pattern("^w$", {})),
+             Catch::Contains("] P(x), which means P(x, None): 2 shards of"));
+}
+
 // Row-major over the order given, by hand: along (z, x) device 4x + 2y + z has index 2z + x.
 TEST_CASE("the index of a device along some axes") {
   CHECK(submesh_picture(table(), {"z", "x"}, {"--submesh", ""}) ==
-        "index of each device along (z, x), row by row\n"
+        "index of each device along (z, x) of size 4, row by row\n"
         "  from 0  0 2 0 2 1 3 1 3\n");
   // No more than 16 rows of 16.
   SpecTable large = table();
@@ -148,6 +163,10 @@ TEST_CASE("analyze_sharding_strategy as it behaves and as it promises") {
   CHECK(answer["total_parameters"] == 96);
   CHECK(answer["sharded_parameters"] == 96);
   CHECK(answer["memory_per_device"] == Json::object());
+  // validate_sharding_config: fewer than 1024 elements, and a spec that is not P().
+  CHECK_THAT(report_specs(analyzed, Json::object(), Format::text, {.analyze = true}),
+             Catch::Contains("validate_sharding_config of eformer") &&
+                 Catch::Contains("fewer than 1,024 elements, and sharded"));
   CHECK(json["summary"]["sharded_parameters"] == 48);
   analyzed.parameters[1].returned = {{"x", "y"}};
   const Json refused =

@@ -210,3 +210,27 @@ TEST_CASE("Specs may name fields of the PartitionAxis of March 2025") {
   CHECK_THROWS_WITH(spec_of("[]", R"({"decode_batch_axis": "dp"})"),
                     Catch::Contains("TypeError: PartitionAxis has no \"decode_batch_axis\""));
 }
+
+// auto_spec.py: optimize_sharding_for_memory leaves alone what is smaller than the limit and takes
+// names in the mesh's order otherwise; vrn_auto_partition_spec takes a name that is listed twice
+// twice (here JAX then refuses it).
+TEST_CASE("eformer's other automatic specs by keys of auto_partition_spec") {
+  const std::string tree = R"({"small": {"shape": [255, 256]}, "w": {"shape": [256, 512]}})";
+  const SpecAssignment limited =
+      assign("auto_partition_spec", tree, R"({"memory_limit": "256 KiB"})");
+  CHECK(limited.leaves[0].spec.empty());
+  CHECK(limited.leaves[0].reason == "255.0 KiB are less than memory_limit=256.0 KiB");
+  CHECK(to_string(limited.leaves[1].spec) == "P(fsdp, dp)");
+  CHECK(limited.leaves[1].tactic ==
+        "optimize_sharding_for_memory: by sizes of dimensions and axes");
+  const SpecAssignment twice =
+      assign("auto_partition_spec", tree, R"({"names": ["tp", "tp"], "keep_duplicates": true})");
+  CHECK(to_string(twice.leaves[1].spec) == "P(tp, tp)");
+  CHECK(
+      to_string(assign("auto_partition_spec", tree, R"({"names": ["tp", "tp"]})").leaves[1].spec) ==
+      "P(None, tp)");
+  CHECK_THROWS_WITH(
+      assign("auto_partition_spec", tree, R"({"memory_limit": "1 MiB", "reverse": true})"),
+      Catch::Contains("/strategy/reverse: optimize_sharding_for_memory, which "
+                      "\"memory_limit\" asks for, has no such option"));
+}
