@@ -253,6 +253,50 @@ Json recorded_placement(const Sections& sections, const Experiment& experiment) 
   return recorded;
 }
 
+// A mesh as big_vision's configurations write it, as an object with sizes: [["data", -1]] of
+// "devices": 8 is {"data": 8}. -1 is what the other axes leave of the devices, as numpy's reshape
+// has it.
+Json mesh_with_sizes(const JsonReader& mesh, const std::optional<JsonReader>& devices) {
+  Json sizes = mesh.json();
+  if (mesh.is_array() && !sizes.empty()) {
+    sizes = Json::object();
+    for (const JsonReader& pair : mesh.elements()) {
+      const bool is_pair = pair.is_array() && pair.json().size() == 2 && pair.json()[0].is_string();
+      if (!is_pair) return mesh.json();  // an error of read_mesh
+      const auto name = pair.json()[0].get<std::string>();
+      if (sizes.contains(name)) pair.fail(fmt::format("axis \"{}\" is given twice", name));
+      sizes[name] = pair.json()[1];
+    }
+  }
+  if (!sizes.is_object()) return sizes;
+  std::string open;
+  std::int64_t others = 1;
+  for (const auto& [name, size] : sizes.items()) {
+    if (!size.is_number_integer()) return sizes;
+    if (size == -1 && open.empty()) {
+      open = name;
+    } else if (size < 1 || size > most_devices / others) {
+      return sizes;  // an error of read_mesh
+    } else {
+      others *= size.get<std::int64_t>();
+    }
+  }
+  if (open.empty()) return sizes;
+  if (!devices) {
+    mesh.fail(
+        fmt::format("axis \"{}\" of size -1 takes what the others leave of \"devices\", which "
+                    "is not given",
+                    open));
+  }
+  const std::int64_t all = devices->integer(1, most_devices);
+  if (all % others != 0) {
+    devices->fail(fmt::format("{} devices are no multiple of the {} of the axes beside \"{}\"", all,
+                              others, open));
+  }
+  sizes[open] = all / others;
+  return sizes;
+}
+
 void read_machine(const Sections& sections, Experiment& experiment) {
   experiment.machine_place = {experiment.file, "/machine"};
   if (const auto machine = sections.find("machine")) {
@@ -318,7 +362,9 @@ Experiment read_one(const Sections& sections, const std::string& file) {
     if (given || !recorded.contains(key)) return given ? *given : sections.at(key);
     return JsonReader(recorded[key], experiment.model_place);
   };
-  const JsonReader mesh = section("mesh");
+  const JsonReader given_mesh = section("mesh");
+  const Json sizes = mesh_with_sizes(given_mesh, sections.find("devices"));
+  const JsonReader mesh(sizes, given_mesh.place());
   experiment.mesh = read_mesh(mesh);
   if (const auto roles = sections.find("roles")) {
     experiment.roles = AxisRoles(*roles, experiment.mesh);

@@ -87,6 +87,28 @@ TEST_CASE("the train state of a model") {
   CHECK(moment->dtype == DType::f32);
 }
 
+// numpy.reshape((2, -1)) of 8 devices is [2, 4]; of 9 it is a ValueError.
+TEST_CASE("a mesh as big_vision's configurations write it") {
+  Json json = Json::parse(R"({"workload": {"model": "gpt2", "batch": 8, "sequence": 64},
+      "devices": 8, "mesh": [["replica", 2], ["data", -1]], "strategy": "dp"})");
+  CHECK(read(json).mesh == Mesh({{"replica", 2}, {"data", 4}}));
+  json["mesh"] = {{"data", -1}};
+  CHECK(read(json).mesh == Mesh({{"data", 8}}));
+  json["mesh"] = {{"replica", 2}, {"data", -1}};
+  json["devices"] = 9;
+  CHECK_THROWS_WITH(read(json), Catch::Contains("/devices: 9 devices are no multiple of the 2 of "
+                                                "the axes beside \"data\""));
+  json.erase("devices");
+  CHECK_THROWS_WITH(read(json), Catch::Contains("/mesh: axis \"data\" of size -1 takes what the "
+                                                "others leave of \"devices\", which is not given"));
+  json["mesh"] = {{"replica", -1}, {"data", -1}};
+  CHECK_THROWS_WITH(read(json), Catch::Contains("-1 is out of range"));
+  json["mesh"] = Json::parse(R"([["data", 2], ["data", 4]])");
+  CHECK_THROWS_WITH(read(json), Catch::Contains("axis \"data\" is given twice"));
+  json["mesh"] = Json::parse(R"([2, 4])");
+  CHECK_THROWS_WITH(read(json), Catch::Contains("/mesh: expected axes and their sizes"));
+}
+
 // The step keeps moments in bf16 here, and of parameters in bf16 a master copy in fp32.
 TEST_CASE("the train state of a model has the dtypes of its step") {
   const Json json = Json::parse(R"({"workload": {"model": "gpt2", "batch": 8, "sequence": 64,
