@@ -134,7 +134,8 @@ std::optional<FileKind> kind_of_document(const Json& document) {
   if (document.contains("traceEvents")) return FileKind::trace;
   if (document.contains("weight_map")) return FileKind::safetensors_index;
   if (document.contains("rows")) return FileKind::measured_table;
-  if (document.contains("from") && document.contains("to")) return FileKind::reshard;
+  // A tree may lie as it says itself.
+  if (document.contains("to") && has_any(document, {"from", "tree"})) return FileKind::reshard;
   if (has_any(document, {"model_type", "architectures"})) return FileKind::model_config;
   return std::nullopt;
 }

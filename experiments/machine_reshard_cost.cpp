@@ -262,7 +262,7 @@ struct MachineReshardCost::Ground {
 
 MachineReshardCost::MachineReshardCost(const Profile& profile, const ReshardMeshes& meshes,
                                        const ReshardTopologies& topologies, const Place& place)
-    : profile_(profile) {
+    : profile_(profile), place_(place) {
   const bool on_slices = is_torus(profile) && !meshes.shared && !meshes.source_devices;
   if ((topologies.source || topologies.target) && !on_slices) {
     throw InputError(place,
@@ -433,6 +433,27 @@ std::unique_ptr<TransferMeter> MachineReshardCost::transfer() const {
   }
   if (graph_) return std::make_unique<NetworkMeter>(profile_, *graph_);
   return std::make_unique<ClusterMeter>(profile_, all.mesh().devices());
+}
+
+Seconds MachineReshardCost::host_copies(const std::vector<std::int64_t>& devices,
+                                        Bytes bytes) const {
+  const std::optional<HostLinkProfile>& link = profile_.device.host_link;
+  if (!link) {
+    throw InputError(place_, fmt::format("{} does not say how fast devices copy to the memory of "
+                                         "their host: give it a device.host_link",
+                                         profile_.name));
+  }
+  const std::int64_t sharers = link->devices ? link->devices->value : 1;
+  std::map<std::int64_t, std::int64_t> copies;  // by link
+  std::int64_t most = 0;
+  for (const std::int64_t device : devices) most = std::max(most, ++copies[device / sharers]);
+  return link->latency.value + time_of(bytes.count() * most, *link);
+}
+
+std::optional<std::int64_t> MachineReshardCost::host(std::int64_t device) const {
+  const auto* cluster = std::get_if<ClusterProfile>(&profile_.network);
+  if (cluster == nullptr) return std::nullopt;
+  return device / devices_per_host(*cluster);
 }
 
 }  // namespace shardsim

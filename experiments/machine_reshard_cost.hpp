@@ -12,6 +12,8 @@
 //     network    written in place or a graph: as a torus, each link with its own bandwidth, the
 //                longest route the one whose latencies add up to most
 //
+//   host       latency + bytes of those that share a link to the host / its bandwidth
+//
 // Example: 8 devices of one node each send 14 MiB to the counterpart of another: with NICs of
 // 50 GB/s * 0.9 that is launch + one latency + 14 MiB / 45 GB/s = 326 us.
 //
@@ -73,6 +75,11 @@ class MachineReshardCost final : public ReshardCost {
   [[nodiscard]] std::optional<Seconds> collective(ReshardPart part,
                                                   const Collective& collective) const override;
   [[nodiscard]] std::unique_ptr<TransferMeter> transfer() const override;
+  // Throws InputError where the profile has no link to the host.
+  [[nodiscard]] Seconds host_copies(const std::vector<std::int64_t>& devices,
+                                    Bytes bytes) const override;
+  // The number of a device's host; nothing: the profile does not say.
+  [[nodiscard]] std::optional<std::int64_t> host(std::int64_t device) const;
 
  private:
   // A placement and what collectives cost on it; what is kept changes no answer.
@@ -94,6 +101,7 @@ class MachineReshardCost final : public ReshardCost {
                       const Machine& machine, End& end) const;
 
   Profile profile_;
+  Place place_;
   End source_;
   End target_;
   std::optional<MachineGraph> graph_;  // of a network

@@ -2,27 +2,38 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "base/text.hpp"
 #include "experiments/reshard_experiment.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
+#include "strategies/cross_mesh_pathways.hpp"
 #include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {
 
-PathwaysAnswer ask_pathways(const ReshardExperiment& experiment, std::size_t leaf) {
+PathwaysAnswer ask_pathways(const ReshardExperiment& experiment, std::size_t leaf,
+                            const ReshardTask& task, const ReshardPlan& direct,
+                            const ReshardCost& cost) {
+  PathwaysAnswer answer;
   try {
-    return {find_intermediate_sharding({experiment.source.mesh, experiment.source.specs[leaf]},
-                                       {experiment.target.mesh, experiment.target.specs[leaf]}, {}),
-            "", ""};
+    answer.intermediate =
+        find_intermediate_sharding({experiment.source.mesh, experiment.source.specs[leaf]},
+                                   {experiment.target.mesh, experiment.target.specs[leaf]}, {});
   } catch (const RuleError& error) {
     // The answer stands in a report: without the type, which is given beside it.
-    return {std::nullopt, error.type(),
-            std::string(error.what()).substr(error.type().size() + std::string(": ").size())};
+    answer.error_type = error.type();
+    answer.reason =
+        std::string(error.what()).substr(error.type().size() + std::string(": ").size());
+    if (error.type().starts_with("NoIntermediateSharding")) answer.plan = direct;
+    return answer;
   }
+  answer.plan = plan_pathways(task, *answer.intermediate, cost);
+  return answer;
 }
 
 // Leaves with the same shape, dtype and specs, each group once, by their first leaf.
@@ -41,36 +52,6 @@ std::vector<std::vector<std::size_t>> alike(const ReshardExperiment& experiment)
   return members;
 }
 
-// What a plan needs above the shards that stay: on a source device, on a target device, on one that
-// is both.
-struct Staging {
-  Bytes source{0};
-  Bytes target{0};
-  Bytes both{0};
-};
-
-Staging staging_of(const ReshardPlan& plan) {
-  Staging staging;
-  for (const PlannedReshardStep& step : plan.steps) {
-    const Bytes source = step.source_bytes - plan.source_shard;
-    const Bytes target = step.target_bytes - plan.target_shard;
-    staging.source = std::max(staging.source, source);
-    staging.target = std::max(staging.target, target);
-    staging.both = std::max(staging.both, source + target);
-  }
-  return staging;
-}
-
-Bytes peak_of(const ReshardTotals& totals, const Staging& staging, bool shared) {
-  if (shared) return totals.source_shard + totals.target_shard + staging.both;
-  return std::max(totals.source_shard + staging.source, totals.target_shard + staging.target);
-}
-
-void raise(Staging& most, const Staging& one) {
-  most = {std::max(most.source, one.source), std::max(most.target, one.target),
-          std::max(most.both, one.both)};
-}
-
 void check_sum(const ReshardPrediction& prediction) {
   double sum = 0;  // of what is added up below, all of it less than this
   for (const ReshardedGroup& group : prediction.groups) {
@@ -83,71 +64,172 @@ void check_sum(const ReshardPrediction& prediction) {
   throw InputError({prediction.experiment.file, "/tree"}, "too large to add up its bytes");
 }
 
-ReshardTotals totals_of(const ReshardPrediction& prediction) {
+// `plan_of` a group's plan; nothing where one of them has none.
+template <class PlanOf>
+std::optional<ReshardSum> sum_of(const ReshardPrediction& prediction, const PlanOf& plan_of) {
+  ReshardSum sum;
+  std::vector<const ReshardPlan*> plans(prediction.experiment.arrays.leaves.size(), nullptr);
+  for (const ReshardedGroup& group : prediction.groups) {
+    const ReshardPlan* plan = plan_of(group);
+    if (plan == nullptr) return std::nullopt;
+    const auto count = static_cast<std::int64_t>(group.leaves.size());
+    sum.time += plan->time * static_cast<double>(count);
+    sum.crossing += plan->crossing * count;
+    for (const std::size_t leaf : group.leaves) plans[leaf] = plan;
+  }
+  sum.peak = fullest_device(plans, prediction.shares_devices, /*donated=*/false);
+  sum.donated_peak = fullest_device(plans, prediction.shares_devices, /*donated=*/true);
+  return sum;
+}
+
+using HostOf = std::function<std::optional<std::int64_t>(std::int64_t device)>;
+
+// Nothing where nothing is copied.
+std::optional<HostSum> host_sum(const ReshardPrediction& prediction, ReshardAction action,
+                                const HostOf& host_of) {
+  std::map<std::int64_t, Bytes> by_device;
+  HostSum sum;
+  for (const ReshardedGroup& group : prediction.groups) {
+    const auto count = static_cast<std::int64_t>(group.leaves.size());
+    for (const PlannedReshardStep& step : group.choice.direct.steps) {
+      if (step.action != action) continue;
+      sum.bytes += step.total * count;
+      for (const std::int64_t device : step.copying) {
+        by_device[device] += std::max(step.sent, step.received) * count;
+      }
+    }
+  }
+  if (by_device.empty()) return std::nullopt;
+  std::map<std::int64_t, Bytes> by_host;
+  for (const auto& [device, bytes] : by_device) {
+    sum.device = std::max(sum.device, bytes);
+    const std::optional<std::int64_t> host = host_of(device);
+    if (host) sum.host = std::max(sum.host.value_or(Bytes{0}), by_host[*host] += bytes);
+  }
+  if (sum.host) sum.hosts = static_cast<int>(by_host.size());
+  return sum;
+}
+
+ReshardTotals totals_of(const ReshardPrediction& prediction, const HostOf& host_of) {
   check_sum(prediction);
   ReshardTotals totals;
-  Staging direct_staging;
-  Staging best_staging;
   for (const ReshardedGroup& group : prediction.groups) {
     const auto count = static_cast<std::int64_t>(group.leaves.size());
     const ReshardPlan& direct = group.choice.direct;
-    const ReshardPlan& best = group.choice.best();
     totals.bytes += byte_count(prediction.experiment.arrays.leaves[group.leaves[0]]) * count;
-    totals.direct_time += direct.time * static_cast<double>(count);
-    totals.time += best.time * static_cast<double>(count);
-    totals.direct_crossing += direct.crossing * count;
-    totals.crossing += best.crossing * count;
     totals.source_shard += direct.source_shard * count;
-    // A shard that stays as it is stays once.
-    if (direct.peak != direct.source_shard || !prediction.shares_devices) {
-      totals.target_shard += direct.target_shard * count;
-    }
-    raise(direct_staging, staging_of(direct));
-    raise(best_staging, staging_of(best));
+    totals.target_shard += direct.target_shard * count;
   }
-  totals.direct_peak = peak_of(totals, direct_staging, prediction.shares_devices);
-  totals.peak = peak_of(totals, best_staging, prediction.shares_devices);
+  totals.direct =
+      *sum_of(prediction, [](const ReshardedGroup& group) { return &group.choice.direct; });
+  totals.chosen =
+      *sum_of(prediction, [](const ReshardedGroup& group) { return &group.choice.best(); });
+  totals.pathways = sum_of(prediction, [](const ReshardedGroup& group) {
+    return group.pathways.plan ? &*group.pathways.plan : nullptr;
+  });
+  totals.from_host = host_sum(prediction, ReshardAction::from_host, host_of);
+  totals.to_host = host_sum(prediction, ReshardAction::to_host, host_of);
   return totals;
 }
 
-}  // namespace
+// What the planner asks: a machine, or nothing but where devices are.
+struct Ground {
+  std::unique_ptr<MachineReshardCost> machine;
+  UnknownReshardCost unknown;
+  DeviceMesh source;
+  DeviceMesh target;
 
-ReshardPrediction predict_reshard(const ReshardExperiment& experiment) {
+  [[nodiscard]] const ReshardCost& cost() const {
+    if (machine) return *machine;
+    return unknown;
+  }
+};
+
+// By number, as on a cluster.
+void place_without_machine(const ReshardExperiment& experiment, Ground& ground) {
+  if (experiment.topology || experiment.source.topology || experiment.target.topology) {
+    throw InputError({experiment.file, ""}, "a topology is a machine's, and no machine is named");
+  }
+  if (experiment.calibrations) {
+    throw InputError(experiment.calibration_place,
+                     "a calibration is a machine's, and no machine is named");
+  }
+  const auto end = [&](const ReshardEnd& one, std::int64_t first) {
+    return one.devices ? DeviceMesh{one.mesh, *one.devices} : numbered(one.mesh, first);
+  };
+  ground.source = end(experiment.source, 0);
+  ground.target = end(experiment.target, experiment.shared ? 0 : experiment.source.mesh.devices());
+}
+
+void place_on_machine(const ReshardExperiment& experiment, Ground& ground) {
   Profile profile = load_profile(experiment.machine, experiment.machine_place);
   if (experiment.calibrations) {
     set_calibrations(profile, *experiment.calibrations, experiment.calibration_place);
   }
   const ReshardMeshes meshes{experiment.source.mesh, experiment.target.mesh, experiment.shared,
                              experiment.source.devices, experiment.target.devices};
-  for (const Mesh* mesh : {&meshes.source, &meshes.target}) {
+  const ReshardTopologies topologies{experiment.topology, experiment.source.topology,
+                                     experiment.target.topology};
+  ground.machine =
+      std::make_unique<MachineReshardCost>(profile, meshes, topologies, experiment.machine_place);
+  ground.source = ground.machine->source();
+  ground.target = ground.machine->target();
+}
+
+HostCopies host_copies_of(const ReshardEnd& target) {
+  if (!target.memory) return HostCopies::none;
+  return *target.memory == "host" ? HostCopies::every : HostCopies::once;
+}
+
+ReshardTask task_of(const ReshardExperiment& experiment, std::size_t first, const Ground& ground) {
+  const ParameterLeaf& leaf = experiment.arrays.leaves[first];
+  const auto sharding = [&](const ReshardEnd& end, const char* key) {
+    const bool alone = experiment.arrays.leaves.size() == 1;
+    const Place place{experiment.file,
+                      fmt::format("/{}{}", key, alone ? "/spec" : ": " + leaf.name)};
+    return to_sharding(end.specs[first], leaf.shape.size(), end.mesh, place);
+  };
+  return {leaf.shape,
+          leaf.dtype,
+          ground.source,
+          sharding(experiment.source, "from"),
+          ground.target,
+          sharding(experiment.target, "to"),
+          leaf.place,
+          experiment.source.memory.has_value(),
+          host_copies_of(experiment.target)};
+}
+
+}  // namespace
+
+ReshardPrediction predict_reshard(const ReshardExperiment& experiment) {
+  for (const Mesh* mesh : {&experiment.source.mesh, &experiment.target.mesh}) {
     if (mesh->devices() <= most_reshard_devices) continue;
     throw InputError({experiment.file, ""},
                      fmt::format("a mesh of {} devices; a reshard is worked out for at most {}",
                                  mesh->devices(), most_reshard_devices));
   }
-  const MachineReshardCost cost(
-      profile, meshes,
-      {experiment.topology, experiment.source.topology, experiment.target.topology},
-      experiment.machine_place);
-  ReshardPrediction prediction{
-      experiment, {}, {}, share_devices(cost.source(), cost.target()), cost.where()};
+  Ground ground;
+  if (experiment.machine.empty()) {
+    place_without_machine(experiment, ground);
+  } else {
+    place_on_machine(experiment, ground);
+  }
+  ReshardPrediction prediction{experiment,
+                               {},
+                               {},
+                               share_devices(ground.source, ground.target),
+                               ground.machine ? ground.machine->where() : ""};
   for (std::vector<std::size_t>& leaves : alike(experiment)) {
     const std::size_t first = leaves[0];
-    const ParameterLeaf& leaf = experiment.arrays.leaves[first];
-    const auto sharding = [&](const ReshardEnd& end, const char* key) {
-      const bool alone = experiment.arrays.leaves.size() == 1;
-      const Place place{experiment.file,
-                        fmt::format("/{}{}", key, alone ? "/spec" : ": " + leaf.name)};
-      return to_sharding(end.specs[first], leaf.shape.size(), end.mesh, place);
-    };
-    const ReshardTask task{leaf.shape,    leaf.dtype,
-                           cost.source(), sharding(experiment.source, "from"),
-                           cost.target(), sharding(experiment.target, "to"),
-                           leaf.place};
-    prediction.groups.push_back(
-        {std::move(leaves), plan_reshard(task, cost), ask_pathways(experiment, first)});
+    const ReshardTask task = task_of(experiment, first, ground);
+    ReshardChoice choice = plan_reshard(task, ground.cost());
+    PathwaysAnswer pathways = ask_pathways(experiment, first, task, choice.direct, ground.cost());
+    prediction.groups.push_back({std::move(leaves), std::move(choice), std::move(pathways)});
   }
-  prediction.totals = totals_of(prediction);
+  prediction.totals = totals_of(prediction, [&](std::int64_t device) {
+    return ground.machine ? ground.machine->host(device) : std::nullopt;
+  });
   return prediction;
 }
 
@@ -164,7 +246,9 @@ std::string way(const ReshardExperiment& experiment, const ReshardPlan& plan,
 }
 
 std::string why(const ReshardExperiment& experiment, const ReshardChoice& choice) {
-  if (choice.direct.steps.empty()) return "every device has its shard already";
+  const auto& steps = choice.direct.steps;
+  const bool moves = !std::all_of(steps.begin(), steps.end(), moves_between_memories);
+  if (!moves) return "every device has its shard already";
   if (!choice.intermediate) return "there is no other way";
   const ReshardPlan& other = *choice.intermediate;
   const std::string stops = way(experiment, other, choice.direct);

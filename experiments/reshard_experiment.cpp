@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/file_kind.hpp"
 #include "base/json.hpp"
 #include "base/pattern.hpp"
+#include "experiments/experiment.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/placed_tree.hpp"
-#include "strategies/rules/rule_system.hpp"
+#include "strategies/spec_table.hpp"
+#include "strategies/strategy.hpp"
 
 namespace shardsim {
 namespace {
@@ -20,8 +23,9 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 56;  // bytes and sums
 
 std::vector<std::int64_t> read_shape(const JsonReader& json) {
   Json sizes = Json::array();
-  if (json.is_string()) {
-    const std::string text = json.string();
+  const std::string text = json.is_string() ? json.string() : "";
+  const bool is_scalar = text.empty() || text == "[]" || text == "()";
+  if (json.is_string() && !is_scalar) {
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = std::min(text.find('x', at), text.size());
       const Json size = Json::parse(text.substr(at, end - at), nullptr, /*allow_exceptions=*/false);
@@ -59,13 +63,68 @@ PlacedTree read_array(const JsonReader& json) {
   return {{"", {leaf}}, std::nullopt, {std::nullopt}};
 }
 
+// The parameters of an experiment as its strategy has them, each instance of a layer a leaf.
+PlacedTree placed_by_experiment(const Experiment& experiment) {
+  const SpecTable table = experiment_specs(experiment);
+  PlacedTree placed{{table.subject, {}}, table.mesh, {}};
+  for (const ParameterSharding& row : table.parameters) {
+    for (std::int64_t i = 0; i < row.instances; ++i) {
+      ParameterLeaf leaf;
+      leaf.name = row.name;
+      const std::size_t layer = leaf.name.find("{}");
+      if (layer != std::string::npos) leaf.name.replace(layer, 2, std::to_string(i));
+      leaf.shape = row.shape;
+      leaf.dtype = row.dtype;
+      leaf.place = {experiment.file, ""};
+      placed.tree.leaves.push_back(std::move(leaf));
+      placed.specs.emplace_back(row.returned);
+    }
+  }
+  return placed;
+}
+
+PlacedTree read_experiment_as_tree(const JsonReader& json, const Json& document,
+                                   const std::string& path) {
+  std::vector<std::string> wanted;
+  const auto variant = json.find("variant");
+  if (variant) wanted.push_back(variant->string());
+  const std::vector<Experiment> experiments = read_experiments(document, path, wanted);
+  std::vector<std::string> names;
+  for (const Experiment& experiment : experiments) names.push_back(experiment.name);
+  if (variant && std::find(names.begin(), names.end(), wanted[0]) == names.end()) {
+    static_cast<void>(variant->choice(names));
+  }
+  if (experiments.size() > 1) {
+    json.at("tree").fail(fmt::format("{} has several experiments; \"variant\" names one of {}",
+                                     path, fmt::join(names, ", ")));
+  }
+  return placed_by_experiment(experiments[0]);
+}
+
+// A parameter tree, or the parameters of an experiment.
+PlacedTree read_any_tree(const JsonReader& json) {
+  const JsonReader given = json.at("tree");
+  const std::string folder = std::filesystem::path(json.place().file).parent_path().string();
+  if (given.is_string()) {
+    const std::string path = (std::filesystem::path(folder) / given.string()).string();
+    if (std::filesystem::path(path).extension() == ".json") {
+      const Json document = load_json(path);
+      if (kind_of_document(document) == FileKind::experiment) {
+        return read_experiment_as_tree(json, document, path);
+      }
+    }
+  }
+  if (const auto variant = json.find("variant")) {
+    variant->fail("a parameter tree has no variants, an experiment has");
+  }
+  return read_placed_tree(given, folder);
+}
+
 PlacedTree read_tree(const JsonReader& json) {
   if (json.json().contains("shape") || json.json().contains("dtype")) {
     json.fail("a \"tree\" has the shapes and dtypes: \"shape\" and \"dtype\" are too many");
   }
-  const JsonReader given = json.at("tree");
-  PlacedTree placed =
-      read_placed_tree(given, std::filesystem::path(json.place().file).parent_path().string());
+  PlacedTree placed = read_any_tree(json);
   PlacedTree arrays{{placed.tree.model, {}}, placed.mesh, {}};
   for (std::size_t i = 0; i < placed.tree.leaves.size(); ++i) {
     ParameterLeaf& leaf = placed.tree.leaves[i];
@@ -76,7 +135,7 @@ PlacedTree read_tree(const JsonReader& json) {
     arrays.tree.leaves.push_back(std::move(leaf));
     arrays.specs.push_back(std::move(placed.specs[i]));
   }
-  if (arrays.tree.leaves.empty()) given.fail("the tree has no parameters");
+  if (arrays.tree.leaves.empty()) json.at("tree").fail("the tree has no parameters");
   return arrays;
 }
 
@@ -131,13 +190,9 @@ std::vector<PartitionSpec> recorded_specs(const JsonReader& json, const PlacedTr
 
 std::vector<PartitionSpec> specs_of_strategy(const JsonReader& json, const ParameterTree& tree,
                                              const Mesh& mesh) {
-  std::vector<std::string> names;
-  for (const RuleSystem& system : rule_systems()) names.emplace_back(system.name);
-  const RuleSystem* system = find_rule_system(json.at("name").choice(names));
   std::vector<PartitionSpec> specs;
-  for (LeafSpec& leaf : system->assign(tree, mesh, json).leaves) {
-    specs.push_back(std::move(leaf.spec));
-  }
+  const SpecTable table = tree_specs(tree, mesh, read_strategy(json, mesh));
+  for (const ParameterSharding& row : table.parameters) specs.push_back(row.returned);
   return specs;
 }
 
@@ -198,32 +253,89 @@ void read_where(const JsonReader& json, ReshardEnd& end) {
   if (const auto topology = json.find("topology")) end.topology = topology->string();
 }
 
+// In the order of the tree's leaves.
+std::vector<PartitionSpec> read_specs(const JsonReader& end, const PlacedTree& placed,
+                                      const Mesh& mesh) {
+  const auto specs = end.find("specs");
+  if (specs && specs->is_string()) {
+    static_cast<void>(specs->choice({"recorded"}));
+    return recorded_specs(*specs, placed);
+  }
+  if (specs && specs->is_array()) return specs_by_pattern(*specs, placed.tree);
+  if (specs) return specs_by_name(*specs, placed.tree);
+  if (const auto strategy = end.find("strategy")) {
+    return specs_of_strategy(*strategy, placed.tree, mesh);
+  }
+  return std::vector<PartitionSpec>(placed.tree.leaves.size(), read_spec(end.at("spec")));
+}
+
+const std::vector<const char*> ways_to_say_specs = {"spec", "specs", "strategy"};
+
+bool says_specs(const JsonReader& end) {
+  return std::any_of(ways_to_say_specs.begin(), ways_to_say_specs.end(),
+                     [&](const char* key) { return end.find(key).has_value(); });
+}
+
+void check_one_way(const JsonReader& json) {
+  std::vector<std::string> given;
+  for (const char* key : ways_to_say_specs) {
+    if (json.find(key)) given.push_back(fmt::format("\"{}\"", key));
+  }
+  if (given.size() > 1) json.fail(fmt::format("{} are one too many", fmt::join(given, " and ")));
+}
+
 ReshardEnd read_end(const JsonReader& json, const PlacedTree& placed, bool is_tree) {
+  json.only_keys(is_tree
+                     ? std::vector<std::string>{"mesh", "spec", "specs", "strategy", "devices",
+                                                "topology", "memory"}
+                     : std::vector<std::string>{"mesh", "spec", "devices", "topology", "memory"});
+  check_one_way(json);
   ReshardEnd end;
-  if (!is_tree) {
-    json.only_keys({"mesh", "spec", "devices", "topology"});
-    end.mesh = read_mesh(json.at("mesh"));
-    end.specs = {read_spec(json.at("spec"))};
-    read_where(json, end);
-    return end;
-  }
-  json.only_keys({"mesh", "specs", "strategy", "devices", "topology"});
-  end.mesh = read_end_mesh(json, placed);
+  // A tree that says how it lies is taken at its word.
+  const bool is_recorded = is_tree && !json.find("mesh") && !says_specs(json) && placed.mesh;
+  end.mesh = is_recorded ? *placed.mesh : read_end_mesh(json, placed);
+  end.specs = is_recorded ? recorded_specs(json, placed) : read_specs(json, placed, end.mesh);
   read_where(json, end);
-  const auto strategy = json.find("strategy");
-  if (strategy) {
-    if (json.find("specs")) json.fail("\"specs\" and \"strategy\" are one too many");
-    end.specs = specs_of_strategy(*strategy, placed.tree, end.mesh);
+  return end;
+}
+
+ReshardEnd read_source(const JsonReader& document, const PlacedTree& placed, bool is_tree) {
+  if (is_tree && placed.mesh && !document.find("from")) {
+    ReshardEnd end;
+    end.mesh = *placed.mesh;
+    end.specs = recorded_specs(document, placed);
     return end;
   }
-  const JsonReader specs = json.at("specs");
-  if (specs.is_string()) {
-    static_cast<void>(specs.choice({"recorded"}));
-    end.specs = recorded_specs(specs, placed);
-  } else {
-    end.specs =
-        specs.is_array() ? specs_by_pattern(specs, placed.tree) : specs_by_name(specs, placed.tree);
+  const JsonReader json = document.at("from");
+  ReshardEnd end = read_end(json, placed, is_tree);
+  if (const auto memory = json.find("memory")) end.memory = memory->choice({"host"});
+  return end;
+}
+
+// Of what goes to the hosts only what differs from the source has to be said.
+ReshardEnd read_target(const JsonReader& document, const PlacedTree& placed, bool is_tree,
+                       const ReshardEnd& source) {
+  const JsonReader json = document.at("to");
+  const auto memory = json.find("memory");
+  if (!memory || json.find("mesh")) {
+    ReshardEnd end = read_end(json, placed, is_tree);
+    if (memory) end.memory = memory->choice({"host", "checkpoint"});
+    return end;
   }
+  for (const char* where : {"devices", "topology"}) {
+    if (const auto given = json.find(where)) {
+      given->fail("without a \"mesh\" of its own it lies where \"from\" does");
+    }
+  }
+  Json whole = json.json();
+  whole["mesh"] = mesh_to_json(source.mesh);
+  ReshardEnd end = source;
+  if (says_specs(json)) {
+    end.specs = read_end(JsonReader(whole, json.place()), placed, is_tree).specs;
+  } else {
+    json.only_keys({"memory"});
+  }
+  end.memory = memory->choice({"host", "checkpoint"});
   return end;
 }
 
@@ -242,24 +354,28 @@ void check_listed(const JsonReader& json, const ReshardExperiment& experiment) {
 
 ReshardExperiment read_reshard(const Json& document, const std::string& file) {
   const JsonReader json(document, {file, ""});
-  json.only_keys({"name", "shape", "dtype", "tree", "from", "to", "devices", "machine",
+  json.only_keys({"name", "shape", "dtype", "tree", "variant", "from", "to", "devices", "machine",
                   "calibration", "topology"});
   const bool is_tree = document.contains("tree");
+  if (const auto variant = json.find("variant"); variant && !is_tree) {
+    variant->fail("is of an experiment, which \"tree\" names");
+  }
   const PlacedTree arrays = is_tree ? read_tree(json) : read_array(json);
   ReshardExperiment experiment;
   experiment.file = file;
   experiment.name = std::filesystem::path(file).stem().string();
   if (const auto name = json.find("name")) experiment.name = name->string();
   experiment.arrays = arrays.tree;
-  experiment.source = read_end(json.at("from"), arrays, is_tree);
-  experiment.target = read_end(json.at("to"), arrays, is_tree);
+  experiment.source = read_source(json, arrays, is_tree);
+  experiment.target = read_target(json, arrays, is_tree, experiment.source);
   check_listed(json, experiment);
+  // A mesh that is not said again has the same devices.
+  experiment.shared = !json.at("to").find("mesh") && experiment.target.memory;
   if (const auto devices = json.find("devices")) {
     experiment.shared = devices->choice({"disjoint", "shared"}) == "shared";
   }
-  const JsonReader machine = json.at("machine");
-  experiment.machine = machine.string();
-  experiment.machine_place = machine.place();
+  experiment.machine_place = {file, "/machine"};
+  if (const auto machine = json.find("machine")) experiment.machine = machine->string();
   if (std::filesystem::path(experiment.machine).extension() == ".json") {
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
     experiment.machine = (folder / experiment.machine).string();

@@ -11,19 +11,31 @@
 //             torus on a slice of their own, over DCN; or "shared": both meshes are made of the
 //             same devices from 0 on (elastic restart)
 //   topology  the most cubic slice of a torus; of two slices each end can have its own
+//   machine   none: what moves and what it takes in memory, no times
 //   calibration  the machine's (experiments/experiment.hpp)
 //   name      the file's stem
 // In place of "devices" both ends can have a list of theirs, by position of the mesh, row-major, as
 // sim/device_order.hpp numbers them: "from": {"devices": [0, 1, 2, 3], ...}.
 // A shape may be written "4096x14336", a mesh "dp=2,tp=4", a spec "None, tp", devices "0-3,8".
 //
-// In place of "shape" and "dtype" a "tree": the path of a shardsim/parameter-tree/1 document,
-// relative to the file, or the document itself. Each end then has, in place of "spec", one of
+// A scalar has the shape [] or "".
+//
+// In place of "shape" and "dtype" a "tree": the path, relative to the file, of a parameter tree or
+// of an experiment, whose parameters it then is, or the document of a tree itself. "variant" names
+// one of an experiment that has several. Each end then has, in place of "spec", which all leaves
+// can share, one of
 //   "specs": [{"pattern": "(wi|q)/kernel", "spec": ["fsdp", "tp"]}, ...]   first found in the name
 //   "specs": {"params/wi/kernel": ["fsdp", "tp"], ...}   every leaf by its name
-//   "specs": "recorded"                                   what the tree says; "mesh" then as well
-//   "strategy": {"name": ..., ...}                        a rule system (rules/rule_system.hpp)
+//   "specs": "recorded"             what the tree or experiment says; "mesh" then as well
+//   "strategy": "fsdp" or {"name": ..., ...}   as in an experiment of the tree
 // A leaf that has no spec by these is an error: [{..., {"pattern": "", "spec": []}] catches all.
+// "from" may be left out of a tree: it lies as recorded.
+//
+// The arrays may lie in the memory of hosts, as they are cut up for the devices:
+//   "from": {"memory": "host", ...}        to the devices first
+//   "to": {"memory": "host", ...}          every device's shard, as JAX's "pinned_host"
+//   "to": {"memory": "checkpoint", ...}    every piece once, by the first device that has it
+// "to" may then leave out mesh, specs and devices: those of "from".
 #pragma once
 
 #include <optional>
@@ -42,6 +54,7 @@ struct ReshardEnd {
   std::optional<std::vector<std::int64_t>> devices;  // by position; of both ends or of none
   std::optional<std::string> topology;               // of its own slice
   std::vector<PartitionSpec> specs;                  // as ReshardExperiment::arrays
+  std::optional<std::string> memory;                 // "host", "checkpoint"; none: the devices'
 };
 
 struct ReshardExperiment {
@@ -51,7 +64,7 @@ struct ReshardExperiment {
   ReshardEnd source;
   ReshardEnd target;
   bool shared = false;
-  std::string machine;
+  std::string machine;  // empty: none
   std::optional<std::string> topology;
   Place machine_place;
   std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
@@ -61,11 +74,14 @@ struct ReshardExperiment {
 // Throws InputError.
 [[nodiscard]] ReshardExperiment read_reshard(const Json& document, const std::string& file);
 
-// What pathways' find_intermediate_sharding answers: an intermediate, or why there is none.
+// What pathways' find_intermediate_sharding answers: an intermediate, or why there is none; and
+// what reshard_with_intermediate_sharding then does. Without an intermediate that is the direct way
+// where the error is a NoIntermediateShardingError, and nothing where it is another.
 struct PathwaysAnswer {
   std::optional<IntermediateSharding> intermediate;
   std::string error_type;
   std::string reason;
+  std::optional<ReshardPlan> plan;  // none: it raises, or the machine cannot run its gather
 };
 
 // Leaves that are alike in shape, dtype and specs.
@@ -75,17 +91,31 @@ struct ReshardedGroup {
   PathwaysAnswer pathways;
 };
 
-// All leaves one after the other. The source's shards stay; the target's stay once they are made.
+// Of one way, all leaves one after the other in the order of the tree.
+struct ReshardSum {
+  Seconds time{0};
+  Bytes crossing{0};
+  Bytes peak{0};          // on the fullest device
+  Bytes donated_peak{0};  // the same where every array is given away
+};
+
+// What hosts get, or give.
+struct HostSum {
+  Bytes bytes{0};               // in all
+  Bytes device{0};              // of the device that copies most
+  std::optional<Bytes> host{};  // of the host that has most; none: the profile has no hosts
+  std::optional<int> hosts{};   // that have any
+};
+
 struct ReshardTotals {
   Bytes bytes{0};  // one copy of every array
-  Seconds direct_time{0};
-  Seconds time{0};
-  Bytes direct_crossing{0};
-  Bytes crossing{0};
-  Bytes source_shard{0};  // on one device
+  ReshardSum direct;
+  ReshardSum chosen;
+  std::optional<ReshardSum> pathways;  // none: of an array it has no way
+  Bytes source_shard{0};               // on one device
   Bytes target_shard{0};
-  Bytes direct_peak{0};  // on the fullest device
-  Bytes peak{0};
+  std::optional<HostSum> from_host;
+  std::optional<HostSum> to_host;
 };
 
 struct ReshardPrediction {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "strategies/cross_mesh_candidates.hpp"
+#include "strategies/cross_mesh_steps.hpp"
 
 namespace shardsim {
 namespace {
@@ -21,37 +22,6 @@ struct Half {
   Seconds time{0};
 };
 
-// Bytes sent and received by device id.
-class Traffic {
- public:
-  void add(const Message& message) {
-    if (message.source == message.target) return;
-    const auto ids = static_cast<std::size_t>(std::max(message.source, message.target)) + 1;
-    if (sent_.size() < ids) {
-      sent_.resize(ids);
-      received_.resize(ids);
-    }
-    sent_[static_cast<std::size_t>(message.source)] += message.bytes;
-    received_[static_cast<std::size_t>(message.target)] += message.bytes;
-    total_ += message.bytes;
-    ++messages_;
-  }
-
-  void write_to(PlannedReshardStep& step) const {
-    if (messages_ == 0) return;
-    step.sent = *std::max_element(sent_.begin(), sent_.end());
-    step.received = *std::max_element(received_.begin(), received_.end());
-    step.total = total_;
-    step.messages = messages_;
-  }
-
- private:
-  std::vector<Bytes> sent_;
-  std::vector<Bytes> received_;
-  Bytes total_;
-  std::int64_t messages_ = 0;
-};
-
 class Planner {
  public:
   Planner(const ReshardTask& task, const ReshardCost& cost)
@@ -59,14 +29,13 @@ class Planner {
         cost_(cost),
         source_(normalized(task.source)),
         target_(normalized(task.target)),
-        shared_(share_devices(task.source_mesh, task.target_mesh)),
         empty_(std::count(task.shape.begin(), task.shape.end(), 0) > 0) {}
 
   ReshardChoice choose() {
     ReshardChoice choice;
     check_messages();
     choice.direct = joined({source_, {}, {}}, {target_, {}, {}});
-    if (empty_ || choice.direct.time == Seconds{0}) return choice;
+    if (empty_ || time_between(choice.direct) == Seconds{0}) return choice;
     const std::vector<Half> sources = source_halves(choice);
     const std::vector<Half> targets = target_halves(choice);
     search(sources, targets, choice);
@@ -77,8 +46,13 @@ class Planner {
   }
 
  private:
-  [[nodiscard]] Bytes bytes_of(const Sharding& sharding) const {
-    return shard_elements(task_.shape, sharding) * size_of(task_.dtype);
+  // Without the copies from and to hosts, which all plans have.
+  static Seconds time_between(const ReshardPlan& plan) {
+    Seconds time{0};
+    for (const PlannedReshardStep& step : plan.steps) {
+      if (!moves_between_memories(step)) time += step.time;
+    }
+    return time;
   }
 
   [[nodiscard]] static std::tuple<Seconds, Bytes, Bytes, std::size_t> rank(
@@ -103,37 +77,21 @@ class Planner {
   // The steps of one mesh with their times; nothing when the machine cannot run one of them.
   std::optional<Half> half(ReshardPart part, const Sharding& intermediate, const Sharding& from,
                            const Sharding& to) const {
-    const DeviceMesh& on = part == ReshardPart::source ? task_.source_mesh : task_.target_mesh;
     Half result{intermediate, {}, {}};
     Sharding before = from;
     for (const ReshardStep& step : reshard_parts(task_.shape, from, to)) {
-      Collective collective;
-      collective.kind = step.kind;
-      collective.axes = step.axes;
-      collective.dtype = task_.dtype;
-      collective.payload = step.elements * size_of(task_.dtype);
-      const std::optional<Seconds> time = cost_.collective(part, collective);
-      if (!time) return std::nullopt;
-      const std::int64_t members = Mesh::size_of(step.axes);
-      PlannedReshardStep planned;
-      planned.part = part;
-      planned.kind = step.kind;
-      planned.axes = step.axes;
-      planned.after = normalized(step.after);
-      planned.sent = wire_bytes_per_device(step.kind, members, collective.payload);
-      planned.received = planned.sent;
-      planned.total = planned.sent * on.mesh.devices();
-      planned.messages = (members - 1) * on.mesh.devices();
-      planned.time = *time;
-      const Bytes output = bytes_of(step.after);
-      const Bytes input = bytes_of(before);
-      const bool reads_given = part == ReshardPart::source && result.steps.empty();
-      planned.source_bytes = bytes_of(source_);
-      (part == ReshardPart::source ? planned.source_bytes : planned.target_bytes) +=
+      std::optional<PlannedReshardStep> planned = collective_step(task_, cost_, part, step);
+      if (!planned) return std::nullopt;
+      const Bytes output = bytes_of(task_, step.after);
+      const Bytes input = bytes_of(task_, before);
+      const bool reads_given =
+          part == ReshardPart::source && result.steps.empty() && !task_.from_host;
+      if (!task_.from_host) planned->source_bytes = bytes_of(task_, source_);
+      (part == ReshardPart::source ? planned->source_bytes : planned->target_bytes) +=
           reads_given ? output : input + output;
       before = step.after;
-      result.time += planned.time;
-      result.steps.push_back(std::move(planned));
+      result.time += planned->time;
+      result.steps.push_back(std::move(*planned));
     }
     return result;
   }
@@ -203,7 +161,9 @@ class Planner {
   // Keeps the plan if it is the best so far. Its time, unless it was not worth pricing.
   std::optional<Seconds> consider(const Half& source, const Half& target, double& budget,
                                   ReshardChoice& choice) const {
-    if (choice.intermediate && choice.intermediate->time < source.time + target.time) return {};
+    if (choice.intermediate && time_between(*choice.intermediate) < source.time + target.time) {
+      return {};
+    }
     const double messages = messages_between(source.intermediate, target.intermediate);
     if (messages > budget) {
       ++choice.left_out;
@@ -220,48 +180,25 @@ class Planner {
   }
 
   [[nodiscard]] ReshardPlan joined(const Half& source, const Half& target) const {
-    ReshardPlan plan;
+    ReshardPlan plan = empty_plan(task_);
     plan.source_intermediate = source.intermediate;
     plan.target_intermediate = target.intermediate;
-    plan.source_shard = bytes_of(source_);
-    plan.target_shard = bytes_of(target_);
-    plan.steps = source.steps;
+    add_from_host(task_, cost_, plan);
+    plan.steps.insert(plan.steps.end(), source.steps.begin(), source.steps.end());
     add_transfer(plan);
     plan.steps.insert(plan.steps.end(), target.steps.begin(), target.steps.end());
-    const bool stays = plan.steps.empty() && plan.source_shard == plan.target_shard;
-    if (!shared_) {
-      plan.peak = std::max(plan.source_shard, plan.target_shard);
-    } else {
-      plan.peak = stays ? plan.source_shard : plan.source_shard + plan.target_shard;
-    }
-    for (const PlannedReshardStep& step : plan.steps) {
-      plan.time += step.time;
-      plan.peak = std::max(plan.peak, shared_ ? step.source_bytes + step.target_bytes
-                                              : std::max(step.source_bytes, step.target_bytes));
-    }
+    finish(task_, cost_, plan);
     return plan;
   }
 
   void add_transfer(ReshardPlan& plan) const {
-    Traffic traffic;
-    const std::unique_ptr<TransferMeter> meter = cost_.transfer();
-    for_each_message(
-        task_.shape, size_of(task_.dtype), {task_.source_mesh, plan.source_intermediate},
-        {task_.target_mesh, plan.target_intermediate},
-        [&](std::int64_t device) { return cost_.domain(device); },
-        [&](const Message& message) {
-          traffic.add(message);
-          meter->add(message);
-        });
-    PlannedReshardStep step;
-    traffic.write_to(step);
+    PlannedReshardStep step =
+        message_step(task_, cost_, {task_.source_mesh, plan.source_intermediate},
+                     {task_.target_mesh, plan.target_intermediate});
     if (step.messages == 0) return;
-    step.after = plan.target_intermediate;
-    plan.crossing = step.total;
-    step.time = meter->time();
-    step.source_bytes = plan.source_shard;
-    if (!plan.steps.empty()) step.source_bytes += bytes_of(plan.source_intermediate);
-    step.target_bytes = bytes_of(plan.target_intermediate);
+    step.source_bytes = plan.given;
+    if (!plan.steps.empty()) step.source_bytes += bytes_of(task_, plan.source_intermediate);
+    step.target_bytes = bytes_of(task_, plan.target_intermediate);
     plan.steps.push_back(std::move(step));
   }
 
@@ -269,7 +206,6 @@ class Planner {
   const ReshardCost& cost_;
   Sharding source_;
   Sharding target_;
-  bool shared_;
   bool empty_;  // an array without elements
 };
 

@@ -21,7 +21,11 @@
 // within one mesh is the case without a transfer, and to stay as one is has no step at all.
 //
 // Steps run one after the other. The array as given stays in memory until the end (the trainer goes
-// on with it); what a step makes lives until the next step has read it.
+// on with it) or, donated, until the first step has read it; what a step makes lives until the next
+// step has read it.
+//
+// The array may lie in the memory of the hosts, before or after: a copy to the devices then comes
+// first, or one from them last, whatever is between.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +41,22 @@
 namespace shardsim {
 
 enum class ReshardPart : std::uint8_t { source, transfer, target };
+
+enum class ReshardAction : std::uint8_t {
+  collective,
+  transfer,   // from the source's devices to the target's
+  permute,    // among the source's devices: pathways' mesh has shards on others of them
+  split,      // pathways': replica 0 alone goes on; nothing moves
+  from_host,  // from the memory of hosts into that of their devices
+  to_host,
+};
+
+// What goes to the hosts in the end.
+enum class HostCopies : std::uint8_t {
+  none,   // the devices keep it
+  every,  // every device's shard, as JAX's memory kind "pinned_host" has it
+  once,   // every piece once, by the first device that has it, as a checkpoint takes replica 0
+};
 
 // Takes the messages of one transfer and tells how long they take, all at once. Messages of a
 // device to itself are free.
@@ -65,6 +85,20 @@ class ReshardCost {
   [[nodiscard]] virtual std::optional<Seconds> collective(ReshardPart part,
                                                           const Collective& collective) const = 0;
   [[nodiscard]] virtual std::unique_ptr<TransferMeter> transfer() const = 0;
+  // So many bytes between each of these devices and its host, all at once.
+  [[nodiscard]] virtual Seconds host_copies(const std::vector<std::int64_t>& devices,
+                                            Bytes bytes) const = 0;
+};
+
+// Of devices about which nothing is known: all steps take no time.
+class UnknownReshardCost final : public ReshardCost {
+ public:
+  [[nodiscard]] std::int64_t domain(std::int64_t device) const override;
+  [[nodiscard]] std::optional<Seconds> collective(ReshardPart part,
+                                                  const Collective& collective) const override;
+  [[nodiscard]] std::unique_ptr<TransferMeter> transfer() const override;
+  [[nodiscard]] Seconds host_copies(const std::vector<std::int64_t>& devices,
+                                    Bytes bytes) const override;
 };
 
 struct ReshardTask {
@@ -74,23 +108,31 @@ struct ReshardTask {
   Sharding source;
   DeviceMesh target_mesh;  // the same devices, some of them, or others
   Sharding target;
-  Place place;  // where errors point to
+  Place place;             // where errors point to
+  bool from_host = false;  // it lies in the memory of the source's hosts
+  HostCopies to_host = HostCopies::none;
 };
 
 struct PlannedReshardStep {
+  ReshardAction action = ReshardAction::transfer;
   ReshardPart part = ReshardPart::transfer;
   CollectiveKind kind = CollectiveKind::all_gather;  // of a collective
   AxisList axes;                                     // its group
-  Sharding after;                                    // on the mesh where the step ends
+  Sharding after;                                    // on the mesh where the step ends,
+  std::optional<Mesh> after_mesh = {};               // the part's or, where set, this one
   Bytes sent{0};                                     // by the device that sends most
   Bytes received{0};                                 // by the device that receives most
   Bytes total{0};                                    // sent by all devices together
   std::int64_t messages = 0;                         // of all devices together
   Seconds time{0};
-  // On the fullest device of either mesh while the step runs.
+  std::vector<std::int64_t> copying = {};  // devices that copy `total / their number` to hosts
+  // On the fullest device of either mesh while the step runs, what was given included.
   Bytes source_bytes{0};
   Bytes target_bytes{0};
 };
+
+// Between a device and its host: what plans begin or end with, whatever is between.
+[[nodiscard]] bool moves_between_memories(const PlannedReshardStep& step);
 
 struct ReshardPlan {
   Sharding source_intermediate;  // A; the source where nothing is done there
@@ -101,7 +143,13 @@ struct ReshardPlan {
   // What a device holds before (source) and after (target); the same bytes if nothing moves.
   Bytes source_shard{0};
   Bytes target_shard{0};
-  Bytes peak{0};  // on the fullest device, both shards included
+  // Of these, what is in the memory of devices: nothing of what lies on hosts.
+  Bytes given{0};
+  Bytes result{0};
+  bool stays = false;         // the result is what was given: no device needs other bytes
+  bool frees_donated = true;  // false: what was given stays although it is donated
+  Bytes peak{0};              // on the fullest device, both shards included
+  Bytes donated_peak{0};      // where the array was given away
 };
 
 struct ReshardChoice {
@@ -118,6 +166,11 @@ struct ReshardChoice {
     return intermediate_is_better ? *intermediate : direct;
   }
 };
+
+// The fullest device while plans run one after the other; `donated`: what was given of an array is
+// freed once its first step has run. `shared`: a device is in both meshes.
+[[nodiscard]] Bytes fullest_device(const std::vector<const ReshardPlan*>& plans, bool shared,
+                                   bool donated);
 
 inline constexpr std::int64_t most_reshard_devices = 8192;             // of one mesh
 inline constexpr std::int64_t most_messages = std::int64_t{1} << 26;   // of the direct transfer

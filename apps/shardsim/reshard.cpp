@@ -30,19 +30,31 @@ const Manual manual = {
 
 // Paths are JSON pointers.
 constexpr std::array flags{
-    Flag{"shape", "/shape", "SHAPE", "of the array: 4096x14336"},
+    Flag{"shape", "/shape", "SHAPE", "of the array: 4096x14336; '' of a scalar"},
     Flag{"dtype", "/dtype", "DTYPE", "of the array; bf16"},
+    Flag{"tree", "/tree", "FILE",
+         "in place of --shape: a parameter tree, or an experiment, whose parameters lie as its "
+         "strategy says"},
+    Flag{"variant", "/variant", "NAME", "of an experiment that has several"},
     Flag{"from-mesh", "/from/mesh", "MESH", "axes and sizes: fsdp=8,tp=1"},
     Flag{"from", "/from/spec", "SPEC", "PartitionSpec on it: 'fsdp, tp'"},
+    Flag{"from-strategy", "/from/strategy", "NAME",
+         "of a tree, in place of --from: fsdp, ..., or a rule system"},
+    Flag{"from-memory", "/from/memory", "WHERE", "host: the arrays lie in the memory of hosts"},
     Flag{"to-mesh", "/to/mesh", "MESH", "the mesh to go to"},
     Flag{"to", "/to/spec", "SPEC", "PartitionSpec on that one: 'None, (dp, tp)'"},
+    Flag{"to-strategy", "/to/strategy", "NAME", "of a tree, in place of --to"},
+    Flag{"to-memory", "/to/memory", "WHERE",
+         "host: every device's shard goes to its host; checkpoint: every piece once. Without "
+         "--to-mesh it lies as it did"},
     Flag{"devices", "/devices", "WHICH",
          "disjoint: the target's devices follow the source's, on a torus on another slice; shared: "
          "they are the same"},
     Flag{"from-devices", "/from/devices", "LIST",
          "in place of --devices: numbers by position of the mesh, 0-3,8"},
     Flag{"to-devices", "/to/devices", "LIST", "the same of the mesh to go to"},
-    Flag{"machine", "/machine", "NAME", "hardware profile, or a path to one"},
+    Flag{"machine", "/machine", "NAME",
+         "hardware profile, or a path to one; without it there are no times"},
     Flag{"calibration", "/calibration", "NAME",
          "of collectives, in place of the machine's: one that is shipped, or what calibrate wrote"},
     Flag{"topology", "/topology", "SHAPE",
@@ -51,22 +63,32 @@ constexpr std::array flags{
     Flag{"to-topology", "/to/topology", "SHAPE", "of the target's own slice"},
 };
 
+// A path on the command line is relative to where the user is, one in a file to the file.
+std::string seen_from(const std::string& file, const std::string& value) {
+  const auto directory = std::filesystem::absolute(file).parent_path();
+  return std::filesystem::absolute(value).lexically_relative(directory).string();
+}
+
+Json value_of(const Flag& flag, const std::string& file, const std::string& value) {
+  const std::string name = flag.name;
+  const bool ends_in_json = std::filesystem::path(value).extension() == ".json";
+  const bool is_path =
+      name == "tree" || ((name == "machine" || name == "calibration") && ends_in_json);
+  if (is_path) return seen_from(file, value);
+  if (std::string(flag.path).ends_with("/strategy")) {
+    Json object = Json::parse(value, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object()) return object;
+  }
+  return value;
+}
+
 void apply_flags(const Given& given, const std::string& file, Json& document) {
   for (const Flag& flag : flags) {
     const Words values = given.all(flag.name);
     if (values.empty()) continue;
     if (values.size() > 1) throw UsageError(fmt::format("--{} is given twice", flag.name));
-    std::string value = values[0];
-    const bool names_files =
-        flag.name == std::string("machine") || flag.name == std::string("calibration");
-    const bool is_path = names_files && std::filesystem::path(value).extension() == ".json";
-    // A path on the command line is relative to where the user is, one in a file to the file.
-    if (is_path) {
-      const auto directory = std::filesystem::absolute(file).parent_path();
-      value = std::filesystem::absolute(value).lexically_relative(directory).string();
-    }
     try {
-      document[Json::json_pointer(flag.path)] = value;
+      document[Json::json_pointer(flag.path)] = value_of(flag, file, values[0]);
     } catch (const Json::exception&) {
       throw InputError({file, ""}, fmt::format("--{} has no place in it", flag.name));
     }
@@ -81,7 +103,11 @@ ReshardExperiment read_given(const Given& given) {
   apply_flags(given, file, document);
   if (document.empty())
     throw UsageError("nothing to reshard: name a file, or give --shape and so on");
-  if (files.empty()) document["name"] = "array";
+  if (files.empty()) {
+    const bool is_tree = given.has("tree");
+    document["name"] =
+        is_tree ? std::filesystem::path(given.all("tree")[0]).stem().string() : "array";
+  }
   return read_reshard(document, file);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cross_mesh_helpers.hpp"
 #include "strategies/cross_mesh_candidates.hpp"
+#include "strategies/cross_mesh_pathways.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;
@@ -190,4 +191,132 @@ TEST_CASE("What is too large or no parameter is an error") {
   ReshardTask partial = task({8}, fsdp8, "None", fsdp8, "None", /*shared=*/true);
   partial.source.partial = {fsdp8.whole(0)};
   CHECK_THROWS_WITH(plan_reshard(partial, RoundCost(8)), Catch::Contains("partial sums"));
+}
+
+namespace {
+
+// What pathways does from one end to the other, for which it has an intermediate.
+ReshardPlan pathways(const std::vector<std::int64_t>& shape, const Mesh& from,
+                     const std::string& from_spec, const Mesh& to, const std::string& to_spec) {
+  const IntermediateSharding intermediate = find_intermediate_sharding(
+      {from, parse_partition_spec(from_spec, {})}, {to, parse_partition_spec(to_spec, {})}, {});
+  const std::optional<ReshardPlan> plan = plan_pathways(
+      task(shape, from, from_spec, to, to_spec, /*shared=*/false), intermediate, RoundCost(8));
+  REQUIRE(plan);
+  return *plan;
+}
+
+}  // namespace
+
+TEST_CASE("Pathways' way: gather on the source, keep replica 0, transfer") {
+  // The docstring's example, 64 x 64 in bf16, 8 KiB: every device of 8 gathers 7 KiB to its one,
+  // device 0 sends each of the 4 its quarter.
+  const ReshardPlan plan = pathways({64, 64}, Mesh({{"fsdp", 8}, {"tp", 1}}), "fsdp, tp",
+                                    Mesh({{"fsdp", 1}, {"tp", 4}}), "fsdp, tp");
+  REQUIRE(plan.steps.size() == 3);
+  CHECK(plan.steps[0].action == ReshardAction::collective);
+  CHECK(plan.steps[0].kind == CollectiveKind::all_gather);
+  CHECK(plan.steps[0].sent == Bytes(7 * KiB));
+  // Given and gathered.
+  CHECK(plan.steps[0].source_bytes == Bytes(9 * KiB));
+  CHECK(plan.steps[1].action == ReshardAction::split);
+  CHECK(plan.steps[1].total == Bytes(0));
+  CHECK(plan.steps[1].time == Seconds(0));
+  CHECK(plan.steps[2].action == ReshardAction::transfer);
+  CHECK(plan.steps[2].messages == 4);
+  CHECK(plan.steps[2].sent == Bytes(8 * KiB));
+  CHECK(plan.steps[2].received == Bytes(2 * KiB));
+  CHECK(plan.crossing == Bytes(8 * KiB));
+  CHECK(plan.peak == Bytes(9 * KiB));
+  // What is donated is the gathered copy.
+  CHECK(plan.donated_peak == plan.peak);
+}
+
+TEST_CASE("Pathways' replica axes come first: other shards then belong on other devices") {
+  // c is the fastest axis, and gathered. Device 4 a + 2 b + c has quarter 2 a + b of the rows; in
+  // the mesh [c_replica, a, b] device i has quarter i mod 4. Devices 0 and 7 have theirs, 6 fetch.
+  const ReshardPlan plan = pathways({64, 64}, Mesh({{"a", 2}, {"b", 2}, {"c", 2}}), "(a, b), c",
+                                    Mesh({{"t", 1}}), "t, None");
+  REQUIRE(plan.steps.size() == 4);
+  CHECK(plan.steps[0].kind == CollectiveKind::all_gather);
+  const PlannedReshardStep& permute = plan.steps[1];
+  CHECK(permute.action == ReshardAction::permute);
+  CHECK(permute.messages == 6);
+  CHECK(permute.total == Bytes(6 * 2 * KiB));
+  // Given, gathered and permuted.
+  CHECK(permute.source_bytes == Bytes(1 * KiB + 2 * KiB + 2 * KiB));
+  CHECK(plan.steps[2].action == ReshardAction::split);
+  // Replica 0, devices 0 to 3, has every quarter once.
+  CHECK(plan.steps[3].messages == 4);
+  CHECK(plan.crossing == Bytes(8 * KiB));
+  // Where the gathered axis is the outermost, nothing moves within the source.
+  CHECK(pathways({64, 64}, Mesh({{"c", 2}, {"a", 2}, {"b", 2}}), "(a, b), c", Mesh({{"t", 1}}),
+                 "t, None")
+            .steps.size() == 3);
+}
+
+TEST_CASE("Donated arrays are freed once their first step has run") {
+  // 64 rows of 2 bytes, 16 bytes on each of 8; gathered on the source and sent from there, the
+  // transfer still has the copy, and no longer the shard.
+  const ReshardTask one = task({64}, fsdp8, "fsdp", Mesh({{"t", 1}}), "t", /*shared=*/false);
+  const ReshardChoice choice = plan_reshard(one, RoundCost(8));
+  CHECK(choice.direct.donated_peak == choice.direct.peak);
+  // A second array that is like it: the target's device gets both; the source's had both.
+  const ReshardPlan& direct = choice.direct;
+  CHECK(fullest_device({&direct, &direct}, /*shared=*/false, /*donated=*/false) == Bytes(256));
+  // On the same devices half of them: shards of 16 become 32. Three arrays: 48 bytes and then 32
+  // for each; donated, the last one's 16 and its 32 beside the 64 of the others.
+  const ReshardPlan half =
+      plan_reshard(task({64}, fsdp8, "fsdp", Mesh({{"fsdp", 4}}), "fsdp", /*shared=*/true),
+                   RoundCost(8))
+          .direct;
+  const std::vector<const ReshardPlan*> three(3, &half);
+  CHECK(fullest_device(three, /*shared=*/true, /*donated=*/false) == Bytes(48 + 96));
+  CHECK(fullest_device(three, /*shared=*/true, /*donated=*/true) == Bytes(16 + 96));
+}
+
+TEST_CASE("To the hosts goes every shard, or every piece once") {
+  // Halves on 2 x 2 devices, each twice. 64 rows of 2 bytes.
+  const Mesh mesh({{"dp", 2}, {"fsdp", 2}});
+  ReshardTask copied = task({64}, mesh, "fsdp", mesh, "fsdp", /*shared=*/true);
+  copied.to_host = HostCopies::every;
+  const ReshardPlan every = plan_reshard(copied, RoundCost(4)).direct;
+  REQUIRE(every.steps.size() == 1);
+  CHECK(every.steps[0].action == ReshardAction::to_host);
+  CHECK(every.steps[0].copying == std::vector<std::int64_t>{0, 1, 2, 3});
+  CHECK(every.steps[0].sent == Bytes(64));
+  CHECK(every.steps[0].total == Bytes(4 * 64));
+  CHECK(every.time.count() == Approx(164e-9));
+  // It is read where it lies.
+  CHECK(every.peak == Bytes(64));
+  copied.to_host = HostCopies::once;
+  const ReshardPlan once = plan_reshard(copied, RoundCost(4)).direct;
+  CHECK(once.steps.at(0).copying == std::vector<std::int64_t>{0, 1});
+  CHECK(once.steps.at(0).total == Bytes(2 * 64));
+}
+
+TEST_CASE("From hosts an array comes to the source's devices first") {
+  ReshardTask loaded = task({64}, fsdp8, "fsdp", Mesh({{"t", 4}}), "t", /*shared=*/false);
+  const ReshardPlan from_devices = plan_reshard(loaded, RoundCost(8)).direct;
+  loaded.from_host = true;
+  const ReshardChoice choice = plan_reshard(loaded, RoundCost(8));
+  const ReshardPlan& plan = choice.direct;
+  REQUIRE(plan.steps.size() == 2);
+  CHECK(plan.steps[0].action == ReshardAction::from_host);
+  CHECK(plan.steps[0].received == Bytes(16));
+  CHECK(plan.time.count() == Approx(from_devices.time.count() + 116e-9));
+  CHECK(plan.given == Bytes(0));
+  CHECK(plan.steps[1].source_bytes == Bytes(16));
+  // The same way is best.
+  ReshardTask here = loaded;
+  here.from_host = false;
+  CHECK(plan_reshard(here, RoundCost(8)).priced == choice.priced);
+}
+
+TEST_CASE("Without a machine there is the direct way, without times") {
+  const ReshardChoice choice = plan_reshard(
+      task({64}, fsdp8, "fsdp", Mesh({{"t", 4}}), "t", /*shared=*/false), UnknownReshardCost());
+  CHECK(choice.direct.crossing == Bytes(128));
+  CHECK(choice.direct.time == Seconds(0));
+  CHECK_FALSE(choice.intermediate);
 }
