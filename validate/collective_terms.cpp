@@ -22,6 +22,14 @@ bool is_bound_across(const CostBreakdown& cost) {
   });
 }
 
+struct CollectiveTerms {
+  double launches = 0;
+  double steps_inside = 0;
+  double bytes_inside = 0;
+  double steps_across = 0;
+  double bytes_across = 0;
+};
+
 // Columns of what is fitted.
 constexpr std::size_t inside_terms = 1;  // a step, then a byte
 constexpr std::size_t across_terms = 3;
@@ -49,7 +57,7 @@ bool nearly_same(const std::vector<std::vector<double>>& a,
   return true;
 }
 
-// `profile` with these numbers, where they are told; latencies above 0, as terms_of() needs them.
+// `profile` with these numbers, where they are told; latencies above 0, as TermsByProfile needs them.
 Profile with_fitted(Profile profile, const RobustFit& fit) {
   constexpr double least = 1e-9;
   const auto set_latency = [&](Sourced<Seconds>& latency, const FittedTerm& term) {
@@ -68,12 +76,62 @@ Profile with_fitted(Profile profile, const RobustFit& fit) {
   return profile;
 }
 
+// How often each number of a profile is in the cost of a record. Latencies and the launch are above
+// 0.
+class TermsByProfile {
+ public:
+  TermsByProfile(const Profile& profile, std::int64_t processes)
+      : profile_(profile), costs_(profile, processes, CollectiveModel::uncalibrated) {
+    if (!cluster().scale_out) return;
+    Profile slower = profile;
+    std::get<ClusterProfile>(slower.network).scale_out->latency.value =
+        step_across() * (1 + little);
+    slower_.emplace(slower, processes, CollectiveModel::uncalibrated);
+  }
+
+  [[nodiscard]] CollectiveTerms of(const SweptCollective& swept) {
+    const CostBreakdown whole = costs_.of(swept);
+    CollectiveTerms terms;
+    terms.launches = whole.launch.count() / profile_.collective_launch.value.count();
+    Seconds latency_inside = whole.latency;
+    if (slower_) {
+      const Seconds grown = slower_->of(swept).latency - whole.latency;
+      terms.steps_across = std::round(grown.count() / (step_across().count() * little));
+      latency_inside -= step_across() * terms.steps_across;
+    }
+    constexpr double rounding = 1e-3;  // of a step
+    const double steps = latency_inside.count() / cluster().scale_up.latency.value.count();
+    terms.steps_inside = steps < rounding ? 0 : steps;
+    if (is_bound_across(whole)) {
+      terms.bytes_across = whole.transfer.count() * carried(*cluster().scale_out);
+    } else {
+      terms.bytes_inside = whole.transfer.count() * carried(cluster().scale_up);
+    }
+    return terms;
+  }
+
+ private:
+  // By so much more latency across, the cost grows and what bounds it stays.
+  static constexpr double little = 1e-6;
+
+  [[nodiscard]] const ClusterProfile& cluster() const {
+    return std::get<ClusterProfile>(profile_.network);
+  }
+  [[nodiscard]] Seconds step_across() const { return cluster().scale_out->latency.value; }
+
+  const Profile& profile_;
+  SweptCosts costs_;
+  std::optional<SweptCosts> slower_;
+};
+
 }  // namespace
 
-CostBreakdown cost_of(const Profile& profile, const SweptCollective& swept, std::int64_t processes,
-                      CollectiveModel model) {
-  const Mesh mesh({{"processes", processes}});
-  const Machine machine = make_machine(profile, processes, std::nullopt, {"", "/collectives"});
+SweptCosts::SweptCosts(const Profile& profile, std::int64_t processes, CollectiveModel model)
+    : placement_(Mesh({{"processes", processes}}),
+                 make_machine(profile, processes, std::nullopt, {"", "/collectives"}), model),
+      costs_(placement_) {}
+
+CostBreakdown SweptCosts::of(const SweptCollective& swept) {
   Collective collective;
   collective.kind = swept.kind;
   collective.dtype = DType::f32;
@@ -83,38 +141,7 @@ CostBreakdown cost_of(const Profile& profile, const SweptCollective& swept, std:
     std::iota(group.begin(), group.end(), i * swept.group_size);
     collective.groups.push_back(std::move(group));
   }
-  return collective_cost(Placement(mesh, machine, model), collective);
-}
-
-CollectiveTerms terms_of(const Profile& profile, const SweptCollective& swept,
-                         std::int64_t processes) {
-  const auto cost = [&](const Profile& of) {
-    return cost_of(of, swept, processes, CollectiveModel::uncalibrated);
-  };
-  const auto& cluster = std::get<ClusterProfile>(profile.network);
-  const CostBreakdown whole = cost(profile);
-  CollectiveTerms terms;
-  terms.launches = whole.launch.count() / profile.collective_launch.value.count();
-  Seconds latency_inside = whole.latency;
-  if (cluster.scale_out) {
-    // By how much the cost grows with it: so little that what bounds it stays.
-    constexpr double little = 1e-6;
-    const Seconds step = cluster.scale_out->latency.value;
-    Profile slower = profile;
-    std::get<ClusterProfile>(slower.network).scale_out->latency.value = step * (1 + little);
-    const Seconds grown = cost(slower).latency - whole.latency;
-    terms.steps_across = std::round(grown.count() / (step.count() * little));
-    latency_inside -= step * terms.steps_across;
-  }
-  constexpr double rounding = 1e-3;  // of a step
-  const double steps = latency_inside.count() / cluster.scale_up.latency.value.count();
-  terms.steps_inside = steps < rounding ? 0 : steps;
-  if (is_bound_across(whole)) {
-    terms.bytes_across = whole.transfer.count() * carried(*cluster.scale_out);
-  } else {
-    terms.bytes_inside = whole.transfer.count() * carried(cluster.scale_up);
-  }
-  return terms;
+  return costs_.cost(collective);
 }
 
 bool is_told(const FittedTerm& term) { return term.determined && term.value > 0; }
@@ -125,10 +152,9 @@ CollectiveFit fit_terms(const Profile& profile, const std::vector<SweptCollectiv
       std::get<ClusterProfile>(profile.network).scale_out.has_value() &&
       std::get<ClusterProfile>(profile.network).devices_per_node.value < processes;
   const auto columns_by = [&](const Profile& of) {
+    TermsByProfile by_profile(of, processes);
     std::vector<CollectiveTerms> terms;
-    for (const SweptCollective& swept : collectives) {
-      terms.push_back(terms_of(of, swept, processes));
-    }
+    for (const SweptCollective& swept : collectives) terms.push_back(by_profile.of(swept));
     return columns_of(terms, goes_across);
   };
   std::vector<double> times;

@@ -21,20 +21,18 @@
 namespace shardsim {
 
 // Of groups of neighbours among so many processes, the first of them; the profile is a cluster.
-[[nodiscard]] CostBreakdown cost_of(const Profile& profile, const SweptCollective& swept,
-                                    std::int64_t processes, CollectiveModel model);
+// Keep it for all records of a sweep: what they have in common is found once.
+class SweptCosts {
+ public:
+  SweptCosts(const Profile& profile, std::int64_t processes, CollectiveModel model);
+  SweptCosts(const SweptCosts&) = delete;
+  SweptCosts& operator=(const SweptCosts&) = delete;
+  [[nodiscard]] CostBreakdown of(const SweptCollective& swept);
 
-struct CollectiveTerms {
-  double launches = 0;
-  double steps_inside = 0;
-  double bytes_inside = 0;
-  double steps_across = 0;
-  double bytes_across = 0;
+ private:
+  Placement placement_;
+  CollectiveCosts costs_;  // refers to it
 };
-
-// Latencies and the launch of the profile are above 0.
-[[nodiscard]] CollectiveTerms terms_of(const Profile& profile, const SweptCollective& swept,
-                                       std::int64_t processes);
 
 struct LinkFit {
   FittedTerm step;  // seconds

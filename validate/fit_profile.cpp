@@ -31,7 +31,7 @@ class ProfileFit {
                                           : fmt::format("{}, kernels as published", profile_.title);
     profile_.path = sweep.file;
     if (!sweep.collectives.empty()) base_calibrations_.swap(profile_.calibrations);
-    if (hosts() > 1 && !library_chooses()) put_on_hosts();
+    if (hosts() > 1 && !sweep.collectives.empty() && !library_chooses()) put_on_hosts();
   }
 
   FittedProfile run() {
@@ -62,7 +62,8 @@ class ProfileFit {
       throw InputError({sweep.file, "/backend/processes"},
                        fmt::format("a node of {} has {} at most", sweep.profile, most));
     }
-    if (sweep.on.hosts.size() == 1 || !(cluster->nccl || cluster->rccl)) return profile;
+    const bool chooses = cluster->nccl || cluster->rccl;
+    if (sweep.on.hosts.size() == 1 || !chooses || sweep.collectives.empty()) return profile;
     // What NCCL chooses hangs on all of a host's devices.
     const std::int64_t of_host = devices_per_host(*cluster);
     if (on_host != of_host) {
@@ -81,7 +82,6 @@ class ProfileFit {
     nodes.devices_per_node = {processes_per_host(sweep_), numbers_.source("processes on a host")};
     nodes.devices_per_host.reset();
     nodes.scale_out.reset();
-    if (sweep_.collectives.empty()) return;
     // What comes of it is fitted: a network is slower than what is inside.
     constexpr double slower = 10;
     ScaleOutProfile& network = nodes.scale_out.emplace();
@@ -140,9 +140,9 @@ void ProfileFit::fit_collectives() {
 void ProfileFit::calibrate() {
   std::map<std::string, CalibrationTable> tables;
   std::map<std::pair<std::string, Bytes>, const SweptCollective*> rows;
+  SweptCosts uncalibrated(profile_, sweep_.on.processes, CollectiveModel::uncalibrated);
   for (const SweptCollective& swept : sweep_.collectives) {
-    const CostBreakdown cost =
-        cost_of(profile_, swept, sweep_.on.processes, CollectiveModel::uncalibrated);
+    const CostBreakdown cost = uncalibrated.of(swept);
     assert(cost.curve);
     const std::string id =
         fmt::format("{} over {} processes", name_of(swept.kind), swept.group_size);
@@ -161,11 +161,11 @@ void ProfileFit::calibrate() {
   std::vector<CalibrationTable> all;
   for (auto& [id, table] : tables) all.push_back(std::move(table));
   profile_.calibrations = {fit_calibration(header, all)};
-  add_errors(
-      profile_.calibrations[0], all,
-      [&](const CalibrationTable& table, const CalibrationSample& sample) {
-        return predicted_time(profile_, *rows.at({table.id, sample.bytes}), sweep_.on.processes);
-      });
+  SweptCosts calibrated(profile_, sweep_.on.processes, CollectiveModel::simulated);
+  add_errors(profile_.calibrations[0], all,
+             [&](const CalibrationTable& table, const CalibrationSample& sample) {
+               return calibrated.of(*rows.at({table.id, sample.bytes})).total();
+             });
   if (!library_chooses()) return;
   profile_.calibrations.insert(profile_.calibrations.end(), base_calibrations_.begin(),
                                base_calibrations_.end());
@@ -176,9 +176,11 @@ std::optional<ErrorSummary> collective_errors(const Profile& profile,
                                               const std::vector<SweptCollective>& collectives,
                                               std::int64_t processes) {
   std::vector<double> errors;
+  if (collectives.empty()) return std::nullopt;  // the profile may be of a network without nodes
+  SweptCosts costs(profile, processes, CollectiveModel::simulated);
   for (const SweptCollective& swept : collectives) {
     if (swept.payload < smallest_judged) continue;
-    const Seconds predicted = predicted_time(profile, swept, processes);
+    const Seconds predicted = costs.of(swept).total();
     errors.push_back(std::abs(predicted.count() / swept.time.median.count() - 1));
   }
   return errors.empty() ? std::nullopt : std::optional(summarize(errors));
@@ -231,11 +233,6 @@ std::optional<ErrorSummary> left_out_kernels(const DeviceSweep& sweep, const std
 }
 
 }  // namespace
-
-Seconds predicted_time(const Profile& profile, const SweptCollective& swept,
-                       std::int64_t processes) {
-  return cost_of(profile, swept, processes, CollectiveModel::simulated).total();
-}
 
 FittedProfile fit_profile(const DeviceSweep& measured, const std::string& name) {
   DeviceSweep sweep = measured;

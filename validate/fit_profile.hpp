@@ -55,8 +55,4 @@ struct FittedProfile {
 // processes_per_host(); for one whose records do not tell bandwidths, or what is between hosts.
 [[nodiscard]] FittedProfile fit_profile(const DeviceSweep& measured, const std::string& name);
 
-// What a profile says of a record; a collective's of groups among so many processes.
-[[nodiscard]] Seconds predicted_time(const Profile& profile, const SweptCollective& swept,
-                                     std::int64_t processes);
-
 }  // namespace shardsim

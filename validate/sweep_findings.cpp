@@ -7,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
+#include "validate/collective_terms.hpp"
 #include "validate/fit_profile.hpp"
 
 namespace shardsim {
@@ -41,10 +42,12 @@ std::vector<Contention> contention_in(const DeviceSweep& sweep, const Profile& f
       alone[key].emplace(swept.payload, &swept);
     }
   }
-  const auto predicted = [&](const SweptCollective& swept) {
-    return predicted_time(fitted, swept, sweep.on.processes).count();
-  };
   std::vector<Contention> rows;
+  if (alone.empty()) return rows;
+  SweptCosts costs(fitted, sweep.on.processes, CollectiveModel::simulated);
+  const auto predicted = [&](const SweptCollective& swept) {
+    return costs.of(swept).total().count();
+  };
   for (const auto& [key, records] : alone) {
     const auto together = shortest(all_at_once[key]);
     std::vector<double> ratios;

@@ -243,10 +243,10 @@ TEST_CASE("over hosts of GPUs the network stays, and factors are told by region"
   sweep.profile = "dgx-h100";
   sweep.on.backend = "nccl";
   const Profile base = load_profile("dgx-h100", {"test", ""});
+  SweptCosts modelled(base, 16, CollectiveModel::uncalibrated);
   for (SweptCollective& swept : sweep.collectives) {
     const double factor = swept.group_size > 8 ? 2 : 1.2;
-    const Seconds modelled = cost_of(base, swept, 16, CollectiveModel::uncalibrated).total();
-    swept.time.median = modelled * factor;
+    swept.time.median = modelled.of(swept).total() * factor;
   }
   const Profile fitted = fit_profile(sweep, "mine").profile;
   CHECK(profile_to_json(fitted).at("cluster") == profile_to_json(base).at("cluster"));
@@ -264,6 +264,27 @@ TEST_CASE("over hosts of GPUs the network stays, and factors are told by region"
   const CurveKey rail{Region::rail, "all-reduce", "Ring", 2};
   CHECK(find_curves(fitted.calibrations, rail)->factor_at(Bytes(GiB)) ==
         find_curves(base.calibrations, rail)->factor_at(Bytes(GiB)));
+}
+
+// On two hosts of two processes each; a node of dgx-h100 has 8 devices.
+TEST_CASE("of kernels alone the network stays, whatever hosts they were on") {
+  for (const std::string machine : {"cpu-host", "dgx-h100"}) {
+    CAPTURE(machine);
+    const Profile base = load_profile(machine, {"test", ""});
+    DeviceSweep sweep = over_hosts(2, 2, 0, 1);
+    sweep.profile = machine;
+    sweep.collectives.clear();
+    const double bandwidth = 0.5 * base.device.memory_bandwidth.value.count();
+    for (std::int64_t bytes = MiB; bytes <= GiB; bytes *= 4) {
+      const Seconds time = base.device.kernel_launch.value + Bytes(bytes) / Bandwidth(bandwidth);
+      sweep.kernels.push_back({{"copy", KernelClass::memory, DType::f32, Flops(0), Bytes(bytes)},
+                               {time, time, time, 10}});
+    }
+    const Profile fitted = fit_profile(sweep, "mine").profile;
+    CHECK(profile_to_json(fitted).at("cluster") == profile_to_json(base).at("cluster"));
+    CHECK(fitted.device.memory_bandwidth.value.count() * fitted.device.memory_efficiency.value ==
+          Approx(bandwidth).epsilon(1e-3));
+  }
 }
 
 TEST_CASE("which rank is on which host is in the file") {

@@ -1,5 +1,6 @@
 // Profiles of sweeps that were made up from known numbers.
 #include "validate/fit_profile.hpp"
+#include "validate/collective_terms.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "base/json.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "tests/validate/made_up_sweep.hpp"
+#include "validate/collective_terms.hpp"
 
 namespace shardsim {
 namespace {
@@ -126,7 +128,8 @@ TEST_CASE("a fitted profile is one that programs read, with the source of every 
   REQUIRE(read.calibrations.size() == 1);
   // The curve goes by two groups' medians: noise of one is not all of it.
   const SweptCollective swept = made_up(0.05, 7).collectives[6];
-  CHECK(predicted_time(read, swept, 4).count() == Approx(swept.time.median.count()).epsilon(0.2));
+  SweptCosts costs(read, 4, CollectiveModel::simulated);
+  CHECK(costs.of(swept).total().count() == Approx(swept.time.median.count()).epsilon(0.2));
 }
 
 // A H200 whose products reach 70 % of the published peak in bf16 and half of it in fp32, 90 % of
@@ -151,9 +154,10 @@ TEST_CASE("of a published profile efficiencies are fitted, and what is left of c
     sweep.kernels.push_back({{"copy", KernelClass::memory, DType::f32, Flops(0), Bytes(bytes)},
                              exactly(launch + static_cast<double>(bytes) / bandwidth)});
   }
+  SweptCosts by_base(base, 8, CollectiveModel::simulated);
   for (std::int64_t bytes = 64 * KiB; bytes <= GiB; bytes *= 4) {
     SweptCollective swept{CollectiveKind::all_reduce, 8, 1, Bytes(bytes), {}};
-    swept.time = exactly(1.25 * predicted_time(base, swept, 8).count());
+    swept.time = exactly(1.25 * by_base.of(swept).total().count());
     sweep.collectives.push_back(swept);
   }
   const FittedProfile fitted = fit_profile(sweep, "mine");
@@ -170,10 +174,10 @@ TEST_CASE("of a published profile efficiencies are fitted, and what is left of c
     return number.quantity == "device.peak.fp32";
   };
   CHECK(std::count_if(fitted.numbers.begin(), fitted.numbers.end(), is_of_fp32) == 1);
+  SweptCosts by_fitted(fitted.profile, 8, CollectiveModel::simulated);
   for (const SweptCollective& swept : sweep.collectives) {
     CAPTURE(swept.payload.count());
-    CHECK(predicted_time(fitted.profile, swept, 8).count() ==
-          Approx(swept.time.median.count()).epsilon(0.05));
+    CHECK(by_fitted.of(swept).total().count() == Approx(swept.time.median.count()).epsilon(0.05));
   }
 }
 
