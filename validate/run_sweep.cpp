@@ -32,10 +32,13 @@ Kernel matmul(const Product& product, DType dtype) {
           product};
 }
 
+bool has_kernels(const SweepOptions& options) { return options.part != SweepPart::collectives; }
+
 // Of products: cubes, and such that are eight times as long in one direction, or an eighth; and of
 // what is moved.
-std::vector<Kernel> kernels_of(const WorkRange& range) {
+std::vector<Kernel> kernels_of(const SweepOptions& options, const WorkRange& range) {
   std::vector<Kernel> kernels;
+  if (!has_kernels(options)) return kernels;
   for (const DType dtype : range.products) {
     for (std::int64_t side = range.smallest_side; side <= range.largest_side; side *= 2) {
       const std::int64_t longer = 8 * side;
@@ -55,10 +58,10 @@ std::vector<Kernel> kernels_of(const WorkRange& range) {
 }
 
 // With no times yet.
-std::vector<SweptCopy> copies_of(const WorkRange& range) {
+std::vector<SweptCopy> copies_of(const SweepOptions& options, const WorkRange& range) {
   std::vector<SweptCopy> copies;
-  for (std::int64_t bytes = least_moved; range.copies && bytes <= range.most_moved.count();
-       bytes *= 4) {
+  if (!has_kernels(options) || !range.copies) return copies;
+  for (std::int64_t bytes = least_moved; bytes <= range.most_moved.count(); bytes *= 4) {
     for (const TaskKind direction : {TaskKind::to_host, TaskKind::from_host}) {
       copies.push_back({direction, Bytes(bytes), {}});
     }
@@ -69,6 +72,7 @@ std::vector<SweptCopy> copies_of(const WorkRange& range) {
 // All that is measured of collectives, with no times yet.
 std::vector<SweptCollective> collectives_of(const SweepOptions& options, std::int64_t processes) {
   std::vector<SweptCollective> all;
+  if (options.part == SweepPart::kernels) return all;
   const auto add = [&](CollectiveKind kind, const std::string& algorithm) {
     for (const std::int64_t size : group_sizes(processes)) {
       const std::int64_t most = processes / size;
@@ -238,8 +242,8 @@ SweepOptions default_sweep() {
 
 std::size_t parts_of(const SweepOptions& options, const Backend& backend) {
   const WorkRange range = backend.range();
-  return collectives_of(options, backend.exchange().size()).size() + kernels_of(range).size() +
-         copies_of(range).size();
+  return collectives_of(options, backend.exchange().size()).size() +
+         kernels_of(options, range).size() + copies_of(options, range).size();
 }
 
 DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
@@ -266,16 +270,17 @@ DeviceSweep run_sweep(const SweepOptions& options, Backend& backend,
   const auto time_alone = [&](const Kernel& kernel, TaskKind kind) {
     return time_of(plan_of(kernel, kind, processes), backend, options.repeats);
   };
-  for (const Kernel& kernel : kernels_of(backend.range())) {
+  for (const Kernel& kernel : kernels_of(options, backend.range())) {
     begin(describe(kernel));
     sweep.kernels.push_back({kernel, time_alone(kernel, TaskKind::kernel)});
   }
-  for (SweptCopy& swept : copies_of(backend.range())) {
+  for (SweptCopy& swept : copies_of(options, backend.range())) {
     begin(fmt::format("copy {}, {}", name_of(swept.direction), format_bytes(swept.bytes)));
     const Kernel copied{"copy", KernelClass::memory, DType::f32, Flops(0), swept.bytes};
     swept.time = time_alone(copied, swept.direction);
     sweep.copies.push_back(swept);
   }
+  if (!has_kernels(options)) return sweep;
   sweep.memory = backend.memory_taken();
   if (const auto taken = allocator_overhead(backend)) sweep.memory.push_back(*taken);
   return sweep;

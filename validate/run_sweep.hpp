@@ -4,9 +4,11 @@
 // Before a collective every process moves 64 MiB: as in a step, caches are cold and processes come
 // one after the other.
 // Groups are neighbours: of 4 processes two of 2 at the same time, the first two alone, and all 4.
-// A single process has kernels and copies only.
+// A single process has kernels and copies only. Kernels and copies, and what is taken of memory, can
+// be left out, and so can collectives.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,7 +20,10 @@
 
 namespace shardsim {
 
+enum class SweepPart : std::uint8_t { everything, collectives, kernels };
+
 struct SweepOptions {
+  SweepPart part = SweepPart::everything;
   std::optional<std::string> machine = {};  // whose numbers are measured; none: the backend's
   std::vector<CollectiveKind> kinds;
   std::vector<Bytes> sizes;  // of collectives

@@ -68,7 +68,7 @@ std::vector<std::string> known_values(const Verb& verb, const po::option_descrip
   const std::map<std::string, std::vector<std::string>> few = {
       {"backend", {"mpi", "nccl"}},
       {"like", {"xla"}},
-      {"only", {"collectives"}},
+      {"only", {"collectives", "kernels"}},
       {"rematerialization", {"none", "full", "selective"}},
       {"step", {"train", "forward"}},
       {"train-state", {"adam", "adamw", "lion", "momentum", "sgd"}}};

@@ -76,8 +76,8 @@ void check_together(const Given& given) {
   }
   if (given.has("operand")) throw UsageError("a sweep takes no experiment");
   const std::set<std::string> of_sweeps = {
-      "sweep",   "sizes", "algorithms", "backend",    "machine", "repeats", "precision",
-      "timeout", "rank",  "processes",  "rendezvous", "format",  "output"};
+      "sweep",     "only",    "sizes", "algorithms", "backend",    "machine", "repeats",
+      "precision", "timeout", "rank",  "processes",  "rendezvous", "format",  "output"};
   for (const auto& option : given.parsed.options) {
     if (of_sweeps.contains(option.string_key)) continue;
     throw UsageError(fmt::format("--{} is not for --sweep", option.string_key));
@@ -129,10 +129,12 @@ Wanted read_wanted(const Given& given) {
   wanted.repeats.precision = read_number(given, "precision", defaults.precision);
   constexpr double a_minute = 60;
   wanted.backend.patience = Seconds(read_number(given, "timeout", a_minute));
-  if (given.has("only")) {
+  if (given.has("sweep")) {
+    (void)read_sweep_part(given);
+  } else if (given.has("only")) {
     const std::string part = given.all("only").back();
     if (part != "collectives") {
-      throw UsageError(fmt::format("--only {}: there is collectives", part));
+      throw UsageError(fmt::format("--only {}: of a step there is collectives", part));
     }
     wanted.part = RunPart::collectives;
   }
@@ -201,7 +203,9 @@ void add_options(po::options_description& options) {
   const auto text = [](const char* name) { return po::value<Words>()->value_name(name); };
   options.add_options()("backend", text("NAME"), "mpi or nccl")(
       "calibrated", text("PROFILE"), "the machine: what shardsim calibrate made of a sweep")(
-      "only", text("PART"), "collectives: of the step these alone, without kernels and memory")(
+      "only", text("PART"),
+      "collectives: of the step these alone, without kernels and memory; of a sweep these, or\n"
+      "kernels: with copies to hosts and memory, without collectives")(
       "repeats", text("N"), "at most so many steps (200)")(
       "precision", text("PART"),
       "enough steps when half the 95 % interval of their median is this part of it (2%)")(

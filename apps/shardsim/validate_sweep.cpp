@@ -13,7 +13,6 @@
 #include "hardware_profiles/profile_io.hpp"
 #include "processes.hpp"
 #include "progress.hpp"
-#include "validate/run_sweep.hpp"
 
 namespace shardsim {
 namespace {
@@ -67,7 +66,7 @@ std::string sweep_for_people(const DeviceSweep& sweep, std::size_t width) {
                                  sweep.processor, counted(sweep.cores, "core"), sweep.on.library);
   for (const auto& [what, value] : sweep.device) text += fmt::format("  {}: {}\n", what, value);
   if (!sweep.collectives.empty()) text += "\n" + collectives.text({}, width);
-  text += "\n" + kernels.text({}, width);
+  if (!sweep.kernels.empty()) text += "\n" + kernels.text({}, width);
   if (!sweep.copies.empty()) text += "\n" + copies.text({}, width);
   if (!sweep.memory.empty()) text += "\n" + memory.text({}, width);
   return text;
@@ -84,8 +83,13 @@ std::pair<CollectiveKind, std::string> read_algorithm(const std::string& choice)
           choice.substr(sign + 1)};
 }
 
-SweepOptions read_sweep_options(const Given& given, const Repeats& repeats) {
+SweepOptions read_sweep_options(const Given& given, const Repeats& repeats,
+                                std::int64_t processes) {
   SweepOptions options = default_sweep();
+  options.part = read_sweep_part(given);
+  if (options.part == SweepPart::collectives && processes == 1) {
+    throw UsageError("--only collectives: one device alone has none");
+  }
   options.repeats = repeats;
   if (given.has("machine")) {
     options.machine = given.all("machine").back();
@@ -117,12 +121,27 @@ void add_sweep_options(po::options_description& options) {
 
 std::vector<std::string> sweep_formats() { return {"text", "json"}; }
 
+SweepPart read_sweep_part(const Given& given) {
+  if (!given.has("only")) return SweepPart::everything;
+  const std::string part = given.all("only").back();
+  if (part == "collectives") return SweepPart::collectives;
+  if (part != "kernels") {
+    throw UsageError(fmt::format("--only {}: of a sweep there are collectives and kernels", part));
+  }
+  for (const char* option : {"sizes", "algorithms"}) {
+    if (!given.has(option)) continue;
+    throw UsageError(
+        fmt::format("--{} is of collectives, which --only kernels leaves out", option));
+  }
+  return SweepPart::kernels;
+}
+
 int sweep_on(Backend& backend, const Given& given, const Repeats& repeats,
              const std::vector<Output>& outputs) {
   const bool prints = backend.exchange().rank() == 0;
   Attempts together(backend.exchange());
   const auto written = together([&] {
-    const SweepOptions options = read_sweep_options(given, repeats);
+    const SweepOptions options = read_sweep_options(given, repeats, backend.exchange().size());
     std::optional<Progress> progress;
     if (prints) progress.emplace(parts_of(options, backend));
     const DeviceSweep sweep = run_sweep(options, backend, [&](const std::string& part) {

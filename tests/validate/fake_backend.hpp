@@ -34,7 +34,7 @@ class FakeBackend : public Backend {
  public:
   // The spans of each rank, of every step the same.
   explicit FakeBackend(std::vector<std::vector<TaskSpan>> spans)
-      : exchange_(0, static_cast<std::int64_t>(spans.size())), spans_(std::move(spans)) {}
+      : spans_(std::move(spans)), exchange_(0, static_cast<std::int64_t>(spans_.size())) {}
 
   [[nodiscard]] Exchange& exchange() const override { return exchange_; }
   [[nodiscard]] std::string name() const override { return "fake"; }
@@ -71,9 +71,11 @@ class FakeBackend : public Backend {
   bool on_one_clock = true;
   std::int64_t granule = 1;  // of its memory
 
+ protected:
+  std::vector<std::vector<TaskSpan>> spans_;
+
  private:
   mutable FakeExchange exchange_;
-  std::vector<std::vector<TaskSpan>> spans_;
 };
 
 }  // namespace shardsim::testing

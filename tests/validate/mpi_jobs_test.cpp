@@ -124,19 +124,35 @@ int count_of(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("from a sweep to a profile to validated steps") {
-  const std::string sweep_file = (scratch() / "sweep.json").string();
-  const std::string profile_file = (scratch() / "host.json").string();
-  const Job sweep =
-      validate(4, "--sweep --sizes 1KiB:4MiB:x16 --algorithms all-reduce=ring -o " + sweep_file);
+TEST_CASE("a sweep has collectives of all sizes of groups") {
+  const std::string sweep_file = (scratch() / "collectives.json").string();
+  const Job sweep = validate(
+      4, "--sweep --only collectives --sizes 16KiB --algorithms all-reduce=ring -o " + sweep_file);
   INFO(sweep.errors);
   REQUIRE(sweep.exit == 0);
   const DeviceSweep swept = read_sweep(load_json(sweep_file), sweep_file);
   CHECK(swept.on.processes == 4);
+  // Both groups of 2, one of 2 and all 4; six kinds. The algorithm for both groups of 2 and for
+  // all 4.
+  CHECK(swept.collectives.size() == 3 * 6 + 2);
+  CHECK(swept.kernels.empty());
+  CHECK(swept.memory.empty());
+
+  const Job alone = run(program + " validate --sweep --only collectives" + few);
+  CHECK(alone.exit == 2);
+  CHECK(alone.errors == "error: --only collectives: one device alone has none\n");
+}
+
+TEST_CASE("from a sweep to a profile to validated steps") {
+  const std::string sweep_file = (scratch() / "sweep.json").string();
+  const std::string profile_file = (scratch() / "host.json").string();
+  const Job sweep = validate(2, "--sweep --sizes 1KiB:4MiB:x64 -o " + sweep_file);
+  INFO(sweep.errors);
+  REQUIRE(sweep.exit == 0);
+  const DeviceSweep swept = read_sweep(load_json(sweep_file), sweep_file);
+  CHECK(swept.on.processes == 2);
   CHECK(swept.on.hosts.size() == 1);
-  // Both groups of 2, one of 2 and all 4; six kinds, sizes 1, 16, 256 and 4096 KiB. The algorithm
-  // for both groups of 2 and for all 4.
-  CHECK(swept.collectives.size() == (3 * 6 + 2) * 4);
+  CHECK(swept.collectives.size() == 6 * 3);  // six kinds, 1, 64 and 4096 KiB
   // What the allocator takes beyond 50 buffers: less than a page of each.
   REQUIRE(swept.memory.size() == 1);
   CHECK(swept.memory[0].bytes >= Bytes(0));
@@ -282,7 +298,7 @@ TEST_CASE("over shaped links collectives take at least what the links need") {
   std::filesystem::remove(sweep_file);
   constexpr double rate = 400e6 / 8;
   constexpr double slack = 1.1;
-  const Job job = run_shaped(4, 400, "--sweep --sizes 256KiB -o " + sweep_file);
+  const Job job = run_shaped(4, 400, "--sweep --only collectives --sizes 256KiB -o " + sweep_file);
   if (!can_be_shaped(job)) return;
   INFO(job.errors);
   REQUIRE(job.exit == 0);
@@ -309,7 +325,8 @@ TEST_CASE("the rate of links between hosts is found in a sweep") {
   for (const int megabits : {100, 200}) {
     CAPTURE(megabits);
     const std::string sweep_file = (scratch() / "links-sweep.json").string();
-    const Job job = run_shaped(2, megabits, "--sweep --sizes 128KiB:512KiB:x4 -o " + sweep_file);
+    const Job job = run_shaped(
+        2, megabits, "--sweep --only collectives --sizes 128KiB:512KiB:x4 -o " + sweep_file);
     if (!can_be_shaped(job)) return;
     INFO(job.errors);
     REQUIRE(job.exit == 0);
@@ -333,7 +350,8 @@ TEST_CASE("the rate of links between hosts is found in a sweep") {
   }
   const std::string pair = (scratch() / "pair.json").string();
   std::ofstream(pair) << R"({"workload": {"model": ")" SHARDSIM_SOURCE_DIR
-                         R"(/examples/models/tiny-llama.json", "batch": 4, "sequence": 128},
+                         R"(/examples/models/tiny-llama.json", "batch": 4, "sequence": 128,
+                                          "step": "forward"},
                              "machine": "cpu-host", "mesh": {"fsdp": 2}, "strategy": "fsdp"})";
   const Job step = run_shaped(2, 200, pair + " --format json --calibrated " + profile_file);
   INFO(step.errors);

@@ -94,6 +94,15 @@ TEST_CASE("a sweep of GPUs has collectives, products of every type and copies") 
   CHECK(json["kernels"].size() == 4 * 7 * 5 + 9);
   // Context, cuBLAS, communicators, allocator.
   CHECK(json["memory"].size() == 4);
+
+  const Job alone =
+      run(program_with_fake_gpus() +
+          " validate --sweep --only kernels --backend nccl --repeats 6 --format json");
+  INFO(alone.out);
+  REQUIRE(alone.exit == 0);
+  const Json kernels = parse_json(alone.out, "sweep");
+  CHECK(kernels["collectives"].empty());
+  CHECK(kernels["kernels"].size() == json["kernels"].size());
 }
 
 // What each variant reads is launcher_test.cpp's; here all of them come together, find that there
