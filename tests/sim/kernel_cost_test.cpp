@@ -77,5 +77,23 @@ TEST_CASE("types that the profile lacks run as another, or are an error") {
   CHECK_THROWS_AS(operand_peak(profile, DType::i8), InputError);
 }
 
+// i64 and those behind it stand for themselves alone.
+TEST_CASE("a type that has no stand-in runs as no other, whatever there is") {
+  DeviceProfile all = device();
+  const auto every = [](int from, const auto& visit) {
+    for (int i = from; i <= static_cast<int>(DType::c128); ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (dtype != DType::f8_e4m3 && dtype != DType::f8_e5m2) visit(dtype);
+    }
+  };
+  every(0, [&](DType dtype) { all.peak[dtype].value = FlopRate(1e12); });
+  every(static_cast<int>(DType::i64), [&](DType dtype) {
+    CAPTURE(name_of(dtype));
+    DeviceProfile profile = all;
+    profile.peak.erase(dtype);
+    CHECK_THROWS_AS(operand_peak(profile, dtype), InputError);
+  });
+}
+
 }  // namespace
 }  // namespace shardsim

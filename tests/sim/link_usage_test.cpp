@@ -79,6 +79,28 @@ TEST_CASE("a launch takes nothing of links, a message goes out at one end and in
   check_usage(result.programs[1].links[0], LinkLevel::scale_up, LinkDirection::in, {0, 1});
 }
 
+TEST_CASE("what goes out and what comes in at other times are told apart") {
+  PlanBuilder b;
+  b.plan.programs[0].devices = {0};
+  b.add_program("second", {1});
+  for (const std::size_t sender : {0, 1}) {
+    for (const std::size_t program : {sender, 1 - sender}) {
+      b.current = program;
+      b.transfer(program == sender, static_cast<int>(1 - program), 100);
+    }
+  }
+  const Result result = simulate(b.plan, testing::round_node(2), with_bins(2));
+  CHECK(result.step_time == SimTime(200));
+  for (const std::size_t program : {0, 1}) {
+    const std::vector<LinkUsage>& links = result.programs[program].links;
+    REQUIRE(links.size() == 2);
+    const std::vector<double> first = {1, 0};
+    const std::vector<double> second = {0, 1};
+    check_usage(links[0], LinkLevel::scale_up, LinkDirection::out, program == 0 ? first : second);
+    check_usage(links[1], LinkLevel::scale_up, LinkDirection::in, program == 0 ? second : first);
+  }
+}
+
 // An all-gather over a torus of 4 x 4 goes round a ring both ways, so that all links of its axis
 // are busy to the end.
 TEST_CASE("of networks written in place the busiest links are told, by name") {

@@ -184,6 +184,20 @@ TEST_CASE("an update of what nobody else has in memory writes all of it") {
   CHECK(fresh.kernels[0].bytes == Bytes(9 * square));
 }
 
+// Of eight parts of what a dot made one is read, elsewhere, and written over.
+TEST_CASE("an update of a view of what is in memory writes the part") {
+  const Plan viewed = plan(
+      "%x: tensor<1024x1024xf32>, %w: tensor<1024x1024xf32>, %u: tensor<1x128x1024xf32>) -> "
+      "tensor<8x128x1024xf32>",
+      R"(
+    %k = stablehlo.constant dense<0> : tensor<i32>
+    %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    %v = stablehlo.reshape %y : (tensor<1024x1024xf32>) -> tensor<8x128x1024xf32>
+    %0 = stablehlo.dynamic_update_slice %v, %u, %k, %k, %k : (tensor<8x128x1024xf32>, tensor<1x128x1024xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<8x128x1024xf32>
+    return %0 : tensor<8x128x1024xf32>)");
+  CHECK(kernel(viewed, "dynamic_update_slice").bytes.count() == 2 * square / 8);
+}
+
 TEST_CASE("a dot waits for the collective behind what is fused into it") {
   const Plan gathered = plan(
       "%x: tensor<512x1024xf32>, %w: tensor<1024x1024xf32>) -> "
