@@ -57,7 +57,8 @@ bool nearly_same(const std::vector<std::vector<double>>& a,
   return true;
 }
 
-// `profile` with these numbers, where they are told; latencies above 0, as TermsByProfile needs them.
+// `profile` with these numbers, where they are told; latencies above 0, as TermsByProfile needs
+// them.
 Profile with_fitted(Profile profile, const RobustFit& fit) {
   constexpr double least = 1e-9;
   const auto set_latency = [&](Sourced<Seconds>& latency, const FittedTerm& term) {

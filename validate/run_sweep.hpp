@@ -4,8 +4,8 @@
 // Before a collective every process moves 64 MiB: as in a step, caches are cold and processes come
 // one after the other.
 // Groups are neighbours: of 4 processes two of 2 at the same time, the first two alone, and all 4.
-// A single process has kernels and copies only. Kernels and copies, and what is taken of memory, can
-// be left out, and so can collectives.
+// A single process has kernels and copies only. Collectives can be left out, and so can kernels,
+// copies and what is taken of memory.
 #pragma once
 
 #include <cstdint>
