@@ -16,6 +16,8 @@
 namespace shardsim {
 namespace {
 
+constexpr double most_links_looked_at = 0x1p21;  // by the messages of an all-to-all: half a second
+
 bool is_torus(const Profile& profile) {
   return std::holds_alternative<TorusProfile>(profile.network);
 }
@@ -218,22 +220,22 @@ class NetworkMeter final : public TransferMeter {
   NetworkMeter(const Profile& profile, const MachineGraph& graph)
       : profile_(profile),
         links_(graph.graph.links()),
+        choice_(graph.choice),
         router_(graph.graph, graph.choice),
-        bytes_(links_.size(), 0) {}
+        bytes_(links_.size(), 0),
+        waiting_(at(graph.graph.nodes()), 0),
+        latencies_(waiting_.size()) {}
 
   void add(const Message& message) override {
     if (message.source == message.target) return;
-    moves_ = true;
-    Seconds latency{0};
-    for (const LinkId link :
-         router_.route(static_cast<NodeId>(message.source), static_cast<NodeId>(message.target))) {
-      latency += links_[at(link)].wire.latency;
-      bytes_[at(link)] += message.bytes.count();
-    }
-    latency_ = std::max(latency_, latency);
+    const auto target = static_cast<NodeId>(message.target);
+    if (target != target_) route_messages();
+    target_ = target;
+    messages_.push_back(message);
   }
 
   [[nodiscard]] Seconds time() const override {
+    route_messages();
     if (!moves_) return Seconds{0};
     Seconds transfer{0};
     for (std::size_t link = 0; link < bytes_.size(); ++link) {
@@ -243,13 +245,76 @@ class NetworkMeter final : public TransferMeter {
   }
 
  private:
+  static constexpr std::size_t few = 16;
+
+  // Those to the last target: one by one, or many at once along the tree of ways to it.
+  void route_messages() const {
+    moves_ = moves_ || !messages_.empty();
+    if (messages_.size() <= few || choice_ != RouteChoice::first) {
+      for (const Message& message : messages_) route(message);
+    } else {
+      route_together();
+    }
+    messages_.clear();
+  }
+
+  void route(const Message& message) const {
+    Seconds latency{0};
+    for (const LinkId link :
+         router_.route(static_cast<NodeId>(message.source), static_cast<NodeId>(message.target))) {
+      latency += links_[at(link)].wire.latency;
+      bytes_[at(link)] += message.bytes.count();
+    }
+    latency_ = std::max(latency_, latency);
+  }
+
+  void route_together() const {
+    for (const Message& message : messages_) waiting_[at(message.source)] += message.bytes.count();
+    const WaysTo ways = router_.ways_to(target_);
+    latencies_[at(target_)] = Seconds{0};
+    for (std::size_t i = 1; i < ways.nodes.size(); ++i) {
+      const NetworkLink& link = links_[at(ways.next[i])];
+      latencies_[at(ways.nodes[i])] = link.wire.latency + latencies_[at(link.to)];
+    }
+    for (const Message& message : messages_) {
+      latency_ = std::max(latency_, latencies_[at(message.source)]);
+    }
+    // What is farther away has come by when a node's turn is.
+    for (std::size_t i = ways.nodes.size(); i-- > 1;) {
+      std::int64_t& waiting = waiting_[at(ways.nodes[i])];
+      bytes_[at(ways.next[i])] += waiting;
+      waiting_[at(links_[at(ways.next[i])].to)] += waiting;
+      waiting = 0;
+    }
+    waiting_[at(target_)] = 0;
+  }
+
   const Profile& profile_;
   const std::vector<NetworkLink>& links_;
-  Router router_;
-  std::vector<std::int64_t> bytes_;  // by link
-  Seconds latency_{0};
-  bool moves_ = false;
+  RouteChoice choice_;
+  NodeId target_ = -1;
+  // Messages to the last target are routed when the next one comes, or the time is asked for.
+  mutable std::vector<Message> messages_;
+  mutable Router router_;
+  mutable std::vector<std::int64_t> bytes_;    // by link
+  mutable std::vector<std::int64_t> waiting_;  // by node, while messages are routed together
+  mutable std::vector<Seconds> latencies_;     // from a node to the target
+  mutable Seconds latency_{0};
+  mutable bool moves_ = false;
 };
+
+// Every device of a group sends to every other: links that messages go over, in all groups, as in
+// the first.
+double links_looked_at(const MachineGraph& graph, const std::vector<std::int64_t>& group,
+                       std::int64_t devices) {
+  Router router(graph.graph, graph.choice);
+  double hops = 0;
+  for (const std::int64_t device : group) {
+    const auto to = static_cast<NodeId>(group[group.size() / 2]);
+    hops += static_cast<double>(router.route(static_cast<NodeId>(device), to).size());
+  }
+  return hops * static_cast<double>(devices);
+}
 
 }  // namespace
 
@@ -403,6 +468,15 @@ std::int64_t MachineReshardCost::domain(std::int64_t device) const {
   return is_second ? 1 : 0;
 }
 
+bool MachineReshardCost::takes_too_long(const End& end, const Collective& collective) const {
+  if (collective.kind != CollectiveKind::all_to_all) return false;
+  std::vector<std::int64_t> group = end.mesh.mesh.first_group(collective.axes);
+  const std::int64_t devices = end.mesh.mesh.devices();
+  if (end.own && static_cast<std::int64_t>(group.size()) == devices) return false;
+  for (std::int64_t& device : group) device = end.mesh.devices[at(device)];
+  return links_looked_at(*graph_, group, devices) > most_links_looked_at;
+}
+
 std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
                                                       const Collective& collective) const {
   const End& end = part == ReshardPart::source ? source_ : target_;
@@ -417,6 +491,7 @@ std::optional<Seconds> MachineReshardCost::collective(ReshardPart part,
     return end.all->costs.cost(listed).total();
   };
   if (std::holds_alternative<ClusterProfile>(profile_.network)) return cost();
+  if (graph_ && takes_too_long(end, collective)) return std::nullopt;
   try {
     return cost();
   } catch (const InputError&) {

@@ -91,6 +91,8 @@ class MachineReshardCost final : public ReshardCost {
     std::int64_t first = 0;       // the device at the first position of `all`
   };
 
+  // To simulate: an all-to-all of parts of a large network.
+  [[nodiscard]] bool takes_too_long(const End& end, const Collective& collective) const;
   void place_on_cluster(const ReshardMeshes& meshes, const Place& place);
   void place_on_network(const ReshardMeshes& meshes, const Place& place);
   void place_on_slice(const ReshardMeshes& meshes, const std::optional<std::string>& topology,

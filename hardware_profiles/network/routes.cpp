@@ -33,30 +33,54 @@ Router::Router(const NetworkGraph& graph, RouteChoice choice)
 
 Router::~Router() = default;
 
+void Router::begin(NodeId target) {
+  if (hops_.empty()) hops_.assign(at(graph_.nodes()), unreached);
+  if (measured_ == target) return;
+  for (const NodeId node : met_) hops_[at(node)] = unreached;
+  met_ = {target};
+  next_ = 0;
+  hops_[at(target)] = 0;
+  measured_ = target;
+}
+
+// From one more of the nodes that have been met.
+void Router::search_on() {
+  assert(next_ < met_.size());
+  const NodeId node = met_[next_++];
+  if (node != measured_ && !graph_.forwards(node)) return;
+  const Graph& graph = reversed_->graph;
+  const auto [first, last] = out_edges(at(node), graph);
+  for (auto edge = first; edge != last; ++edge) {
+    const auto before = static_cast<NodeId>(boost::target(*edge, graph));
+    if (hops_[at(before)] != unreached) continue;
+    hops_[at(before)] = hops_[at(node)] + 1;
+    met_.push_back(before);
+  }
+}
+
 // Breadth first from the target, no further than to the source: nodes that are nearer are all met
 // before. The next source goes on from there.
 void Router::measure(NodeId source, NodeId target) {
-  if (hops_.empty()) hops_.assign(at(graph_.nodes()), unreached);
-  if (measured_ != target) {
-    for (const NodeId node : met_) hops_[at(node)] = unreached;
-    met_ = {target};
-    next_ = 0;
-    hops_[at(target)] = 0;
-    measured_ = target;
-  }
-  const Graph& graph = reversed_->graph;
-  while (hops_[at(source)] == unreached) {
-    assert(next_ < met_.size());
-    const NodeId node = met_[next_++];
-    if (node != target && !graph_.forwards(node)) continue;
-    const auto [first, last] = out_edges(at(node), graph);
-    for (auto edge = first; edge != last; ++edge) {
-      const auto before = static_cast<NodeId>(boost::target(*edge, graph));
-      if (hops_[at(before)] != unreached) continue;
-      hops_[at(before)] = hops_[at(node)] + 1;
-      met_.push_back(before);
+  begin(target);
+  while (hops_[at(source)] == unreached) search_on();
+}
+
+WaysTo Router::ways_to(NodeId target) {
+  assert(choice_ == RouteChoice::first);
+  begin(target);
+  while (next_ < met_.size()) search_on();
+  WaysTo ways{met_, std::vector<LinkId>(met_.size(), -1)};
+  for (std::size_t i = 1; i < met_.size(); ++i) {
+    const NodeId node = met_[i];
+    for (LinkId link = graph_.first_out(node); link < graph_.first_out(node + 1); ++link) {
+      const NodeId after = graph_.links()[at(link)].to;
+      if (hops_[at(after)] + 1 != hops_[at(node)]) continue;
+      if (after != target && !graph_.forwards(after)) continue;
+      ways.next[i] = link;
+      break;
     }
   }
+  return ways;
 }
 
 // Links that lead on from a node on a shortest way.

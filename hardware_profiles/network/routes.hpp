@@ -26,6 +26,13 @@ namespace shardsim {
 
 enum class RouteChoice : std::uint8_t { first, by_destination };
 
+// The ways from all nodes to one: where choices are not made by destination, what goes on from a
+// node goes the same way wherever it came from.
+struct WaysTo {
+  std::vector<NodeId> nodes;  // the target, then those with the fewest hops first
+  std::vector<LinkId> next;   // by position in `nodes`: the link that leads on; the target has -1
+};
+
 class Router {
  public:
   // The graph outlives the router.
@@ -34,10 +41,14 @@ class Router {
 
   // The links from one device to another, in order; none from a device to itself.
   [[nodiscard]] std::vector<LinkId> route(NodeId source, NodeId target);
+  // All routes to a target at once, O(nodes + links). Requires RouteChoice::first.
+  [[nodiscard]] WaysTo ways_to(NodeId target);
 
  private:
   struct Reversed;  // boost's graph, links the other way round
 
+  void begin(NodeId target);
+  void search_on();
   void measure(NodeId source, NodeId target);
   [[nodiscard]] std::vector<LinkId> choices(NodeId node, NodeId target);
 

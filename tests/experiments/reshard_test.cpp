@@ -176,6 +176,22 @@ TEST_CASE("on networks written in place messages are routed over its links") {
   CHECK(choice.direct.time <= choice.intermediate->time);
 }
 
+TEST_CASE("many messages to a device take what they take one by one") {
+  // 24 trainers around a ring, a sampler on the same devices: each takes 23 pieces. Halfway round
+  // and 12 hops away is the longest route. A link carries what comes from the 11 or 12 devices
+  // before it for those beyond: of messages that go k hops that way k cross it; 1 + 2 + ... + 11 and
+  // of those that go 12 either way, all of one direction or none: 66 or 78 pieces.
+  const std::string ring = "ring(bandwidth=50GiB/s,latency=500ns)";
+  Json document = array("fsdp=24", "fsdp", "tp=24", "None, tp", "shared", ring);
+  document["shape"] = "4608x4608";
+  const ReshardPlan plan = direct(document);
+  CHECK(plan.steps.at(0).messages == 24 * 23);
+  const double piece_time = 192.0 * 192 * 2 / (50.0 * 1024 * 1024 * 1024);
+  const double fixed = load_profile(ring, {}).collective_launch.value.count() + 12 * 500e-9;
+  CHECK(plan.time.count() >= Approx(fixed + 66 * piece_time));
+  CHECK(plan.time.count() <= Approx(fixed + 78 * piece_time));
+}
+
 TEST_CASE("devices that are listed are where they are said to be") {
   // Pairs within a node, and pairs between nodes.
   const auto time = [](const Json& from, const Json& to) {
