@@ -335,6 +335,7 @@ void read_program(const Sections& sections, const JsonReader& program, Experimen
     }
   }
   experiment.program = program.string();
+  if (experiment.program.empty()) program.fail("names no file");
   if (const auto like = sections.find("like")) experiment.like_xla = like->choice({"xla"}) == "xla";
   experiment.step = "program";
   experiment.model_place = program.place();

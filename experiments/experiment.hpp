@@ -52,8 +52,8 @@
 //   algorithms                what is chosen; {"all-reduce": "Ring/LL128"} (read_algorithms.hpp)
 //   placement                 which device stands where in the mesh: as jax places it on a torus,
 //                             row-major elsewhere (read_placement.hpp)
-// A mesh may also be written as on the command line, "data=2,fsdp=4", or in pairs, [["data", -1]]: -1
-// is what the other axes leave of "devices". Its axes have roles by their
+// A mesh may also be written as on the command line, "data=2,fsdp=4", or in pairs, [["data", -1]]:
+// -1 is what the other axes leave of "devices". Its axes have roles by their
 // names (strategies/axis_roles.hpp), others by "roles": {"x": "model"}.
 #pragma once
 

@@ -176,9 +176,9 @@ void place_on_machine(const ReshardExperiment& experiment, Ground& ground) {
   ground.target = ground.machine->target();
 }
 
-HostCopies host_copies_of(const ReshardEnd& target) {
-  if (!target.memory) return HostCopies::none;
-  return *target.memory == "host" ? HostCopies::every : HostCopies::once;
+HostShards host_shards_of(const ReshardEnd& target) {
+  if (!target.memory) return HostShards::none;
+  return *target.memory == "host" ? HostShards::every : HostShards::once;
 }
 
 ReshardTask task_of(const ReshardExperiment& experiment, std::size_t first, const Ground& ground) {
@@ -197,7 +197,7 @@ ReshardTask task_of(const ReshardExperiment& experiment, std::size_t first, cons
           sharding(experiment.target, "to"),
           leaf.place,
           experiment.source.memory.has_value(),
-          host_copies_of(experiment.target)};
+          host_shards_of(experiment.target)};
 }
 
 }  // namespace

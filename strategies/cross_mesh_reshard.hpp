@@ -52,7 +52,7 @@ enum class ReshardAction : std::uint8_t {
 };
 
 // What goes to the hosts in the end.
-enum class HostCopies : std::uint8_t {
+enum class HostShards : std::uint8_t {
   none,   // the devices keep it
   every,  // every device's shard, as JAX's memory kind "pinned_host" has it
   once,   // every piece once, by the first device that has it, as a checkpoint takes replica 0
@@ -110,7 +110,7 @@ struct ReshardTask {
   Sharding target;
   Place place;             // where errors point to
   bool from_host = false;  // it lies in the memory of the source's hosts
-  HostCopies to_host = HostCopies::none;
+  HostShards to_host = HostShards::none;
 };
 
 struct PlannedReshardStep {

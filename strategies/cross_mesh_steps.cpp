@@ -59,9 +59,9 @@ PlannedReshardStep host_step(ReshardAction action, std::vector<std::int64_t> dev
 }
 
 void add_to_host(const ReshardTask& task, const ReshardCost& cost, ReshardPlan& plan) {
-  if (task.to_host == HostCopies::none || plan.target_shard == Bytes{0}) return;
+  if (task.to_host == HostShards::none || plan.target_shard == Bytes{0}) return;
   std::vector<std::int64_t> devices = task.target_mesh.devices;
-  if (task.to_host == HostCopies::once) {
+  if (task.to_host == HostShards::once) {
     const AxisList split = split_axes(task.target);
     devices.clear();
     for (const std::int64_t position : task.target_mesh.mesh.first_group(split)) {
@@ -113,7 +113,7 @@ ReshardPlan empty_plan(const ReshardTask& task) {
   plan.source_shard = bytes_of(task, task.source);
   plan.target_shard = bytes_of(task, task.target);
   if (!task.from_host) plan.given = plan.source_shard;
-  if (task.to_host == HostCopies::none) plan.result = plan.target_shard;
+  if (task.to_host == HostShards::none) plan.result = plan.target_shard;
   return plan;
 }
 

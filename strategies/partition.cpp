@@ -27,8 +27,8 @@ KernelClass class_of(const Op& op) {
   return KernelClass::memory;
 }
 
-// As `from`, in the order of axes in which those that stay come first: then a gather over those that
-// leave is enough.
+// As `from`, in the order of axes in which those that stay come first: then a gather over those
+// that leave is enough.
 Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
   Sharding result = from;
   for (std::size_t d = 0; d < from.dims.size(); ++d) {

@@ -33,8 +33,8 @@ struct SpecEntry {
 
 using PartitionSpec = std::vector<SpecEntry>;
 
-// A null among several axes of an entry: P((None, 'tp')). It is an axis that no mesh has, as for JAX,
-// which makes such a spec and refuses it where it meets a mesh.
+// A null among several axes of an entry: P((None, 'tp')). It is an axis that no mesh has, as for
+// JAX, which makes such a spec and refuses it where it meets a mesh.
 inline constexpr std::string_view null_in_entry = "(null)";
 
 // Throws RuleError (ValueError) for an entry inside an entry, InputError for anything that is no

@@ -2,8 +2,8 @@
 // all-reduce of its own:
 //
 //   metrics       of each a sum and a count, once a step, as the FSDP tutorial does it
-//                 (phlippe/uvadlc_notebooks scaling/JAX/data_parallel.py at 0da8037). The count of a
-//                 step of one microbatch is a Python number, whose sum over devices JAX computes
+//                 (phlippe/uvadlc_notebooks scaling/JAX/data_parallel.py at 0da8037). The count of
+//                 a step of one microbatch is a Python number, whose sum over devices JAX computes
 //                 while it traces; added up over microbatches it is an array
 //   reduce_loss   the loss, which a JAX program returns as one number; in every microbatch where
 //                 all gradients are reduced in every microbatch, as such a program does it

@@ -42,8 +42,8 @@ class SpmdBuilder {
   // Brings a value to another sharding, adding items; answers the value that has it.
   ValueId bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
                 std::vector<Item>& items);
-  // The same shards on other devices, where `to` has the axes of each dimension in another order: one
-  // permute.
+  // The same shards on other devices, where `to` has the axes of each dimension in another order:
+  // one permute.
   ValueId permute(ValueId from, const Sharding& to, Stream stream, Words words,
                   std::vector<Item>& items);
 

@@ -12,8 +12,8 @@
 //
 // Both agree with numpy 2.4.6, run on AVX-512, on AVX2 and without: tests/golden/rules,
 // dimension_order.json. Which of them a program sees depends on where it runs. eformer's
-// auto_partition_spec sorts numpy.argsort(-shape), where of equal dimensions the first comes first, or
-// whatever the network makes of them.
+// auto_partition_spec sorts numpy.argsort(-shape), where of equal dimensions the first comes first,
+// or whatever the network makes of them.
 #pragma once
 
 #include <cstddef>

@@ -179,8 +179,8 @@ TEST_CASE("on networks written in place messages are routed over its links") {
 TEST_CASE("many messages to a device take what they take one by one") {
   // 24 trainers around a ring, a sampler on the same devices: each takes 23 pieces. Halfway round
   // and 12 hops away is the longest route. A link carries what comes from the 11 or 12 devices
-  // before it for those beyond: of messages that go k hops that way k cross it; 1 + 2 + ... + 11 and
-  // of those that go 12 either way, all of one direction or none: 66 or 78 pieces.
+  // before it for those beyond: of messages that go k hops that way k cross it; 1 + 2 + ... + 11
+  // and of those that go 12 either way, all of one direction or none: 66 or 78 pieces.
   const std::string ring = "ring(bandwidth=50GiB/s,latency=500ns)";
   Json document = array("fsdp=24", "fsdp", "tp=24", "None, tp", "shared", ring);
   document["shape"] = "4608x4608";

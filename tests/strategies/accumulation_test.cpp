@@ -51,8 +51,8 @@ TEST_CASE("the FSDP tutorial's step holds its collectives, in that number") {
 }
 
 // Default min_weight_size 2**18: of 784 x 512 = 401,408, 512, 5,120 and 10 only the first is
-// larger. In one minibatch the counts of the two metrics are Python's len(batch), of which psum is no
-// collective (jax 0.10.2 lowers two psums for them, of the sums).
+// larger. In one minibatch the counts of the two metrics are Python's len(batch), of which psum is
+// no collective (jax 0.10.2 lowers two psums for them, of the sums).
 TEST_CASE("the tutorial's default shards the first kernel alone") {
   const Plan plan = tutorial_step(1, R"({"name": "fsdp_tutorial", "axis": "data"})").plan;
   CHECK(count(plan, is(CollectiveKind::all_gather)) == 1);

@@ -279,7 +279,7 @@ TEST_CASE("To the hosts goes every shard, or every piece once") {
   // Halves on 2 x 2 devices, each twice. 64 rows of 2 bytes.
   const Mesh mesh({{"dp", 2}, {"fsdp", 2}});
   ReshardTask copied = task({64}, mesh, "fsdp", mesh, "fsdp", /*shared=*/true);
-  copied.to_host = HostCopies::every;
+  copied.to_host = HostShards::every;
   const ReshardPlan every = plan_reshard(copied, RoundCost(4)).direct;
   REQUIRE(every.steps.size() == 1);
   CHECK(every.steps[0].action == ReshardAction::to_host);
@@ -289,7 +289,7 @@ TEST_CASE("To the hosts goes every shard, or every piece once") {
   CHECK(every.time.count() == Approx(164e-9));
   // It is read where it lies.
   CHECK(every.peak == Bytes(64));
-  copied.to_host = HostCopies::once;
+  copied.to_host = HostShards::once;
   const ReshardPlan once = plan_reshard(copied, RoundCost(4)).direct;
   CHECK(once.steps.at(0).copying == std::vector<std::int64_t>{0, 1});
   CHECK(once.steps.at(0).total == Bytes(2 * 64));

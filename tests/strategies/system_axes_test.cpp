@@ -163,8 +163,8 @@ TEST_CASE("praxis' inputs enter over the whole mesh and are gathered over mdl by
   CHECK(sequence.sequence_axes == Axes{"mdl"});
 }
 
-// The pairs are those of jax 0.10.2's collective-permute for P((mdl, data)) -> P(data) on 8 CPU devices,
-// before an all-gather over mdl: shard i, on device i, belongs to data = i / 2.
+// The pairs are those of jax 0.10.2's collective-permute for P((mdl, data)) -> P(data) on 8 CPU
+// devices, before an all-gather over mdl: shard i, on device i, belongs to data = i / 2.
 TEST_CASE("Inputs that are read in another order of axes change places before they are gathered") {
   const Mesh mesh({{"mdl", 2}, {"data", 4}});
   const std::string strategy = "{\"name\": \"praxis\", \"inputs_split_mapping\": ";

@@ -99,8 +99,8 @@ TEST_CASE("Automatic specs say why a leaf stays whole") {
                     "a.json: /strategy: KeyError: unknown axis \"fsdb\", did you mean \"fsdp\"?");
 }
 
-// numpy.argsort([-16, -16, -30, -30]) is [2, 3, 0, 1] where it is stable and [3, 2, 1, 0] in numpy 2.4.6
-// with AVX-512.
+// numpy.argsort([-16, -16, -30, -30]) is [2, 3, 0, 1] where it is stable and [3, 2, 1, 0] in numpy
+// 2.4.6 with AVX-512.
 TEST_CASE(
     "Of equal dimensions the first is split, or the one that numpy's instructions leave first") {
   const std::string tree = R"({"a": {"shape": [16, 16, 30, 30]}})";

@@ -103,8 +103,8 @@ TEST_CASE("Names that lead nowhere") {
   CHECK_THROWS_WITH(spec(manager, R"(["tp"])"), Catch::Contains("unknown semantic axis \"tp\""));
 }
 
-// jax 0.10.2: P((None, "model")) is made, and NamedSharding refuses it as an axis that the mesh lacks
-// (two nulls as one used twice). eformer 0.0.99 drops the entry where it corrects.
+// jax 0.10.2: P((None, "model")) is made, and NamedSharding refuses it as an axis that the mesh
+// lacks (two nulls as one used twice). eformer 0.0.99 drops the entry where it corrects.
 TEST_CASE("A null in a list is refused where the spec meets the mesh, or dropped") {
   const std::string tree = R"({"q": {"shape": [256, 256]}, "o": {"shape": [256, 256]}})";
   const std::string rules =

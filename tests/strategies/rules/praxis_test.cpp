@@ -80,8 +80,8 @@ TEST_CASE("inputs enter over the whole mesh and are read by the mapping of their
         R"("map_3d":[["replica","data"],null,null],"map_4d":[["replica","data"],null,null,null]})");
 }
 
-// praxis' to_partition_spec returns it; jax 0.10.2 refuses it as an axis that the mesh lacks, after axes
-// that are used twice.
+// praxis' to_partition_spec returns it; jax 0.10.2 refuses it as an axis that the mesh lacks, after
+// axes that are used twice.
 TEST_CASE("a null inside a tuple is refused where the spec meets the mesh") {
   const SpecAssignment result = assign(tree_of({{"w", {8, 8}}, {"x", {8}}}),
                                        R"({"weights": [["w", [["mdl", -1], -1]], ["x", [[-1]]]]})");
