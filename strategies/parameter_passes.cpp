@@ -252,24 +252,29 @@ void ParameterPasses::gather_together(const std::vector<Gathered>& wanted, const
   };
   const std::vector<ValueId> arrived =
       bring_together(builder_, sources, shardings, Stream::gathers, unit, words, items);
-  // The values that are read have been promised already: the last step makes them, or a device cuts
-  // its part out of what that made.
+  fulfil(targets, arrived, unit, items);
+  add_cast(then_from, then_to);
+}
+
+// The values that are read have been promised already: the last step makes them, or a device cuts
+// its part out of what that made.
+void ParameterPasses::fulfil(const std::vector<ValueId>& promised,
+                             const std::vector<ValueId>& arrived, const std::string& unit,
+                             std::vector<Item>& items) {
   std::vector<ValueId> cut_from, cut_to;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     bool is_made = false;
     for (Item& item : items) {
       is_made |= std::count(item.results.begin(), item.results.end(), arrived[i]) > 0;
-      std::replace(item.results.begin(), item.results.end(), arrived[i], targets[i]);
+      std::replace(item.results.begin(), item.results.end(), arrived[i], promised[i]);
     }
     if (is_made) continue;
     cut_from.push_back(arrived[i]);
-    cut_to.push_back(targets[i]);
+    cut_to.push_back(promised[i]);
   }
-  if (!cut_to.empty()) {
-    items.push_back(
-        builder_.slice(fmt::format("{} slices", unit), cut_from, cut_to, Stream::gathers));
-  }
-  add_cast(then_from, then_to);
+  if (cut_to.empty()) return;
+  items.push_back(
+      builder_.slice(fmt::format("{} slices", unit), cut_from, cut_to, Stream::gathers));
 }
 
 void ParameterPasses::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {

@@ -76,6 +76,8 @@ class ParameterPasses {
   [[nodiscard]] bool keeps_gathered(std::size_t block) const;
   void gather_together(const std::vector<Gathered>& wanted, const std::string& unit, Phase phase,
                        std::vector<Item>& items);
+  void fulfil(const std::vector<ValueId>& promised, const std::vector<ValueId>& arrived,
+              const std::string& unit, std::vector<Item>& items);
   void reduce_together(const std::vector<Pending>& pending, const std::string& unit,
                        BlockPass& pass, std::vector<Item>& items);
   // How a gradient that is made so lies when it is added up: reduced as far as it is in every

@@ -66,7 +66,7 @@ class Parser {
 
   std::string word() {
     const std::size_t end = std::min(left_.find_first_of("(),", at_), left_.size());
-    const std::string found = left_.substr(at_, end - at_);
+    std::string found = left_.substr(at_, end - at_);
     at_ = end;
     return found;
   }
