@@ -271,9 +271,9 @@ TEST_CASE("verify looks at every buffer of every program") {
       {"frees out of range", [](Buffer& b) { b.free_count = 3; }}};
   check_breaks("buffer", &Program::buffers, {0, 1}, breaks);
   CHECK(complaint([](Plan& p) { p.programs[0].frees[1] = 1; }) ==
-        "plan: program all: buffer 1: allocated by task 2, freed after task 1");
+        "plan: program all: buffer 1 (layers.{}): allocated by task 2, freed after task 1");
   CHECK(complaint([](Plan& p) { p.programs[1].frees[0] = 4; }) ==
-        "plan: program rest: buffer 0: allocated by task 0, freed after task 4");
+        "plan: program rest: buffer 0 (layers.{}): allocated by task 0, freed after task 4");
 }
 
 TEST_CASE("verify looks at names, programs and their devices") {
