@@ -1,0 +1,2 @@
+// What precompiled headers are compiled beside.
+int main() {}
