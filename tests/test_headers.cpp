@@ -1,2 +1,0 @@
-// What precompiled headers are compiled beside.
-int main() {}
