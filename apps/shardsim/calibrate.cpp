@@ -18,7 +18,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual calibrate_manual = {
     "calibrate TABLE...|SWEEP [OPTION...]",
     "Measured tables of collectives in, a calibration out: by how much machines of a class miss\n"
     "the model, by size, with the residuals. A table says what ran where (docs/collective.md);\n"
@@ -126,9 +126,9 @@ Calibration fit(const Given& given, const Calibration& header, CalibrationTables
   return calibration;
 }
 
-const std::vector<std::string> formats = {"text", "json"};
+const std::vector<std::string> calibrate_formats = {"text", "json"};
 
-void add_options(po::options_description& options) {
+void add_calibrate_options(po::options_description& options) {
   options.add_options()("name", po::value<Words>()->value_name("NAME"),
                         "of the calibration; that of the file it is written to")(
       "date", po::value<Words>()->value_name("YYYY-MM"), "of the measurements")(
@@ -143,11 +143,11 @@ void add_options(po::options_description& options) {
       "exclude-suspicious", "leave out tables that show a machine that is not well")(
       "holdout", po::value<Words>()->value_name("ID[,ID]|all"),
       "predict these tables by what the others make; with all each by what is made without it");
-  add_output_options(options, formats);
+  add_output_options(options, calibrate_formats);
 }
 
-int run(const Given& given) {
-  const auto outputs = read_outputs(given, formats);
+int run_calibrate(const Given& given) {
+  const auto outputs = read_outputs(given, calibrate_formats);
   if (given.has("date")) check_date(given.all("date").front(), {"command line", "/date"});
   Calibration header = header_of(given, outputs);
   const std::vector<MeasuredTable> files = load(given);
@@ -170,7 +170,7 @@ int run(const Given& given) {
 
 Verb calibrate_verb() {
   return {"calibrate", "measured tables of collectives in, what machines take beyond the model out",
-          manual, add_options, run};
+          calibrate_manual, add_calibrate_options, run_calibrate};
 }
 
 }  // namespace shardsim

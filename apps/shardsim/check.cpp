@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Manual manual = {
+const Manual check_manual = {
     "check BASELINE [EXPERIMENT...] [--record] [--update[=NAME]] [OPTION...]",
     "Predicts again what a baseline recorded, and says what became worse, why, and whether that "
     "is\n"
@@ -252,7 +252,7 @@ void tell_github(const CheckReport& report, bool prints_text) {
   }
 }
 
-void add_options(po::options_description& options) {
+void add_check_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, check_formats());
   options.add_options()("record", "write the baseline anew, of the experiments given or named")(
@@ -262,7 +262,7 @@ void add_options(po::options_description& options) {
                                                     "tell violations, but exit with 0");
 }
 
-int run(const Given& given) {
+int run_check(const Given& given) {
   const std::vector<Output> outputs = read_check_outputs(given);
   CheckRun check(given);
   const CheckReport report = check.run();
@@ -276,9 +276,9 @@ int run(const Given& given) {
 }  // namespace
 
 Verb check_verb() {
-  return {"check", "what became worse since a baseline was recorded, and why: for CI",
-          manual,  add_options,
-          run,     with_joined_update};
+  return {"check",      "what became worse since a baseline was recorded, and why: for CI",
+          check_manual, add_check_options,
+          run_check,    with_joined_update};
 }
 
 }  // namespace shardsim

@@ -13,7 +13,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual collective_manual = {
     "collective [OPTION...]",
     "One collective on one machine, over sizes, as nccl-tests shows it: time, bandwidths, the\n"
     "algorithm, and what the time is made of. A size is nccl-tests': the whole array, of a\n"
@@ -27,7 +27,7 @@ const Manual manual = {
      "shardsim collective --against examples/collectives/h100-dgx-8-all-reduce.json \\\n"
      "               -o collective.html"}};
 
-constexpr std::array flags{
+constexpr std::array collective_flags{
     Flag{
         "machine", "machine", "NAME",
         "hardware profile, a path to one (which may hold a graph of your own), or a network: ring, "
@@ -59,10 +59,10 @@ constexpr std::array flags{
          "which --kind, --devices and --nodes tell the collective; --machine replaces its machine"},
 };
 
-Json read_flags(const Given& given) {
+Json collective_of_flags(const Given& given) {
   if (given.has("operand")) throw UsageError("collective takes no file; a table is for --against");
   Json document = Json::object();
-  for (const Flag& flag : flags) {
+  for (const Flag& flag : collective_flags) {
     const Words values = given.all(flag.name);
     if (values.size() > 1) throw UsageError(std::string("--") + flag.name + " is given twice");
     if (!values.empty()) apply_override(document, flag.path, values[0]);
@@ -77,8 +77,8 @@ Json read_flags(const Given& given) {
   return document;
 }
 
-void add_options(po::options_description& options) {
-  add_flags(options, flags);
+void add_collective_options(po::options_description& options) {
+  add_flags(options, collective_flags);
   options.add_options()("links",
                         "what every link carries, in all and over time, for the last size; the "
                         "busiest first");
@@ -88,9 +88,10 @@ void add_options(po::options_description& options) {
   add_output_options(options, report_formats());
 }
 
-int run(const Given& given) {
+int run_collective(const Given& given) {
   const auto outputs = read_outputs(given, report_formats());
-  const CollectiveExperiment experiment = read_collective(read_flags(given), "command line");
+  const CollectiveExperiment experiment =
+      read_collective(collective_of_flags(given), "command line");
   Progress progress(experiment.sizes.size());
   const CollectivePrediction prediction =
       predict_collective(experiment, [&](Bytes size) { progress.begin(format_bytes(size)); });
@@ -104,8 +105,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb collective_verb() {
-  return {"collective", "one collective on one machine: time by size, like nccl-tests", manual,
-          add_options, run};
+  return {"collective", "one collective on one machine: time by size, like nccl-tests",
+          collective_manual, add_collective_options, run_collective};
 }
 
 }  // namespace shardsim

@@ -11,7 +11,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual compare_manual = {
     "compare EXPERIMENT... [OPTION...]",
     "Simulates several experiments, or all variants of one file, and sets them side by side: the\n"
     "best is the shortest step among those that fit, or, where steps have different numbers of\n"
@@ -24,13 +24,13 @@ const Manual manual = {
      "shardsim compare --model llama-3.1-8b --batch 32,64 --sequence 4096 --machine dgx-h100 \\\n"
      "               --mesh data=8 --strategy dp,fsdp --rematerialization full"}};
 
-void add_options(po::options_description& options) {
+void add_compare_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, report_formats());
   options.add_options()("require-fit", "exit with 1 when none fits into memory");
 }
 
-int run(const Given& given) {
+int run_compare(const Given& given) {
   const auto outputs = read_outputs(given, report_formats());
   const std::vector<Experiment> experiments = read_given_experiments(given);
   SimulationOptions simulation;
@@ -55,8 +55,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb compare_verb() {
-  return {"compare", "several experiments side by side; the best and why", manual, add_options,
-          run};
+  return {"compare", "several experiments side by side; the best and why", compare_manual,
+          add_compare_options, run_compare};
 }
 
 }  // namespace shardsim

@@ -16,7 +16,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual completion_manual = {
     "completion bash|zsh|fish",
     "Prints what a shell needs to complete commands, options and their values. Installed beside "
     "the\n"
@@ -24,7 +24,7 @@ const Manual manual = {
     "source <(shardsim completion zsh), in fish shardsim completion fish | source.",
     {"shardsim completion bash", "shardsim completion zsh", "shardsim completion fish"}};
 
-void add_options(po::options_description& /*options*/) {}
+void add_completion_options(po::options_description& /*options*/) {}
 
 struct Option {
   std::string name;                 // without dashes
@@ -236,7 +236,7 @@ struct Shell {
 };
 constexpr Shell shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
 
-int run(const Given& given) {
+int run_completion(const Given& given) {
   const Words operands = given.all("operand");
   for (const Shell& shell : shells) {
     if (operands != Words{shell.name}) continue;
@@ -253,9 +253,9 @@ Verb completion_verb() {
   for (const Shell& shell : shells) names.emplace_back(shell.name);
   return {.name = "completion",
           .summary = "of commands, options and values, for bash, zsh or fish",
-          .manual = manual,
-          .add_options = add_options,
-          .run = run,
+          .manual = completion_manual,
+          .add_options = add_completion_options,
+          .run = run_completion,
           .actions = std::move(names)};
 }
 

@@ -75,7 +75,7 @@ const Flag* find_flag(const std::string& name) {
 }
 
 // Values of a flag, where there are several, and what they are called in the names of variants.
-struct Choice {
+struct FlagChoice {
   const Flag* flag = nullptr;
   std::vector<std::string> values;
   std::vector<std::string> labels;
@@ -140,15 +140,16 @@ std::vector<std::string> values_of(const Flag& flag, const Words& given) {
 }
 
 // What the flags leave open, in the order in which they are given: one of each makes a variant.
-std::vector<Choice> choices_of(const Given& given) {
-  std::vector<Choice> choices;
+std::vector<FlagChoice> choices_of(const Given& given) {
+  std::vector<FlagChoice> choices;
   std::size_t variants = 1;
   for (const auto& option : given.parsed.options) {
     const Flag* flag = find_flag(option.string_key);
-    const bool is_known = std::any_of(choices.begin(), choices.end(),
-                                      [&](const Choice& choice) { return choice.flag == flag; });
+    const bool is_known =
+        std::any_of(choices.begin(), choices.end(),
+                    [&](const FlagChoice& choice) { return choice.flag == flag; });
     if (flag == nullptr || is_known) continue;
-    Choice choice{flag, values_of(*flag, given.all(flag->name)), {}};
+    FlagChoice choice{flag, values_of(*flag, given.all(flag->name)), {}};
     for (const std::string& value : choice.values) choice.labels.push_back(label_of(*flag, value));
     const std::set<std::string> distinct(choice.labels.begin(), choice.labels.end());
     if (distinct.size() < choice.labels.size()) choice.labels = choice.values;
@@ -172,9 +173,9 @@ struct Variant {
 };
 
 // The last choice varies fastest.
-std::vector<Variant> variants_of(const std::vector<Choice>& choices) {
+std::vector<Variant> variants_of(const std::vector<FlagChoice>& choices) {
   std::vector<Variant> variants(1);
-  for (const Choice& choice : choices) {
+  for (const FlagChoice& choice : choices) {
     std::vector<Variant> longer;
     for (const Variant& variant : variants) {
       for (std::size_t i = 0; i < choice.values.size(); ++i) {
@@ -203,7 +204,7 @@ void apply_set(const std::string& text, std::set<std::string>& paths, Json& docu
 }
 
 // Flags and --set in the order in which they are given.
-void apply_flags(const Given& given, const std::vector<Choice>& choices, const Variant& variant,
+void apply_flags(const Given& given, const std::vector<FlagChoice>& choices, const Variant& variant,
                  const std::string& directory, Json& document) {
   std::set<std::string> paths;
   std::vector<bool> applied(choices.size());
@@ -273,7 +274,7 @@ bool choose_variants(const Words& names, std::vector<Variant>& variants) {
 }
 
 std::vector<Experiment> read_flags_alone(const Given& given) {
-  const std::vector<Choice> choices = choices_of(given);
+  const std::vector<FlagChoice> choices = choices_of(given);
   std::vector<Variant> variants = variants_of(choices);
   const Words names = given.all("name");
   const bool chooses = choose_variants(names, variants);
@@ -352,7 +353,7 @@ std::vector<Experiment> read_given_experiments(const Given& given) {
       throw UsageError("no experiment: name a file, or give --model and so on");
     return read_flags_alone(given);
   }
-  const std::vector<Choice> choices = choices_of(given);
+  const std::vector<FlagChoice> choices = choices_of(given);
   const std::vector<Variant> variants = variants_of(choices);
   std::vector<Experiment> experiments;
   std::vector<std::string> in_file;
@@ -395,7 +396,7 @@ Experiment read_given_experiment(const Given& given) {
 }
 
 void require_single_values(const Given& given) {
-  for (const Choice& choice : choices_of(given)) {
+  for (const FlagChoice& choice : choices_of(given)) {
     if (choice.values.size() == 1) continue;
     throw UsageError(fmt::format("--{}: one value at a time, not {}", choice.flag->name,
                                  fmt::join(choice.values, "; ")));

@@ -12,7 +12,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual hlo_manual = {
     "hlo diff BEFORE AFTER [OPTION...]",
     "What two programs that XLA compiled do differently: collectives removed, added and changed,\n"
     "bytes sent, operations, memory and instructions per device and step, largest difference\n"
@@ -36,23 +36,23 @@ HloSummary read_program(const std::string& path, const HloImportOptions& options
   return summarize_hlo(HloModule::parse(read_maybe_gzip(path), path), options);
 }
 
-const std::vector<std::string> formats = {"text", "json", "csv", "markdown"};
+const std::vector<std::string> hlo_formats = {"text", "json", "csv", "markdown"};
 
-void add_options(po::options_description& options) {
-  add_output_options(options, formats);
+void add_hlo_options(po::options_description& options) {
+  add_output_options(options, hlo_formats);
   options.add_options()(
       "mesh", po::value<Words>()->value_name("MESH"),
       "axes and sizes to tell device groups by: data=2,fsdp=4; given twice, one per program");
 }
 
-int run(const Given& given) {
+int run_hlo(const Given& given) {
   const Words operands = given.all("operand");
   if (operands.size() != 3 || operands[0] != "diff") {
     throw UsageError("expected: hlo diff BEFORE AFTER");
   }
   const Words meshes = given.all("mesh");
   if (meshes.size() > 2) throw UsageError("--mesh is given more than twice");
-  const auto outputs = read_outputs(given, formats);
+  const auto outputs = read_outputs(given, hlo_formats);
   const HloDiff diff = diff_hlo(read_program(operands[1], import_options(meshes, 0)),
                                 read_program(operands[2], import_options(meshes, 1)));
   write(outputs, [&](const Output& output) {
@@ -69,9 +69,9 @@ int run(const Given& given) {
 Verb hlo_verb() {
   return {.name = "hlo",
           .summary = "what two compiled programs do differently",
-          .manual = manual,
-          .add_options = add_options,
-          .run = run,
+          .manual = hlo_manual,
+          .add_options = add_hlo_options,
+          .run = run_hlo,
           .actions = {"diff"}};
 }
 

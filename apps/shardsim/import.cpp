@@ -20,7 +20,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual import_manual = {
     "import KIND FILE [OPTION...]",
     "Reads somebody's model or program. Of a model prints the parameter tree: every tensor's "
     "name,\n"
@@ -126,7 +126,7 @@ ParameterTree import_given(const Words& operands) {
                                fmt::join(names, ", ")));
 }
 
-void add_options(po::options_description& options) {
+void add_import_options(po::options_description& options) {
   add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
                         "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
@@ -137,7 +137,7 @@ void add_options(po::options_description& options) {
       "and results, instead of an estimate");
 }
 
-int run(const Given& given) {
+int run_import(const Given& given) {
   const Words operands = given.all("operand");
   if (!operands.empty() && (operands[0] == "hlo" || operands[0] == "stablehlo")) {
     if (operands.size() != 2) {
@@ -165,9 +165,9 @@ int run(const Given& given) {
 Verb import_verb() {
   return {.name = "import",
           .summary = "a model of others as a parameter tree, a compiled program as a plan",
-          .manual = manual,
-          .add_options = add_options,
-          .run = run,
+          .manual = import_manual,
+          .add_options = add_import_options,
+          .run = run_import,
           .actions = kind_names()};
 }
 

@@ -8,11 +8,11 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {"man",
-                       "Prints the manual page of the program, in roff; installed beside it.",
-                       {"shardsim man"}};
+const Manual man_manual = {"man",
+                           "Prints the manual page of the program, in roff; installed beside it.",
+                           {"shardsim man"}};
 
-void add_options(po::options_description& /*options*/) {}
+void add_man_options(po::options_description& /*options*/) {}
 
 // A line of text: no character of it is roff's.
 std::string escaped(const std::string& line) {
@@ -56,7 +56,7 @@ std::string section_of(const Verb& verb) {
   return out + as_written(examples);
 }
 
-int run(const Given& given) {
+int run_man(const Given& given) {
   if (given.has("operand")) throw UsageError("expected: man");
   std::string out = fmt::format(
       ".TH SHARDSIM 1 \"\" \"shardsim {}\" \"User Commands\"\n"
@@ -77,6 +77,6 @@ int run(const Given& given) {
 
 }  // namespace
 
-Verb man_verb() { return {"man", "the manual page", manual, add_options, run}; }
+Verb man_verb() { return {"man", "the manual page", man_manual, add_man_options, run_man}; }
 
 }  // namespace shardsim

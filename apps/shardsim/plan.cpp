@@ -13,7 +13,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual plan_manual = {
     "plan EXPERIMENT [OPTION...]",
     "Prints what every device does in one step: its collectives with their groups, sizes and\n"
     "reasons, the schedule, and the buffers. Needs no machine.\n"
@@ -107,14 +107,14 @@ int write_plan(const Given& given) {
   return exit_done;
 }
 
-void add_options(po::options_description& options) {
+void add_plan_options(po::options_description& options) {
   add_experiment_options(options);
   options.add_options()("explain", "why each collective is there, and what would avoid it");
   add_ranks_option(options);
   add_output_options(options, {"text", "json", "dot", "markdown", "perfetto", "chrome", "chakra"});
 }
 
-int run(const Given& given) {
+int run_plan(const Given& given) {
   if (given.has("explain")) return explain_plan(given);
   return write_plan(given);
 }
@@ -122,7 +122,7 @@ int run(const Given& given) {
 }  // namespace
 
 Verb plan_verb() {
-  return {"plan", "what every device does in one step", manual, add_options, run};
+  return {"plan", "what every device does in one step", plan_manual, add_plan_options, run_plan};
 }
 
 }  // namespace shardsim

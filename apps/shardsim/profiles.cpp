@@ -19,7 +19,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual profiles_manual = {
     "profiles [list | show NAME | check FILE | import FILE.xml] [OPTION...]",
     "Hardware profiles: the machines that are built in, a picture of one and every number with "
     "its\n"
@@ -63,7 +63,7 @@ std::int64_t devices_to_show(const Profile& profile, const Place& place) {
   return devices_of(std::get<NetworkDescription>(profile.network), place).value_or(few);
 }
 
-constexpr std::array flags{
+constexpr std::array profiles_flags{
     Flag{"devices", "devices", "N", "of the machine that `show` draws"},
     Flag{"topology", "topology", "SHAPE", "slice of a torus that `show` draws: 4x4x4"},
     Flag{"slices", "slices", "N", "slices of TPUs that `show` tells of"},
@@ -72,9 +72,9 @@ constexpr std::array flags{
     Flag{"name", "name", "NAME", "of the imported profile; the file's when left out"},
 };
 
-Json read_flags(const Given& given) {
+Json machine_of_flags(const Given& given) {
   Json document = Json::object();
-  for (const Flag& flag : flags) {
+  for (const Flag& flag : profiles_flags) {
     const Words values = given.all(flag.name);
     if (values.size() > 1) throw UsageError(std::string("--") + flag.name + " is given twice");
     if (!values.empty()) apply_override(document, flag.path, values[0]);
@@ -112,7 +112,7 @@ void show(const std::string& name, const Given& given, const std::vector<Output>
     throw InputError({"command line", ""}, "a network written in place has no profile in JSON");
   }
   const Place place{"command line", ""};
-  const Machine machine = machine_to_show(name, read_flags(given));
+  const Machine machine = machine_to_show(name, machine_of_flags(given));
   write(outputs, [&](const Output& output) {
     if (output.format == "json") return profile_to_json(machine.profile).dump(2) + "\n";
     return output.format == "html" ? machine_report_html(machine, place)
@@ -122,7 +122,7 @@ void show(const std::string& name, const Given& given, const std::vector<Output>
 
 void import_topology(const std::string& file, const Given& given,
                      const std::vector<Output>& outputs) {
-  const Json asked = read_flags(given);
+  const Json asked = machine_of_flags(given);
   for (const char* needed : {"extends", "date"}) {
     if (!asked.contains(needed)) {
       throw UsageError(fmt::format("profiles import needs --{}: the file does not say {}", needed,
@@ -159,18 +159,18 @@ void check(const std::string& file) {
   print(text);
 }
 
-const std::vector<std::string> formats = {"text", "json", "html"};
+const std::vector<std::string> profiles_formats = {"text", "json", "html"};
 
-void add_options(po::options_description& options) {
-  add_flags(options, flags);
-  add_output_options(options, formats);
+void add_profiles_options(po::options_description& options) {
+  add_flags(options, profiles_flags);
+  add_output_options(options, profiles_formats);
 }
 
-int run(const Given& given) {
-  const auto outputs = read_outputs(given, formats);
+int run_profiles(const Given& given) {
+  const auto outputs = read_outputs(given, profiles_formats);
   const Words operands = given.all("operand");
   const std::string action = operands.empty() ? "list" : operands[0];
-  for (const Flag& flag : flags) {
+  for (const Flag& flag : profiles_flags) {
     const std::string_view name = flag.name;
     const std::string_view verb =
         name == "devices" || name == "topology" || name == "slices" ? "show" : "import";
@@ -200,9 +200,9 @@ int run(const Given& given) {
 Verb profiles_verb() {
   return {.name = "profiles",
           .summary = "hardware profiles: list, show, check",
-          .manual = manual,
-          .add_options = add_options,
-          .run = run,
+          .manual = profiles_manual,
+          .add_options = add_profiles_options,
+          .run = run_profiles,
           .actions = {"list", "show", "check", "import"}};
 }
 

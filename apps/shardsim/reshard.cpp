@@ -13,7 +13,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual reshard_manual = {
     "reshard [FILE] [OPTION...]",
     "From one sharding and mesh to another: what it takes directly, every device fetching its own\n"
     "shard, and by way of an intermediate sharding, in bytes, time and memory; which is better "
@@ -29,7 +29,7 @@ const Manual manual = {
      "shardsim reshard examples/reshard/trainer-to-sampler.json --format json -o reshard.json"}};
 
 // Paths are JSON pointers.
-constexpr std::array flags{
+constexpr std::array reshard_flags{
     Flag{"shape", "/shape", "SHAPE", "of the array: 4096x14336; '' of a scalar"},
     Flag{"dtype", "/dtype", "DTYPE", "of the array; bf16"},
     Flag{"tree", "/tree", "FILE",
@@ -64,7 +64,7 @@ constexpr std::array flags{
 };
 
 // A path on the command line is relative to where the user is, one in a file to the file.
-std::string seen_from(const std::string& file, const std::string& value) {
+std::string from_folder_of(const std::string& file, const std::string& value) {
   const auto directory = std::filesystem::absolute(file).parent_path();
   return std::filesystem::absolute(value).lexically_relative(directory).string();
 }
@@ -74,7 +74,7 @@ Json value_of(const Flag& flag, const std::string& file, const std::string& valu
   const bool ends_in_json = std::filesystem::path(value).extension() == ".json";
   const bool is_path =
       name == "tree" || ((name == "machine" || name == "calibration") && ends_in_json);
-  if (is_path) return seen_from(file, value);
+  if (is_path) return from_folder_of(file, value);
   if (std::string(flag.path).ends_with("/strategy")) {
     Json object = Json::parse(value, nullptr, /*allow_exceptions=*/false);
     if (object.is_object()) return object;
@@ -83,7 +83,7 @@ Json value_of(const Flag& flag, const std::string& file, const std::string& valu
 }
 
 void apply_flags(const Given& given, const std::string& file, Json& document) {
-  for (const Flag& flag : flags) {
+  for (const Flag& flag : reshard_flags) {
     const Words values = given.all(flag.name);
     if (values.empty()) continue;
     if (values.size() > 1) throw UsageError(fmt::format("--{} is given twice", flag.name));
@@ -111,15 +111,15 @@ ReshardExperiment read_given(const Given& given) {
   return read_reshard(document, file);
 }
 
-const std::vector<std::string> formats = {"text", "json", "csv"};
+const std::vector<std::string> reshard_formats = {"text", "json", "csv"};
 
-void add_options(po::options_description& options) {
-  add_flags(options, flags);
-  add_output_options(options, formats);
+void add_reshard_options(po::options_description& options) {
+  add_flags(options, reshard_flags);
+  add_output_options(options, reshard_formats);
 }
 
-int run(const Given& given) {
-  const auto outputs = read_outputs(given, formats);
+int run_reshard(const Given& given) {
+  const auto outputs = read_outputs(given, reshard_formats);
   const ReshardPrediction prediction = predict_reshard(read_given(given));
   write(outputs, [&](const Output& output) {
     if (output.format == "json") return reshard_json(prediction);
@@ -132,8 +132,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb reshard_verb() {
-  return {"reshard", "from one mesh and sharding to another: steps, time, memory", manual,
-          add_options, run};
+  return {"reshard", "from one mesh and sharding to another: steps, time, memory", reshard_manual,
+          add_reshard_options, run_reshard};
 }
 
 }  // namespace shardsim

@@ -9,7 +9,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual run_manual = {
     "run EXPERIMENT [OPTION...]",
     "Simulates one training step: how long it takes and why, what memory it needs and for what,\n"
     "which collectives it runs and how much of them computation hides.\n"
@@ -30,13 +30,13 @@ std::vector<std::string> all_formats() {
   return formats;
 }
 
-void add_options(po::options_description& options) {
+void add_run_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, all_formats());
   options.add_options()("require-fit", "exit with 1 when the memory does not suffice");
 }
 
-int run(const Given& given) {
+int simulate_one(const Given& given) {
   const auto outputs = read_outputs(given, all_formats());
   const Experiment experiment = read_given_experiment(given);
   SimulationOptions simulation;
@@ -56,7 +56,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb run_verb() {
-  return {"run", "simulate one experiment: time, memory, communication", manual, add_options, run};
+  return {"run", "simulate one experiment: time, memory, communication", run_manual,
+          add_run_options, simulate_one};
 }
 
 }  // namespace shardsim

@@ -16,7 +16,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual specs_manual = {
     "specs EXPERIMENT [OPTION...]",
     "Prints how every parameter lies on the mesh: its spec, its shard, which rule said so and why "
     "it\n"
@@ -73,7 +73,7 @@ void require_text(const std::vector<Output>& outputs, const Given& given) {
   }
 }
 
-void add_options(po::options_description& options) {
+void add_specs_options(po::options_description& options) {
   add_experiment_options(options);
   add_output_options(options, report_formats());
   options.add_options()("picture", po::value<std::string>()->value_name("REGEX"),
@@ -98,7 +98,7 @@ void add_options(po::options_description& options) {
                         "what eformer's analyze_sharding_strategy answers, and what it promises");
 }
 
-int run(const Given& given) {
+int run_specs(const Given& given) {
   const auto outputs = read_outputs(given, report_formats());
   const bool draws = given.has("picture") || given.has("submesh");
   if (draws) require_text(outputs, given);
@@ -126,6 +126,8 @@ int run(const Given& given) {
 
 }  // namespace
 
-Verb specs_verb() { return {"specs", "the sharding of every parameter", manual, add_options, run}; }
+Verb specs_verb() {
+  return {"specs", "the sharding of every parameter", specs_manual, add_specs_options, run_specs};
+}
 
 }  // namespace shardsim

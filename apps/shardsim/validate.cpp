@@ -23,7 +23,7 @@
 namespace shardsim {
 namespace {
 
-const Manual manual = {
+const Manual validate_manual = {
     "validate EXPERIMENT|--sweep --backend mpi|nccl [OPTION...]",
     "Runs a step on real devices and puts what it took beside what is predicted; or measures,\n"
     "with --sweep, collectives and kernels of many sizes, of which calibrate makes a profile.\n"
@@ -198,7 +198,7 @@ int validate_on(Backend& backend, const Given& given, const Wanted& wanted) {
   return fails && prints ? exit_verdict_is_no : exit_done;
 }
 
-void add_options(po::options_description& options) {
+void add_validate_options(po::options_description& options) {
   add_experiment_options(options);
   const auto text = [](const char* name) { return po::value<Words>()->value_name(name); };
   options.add_options()("backend", text("NAME"), "mpi or nccl")(
@@ -219,7 +219,7 @@ void add_options(po::options_description& options) {
   add_output_options(options, report_formats());
 }
 
-int run(const Given& given) {
+int run_validate(const Given& given) {
   Wanted wanted = read_wanted(given);
   if (!given.has("sweep")) {
     wanted.backend.ranks = [&] {
@@ -233,8 +233,8 @@ int run(const Given& given) {
 }  // namespace
 
 Verb validate_verb() {
-  return {"validate", "a step on real devices: predicted beside measured", manual, add_options,
-          run};
+  return {"validate", "a step on real devices: predicted beside measured", validate_manual,
+          add_validate_options, run_validate};
 }
 
 }  // namespace shardsim

@@ -7,7 +7,7 @@
 #include "experiments/collective_experiment.hpp"
 #include "tests/base/mistake.hpp"
 
-namespace shardsim {
+namespace shardsim::collective_tables_test {
 namespace {
 
 using Catch::Contains;
@@ -133,4 +133,4 @@ TEST_CASE("every measured table among the examples says what it teaches and is p
   CHECK(count > 0);
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::collective_tables_test

@@ -6,7 +6,7 @@
 #include "../base/mistake.hpp"
 #include "base/json.hpp"
 
-namespace shardsim {
+namespace shardsim::device_sweep_test {
 namespace {
 
 // Made up: figures that differ from each other.
@@ -79,4 +79,4 @@ TEST_CASE("a sweep that cannot be says where") {
         }).starts_with("sweep.json: /kernels/0"));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::device_sweep_test

@@ -8,7 +8,7 @@
 
 #include "base/json.hpp"
 
-namespace shardsim {
+namespace shardsim::kernel_table_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -209,4 +209,4 @@ TEST_CASE("a table's source is where it was published") {
   CHECK(source("null") == "table.json");
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::kernel_table_test

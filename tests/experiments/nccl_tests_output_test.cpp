@@ -10,7 +10,7 @@
 #include "experiments/collective_experiment.hpp"
 #include "tests/base/mistake.hpp"
 
-namespace shardsim {
+namespace shardsim::nccl_tests_output_test {
 namespace {
 
 using Catch::Contains;
@@ -169,4 +169,4 @@ TEST_CASE("a log stands beside predictions as a table does") {
                     Contains("/machine: the file leaves it open; give \"machine\""));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::nccl_tests_output_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace shardsim {
+namespace shardsim::size_sweep_test {
 namespace {
 
 using Catch::Equals;
@@ -72,4 +72,4 @@ TEST_CASE("what is no sweep of sizes says what is wrong") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::size_sweep_test

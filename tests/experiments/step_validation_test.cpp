@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace shardsim {
+namespace shardsim::step_validation_test {
 namespace {
 
 ValidatedTask gather(std::int64_t bytes, double predicted, double measured) {
@@ -68,4 +68,4 @@ TEST_CASE("what was not measured has no error") {
   CHECK(Compared{Seconds(3), Seconds(2)}.relative_error() == Approx(0.5));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::step_validation_test

@@ -10,7 +10,7 @@
 #include "experiments/measured_tables.hpp"
 #include "trace_events.hpp"
 
-namespace shardsim {
+namespace shardsim::trace_jobs_test {
 namespace {
 
 using Catch::Contains;
@@ -251,4 +251,4 @@ TEST_CASE("a folder is a job, and so are files of one folder") {
   fs::remove_all(folder);
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::trace_jobs_test

@@ -6,7 +6,7 @@
 
 #include "trace_events.hpp"
 
-namespace shardsim {
+namespace shardsim::trace_tables_test {
 namespace {
 
 using Catch::Equals;
@@ -222,4 +222,4 @@ TEST_CASE("nodes come from the ranks of a group and the devices of a node") {
   CHECK(nodes("[0, 1, 8, 9, ...]", 64).is_null());
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::trace_tables_test

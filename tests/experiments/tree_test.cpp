@@ -8,7 +8,7 @@
 
 #include "base/json.hpp"
 
-namespace shardsim {
+namespace shardsim::tree_test {
 namespace {
 
 // 8 x 4 over data=4, recorded with its placement.
@@ -125,4 +125,4 @@ TEST_CASE("the train state of a model has the dtypes of its step") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::tree_test

@@ -11,7 +11,7 @@
 #include "hardware_profiles/read_calibrations.hpp"
 #include "tests/base/mistake.hpp"
 
-namespace shardsim {
+namespace shardsim::calibration_test {
 namespace {
 
 using Catch::Equals;
@@ -336,4 +336,4 @@ TEST_CASE("shipped calibrations are found by name") {
                     "\"h100-nvswitch\"?");
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::calibration_test

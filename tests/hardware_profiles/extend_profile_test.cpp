@@ -6,7 +6,7 @@
 #include "base/json.hpp"
 #include "hardware_profiles/profile_io.hpp"
 
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
+namespace shardsim::extend_profile_test {
 
 namespace {
 
@@ -93,3 +93,5 @@ TEST_CASE("profiles that cannot be extended") {
   document["device"]["memory"] = number("80 GB", "an invoice");
   CHECK_THAT(error_of(document), Catch::Contains("mine.json: /device: unknown key \"memory\""));
 }
+
+}  // namespace shardsim::extend_profile_test

@@ -6,7 +6,7 @@
 #include "base/json.hpp"
 #include "hardware_profiles/profile_io.hpp"
 
-namespace shardsim {
+namespace shardsim::given_graph_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -107,4 +107,4 @@ TEST_CASE("a profile with a graph is read back as it is") {
                     Contains("the network has 4 devices, not 5"));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::given_graph_test

@@ -7,7 +7,7 @@
 
 #include "hardware_profiles/machine.hpp"
 
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
+namespace shardsim::gpu_profiles_test {
 
 namespace {
 
@@ -179,3 +179,5 @@ TEST_CASE("attention efficiencies of Blackwell follow from their source") {
   CHECK(load_profile("gb300-nvl72", {}).device.attention_efficiency.value ==
         Approx(operations / (1.185e-3 + 3.832e-3) / 2500e12).margin(1e-3));
 }
+
+}  // namespace shardsim::gpu_profiles_test

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace shardsim {
+namespace shardsim::machine_graph_test {
 namespace {
 
 MachineGraph graph_of(const std::string& name, std::int64_t devices,
@@ -155,4 +155,4 @@ TEST_CASE("where a chip is two devices they share its links") {
         std::vector<std::string>{"chip (0, 0, 0)", "chip (1, 0, 0)", "device 5 (1, 0, 0)"});
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::machine_graph_test

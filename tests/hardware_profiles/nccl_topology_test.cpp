@@ -10,7 +10,7 @@
 #include "base/json.hpp"
 #include "hardware_profiles/profile_io.hpp"
 
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
+namespace shardsim::nccl_topology_test {
 
 namespace {
 
@@ -192,3 +192,5 @@ TEST_CASE("files that are no topology of a machine") {
   CHECK(error_of(system_of(gpu(0, "<nvlink count=\"x\"/>"))) ==
         "topo.xml: 0000:00:00.0: count \"x\" is not a number");
 }
+
+}  // namespace shardsim::nccl_topology_test

@@ -5,9 +5,8 @@
 
 #include "hardware_profiles/network/node_names.hpp"
 
+namespace shardsim::network_text_test {
 namespace {
-
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
 using Catch::Matchers::Contains;
 
 const Place place{"--machine", ""};
@@ -92,3 +91,5 @@ TEST_CASE("networks that are not understood say what is wrong") {
               "an oversubscription of 3 does not divide 4 wires");
   check_error("dragonfly(4x2," + wires + ")", "dragonfly with 2 sizes: 3 are needed");
 }
+
+}  // namespace shardsim::network_text_test

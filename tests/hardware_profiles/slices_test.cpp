@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "hardware_profiles/machine.hpp"
 
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
+namespace shardsim::slices_test {
 
 namespace {
 
@@ -139,3 +139,5 @@ TEST_CASE("what a chip sends to the data centre's network") {
   CHECK(dcn("tpu-v5e") == 3.125e9);
   CHECK(dcn("tpu-v6e") == 12.5e9);
 }
+
+}  // namespace shardsim::slices_test

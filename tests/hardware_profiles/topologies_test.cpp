@@ -7,9 +7,8 @@
 
 #include "hardware_profiles/network/routes.hpp"
 
+namespace shardsim::topologies_test {
 namespace {
-
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
 using Catch::Matchers::Contains;
 
 const Wire wire{Bandwidth(50e9), Seconds(500e-9)};
@@ -178,3 +177,5 @@ TEST_CASE("networks that cannot be are refused") {
   Router router(through_devices, RouteChoice::first);
   CHECK(nodes_on(through_devices, router.route(0, 2)) == std::vector<NodeId>{1, 2});
 }
+
+}  // namespace shardsim::topologies_test

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace shardsim {
+namespace shardsim::replica_groups_test {
 namespace {
 
 DeviceGroups parse(std::string_view text) { return parse_replica_groups(text, {text, "test"}); }
@@ -85,4 +85,4 @@ TEST_CASE("groups are told by the axes of a mesh") {
         std::vector<std::string>{"b"});
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::replica_groups_test

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace shardsim {
+namespace shardsim::shape_test {
 namespace {
 
 HloShape parse(std::string_view text) { return parse_shape(text, {text, "test"}); }
@@ -41,4 +41,4 @@ TEST_CASE("what is no shape is refused") {
   CHECK_THROWS_AS(parse("f32[9007199254740993]"), InputError);
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::shape_test

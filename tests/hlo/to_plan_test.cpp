@@ -7,7 +7,7 @@
 #include "hlo/heap.hpp"
 #include "hlo/memory.hpp"
 
-namespace shardsim {
+namespace shardsim::to_plan_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -181,4 +181,4 @@ TEST_CASE("a mesh of another size is refused") {
       Contains("runs on 8 devices, the mesh x=4 has 4"));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::to_plan_test

@@ -14,7 +14,7 @@
 #include "tests/sim/plan_builder.hpp"
 #include "traced.hpp"
 
-namespace shardsim {
+namespace shardsim::chakra_test {
 namespace {
 
 using testing::PlanBuilder;
@@ -343,4 +343,4 @@ TEST_CASE("Host copies are loads and stores") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::chakra_test

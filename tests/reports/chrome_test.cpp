@@ -7,7 +7,7 @@
 #include "reports/traces/chrome.hpp"
 #include "traced.hpp"
 
-namespace shardsim {
+namespace shardsim::chrome_test {
 namespace {
 
 TEST_CASE("Chrome's format has the same slices, to the picosecond") {
@@ -40,4 +40,4 @@ TEST_CASE("Chrome's format has the same slices, to the picosecond") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::chrome_test

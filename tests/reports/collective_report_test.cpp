@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 
-namespace shardsim {
+namespace shardsim::collective_report_test {
 namespace {
 
 using Catch::Contains;
@@ -270,4 +270,4 @@ TEST_CASE("the same prediction gives the same bytes in every format") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::collective_report_test

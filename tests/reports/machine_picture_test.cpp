@@ -11,7 +11,7 @@
 
 #include "reports/machine_report.hpp"
 
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
+namespace shardsim::machine_picture_test {
 
 namespace {
 
@@ -299,3 +299,5 @@ TEST_CASE("the page has the picture and every number; names cannot leave their p
   CHECK_THAT(text, Catch::StartsWith("dgx-a100: NVIDIA DGX A100") &&
                        Catch::Contains("[0]    [1]") && Catch::Contains("device.memory_capacity"));
 }
+
+}  // namespace shardsim::machine_picture_test

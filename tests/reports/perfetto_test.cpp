@@ -11,7 +11,7 @@
 #include "reports/traces/perfetto.hpp"
 #include "traced.hpp"
 
-namespace shardsim {
+namespace shardsim::perfetto_test {
 namespace {
 
 using fixture::ms;
@@ -246,4 +246,4 @@ TEST_CASE("Whatever the plan, its trace holds together") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::perfetto_test

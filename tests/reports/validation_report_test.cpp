@@ -9,7 +9,7 @@
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 
-namespace shardsim {
+namespace shardsim::validation_report_test {
 namespace {
 
 ValidatedTask validated(TaskKind task_kind, const std::string& kind, double predicted,
@@ -185,4 +185,4 @@ TEST_CASE("memory for people is a table, and in a page bars") {
   CHECK_FALSE(has(report_validation(small_validation(), Format::html), "id=\"memory-at-the-peak"));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::validation_report_test

@@ -15,7 +15,7 @@
 #include "sim/network/algorithms/tree.hpp"
 #include "tests/sim/networks.hpp"
 
-namespace shardsim::network {
+namespace shardsim::network::algorithm_times_test {
 namespace {
 
 using testing::holds;
@@ -228,4 +228,4 @@ TEST_CASE("an in-switch all-reduce takes its bytes both ways, and little more") 
   CHECK(time < 9.0 * 1.01);
 }
 
-}  // namespace shardsim::network
+}  // namespace shardsim::network::algorithm_times_test

@@ -18,7 +18,7 @@
 #include "sim/network/algorithms/tree.hpp"
 #include "tests/sim/networks.hpp"
 
-namespace shardsim::network {
+namespace shardsim::network::algorithms_test {
 namespace {
 
 using testing::holds;
@@ -313,4 +313,4 @@ TEST_CASE("of two trees each rank is inside one at most") {
   }
 }
 
-}  // namespace shardsim::network
+}  // namespace shardsim::network::algorithms_test

@@ -7,7 +7,7 @@
 
 #include "sim/engine.hpp"
 
-namespace shardsim {
+namespace shardsim::contention_laws_test {
 namespace {
 
 void law(bool passed) { CHECK(passed); }
@@ -181,4 +181,4 @@ TEST_CASE("times do not depend on how tasks and resources are numbered") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::contention_laws_test

@@ -6,7 +6,7 @@
 
 #include "sim/network/flow_simulation.hpp"
 
-namespace shardsim::network {
+namespace shardsim::network::flow_laws_test {
 namespace {
 
 void holds(bool passed) { CHECK(passed); }
@@ -150,4 +150,4 @@ TEST_CASE("copies of the traffic, side by side or as a class, have its rates to 
   }));
 }
 
-}  // namespace shardsim::network
+}  // namespace shardsim::network::flow_laws_test

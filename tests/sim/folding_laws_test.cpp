@@ -10,7 +10,7 @@
 #include "sim/network/symmetric.hpp"
 #include "tests/sim/networks.hpp"
 
-namespace shardsim::network {
+namespace shardsim::network::folding_laws_test {
 namespace {
 
 using testing::Groups;
@@ -222,4 +222,4 @@ TEST_CASE("what is folded without the graph takes the time of the graph") {
   }));
 }
 
-}  // namespace shardsim::network
+}  // namespace shardsim::network::folding_laws_test

@@ -10,7 +10,7 @@
 #include "sim/network/link_recorder.hpp"
 #include "tests/sim/networks.hpp"
 
-namespace shardsim::network {
+namespace shardsim::network::link_history_test {
 namespace {
 
 using Catch::Matchers::Approx;
@@ -149,4 +149,4 @@ TEST_CASE("links between leaves are idle while the leaves are at work by themsel
   CHECK(between == 4 * 2 * 2);  // spines, leaves, directions
 }
 
-}  // namespace shardsim::network
+}  // namespace shardsim::network::link_history_test

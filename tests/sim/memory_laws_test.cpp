@@ -8,7 +8,7 @@
 #include "plan_builder.hpp"
 #include "sim/simulate.hpp"
 
-namespace shardsim {
+namespace shardsim::memory_laws_test {
 namespace {
 
 using testing::PlanBuilder;
@@ -83,4 +83,4 @@ TEST_CASE("however long tasks take, the peak is the same and no moment has more"
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::memory_laws_test

@@ -10,7 +10,7 @@
 #include "sim/nccl/tuner.hpp"
 #include "tests/sim/nccl_machines.hpp"
 
-namespace shardsim::nccl {
+namespace shardsim::nccl::nccl_collnet_test {
 namespace {
 
 using Catch::Contains;
@@ -235,4 +235,4 @@ TEST_CASE("fewer NICs than GPUs are fewer heads") {
                     Contains("not every GPU has a NIC of its own"));
 }
 
-}  // namespace shardsim::nccl
+}  // namespace shardsim::nccl::nccl_collnet_test

@@ -5,7 +5,7 @@
 
 #include "sim/network/algorithms/tree.hpp"
 
-namespace shardsim {
+namespace shardsim::network_cost_test {
 namespace {
 
 constexpr double bandwidth = 1e9;
@@ -184,4 +184,4 @@ TEST_CASE("links are as busy as their bytes make them") {
   CHECK(used == 8 + 8 + 2 + 2);
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::network_cost_test

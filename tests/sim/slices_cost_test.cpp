@@ -4,7 +4,7 @@
 
 #include "machines.hpp"
 
-namespace shardsim {
+namespace shardsim::slices_cost_test {
 namespace {
 
 using testing::link;
@@ -223,4 +223,4 @@ TEST_CASE("what several slices cannot be") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::slices_cost_test

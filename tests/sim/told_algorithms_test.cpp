@@ -8,7 +8,7 @@
 #include "sim/xla_sol.hpp"
 #include "tests/base/mistake.hpp"
 
-namespace shardsim {
+namespace shardsim::told_algorithms_test {
 namespace {
 
 using Catch::Contains;
@@ -134,4 +134,4 @@ TEST_CASE("XLA's estimate is the launch and the rest") {
   CHECK((cost.launch + cost.transfer).count() == Approx(whole.count()).epsilon(1e-9));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::told_algorithms_test

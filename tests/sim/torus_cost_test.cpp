@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "machines.hpp"
 
-namespace shardsim {
+namespace shardsim::torus_cost_test {
 namespace {
 
 using testing::link;
@@ -179,4 +179,4 @@ TEST_CASE("a permute is routed: hops and shared links") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::torus_cost_test

@@ -6,7 +6,7 @@
 #include "sim/torus_cost.hpp"
 #include "sim/torus_routes.hpp"
 
-namespace shardsim {
+namespace shardsim::tpu_torus_test {
 namespace {
 
 using testing::link;
@@ -138,4 +138,4 @@ TEST_CASE("the devices of a chip share its links") {
   CHECK(collective_cost(placement, part).transfer.count() == Approx(2.0));
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::tpu_torus_test

@@ -13,7 +13,7 @@
 #include "sim/network/algorithms/ring.hpp"
 #include "tests/sim/networks.hpp"
 
-namespace shardsim::network {
+namespace shardsim::network::traffic_test {
 namespace {
 
 using testing::all_devices;
@@ -196,4 +196,4 @@ TEST_CASE("chunks follow closely") {
             5 * round_up_to_flow_time(Bytes(MiB) / wire.bandwidth));
 }
 
-}  // namespace shardsim::network
+}  // namespace shardsim::network::traffic_test

@@ -19,9 +19,8 @@
 #include "spmd/tiling/axis_tiling.hpp"
 #include "spmd/wire_bytes.hpp"
 
+namespace shardsim::spmd::program_property_test {
 namespace {
-using namespace shardsim;        // NOLINT(google-build-using-namespace)
-using namespace shardsim::spmd;  // NOLINT(google-build-using-namespace)
 using stablehlo::Module;
 using test::OnDevices;
 
@@ -386,3 +385,5 @@ func.func public @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh,
   return %3 : tensor<1xf32>
 })") == "");
 }
+
+}  // namespace shardsim::spmd::program_property_test

@@ -6,7 +6,7 @@
 #include "model_step.hpp"
 #include "workloads/graph_builder.hpp"
 
-using namespace shardsim;
+namespace shardsim::look_up_test {
 using namespace shardsim::test;
 
 namespace {
@@ -227,3 +227,5 @@ TEST_CASE("What \"gather_embedding\" does not avoid says so: the model axis spli
       });
   CHECK(tied != plan.collectives.end());
 }
+
+}  // namespace shardsim::look_up_test

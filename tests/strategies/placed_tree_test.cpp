@@ -5,7 +5,7 @@
 #include "base/json.hpp"
 #include "strategies/rules/rule_error.hpp"
 
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
+namespace shardsim::placed_tree_test {
 
 namespace {
 
@@ -86,3 +86,5 @@ TEST_CASE("other formats give a tree without places") {
   CHECK(placed.mesh == std::nullopt);
   CHECK(placed.specs == std::vector<std::optional<PartitionSpec>>(5));
 }
+
+}  // namespace shardsim::placed_tree_test

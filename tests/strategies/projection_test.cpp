@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace shardsim;
+namespace shardsim::projection_test {
 
 namespace {
 
@@ -50,3 +50,5 @@ TEST_CASE("sharding_of is the inverse where a dimension can express the factors"
   CHECK(sharding_of({q_rows}, {{kv_heads, {{0, 1, 4}}}, {group, {{1, 1, 2}}}}, labels) ==
         on({{0, 1, 4}}));
 }
+
+}  // namespace shardsim::projection_test

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace shardsim;
+namespace shardsim::reshard_test {
 
 namespace {
 
@@ -119,3 +119,5 @@ TEST_CASE("The last step always arrives") {
     }
   }
 }
+
+}  // namespace shardsim::reshard_test

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace shardsim;
+namespace shardsim::sharding_test {
 
 namespace {
 
@@ -45,3 +45,5 @@ TEST_CASE("Shardings print as a person reads them") {
   sharding.partial.clear();
   CHECK(to_string(sharding, mesh) == "[model+fsdp, model:(1)2 in each of 3]");
 }
+
+}  // namespace shardsim::sharding_test

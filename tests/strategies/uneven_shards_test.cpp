@@ -5,7 +5,7 @@
 #include "base/json.hpp"
 #include "strategies/rules/rule_error.hpp"
 
-namespace shardsim {
+namespace shardsim::uneven_shards_test {
 namespace {
 
 const Mesh mesh({{"data", 8}, {"model", 4}});
@@ -117,4 +117,4 @@ TEST_CASE("praxis' inputs enter over the whole mesh") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::uneven_shards_test

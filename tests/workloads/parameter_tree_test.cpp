@@ -8,7 +8,7 @@
 #include "base/json.hpp"
 #include "workloads/model_tree.hpp"
 
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
+namespace shardsim::parameter_tree_test {
 
 namespace {
 
@@ -196,3 +196,5 @@ TEST_CASE("elements have the type that the description says") {
   (*config.json)["torch_dtype"] = "bfloat17";
   CHECK_THROWS_WITH(model_tree(config), "gpt2.json: /torch_dtype: unknown dtype \"bfloat17\"");
 }
+
+}  // namespace shardsim::parameter_tree_test

@@ -10,7 +10,7 @@
 #include "strategies/rules/fsdp_tutorial_step.hpp"
 #include "strategies/rules/rule_error.hpp"
 
-namespace shardsim {
+namespace shardsim::fsdp_tutorial_test {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -192,4 +192,4 @@ TEST_CASE("titles are centred as Python centres them") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::fsdp_tutorial_test

@@ -12,7 +12,7 @@
 #include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/t5x.hpp"
 
-namespace shardsim {
+namespace shardsim::logical_axes_test {
 namespace {
 
 const Place place{"test", ""};
@@ -207,4 +207,4 @@ TEST_CASE("haliax looks every axis up on its own") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::logical_axes_test

@@ -9,7 +9,7 @@
 #include "strategies/named_sharding.hpp"
 #include "strategies/rules/rule_error.hpp"
 
-namespace shardsim {
+namespace shardsim::maxtext_test {
 namespace {
 
 const Place place{"test", ""};
@@ -80,4 +80,4 @@ TEST_CASE("Negative dimensions count from the end of the spec and of the shape")
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::maxtext_test

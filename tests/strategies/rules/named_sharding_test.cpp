@@ -12,7 +12,7 @@
 #include "strategies/partition_spec.hpp"
 #include "strategies/shardy_sharding.hpp"
 
-namespace shardsim {
+namespace shardsim::named_sharding_test {
 namespace {
 
 const Place place{"test", ""};
@@ -194,4 +194,4 @@ TEST_CASE("Shardy's invariants") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::named_sharding_test

@@ -6,7 +6,7 @@
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 
-namespace shardsim {
+namespace shardsim::partition_spec_test {
 namespace {
 
 const Place place{"test", ""};
@@ -43,4 +43,4 @@ TEST_CASE("Reading the JSON of a spec gives the spec back") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::partition_spec_test

@@ -11,7 +11,7 @@
 #include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/uneven_padding.hpp"
 
-namespace shardsim {
+namespace shardsim::praxis_test {
 namespace {
 
 const Mesh mesh({{"replica", 2}, {"data", 4}, {"mdl", 8}});
@@ -190,4 +190,4 @@ TEST_CASE("each dimension names the rule that decided it") {
 }
 
 }  // namespace
-}  // namespace shardsim
+}  // namespace shardsim::praxis_test
