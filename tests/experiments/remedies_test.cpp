@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "experiments/program.hpp"
 
-namespace shardsim {
+namespace shardsim::remedies_test {
 namespace {
 
 using Catch::Contains;
@@ -91,4 +91,4 @@ TEST_CASE("Compiled HLO has no remedies to try") {
   CHECK(tried == plan);
 }
 
-}  // namespace shardsim
+}  // namespace shardsim::remedies_test

@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+namespace shardsim::memory_test {
 namespace {
-using namespace shardsim;  // NOLINT(google-build-using-namespace)
 using spmd::device_memory;
 using spmd::DeviceMemory;
 using spmd::MemoryTarget;
@@ -303,3 +303,5 @@ TEST_CASE("what memory cannot be counted of is an error with its place") {
                            "\n    return %x : tensor<4xf32>"),
                     "test.mlir: line 1: argument 0 of @main: tf.aliasing_output names no result");
 }
+
+}  // namespace shardsim::memory_test

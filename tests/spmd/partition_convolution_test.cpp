@@ -6,6 +6,7 @@
 #include "spmd/propagation/prepare.hpp"
 #include "spmd/propagation/propagate.hpp"
 
+namespace shardsim::spmd::partition_convolution_test {
 namespace {
 using shardsim::test::local_ops;
 using shardsim::test::program;
@@ -137,3 +138,5 @@ func.func public @main(%arg0: tensor<7xf32>, %arg1: tensor<3xf32>) -> tensor<7xf
   CHECK(paddings("GE") == Lines{"-inf"});
   CHECK(paddings("LE") == Lines{"inf"});
 }
+
+}  // namespace shardsim::spmd::partition_convolution_test

@@ -241,7 +241,7 @@ TEST_CASE("a tolerance that no prediction keeps is a verdict") {
   CHECK(job.out.find("predicted beside measured") != std::string::npos);
 }
 
-TEST_CASE("what all processes find wrong is said once") {
+TEST_CASE("what all processes find wrong is said once", "[.failures]") {
   const Job mesh = validate(2, example + " --name fsdp");
   CHECK(mesh.exit == 3);
   CHECK(count_of(mesh.errors, "error: ") == 1);
@@ -262,7 +262,7 @@ TEST_CASE("what all processes find wrong is said once") {
   CHECK(machine.errors.find("unknown machine \"cpu-hots\"") != std::string::npos);
 }
 
-TEST_CASE("plans that differ between ranks are refused") {
+TEST_CASE("plans that differ between ranks are refused", "[.failures]") {
   const Job job = validate_with("batch=4; [ $OMPI_COMM_WORLD_RANK = 2 ] && batch=8;",
                                 example + " --name fsdp --sequence 32 --batch $batch" + few);
   CHECK(job.exit == 3);
@@ -365,7 +365,7 @@ TEST_CASE("the rate of links between hosts is found in a sweep") {
   CHECK(measured < 4 * predicted);
 }
 
-TEST_CASE("a process that is killed ends the others") {
+TEST_CASE("a process that is killed ends the others", "[.failures]") {
   const Job job = validate_with(
       "[ $OMPI_COMM_WORLD_RANK = 2 ] && (sleep 2; kill -KILL $$) &",
       example + small +
@@ -374,7 +374,7 @@ TEST_CASE("a process that is killed ends the others") {
   CHECK(job.errors.find("signal 9") != std::string::npos);
 }
 
-TEST_CASE("processes that wait for one that has stopped say so and end") {
+TEST_CASE("processes that wait for one that has stopped say so and end", "[.failures]") {
   const Job job = validate_with(
       "[ $OMPI_COMM_WORLD_RANK = 2 ] && (sleep 2; kill -STOP $$) &",
       example + small +
