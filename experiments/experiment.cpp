@@ -127,7 +127,7 @@ JsonReader required(const JsonReader& json, const std::string& key) {
 
 void read_workload(const JsonReader& json, Experiment& experiment) {
   json.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics",
-                  "precision", "optimizer", "donate", "rematerialization"});
+                  "outputs", "precision", "optimizer", "donate", "rematerialization"});
   if (const auto tree = json.find("tree")) {
     json.only_keys({"tree"});
     *experiment.tree = tree->json();
@@ -152,6 +152,11 @@ void read_workload(const JsonReader& json, Experiment& experiment) {
   if (const auto metrics = json.find("metrics")) {
     for (const JsonReader& metric : metrics->elements()) {
       experiment.workload.metrics.push_back(metric.string());
+    }
+  }
+  if (const auto outputs = json.find("outputs")) {
+    for (const JsonReader& output : outputs->elements()) {
+      experiment.workload.outputs.push_back(output.string());
     }
   }
   if (const auto precision = json.find("precision")) read_precision(*precision, experiment);
@@ -188,6 +193,7 @@ Json workload_to_json(const Experiment& experiment) {
   workload["batch"] = experiment.workload.batch;
   workload["microbatches"] = experiment.workload.microbatches;
   if (!experiment.workload.metrics.empty()) workload["metrics"] = experiment.workload.metrics;
+  if (!experiment.workload.outputs.empty()) workload["outputs"] = experiment.workload.outputs;
   if (experiment.workload.sequence) workload["sequence"] = *experiment.workload.sequence;
   workload["precision"] = {{"compute", name_of(experiment.workload.compute_dtype)},
                            {"parameters", name_of(optimizer.parameters)},

@@ -30,6 +30,8 @@
 //   workload.microbatches     1: no gradient accumulation; "batch" holds all of them
 //   workload.metrics          []: names of what is averaged over the devices once a step, each as a
 //                             sum and a count
+//   workload.outputs          []: what leaves the step of every example, beside loss and state:
+//                             "logits", "labels", "losses"
 //   workload.precision.*      bf16 for compute, parameters and gradients, fp32 for master and for
 //                             moments; master "none": the parameters are their own master
 //   workload.precision.norms  the compute dtype: in which norms apply their weights and their

@@ -136,6 +136,8 @@ SpecTable experiment_specs(const Experiment& experiment,
                                                 state_types_of(experiment))
                             : tree_specs(tree, experiment.mesh, experiment.strategy);
     warn_of_uneven(experiment, table.parameters, table.rules, table.warnings);
+    if (!experiment.workload.outputs.empty())
+      table.outputs = compile_experiment(experiment).outputs;
     return table;
   }
   CompiledStep step = compile_experiment(experiment);
@@ -146,6 +148,7 @@ SpecTable experiment_specs(const Experiment& experiment,
   table.trains = experiment.step != "forward";
   table.data_axes = data_axes(experiment.strategy, experiment.mesh);
   table.parameters = std::move(step.parameters);
+  table.outputs = std::move(step.outputs);
   table.rules = std::move(step.rules);
   table.warnings = std::move(step.warnings);
   return table;

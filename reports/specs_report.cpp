@@ -28,6 +28,7 @@ SpecTable folded(const SpecTable& table) {
 std::vector<Table> remarks(const SpecTable& table, bool analyze) {
   const Coverage coverage = coverage_of(table);
   std::vector<Table> tables;
+  if (!table.outputs.empty()) tables.push_back(output_table(table));
   if (!table.rules.empty()) tables.push_back(rule_table(table, coverage));
   for (Table& gap : gap_tables(table, coverage)) tables.push_back(std::move(gap));
   // A step's own collectives are the plan's: these are for a tree, of which no more is known.
@@ -173,6 +174,16 @@ std::string specs_json(const SpecTable& table, const Json& experiment, bool anal
     json["parameters"].push_back(parameter_json(row, table));
     held += row.bytes_per_device * row.instances;
     padding += row.padding_per_device * row.instances;
+  }
+  for (const ParameterSharding& row : table.outputs) {
+    json["outputs"].push_back({{"name", row.name},
+                               {"shape", row.shape},
+                               {"dtype", name_of(row.dtype)},
+                               {"spec", to_json(row.spec)},
+                               {"returned_spec", to_json(row.returned)},
+                               {"shard_shape", row.shard_shape},
+                               {"bytes_per_device", row.bytes_per_device.count()},
+                               {"leaves", row.assigned_by}});
   }
   json["bytes_per_device"] = held.count();
   json["padding_bytes_per_device"] = padding.count();

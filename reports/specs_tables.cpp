@@ -148,6 +148,30 @@ Table parameter_table(const SpecTable& table) {
   return out;
 }
 
+Table output_table(const SpecTable& table) {
+  Table out{"Outputs",
+            {{"tensor"},
+             {"shape"},
+             {"dtype"},
+             {"spec"},
+             {"shard"},
+             {"copies", Align::right},
+             {"bytes per device", Align::right},
+             {"leaves the step"}},
+            {}};
+  for (const ParameterSharding& row : table.outputs) {
+    out.rows.push_back({{row.name, ""},
+                        {dims_text(row.shape), ""},
+                        {std::string(name_of(row.dtype)), ""},
+                        {to_string(row.returned), ""},
+                        {dims_text(row.shard_shape), ""},
+                        count_cell(table.mesh.devices() / Mesh::size_of(split_axes(row.stored))),
+                        count_cell(row.bytes_per_device.count()),
+                        {row.assigned_by, ""}});
+  }
+  return out;
+}
+
 Table rule_table(const SpecTable& table, const Coverage& coverage) {
   Table out{"Rules",
             {{"rule"}, {"text"}, {"matches", Align::right}, {"decides", Align::right}, {""}},

@@ -16,6 +16,8 @@ namespace shardsim {
 [[nodiscard]] std::string meaning(const ParameterSharding& row);
 // One row per parameter.
 [[nodiscard]] Table parameter_table(const SpecTable& table);
+// One row per output of every example.
+[[nodiscard]] Table output_table(const SpecTable& table);
 [[nodiscard]] Table rule_table(const SpecTable& table, const Coverage& coverage);
 // What needs a look: unmatched, large replicated, indivisible. Those that have rows.
 [[nodiscard]] std::vector<Table> gap_tables(const SpecTable& table, const Coverage& coverage);

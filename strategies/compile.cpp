@@ -190,6 +190,16 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances,
                 optimizer.parameters, plan.padding);
   }
+  for (const ValueId id : step.outputs) {
+    const Value& output = step.values[static_cast<std::size_t>(id)];
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
+    ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
+                                     without_unit_axes(output.sharding), mesh);
+    row.assigned_by = strategy.whole_outputs ? "whole" : "as made";
+    if (strategy.whole_outputs) row.returned = {};
+    row.by_tactic = true;
+    compiled.outputs.push_back(std::move(row));
+  }
   for (const auto& [id, sharding] : assignment.pinned) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
     if (tensor.role == TensorRole::input) {

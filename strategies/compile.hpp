@@ -16,8 +16,9 @@ namespace shardsim {
 struct CompiledStep {
   Plan plan;
   std::vector<ParameterSharding> parameters;
-  std::vector<RuleUse> rules;         // for parameters
-  std::vector<std::string> warnings;  // e.g. "rule 3 is shadowed", "large tensor replicated"
+  std::vector<ParameterSharding> outputs;  // Workload::outputs, as they leave the step
+  std::vector<RuleUse> rules;              // for parameters
+  std::vector<std::string> warnings;       // e.g. "rule 3 is shadowed", "large tensor replicated"
 };
 
 // `workload` has its backward pass and optimizer, or neither: a forward step. Throws InputError: a

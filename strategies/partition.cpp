@@ -83,6 +83,7 @@ class Partitioner {
     builder_.step.blocks.resize(count);
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
+    add_outputs(builder_.step.blocks.back().forward);
     for (std::size_t b = count; trains_ && b-- > 0;) backward(b);
     add_scalar_sums(
         builder_, assignment_.data_axes, strategy_, home_of(workload_.loss),
@@ -133,6 +134,27 @@ class Partitioner {
     for (const Op& op : block.forward) visit(op, program.forward);
     parameters_.keep_slices(b, program.forward);
     for (const TensorId carry : block.carries_out) program.carries_out.push_back(home_of(carry));
+  }
+
+  // They are there when the step ends, and a program has their place from its start.
+  void add_outputs(BlockPass& pass) {
+    for (const TensorId id : workload_.outputs) {
+      const Tensor& tensor = builder_.tensor(id);
+      const ValueId made = home_of(id);
+      const Sharding leaves =
+          strategy_.whole_outputs ? replicated(tensor.dims.size()) : shardings_.of(id);
+      const auto words = [&](const ReshardStep& step) { return reasons_.output(id, step.axes); };
+      const ValueId output = builder_.bring(made, leaves, Stream::activations, words, pass.body);
+      builder_.step.outputs.push_back(output);
+      ValueId memory = output;
+      while (builder_.value(memory).storage != no_value) memory = builder_.value(memory).storage;
+      if (builder_.value(memory).persistent) continue;
+      Value place = builder_.value(memory);
+      place.name += " (output)";
+      place.persistent = true;
+      builder_.step.values.push_back(std::move(place));
+      builder_.value(memory).storage = static_cast<ValueId>(builder_.step.values.size()) - 1;
+    }
   }
 
   void backward(std::size_t b) {

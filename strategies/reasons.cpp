@@ -261,6 +261,12 @@ Words Reasons::input(const Value& entering, const Sharding& read) const {
           "\"batch_axes\" and no \"inputs_split_mapping\": inputs then enter as they are read"};
 }
 
+Words Reasons::output(TensorId tensor, const AxisList& axes) const {
+  return {fmt::format("{} leaves the step whole on every device of {} (\"outputs\": \"whole\")",
+                      builder_.tensor(tensor).name, builder_.names(axes)),
+          "\"outputs\": \"as_made\" leaves each device its part"};
+}
+
 Words Reasons::read(const Op& op, const Value& home, const Sharding& needed,
                     const AxisList& axes) const {
   Words words;

@@ -51,6 +51,8 @@ class Reasons {
   // An op makes a tensor otherwise than it is wanted; `sums` have the factors of `op`.
   [[nodiscard]] Words made(const Op& op, const Value& made, const Sharding& target,
                            const PartialSums& sums, const AxisList& axes) const;
+  // What leaves the step.
+  [[nodiscard]] Words output(TensorId tensor, const AxisList& axes) const;
   [[nodiscard]] Words statistic(const Op& op, const Statistic& statistic,
                                 const AxisList& axes) const;
 

@@ -44,6 +44,8 @@ struct SpecTable {
   bool trains = true;                   // false: of a forward step, without gradients
   std::optional<AxisList> data_axes{};  // split the batch or the sequence; nothing: not known
   std::vector<ParameterSharding> parameters;
+  std::vector<ParameterSharding>
+      outputs{};  // of every example, which the step leaves; no parameters
   std::vector<RuleUse> rules;
   std::vector<std::string> warnings;
 };

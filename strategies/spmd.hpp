@@ -75,6 +75,7 @@ struct BlockProgram {
 struct SpmdStep {
   std::vector<Value> values;
   std::vector<BlockProgram> blocks;  // as Workload::blocks
+  std::vector<ValueId> outputs;      // as Workload::outputs
 };
 
 }  // namespace shardsim

@@ -166,8 +166,8 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
     options.reduce_each_microbatch = ReduceEachMicrobatch::shards;
     options.gather_stored_dtype = true;
   }
-  // Its steps return the loss whole on every device.
-  if (options.name == "praxis") options.reduce_loss = true;
+  // Its steps return all but the state whole on every device.
+  if (options.name == "praxis") options.reduce_loss = options.whole_outputs = true;
   if (!json.is_object()) return;
   if (options.name == "praxis") refuse_keys_of_inputs(json);
   for (const std::string& key : system.keys) {
@@ -193,6 +193,9 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
   flag("reduce_loss", options.reduce_loss);
   if (const auto gather = json.find("gather")) {
     options.gather_units = gather->choice(choices_of_key("gather")) == "unit";
+  }
+  if (const auto outputs = json.find("outputs")) {
+    options.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
   }
   if (const auto dtype = json.find("gather_dtype")) {
     options.gather_stored_dtype = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
@@ -451,6 +454,7 @@ Json strategy_to_json(const StrategyOptions& options) {
   json["gather_dtype"] = options.gather_stored_dtype ? "parameters" : "compute";
   json["gather_embedding"] = options.gather_embedding;
   json["reduce_loss"] = options.reduce_loss;
+  json["outputs"] = options.whole_outputs ? "whole" : "as_made";
   json["reduce_each_microbatch"] = choices_of_key(
       "reduce_each_microbatch")[static_cast<std::size_t>(options.reduce_each_microbatch)];
   json["prefetch"] = options.prefetch;

@@ -77,6 +77,7 @@ struct StrategyOptions {
                                  // all tokens up in its shard (XLA, where that sends less)
   bool gather_stored_dtype = false;  // parameters are gathered as they are stored and cast after
                                      // that; false: shards are cast, the compute dtype travels
+  bool whole_outputs = false;        // Workload::outputs are gathered to every device
   bool reduce_loss = false;          // the loss is averaged over the devices (scalar_sums.hpp)
   ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
   int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes

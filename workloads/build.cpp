@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cassert>
 #include <limits>
 
@@ -80,7 +81,45 @@ void check_countable(const Workload& workload, const Place& place) {
   }
 }
 
+// The operations of the loss are the last of the forward pass (GraphBuilder::cross_entropy).
+TensorId add_output(Workload& workload, std::string_view name) {
+  std::vector<Op>& ops = workload.blocks.back().forward;
+  Op& loss = ops.back();
+  const Op& log_softmax = ops[ops.size() - 2];
+  assert(loss.kind == OpKind::softmax_loss && log_softmax.kind == OpKind::softmax_loss);
+  if (name == "logits") return log_softmax.operands.front().tensor;
+  if (name == "labels") return loss.operands.back().tensor;
+  Tensor losses;
+  losses.name = "losses";
+  losses.dtype = DType::f32;
+  losses.dims = loss.operands.back().dims;
+  losses.block = static_cast<int>(workload.blocks.size()) - 1;
+  workload.tensors.push_back(losses);
+  const auto id = static_cast<TensorId>(workload.tensors.size()) - 1;
+  loss.results.push_back({id, losses.dims});
+  return id;
+}
+
+void add_outputs(Workload& workload, const WorkloadOptions& options) {
+  const Place place{options.place.file, options.place.pointer + "/outputs"};
+  if (!options.outputs.empty() && options.microbatches > 1) {
+    throw InputError(place, "outputs of a step of several microbatches are not supported");
+  }
+  const std::vector<std::string> names = output_names();
+  for (const std::string& output : options.outputs) {
+    if (std::find(names.begin(), names.end(), output) == names.end()) {
+      throw InputError(place, fmt::format("unknown output \"{}\"", output), closest(output, names));
+    }
+    if (std::count(options.outputs.begin(), options.outputs.end(), output) > 1) {
+      throw InputError(place, fmt::format("\"{}\" is there twice", output));
+    }
+    workload.outputs.push_back(add_output(workload, output));
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> output_names() { return {"logits", "labels", "losses"}; }
 
 bool reads_tokens(const ModelConfig& config) {
   return architecture_of(JsonReader(*config.json, {config.path, ""})).has_sequence;
@@ -110,6 +149,7 @@ Workload build_workload(const ModelConfig& config, const WorkloadOptions& option
   check_countable(workload, json.place());
   workload.microbatches = options.microbatches;
   workload.metrics = options.metrics;
+  add_outputs(workload, options);
   workload.examples = options.batch;
   workload.tokens = options.sequence ? options.batch * *options.sequence : 0;
   return workload;

@@ -24,6 +24,7 @@ struct WorkloadOptions {
   DType compute_dtype = DType::bf16;
   std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
+  std::vector<std::string> outputs{};  // of every example: output_names()
   WeightTypes weights{};               // where norms and look-ups do not take them in compute_dtype
   DType index_dtype = DType::i64;      // of token numbers, positions and labels; JAX has int32
   Place place{};                       // of these options; without a file the model's
@@ -40,13 +41,19 @@ struct ModelConfig {
 [[nodiscard]] ModelConfig load_model_config(const std::string& name, const std::string& directory,
                                             const Place& place);
 
+// What a step can leave of every example, beside its loss and the new state:
+//   logits   before the loss, in fp32                  [batch, sequence, vocabulary]
+//   labels   as they entered                           [batch, sequence]
+//   losses   the cross entropy of each token or image  [batch, sequence]
+[[nodiscard]] std::vector<std::string> output_names();
+
 // Whether the model reads tokens, so that a sequence length has to be given. Throws InputError for
 // an unsupported architecture.
 [[nodiscard]] bool reads_tokens(const ModelConfig& config);
 
 // Throws InputError: unsupported architecture (lists the supported), unknown or missing keys of
 // consequence, impossible sizes, sequence longer than the model's positions where it has a table, a
-// batch that the microbatches do not divide.
+// batch that the microbatches do not divide, an unknown output, outputs of several microbatches.
 [[nodiscard]] Workload build_workload(const ModelConfig& config, const WorkloadOptions& options);
 
 // Which forward activations the backward pass keeps; the others are computed again from what is

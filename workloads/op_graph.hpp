@@ -141,6 +141,7 @@ struct Workload {
   std::int64_t tokens = 0;           // per step; 0 where the notion has no meaning (images)
   std::int64_t examples = 0;         // sequences or images per step
   std::vector<std::string> metrics;  // of each a sum and a count are added up over the devices
+  std::vector<TensorId> outputs;     // of every example: they leave the step beside loss and state
   std::vector<std::string> notes;    // what of the model's description is left out, for the reader
 
   [[nodiscard]] std::vector<std::int64_t> shape(const std::vector<Dim>& dims) const;

@@ -63,16 +63,22 @@ class Classifier:
         return {"model_type": "mlp_classifier", "inputs": self.sizes[0],
                 "hidden": list(self.sizes[1:-1]), "classes": self.sizes[-1], "dropout_rate": 0.0}
 
-    def losses(self, parameters, x, labels, compute):
-        """Of each example, and how many are right."""
+    def logits(self, parameters, x, compute):
         x = x.astype(compute)
         for name in self.names():
             x = x @ parameters[name + "/kernel"].astype(compute)
             x = x + parameters[name + "/bias"].astype(compute)
             x = x if name == "output_dense" else jax.nn.silu(x)
-        x = x.astype(jnp.float32)
-        picked = jnp.take_along_axis(jax.nn.log_softmax(x), labels[:, None], axis=1)[:, 0]
-        return -picked, jnp.sum(jnp.argmax(x, axis=-1) == labels)
+        return x.astype(jnp.float32)
+
+    def losses(self, parameters, x, labels, compute):
+        """Of each example, and how many are right."""
+        logits = self.logits(parameters, x, compute)
+        return self.losses_of(logits, labels), jnp.sum(jnp.argmax(logits, axis=-1) == labels)
+
+    @staticmethod
+    def losses_of(logits, labels):
+        return -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)[:, 0]
 
     def arguments(self, batch):
         parameters = {name: jax.ShapeDtypeStruct(shape, jnp.float32)
@@ -181,13 +187,13 @@ class Praxis:
     PASSES_OFF = FUSION
     ONE_GATHER_PER_VALUE = True
 
-    def __init__(self, name, model, axes, batch, weights, step, inputs):
+    def __init__(self, name, model, axes, batch, weights, step, inputs, outputs=()):
         self.name = f"praxis {step}, {name}"
         self.model, self.axes, self.batch = model, axes, batch
-        self.weights, self.step, self.inputs = weights, step, inputs
+        self.weights, self.step, self.inputs, self.outputs = weights, step, inputs, outputs
 
     def experiment(self):
-        return {"workload": {"model": "model.json", "batch": self.batch, "metrics": [],
+        return {"workload": {"model": "model.json", "batch": self.batch, "outputs": list(self.outputs),
                              "step": "train" if self.step == "train" else "forward",
                              "precision": {**PRECISION, "compute": "fp32"}, "optimizer": "sgd"},
                 "mesh": self.axes,
@@ -211,11 +217,14 @@ class Praxis:
                     constrain(labels, sharding(self.inputs)))
 
         def loss(parameters, x, labels):
-            return self.model.losses(parameters, x, labels, jnp.float32)[0].mean()
+            logits = self.model.logits(parameters, x, jnp.float32)
+            losses = self.model.losses_of(logits, labels)
+            every = {"logits": logits, "losses": losses, "labels": labels}
+            return losses.mean(), {name: every[name] for name in self.outputs}
 
         def train(parameters, x, labels):
-            value, gradients = jax.value_and_grad(loss)(parameters, *read(x, labels))
-            return update(parameters, gradients), value
+            leaves, gradients = jax.value_and_grad(loss, has_aux=True)(parameters, *read(x, labels))
+            return update(parameters, gradients), leaves
 
         def evaluate(parameters, x, labels):
             return loss(parameters, *read(x, labels))
@@ -255,8 +264,11 @@ def steps():
         for axes in ({"data": 2, "mdl": 4}, {"data": 4, "mdl": 2}, {"mdl": 2, "data": 4},
                      {"replica": 2, "data": 2, "mdl": 2}):
             where = " ".join(f"{name}={size}" for name, size in axes.items())
-            yield Praxis(f"weights over data and mdl, {where}", small, axes, 64, megatron, step,
-                         [name for name in axes if name != "mdl"])
+            split = [name for name in axes if name != "mdl"]
+            yield Praxis(f"weights over data and mdl, {where}", small, axes, 64, megatron, step, split)
+            for outputs in (["logits"], ["losses"], ["labels", "losses", "logits"]):
+                yield Praxis(f"{' '.join(outputs)} of every example, {where}", small, axes, 64,
+                             megatron, step, split, outputs)
 
 
 def plan_of(shardsim, step, folder):
