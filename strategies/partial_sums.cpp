@@ -1,11 +1,10 @@
 #include "strategies/partial_sums.hpp"
 
 #include <algorithm>
+
 #include "base/index.hpp"
 
 namespace shardsim {
-namespace {}  // namespace
-
 TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal) {
   for (auto op = block.backward.rbegin(); op != block.backward.rend(); ++op) {
     for (const Operand& result : op->results) {

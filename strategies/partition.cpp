@@ -9,6 +9,7 @@
 #include "base/index.hpp"
 #include "strategies/factors.hpp"
 #include "strategies/kernel_product.hpp"
+#include "strategies/optimizer_pass.hpp"
 #include "strategies/parameter_passes.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/propagate.hpp"
@@ -88,7 +89,8 @@ class Partitioner {
     add_scalar_sums(
         builder_, assignment_.data_axes, strategy_, home_of(workload_.loss),
         trains_ ? builder_.step.blocks.front().backward : builder_.step.blocks.back().forward);
-    for (std::size_t b = 0; b < count; ++b) optimize(b);
+    OptimizerPass optimizer(builder_, parameters_, reasons_, donates_);
+    for (std::size_t b = 0; b < count; ++b) optimizer.add(b);
     return std::move(builder_.step);
   }
 
@@ -354,98 +356,6 @@ class Partitioner {
     return {op.function, class_of(op),
             dtype,       Flops(work * op.flops_per_point * op.work_fraction),
             bytes,       product_of(workload_, op, factors)};
-  }
-
-  // One fused kernel per block updates all its parameters; each device updates the shards whose
-  // state it holds, and what others need is gathered.
-  void optimize(std::size_t b) {
-    const Block& block = workload_.blocks[b];
-    if (block.optimizer.empty()) return;
-    BlockPass& pass = builder_.step.blocks[b].optimizer;
-    Item update;
-    update.name = fmt::format("{} optimizer", block.name);
-    update.kernel = {block.optimizer.front().function, KernelClass::memory, DType::f32, Flops(0),
-                     Bytes(0)};
-    std::vector<ValueId> updated;
-    std::vector<Sharding> stored;
-    std::vector<ValueId> homes;
-    for (const Op& op : block.optimizer) {
-      const TensorId parameter = parameter_of(op);
-      const ParameterAssignment& a = parameters_.assignment(parameter);
-      const std::int64_t elements = shard_elements(a.shape, a.optimizer);
-      for (const Operand& operand : op.operands)
-        update.operands.push_back(optimizer_operand(operand.tensor, a, pass));
-      update.kernel.flops += Flops(static_cast<double>(elements) * op.flops_per_point);
-      const ValueId home = new_state(parameters_.stored(parameter));
-      const ValueId shard = builder_.add_view(home, a.optimizer);
-      update.results.push_back(shard);
-      if (a.optimizer == a.stored) continue;
-      updated.push_back(shard);
-      stored.push_back(a.stored);
-      homes.push_back(home);
-    }
-    // Read: everything; written: all but the gradients, in place.
-    for (const ValueId v : update.operands) {
-      const bool gradient =
-          builder_.tensor(builder_.value(v).tensor).role == TensorRole::parameter_gradient;
-      update.kernel.bytes += (gradient ? 1 : 2) * builder_.value(v).bytes;
-    }
-    pass.body.push_back(std::move(update));
-    gather_updated(block, updated, stored, homes, pass);
-  }
-
-  // Where the new state goes: the place of the old one or, if that is not donated, one of its own,
-  // which a program of jit has from its start.
-  ValueId new_state(ValueId old) {
-    if (donates_) return old;
-    Value made = builder_.value(old);
-    made.name += " (new)";
-    builder_.step.values.push_back(std::move(made));
-    return static_cast<ValueId>(builder_.step.values.size()) - 1;
-  }
-
-  [[nodiscard]] TensorId parameter_of(const Op& op) const {
-    const auto found =
-        std::find_if(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
-          return workload_.tensors[at(operand.tensor)].role == TensorRole::parameter;
-        });
-    return found->tensor;
-  }
-
-  ValueId optimizer_operand(TensorId tensor, const ParameterAssignment& a, BlockPass& pass) {
-    const TensorRole role = builder_.tensor(tensor).role;
-    if (role == TensorRole::optimizer_state) {
-      const ValueId state = builder_.add_value(tensor, a.optimizer, builder_.tensor(tensor).dtype,
-                                               BufferCategory::optimizer);
-      builder_.value(state).persistent = true;
-      new_state(state);
-      return state;
-    }
-    const ValueId whole =
-        role == TensorRole::parameter ? parameters_.stored(tensor) : parameters_.gradient(a.tensor);
-    const std::string& name = builder_.tensor(a.tensor).name;
-    const auto words = [&](const ReshardStep& step) {
-      return Words{
-          fmt::format("the optimizer keeps its state of {} over {}, as its gradient is not", name,
-                      builder_.names(step.axes)),
-          ""};
-    };
-    return builder_.bring(whole, a.optimizer, Stream::reductions, words, pass.body);
-  }
-
-  void gather_updated(const Block& block, const std::vector<ValueId>& updated,
-                      const std::vector<Sharding>& stored, const std::vector<ValueId>& homes,
-                      BlockPass& pass) {
-    if (updated.empty()) return;
-    const std::string unit = block.count == 1 ? "root" : block.name;
-    std::vector<TensorId> parameters;
-    for (const ValueId shard : updated) parameters.push_back(builder_.value(shard).tensor);
-    const auto words = [&](const ReshardStep& step) {
-      return reasons_.updated(unit, parameters, step.axes);
-    };
-    const std::vector<ValueId> arrived =
-        bring_together(builder_, updated, stored, Stream::gathers, unit, words, pass.reductions);
-    for (std::size_t i = 0; i < arrived.size(); ++i) builder_.value(arrived[i]).storage = homes[i];
   }
 
   const Workload& workload_;

@@ -14,6 +14,7 @@
 #include "output.hpp"
 #include "validate/calibration_report.hpp"
 #include "validate/hold_out.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

@@ -17,6 +17,7 @@
 #include "experiment_options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

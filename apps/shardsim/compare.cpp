@@ -7,6 +7,7 @@
 #include "output.hpp"
 #include "progress.hpp"
 #include "report_format.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

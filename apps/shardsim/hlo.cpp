@@ -8,6 +8,7 @@
 
 #include "command.hpp"
 #include "output.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

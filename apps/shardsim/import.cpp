@@ -13,6 +13,7 @@
 
 #include "command.hpp"
 #include "output.hpp"
+#include "verbs.hpp"
 #include "workloads/model_tree.hpp"
 #include "workloads/safetensors.hpp"
 #include "workloads/tree_file.hpp"

@@ -9,6 +9,7 @@
 #include "plan/plan_io.hpp"
 #include "reports/explain_report.hpp"
 #include "traces.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

@@ -15,6 +15,7 @@
 #include "hardware_profiles/profile_io.hpp"
 #include "output.hpp"
 #include "reports/machine_report.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "command.hpp"
 #include "output.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

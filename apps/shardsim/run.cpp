@@ -5,6 +5,7 @@
 #include "output.hpp"
 #include "report_format.hpp"
 #include "traces.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

@@ -12,6 +12,7 @@
 #include "output.hpp"
 #include "report_format.hpp"
 #include "strategies/coverage.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

@@ -19,6 +19,7 @@
 #include "reports/validation_report.hpp"
 #include "validate/validate_step.hpp"
 #include "validate_sweep.hpp"
+#include "verbs.hpp"
 
 namespace shardsim {
 namespace {

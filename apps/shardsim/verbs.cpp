@@ -8,22 +8,6 @@
 
 namespace shardsim {
 
-// One in each file of the name.
-Verb run_verb();
-Verb compare_verb();
-Verb plan_verb();
-Verb specs_verb();
-Verb reshard_verb();
-Verb profiles_verb();
-Verb collective_verb();
-Verb calibrate_verb();
-Verb validate_verb();
-Verb import_verb();
-Verb hlo_verb();
-Verb check_verb();
-Verb completion_verb();
-Verb man_verb();
-
 namespace {
 
 constexpr std::array verbs{run_verb,        compare_verb,  plan_verb,       specs_verb,

@@ -39,7 +39,7 @@ Shards shards_of(const PartitionSpec& spec, const Mesh& mesh, const Place& place
   return shards;
 }
 
-std::int64_t product(const Shards& shards) {
+std::int64_t pieces_of(const Shards& shards) {
   return std::accumulate(shards.begin(), shards.end(), std::int64_t{1}, std::multiplies<>());
 }
 
@@ -54,15 +54,15 @@ void check_divisible(const Shards& source, const Shards& target, const Place& pl
                                 "source's {}",
                                 largest(target), largest(source)));
   }
-  if (product(source) <= product(target)) {
+  if (pieces_of(source) <= pieces_of(target)) {
     throw RuleError(no_intermediate, place,
                     fmt::format("the source has {} shards, not more than the target's {}",
-                                product(source), product(target)));
+                                pieces_of(source), pieces_of(target)));
   }
-  if (product(source) % product(target) != 0) {
+  if (pieces_of(source) % pieces_of(target) != 0) {
     throw RuleError(no_intermediate, place,
                     fmt::format("the target's {} shards do not divide the source's {}",
-                                product(target), product(source)));
+                                pieces_of(target), pieces_of(source)));
   }
 }
 

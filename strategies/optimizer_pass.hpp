@@ -1,0 +1,39 @@
+// The pass of the optimizer over a block: one fused kernel updates all its parameters; each device
+// updates the shards whose state it holds, and what others need is gathered.
+#pragma once
+
+#include <vector>
+
+#include "strategies/parameter_passes.hpp"
+#include "strategies/reasons.hpp"
+#include "strategies/spmd_builder.hpp"
+
+namespace shardsim {
+
+class OptimizerPass {
+ public:
+  OptimizerPass(SpmdBuilder& builder, const ParameterPasses& parameters, const Reasons& reasons,
+                bool donates)
+      : builder_(builder), parameters_(parameters), reasons_(reasons), donates_(donates) {}
+
+  // Nothing where the block owns no parameter.
+  void add(std::size_t block);
+
+ private:
+  // Where the new state goes: the place of the old one or, if that is not donated, one of its own,
+  // which a program of jit has from its start.
+  ValueId new_state(ValueId old);
+  [[nodiscard]] TensorId parameter_of(const Op& op) const;
+  // State, gradient or parameter as the optimizer's shard has it.
+  ValueId read(TensorId tensor, const ParameterAssignment& a, BlockPass& pass);
+  void gather_updated(const Block& block, const std::vector<ValueId>& updated,
+                      const std::vector<Sharding>& stored, const std::vector<ValueId>& homes,
+                      BlockPass& pass);
+
+  SpmdBuilder& builder_;
+  const ParameterPasses& parameters_;
+  const Reasons& reasons_;
+  bool donates_;
+};
+
+}  // namespace shardsim
