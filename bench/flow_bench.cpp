@@ -6,7 +6,7 @@
 #include <random>
 
 #include "hardware_profiles/network/topologies.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/network/algorithms/pairwise.hpp"
 #include "sim/network/algorithms/ring.hpp"
 #include "sim/network/traffic.hpp"

@@ -2,7 +2,7 @@
 // prefetch by one layer and three buffers.
 #include <benchmark/benchmark.h>
 
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim {
 namespace {

@@ -48,7 +48,7 @@ struct Traffic {
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
 
-// Collectives that are alike (reports/explanation.hpp), in one place of the model.
+// Collectives that are alike (reports/step/explanation.hpp), in one place of the model.
 struct RecordedCollective {
   std::string kind;
   std::string over;  // axes

@@ -7,7 +7,7 @@
 #include "checks/digest.hpp"
 #include "checks/metric.hpp"
 #include "checks/report_parts.hpp"
-#include "reports/html.hpp"
+#include "reports/format/html.hpp"
 
 namespace shardsim {
 namespace {

@@ -10,8 +10,8 @@
 #include "checks/html/resources.hpp"
 #include "checks/metric.hpp"
 #include "checks/report_parts.hpp"
-#include "reports/figures.hpp"
-#include "reports/html.hpp"
+#include "reports/format/figures.hpp"
+#include "reports/format/html.hpp"
 
 namespace shardsim {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/text.hpp"
 #include "checks/metric.hpp"
 #include "plan/plan.hpp"
-#include "reports/figures.hpp"
+#include "reports/format/figures.hpp"
 
 namespace shardsim {
 namespace {

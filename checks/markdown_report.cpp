@@ -5,7 +5,7 @@
 #include "checks/check_report.hpp"
 #include "checks/metric.hpp"
 #include "checks/report_parts.hpp"
-#include "reports/tables.hpp"
+#include "reports/format/tables.hpp"
 
 namespace shardsim {
 namespace {

@@ -15,12 +15,12 @@
 #include "checks/metric.hpp"
 #include "experiments/program.hpp"
 #include "hardware_profiles/profile_io.hpp"
-#include "reports/figures.hpp"
+#include "reports/format/figures.hpp"
 #include "spmd/propagation/prepare.hpp"
 #include "stablehlo/module.hpp"
 #include "strategies/coverage.hpp"
 #include "strategies/placed_tree.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "checks/baseline.hpp"
 #include "experiments/experiment.hpp"
-#include "reports/explanation.hpp"
+#include "reports/step/explanation.hpp"
 #include "strategies/spec_table.hpp"
 
 namespace shardsim {

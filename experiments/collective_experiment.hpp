@@ -49,7 +49,7 @@
 
 #include "experiments/collective_measurement.hpp"
 #include "experiments/link_view.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/nccl/selection.hpp"
 #include "sim/tpu/compiler_choice.hpp"
 

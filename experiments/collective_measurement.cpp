@@ -10,7 +10,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "experiments/size_sweep.hpp"
-#include "sim/bus_bandwidth.hpp"
+#include "sim/collectives/bus_bandwidth.hpp"
 
 namespace shardsim {
 namespace {

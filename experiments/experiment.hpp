@@ -65,10 +65,10 @@
 #include <vector>
 
 #include "hardware_profiles/machine.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 #include "strategies/compile.hpp"
 #include "strategies/train_state.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 

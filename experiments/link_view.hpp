@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 
 namespace shardsim {
 

@@ -11,7 +11,7 @@
 #include "experiments/transfer_meters.hpp"
 #include "hardware_profiles/network/machine_graph.hpp"
 #include "hardware_profiles/network/routes.hpp"
-#include "sim/torus_routes.hpp"
+#include "sim/collectives/torus_routes.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,12 +1,12 @@
 // What the steps of a reshard cost on a machine.
 //
-//   collectives  as sim/collective_cost.hpp has it, on the devices of their mesh
+//   collectives  as sim/collectives/collective_cost.hpp has it, on the devices of their mesh
 //   transfer     launch + latency + bytes of the busiest link in one direction / its bandwidth
 //     cluster    links are every device's port into its node's switches and its NIC, each out and
 //                in; they run at once, and a device's messages follow each other:
 //                  latency   most over devices and directions of (messages * latency of their link)
 //                  transfer  the larger of the busiest port and the busiest NIC
-//     torus      every message is routed link by link (sim/torus_routes.hpp): the most loaded link,
+//     torus      every message is routed link by link (torus_routes.hpp): the most loaded link,
 //                and the longest route's hops. Between slices over the chips' NICs, at once with
 //                that: the busiest chip in one direction, and one latency
 //     network    written in place or a graph: as a torus, each link with its own bandwidth, the
@@ -17,8 +17,8 @@
 // Example: 8 devices of one node each send 14 MiB to the counterpart of another: with NICs of
 // 50 GB/s * 0.9 that is launch + one latency + 14 MiB / 45 GB/s = 326 us.
 //
-// Devices are numbered as sim/device_order.hpp has them. Those of a mesh are listed, by position;
-// or
+// Devices are numbered as sim/collectives/device_order.hpp has them. Those of a mesh are listed,
+// by position; or
 //   shared    from 0 on; on a torus a mesh of the whole slice lies as create_device_mesh lays it
 //   disjoint  the target's follow the source's: in the next places of a cluster, so that the target
 //             may begin in the source's last node, or of a network; on a torus each mesh has a
@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "hardware_profiles/machine.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "strategies/cross_mesh_reshard.hpp"
 
 namespace shardsim {

@@ -8,7 +8,7 @@
 #include "hardware_profiles/read_calibrations.hpp"
 #include "strategies/placed_tree.hpp"
 #include "strategies/uneven_shards.hpp"
-#include "workloads/model_tree.hpp"
+#include "workloads/models/model_tree.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,4 +1,5 @@
-// Which algorithms collectives are told to take, as users write it (sim/told_algorithms.hpp):
+// Which algorithms collectives are told to take, as users write it
+// (sim/collectives/told_algorithms.hpp):
 //
 //   {"all-reduce": "Ring/LL128", "all-reduce over data+fsdp": "NVLS", "all-gather": "/Simple"}
 //   "all-reduce=Ring/LL128, all-reduce over data+fsdp=NVLS, all-gather=/Simple"
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "base/json_reader.hpp"
-#include "sim/told_algorithms.hpp"
+#include "sim/collectives/told_algorithms.hpp"
 
 namespace shardsim {
 

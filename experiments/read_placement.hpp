@@ -1,4 +1,4 @@
-// Which device stands where in the mesh, as users write it (sim/device_order.hpp):
+// Which device stands where in the mesh, as users write it (sim/collectives/device_order.hpp):
 //
 //   "jax"             mesh_utils.create_device_mesh
 //   "row-major"       torch's init_device_mesh
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/json_reader.hpp"
-#include "sim/device_order.hpp"
+#include "sim/collectives/device_order.hpp"
 
 namespace shardsim {
 

@@ -15,7 +15,7 @@
 //   calibration  the machine's (experiments/experiment.hpp)
 //   name      the file's stem
 // In place of "devices" both ends can have a list of theirs, by position of the mesh, row-major, as
-// sim/device_order.hpp numbers them: "from": {"devices": [0, 1, 2, 3], ...}.
+// sim/collectives/device_order.hpp numbers them: "from": {"devices": [0, 1, 2, 3], ...}.
 // A shape may be written "4096x14336", a mesh "dp=2,tp=4", a spec "None, tp", devices "0-3,8".
 //
 // A scalar has the shape [] or "".
@@ -45,7 +45,7 @@
 #include "experiments/machine_reshard_cost.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/rules/pathways.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {
 

@@ -36,7 +36,7 @@ struct ValidatedTask {
   std::vector<std::string> axes;  // of a collective
   std::int64_t group_size = 1;    // of a collective
   Bytes payload{0};               // of a kernel what it reads and writes
-  Compared time;                  // measured: the median over repeats (validate/execute.hpp)
+  Compared time;                  // measured: the median over repeats (validate/step/execute.hpp)
   Seconds low{0};                 // 10th and 90th percentile over repeats
   Seconds high{0};
   std::optional<Seconds> estimated = {};  // by the library itself (NCCL), where it says so
@@ -50,7 +50,7 @@ struct ComparedBytes {
 };
 
 // What the buffers of a program take at their peak: simulated, and on that of its devices where it
-// was most (validate/memory_step.hpp).
+// was most (validate/step/memory_step.hpp).
 struct ValidatedMemory {
   std::string program;
   std::int64_t rank = 0;  // of that device

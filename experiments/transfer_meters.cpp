@@ -6,7 +6,7 @@
 
 #include "base/index.hpp"
 #include "hardware_profiles/network/routes.hpp"
-#include "sim/torus_routes.hpp"
+#include "sim/collectives/torus_routes.hpp"
 
 namespace shardsim {
 namespace {

@@ -50,7 +50,7 @@ struct CurveKey {
 };
 
 // Where the factor of one more table of the class lies, 19 times in 20
-// (validate/factor_interval.hpp).
+// (validate/fit/factor_interval.hpp).
 struct FactorInterval {
   double low = 1;
   double high = 1;
@@ -83,7 +83,7 @@ struct MeasuredSource {
 
 struct SuspiciousTable {
   std::string table;
-  std::string shows;  // validate/health_signs.hpp
+  std::string shows;  // validate/fit/health_signs.hpp
 };
 
 // Of rows from 64 KiB on: absolute relative errors of the time.

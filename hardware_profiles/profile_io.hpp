@@ -11,7 +11,8 @@
 // not. A machine may be a graph of one's own (network/given_graph.hpp) in place of a cluster or a
 // torus; its links need no source. Unknown keys are errors. A profile may extend another
 // (extend_profile.hpp), and names or holds calibrations (calibration.hpp). What a sweep showed
-// beside it, "contention" and "algorithms" (validate/sweep_findings.hpp), may stand in it unread.
+// beside it, "contention" and "algorithms" (validate/sweep/sweep_findings.hpp), may stand in it
+// unread.
 #pragma once
 
 #include <string>

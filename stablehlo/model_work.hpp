@@ -1,5 +1,6 @@
 // How much of a program's products the model asks for: the numerator of MFU, by the convention of
-// workloads/op_graph.hpp, which leaves out what is computed again and what a causal mask spares.
+// workloads/graph/op_graph.hpp, which leaves out what is computed again and what a causal mask
+// spares.
 //
 //   executed      all products, as flops.hpp counts them
 //   recomputed    jax.checkpoint puts an optimization_barrier before what it computes again:

@@ -21,7 +21,7 @@
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/sharding.hpp"
 #include "strategies/strategy.hpp"
-#include "workloads/op_graph.hpp"
+#include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
 

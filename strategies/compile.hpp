@@ -8,8 +8,8 @@
 #include "plan/plan.hpp"
 #include "strategies/spec_table.hpp"
 #include "strategies/strategy.hpp"
-#include "workloads/build.hpp"
-#include "workloads/op_graph.hpp"
+#include "workloads/graph/op_graph.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 

@@ -23,7 +23,7 @@
 
 #include "strategies/projection.hpp"
 #include "strategies/tensor_shardings.hpp"
-#include "workloads/op_graph.hpp"
+#include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
 

@@ -15,7 +15,7 @@
 
 #include "plan/plan.hpp"
 #include "strategies/projection.hpp"
-#include "workloads/op_graph.hpp"
+#include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
 

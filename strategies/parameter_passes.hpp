@@ -19,7 +19,7 @@
 #include "strategies/assign.hpp"
 #include "strategies/reasons.hpp"
 #include "strategies/spmd_builder.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 

@@ -8,7 +8,7 @@
 
 #include "strategies/factors.hpp"
 #include "strategies/sharding.hpp"
-#include "workloads/op_graph.hpp"
+#include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
 

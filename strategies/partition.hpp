@@ -12,7 +12,7 @@
 
 #include "strategies/assign.hpp"
 #include "strategies/spmd.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 

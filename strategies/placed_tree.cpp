@@ -5,7 +5,7 @@
 
 #include "base/json.hpp"
 #include "plan/read_mesh.hpp"
-#include "workloads/tree_file.hpp"
+#include "workloads/files/tree_file.hpp"
 
 namespace shardsim {
 

@@ -1,5 +1,5 @@
 // A parameter tree together with how it lies, as its exporter recorded it: the "mesh" and the
-// "spec" of each leaf in `shardsim/parameter-tree/1` (workloads/parameter_tree.hpp).
+// "spec" of each leaf in `shardsim/parameter-tree/1` (workloads/files/parameter_tree.hpp).
 //
 //   "mesh": {"data": 2, "model": 4}
 //   "params/head/kernel": {"shape": [768, 1000], "spec": [null, "model"]}     P(None, model)
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "strategies/partition_spec.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {
 

@@ -19,7 +19,7 @@
 #include "strategies/factors.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/spmd_builder.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 

@@ -35,7 +35,7 @@
 
 #include "plan/plan.hpp"
 #include "strategies/sharding.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {
 

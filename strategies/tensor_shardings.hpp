@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "strategies/sharding.hpp"
-#include "workloads/op_graph.hpp"
+#include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
 

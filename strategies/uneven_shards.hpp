@@ -26,7 +26,7 @@
 
 #include "strategies/spec_table.hpp"
 #include "strategies/strategy.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 

@@ -14,12 +14,12 @@
 #include "base/text.hpp"
 #include "command.hpp"
 #include "processes.hpp"
-#include "validate/mpi_backend.hpp"
-#include "validate/mpi_exchange.hpp"
-#include "validate/nccl_plugin.hpp"
-#include "validate/tcp_exchange.hpp"
-#include "validate/thread_exchange.hpp"
-#include "validate/watchdog.hpp"
+#include "validate/backends/mpi_backend.hpp"
+#include "validate/backends/nccl_plugin.hpp"
+#include "validate/exchange/mpi_exchange.hpp"
+#include "validate/exchange/tcp_exchange.hpp"
+#include "validate/exchange/thread_exchange.hpp"
+#include "validate/exchange/watchdog.hpp"
 
 namespace shardsim {
 namespace {

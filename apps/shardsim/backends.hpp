@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/units.hpp"
-#include "validate/backend.hpp"
-#include "validate/launcher.hpp"
+#include "validate/backends/backend.hpp"
+#include "validate/exchange/launcher.hpp"
 
 namespace shardsim {
 

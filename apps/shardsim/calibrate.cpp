@@ -12,8 +12,8 @@
 #include "experiments/measured_tables.hpp"
 #include "hardware_profiles/sourced_reader.hpp"
 #include "output.hpp"
-#include "validate/calibration_report.hpp"
-#include "validate/hold_out.hpp"
+#include "validate/fit/calibration_report.hpp"
+#include "validate/fit/hold_out.hpp"
 #include "verbs.hpp"
 
 namespace shardsim {

@@ -8,9 +8,9 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "hardware_profiles/profile_io.hpp"
-#include "reports/json_report.hpp"
-#include "validate/fit_profile.hpp"
-#include "validate/sweep_findings.hpp"
+#include "reports/step/json_report.hpp"
+#include "validate/fit/fit_profile.hpp"
+#include "validate/sweep/sweep_findings.hpp"
 
 namespace shardsim {
 namespace {

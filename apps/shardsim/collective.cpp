@@ -3,7 +3,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "experiments/experiment.hpp"
-#include "reports/collective_report.hpp"
+#include "reports/collective/collective_report.hpp"
 
 #include "command.hpp"
 #include "output.hpp"

@@ -8,10 +8,10 @@
 
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "strategies/strategy.hpp"
 #include "verbs.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 namespace {

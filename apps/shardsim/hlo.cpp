@@ -4,7 +4,7 @@
 #include "base/gzip.hpp"
 #include "base/json.hpp"
 #include "plan/read_mesh.hpp"
-#include "reports/hlo_diff_report.hpp"
+#include "reports/hlo/hlo_diff_report.hpp"
 
 #include "command.hpp"
 #include "output.hpp"

@@ -9,14 +9,14 @@
 #include "experiments/program.hpp"
 #include "plan/plan_io.hpp"
 #include "plan/read_mesh.hpp"
-#include "reports/tree_report.hpp"
+#include "reports/specs/tree_report.hpp"
 
 #include "command.hpp"
 #include "output.hpp"
 #include "verbs.hpp"
-#include "workloads/model_tree.hpp"
-#include "workloads/safetensors.hpp"
-#include "workloads/tree_file.hpp"
+#include "workloads/files/safetensors.hpp"
+#include "workloads/files/tree_file.hpp"
+#include "workloads/models/model_tree.hpp"
 
 namespace shardsim {
 namespace {

@@ -7,7 +7,7 @@
 #include "experiments/program.hpp"
 #include "output.hpp"
 #include "plan/plan_io.hpp"
-#include "reports/explain_report.hpp"
+#include "reports/step/explain_report.hpp"
 #include "traces.hpp"
 #include "verbs.hpp"
 

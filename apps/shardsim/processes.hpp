@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "command.hpp"
-#include "validate/exchange.hpp"
+#include "validate/exchange/exchange.hpp"
 
 namespace shardsim {
 

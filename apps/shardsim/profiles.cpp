@@ -14,7 +14,7 @@
 #include "hardware_profiles/plausibility.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "output.hpp"
-#include "reports/machine_report.hpp"
+#include "reports/machine/machine_report.hpp"
 #include "verbs.hpp"
 
 namespace shardsim {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/report.hpp"
+#include "reports/format/report.hpp"
 
 namespace shardsim {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <filesystem>
 
-#include "reports/reshard_report.hpp"
+#include "reports/specs/reshard_report.hpp"
 
 #include "base/file_kind.hpp"
 #include "base/json.hpp"

@@ -1,4 +1,4 @@
-#include "reports/specs_report.hpp"
+#include "reports/specs/specs_report.hpp"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "progress.hpp"
-#include "reports/report.hpp"
+#include "reports/format/report.hpp"
 #include "reports/traces/chrome.hpp"
 #include "reports/traces/perfetto.hpp"
 

@@ -16,8 +16,8 @@
 #include "processes.hpp"
 #include "progress.hpp"
 #include "report_format.hpp"
-#include "reports/validation_report.hpp"
-#include "validate/validate_step.hpp"
+#include "reports/step/validation_report.hpp"
+#include "validate/step/validate_step.hpp"
 #include "validate_sweep.hpp"
 #include "verbs.hpp"
 

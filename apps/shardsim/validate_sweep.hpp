@@ -6,9 +6,9 @@
 
 #include "command.hpp"
 #include "output.hpp"
-#include "validate/backend.hpp"
-#include "validate/execute.hpp"
-#include "validate/run_sweep.hpp"
+#include "validate/backends/backend.hpp"
+#include "validate/step/execute.hpp"
+#include "validate/sweep/run_sweep.hpp"
 
 namespace shardsim {
 

@@ -9,7 +9,8 @@
 //   graph, in place   as it is given (network_text.hpp)
 //
 // Bandwidths are the profile's times its efficiency, as the formulas have them
-// (sim/cluster_cost.hpp, sim/torus_cost.hpp); latencies of a way add up to that of one step.
+// (sim/collectives/cluster_cost.hpp, sim/collectives/torus_cost.hpp); latencies of a way add up to
+// that of one step.
 //
 // Example, two nodes of DGX H100: 16 devices, 2 NVSwitches, 16 NICs, 8 rail switches and one above.
 //

@@ -28,7 +28,7 @@
 
 #include "plan/plan.hpp"
 #include "reports/traces/chakra_communicators.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim {
 

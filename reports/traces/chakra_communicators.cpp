@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 
 namespace shardsim {
 

@@ -11,7 +11,7 @@
 #include "base/index.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "reports/figures.hpp"
+#include "reports/format/figures.hpp"
 
 namespace shardsim {
 namespace {

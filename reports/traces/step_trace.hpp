@@ -10,8 +10,8 @@
 //   a dependency           an arrow from the producer's slice to the consumer's, where they are on
 //                          different streams; and one for every message between classes
 //
-// Unlike the timeline of a page (reports/timeline.hpp) nothing is merged: a trace has every task
-// that takes time. What is the same for all runs of a kernel or collective is stored once.
+// Unlike the timeline of a page (reports/format/timeline.hpp) nothing is merged: a trace has every
+// task that takes time. What is the same for all runs of a kernel or collective is stored once.
 //
 // Cost: O((tasks + dependencies) log tasks).
 #pragma once
@@ -24,7 +24,7 @@
 
 #include "base/units.hpp"
 #include "experiments/experiment.hpp"
-#include "reports/timeline.hpp"
+#include "reports/format/timeline.hpp"
 
 namespace shardsim {
 
@@ -86,7 +86,7 @@ struct StepTrace {
 
 // For every task of a program the time in which it is in flight and no kernel runs, shared evenly,
 // to the picosecond, with what else is then in flight; of kernels nothing. Adds up to
-// ProgramResult::exposed_time exactly (sim/accounting.hpp has the same for rows of a table).
+// ProgramResult::exposed_time exactly (sim/step/accounting.hpp has the same for rows of a table).
 [[nodiscard]] std::vector<SimTime> exposed_times(const Program& program,
                                                  const std::vector<TaskTimes>& times);
 

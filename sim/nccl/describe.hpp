@@ -25,7 +25,7 @@
 
 #include "hardware_profiles/machine.hpp"
 #include "sim/nccl/communicator.hpp"
-#include "sim/node_spread.hpp"
+#include "sim/nccl/node_spread.hpp"
 
 namespace shardsim::nccl {
 

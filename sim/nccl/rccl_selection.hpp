@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "hardware_profiles/machine.hpp"
+#include "sim/nccl/node_spread.hpp"
 #include "sim/nccl/selection.hpp"
-#include "sim/node_spread.hpp"
 
 namespace shardsim::nccl {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/index.hpp"
-#include "sim/spread.hpp"
+#include "sim/network/spread.hpp"
 
 namespace shardsim::network {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/torus_cost.hpp"
-#include "sim/torus_routes.hpp"
+#include "sim/collectives/torus_cost.hpp"
+#include "sim/collectives/torus_routes.hpp"
 
 namespace shardsim::tpu {
 namespace {

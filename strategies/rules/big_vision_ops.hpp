@@ -9,7 +9,7 @@
 #include "plan/mesh.hpp"
 #include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/logical_axes.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {
 

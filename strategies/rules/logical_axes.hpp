@@ -22,7 +22,7 @@
 #include "base/json_reader.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/rules/rule_system.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {
 

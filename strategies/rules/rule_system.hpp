@@ -18,7 +18,7 @@
 #include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/rules/system_axes.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {
 

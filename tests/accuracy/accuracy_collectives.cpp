@@ -16,8 +16,8 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "validate/fit_calibration.hpp"
-#include "validate/size_errors.hpp"
+#include "validate/fit/fit_calibration.hpp"
+#include "validate/fit/size_errors.hpp"
 
 namespace shardsim {
 namespace {

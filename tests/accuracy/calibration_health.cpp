@@ -1,4 +1,4 @@
-// Prints docs/calibration-health.md: what validate/health_signs.hpp says of every table of
+// Prints docs/calibration-health.md: what validate/fit/health_signs.hpp says of every table of
 // tests/measurements/collectives, beside what those who measured say of its health.
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "validate/health_signs.hpp"
+#include "validate/fit/health_signs.hpp"
 
 namespace shardsim {
 namespace {
@@ -173,7 +173,7 @@ constexpr const char* preface =
 
 Written by `scripts/accuracy.sh`. Those who measured the tables of tests/measurements/collectives
 marked them as healthy, not healthy or not known; `shardsim calibrate` looks at the figures alone,
-beside the model without calibrations (validate/health_signs.hpp). A table is suspicious that is
+beside the model without calibrations (validate/fit/health_signs.hpp). A table is suspicious that is
 slow, sagging or too fast; what single rows show is no verdict: the last two lines of the first table
 say why. Where a table does not say which collective it is of, its bus bandwidth is taken for that of
 an all-gather, which it is defined to be the same as.

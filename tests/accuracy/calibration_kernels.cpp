@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "../validate/published_kernels.hpp"
-#include "validate/fit_profile.hpp"
+#include "validate/fit/fit_profile.hpp"
 
 namespace shardsim {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/text.hpp"
 #include "hardware_profiles/embedded_calibrations.hpp"
-#include "validate/calibration_report.hpp"
-#include "validate/hold_out.hpp"
-#include "validate/size_errors.hpp"
+#include "validate/fit/calibration_report.hpp"
+#include "validate/fit/hold_out.hpp"
+#include "validate/fit/size_errors.hpp"
 
 namespace shardsim {
 namespace {
@@ -154,7 +154,7 @@ constexpr const char* preface =
 Written by `scripts/accuracy.sh`, of the calibrations that profiles name (docs/calibration.md) and
 the tables of tests/measurements/collectives that they are made of. For every class of machines: its
 curves with the errors that remain; factors with the interval in which one more table lies 19 times
-in 20 (validate/factor_interval.hpp), after ~ the scatter of a single table, which says nothing of
+in 20 (validate/fit/factor_interval.hpp), after ~ the scatter of a single table, which says nothing of
 other machines; what is predicted of each table by a calibration made without it. Where a table is
 alone with its collective, leaving it out leaves another algorithm's or collective's curve, or the
 model. Errors are of rows from 64 KiB on, absolute and relative to the measured time. How often the

@@ -4,7 +4,7 @@
 
 #include "base/json.hpp"
 #include "checks/check.hpp"
-#include "reports/json_report.hpp"
+#include "reports/step/json_report.hpp"
 
 namespace shardsim {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/json.hpp"
 #include "experiments/collective_experiment.hpp"
-#include "sim/bus_bandwidth.hpp"
+#include "sim/collectives/bus_bandwidth.hpp"
 
 namespace shardsim {
 namespace {

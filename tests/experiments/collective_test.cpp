@@ -1,5 +1,5 @@
 // A collective over sizes: where the group lies, what it costs by the formulas of
-// sim/cluster_cost.hpp and the profile's own numbers.
+// sim/collectives/cluster_cost.hpp and the profile's own numbers.
 #include <catch2/catch.hpp>
 #include <numeric>
 

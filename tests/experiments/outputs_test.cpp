@@ -3,7 +3,7 @@
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
-#include "reports/specs_report.hpp"
+#include "reports/specs/specs_report.hpp"
 
 namespace shardsim::outputs_test {
 namespace {

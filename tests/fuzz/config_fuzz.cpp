@@ -1,8 +1,8 @@
 // A model's config.json from strangers: what is accepted becomes a workload with its backward pass
 // and optimizer, and, where it is small, a parameter tree that reads back as the same.
 #include "tests/fuzz/fuzz.hpp"
-#include "workloads/build.hpp"
-#include "workloads/model_tree.hpp"
+#include "workloads/models/build.hpp"
+#include "workloads/models/model_tree.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shardsim;  // NOLINT(google-build-using-namespace)

@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "strategies/placed_tree.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "workloads/safetensors.hpp"
+#include "workloads/files/safetensors.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shardsim;  // NOLINT(google-build-using-namespace)

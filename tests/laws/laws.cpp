@@ -7,9 +7,9 @@
 #include <cstdlib>
 
 #include "base/index.hpp"
-#include "reports/figures.hpp"
-#include "reports/json_report.hpp"
-#include "sim/lowering.hpp"
+#include "reports/format/figures.hpp"
+#include "reports/step/json_report.hpp"
+#include "sim/step/lowering.hpp"
 
 namespace shardsim::laws {
 namespace {

@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "tests/workloads/scratch_folder.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim::laws {
 namespace {

@@ -3,7 +3,7 @@
 //
 //   all-gather of 4 MB over 4: launch 1 ms, 3 steps 3 ms, 3 MB at 1 GB/s 3 ms: 7 ms
 //   algorithm bandwidth 4 MB / 7 ms = 571.43 MB/s; bus bandwidth 3/4 of it = 428.57 MB/s
-#include "reports/collective_report.hpp"
+#include "reports/collective/collective_report.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "reports/explain_report.hpp"
+#include "reports/step/explain_report.hpp"
 
 namespace shardsim {
 namespace {

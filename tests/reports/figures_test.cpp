@@ -1,10 +1,10 @@
 // Expectations are sums and quotients of the fixture's round figures (fixture.hpp).
-#include "reports/figures.hpp"
+#include "reports/format/figures.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "fixture.hpp"
-#include "reports/csv_report.hpp"
+#include "reports/step/csv_report.hpp"
 
 namespace shardsim {
 namespace {

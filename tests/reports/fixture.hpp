@@ -11,7 +11,7 @@
 //   communication  all-gather       0.4 - 0.8     reduce-scatter   0.9 - 1.25
 #pragma once
 
-#include "reports/report.hpp"
+#include "reports/format/report.hpp"
 
 namespace shardsim::fixture {
 

@@ -9,7 +9,7 @@
 
 #include "base/gzip.hpp"
 #include "base/json.hpp"
-#include "reports/hlo_diff_report.hpp"
+#include "reports/hlo/hlo_diff_report.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,5 +1,5 @@
 // The page: safe with any text, complete, from no network, and the same bytes each time.
-#include "reports/html.hpp"
+#include "reports/format/html.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -1,6 +1,6 @@
 // The figures of known_error.hpp: the published steps of tests/measurements/steps.csv, predicted
 // once more as docs/accuracy.md says; linear percentiles.
-#include "reports/known_error.hpp"
+#include "reports/format/known_error.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // Machines drawn. Expected pictures are drawn by hand from what the headers say; counts of lines
 // are those of the graphs.
-#include "reports/machine_picture.hpp"
+#include "reports/machine/machine_picture.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-#include "reports/machine_report.hpp"
+#include "reports/machine/machine_report.hpp"
 
 namespace shardsim::machine_picture_test {
 

@@ -6,12 +6,12 @@
 
 #include "base/json.hpp"
 #include "fixture.hpp"
-#include "reports/collective_report.hpp"
-#include "reports/explain_report.hpp"
-#include "reports/hlo_diff_report.hpp"
-#include "reports/html.hpp"
-#include "reports/specs_report.hpp"
-#include "reports/tables.hpp"
+#include "reports/collective/collective_report.hpp"
+#include "reports/format/html.hpp"
+#include "reports/format/tables.hpp"
+#include "reports/hlo/hlo_diff_report.hpp"
+#include "reports/specs/specs_report.hpp"
+#include "reports/step/explain_report.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,10 +1,10 @@
-#include "reports/specs_report.hpp"
+#include "reports/specs/specs_report.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "reports/sharding_picture.hpp"
-#include "reports/specs_tables.hpp"
+#include "reports/specs/specs_tables.hpp"
+#include "reports/step/sharding_picture.hpp"
 
 namespace shardsim {
 namespace {

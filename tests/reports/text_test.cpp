@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fixture.hpp"
-#include "reports/tables.hpp"
+#include "reports/format/tables.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,11 +1,11 @@
 // Segments and memory curves of the fixture, and of plans made here with known times.
-#include "reports/timeline.hpp"
+#include "reports/format/timeline.hpp"
 
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "fixture.hpp"
-#include "reports/html_report.hpp"
+#include "reports/step/html_report.hpp"
 
 namespace shardsim {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "reports/report.hpp"
+#include "reports/format/report.hpp"
 
 namespace shardsim::traced {
 

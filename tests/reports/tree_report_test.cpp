@@ -1,5 +1,5 @@
 // A parameter tree of two layers and a head, in numbers that can be added up by eye.
-#include "reports/tree_report.hpp"
+#include "reports/specs/tree_report.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // A validated step in every format: the keys that scripts hang on, a row for a task, nothing of a
 // name let loose in a page.
-#include "reports/validation_report.hpp"
+#include "reports/step/validation_report.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

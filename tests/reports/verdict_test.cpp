@@ -1,5 +1,5 @@
 // Sentences are written here from the fixture's figures and the wording in verdict.hpp.
-#include "reports/verdict.hpp"
+#include "reports/format/verdict.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Factors of nccl-tests doc/PERFORMANCE.md, section "Summary"; of sendrecv, src/sendrecv.cu.
-#include "sim/bus_bandwidth.hpp"
+#include "sim/collectives/bus_bandwidth.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Costs corrected by curves: by hand, and what holds for all of them.
-#include "sim/calibrated_cost.hpp"
+#include "sim/collectives/calibrated_cost.hpp"
 
 #include <rapidcheck.h>
 

@@ -1,4 +1,4 @@
-#include "sim/cluster_cost.hpp"
+#include "sim/collectives/cluster_cost.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -34,7 +34,8 @@ TEST_CASE("all-gather in a node: the scaling book's worked example") {
   CHECK(levels_of(cost(450e9)) == std::vector{LinkLevel::scale_up});
 }
 
-// The terms of sim/collective_cost.hpp's example: 14 steps of 2 us, 112 MiB at 370 GB/s.
+// The terms of sim/collectives/collective_cost.hpp's example: 14 steps of 2 us, 112 MiB at 370
+// GB/s.
 TEST_CASE("all-reduce in a node: launch, steps and wire bytes add up") {
   const Mesh mesh({{"x", 8}});
   Machine machine = cluster(8, 8, link(370e9, 2e-6), link(50e9, 0));

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "sim/engine.hpp"
+#include "sim/step/engine.hpp"
 
 namespace shardsim::contention_laws_test {
 namespace {

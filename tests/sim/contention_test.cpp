@@ -3,8 +3,8 @@
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
-#include "sim/lowering.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/lowering.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,9 +1,9 @@
-#include "sim/device_order.hpp"
+#include "sim/collectives/device_order.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
-#include "sim/engine.hpp"
 #include "sim/monotone_queue.hpp"
+#include "sim/step/engine.hpp"
 
 namespace shardsim {
 namespace {

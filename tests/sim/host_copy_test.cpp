@@ -1,12 +1,12 @@
 // Copies between a device and its host: 1 TB/s each way without latency unless said, a byte per
 // picosecond (machines.hpp).
-#include "sim/host_copy_cost.hpp"
+#include "sim/step/host_copy_cost.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim::testing {
 namespace {

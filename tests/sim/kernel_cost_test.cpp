@@ -1,4 +1,4 @@
-#include "sim/kernel_cost.hpp"
+#include "sim/step/kernel_cost.hpp"
 
 #include <catch2/catch.hpp>
 

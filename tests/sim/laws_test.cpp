@@ -4,7 +4,7 @@
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
-#include "sim/link_usage.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/link_usage.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim {
 namespace {

@@ -16,8 +16,8 @@
 
 #include <algorithm>
 
-#include "sim/cluster_rates.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/cluster_rates.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/network/algorithms/node_rings.hpp"
 
 namespace shardsim {

@@ -6,7 +6,7 @@
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim::memory_laws_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim {
 namespace {
@@ -19,7 +19,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> curve(const ProgramResult& pr
   return points;
 }
 
-// sim/memory.hpp's example.
+// sim/step/memory.hpp's example.
 TEST_CASE("memory over time, by hand") {
   PlanBuilder b;
   const TaskId a = b.kernel(5);

@@ -1,4 +1,4 @@
-#include "sim/memory_traffic.hpp"
+#include "sim/collectives/memory_traffic.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl/graph_search.hpp"
 #include "sim/nccl/selection.hpp"

@@ -1,12 +1,12 @@
-// Collectives as NCCL runs them on H100s: the formulas of sim/nccl_cost.hpp with the profile's
-// rates, 0.824 of 450 GB/s of a GPU into its node and 0.97 of 50 GB/s of a NIC.
-#include "sim/nccl_cost.hpp"
+// Collectives as NCCL runs them on H100s: the formulas of sim/collectives/nccl_cost.hpp with the
+// profile's rates, 0.824 of 450 GB/s of a GPU into its node and 0.97 of 50 GB/s of a NIC.
+#include "sim/collectives/nccl_cost.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,5 +1,5 @@
 // Collectives on networks written in place, against what can be worked out by hand.
-#include "sim/network_cost.hpp"
+#include "sim/collectives/network_cost.hpp"
 
 #include <catch2/catch.hpp>
 

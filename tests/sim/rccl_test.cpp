@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/nccl/rccl_constants.hpp"
 #include "sim/nccl/rccl_selection.hpp"
 

@@ -1,4 +1,4 @@
-#include "sim/simulate.hpp"
+#include "sim/step/simulate.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "machines.hpp"
 #include "plan_builder.hpp"
-#include "sim/collective_cost.hpp"
-#include "sim/resources.hpp"
+#include "sim/collectives/collective_cost.hpp"
+#include "sim/step/resources.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/slices_cost.hpp"
+#include "sim/collectives/slices_cost.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "hardware_profiles/network/machine_graph.hpp"
-#include "sim/collective_cost.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/network/algorithms/collnet.hpp"
 #include "sim/network/algorithms/nvls_tree.hpp"
 #include "sim/network/switch_tree.hpp"

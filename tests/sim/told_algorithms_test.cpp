@@ -1,11 +1,11 @@
 // Which algorithm a collective takes when it is told one: the machine decides which names there
 // are, the collective's kind and axes which of them holds.
-#include "sim/told_algorithms.hpp"
+#include "sim/collectives/told_algorithms.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "sim/collective_cost.hpp"
-#include "sim/xla_sol.hpp"
+#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/xla_sol.hpp"
 #include "tests/base/mistake.hpp"
 
 namespace shardsim::told_algorithms_test {

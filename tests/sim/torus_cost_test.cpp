@@ -1,4 +1,4 @@
-#include "sim/torus_cost.hpp"
+#include "sim/collectives/torus_cost.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
-#include "sim/torus_cost.hpp"
-#include "sim/torus_routes.hpp"
+#include "sim/collectives/torus_cost.hpp"
+#include "sim/collectives/torus_routes.hpp"
 
 namespace shardsim::tpu_torus_test {
 namespace {

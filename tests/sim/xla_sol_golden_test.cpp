@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/json.hpp"
-#include "sim/xla_sol.hpp"
+#include "sim/collectives/xla_sol.hpp"
 #include "tests/base/golden_files.hpp"
 
 namespace shardsim {

@@ -8,7 +8,7 @@
 #include "base/json.hpp"
 #include "model_step.hpp"
 #include "plan/plan_io.hpp"
-#include "workloads/graph_builder.hpp"
+#include "workloads/graph/graph_builder.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;

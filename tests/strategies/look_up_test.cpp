@@ -4,7 +4,7 @@
 
 #include "base/json.hpp"
 #include "model_step.hpp"
-#include "workloads/graph_builder.hpp"
+#include "workloads/graph/graph_builder.hpp"
 
 namespace shardsim::look_up_test {
 using namespace shardsim::test;

@@ -6,7 +6,7 @@
 
 #include "base/json.hpp"
 #include "strategies/compile.hpp"
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim::test {
 

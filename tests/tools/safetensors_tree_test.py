@@ -1,4 +1,4 @@
-"""workloads/safetensors.hpp against the safetensors library: files that it writes are read, files
+"""workloads/files/safetensors.hpp against the safetensors library: files that it writes are read, files
 that it refuses are refused. safetensors_tree_test.py DUMP_TREE"""
 
 import json

@@ -1,5 +1,5 @@
 // Which measured tables a calibration is made of.
-#include "validate/calibration_tables.hpp"
+#include "validate/fit/calibration_tables.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // Steps without their kernels: what collectives wait for is what they waited for through them.
-#include "validate/collectives_alone.hpp"
+#include "validate/step/collectives_alone.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -1,6 +1,6 @@
 // Buffers in this host's memory: what Linux says it holds is what was asked for, rounded up to
 // pages. Counted are pages of the buffers alone, so that what sanitizers map does not matter.
-#include "validate/cpu_memory.hpp"
+#include "validate/backends/cpu_memory.hpp"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "validate/host_memory.hpp"
+#include "validate/backends/host_memory.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "validate/cpu_work.hpp"
+#include "validate/backends/cpu_work.hpp"
 
 #include <catch2/catch.hpp>
 

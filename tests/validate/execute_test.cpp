@@ -1,5 +1,5 @@
 // What is told of repeated steps, by hand.
-#include "validate/execute.hpp"
+#include "validate/step/execute.hpp"
 
 #include <catch2/catch.hpp>
 #include <numeric>

@@ -1,12 +1,12 @@
 // How sure a factor is: by hand, and as often as it promises.
-#include "validate/factor_interval.hpp"
+#include "validate/fit/factor_interval.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 
 #include "experiments/collective_experiment.hpp"
-#include "validate/student.hpp"
+#include "validate/fit/student.hpp"
 
 namespace shardsim {
 namespace {

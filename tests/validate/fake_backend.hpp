@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fake_memory.hpp"
-#include "validate/backend.hpp"
+#include "validate/backends/backend.hpp"
 
 namespace shardsim::testing {
 

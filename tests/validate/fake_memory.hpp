@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "validate/device_memory.hpp"
+#include "validate/backends/device_memory.hpp"
 
 namespace shardsim::testing {
 

@@ -1,5 +1,5 @@
 // Calibrations from samples: medians, residuals and what is kept, by hand.
-#include "validate/fit_calibration.hpp"
+#include "validate/fit/fit_calibration.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -8,8 +8,8 @@
 #include "base/json.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "tests/validate/made_up_sweep.hpp"
-#include "validate/collective_terms.hpp"
-#include "validate/fit_profile.hpp"
+#include "validate/fit/collective_terms.hpp"
+#include "validate/fit/fit_profile.hpp"
 
 namespace shardsim {
 namespace {

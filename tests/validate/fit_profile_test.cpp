@@ -1,6 +1,6 @@
 // Profiles of sweeps that were made up from known numbers.
-#include "validate/fit_profile.hpp"
-#include "validate/collective_terms.hpp"
+#include "validate/fit/fit_profile.hpp"
+#include "validate/fit/collective_terms.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "base/json.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "tests/validate/made_up_sweep.hpp"
-#include "validate/collective_terms.hpp"
+#include "validate/fit/collective_terms.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "validate/gpu_profile.hpp"
+#include "validate/fit/gpu_profile.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // What a table shows of a machine that is not well, by hand and by laws.
-#include "validate/health_signs.hpp"
+#include "validate/fit/health_signs.hpp"
 
 #include <rapidcheck.h>
 #include <algorithm>

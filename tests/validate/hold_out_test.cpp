@@ -1,5 +1,5 @@
 // Tables that are predicted by what others make, and what does not change a calibration.
-#include "validate/hold_out.hpp"
+#include "validate/fit/hold_out.hpp"
 
 #include <rapidcheck.h>
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/json.hpp"
-#include "validate/size_errors.hpp"
+#include "validate/fit/size_errors.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,5 +1,5 @@
 // Surfaces of kernels that were made up from known numbers.
-#include "validate/kernel_terms.hpp"
+#include "validate/fit/kernel_terms.hpp"
 
 #include <rapidcheck.h>
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "validate/kernel_errors.hpp"
+#include "validate/fit/kernel_errors.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,7 +1,7 @@
 // Environments as the launchers make them: torchrun's of local_elastic_agent.py, Slurm's from the
 // print-outs of a batch script, of a step and of salloc's shell (srun(1), src/common/env.c), Open
 // MPI's of mpirun.
-#include "validate/launcher.hpp"
+#include "validate/exchange/launcher.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
-#include "validate/nccl_plugin.hpp"
+#include "validate/backends/nccl_plugin.hpp"
 
 namespace shardsim {
 

@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "fake_memory.hpp"
-#include "sim/memory.hpp"
-#include "validate/memory_step.hpp"
+#include "sim/step/memory.hpp"
+#include "validate/step/memory_step.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,13 +1,13 @@
 // Buffers that come and go as in a simulated step: by hand, and the law that memory in granules of
 // a byte takes what the simulator says.
-#include "validate/memory_step.hpp"
+#include "validate/step/memory_step.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "fake_memory.hpp"
-#include "validate/serial_plan.hpp"
+#include "validate/step/serial_plan.hpp"
 
 namespace shardsim {
 namespace {
@@ -35,7 +35,7 @@ void add(Program& program, std::int64_t bytes, BufferCategory category, TaskId a
   program.add_buffer(buffer, freed_after);
 }
 
-// The example of sim/memory.hpp: kernels A, B and C.
+// The example of sim/step/memory.hpp: kernels A, B and C.
 Program program_abc() {
   Program program = program_of_tasks(3);
   add(program, 10, BufferCategory::parameters, before_the_step, {});

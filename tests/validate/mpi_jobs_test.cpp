@@ -13,8 +13,8 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "validate/fit_profile.hpp"
-#include "validate/run_sweep.hpp"
+#include "validate/fit/fit_profile.hpp"
+#include "validate/sweep/run_sweep.hpp"
 
 namespace shardsim {
 namespace {

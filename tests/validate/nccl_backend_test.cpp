@@ -1,6 +1,6 @@
 // Plans on GPUs that are not there: calls of NCCL and cuBLAS, and times by the rules of streams and
 // events (fake_gpus.hpp).
-#include "validate/nccl_backend.hpp"
+#include "validate/backends/nccl_backend.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "tests/validate/nccl_steps.hpp"
-#include "validate/validate_step.hpp"
+#include "validate/step/validate_step.hpp"
 
 namespace shardsim {
 

@@ -8,8 +8,8 @@
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "tests/validate/fake_gpus.hpp"
-#include "validate/nccl_backend.hpp"
-#include "validate/thread_exchange.hpp"
+#include "validate/backends/nccl_backend.hpp"
+#include "validate/exchange/thread_exchange.hpp"
 
 namespace shardsim::testing {
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/validate/nccl_steps.hpp"
-#include "validate/validate_step.hpp"
+#include "validate/step/validate_step.hpp"
 
 namespace shardsim {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "validate/robust_fit.hpp"
+#include "validate/fit/robust_fit.hpp"
 
 namespace shardsim {
 namespace {

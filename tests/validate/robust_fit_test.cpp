@@ -1,10 +1,10 @@
 // Values from times by hand: exact data, constraints, what the rows do not tell, outliers.
-#include "validate/robust_fit.hpp"
+#include "validate/fit/robust_fit.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "validate/nonnegative_least_squares.hpp"
+#include "validate/fit/nonnegative_least_squares.hpp"
 
 namespace shardsim {
 namespace {

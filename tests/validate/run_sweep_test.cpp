@@ -1,5 +1,5 @@
 // What a sweep measures, on a backend that is not there.
-#include "validate/run_sweep.hpp"
+#include "validate/sweep/run_sweep.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Plans laid into one stream: laws that hold for any.
-#include "validate/serial_plan.hpp"
+#include "validate/step/serial_plan.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "hardware_profiles/embedded_calibrations.hpp"
-#include "validate/calibration_tables.hpp"
-#include "validate/hold_out.hpp"
+#include "validate/fit/calibration_tables.hpp"
+#include "validate/fit/hold_out.hpp"
 
 namespace shardsim {
 namespace {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "published_kernels.hpp"
-#include "validate/fit_profile.hpp"
+#include "validate/fit/fit_profile.hpp"
 
 namespace shardsim {
 namespace {

@@ -1,5 +1,5 @@
 // What sweeps that were made up hold beside their profile.
-#include "validate/sweep_findings.hpp"
+#include "validate/sweep/sweep_findings.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

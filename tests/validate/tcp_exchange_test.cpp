@@ -1,6 +1,6 @@
 // Ranks on this machine's loopback: threads, and processes where one is to die. Their order in time
 // is open everywhere; patience is a minute, but for those that wait for who never comes.
-#include "validate/tcp_exchange.hpp"
+#include "validate/exchange/tcp_exchange.hpp"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "tcp_job.hpp"
-#include "validate/tcp_messages.hpp"
+#include "validate/exchange/tcp_messages.hpp"
 
 namespace shardsim {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/tcp_exchange.hpp"
+#include "validate/exchange/tcp_exchange.hpp"
 
 namespace shardsim {
 

@@ -1,4 +1,4 @@
-#include "validate/tcp_messages.hpp"
+#include "validate/exchange/tcp_messages.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

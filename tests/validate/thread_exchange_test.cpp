@@ -1,4 +1,4 @@
-#include "validate/thread_exchange.hpp"
+#include "validate/exchange/thread_exchange.hpp"
 
 #include <catch2/catch.hpp>
 #include <mutex>

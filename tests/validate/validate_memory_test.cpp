@@ -1,12 +1,12 @@
 // Memory of all processes of a job beside what was simulated; and when there is not enough.
-#include "validate/validate_memory.hpp"
+#include "validate/step/validate_memory.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "fake_backend.hpp"
-#include "validate/validate_step.hpp"
+#include "validate/step/validate_step.hpp"
 
 namespace shardsim {
 namespace {

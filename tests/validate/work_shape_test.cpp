@@ -1,5 +1,5 @@
 // Products in place of a plan's kernels: as many operations and elements.
-#include "validate/work_shape.hpp"
+#include "validate/backends/work_shape.hpp"
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>

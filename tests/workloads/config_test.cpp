@@ -7,7 +7,7 @@
 #include "graph_helpers.hpp"
 
 #include "base/json.hpp"
-#include "workloads/harmless_keys.hpp"
+#include "workloads/models/harmless_keys.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;

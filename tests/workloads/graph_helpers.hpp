@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/build.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim::test {
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "graph_helpers.hpp"
-#include "workloads/graph_builder.hpp"
+#include "workloads/graph/graph_builder.hpp"
 
 using namespace shardsim;
 

@@ -1,4 +1,4 @@
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "workloads/model_tree.hpp"
+#include "workloads/models/model_tree.hpp"
 
 namespace shardsim::parameter_tree_test {
 

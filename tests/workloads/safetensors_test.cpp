@@ -1,12 +1,12 @@
 // Files are built byte by byte as README.md ("Format") of github.com/huggingface/safetensors says;
 // what must be refused is what safetensors/src/tensor.rs there refuses.
-#include "workloads/safetensors.hpp"
+#include "workloads/files/safetensors.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
 #include "scratch_folder.hpp"
-#include "workloads/tree_file.hpp"
+#include "workloads/files/tree_file.hpp"
 
 using namespace shardsim;  // NOLINT(google-build-using-namespace)
 using shardsim::test::ScratchFolder;

@@ -9,7 +9,7 @@
 
 #include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim::test {
 

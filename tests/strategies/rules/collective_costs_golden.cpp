@@ -13,8 +13,8 @@
 #include "base/json.hpp"
 #include "golden.hpp"
 #include "hardware_profiles/machine.hpp"
-#include "sim/collective_cost.hpp"
-#include "sim/torus_routes.hpp"
+#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/torus_routes.hpp"
 #include "strategies/partition_spec.hpp"
 #include "tests/sim/machines.hpp"
 

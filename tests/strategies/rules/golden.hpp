@@ -17,7 +17,7 @@
 
 #include "base/json.hpp"
 #include "plan/mesh.hpp"
-#include "workloads/parameter_tree.hpp"
+#include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim::test {
 

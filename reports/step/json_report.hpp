@@ -1,0 +1,34 @@
+// "shardsim/result/1" and "shardsim/comparison/1". Times in seconds, sizes in bytes, the unit as
+// suffix of the key. `tokens_per_s_per_device` and `mfu` are there only where they mean something.
+//
+//   "links_over_time": {"count", "start_s", "duration_s", "per_device_class":
+//     [{"name", "levels": [{"level", "direction", "utilisation": [n...]}...]}...]}
+//
+// is how much a device of each class takes of each level of links, in "count" bins of the step, to
+// a millionth (sim/step/link_usage.hpp); where anything is taken. Levels: scale-up, scale-out, of
+// tori x, y, z and chip, dcn; directions: out, in, or both alike. On networks written in place
+// level is "network", "link" the name of one, "links" how many carry as much: the busiest, at most
+// eight.
+//
+// "known_error" is that of step times (known_error.hpp), of training steps alone;
+// "not_counted_bytes" the least and the most
+// that a device holds beside the peak (not_counted.hpp), "suggestions", of what does not fit, what
+// would: [{"set": {path: value...}, "step_time_s", "peak_bytes", "fits",
+// "fits_narrowly"}...], the paths as --set takes them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "reports/format/figures.hpp"
+#include "reports/format/report.hpp"
+
+namespace shardsim {
+
+[[nodiscard]] Json result_to_json(const Figures& figures);
+[[nodiscard]] Json comparison_to_json(const std::vector<Figures>& all, const Choice& choice);
+// Indented text with a newline at its end. What is not UTF-8 in user text becomes U+FFFD.
+[[nodiscard]] std::string json_text(const Json& document);
+
+}  // namespace shardsim

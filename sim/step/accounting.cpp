@@ -1,0 +1,293 @@
+#include "sim/step/accounting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace shardsim {
+namespace {
+
+struct Weighed {
+  std::string text;
+  std::int64_t weight = 0;  // over all executions
+};
+
+// Adds to what has been said before.
+void note(std::vector<Weighed>& all, const std::string& text, std::int64_t weight) {
+  if (text.empty()) return;
+  auto known = std::find_if(all.begin(), all.end(),
+                            [&](const Weighed& other) { return other.text == text; });
+  if (known == all.end()) known = all.insert(known, {text, 0});
+  known->weight += weight;
+}
+
+// The heaviest first.
+std::vector<std::string> by_weight(std::vector<Weighed> all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Weighed& a, const Weighed& b) { return a.weight > b.weight; });
+  std::vector<std::string> texts;
+  for (Weighed& one : all) texts.push_back(std::move(one.text));
+  return texts;
+}
+
+// One row per kind, axes and group size; where the work of collectives and transfers is counted.
+struct Rows {
+  std::vector<CommunicationRow> rows;
+  std::vector<std::vector<Weighed>> reasons;     // by row, as they come; in bytes of payload
+  std::vector<std::vector<Weighed>> algorithms;  // by row; in picoseconds
+  std::vector<std::size_t> of_collective;        // row by index into Plan::collectives
+  std::size_t of_transfers = 0;
+  std::array<std::size_t, 2> of_host_copies{};  // there, back
+};
+
+Rows make_rows(const Plan& plan) {
+  Rows result;
+  std::map<std::tuple<std::string_view, std::vector<AxisRef>, std::int64_t>, std::size_t> known;
+  const auto row_of = [&](std::string_view kind, const std::vector<AxisRef>& axes,
+                          std::int64_t size) {
+    const auto [found, is_new] = known.try_emplace({kind, axes, size}, result.rows.size());
+    if (is_new) {
+      CommunicationRow row;
+      row.kind = kind;
+      row.axes = plan.mesh.names_of(axes);
+      row.group_size = size;
+      result.rows.push_back(std::move(row));
+    }
+    return found->second;
+  };
+  for (const Collective& collective : plan.collectives) {
+    result.of_collective.push_back(
+        row_of(name_of(collective.kind), collective.axes, group_size(plan, collective)));
+  }
+  if (!plan.transfers.empty()) {
+    result.of_transfers = row_of(name_of(CollectiveKind::collective_permute), {}, 2);
+  }
+  result.of_host_copies = {row_of(name_of(TaskKind::to_host), {}, 1),
+                           row_of(name_of(TaskKind::from_host), {}, 1)};
+  result.reasons.resize(result.rows.size());
+  result.algorithms.resize(result.rows.size());
+  return result;
+}
+
+// The reason that moves most bytes, and how many more there are.
+std::string summary_of(const std::vector<Weighed>& reasons) {
+  if (reasons.empty()) return "";
+  const std::string heaviest = by_weight(reasons).front();
+  const std::size_t more = reasons.size() - 1;
+  return more == 0 ? heaviest : heaviest + "; " + std::to_string(more) + " more";
+}
+
+// "ring on y", "NVLS Simple"
+std::string algorithm_of(const CostBreakdown& cost) {
+  return cost.protocol.empty() ? cost.algorithm : cost.algorithm + " " + cost.protocol;
+}
+
+// Walks a program's changes in order of time.
+class Sweep {
+ public:
+  void advance(SimTime now, Rows& rows, ProgramResult& result) {
+    const SimTime passed = now - last_;
+    last_ = now;
+    if (passed == SimTime(0)) return;
+    if (!flying_.empty()) result.communication_time += passed;
+    if (!kernels_.empty()) {
+      std::min_element(kernels_.begin(), kernels_.end())->counted += passed;
+    } else if (flying_.empty()) {
+      result.idle_time += passed;
+    } else {
+      result.exposed_time += passed;
+      const auto sharers = static_cast<std::int64_t>(flying_.size());
+      std::int64_t remainder = passed.count() % sharers;
+      for (const Flight& flight : flying_) {
+        rows.rows[flight.row].exposed += passed / sharers + SimTime(remainder-- > 0 ? 1 : 0);
+      }
+    }
+  }
+
+  void begin_kernel(std::int32_t task, std::uint8_t stream) {
+    kernels_.push_back({stream, task, SimTime(0)});
+  }
+  // `took` and `alone`: its time, and what it would have been.
+  void end_kernel(std::int32_t task, SimTime took, SimTime alone, ProgramResult& result) {
+    const auto ended = std::find_if(kernels_.begin(), kernels_.end(),
+                                    [&](const Running& kernel) { return kernel.task == task; });
+    const SimTime computed = part(alone, ended->counted, took);
+    result.compute_time += computed;
+    result.contention_time += ended->counted - computed;
+    kernels_.erase(ended);
+  }
+  void take_off(std::int32_t task, std::size_t row) { flying_.push_back({task, row}); }
+  void land(std::int32_t task) {
+    flying_.erase(std::find_if(flying_.begin(), flying_.end(),
+                               [&](const Flight& flight) { return flight.task == task; }));
+  }
+
+ private:
+  struct Flight {
+    std::int32_t task = 0;
+    std::size_t row = 0;
+  };
+  struct Running {
+    std::uint8_t stream = 0;
+    std::int32_t task = 0;
+    SimTime counted{0};  // during which it was the one that counts
+    friend bool operator<(const Running& a, const Running& b) {
+      return std::tie(a.stream, a.task) < std::tie(b.stream, b.task);
+    }
+  };
+
+  // What of `alone` falls on `counted` of `took`; all of it, where that is all.
+  static SimTime part(SimTime alone, SimTime counted, SimTime took) {
+    if (counted == took) return std::min(alone, took);
+    const double share = static_cast<double>(counted.count()) / static_cast<double>(took.count());
+    const auto computed = static_cast<std::int64_t>(share * static_cast<double>(alone.count()));
+    return std::min(SimTime(computed), counted);
+  }
+
+  SimTime last_{0};
+  std::vector<Running> kernels_;
+  std::vector<Flight> flying_;  // collectives and messages, the first started first
+};
+
+class Accountant {
+ public:
+  Accountant(const Plan& plan, const Lowered& lowered, const Trace& trace, Result& result)
+      : plan_(plan),
+        lowered_(lowered),
+        trace_(trace),
+        result_(result),
+        rows_(make_rows(plan)),
+        wire_bytes_(plan.programs.size(), 0) {}
+
+  void account() {
+    for (const SimTime end : trace_.end) result_.step_time = std::max(result_.step_time, end);
+    sweep();
+    for (std::size_t p = 0; p < plan_.programs.size(); ++p) count(p);
+    publish_rows();
+    std::vector<double> compute;
+    std::vector<std::int64_t> devices;
+    for (const ProgramResult& program : result_.programs) {
+      compute.push_back(static_cast<double>(program.compute_time.count()));
+      devices.push_back(program.devices);
+    }
+    result_.compute_balance = balance(compute, devices);
+    result_.link_balance = balance(wire_bytes_, devices);
+  }
+
+ private:
+  void sweep() {
+    std::vector<Sweep> sweeps(plan_.programs.size());
+    for (const Change& change : trace_.changes) {
+      const auto id = static_cast<std::size_t>(change.task);
+      const auto p = static_cast<std::size_t>(lowered_.graph.tasks[id].program);
+      const Task& task =
+          plan_.programs[p].tasks[id - static_cast<std::size_t>(lowered_.first_task[p])];
+      Sweep& at = sweeps[p];
+      at.advance(change.starts ? trace_.start[id] : trace_.end[id], rows_, result_.programs[p]);
+      const bool kernel = task.kind == TaskKind::kernel;
+      if (kernel && change.starts) at.begin_kernel(change.task, task.stream);
+      if (kernel && !change.starts) {
+        at.end_kernel(change.task, trace_.end[id] - trace_.start[id], alone(id),
+                      result_.programs[p]);
+      }
+      if (!kernel && change.starts) at.take_off(change.task, row_of(task));
+      if (!kernel && !change.starts) at.land(change.task);
+    }
+    for (std::size_t p = 0; p < sweeps.size(); ++p) {
+      sweeps[p].advance(result_.step_time, rows_, result_.programs[p]);
+    }
+  }
+
+  [[nodiscard]] SimTime alone(std::size_t task) const {
+    const EngineTask& of = lowered_.graph.tasks[task];
+    const Work& work = lowered_.graph.works[static_cast<std::size_t>(of.work)];
+    return work.fixed + work.shared;
+  }
+
+  // What each task adds to its row.
+  void count(std::size_t p) {
+    for (std::size_t i = 0; i < plan_.programs[p].tasks.size(); ++i) {
+      const Task& task = plan_.programs[p].tasks[i];
+      if (task.kind == TaskKind::kernel) continue;
+      const std::size_t at = row_of(task);
+      CommunicationRow& row = rows_.rows[at];
+      const TaskTimes& times = result_.programs[p].tasks[i];
+      row.time += times.end - times.start;
+      const auto work = static_cast<std::size_t>(task.work);
+      if (task.kind == TaskKind::transfer) {
+        const Transfer& transfer = plan_.transfers[work];
+        note(rows_.reasons[at], transfer.reason, transfer.payload.count());
+        if (transfer.sends) add(p, row, transfer.payload, transfer.payload);
+      } else if (is_host_copy(task.kind)) {
+        const Bytes bytes = plan_.kernels[work].bytes;
+        note(rows_.reasons[at], plan_.task_name(task), bytes.count());
+        ++row.count;
+        row.payload += bytes;  // no wire between devices has them
+      } else {
+        const Collective& collective = plan_.collectives[work];
+        note(rows_.reasons[at], collective.reason, collective.payload.count());
+        note(rows_.algorithms[at], algorithm_of(lowered_.collectives[work]),
+             (times.end - times.start).count());
+        add(p, row, collective.payload,
+            wire_bytes_per_device(collective.kind, row.group_size, collective.payload));
+      }
+    }
+  }
+
+  void add(std::size_t p, CommunicationRow& row, Bytes payload, Bytes wire) {
+    ++row.count;
+    row.payload += payload;
+    row.wire_bytes_per_device += wire;
+    wire_bytes_[p] += static_cast<double>(wire.count());
+  }
+
+  void publish_rows() {
+    for (std::size_t i = 0; i < rows_.rows.size(); ++i) {
+      rows_.rows[i].what = summary_of(rows_.reasons[i]);
+      rows_.rows[i].algorithms = by_weight(rows_.algorithms[i]);
+    }
+    std::erase_if(rows_.rows, [](const CommunicationRow& row) { return row.count == 0; });
+    std::stable_sort(rows_.rows.begin(), rows_.rows.end(),
+                     [](const CommunicationRow& a, const CommunicationRow& b) {
+                       return std::tie(a.exposed, a.time) > std::tie(b.exposed, b.time);
+                     });
+    result_.communication = std::move(rows_.rows);
+  }
+
+  std::size_t row_of(const Task& task) const {
+    if (task.kind == TaskKind::transfer) return rows_.of_transfers;
+    if (is_host_copy(task.kind)) {
+      return rows_.of_host_copies.at(task.kind == TaskKind::to_host ? 0 : 1);
+    }
+    return rows_.of_collective[static_cast<std::size_t>(task.work)];
+  }
+
+  const Plan& plan_;
+  const Lowered& lowered_;
+  const Trace& trace_;
+  Result& result_;
+  Rows rows_;
+  std::vector<double> wire_bytes_;  // by program
+};
+
+}  // namespace
+
+double balance(const std::vector<double>& values, const std::vector<std::int64_t>& devices) {
+  double sum = 0;
+  double weight = 0;
+  double most = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sum += values[i] * static_cast<double>(devices[i]);
+    weight += static_cast<double>(devices[i]);
+    most = std::max(most, values[i]);
+  }
+  return most > 0 ? sum / weight / most : 1;
+}
+
+void account(const Plan& plan, const Lowered& lowered, const Trace& trace, Result& result) {
+  Accountant(plan, lowered, trace, result).account();
+}
+
+}  // namespace shardsim

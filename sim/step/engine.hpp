@@ -1,0 +1,77 @@
+// The event engine: when tasks run. It knows nothing of models, plans or machines; lowering.hpp
+// turns a plan into its input.
+//
+//   - A task starts when all tasks that it waits for have ended; the one before it in its stream is
+//     among them. Two partners (the ends of a message) start together.
+//   - It ends after `fixed`, plus `shared` at the pace that others leave it (work_sharing.hpp).
+//
+// Example: A needs 100 ps of a link, B as well; A begins at 0, B at 50.
+//   0 .. 50 A alone, 50 ps left; then both at half pace; A ends at 150, B has 50 left, ends at 200.
+//
+// Time is whole picoseconds. What is left of a task is reckoned anew only when its pace changes,
+// and its end rounded up once: a task that never shares ends exactly when it would alone. At one
+// moment ends come before beginnings, then what was scheduled first.
+//
+// Cost: O(tasks + waits) events, a few moves between buckets for each, and what sharing takes. All
+// state is flat and made up front.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/step/work_sharing.hpp"
+
+namespace shardsim {
+
+// What a task takes.
+struct Work {
+  SimTime fixed{0};   // launch and latency
+  SimTime shared{0};  // the rest, alone
+  Uses uses{};        // during that
+  Uses holds{};       // from start to end
+};
+
+struct EngineTask {
+  std::int32_t work = 0;
+  std::int32_t program = 0;
+  std::int32_t partner = -1;  // the other end of a message
+  bool sends = false;         // the sender carries the message
+};
+
+// Tasks by number. Successors of task t: successors[first_successor[t] .. first_successor[t + 1]).
+struct TaskGraph {
+  std::size_t resources = 0;
+  std::vector<Work> works;
+  std::vector<EngineTask> tasks;
+  std::vector<std::int32_t> waits;  // how many tasks it waits for
+  std::vector<std::uint32_t> first_successor;
+  std::vector<std::int32_t> successors;
+};
+
+// A task starts or ends.
+struct Change {
+  std::int32_t task = 0;
+  bool starts = false;
+};
+
+// A task that is in its shared part goes on at another pace.
+struct PaceChange {
+  SimTime time{0};
+  std::int32_t task = 0;
+  double pace = 0;
+};
+
+struct Trace {
+  std::vector<SimTime> start;  // by task
+  std::vector<SimTime> end;
+  std::vector<Change> changes;    // in order of time; at one moment in the order of events
+  std::vector<PaceChange> paces;  // in order of time, where they are asked for
+  std::int32_t stuck = -1;        // the first task that never ended: they wait for each other
+};
+
+enum class KeepPaces : std::uint8_t { no, yes };
+
+[[nodiscard]] Trace run(const TaskGraph& graph, KeepPaces keep = KeepPaces::no);
+
+}  // namespace shardsim

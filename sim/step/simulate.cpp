@@ -1,0 +1,163 @@
+#include "sim/step/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "sim/step/accounting.hpp"
+#include "sim/step/kernel_cost.hpp"
+#include "sim/step/link_usage.hpp"
+#include "sim/step/lowering.hpp"
+#include "sim/step/memory.hpp"
+
+namespace shardsim {
+namespace {
+
+const Program& program_of(const Plan& plan, const Lowered& lowered, std::int32_t task) {
+  return plan.programs[static_cast<std::size_t>(
+      lowered.graph.tasks[static_cast<std::size_t>(task)].program)];
+}
+
+[[noreturn]] void report_deadlock(const Plan& plan, const Lowered& lowered, std::int32_t stuck) {
+  const Program& program = program_of(plan, lowered, stuck);
+  const auto p = static_cast<std::size_t>(&program - plan.programs.data());
+  const auto local = static_cast<std::size_t>(stuck - lowered.first_task[p]);
+  throw std::logic_error(fmt::format("plan: deadlock: task {} ({}) of program {} never runs", local,
+                                     plan.task_name(program.tasks[local]), program.name));
+}
+
+std::vector<ProgramResult> program_results(const Plan& plan, const Lowered& lowered,
+                                           const Trace& trace) {
+  std::vector<ProgramResult> results;
+  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
+    const Program& program = plan.programs[p];
+    ProgramResult result;
+    result.name = program.name;
+    result.devices = program.devices.empty() ? plan.mesh.devices()
+                                             : static_cast<std::int64_t>(program.devices.size());
+    result.tasks.reserve(program.tasks.size());
+    for (std::size_t i = 0; i < program.tasks.size(); ++i) {
+      const std::size_t id = static_cast<std::size_t>(lowered.first_task[p]) + i;
+      result.tasks.push_back({trace.start[id], trace.end[id]});
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+// Operations of the matmuls and attention that the plan executes, by type, on all devices.
+std::map<DType, double> matmul_flops(const Plan& plan, const Result& result) {
+  std::map<DType, double> flops;
+  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
+    for (const Task& task : plan.programs[p].tasks) {
+      if (task.kind != TaskKind::kernel) continue;
+      const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
+      if (kernel.kernel_class == KernelClass::memory) continue;
+      flops[kernel.dtype] += kernel.flops.count() * static_cast<double>(result.programs[p].devices);
+    }
+  }
+  return flops;
+}
+
+void rate(const Plan& plan, const DeviceProfile& device, Result& result) {
+  const double device_seconds =
+      to_seconds(result.step_time).count() * static_cast<double>(plan.mesh.devices());
+  if (device_seconds <= 0) return;
+  result.tokens_per_second_per_device =
+      static_cast<double>(plan.subject.tokens_per_step) / device_seconds;
+  const std::map<DType, double> flops = matmul_flops(plan, result);
+  if (flops.empty()) return;
+  const auto main = std::max_element(
+      flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const double main_peak = operand_peak(device, main->first).rate.count();
+  double executed = 0;
+  double at_peak = 0;  // seconds that the operations would take one device
+  for (const auto& [dtype, count] : flops) {
+    executed += count;
+    at_peak += count / std::max(main_peak, operand_peak(device, dtype).rate.count());
+  }
+  if (executed <= 0) return;
+  const double possible = executed / at_peak * device_seconds;
+  result.mfu = plan.subject.model_flops.count() / possible;
+  const double full = plan.subject.model_flops_full_attention.count() / possible;
+  if (full <= 1) {
+    result.mfu_full_attention = full;
+  } else {
+    result.notes.push_back(
+        fmt::format("MFU with full attention is left out: with the part that the causal mask "
+                    "spares, the devices would have done {:.0f} % of what they can",
+                    100 * full));
+  }
+}
+
+std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
+                                  const DeviceProfile& device) {
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
+    const std::string caveat = caveat_of(plan.collectives[i].kind, lowered.collectives[i]);
+    const bool is_new = std::find(notes.begin(), notes.end(), caveat) == notes.end();
+    if (!caveat.empty() && is_new) notes.push_back(caveat);
+  }
+  notes.insert(notes.end(), lowered.notes.begin(), lowered.notes.end());
+  std::set<std::pair<DType, DType>> substituted;
+  for (const Kernel& kernel : plan.kernels) {
+    if (kernel.kernel_class == KernelClass::memory || kernel.flops.count() <= 0) continue;
+    const DType used = operand_peak(device, kernel.dtype).dtype;
+    if (used != kernel.dtype) substituted.emplace(kernel.dtype, used);
+  }
+  for (const auto& [wanted, used] : substituted) {
+    notes.push_back(fmt::format("{} has no {} peak: {} matmuls run at its {} peak", device.name,
+                                name_of(wanted), name_of(wanted), name_of(used)));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Bytes Result::peak() const {
+  Bytes largest{0};
+  for (const ProgramResult& program : programs) largest = std::max(largest, program.peak);
+  return largest;
+}
+
+const ProgramResult& Result::critical() const {
+  assert(!programs.empty());
+  return *std::max_element(
+      programs.begin(), programs.end(),
+      [](const ProgramResult& a, const ProgramResult& b) { return a.peak < b.peak; });
+}
+
+Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options) {
+  const Placement placement(plan.mesh, machine, options.collectives, options.order);
+  const bool keeps_links = options.link_bins > 0;
+  const Lowered lowered =
+      lower(plan, placement, options.costs,
+            keeps_links ? FollowLinks::always : FollowLinks::where_messages_meet);
+  const Trace trace = run(lowered.graph, keeps_links ? KeepPaces::yes : KeepPaces::no);
+  if (trace.stuck >= 0) report_deadlock(plan, lowered, trace.stuck);
+
+  const DeviceProfile& device = machine.profile.device;
+  Result result;
+  result.capacity = device.memory_capacity.value;
+  result.programs = program_results(plan, lowered, trace);
+  account(plan, lowered, trace, result);
+  if (keeps_links) add_link_usage(lowered, trace, options.link_bins, result);
+  std::vector<double> peaks;
+  std::vector<std::int64_t> devices;
+  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
+    ProgramResult& program = result.programs[p];
+    replay_memory(plan, plan.programs[p], options.keep_timeline, program);
+    peaks.push_back(static_cast<double>(program.peak.count()));
+    devices.push_back(program.devices);
+  }
+  result.memory_balance = balance(peaks, devices);
+  result.notes = notes_of(plan, lowered, device);
+  rate(plan, device, result);
+  return result;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,311 @@
+#include "workloads/graph/graph_builder.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "workloads/graph/op_costs.hpp"
+
+namespace shardsim {
+namespace {
+
+double flops_of(std::string_view function) {
+  if (function == "add") return add_flops;
+  if (function == "multiply") return multiply_flops;
+  if (function == "silu") return silu_flops;
+  assert(function == "gelu");
+  return gelu_flops;
+}
+
+GraphBuilder::Dims renamed(GraphBuilder::Dims dims,
+                           const std::vector<std::pair<LabelId, LabelId>>& names) {
+  for (Dim& dim : dims) {
+    for (LabelId& label : dim) {
+      for (const auto& [from, to] : names) {
+        if (label == from) {
+          label = to;
+          break;
+        }
+      }
+    }
+  }
+  return dims;
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(std::string model, DType compute_dtype, WeightTypes weights)
+    : compute_dtype_(compute_dtype), weights_(weights) {
+  workload_.model = std::move(model);
+}
+
+LabelId GraphBuilder::label(std::string_view name, std::int64_t size) {
+  assert(size > 0);
+  workload_.labels.push_back({std::string(name), size});
+  return static_cast<LabelId>(workload_.labels.size() - 1);
+}
+
+void GraphBuilder::begin_block(std::string name, std::int64_t count) {
+  Block block;
+  block.name = std::move(name);
+  block.count = count;
+  workload_.blocks.push_back(std::move(block));
+}
+
+TensorId GraphBuilder::carry_in(std::string name) {
+  assert(workload_.blocks.size() >= 2);
+  const Block& before = workload_.blocks[workload_.blocks.size() - 2];
+  const std::size_t index = block().carries_in.size();
+  const Tensor& source = at(before.carries_out[index]);
+  const TensorId id = activation(std::move(name), source.dtype, source.dims);
+  block().carries_in.push_back(id);
+  return id;
+}
+
+void GraphBuilder::carry_out(TensorId value) { block().carries_out.push_back(value); }
+
+TensorId GraphBuilder::parameter(const std::string& name, Dims dims) {
+  for (std::size_t i = 0; i < workload_.tensors.size(); ++i) {
+    const Tensor& known = workload_.tensors[i];
+    if (known.role != TensorRole::parameter || known.name != name) continue;
+    assert(known.dims == dims);
+    return static_cast<TensorId>(i);
+  }
+  return tensor({name, TensorRole::parameter, compute_dtype_, std::move(dims)});
+}
+
+TensorId GraphBuilder::input(std::string name, DType dtype, Dims dims) {
+  return tensor({std::move(name), TensorRole::input, dtype, std::move(dims)});
+}
+
+TensorId GraphBuilder::constant(std::string name, DType dtype, Dims dims) {
+  return tensor({std::move(name), TensorRole::constant, dtype, std::move(dims)});
+}
+
+TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
+                              TensorId bias) {
+  Op op;
+  op.kind = OpKind::einsum;
+  op.function = bias == no_tensor ? "matmul" : "linear";
+  op.name = name;
+  op.operands = {whole_of(x), whole_of(weight)};
+  if (bias != no_tensor) op.operands.push_back(whole_of(bias));
+  op.flops_per_point = einsum_flops;
+  const TensorId y = activation(name, compute_dtype_, std::move(result));
+  op.results = {whole_of(y)};
+  block().forward.push_back(std::move(op));
+  return y;
+}
+
+TensorId GraphBuilder::elementwise(const std::string& function, const std::string& name,
+                                   const std::vector<TensorId>& operands) {
+  Op op;
+  op.function = function;
+  op.name = name;
+  for (const TensorId operand : operands) op.operands.push_back(whole_of(operand));
+  op.flops_per_point = flops_of(function);
+  const TensorId y = activation(name, at(operands[0]).dtype, at(operands[0]).dims);
+  op.results = {whole_of(y)};
+  block().forward.push_back(std::move(op));
+  return y;
+}
+
+TensorId GraphBuilder::cast(const std::string& name, TensorId x, DType dtype) {
+  if (at(x).dtype == dtype) return x;
+  Op op;
+  op.function = "cast";
+  op.name = name;
+  op.operands = {whole_of(x)};
+  const TensorId y = activation(name, dtype, at(x).dims);
+  op.results = {whole_of(y)};
+  block().forward.push_back(std::move(op));
+  return y;
+}
+
+TensorId GraphBuilder::mean(const std::string& name, TensorId x, Dims result) {
+  Op op;
+  op.function = "mean";
+  op.name = name;
+  op.operands = {whole_of(x)};
+  op.flops_per_point = add_flops;
+  const TensorId y = activation(name, at(x).dtype, std::move(result));
+  op.results = {whole_of(y)};
+  block().forward.push_back(std::move(op));
+  return y;
+}
+
+TensorId GraphBuilder::rope(const std::string& name, TensorId x, TensorId cos, TensorId sin,
+                            LabelId head_dim) {
+  Op op;
+  op.function = "rope";
+  op.name = name;
+  op.operands = {whole_of(x), whole_of(cos), whole_of(sin)};
+  op.whole = {head_dim};  // each half turns into the other
+  op.flops_per_point = rope_flops;
+  const TensorId y = activation(name, at(x).dtype, at(x).dims);
+  op.results = {whole_of(y)};
+  block().forward.push_back(std::move(op));
+  return y;
+}
+
+std::vector<TensorId> GraphBuilder::split(const std::vector<std::string>& names, TensorId fused,
+                                          LabelId part) {
+  Op op;
+  op.function = "split";
+  op.name = at(fused).name;
+  op.operands = {whole_of(fused)};
+  op.whole = {part};
+  op.view = true;
+  Dims dims = at(fused).dims;
+  std::erase(dims, Dim{part});
+  std::vector<TensorId> parts;
+  for (const std::string& name : names) {
+    parts.push_back(activation(name, at(fused).dtype, dims));
+    op.results.push_back(whole_of(parts.back()));
+  }
+  block().forward.push_back(std::move(op));
+  return parts;
+}
+
+TensorId GraphBuilder::rms_norm(const std::string& name, TensorId x, TensorId weight,
+                                LabelId over) {
+  return norm("rms_norm", name, {x, weight}, over);
+}
+
+TensorId GraphBuilder::layer_norm(const std::string& name, TensorId x, TensorId weight,
+                                  TensorId bias, LabelId over) {
+  return norm("layer_norm", name, {x, weight, bias}, over);
+}
+
+TensorId GraphBuilder::norm(const std::string& function, const std::string& name,
+                            const std::vector<TensorId>& operands, LabelId over) {
+  const bool has_mean = function == "layer_norm";
+  const TensorId x = operands[0];
+  const std::vector<LabelId> rows = labels_without(x, over);
+  Dims row_dims = at(x).dims;
+  std::erase(row_dims, Dim{over});
+
+  Op op;
+  op.kind = OpKind::norm;
+  op.function = function;
+  op.name = name;
+  for (const TensorId operand : operands) op.operands.push_back(whole_of(operand));
+  const TensorId y = activation(name, at(x).dtype, at(x).dims);
+  op.results = {whole_of(y)};
+  if (has_mean) {
+    op.statistics.push_back({"sum", {over}, rows, DType::f32});
+    op.results.push_back(whole_of(activation(name + ".mean", DType::f32, row_dims)));
+  }
+  op.statistics.push_back({"sum of squares", {over}, rows, DType::f32});
+  op.results.push_back(whole_of(activation(name + ".rstd", DType::f32, row_dims)));
+  op.flops_per_point = has_mean ? layer_norm_flops : rms_norm_flops;
+  op.weight_dtype = weights_.norms;
+  block().forward.push_back(std::move(op));
+  return y;
+}
+
+TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k, TensorId v,
+                                 LabelId head_dim,
+                                 const std::vector<std::pair<LabelId, LabelId>>& key_labels,
+                                 bool causal) {
+  Op op;
+  op.kind = OpKind::attention;
+  op.function = "attention";
+  op.name = name;
+  op.operands = {
+      whole_of(q), {k, renamed(at(k).dims, key_labels)}, {v, renamed(at(v).dims, key_labels)}};
+  for (const auto& [from, to] : key_labels) op.whole.push_back(to);
+  op.whole.push_back(head_dim);
+  op.flops_per_point = attention_flops;
+  op.work_fraction = causal ? 0.5 : 1.0;
+
+  Dims logsumexp_dims = at(q).dims;
+  std::erase(logsumexp_dims, Dim{head_dim});
+  const TensorId out = activation(name, at(q).dtype, at(q).dims);
+  op.results = {whole_of(out)};
+  op.results.push_back(
+      whole_of(activation(name + ".logsumexp", DType::f32, std::move(logsumexp_dims))));
+  block().forward.push_back(std::move(op));
+  return out;
+}
+
+TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId weight,
+                                 Dims result) {
+  Op op;
+  op.kind = OpKind::lookup;
+  op.function = "embedding";
+  op.name = name;
+  op.operands = {whole_of(ids), whole_of(weight)};
+  op.weight_dtype = weights_.look_ups;
+  const DType dtype = weights_.look_ups.value_or(compute_dtype_);
+  const TensorId rows = activation(name, dtype, std::move(result));
+  op.results = {whole_of(rows)};
+  block().forward.push_back(std::move(op));
+  return cast(name + ".cast", rows, compute_dtype_);
+}
+
+TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes) {
+  assert(at(logits).dtype == DType::f32);
+  const std::vector<LabelId> rows = labels_without(logits, classes);
+  Op log_softmax;
+  log_softmax.kind = OpKind::softmax_loss;
+  log_softmax.function = "log_softmax";
+  log_softmax.name = "loss.log_softmax";
+  log_softmax.operands = {whole_of(logits)};
+  const TensorId log_p = activation(log_softmax.name, DType::f32, at(logits).dims);
+  log_softmax.results = {whole_of(log_p)};
+  log_softmax.statistics = {{"maximum", {classes}, rows, DType::f32},
+                            {"sum of exponentials", {classes}, rows, DType::f32}};
+  log_softmax.flops_per_point = log_softmax_flops;
+  block().forward.push_back(std::move(log_softmax));
+
+  Op nll;
+  nll.kind = OpKind::softmax_loss;
+  nll.function = "nll_loss";
+  nll.name = "loss";
+  nll.operands = {whole_of(log_p), whole_of(targets)};
+  const TensorId loss = activation(nll.name, DType::f32, {});
+  nll.results = {whole_of(loss)};
+  nll.statistics = {{"picked logit", {classes}, rows, DType::f32}};
+  block().forward.push_back(std::move(nll));
+  return loss;
+}
+
+void GraphBuilder::note(std::string text) { workload_.notes.push_back(std::move(text)); }
+
+Workload GraphBuilder::finish(TensorId loss) {
+  workload_.loss = loss;
+  return std::move(workload_);
+}
+
+TensorId GraphBuilder::tensor(Tensor tensor) {
+  tensor.block = static_cast<int>(workload_.blocks.size()) - 1;
+  workload_.tensors.push_back(std::move(tensor));
+  return static_cast<TensorId>(workload_.tensors.size() - 1);
+}
+
+TensorId GraphBuilder::activation(std::string name, DType dtype, Dims dims) {
+  return tensor({std::move(name), TensorRole::activation, dtype, std::move(dims)});
+}
+
+const Tensor& GraphBuilder::at(TensorId id) const {
+  return workload_.tensors[static_cast<std::size_t>(id)];
+}
+
+Operand GraphBuilder::whole_of(TensorId id) const { return {id, at(id).dims}; }
+
+Block& GraphBuilder::block() {
+  assert(!workload_.blocks.empty());
+  return workload_.blocks.back();
+}
+
+std::vector<LabelId> GraphBuilder::labels_without(TensorId id, LabelId over) const {
+  std::vector<LabelId> labels;
+  for (const Dim& dim : at(id).dims) {
+    for (const LabelId label : dim) {
+      if (label != over) labels.push_back(label);
+    }
+  }
+  return labels;
+}
+
+}  // namespace shardsim

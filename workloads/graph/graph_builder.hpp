@@ -1,0 +1,91 @@
+// Writes a forward pass down: labels, tensors and ops, block by block.
+//
+//   GraphBuilder g("two-layer-net", DType::bf16);
+//   const Dim batch{g.label("batch", 8)}, hidden{g.label("hidden", 64)}, ffn{g.label("ffn", 256)};
+//   g.begin_block("net");
+//   const TensorId x = g.input("x", DType::bf16, {batch, hidden});
+//   const TensorId w = g.parameter("up.weight", {ffn, hidden});
+//   const TensorId y = g.linear("up", x, w, {batch, ffn});        // sums over hidden
+//   const TensorId z = g.elementwise("silu", "act", {y});
+//
+// An activation is named after the op that makes it; further results append ".rstd" and the like.
+// Which functions exist, what they cost and how they are differentiated: gradient_rules.hpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "workloads/graph/op_graph.hpp"
+
+namespace shardsim {
+
+class GraphBuilder {
+ public:
+  using Dims = std::vector<Dim>;
+
+  GraphBuilder(std::string model, DType compute_dtype, WeightTypes weights = {});
+
+  LabelId label(std::string_view name, std::int64_t size);
+
+  // Blocks follow each other. In a repeated block "{}" in names stands for the instance.
+  void begin_block(std::string name, std::int64_t count = 1);
+  // The value that enters the current block: what the block before (or the instance before) carries
+  // out, under the name that it has here.
+  TensorId carry_in(std::string name);
+  void carry_out(TensorId value);
+
+  // The same name again is the same parameter (tied embeddings).
+  TensorId parameter(const std::string& name, Dims dims);
+  TensorId input(std::string name, DType dtype, Dims dims);
+  TensorId constant(std::string name, DType dtype, Dims dims);
+
+  // result = x . weight (+ bias), summed over every label that the result lacks; the bias is added
+  // once, to the complete sum.
+  TensorId linear(const std::string& name, TensorId x, TensorId weight, Dims result,
+                  TensorId bias = no_tensor);
+  // The result has the dims and dtype of the first operand.
+  TensorId elementwise(const std::string& function, const std::string& name,
+                       const std::vector<TensorId>& operands);
+  TensorId cast(const std::string& name, TensorId x, DType dtype);
+  // Mean over every label that the result lacks.
+  TensorId mean(const std::string& name, TensorId x, Dims result);
+  // Rotary embedding: x turned by angles that are tables over (sequence, head_dim).
+  TensorId rope(const std::string& name, TensorId x, TensorId cos, TensorId sin, LabelId head_dim);
+  // Parts of a fused tensor along `part`, without a copy.
+  std::vector<TensorId> split(const std::vector<std::string>& names, TensorId fused, LabelId part);
+  // Keeps 1/sqrt(mean square + eps) in fp32, and the mean for layer_norm.
+  TensorId rms_norm(const std::string& name, TensorId x, TensorId weight, LabelId over);
+  TensorId layer_norm(const std::string& name, TensorId x, TensorId weight, TensorId bias,
+                      LabelId over);
+  // FlashAttention: keeps the logsumexp of each query in fp32. `key_labels` renames the labels that
+  // keys and values have under another name: {sequence, key_sequence}.
+  TensorId attention(const std::string& name, TensorId q, TensorId k, TensorId v, LabelId head_dim,
+                     const std::vector<std::pair<LabelId, LabelId>>& key_labels, bool causal);
+  // Rows of the table, cast to the compute dtype where they are looked up in another.
+  TensorId embedding(const std::string& name, TensorId ids, TensorId weight, Dims result);
+  // Mean cross entropy of fp32 logits over `classes`.
+  TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes);
+
+  void note(std::string text);
+  [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }
+  [[nodiscard]] Workload finish(TensorId loss);
+
+ private:
+  TensorId tensor(Tensor tensor);
+  TensorId activation(std::string name, DType dtype, Dims dims);
+  [[nodiscard]] const Tensor& at(TensorId id) const;
+  [[nodiscard]] Operand whole_of(TensorId id) const;  // the operand under its own dims
+  [[nodiscard]] Block& block();
+  // Dims of `id` without label `over`, each label for itself.
+  [[nodiscard]] std::vector<LabelId> labels_without(TensorId id, LabelId over) const;
+  TensorId norm(const std::string& function, const std::string& name,
+                const std::vector<TensorId>& operands, LabelId over);
+
+  Workload workload_;
+  DType compute_dtype_;
+  WeightTypes weights_;
+};
+
+}  // namespace shardsim

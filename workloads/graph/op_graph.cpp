@@ -1,0 +1,117 @@
+#include "workloads/graph/op_graph.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace shardsim {
+namespace {
+
+// FlashAttention's backward pass is five matmuls, the first of which computes the scores again.
+// What the model asks for is the other four.
+constexpr double attention_backward_without_recomputation = 4.0 / 5.0;
+
+double model_flops_of(const Op& op, const Workload& workload) {
+  if (op.recompute || (op.kind != OpKind::einsum && op.kind != OpKind::attention)) return 0;
+  double points = 1;
+  for (const LabelId label : factors(op)) {
+    points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+  }
+  const double share =
+      op.function == "attention_backward" ? attention_backward_without_recomputation : 1.0;
+  return points * op.flops_per_point * share;  // without its mask
+}
+
+}  // namespace
+
+std::vector<std::int64_t> Workload::shape(const std::vector<Dim>& dims) const {
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(dims.size());
+  for (const Dim& dim : dims) sizes.push_back(elements({dim}));
+  return sizes;
+}
+
+std::int64_t Workload::elements(const std::vector<Dim>& dims) const {
+  std::int64_t count = 1;
+  for (const Dim& dim : dims) {
+    for (const LabelId label : dim) count *= labels[static_cast<std::size_t>(label)].size;
+  }
+  return count;
+}
+
+Bytes Workload::bytes(TensorId tensor) const {
+  const Tensor& t = tensors[static_cast<std::size_t>(tensor)];
+  return elements(t.dims) * size_of(t.dtype);
+}
+
+LabelId Workload::label(std::string_view name) const {
+  const auto found =
+      std::find_if(labels.begin(), labels.end(), [&](const Label& l) { return l.name == name; });
+  assert(found != labels.end());
+  return static_cast<LabelId>(found - labels.begin());
+}
+
+std::vector<ParameterView> parameters(const Workload& workload) {
+  std::vector<ParameterView> views;
+  std::vector<bool> seen(workload.tensors.size());
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.forward) {
+      for (const Operand& operand : op.operands) {
+        const auto index = static_cast<std::size_t>(operand.tensor);
+        const Tensor& tensor = workload.tensors[index];
+        if (tensor.role != TensorRole::parameter || seen[index]) continue;
+        seen[index] = true;
+        views.push_back({operand.tensor, workload.shape(tensor.dims), block.count});
+      }
+    }
+  }
+  return views;
+}
+
+std::int64_t parameter_count(const Workload& workload) {
+  std::int64_t count = 0;
+  for (const ParameterView& view : parameters(workload)) {
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(view.tensor)];
+    count += workload.elements(tensor.dims) * view.instances;
+  }
+  return count;
+}
+
+bool has_backward(const Workload& workload) {
+  return std::any_of(workload.blocks.begin(), workload.blocks.end(),
+                     [](const Block& block) { return !block.backward.empty(); });
+}
+
+std::vector<LabelId> factors(const Op& op) {
+  std::vector<LabelId> labels;
+  const auto add = [&](const std::vector<Operand>& operands) {
+    for (const Operand& operand : operands) {
+      for (const Dim& dim : operand.dims) {
+        for (const LabelId label : dim) {
+          if (std::find(labels.begin(), labels.end(), label) == labels.end())
+            labels.push_back(label);
+        }
+      }
+    }
+  };
+  add(op.operands);
+  add(op.results);
+  return labels;
+}
+
+ModelFlops model_flops(const Workload& workload) {
+  double needed = 0;  // of one microbatch
+  double full = 0;
+  for (const Block& block : workload.blocks) {
+    for (const auto* ops : {&block.forward, &block.backward}) {
+      for (const Op& op : *ops) {
+        const double flops = model_flops_of(op, workload) * static_cast<double>(block.count);
+        needed += flops * op.work_fraction;
+        full += flops;
+      }
+    }
+  }
+  const auto microbatches = static_cast<double>(workload.microbatches);
+  return {Flops(needed * microbatches), Flops(full * microbatches)};
+}
+
+}  // namespace shardsim

@@ -1,0 +1,112 @@
+#include "workloads/models/harmless_keys.hpp"
+
+namespace shardsim {
+namespace {
+namespace harmless {
+
+// Checked against transformers 5.23.0 (configuration_utils.py and the models' own files) and the
+// files on the hub.
+constexpr std::string_view origin = "says where the file comes from";
+constexpr std::string_view file_dtype =
+    "the type of the weights' file; a step's are the workload's own (precision)";
+constexpr std::string_view start = "how weights are initialized";
+constexpr std::string_view constant = "a constant that is computed with";
+constexpr std::string_view tables = "the numbers in the rotary tables, whose size stays";
+constexpr std::string_view token = "a token's number";
+constexpr std::string_view generation = "of generation";
+constexpr std::string_view other_head = "of heads that a language model does not have";
+constexpr std::string_view returned = "the form in which results are returned";
+constexpr std::string_view export_only = "of other runtimes and exports";
+
+const std::vector<HarmlessKey> table = {
+    {"_name_or_path", origin},
+    {"name_or_path", origin},
+    {"_commit_hash", origin},
+    {"transformers_version", origin},
+    {"is_llama_config", origin},
+    {"unsloth_version", origin},
+    {"unsloth_fixed", origin},
+    {"auto_map", "code of their own, which transformers loads only where it is asked to"},
+    {"torch_dtype", file_dtype},
+    {"dtype", file_dtype},
+    {"initializer_range", start},
+    {"initializer_factor", start},
+    {"rms_norm_eps", constant},
+    {"layer_norm_epsilon", constant},
+    {"layer_norm_eps", constant},
+    {"scale_attn_weights", "a factor that attention applies or not"},
+    {"scale_attn_by_inverse_layer_idx", "a factor that attention applies or not"},
+    {"rope_theta", tables},
+    {"rope_scaling", tables},
+    {"rope_interleaved", "which elements rotary embedding pairs"},
+    {"max_position_embeddings", "rotary positions have no weights"},
+    {"max_sequence_length", "rotary positions have no weights"},
+    {"n_ctx", "n_positions says it"},
+    {"n_special", "of the first GPT; transformers does not read it for these models"},
+    {"predict_special_tokens", "of the first GPT; transformers does not read it for these models"},
+    {"pretraining_tp", "slices of the same products; transformers 5 does not read it"},
+    {"bos_token_id", token},
+    {"eos_token_id", token},
+    {"pad_token_id", token},
+    {"sep_token_id", token},
+    {"decoder_start_token_id", token},
+    {"forced_bos_token_id", token},
+    {"forced_eos_token_id", token},
+    {"use_cache", "a training step keeps no cache of keys and values"},
+    {"output_past", "a training step keeps no cache of keys and values"},
+    {"task_specific_params", generation},
+    {"max_length", generation},
+    {"min_length", generation},
+    {"do_sample", generation},
+    {"temperature", generation},
+    {"top_k", generation},
+    {"top_p", generation},
+    {"num_beams", generation},
+    {"repetition_penalty", generation},
+    {"no_repeat_ngram_size", generation},
+    {"prefix", generation},
+    {"early_stopping", generation},
+    {"num_beam_groups", generation},
+    {"diversity_penalty", generation},
+    {"length_penalty", generation},
+    {"typical_p", generation},
+    {"encoder_no_repeat_ngram_size", generation},
+    {"bad_words_ids", generation},
+    {"num_return_sequences", generation},
+    {"output_scores", generation},
+    {"return_dict_in_generate", generation},
+    {"remove_invalid_values", generation},
+    {"exponential_decay_length_penalty", generation},
+    {"suppress_tokens", generation},
+    {"begin_suppress_tokens", generation},
+    {"id2label", other_head},
+    {"label2id", other_head},
+    {"num_labels", other_head},
+    {"_num_labels", other_head},
+    {"problem_type", other_head},
+    {"finetuning_task", other_head},
+    {"classifier_dropout", other_head},
+    {"summary_type", other_head},
+    {"summary_use_proj", other_head},
+    {"summary_activation", other_head},
+    {"summary_proj_to_labels", other_head},
+    {"summary_first_dropout", other_head},
+    {"return_dict", returned},
+    {"is_decoder", "these models are decoders in any case"},
+    {"tie_encoder_decoder", "these models are decoders in any case"},
+    {"cross_attention_hidden_size", "these models are decoders in any case"},
+    {"chunk_size_feed_forward", "these models do not cut their feed-forward layers"},
+    {"tokenizer_class", export_only},
+    {"torchscript", export_only},
+    {"tf_legacy_loss", export_only},
+    {"use_bfloat16", export_only},
+    {"transformers.js_config", export_only},
+    {"_attn_implementation_autoset", "who chose the attention kernel"},
+};
+
+}  // namespace harmless
+}  // namespace
+
+const std::vector<HarmlessKey>& harmless_keys() { return harmless::table; }
+
+}  // namespace shardsim

@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/file_kind.hpp"
+#include "base/json.hpp"
+#include "workloads/embedded_configs.hpp"
+#include "workloads/models/build.hpp"
+
+namespace shardsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The model's name from its file's: that of the directory for Hugging Face's config.json.
+std::string model_name(const fs::path& path) {
+  if (path.filename() != "config.json") return path.stem().string();
+  const std::string directory = fs::absolute(path).parent_path().filename().string();
+  return directory.empty() ? "config" : directory;
+}
+
+// The file that `name` means from `directory`: itself, with .json, or its config.json.
+std::optional<fs::path> find_file(const std::string& name, const fs::path& directory) {
+  const fs::path path = directory / name;
+  for (const fs::path& candidate :
+       {path, fs::path(path.string() + ".json"), path / "config.json"}) {
+    std::error_code unreadable;  // a pipe is a file, too: import hf <(jq ... config.json)
+    const fs::file_status status = fs::status(candidate, unreadable);
+    if (fs::exists(status) && !fs::is_directory(status)) return candidate;
+  }
+  return std::nullopt;
+}
+
+// "llama-3.1-8b", "llama-3.1-8b.json" and "configs/llama-3.1-8b.json" name the shipped model.
+std::string shipped_name(std::string name) {
+  if (name.starts_with("configs/")) name.erase(0, 8);
+  if (name.ends_with(".json")) name.erase(name.size() - 5);
+  return name;
+}
+
+ModelConfig from_file(const fs::path& path) {
+  return {model_name(path), path.string(),
+          OwnedJson(load_json(path.string(), FileKind::model_config))};
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_models() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& config : embedded_configs()) names.emplace_back(config.name);
+  return names;
+}
+
+ModelConfig load_model_config(const std::string& name, const std::string& directory,
+                              const Place& place) {
+  if (name.empty()) throw InputError(place, "the model's name is empty");
+  const std::string wanted = shipped_name(name);
+  const std::vector<EmbeddedFile>& shipped = embedded_configs();
+  const auto builtin = std::find_if(shipped.begin(), shipped.end(),
+                                    [&](const EmbeddedFile& c) { return c.name == wanted; });
+  // A bare name means the shipped model even where a file of that name lies about.
+  if (builtin == shipped.end() || wanted != name) {
+    if (const auto path = find_file(name, {})) return from_file(*path);
+    if (const auto path = find_file(name, directory)) return from_file(*path);
+  }
+  if (builtin == shipped.end()) {
+    const std::vector<std::string> known = shipped_models();
+    const std::string suggestion = closest(wanted, known);
+    if (!suggestion.empty()) {
+      throw InputError(place, fmt::format("no model or file \"{}\"", name), suggestion);
+    }
+    throw InputError(place, fmt::format("no model or file \"{}\"; shipped are {}", name,
+                                        fmt::join(known, ", ")));
+  }
+  const std::string file = wanted + ".json";
+  return {wanted, file, OwnedJson(parse_json(builtin->text, file))};
+}
+
+}  // namespace shardsim

@@ -1,0 +1,20 @@
+#include <algorithm>
+
+#include "workloads/models/build.hpp"
+#include "workloads/step/gradient_tape.hpp"
+#include "workloads/step/rematerialization.hpp"
+
+namespace shardsim {
+
+void add_backward(Workload& workload, const Rematerialization& rematerialization) {
+  GradientTape tape(workload);
+  for (std::size_t b = workload.blocks.size(); b-- > 0;) {
+    tape.begin_block(b);
+    const std::vector<Op>& forward = workload.blocks[b].forward;
+    std::for_each(forward.rbegin(), forward.rend(), [&](const Op& op) { tape.differentiate(op); });
+    tape.end_block();
+  }
+  rematerialize(workload, rematerialization);
+}
+
+}  // namespace shardsim

@@ -1,0 +1,138 @@
+#include "workloads/step/gradient_tape.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/index.hpp"
+#include "workloads/graph/op_costs.hpp"
+#include "workloads/step/gradient_rules.hpp"
+
+namespace shardsim {
+GradientTape::GradientTape(Workload& workload)
+    : workload_(workload),
+      differentiable_(workload.tensors.size()),
+      gradients_(workload.tensors.size(), no_tensor) {
+  find_differentiable();
+}
+
+void GradientTape::find_differentiable() {
+  for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+    differentiable_[t] = workload_.tensors[t].role == TensorRole::parameter;
+  }
+  for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
+    const Block& block = workload_.blocks[b];
+    for (std::size_t i = 0; i < block.carries_in.size(); ++i) {
+      differentiable_[at(block.carries_in[i])] =
+          differentiable_[at(workload_.blocks[b - 1].carries_out[i])];
+    }
+    for (const Op& op : block.forward) {
+      const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
+        return static_cast<bool>(differentiable_[at(o.tensor)]);
+      });
+      for (const Operand& result : op.results) differentiable_[at(result.tensor)] = any;
+    }
+  }
+}
+
+void GradientTape::begin_block(std::size_t block) {
+  block_ = block;
+  for (const TensorId carry : workload_.blocks[block].carries_out) {
+    if (!needs_gradient(carry)) continue;
+    gradients_[at(carry)] = new_gradient(operand(carry)).tensor;
+  }
+}
+
+void GradientTape::differentiate(const Op& op) {
+  const bool reached =
+      std::any_of(op.results.begin(), op.results.end(), [&](const Operand& result) {
+        return gradient_of(result.tensor) != no_tensor || result.tensor == workload_.loss;
+      });
+  if (!reached) return;
+  op_name_ = op.name;
+  gradient_rule(op.function)(op, *this);
+  for (const Operand& result : op.results) gradients_[at(result.tensor)] = no_tensor;
+}
+
+void GradientTape::end_block() {
+  for (const TensorId carry : workload_.blocks[block_].carries_in) {
+    TensorId& gradient = gradients_[at(carry)];
+    // The neighbour finds it by its primal.
+    assert(gradient == no_tensor || tensor_of(gradient).primal == carry);
+    gradient = no_tensor;
+  }
+}
+
+bool GradientTape::needs_gradient(TensorId tensor) const { return differentiable_[at(tensor)]; }
+
+TensorId GradientTape::gradient_of(TensorId tensor) const { return gradients_[at(tensor)]; }
+
+Operand GradientTape::operand(TensorId tensor) const { return {tensor, tensor_of(tensor).dims}; }
+
+Operand GradientTape::new_gradient(const Operand& primal, std::optional<DType> dtype) {
+  Tensor gradient = tensor_of(primal.tensor);
+  gradient.name += ".grad";
+  gradient.role = gradient.role == TensorRole::parameter ? TensorRole::parameter_gradient
+                                                         : TensorRole::activation_gradient;
+  gradient.block = static_cast<int>(block_);
+  gradient.primal = primal.tensor;
+  gradient.dtype = dtype.value_or(gradient.dtype);
+  workload_.tensors.push_back(std::move(gradient));
+  return {static_cast<TensorId>(workload_.tensors.size() - 1), primal.dims};
+}
+
+void GradientTape::emit(Op op) {
+  op.name = op_name_;
+  workload_.blocks[block_].backward.push_back(std::move(op));
+}
+
+void GradientTape::contribute(TensorId primal, TensorId gradient) {
+  TensorId& arrived = gradients_[at(primal)];
+  if (arrived == no_tensor) {
+    arrived = gradient;
+    return;
+  }
+  TensorId target = arrived;
+  // What one op made in a wider type is not narrowed.
+  const DType first = tensor_of(target).dtype;
+  const DType second = tensor_of(gradient).dtype;
+  const DType wide = size_of(first) < size_of(second) ? second : first;
+  target = cast_gradient(primal, target, wide);
+  gradient = cast_gradient(primal, gradient, wide);
+  if (is_shared(target, primal)) std::swap(target, gradient);
+  Op add;
+  add.function = "add";
+  add.linear = true;
+  add.in_place = !is_shared(target, primal);
+  add.flops_per_point = add_flops;
+  add.operands = {{target, tensor_of(primal).dims}, {gradient, tensor_of(primal).dims}};
+  add.results = {new_gradient(operand(primal), wide)};
+  arrived = add.results[0].tensor;
+  emit(std::move(add));
+}
+
+TensorId GradientTape::cast_gradient(TensorId primal, TensorId gradient, DType dtype) {
+  if (tensor_of(gradient).dtype == dtype) return gradient;
+  Op cast;
+  cast.function = "cast";
+  cast.operands = {{gradient, tensor_of(primal).dims}};
+  cast.results = {new_gradient(operand(primal), dtype)};
+  const TensorId made = cast.results[0].tensor;
+  emit(std::move(cast));
+  return made;
+}
+
+bool GradientTape::is_shared(TensorId gradient, TensorId primal) const {
+  for (std::size_t t = 0; t < gradients_.size(); ++t) {
+    if (gradients_[t] == gradient && t != at(primal)) return true;
+  }
+  return false;
+}
+
+Tensor& GradientTape::tensor_of(TensorId tensor) { return workload_.tensors[at(tensor)]; }
+
+const Tensor& GradientTape::tensor_of(TensorId tensor) const {
+  return workload_.tensors[at(tensor)];
+}
+
+}  // namespace shardsim

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cassert>
+#include <utility>
+
+#include "workloads/graph/op_costs.hpp"
+#include "workloads/models/build.hpp"
+
+namespace shardsim {
+namespace {
+
+struct OptimizerKind {
+  std::string name;
+  std::vector<std::string> moments;  // as PyTorch names them in its state
+  double flops = 0;
+};
+
+const std::vector<OptimizerKind> kinds = {
+    {"adamw", {"exp_avg", "exp_avg_sq"}, adamw_flops},
+    {"sgd", {"momentum_buffer"}, sgd_flops},
+};
+
+const OptimizerKind& kind_of(const std::string& name) {
+  std::vector<std::string> names;
+  for (const OptimizerKind& kind : kinds) {
+    if (kind.name == name) return kind;
+    names.push_back(kind.name);
+  }
+  throw InputError(
+      {"", "/workload/optimizer"},
+      fmt::format("unknown optimizer \"{}\"; known are {}", name, fmt::join(names, ", ")));
+}
+
+// The gradient that is complete: the last one made for the parameter.
+TensorId gradient_of(const Workload& workload, TensorId parameter) {
+  TensorId gradient = no_tensor;
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    if (tensor.role == TensorRole::parameter_gradient && tensor.primal == parameter) {
+      gradient = static_cast<TensorId>(t);
+    }
+  }
+  return gradient;
+}
+
+Operand add_state(Workload& workload, TensorId parameter, const std::string& name, DType dtype) {
+  const Tensor& of = workload.tensors[static_cast<std::size_t>(parameter)];
+  Tensor state{
+      of.name + "." + name, TensorRole::optimizer_state, dtype, of.dims, of.block, parameter};
+  workload.tensors.push_back(std::move(state));
+  const auto id = static_cast<TensorId>(workload.tensors.size() - 1);
+  return {id, workload.tensors.back().dims};
+}
+
+}  // namespace
+
+void add_optimizer(Workload& workload, const OptimizerOptions& options) {
+  const OptimizerKind& kind = kind_of(options.kind);
+  for (const ParameterView& view : parameters(workload)) {
+    const TensorId gradient = gradient_of(workload, view.tensor);
+    assert(gradient != no_tensor);  // add_backward comes first
+    const Tensor parameter = workload.tensors[static_cast<std::size_t>(view.tensor)];
+    Op op;
+    op.kind = OpKind::optimizer;
+    op.function = kind.name;
+    op.name = parameter.name;
+    op.in_place = true;
+    op.flops_per_point = kind.flops;
+    op.results.push_back({view.tensor, parameter.dims});
+    if (options.master) {
+      op.results.push_back(add_state(workload, view.tensor, "master", *options.master));
+    }
+    for (const std::string& moment : kind.moments) {
+      op.results.push_back(add_state(workload, view.tensor, moment, options.moments));
+    }
+    op.operands = op.results;
+    op.operands.push_back({gradient, parameter.dims});
+    workload.blocks[static_cast<std::size_t>(parameter.block)].optimizer.push_back(std::move(op));
+  }
+}
+
+}  // namespace shardsim

@@ -1,0 +1,19 @@
+// Puts what the backward pass computes again in front of it.
+//
+//   kept      what the policy names, and always what enters the block
+//   needed    forward activations that backward ops read and that are not kept
+//   repeated  the forward ops that make what is needed, and what those in turn need; nothing else:
+//             under `full`, a decoder layer's last matmul and residual add are not repeated
+//
+// Only blocks with "{}" in their name are touched: embedding, final norm and loss keep theirs.
+#pragma once
+
+#include "workloads/models/build.hpp"
+
+namespace shardsim {
+
+// `workload` has its backward pass. Throws InputError: an expression that is none, matches no
+// activation of a repeated block, or tells instances of one block apart.
+void rematerialize(Workload& workload, const Rematerialization& options);
+
+}  // namespace shardsim
