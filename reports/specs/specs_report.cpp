@@ -24,11 +24,16 @@ SpecTable folded(const SpecTable& table) {
   return result;
 }
 
-// The tables of the report in order of reading, without that of the parameters.
+// One table, or none.
+std::vector<Table> outputs(const SpecTable& table) {
+  if (table.outputs.empty()) return {};
+  return {output_table(table)};
+}
+
+// What is to be said of rules and parameters, in order of reading.
 std::vector<Table> remarks(const SpecTable& table, bool analyze) {
   const Coverage coverage = coverage_of(table);
   std::vector<Table> tables;
-  if (!table.outputs.empty()) tables.push_back(output_table(table));
   if (!table.rules.empty()) tables.push_back(rule_table(table, coverage));
   for (Table& gap : gap_tables(table, coverage)) tables.push_back(std::move(gap));
   // A step's own collectives are the plan's: these are for a tree, of which no more is known.
@@ -50,7 +55,9 @@ std::string specs_text(const SpecTable& all, const SpecsOptions& options) {
   for (const auto& [label, value] : summary) labels = std::max(labels, label.size());
   for (const auto& [label, value] : summary)
     out += fmt::format("{:<{}}  {}\n", label, labels, wrapped(value, labels + 2, width));
-  for (const Table& remark : remarks(table, options.analyze)) {
+  std::vector<Table> tables = outputs(table);
+  for (Table& remark : remarks(table, options.analyze)) tables.push_back(std::move(remark));
+  for (const Table& remark : tables) {
     out += "\n" + remark.caption + "\n" + to_text(remark, "  ", width);
   }
   if (!table.warnings.empty()) out += "\n";
@@ -65,6 +72,7 @@ std::string specs_markdown(const SpecTable& all, bool analyze) {
   for (const auto& [label, value] : specs_summary(table, summarize(table)))
     out += fmt::format("- {}: {}\n", label, value);
   std::vector<Table> tables = {parameter_table(table)};
+  for (Table& leaving : outputs(table)) tables.push_back(std::move(leaving));
   for (Table& remark : remarks(table, analyze)) tables.push_back(std::move(remark));
   for (const Table& part : tables)
     out += fmt::format("\n## {}\n\n{}", part.caption, to_markdown(part));
@@ -261,6 +269,8 @@ std::string specs_html(const SpecTable& all, bool analyze) {
   }
   std::string tables;
   for (const Table& remark : remarks(table, analyze)) tables += to_html(remark);
+  std::string leaving;
+  for (const Table& of_outputs : outputs(table)) leaving += to_html(of_outputs);
   std::string warnings;
   for (const std::string& warning : table.warnings)
     warnings += fmt::format("<p class=\"verdict bad\">{}</p>\n", html_escape(warning));
@@ -270,7 +280,7 @@ std::string specs_html(const SpecTable& all, bool analyze) {
        {"summary", cards},
        {"warnings", warnings},
        {"tables", tables},
-       {"parameters", to_html(parameter_table(table))},
+       {"parameters", to_html(parameter_table(table)) + leaving},
        {"pictures", pictures_html(table)}});
 }
 
