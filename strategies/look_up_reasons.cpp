@@ -3,19 +3,22 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "strategies/reasons.hpp"
+#include "strategies/activation_reasons.hpp"
 
 namespace shardsim {
 
-std::string Reasons::gather_embedding_on(const Op& op, const AxisList& axes) const {
+std::string ActivationReasons::gather_embedding_on(const Op& op, const AxisList& axes) const {
   if (op.kind != OpKind::lookup) return "";
   for (const std::vector<Operand>* tensors : {&op.operands, &op.results}) {
     for (const Operand& operand : *tensors) {
       const Tensor& tensor = builder_.tensor(operand.tensor);
       const bool gradient = tensor.role == TensorRole::parameter_gradient;
-      const auto table = by_tensor_.find(gradient ? tensor.primal : operand.tensor);
-      if (table == by_tensor_.end()) continue;
-      const ParameterAssignment& a = *table->second;
+      const TensorId parameter = gradient ? tensor.primal : operand.tensor;
+      const auto table =
+          std::find_if(all_.parameters.begin(), all_.parameters.end(),
+                       [&](const ParameterAssignment& one) { return one.tensor == parameter; });
+      if (table == all_.parameters.end()) continue;
+      const ParameterAssignment& a = *table;
       const bool gathers = std::all_of(axes.begin(), axes.end(), [&](const AxisRef& axis) {
         return overlaps_any(axis, split_axes(a.look_up)) &&
                !overlaps_any(axis, split_axes(a.compute));

@@ -40,7 +40,7 @@ void OptimizerPass::add(std::size_t b) {
     update.kernel.bytes += (gradient ? 1 : 2) * builder_.value(v).bytes;
   }
   pass.body.push_back(std::move(update));
-  gather_updated(block, updated, stored, homes, pass);
+  gather_updated(builder_.unit_name(b), updated, stored, homes, pass);
 }
 
 ValueId OptimizerPass::new_state(ValueId old) {
@@ -69,7 +69,7 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterAssignment& a, Block
     return state;
   }
   const ValueId whole =
-      role == TensorRole::parameter ? parameters_.stored(tensor) : parameters_.gradient(a.tensor);
+      role == TensorRole::parameter ? parameters_.stored(tensor) : gradients_.gradient(a.tensor);
   const std::string& name = builder_.tensor(a.tensor).name;
   const auto words = [&](const ReshardStep& step) {
     return Words{fmt::format("the optimizer keeps its state of {} over {}, as its gradient is not",
@@ -79,18 +79,17 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterAssignment& a, Block
   return builder_.bring(whole, a.optimizer, Stream::reductions, words, pass.body);
 }
 
-void OptimizerPass::gather_updated(const Block& block, const std::vector<ValueId>& updated,
+void OptimizerPass::gather_updated(const std::string& unit, const std::vector<ValueId>& updated,
                                    const std::vector<Sharding>& stored,
                                    const std::vector<ValueId>& homes, BlockPass& pass) {
   if (updated.empty()) return;
-  const std::string unit = block.count == 1 ? "root" : block.name;
   std::vector<TensorId> parameters;
   for (const ValueId shard : updated) parameters.push_back(builder_.value(shard).tensor);
   const auto words = [&](const ReshardStep& step) {
     return reasons_.updated(unit, parameters, step.axes);
   };
   const std::vector<ValueId> arrived =
-      bring_together(builder_, updated, stored, Stream::gathers, unit, words, pass.reductions);
+      builder_.bring_together(updated, stored, Stream::gathers, unit, words, pass.reductions);
   for (std::size_t i = 0; i < arrived.size(); ++i) builder_.value(arrived[i]).storage = homes[i];
 }
 

@@ -2,19 +2,25 @@
 // updates the shards whose state it holds, and what others need is gathered.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "strategies/parameter_passes.hpp"
-#include "strategies/reasons.hpp"
+#include "strategies/gradient_reductions.hpp"
+#include "strategies/parameter_gathers.hpp"
+#include "strategies/parameter_reasons.hpp"
 #include "strategies/spmd_builder.hpp"
 
 namespace shardsim {
 
 class OptimizerPass {
  public:
-  OptimizerPass(SpmdBuilder& builder, const ParameterPasses& parameters, const Reasons& reasons,
-                bool donates)
-      : builder_(builder), parameters_(parameters), reasons_(reasons), donates_(donates) {}
+  OptimizerPass(SpmdBuilder& builder, const ParameterGathers& parameters,
+                const GradientReductions& gradients, const ParameterReasons& reasons, bool donates)
+      : builder_(builder),
+        parameters_(parameters),
+        gradients_(gradients),
+        reasons_(reasons),
+        donates_(donates) {}
 
   // Nothing where the block owns no parameter.
   void add(std::size_t block);
@@ -26,13 +32,14 @@ class OptimizerPass {
   [[nodiscard]] TensorId parameter_of(const Op& op) const;
   // State, gradient or parameter as the optimizer's shard has it.
   ValueId read(TensorId tensor, const ParameterAssignment& a, BlockPass& pass);
-  void gather_updated(const Block& block, const std::vector<ValueId>& updated,
+  void gather_updated(const std::string& unit, const std::vector<ValueId>& updated,
                       const std::vector<Sharding>& stored, const std::vector<ValueId>& homes,
                       BlockPass& pass);
 
   SpmdBuilder& builder_;
-  const ParameterPasses& parameters_;
-  const Reasons& reasons_;
+  const ParameterGathers& parameters_;
+  const GradientReductions& gradients_;
+  const ParameterReasons& reasons_;
   bool donates_;
 };
 

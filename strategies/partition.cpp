@@ -7,13 +7,14 @@
 #include <set>
 
 #include "base/index.hpp"
+#include "strategies/activation_reasons.hpp"
 #include "strategies/factors.hpp"
+#include "strategies/gradient_reductions.hpp"
 #include "strategies/kernel_product.hpp"
 #include "strategies/optimizer_pass.hpp"
-#include "strategies/parameter_passes.hpp"
+#include "strategies/parameter_gathers.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/propagate.hpp"
-#include "strategies/reasons.hpp"
 #include "strategies/scalar_sums.hpp"
 #include "strategies/spmd_builder.hpp"
 
@@ -55,8 +56,10 @@ class Partitioner {
         strategy_(strategy),
         shardings_(propagate(workload, assignment)),
         builder_(workload, mesh),
-        reasons_(builder_, assignment, strategy, optimizer),
-        parameters_(builder_, assignment, strategy, optimizer, reasons_),
+        parameter_reasons_(builder_, assignment, strategy, optimizer),
+        reasons_(builder_, assignment, strategy, parameter_reasons_),
+        parameters_(builder_, assignment, strategy, optimizer, parameter_reasons_),
+        gradients_(builder_, assignment, strategy, optimizer, parameter_reasons_),
         partial_sums_(workload, shardings_),
         assignment_(assignment),
         home_(workload.tensors.size(), no_value),
@@ -89,7 +92,7 @@ class Partitioner {
     add_scalar_sums(
         builder_, assignment_.data_axes, strategy_, home_of(workload_.loss),
         trains_ ? builder_.step.blocks.front().backward : builder_.step.blocks.back().forward);
-    OptimizerPass optimizer(builder_, parameters_, reasons_, donates_);
+    OptimizerPass optimizer(builder_, parameters_, gradients_, parameter_reasons_, donates_);
     for (std::size_t b = 0; b < count; ++b) optimizer.add(b);
     return std::move(builder_.step);
   }
@@ -170,7 +173,7 @@ class Partitioner {
     }
     parameters_.gather(b, Phase::backward, program.backward);
     for (const Op& op : block.backward) visit(op, program.backward);
-    parameters_.reduce_unit(b, program.backward);
+    gradients_.reduce_unit(b, program.backward);
     for (const TensorId carry : block.carries_in) {
       // A gradient that only passes through enters and leaves as the same tensor.
       TensorId leaving = last_gradient(workload_, block, carry);
@@ -323,7 +326,7 @@ class Partitioner {
     const TensorId id = result.tensor;
     const Tensor& tensor = builder_.tensor(id);
     if (tensor.role == TensorRole::parameter_gradient && !partial_sums_.is_summand(id)) {
-      parameters_.reduce_later(tensor.primal, made, pass);
+      gradients_.reduce_later(tensor.primal, made, pass);
       return;
     }
     if (id == workload_.loss) {  // for the eye of one device: nobody waits for its sum
@@ -340,7 +343,8 @@ class Partitioner {
     target.partial = kept;
     const Value value = builder_.value(made);
     const auto words = [&](const ReshardStep& step) {
-      return reduces ? reasons_.reduce(builder_.tensor(tensor.primal).name, {tensor.primal}, step)
+      return reduces ? parameter_reasons_.reduce(builder_.tensor(tensor.primal).name,
+                                                 {tensor.primal}, step)
                      : reasons_.made(op, value, target, partial_sums_, step.axes);
     };
     const Stream stream = reduces ? Stream::reductions : Stream::activations;
@@ -362,8 +366,10 @@ class Partitioner {
   const StrategyOptions& strategy_;
   TensorShardings shardings_;
   SpmdBuilder builder_;
-  Reasons reasons_;
-  ParameterPasses parameters_;
+  ParameterReasons parameter_reasons_;
+  ActivationReasons reasons_;
+  ParameterGathers parameters_;
+  GradientReductions gradients_;
   PartialSums partial_sums_;
   const Assignment& assignment_;
   std::vector<ValueId> home_;

@@ -7,7 +7,7 @@
 //   4. its results are brought to the sharding that propagation gave them: partial sums are
 //      reduced here, unless a linear reader carries them on (partial_sums.hpp).
 // Parameters are gathered before and their gradients reduced after, unit by unit
-// (parameter_passes.hpp). Every collective says why it is there.
+// (parameter_gathers.hpp, gradient_reductions.hpp). Every collective says why it is there.
 #pragma once
 
 #include "strategies/assign.hpp"

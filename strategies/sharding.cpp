@@ -23,6 +23,11 @@ bool overlaps_any(const AxisRef& axis, const AxisList& list) {
                      [&](const AxisRef& other) { return overlap(axis, other); });
 }
 
+bool is_within(const AxisList& axes, const AxisList& all) {
+  return std::all_of(axes.begin(), axes.end(),
+                     [&](const AxisRef& axis) { return overlaps_any(axis, all); });
+}
+
 bool contains(const AxisList& list, const AxisRef& axis) {
   return std::find(list.begin(), list.end(), axis) != list.end();
 }

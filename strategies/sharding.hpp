@@ -40,6 +40,8 @@ struct Sharding {
 // x:(1)2 and x:(3)2 do, when x has 6 devices: no factoring of 6 has both.
 [[nodiscard]] bool overlap(const AxisRef& a, const AxisRef& b);
 [[nodiscard]] bool overlaps_any(const AxisRef& axis, const AxisList& list);
+// Whether each of `axes` overlaps one of `all`.
+[[nodiscard]] bool is_within(const AxisList& axes, const AxisList& all);
 [[nodiscard]] bool contains(const AxisList& list, const AxisRef& axis);
 [[nodiscard]] bool is_prefix(const AxisList& prefix, const AxisList& list);
 // Joins neighbouring parts of one axis: [x:(1)2, x:(2)4] -> [x] when x has 8 devices.

@@ -1,7 +1,10 @@
 #include "strategies/spmd_builder.hpp"
 
 #include <fmt/format.h>
+
 #include <fmt/ranges.h>
+#include <algorithm>
+#include <iterator>
 
 #include <map>
 
@@ -62,6 +65,41 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, cons
     now = next;
   }
   return value(now).sharding == to ? now : add_view(now, to);
+}
+
+std::vector<ValueId> SpmdBuilder::bring_together(const std::vector<ValueId>& from,
+                                                 const std::vector<Sharding>& to, Stream stream,
+                                                 std::string_view name, const WordsOf& words,
+                                                 std::vector<Item>& items) {
+  std::vector<ValueId> arrived;
+  std::vector<std::vector<Item>> rounds;  // the k-th step of every value
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::vector<Item> own;
+    arrived.push_back(bring(from[i], to[i], stream, words, own));
+    if (rounds.size() < own.size()) rounds.resize(own.size());
+    for (std::size_t k = 0; k < own.size(); ++k) rounds[k].push_back(std::move(own[k]));
+  }
+  for (std::vector<Item>& round : rounds) {
+    std::vector<Item> calls;
+    for (Item& item : round) {
+      const auto same = std::find_if(calls.begin(), calls.end(), [&](const Item& call) {
+        return call.collective.kind == item.collective.kind &&
+               call.collective.axes == item.collective.axes &&
+               call.collective.dtype == item.collective.dtype;
+      });
+      if (same == calls.end()) {
+        calls.push_back(std::move(item));
+        calls.back().name = name;
+        continue;
+      }
+      same->collective.payload += item.collective.payload;
+      same->collective.parts.push_back(item.collective.parts.front());
+      same->operands.push_back(item.operands.front());
+      same->results.push_back(item.results.front());
+    }
+    std::move(calls.begin(), calls.end(), std::back_inserter(items));
+  }
+  return arrived;
 }
 
 ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Words words,
@@ -132,6 +170,12 @@ Item SpmdBuilder::slice(std::string name, const std::vector<ValueId>& from,
 
 std::string SpmdBuilder::names(const AxisList& axes) const {
   return fmt::format("{}", fmt::join(mesh_.names_of(axes), " and "));
+}
+
+bool SpmdBuilder::is_root(std::size_t block) const { return workload_.blocks[block].count == 1; }
+
+std::string SpmdBuilder::unit_name(std::size_t block) const {
+  return is_root(block) ? "root" : workload_.blocks[block].name;
 }
 
 }  // namespace shardsim

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/reshard.hpp"
@@ -42,6 +43,12 @@ class SpmdBuilder {
   // Brings a value to another sharding, adding items; answers the value that has it.
   ValueId bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
                 std::vector<Item>& items);
+  // One step of a reshard, taken by many values together: items with the same kind and axes become
+  // one call of that name. Answers the values that have arrived, in order.
+  [[nodiscard]] std::vector<ValueId> bring_together(const std::vector<ValueId>& from,
+                                                    const std::vector<Sharding>& to, Stream stream,
+                                                    std::string_view name, const WordsOf& words,
+                                                    std::vector<Item>& items);
   // The same shards on other devices, where `to` has the axes of each dimension in another order:
   // one permute.
   ValueId permute(ValueId from, const Sharding& to, Stream stream, Words words,
@@ -54,6 +61,10 @@ class SpmdBuilder {
   // A kernel that copies of each value the part that its target holds; memory bound.
   [[nodiscard]] Item slice(std::string name, const std::vector<ValueId>& from,
                            const std::vector<ValueId>& to, Stream stream);
+
+  // Is the block's unit of parameters the root's, as that of every block that is there once?
+  [[nodiscard]] bool is_root(std::size_t block) const;
+  [[nodiscard]] std::string unit_name(std::size_t block) const;
 
   // "fsdp", "data and model".
   [[nodiscard]] std::string names(const AxisList& axes) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy_axes.hpp"
 #include "strategies/strategy_keys.hpp"

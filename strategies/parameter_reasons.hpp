@@ -16,17 +16,16 @@
 #include <vector>
 
 #include "strategies/assign.hpp"
-#include "strategies/factors.hpp"
-#include "strategies/partial_sums.hpp"
 #include "strategies/spmd_builder.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {
 
-class Reasons {
+// Of parameters, on their way to ops and back as gradients.
+class ParameterReasons {
  public:
-  Reasons(const SpmdBuilder& builder, const Assignment& assignment, const StrategyOptions& strategy,
-          const OptimizerOptions& optimizer);
+  ParameterReasons(const SpmdBuilder& builder, const Assignment& assignment,
+                   const StrategyOptions& strategy, const OptimizerOptions& optimizer);
 
   // Parameters of a unit, on their way from how they are stored to how ops read them.
   [[nodiscard]] Words gather(const std::string& unit, bool is_root,
@@ -43,54 +42,21 @@ class Reasons {
   [[nodiscard]] Words updated(const std::string& unit, const std::vector<TensorId>& parameters,
                               const AxisList& axes) const;
 
-  // An input, as it enters, brought to how it is read.
-  [[nodiscard]] Words input(const Value& entering, const Sharding& read) const;
-  // An op reads a tensor otherwise than it lies.
-  [[nodiscard]] Words read(const Op& op, const Value& home, const Sharding& needed,
-                           const AxisList& axes) const;
-  // An op makes a tensor otherwise than it is wanted; `sums` have the factors of `op`.
-  [[nodiscard]] Words made(const Op& op, const Value& made, const Sharding& target,
-                           const PartialSums& sums, const AxisList& axes) const;
-  // What leaves the step.
-  [[nodiscard]] Words output(TensorId tensor, const AxisList& axes) const;
-  [[nodiscard]] Words statistic(const Op& op, const Statistic& statistic,
-                                const AxisList& axes) const;
-
- private:
-  // A factor that an op sums over, split.
-  struct Summed {
-    const Op* op = nullptr;
-    LabelId label = 0;
-  };
-
-  [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
-    return *by_tensor_.at(parameter);
-  }
   // " (fsdp: dimension 0 over fsdp)": what gave `axes` to those of the parameters that have them.
   [[nodiscard]] std::string assigned_by(const std::vector<TensorId>& parameters,
                                         const AxisList& axes) const;
   [[nodiscard]] std::string names_of(const std::vector<TensorId>& parameters) const;
-  // "splits the batch", "splits the sequence", ...: what the inputs are split along.
-  [[nodiscard]] std::string splits_inputs(const AxisList& axes) const;
   // What a device would hold more without `axes` in the specs of these parameters.
   [[nodiscard]] Bytes price_without(const std::vector<TensorId>& parameters,
                                     const AxisList& axes) const;
+
+ private:
+  [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
+    return *by_tensor_.at(parameter);
+  }
+  // "splits the batch", "splits the sequence", ...: what the inputs are split along.
+  [[nodiscard]] std::string splits_inputs(const AxisList& axes) const;
   [[nodiscard]] Bytes gathered_bytes(const std::vector<TensorId>& parameters) const;
-  // Parameters that split `label` over `axes`: those of the block, or where activations carry the
-  // label from block to block, all.
-  [[nodiscard]] bool is_carried(LabelId label) const;
-  [[nodiscard]] std::vector<TensorId> splitting(LabelId label, const AxisList& axes,
-                                                int block) const;
-  void find_summed(const Op& op, const AxisList& axes, const PartialSums& sums,
-                   std::vector<Summed>& found) const;
-  [[nodiscard]] std::string split_none(const std::vector<LabelId>& labels, const AxisList& axes,
-                                       int block) const;
-  // Of a look-up that reads its table in shards over `axes`; empty for other ops.
-  [[nodiscard]] std::string gather_embedding_on(const Op& op, const AxisList& axes) const;
-  [[nodiscard]] std::string sequence_axes_off(const AxisList& axes) const;
-  [[nodiscard]] std::string sequence_parallel_off(const Value& value, const AxisList& axes) const;
-  [[nodiscard]] bool is_model_axis(const AxisList& axes) const;
-  [[nodiscard]] const std::string& label_name(LabelId label) const;
 
   const SpmdBuilder& builder_;
   const Assignment& all_;
@@ -100,7 +66,6 @@ class Reasons {
   bool trains_;
   std::map<TensorId, const ParameterAssignment*> by_tensor_;
   std::map<TensorId, std::vector<DType>> states_;  // of the optimizer, by parameter
-  std::map<TensorId, const Op*> makers_;
 };
 
 }  // namespace shardsim

@@ -17,17 +17,17 @@
 #include <vector>
 
 #include "strategies/assign.hpp"
-#include "strategies/reasons.hpp"
+#include "strategies/parameter_reasons.hpp"
 #include "strategies/spmd_builder.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {
 
-class ParameterPasses {
+class ParameterGathers {
  public:
-  ParameterPasses(SpmdBuilder& builder, const Assignment& assignment,
-                  const StrategyOptions& strategy, const OptimizerOptions& optimizer,
-                  const Reasons& reasons);
+  ParameterGathers(SpmdBuilder& builder, const Assignment& assignment,
+                   const StrategyOptions& strategy, const OptimizerOptions& optimizer,
+                   const ParameterReasons& reasons);
 
   [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
     return *by_tensor_.at(parameter);
@@ -41,20 +41,7 @@ class ParameterPasses {
   // The value that `op` reads: gathered, or stored where the two are the same.
   [[nodiscard]] ValueId readable(const Op& op, TensorId parameter) const;
 
-  // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with
-  // its unit, or at once where gradients travel one by one.
-  void reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass);
-  // To be called at the end of a block's backward pass.
-  void reduce_unit(std::size_t block, BlockPass& pass);
-  // The reduced gradient.
-  [[nodiscard]] ValueId gradient(TensorId parameter) const { return gradients_.at(parameter); }
-
  private:
-  struct Pending {
-    TensorId parameter;
-    ValueId gradient;
-  };
-
   // A parameter on its way from a value to another.
   struct Gathered {
     TensorId parameter = no_tensor;
@@ -62,8 +49,6 @@ class ParameterPasses {
     ValueId to = no_value;
   };
 
-  [[nodiscard]] bool is_root(std::size_t block) const;
-  [[nodiscard]] std::string unit_name(std::size_t block) const;
   [[nodiscard]] std::vector<TensorId> read_in(std::size_t block, Phase phase) const;
   [[nodiscard]] std::vector<TensorId> unit_parameters(std::size_t block) const;
   // The type in which look-ups read a table.
@@ -78,43 +63,14 @@ class ParameterPasses {
                        std::vector<Item>& items);
   void fulfil(const std::vector<ValueId>& promised, const std::vector<ValueId>& arrived,
               const std::string& unit, std::vector<Item>& items);
-  void reduce_together(const std::vector<Pending>& pending, const std::string& unit,
-                       BlockPass& pass, std::vector<Item>& items);
-  // How a gradient that is made so lies when it is added up: reduced as far as it is in every
-  // microbatch. Mean-scattered over data and whole over replicas, it is a sum over these until the
-  // last.
-  [[nodiscard]] Sharding reduced_each_time(const Sharding& made, const Sharding& target) const;
-  // Was it made in a wider type than the op computes with, and than gradients are kept in?
-  [[nodiscard]] bool is_wide(ValueId gradient) const;
-  // Those that are wide, or those that are not, in the gradient dtype; the others as they are.
-  [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients,
-                                                    const std::vector<Sharding>& to, bool wide,
-                                                    std::string_view unit,
-                                                    std::vector<Item>& items);
-  // The sums over the microbatches of what each of them leaves in `summands`.
-  [[nodiscard]] std::vector<ValueId> accumulate(const std::vector<ValueId>& summands,
-                                                std::string_view unit, BlockPass& pass);
-
   SpmdBuilder& builder_;
   const StrategyOptions& strategy_;
-  const Reasons& reasons_;
-  DType gradient_dtype_;
+  const ParameterReasons& reasons_;
   std::map<TensorId, const ParameterAssignment*> by_tensor_;
   std::map<TensorId, ValueId> stored_;
   std::map<TensorId, ValueId> gathered_;   // only those that differ from stored
   std::map<TensorId, ValueId> slices_;     // kept between forward and backward
   std::map<TensorId, ValueId> looked_up_;  // as look-ups read tables, where other ops do not
-  std::map<TensorId, ValueId> gradients_;
-  std::vector<Pending> pending_root_;
-  std::vector<Pending> pending_block_;
 };
-
-// One step of a reshard, taken by many values together: items with the same kind and axes become
-// one call. `bring_together` answers the values that have arrived, in order.
-[[nodiscard]] std::vector<ValueId> bring_together(SpmdBuilder& builder,
-                                                  const std::vector<ValueId>& from,
-                                                  const std::vector<Sharding>& to, Stream stream,
-                                                  std::string_view name, const WordsOf& words,
-                                                  std::vector<Item>& items);
 
 }  // namespace shardsim

@@ -1,0 +1,156 @@
+#include "strategies/gradient_reductions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardsim {
+
+GradientReductions::GradientReductions(SpmdBuilder& builder, const Assignment& assignment,
+                                       const StrategyOptions& strategy,
+                                       const OptimizerOptions& optimizer,
+                                       const ParameterReasons& reasons)
+    : builder_(builder),
+      strategy_(strategy),
+      reasons_(reasons),
+      gradient_dtype_(optimizer.gradients) {
+  for (const ParameterAssignment& a : assignment.parameters) targets_[a.tensor] = a.gradient;
+}
+
+void GradientReductions::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {
+  if (!strategy_.gather_units) {
+    reduce_together({{parameter, gradient}}, builder_.tensor(parameter).name, pass, pass.body);
+    return;
+  }
+  const auto block = static_cast<std::size_t>(builder_.tensor(parameter).block);
+  (builder_.is_root(block) ? pending_root_ : pending_block_).push_back({parameter, gradient});
+}
+
+void GradientReductions::reduce_unit(std::size_t block, BlockPass& pass) {
+  if (builder_.is_root(block) && block != 0)
+    return;  // the root's last gradients come from the first block
+  std::vector<Pending>& pending = builder_.is_root(block) ? pending_root_ : pending_block_;
+  reduce_together(pending, builder_.unit_name(block), pass, pass.reductions);
+  pending.clear();
+}
+
+Sharding GradientReductions::reduced_each_time(const Sharding& made, const Sharding& target) const {
+  const bool all = strategy_.reduce_each_microbatch == ReduceEachMicrobatch::all;
+  if (builder_.workload().microbatches == 1 || all) return target;
+  if (strategy_.reduce_each_microbatch == ReduceEachMicrobatch::none) return made;
+  const AxisList shards = split_axes(target);
+  const auto scatters = [&](const AxisRef& axis) { return overlaps_any(axis, shards); };
+  if (std::none_of(made.partial.begin(), made.partial.end(), scatters)) return made;
+  Sharding scattered = target;
+  scattered.partial = made.partial;
+  std::erase_if(scattered.partial, scatters);
+  return scattered;
+}
+
+std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& summands,
+                                                    std::string_view unit, BlockPass& pass) {
+  if (builder_.workload().microbatches == 1) return summands;
+  Item addition;
+  addition.stream = Stream::reductions;
+  addition.name = fmt::format("{} gradient accumulation", unit);
+  std::vector<ValueId> sums;
+  Bytes bytes{0};
+  for (const ValueId summand : summands) {
+    const Value added = builder_.value(summand);
+    const ValueId sum =
+        builder_.add_value(added.tensor, added.sharding, added.dtype, BufferCategory::gradients);
+    builder_.value(summand).category = BufferCategory::gradients;
+    pass.sums.push_back({sum, summand});
+    addition.operands.insert(addition.operands.end(), {sum, summand});
+    addition.results.push_back(builder_.add_view(sum, added.sharding));
+    bytes += 3 * added.bytes;  // two read, one written
+    const std::int64_t elements = added.bytes.count() / size_of(added.dtype).count();
+    addition.kernel.flops += Flops(static_cast<double>(elements));
+    sums.push_back(sum);
+  }
+  if (sums.empty()) return sums;
+  addition.kernel.op = "add";
+  addition.kernel.dtype = gradient_dtype_;
+  addition.kernel.bytes = bytes;
+  pass.additions.push_back(std::move(addition));
+  return sums;
+}
+
+bool GradientReductions::is_wide(ValueId gradient) const {
+  const Value& value = builder_.value(gradient);
+  const DType compute_dtype = builder_.tensor(builder_.tensor(value.tensor).primal).dtype;
+  return size_of(value.dtype) > size_of(gradient_dtype_) &&
+         size_of(value.dtype) > size_of(compute_dtype);
+}
+
+std::vector<ValueId> GradientReductions::cast_gradients(std::vector<ValueId> gradients,
+                                                        const std::vector<Sharding>& to, bool wide,
+                                                        std::string_view unit,
+                                                        std::vector<Item>& items) {
+  std::vector<ValueId> cast_from, cast_to;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Value from = builder_.value(gradients[i]);
+    if (from.dtype == gradient_dtype_ || is_wide(gradients[i]) != wide) continue;
+    cast_from.push_back(gradients[i]);
+    gradients[i] = builder_.add_value(
+        from.tensor, from.sharding, gradient_dtype_,
+        from.sharding != to[i] ? BufferCategory::communication : BufferCategory::gradients);
+    cast_to.push_back(gradients[i]);
+  }
+  if (!cast_from.empty()) {
+    items.push_back(builder_.cast(fmt::format("{} gradient cast", unit), cast_from, cast_to,
+                                  Stream::reductions));
+  }
+  return gradients;
+}
+
+void GradientReductions::reduce_together(const std::vector<Pending>& pending,
+                                         const std::string& unit, BlockPass& pass,
+                                         std::vector<Item>& items) {
+  std::vector<ValueId> made;
+  std::vector<Sharding> shardings;
+  std::vector<TensorId> parameters;
+  for (const auto& [parameter, gradient] : pending) {
+    made.push_back(gradient);
+    shardings.push_back(targets_.at(parameter));
+    parameters.push_back(parameter);
+  }
+  const std::vector<ValueId> sources =
+      cast_gradients(std::move(made), shardings, /*wide=*/false, unit, items);
+  const auto words = [&](const ReshardStep& step) {
+    return reasons_.reduce(unit, parameters, step);
+  };
+  // Reduced, then added up; what is not reduced in each microbatch is when it is added up.
+  std::vector<Sharding> each_time;
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    each_time.push_back(reduced_each_time(builder_.value(sources[i]).sharding, shardings[i]));
+  }
+  const std::vector<ValueId> summands =
+      builder_.bring_together(sources, each_time, Stream::reductions, unit, words, items);
+  std::vector<ValueId> early_summands, late_summands;
+  std::vector<Sharding> early_targets, late_targets;
+  std::vector<TensorId> early, late;
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const bool is_done = each_time[i] == shardings[i];
+    (is_done ? early_summands : late_summands).push_back(summands[i]);
+    (is_done ? early_targets : late_targets).push_back(shardings[i]);
+    (is_done ? early : late).push_back(pending[i].parameter);
+  }
+  const auto settle = [&](const std::vector<TensorId>& owners,
+                          const std::vector<ValueId>& gradients) {
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      builder_.value(gradients[i]).category = BufferCategory::gradients;
+      gradients_[owners[i]] = gradients[i];
+    }
+  };
+  const std::vector<ValueId> reduced =
+      cast_gradients(early_summands, early_targets, /*wide=*/true, unit, items);
+  settle(early, accumulate(reduced, unit, pass));
+  const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
+  std::vector<Item>& last = pass.last_reductions;
+  settle(late, cast_gradients(builder_.bring_together(sums, late_targets, Stream::reductions, unit,
+                                                      words, last),
+                              late_targets, /*wide=*/true, unit, last));
+}
+
+}  // namespace shardsim
