@@ -28,6 +28,15 @@ bool is_within(const AxisList& axes, const AxisList& all) {
                      [&](const AxisRef& axis) { return overlaps_any(axis, all); });
 }
 
+AxisList splitting_axes(const std::vector<std::string>& names, const Mesh& mesh) {
+  AxisList axes;
+  for (const std::string& name : names) {
+    const AxisRef axis = mesh.whole(*mesh.find(name));
+    if (axis.size > 1) axes.push_back(axis);
+  }
+  return axes;
+}
+
 bool contains(const AxisList& list, const AxisRef& axis) {
   return std::find(list.begin(), list.end(), axis) != list.end();
 }

@@ -42,6 +42,9 @@ struct Sharding {
 [[nodiscard]] bool overlaps_any(const AxisRef& axis, const AxisList& list);
 // Whether each of `axes` overlaps one of `all`.
 [[nodiscard]] bool is_within(const AxisList& axes, const AxisList& all);
+// The axes of `mesh` with these names, all known. Those of one device split nothing and are left
+// out.
+[[nodiscard]] AxisList splitting_axes(const std::vector<std::string>& names, const Mesh& mesh);
 [[nodiscard]] bool contains(const AxisList& list, const AxisRef& axis);
 [[nodiscard]] bool is_prefix(const AxisList& prefix, const AxisList& list);
 // Joins neighbouring parts of one axis: [x:(1)2, x:(2)4] -> [x] when x has 8 devices.

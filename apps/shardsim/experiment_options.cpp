@@ -1,8 +1,5 @@
 #include "experiment_options.hpp"
 
-#include "base/file_kind.hpp"
-#include "base/json.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +9,10 @@
 #include <functional>
 #include <set>
 #include <system_error>
+
+#include "base/file_kind.hpp"
+#include "base/json.hpp"
+#include "flag_variants.hpp"
 
 namespace shardsim {
 namespace {
@@ -66,129 +67,6 @@ std::string seen_from(const std::string& directory, const std::string& value) {
       endings.contains(path.extension().string()) && std::filesystem::exists(path, unreadable);
   if (!is_file || path.is_absolute() || directory.empty()) return value;
   return std::filesystem::proximate(path, directory).string();
-}
-
-const Flag* find_flag(const std::string& name) {
-  const auto found =
-      std::find_if(flags.begin(), flags.end(), [&](const Flag& flag) { return name == flag.name; });
-  return found == flags.end() ? nullptr : &*found;
-}
-
-// Values of a flag, where there are several, and what they are called in the names of variants.
-struct FlagChoice {
-  const Flag* flag = nullptr;
-  std::vector<std::string> values;
-  std::vector<std::string> labels;
-};
-
-// "batch 128"; "fsdp"; "fsdp, prefetch 2" of a strategy in JSON; a file without its folder.
-std::string label_of(const Flag& flag, const std::string& value) {
-  const std::set<std::string> say_themselves = {"model",       "tree",      "program",
-                                                "mesh",        "strategy",  "machine",
-                                                "collectives", "placement", "topology"};
-  const Json json = Json::parse(value, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object() && json.contains("name") && json["name"].is_string()) {
-    std::string label = json["name"].get<std::string>();
-    for (const auto& [key, part] : json.items()) {
-      if (key != "name") label += fmt::format(", {} {}", key, part.dump());
-    }
-    return label;
-  }
-  if (!say_themselves.contains(flag.name)) return fmt::format("{} {}", flag.name, value);
-  const std::filesystem::path path(value);
-  return path.extension() == ".json" ? path.stem().string() : value;
-}
-
-// At commas outside of brackets and quotes: ring(bandwidth=50GB/s,latency=1us) is one value.
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> values(1);
-  int depth = 0;
-  bool quoted = false;
-  for (const char c : text) {
-    if (c == '"') quoted = !quoted;
-    if (!quoted && std::string_view("([{").find(c) != std::string_view::npos) ++depth;
-    if (!quoted && std::string_view(")]}").find(c) != std::string_view::npos) --depth;
-    if (c == ',' && depth == 0 && !quoted) {
-      values.emplace_back();
-    } else {
-      values.back() += c;
-    }
-  }
-  return values;
-}
-
-std::vector<std::string> values_of(const Flag& flag, const Words& given) {
-  // Their values have commas of their own: they are repeated.
-  const std::set<std::string> no_lists = {"mesh", "slices", "algorithms"};
-  std::vector<std::string> values;
-  for (const std::string& text : given) {
-    std::error_code unreadable;
-    const bool is_one = no_lists.contains(flag.name) || std::filesystem::exists(text, unreadable);
-    const std::vector<std::string> parts =
-        is_one ? std::vector<std::string>{text} : split_list(text);
-    for (const std::string& part : parts) {
-      if (part.empty() && parts.size() > 1) {
-        throw UsageError(fmt::format("--{} {}: a value between commas is empty", flag.name, text));
-      }
-      if (std::find(values.begin(), values.end(), part) != values.end()) {
-        throw UsageError(fmt::format("--{}: {} is given twice", flag.name, part));
-      }
-      values.push_back(part);
-    }
-  }
-  return values;
-}
-
-// What the flags leave open, in the order in which they are given: one of each makes a variant.
-std::vector<FlagChoice> choices_of(const Given& given) {
-  std::vector<FlagChoice> choices;
-  std::size_t variants = 1;
-  for (const auto& option : given.parsed.options) {
-    const Flag* flag = find_flag(option.string_key);
-    const bool is_known =
-        std::any_of(choices.begin(), choices.end(),
-                    [&](const FlagChoice& choice) { return choice.flag == flag; });
-    if (flag == nullptr || is_known) continue;
-    FlagChoice choice{flag, values_of(*flag, given.all(flag->name)), {}};
-    for (const std::string& value : choice.values) choice.labels.push_back(label_of(*flag, value));
-    const std::set<std::string> distinct(choice.labels.begin(), choice.labels.end());
-    if (distinct.size() < choice.labels.size()) choice.labels = choice.values;
-    variants *= choice.values.size();
-    constexpr std::size_t most_variants = 1000;
-    if (variants > most_variants) {
-      throw UsageError(
-          fmt::format("the lists of --{} and the flags before it make more than {} "
-                      "variants",
-                      flag->name, most_variants));
-    }
-    choices.push_back(std::move(choice));
-  }
-  return choices;
-}
-
-// One value of each choice.
-struct Variant {
-  std::vector<std::size_t> indices;  // by choice
-  std::string label;                 // of those that are several; empty: there is one variant
-};
-
-// The last choice varies fastest.
-std::vector<Variant> variants_of(const std::vector<FlagChoice>& choices) {
-  std::vector<Variant> variants(1);
-  for (const FlagChoice& choice : choices) {
-    std::vector<Variant> longer;
-    for (const Variant& variant : variants) {
-      for (std::size_t i = 0; i < choice.values.size(); ++i) {
-        longer.push_back(variant);
-        longer.back().indices.push_back(i);
-        if (choice.values.size() == 1) continue;
-        std::string& label = longer.back().label;
-        label += (label.empty() ? "" : ", ") + choice.labels[i];
-      }
-    }
-    variants = std::move(longer);
-  }
-  return variants;
 }
 
 void apply_set(const std::string& text, std::set<std::string>& paths, Json& document) {
@@ -274,7 +152,7 @@ bool choose_variants(const Words& names, std::vector<Variant>& variants) {
 }
 
 std::vector<Experiment> read_flags_alone(const Given& given) {
-  const std::vector<FlagChoice> choices = choices_of(given);
+  const std::vector<FlagChoice> choices = choices_of(given, flags);
   std::vector<Variant> variants = variants_of(choices);
   const Words names = given.all("name");
   const bool chooses = choose_variants(names, variants);
@@ -353,7 +231,7 @@ std::vector<Experiment> read_given_experiments(const Given& given) {
       throw UsageError("no experiment: name a file, or give --model and so on");
     return read_flags_alone(given);
   }
-  const std::vector<FlagChoice> choices = choices_of(given);
+  const std::vector<FlagChoice> choices = choices_of(given, flags);
   const std::vector<Variant> variants = variants_of(choices);
   std::vector<Experiment> experiments;
   std::vector<std::string> in_file;
@@ -396,7 +274,7 @@ Experiment read_given_experiment(const Given& given) {
 }
 
 void require_single_values(const Given& given) {
-  for (const FlagChoice& choice : choices_of(given)) {
+  for (const FlagChoice& choice : choices_of(given, flags)) {
     if (choice.values.size() == 1) continue;
     throw UsageError(fmt::format("--{}: one value at a time, not {}", choice.flag->name,
                                  fmt::join(choice.values, "; ")));

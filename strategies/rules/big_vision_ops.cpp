@@ -14,7 +14,7 @@
 namespace shardsim {
 namespace {
 
-using Kind = PythonValue::Kind;
+using ValueKind = PythonValue::Kind;
 
 struct OpContext {
   const Mesh* mesh;
@@ -95,7 +95,7 @@ class Fsdp {
   Fsdp(const OpCall& call, const OpContext& context) : context_(context) {
     auto bound = bind_arguments(call, {"axis", "min_size_to_shard_mb"}, 1, context.place);
     axes_ = axes_of(*bound[0]);
-    min_mb_.kind = Kind::integer;
+    min_mb_.kind = ValueKind::integer;
     min_mb_.integer = 4;
     if (bound[1]) min_mb_ = *bound[1];
   }
@@ -125,17 +125,17 @@ class Fsdp {
  private:
   // A string, or tuple(axis): the characters of bytes, the keys of a dict.
   [[nodiscard]] std::vector<PythonValue> axes_of(const PythonValue& axis) const {
-    if (axis.kind == Kind::string) return {axis};
+    if (axis.kind == ValueKind::string) return {axis};
     std::vector<PythonValue> axes = axis.items;
-    if (axis.kind == Kind::bytes) {
+    if (axis.kind == ValueKind::bytes) {
       for (const char c : axis.text) {
-        axes.push_back({Kind::integer, static_cast<unsigned char>(c)});
+        axes.push_back({ValueKind::integer, static_cast<unsigned char>(c)});
       }
-    } else if (axis.kind == Kind::dict) {
+    } else if (axis.kind == ValueKind::dict) {
       for (std::size_t i = 0; i < axes.size(); ++i) {
         axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i) + 1);
       }
-    } else if (axis.kind == Kind::set) {
+    } else if (axis.kind == ValueKind::set) {
       const bool is_one = std::all_of(axes.begin(), axes.end(),
                                       [&](const PythonValue& item) { return item == axes[0]; });
       if (!is_one) fail("TypeError", "fsdp: a set of axes has no order, write a tuple");
@@ -149,10 +149,12 @@ class Fsdp {
   [[nodiscard]] std::int64_t count_devices() const {
     std::int64_t devices = 1;
     for (const PythonValue& axis : axes_) {
-      if (axis.kind == Kind::list || axis.kind == Kind::dict || axis.kind == Kind::set) {
+      if (axis.kind == ValueKind::list || axis.kind == ValueKind::dict ||
+          axis.kind == ValueKind::set) {
         fail("TypeError", fmt::format("fsdp: {} is no axis", to_string(axis)));
       }
-      const auto found = axis.kind == Kind::string ? context_.mesh->find(axis.text) : std::nullopt;
+      const auto found =
+          axis.kind == ValueKind::string ? context_.mesh->find(axis.text) : std::nullopt;
       if (!found) fail_unknown(axis);
       devices *= context_.mesh->axes()[static_cast<std::size_t>(*found)].size;
     }
@@ -165,7 +167,7 @@ class Fsdp {
            fmt::format("fsdp: min_size_to_shard_mb={} is no number", to_string(min_mb_)));
     }
     const std::int64_t count = bytes.count();
-    if (min_mb_.kind == Kind::real) {
+    if (min_mb_.kind == ValueKind::real) {
       return static_cast<double>(count) <= min_mb_.real * static_cast<double>(MiB);
     }
     return count / MiB + (count % MiB == 0 ? 0 : 1) <= min_mb_.integer;
@@ -194,7 +196,9 @@ class Fsdp {
   PythonValue min_mb_;
 };
 
-BigVisionOp fsdp(const OpCall& call, const OpContext& context) { return Fsdp(call, context); }
+BigVisionOp shard_fully(const OpCall& call, const OpContext& context) {
+  return Fsdp(call, context);
+}
 
 // -- shard_dim ------------------------------------------------------------------------------------
 
@@ -206,9 +210,9 @@ class ShardDim {
     dim_ = *bound[1];
     ignores_ndim_error_ = bound[2] && bound[2]->is_true();
     text_ = fmt::format("shard_dim({}, {})", to_string(axis_), to_string(dim_));
-    logged_text_ =
-        fmt::format("shard_dim({}, {})", axis_.kind == Kind::string ? axis_.text : to_string(axis_),
-                    to_string(dim_));
+    logged_text_ = fmt::format("shard_dim({}, {})",
+                               axis_.kind == ValueKind::string ? axis_.text : to_string(axis_),
+                               to_string(dim_));
   }
 
   void operator()(BigVisionLeaf& leaf) const {
@@ -223,11 +227,11 @@ class ShardDim {
                                           leaf.leaf->name, python_text(leaf.entries)));
       return;
     }
-    if (dim_.kind == Kind::real) fail("TypeError", leaf, "the dimension is no integer");
+    if (dim_.kind == ValueKind::real) fail("TypeError", leaf, "the dimension is no integer");
     auto& entry = leaf.entries[static_cast<std::size_t>(
         dim_.integer < 0 ? dim_.integer + static_cast<std::int64_t>(rank) : dim_.integer)];
     if (entry) fail("ValueError", leaf, fmt::format("already sharded, {}", spec_text(leaf)));
-    if (axis_.kind != Kind::none) entry = make_entry(leaf);
+    if (axis_.kind != ValueKind::none) entry = make_entry(leaf);
   }
 
  private:
@@ -235,9 +239,9 @@ class ShardDim {
   [[nodiscard]] SpecEntry make_entry(BigVisionLeaf& leaf) const {
     SpecEntry entry;
     if (!axis_.is_true()) return entry;
-    const bool is_list = axis_.kind == Kind::tuple || axis_.kind == Kind::list;
+    const bool is_list = axis_.kind == ValueKind::tuple || axis_.kind == ValueKind::list;
     for (const PythonValue& name : is_list ? axis_.items : std::vector{axis_}) {
-      if (name.kind == Kind::string) {
+      if (name.kind == ValueKind::string) {
         entry.axes.push_back(name.text);
       } else if (leaf.invalid.empty()) {
         leaf.invalid =
@@ -270,7 +274,7 @@ struct OpRow {
 };
 
 constexpr std::array<OpRow, 4> ops{{{"replicate", replicate},
-                                    {"fsdp", fsdp},
+                                    {"fsdp", shard_fully},
                                     {"logical_partitioning", logical_partitioning},
                                     {"shard_dim", shard_dim}}};
 

@@ -10,7 +10,7 @@
 namespace shardsim {
 namespace {
 
-using Kind = PythonExpression::Kind;
+using ExpressionKind = PythonExpression::Kind;
 using ValueKind = PythonValue::Kind;
 
 class Evaluator {
@@ -22,8 +22,9 @@ class Evaluator {
   }
 
   std::string function_name(const PythonExpression& function) const {
-    if (function.kind == Kind::name) return function.text;
-    if (function.kind != Kind::attribute) fail("ValueError", "a call of something without a name");
+    if (function.kind == ExpressionKind::name) return function.text;
+    if (function.kind != ExpressionKind::attribute)
+      fail("ValueError", "a call of something without a name");
     return function_name(function.children.front()) + "." + function.text;
   }
 
@@ -31,21 +32,21 @@ class Evaluator {
   PythonValue value(const PythonExpression& expression) const {
     const auto& children = expression.children;
     switch (expression.kind) {
-      case Kind::constant:
+      case ExpressionKind::constant:
         return expression.value;
-      case Kind::sign:
+      case ExpressionKind::sign:
         return signed_number(expression);
-      case Kind::tuple:
+      case ExpressionKind::tuple:
         return collection(ValueKind::tuple, children);
-      case Kind::list:
+      case ExpressionKind::list:
         return collection(ValueKind::list, children);
-      case Kind::set:
+      case ExpressionKind::set:
         return collection(ValueKind::set, children);
-      case Kind::dict:
+      case ExpressionKind::dict:
         return dict(children);
-      case Kind::call:
+      case ExpressionKind::call:
         if (children.size() == 1 && expression.keywords.empty() &&
-            children.front().kind == Kind::name && children.front().text == "set") {
+            children.front().kind == ExpressionKind::name && children.front().text == "set") {
           return {ValueKind::set};
         }
         break;
@@ -60,7 +61,7 @@ class Evaluator {
     const PythonExpression& operand = expression.children.front();
     PythonValue number = operand.value;
     const bool is_complex = number.kind == ValueKind::other && number.text != "Ellipsis";
-    if (operand.kind != Kind::constant || number.kind == ValueKind::boolean ||
+    if (operand.kind != ExpressionKind::constant || number.kind == ValueKind::boolean ||
         !(number.is_number() || is_complex)) {
       fail("ValueError", "a sign before something that is no number");
     }
@@ -117,11 +118,12 @@ OpCall parse_op(std::string_view text, const Place& place) {
   const PythonExpression expression = parse_python_expression(text, place);
   const Evaluator evaluate(text, place);
   OpCall call;
-  if (expression.kind == Kind::name || expression.kind == Kind::attribute) {
+  if (expression.kind == ExpressionKind::name || expression.kind == ExpressionKind::attribute) {
     call.name = text;
     return call;
   }
-  if (expression.kind != Kind::call) evaluate.fail("ValueError", "neither a name nor a call");
+  if (expression.kind != ExpressionKind::call)
+    evaluate.fail("ValueError", "neither a name nor a call");
   call.name = evaluate.function_name(expression.children.front());
   for (std::size_t i = 1; i < expression.children.size(); ++i) {
     call.args.push_back(evaluate.value(expression.children[i]));

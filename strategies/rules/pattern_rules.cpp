@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "strategies/rules/rule_error.hpp"
+#include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
 namespace {
@@ -34,6 +35,18 @@ RuleIndex PatternRules::find(const std::string& name) {
   return matches_.add(matching);
 }
 
+RuleIndex PatternRules::find_for_all(const std::string& name, std::int64_t instances) {
+  const RuleIndex first = find(instance_name(name, 0));
+  for (std::int64_t i = 1; i < instances; ++i) {
+    const RuleIndex match = find(instance_name(name, i));
+    if (match == first) continue;
+    const Rule& rule =
+        rules_[std::min(first.value_or(rules_.size()), match.value_or(rules_.size()))];
+    fail_apart(rule.place, fmt::format("pattern \"{}\" tells", rule.pattern), name, i);
+  }
+  return first;
+}
+
 Sharding PatternRules::sharding(std::size_t rule, const std::string& name, std::size_t rank) const {
   const PartitionSpec& spec = rules_[rule].spec;
   if (spec.size() > rank) {
@@ -49,6 +62,14 @@ void PatternRules::require_matches(std::string_view what) const {
     if (use.matches > 0) continue;
     throw InputError(use.place, fmt::format("pattern \"{}\" matches no {}", use.text, what));
   }
+}
+
+void fail_apart(const Place& place, std::string_view who, const std::string& name,
+                std::int64_t other) {
+  throw InputError(place,
+                   fmt::format("{} layers of one repeated block apart ({} and {}), which is not "
+                               "supported",
+                               who, instance_name(name, 0), instance_name(name, other)));
 }
 
 std::vector<std::string> rule_warnings(const std::vector<RuleUse>& rules, std::string_view what) {

@@ -10,7 +10,7 @@
 namespace shardsim {
 namespace {
 
-using Kind = PythonExpression::Kind;
+using ExpressionKind = PythonExpression::Kind;
 using TokenKind = PythonToken::Kind;
 using ValueKind = PythonValue::Kind;
 
@@ -24,7 +24,7 @@ class Parser {
   PythonExpression run() {
     PythonExpression result = expression();
     if (is(",")) {
-      result = {Kind::tuple, "", {}, {std::move(result)}, {}};
+      result = {ExpressionKind::tuple, "", {}, {std::move(result)}, {}};
       while (accept(",") && !at_end()) result.children.push_back(expression());
     }
     if (!at_end()) fail();
@@ -152,7 +152,7 @@ class Parser {
   PythonExpression factor() {
     const Level level(*this);
     for (const char* sign : {"+", "-"}) {
-      if (accept(sign)) return {Kind::sign, sign, {}, {factor()}, {}};
+      if (accept(sign)) return {ExpressionKind::sign, sign, {}, {factor()}, {}};
     }
     if (accept("~")) return other(factor());
     const bool awaits = accept("await");
@@ -167,13 +167,13 @@ class Parser {
     PythonExpression result = atom();
     while (true) {
       if (accept(".")) {
-        result = {Kind::attribute, name(), {}, {std::move(result)}, {}};
+        result = {ExpressionKind::attribute, name(), {}, {std::move(result)}, {}};
       } else if (accept("(")) {
-        result = {Kind::call, "", {}, {std::move(result)}, {}};
+        result = {ExpressionKind::call, "", {}, {std::move(result)}, {}};
         arguments(result);
       } else if (accept("[")) {
         slices();
-        result = {Kind::indexing, "", {}, {}, {}};
+        result = {ExpressionKind::indexing, "", {}, {}, {}};
       } else {
         return result;
       }
@@ -229,12 +229,12 @@ class Parser {
   PythonExpression atom() {
     const PythonToken& first = token();
     if (first.kind == TokenKind::literal || first.kind == TokenKind::formatted) return literal();
-    if (first.kind == TokenKind::name) return {Kind::name, name(), {}, {}, {}};
+    if (first.kind == TokenKind::name) return {ExpressionKind::name, name(), {}, {}, {}};
     if (accept("(")) return parenthesized();
-    if (accept("[")) return elements(Kind::list, "]");
+    if (accept("[")) return elements(ExpressionKind::list, "]");
     if (accept("{")) return braces();
     PythonValue value;
-    if (accept("None")) return {Kind::constant, "", value, {}, {}};
+    if (accept("None")) return {ExpressionKind::constant, "", value, {}, {}};
     if (is("True") || is("False")) {
       value.kind = ValueKind::boolean;
       value.integer = is("True") ? 1 : 0;
@@ -245,12 +245,12 @@ class Parser {
       fail();
     }
     ++next_;
-    return {Kind::constant, "", value, {}, {}};
+    return {ExpressionKind::constant, "", value, {}, {}};
   }
 
   // A number, or strings side by side.
   PythonExpression literal() {
-    PythonExpression result{Kind::constant, "", token().value, {}, {}};
+    PythonExpression result{ExpressionKind::constant, "", token().value, {}, {}};
     const auto is_string = [](const PythonValue& value) {
       return value.kind == ValueKind::string || value.kind == ValueKind::bytes;
     };
@@ -279,7 +279,7 @@ class Parser {
 
   PythonExpression element() {
     if (!accept("*")) return named_expression();
-    return {Kind::starred, "", {}, {operation()}, {}};
+    return {ExpressionKind::starred, "", {}, {operation()}, {}};
   }
 
   PythonExpression parenthesized() {
@@ -294,21 +294,23 @@ class Parser {
       return other();
     }
     const bool is_single_start = !is(")");
-    PythonExpression result = elements(Kind::tuple, ")");
+    PythonExpression result = elements(ExpressionKind::tuple, ")");
     const bool has_comma = is_word(tokens_[next_ - 2], ",");
     if (!is_single_start || has_comma || result.children.size() != 1) return result;
-    if (result.children.front().kind == Kind::starred) fail("an unpacking alone in parentheses");
+    if (result.children.front().kind == ExpressionKind::starred)
+      fail("an unpacking alone in parentheses");
     PythonExpression only = std::move(result.children.front());
     return only;
   }
 
   // Up to and with `end`; a comprehension is `other`.
-  PythonExpression elements(Kind kind, std::string_view end) {
+  PythonExpression elements(ExpressionKind kind, std::string_view end) {
     PythonExpression result{kind, "", {}, {}, {}};
     while (!accept(end)) {
       result.children.push_back(element());
       if (is("for") || is("async")) {
-        if (result.children.size() > 1 || result.children.front().kind == Kind::starred) fail();
+        if (result.children.size() > 1 || result.children.front().kind == ExpressionKind::starred)
+          fail();
         comprehension();
         expect(end);
         return other();
@@ -335,25 +337,26 @@ class Parser {
   }
 
   static bool is_assignable(const PythonExpression& target) {
-    if (target.kind == Kind::tuple || target.kind == Kind::list || target.kind == Kind::starred) {
+    if (target.kind == ExpressionKind::tuple || target.kind == ExpressionKind::list ||
+        target.kind == ExpressionKind::starred) {
       return std::all_of(target.children.begin(), target.children.end(), is_assignable);
     }
-    return target.kind == Kind::name || target.kind == Kind::attribute ||
-           target.kind == Kind::indexing;
+    return target.kind == ExpressionKind::name || target.kind == ExpressionKind::attribute ||
+           target.kind == ExpressionKind::indexing;
   }
 
   PythonExpression braces() {
     const std::size_t start = next_;
-    if (accept("}")) return {Kind::dict, "", {}, {}, {}};
+    if (accept("}")) return {ExpressionKind::dict, "", {}, {}, {}};
     if (!is("**")) {
       static_cast<void>(element());
       if (!is(":")) {
         next_ = start;
-        return elements(Kind::set, "}");
+        return elements(ExpressionKind::set, "}");
       }
       next_ = start;
     }
-    PythonExpression result{Kind::dict, "", {}, {}, {}};
+    PythonExpression result{ExpressionKind::dict, "", {}, {}, {}};
     while (!accept("}")) {
       if (accept("**")) {
         result.children.push_back(other());

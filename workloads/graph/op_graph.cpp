@@ -114,4 +114,11 @@ ModelFlops model_flops(const Workload& workload) {
   return {Flops(needed * microbatches), Flops(full * microbatches)};
 }
 
+std::string instance_name(std::string name, std::int64_t instance) {
+  if (const std::size_t at = name.find("{}"); at != std::string::npos) {
+    name.replace(at, 2, std::to_string(instance));
+  }
+  return name;
+}
+
 }  // namespace shardsim

@@ -150,6 +150,8 @@ struct Workload {
   [[nodiscard]] LabelId label(std::string_view name) const;  // asserts that it exists
 };
 
+// "model.layers.{}.mlp" of the instance 3 of a repeated block: "model.layers.3.mlp".
+[[nodiscard]] std::string instance_name(std::string name, std::int64_t instance);
 // All parameters, in order of first use. A parameter of a repeated block counts `instances` times.
 struct ParameterView {
   TensorId tensor = no_tensor;

@@ -16,13 +16,6 @@ using Policy = Rematerialization::Policy;
 
 bool is_repeated(const Block& block) { return block.name.find("{}") != std::string::npos; }
 
-std::string instance_name(std::string name, std::int64_t instance) {
-  if (const std::size_t at = name.find("{}"); at != std::string::npos) {
-    name.replace(at, 2, std::to_string(instance));
-  }
-  return name;
-}
-
 class Rematerializer {
  public:
   Rematerializer(Workload& workload, const Rematerialization& options)

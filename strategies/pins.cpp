@@ -1,0 +1,180 @@
+#include "strategies/pins.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "strategies/rules/partition_manager.hpp"
+#include "strategies/rules/pattern_rules.hpp"
+
+namespace shardsim {
+namespace {
+
+// As long as the rank; what is longer is not looked at.
+PartitionSpec padded(PartitionSpec spec, std::size_t rank) {
+  spec.resize(rank);
+  return spec;
+}
+
+class Pinner {
+ public:
+  Pinner(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
+         Assignment& result)
+      : workload_(workload), mesh_(mesh), strategy_(strategy), result_(result) {}
+
+  void pin_inputs() {
+    for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+      const Tensor& input = workload_.tensors[t];
+      if (input.role != TensorRole::input && input.role != TensorRole::constant) continue;
+      if (input.role == TensorRole::input && pin_as_system_says(static_cast<TensorId>(t))) continue;
+      Sharding sharding = replicated(input.dims.size());
+      for (std::size_t d = 0; d < input.dims.size(); ++d) {
+        const std::string& name = label_name(input.dims[d].front());
+        if (name == "batch") sharding.dims[d].axes = splitting_axes(strategy_.batch_axes, mesh_);
+        if (name == "sequence")
+          sharding.dims[d].axes = splitting_axes(strategy_.sequence_axes, mesh_);
+      }
+      result_.pinned[static_cast<TensorId>(t)] = sharding;
+    }
+  }
+
+  void pin_activations() {
+    pin_as_rules_say();
+    if (strategy_.sequence_parallel) pin_residual_stream();
+  }
+
+ private:
+  [[nodiscard]] const Tensor& tensor(TensorId id) const {
+    return workload_.tensors[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] const std::string& label_name(LabelId label) const {
+    return workload_.labels[static_cast<std::size_t>(label)].name;
+  }
+
+  // An input of a system that says how inputs enter and where they are brought.
+  bool pin_as_system_says(TensorId id) {
+    const RuleSystem* system = find_rule_system(strategy_.name);
+    if (system == nullptr || system->inputs == nullptr) return false;
+    const Tensor& input = tensor(id);
+    const std::size_t rank = input.dims.size();
+    const auto specs = system->inputs(rank, JsonReader(*strategy_.system, strategy_.place), mesh_);
+    if (!specs) return false;
+    const auto sharding = [&](const PartitionSpec& spec) {
+      return without_unit_axes(to_sharding(spec, rank, mesh_, strategy_.place));
+    };
+    const Sharding entering = sharding(specs->entering);
+    const Sharding read = sharding(specs->read);
+    result_.pinned[id] = read;
+    if (read != entering) result_.entering[id] = entering;
+    for (const AxisRef& axis : split_axes(read)) {
+      if (!overlaps_any(axis, result_.data_axes)) result_.data_axes.push_back(axis);
+    }
+    return true;
+  }
+
+  void pin_as_rules_say() {
+    PatternRules rules(strategy_.activations, mesh_);
+    for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+      const Tensor& activation = workload_.tensors[t];
+      if (activation.role != TensorRole::activation || activation.primal != no_tensor) continue;
+      const std::int64_t instances =
+          workload_.blocks[static_cast<std::size_t>(activation.block)].count;
+      const auto rule = rules.find_for_all(activation.name, instances);
+      if (!rule) continue;
+      std::optional<Sharding> pin =
+          fits(*rule) ? rules.sharding(*rule, activation.name, activation.dims.size())
+                      : fitted_activation(*rule, activation);
+      if (pin) result_.pinned[static_cast<TensorId>(t)] = std::move(*pin);
+    }
+    rules.require_matches("activation");
+    for (std::string& warning : rule_warnings(rules.uses(), "activation")) {
+      result_.warnings.push_back(std::move(warning));
+    }
+  }
+
+  // Is the constraint applied as it stands?
+  [[nodiscard]] bool fits(std::size_t rule) const {
+    const RuleSystem* system = find_rule_system(strategy_.name);
+    if (system == nullptr || system->unfit_activation == UnfitActivation::refused) return true;
+    if (system->unfit_activation == UnfitActivation::corrected) return false;
+    const PartitionSpec& spec = strategy_.activations[rule].spec;
+    return std::all_of(spec.begin(), spec.end(), [&](const SpecEntry& entry) {
+      return std::all_of(entry.axes.begin(), entry.axes.end(),
+                         [&](const std::string& axis) { return mesh_.parse(axis).has_value(); });
+    });
+  }
+
+  // What is left of a constraint that its system makes fit; nothing where it skips it. Warns once.
+  std::optional<Sharding> fitted_activation(std::size_t rule, const Tensor& activation) {
+    const Rule& given = strategy_.activations[rule];
+    const bool skips =
+        find_rule_system(strategy_.name)->unfit_activation == UnfitActivation::skipped;
+    const std::vector<std::int64_t> shape = workload_.shape(activation.dims);
+    const PartitionSpec left =
+        skips ? PartitionSpec{} : corrected_spec(given.spec, shape, mesh_, given.place);
+    const bool differs = skips || (spec_of(to_sharding(left, shape.size(), mesh_, given.place),
+                                           mesh_) != padded(given.spec, shape.size()));
+    const bool told = std::count(unfit_.begin(), unfit_.end(), rule) > 0;
+    if (differs && !told) {
+      unfit_.push_back(rule);
+      result_.warnings.push_back(
+          fmt::format("the constraint {} on {} {}, as eformer does where the mesh lacks an axis{}",
+                      to_string(given.spec), activation.name,
+                      skips ? "is skipped" : fmt::format("becomes {}", to_string(left)),
+                      skips ? "" : " or a dimension does not divide"));
+    }
+    if (skips) return std::nullopt;
+    return without_unit_axes(to_sharding(left, shape.size(), mesh_, given.place));
+  }
+
+  // Megatron's sequence parallelism (Korthikanti et al. 2022, arXiv:2205.05198): between the blocks
+  // of tensor parallelism, values are split along the sequence; what leaves a norm is gathered.
+  void pin_residual_stream() {
+    const auto is_stream = [&](const Tensor& t) {
+      return t.dims.size() == 3 && label_name(t.dims[0].front()) == "batch" &&
+             label_name(t.dims[1].front()) == "sequence" &&
+             label_name(t.dims[2].front()) == "hidden";
+    };
+    Sharding split = replicated(3);
+    split.dims[0].axes = splitting_axes(strategy_.batch_axes, mesh_);
+    split.dims[1].axes = splitting_axes(strategy_.sequence_axes, mesh_);
+    const Sharding gathered = split;
+    const AxisList model = splitting_axes({strategy_.model_axis}, mesh_);
+    split.dims[1].axes.insert(split.dims[1].axes.end(), model.begin(), model.end());
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        for (const Operand& result : op.results) {
+          const Tensor& value = tensor(result.tensor);
+          if (value.role != TensorRole::activation || !is_stream(value)) continue;
+          if (op.kind == OpKind::norm) result_.pinned.try_emplace(result.tensor, gathered);
+          if (op.kind == OpKind::elementwise && op.function == "add") {
+            result_.pinned.try_emplace(result.tensor, split);
+          }
+        }
+      }
+    }
+  }
+
+  const Workload& workload_;
+  const Mesh& mesh_;
+  const StrategyOptions& strategy_;
+  Assignment& result_;
+  std::vector<std::size_t> unfit_;  // constraints that were warned about
+};
+
+}  // namespace
+
+void pin_inputs(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
+                Assignment& assignment) {
+  Pinner(workload, mesh, strategy, assignment).pin_inputs();
+}
+
+void pin_activations(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
+                     Assignment& assignment) {
+  Pinner(workload, mesh, strategy, assignment).pin_activations();
+}
+
+}  // namespace shardsim
