@@ -83,7 +83,7 @@ void fold_all_to_all(benchmark::State& state) {
 BENCHMARK(fold_all_to_all)->Arg(few_devices)->Arg(4 * few_devices)->Unit(benchmark::kMillisecond);
 
 // Flows between random pairs of links, one of which ends and another begins at a time: every
-// settle() has all of them to look at.
+// update_rates() has all of them to look at.
 void fair_share(benchmark::State& state) {
   const auto links = static_cast<std::size_t>(state.range(0));
   FairShare shares(std::vector<Bandwidth>(links, bandwidth));
@@ -97,13 +97,13 @@ void fair_share(benchmark::State& state) {
   for (std::size_t id = 0; id < routes.size(); ++id) {
     shares.join(static_cast<FlowId>(id), routes[id]);
   }
-  shares.settle();
+  shares.update_rates();
   std::size_t next = 0;
   for (auto _ : state) {
     const auto id = static_cast<FlowId>(next++ % routes.size());
     shares.leave(id);
     shares.join(id, routes[static_cast<std::size_t>(id)]);
-    benchmark::DoNotOptimize(shares.settle());
+    benchmark::DoNotOptimize(shares.update_rates());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(routes.size()));
 }

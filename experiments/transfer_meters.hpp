@@ -8,7 +8,7 @@
 
 #include "hardware_profiles/machine.hpp"
 #include "hardware_profiles/network/machine_graph.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/placement.hpp"
 #include "strategies/cross_mesh_reshard.hpp"
 
 namespace shardsim {

@@ -19,7 +19,8 @@
 //   - A buffer comes to life when the task that allocates it starts (or before the step), and dies
 //     when the last of `freed_after` has ended (or never: it is there for the next step).
 //   - Tasks of a collective start together on all devices of its group; with one program all
-//     devices agree by symmetry.
+//     devices agree by symmetry. Where groups join several programs (tied embeddings of first and
+//     last stage, a norm over all gradients), the k-th task of the collective of each is one.
 //
 // What the format can say, with the system that needs it
 //   units gathered whole       Collective::parts: the tensors that share one call (FSDP2)
@@ -119,15 +120,25 @@ struct Collective {
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 
-// A message to or from a program of the same plan (pipeline stages).
+// A message to or from a program of the same plan (pipeline stages), of each device of the program:
+// the k-th that is sent on a channel from one program to another is the k-th that is received.
+//
+// Between programs of as many devices it goes to the device at the same place. Else one program has
+// a multiple of the other's devices, the tensor lies in parts in the order of devices, and each
+// device of the smaller one has as many neighbours in the other. `payload` is then all that one
+// device sends, or receives: from 2 devices, 40 bytes of each, to 4 with 20 bytes of each.
 struct Transfer {
   int peer_program = 0;
   bool sends = true;
   DType dtype = DType::bf16;
   Bytes payload{0};
   std::string reason;
+  std::int32_t channel = 0;  // below most_channels
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
+
+// Each is a tag of MPI, which has 32767 at least (MPI 4.1, section 9.1.2: MPI_TAG_UB).
+inline constexpr std::int32_t most_channels = 1 << 14;
 
 struct alignas(8) Task {
   TaskKind kind = TaskKind::kernel;

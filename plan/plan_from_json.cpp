@@ -143,10 +143,14 @@ Kernel read_kernel(const JsonReader& json) {
 }
 
 Transfer read_transfer(const JsonReader& json, std::size_t programs) {
-  json.only_keys({"peer_program", "sends", "dtype", "payload_bytes", "reason"});
+  json.only_keys({"peer_program", "sends", "dtype", "payload_bytes", "reason", "channel"});
+  const auto channel = json.find("channel");
   return {read_index<int>(json.at("peer_program"), programs, "programs"),
-          json.at("sends").boolean(), read_dtype(json.at("dtype")),
-          read_bytes(json.at("payload_bytes")), json.at("reason").string()};
+          json.at("sends").boolean(),
+          read_dtype(json.at("dtype")),
+          read_bytes(json.at("payload_bytes")),
+          json.at("reason").string(),
+          channel ? read_index<std::int32_t>(*channel, most_channels, "channels") : 0};
 }
 
 using NameIndex = std::map<std::string, std::int32_t>;

@@ -17,7 +17,8 @@ namespace shardsim {
 //                 "model:(1)2"), groups, source_target_pairs (of a permute only), dtype,
 //                 payload_bytes, group_size, count (executions per step), parts, reason
 //   kernels       op, class, dtype, flops, bytes, and, where it is known, product [batch, m, n, k]
-//   transfers, names
+//   transfers     peer_program, sends, dtype, payload_bytes, reason and, unless it is 0, channel
+//   names
 //   programs      tasks: kind, work (index into kernels, collectives or transfers), name, layer,
 //                 microbatch, phase, recompute, stream, after; buffers: name, layer, category,
 //                 bytes, allocated_by (null: before the step), freed_after (empty: never)

@@ -72,7 +72,10 @@ std::array<std::string, 3> work_cells(const Plan& plan, const Task& task) {
   if (task.kind == TaskKind::transfer) {
     const Transfer& transfer = plan.transfers[work];
     const std::string& peer = plan.programs[static_cast<std::size_t>(transfer.peer_program)].name;
-    return {transfer.sends ? "send to" : "receive from", peer, format_bytes(transfer.payload)};
+    const std::string channel =
+        transfer.channel == 0 ? "" : fmt::format(", channel {}", transfer.channel);
+    return {transfer.sends ? "send to" : "receive from", peer + channel,
+            format_bytes(transfer.payload)};
   }
   const Kernel& kernel = plan.kernels[work];
   if (is_host_copy(task.kind)) {

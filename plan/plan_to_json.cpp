@@ -48,11 +48,13 @@ Json kernel_to_json(const Kernel& kernel) {
 }
 
 Json transfer_to_json(const Transfer& transfer) {
-  return {{"peer_program", transfer.peer_program},
-          {"sends", transfer.sends},
-          {"dtype", name_of(transfer.dtype)},
-          {"payload_bytes", transfer.payload.count()},
-          {"reason", transfer.reason}};
+  Json json{{"peer_program", transfer.peer_program},
+            {"sends", transfer.sends},
+            {"dtype", name_of(transfer.dtype)},
+            {"payload_bytes", transfer.payload.count()},
+            {"reason", transfer.reason}};
+  if (transfer.channel != 0) json["channel"] = transfer.channel;
+  return json;
 }
 
 Json task_to_json(const Plan& plan, const Program& program, const Task& task) {

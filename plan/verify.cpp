@@ -147,6 +147,8 @@ void verify(const Plan& plan) {
     require(in_range(plan.transfers[i].peer_program, plan.programs), "transfer {}: no program {}",
             i, plan.transfers[i].peer_program);
     require(plan.transfers[i].payload.count() >= 0, "transfer {}: negative payload", i);
+    const std::int32_t channel = plan.transfers[i].channel;
+    require(0 <= channel && channel < most_channels, "transfer {}: no channel {}", i, channel);
   }
   for (const Program& program : plan.programs) verify_program(plan, program);
 }

@@ -190,25 +190,25 @@ class Emitter {
 
   void emit_forward(int b, std::int64_t i) {
     const BlockProgram& block = step_.blocks[at(b)];
-    take_over(block.carries_in, i);
+    receive_carries(block.carries_in, i);
     emit_segment(0, b, i);
-    hand_over(block.carries_out, i);
+    send_carries(block.carries_out, i);
   }
 
   void emit_backward(int b, std::int64_t i) {
     const BlockProgram& block = step_.blocks[at(b)];
-    take_over(block.gradients_of_carries_out, i);
+    receive_carries(block.gradients_of_carries_out, i);
     emit_segment(1, b, i);
-    hand_over(block.gradients_of_carries_in, i);
+    send_carries(block.gradients_of_carries_in, i);
   }
 
-  void take_over(const std::vector<ValueId>& values, std::int64_t i) {
+  void receive_carries(const std::vector<ValueId>& values, std::int64_t i) {
     for (std::size_t k = 0; k < values.size() && k < previous_.carries.size(); ++k) {
       if (values[k] != no_value) entry(values[k], i) = previous_.carries[k];
     }
   }
 
-  void hand_over(const std::vector<ValueId>& values, std::int64_t i) {
+  void send_carries(const std::vector<ValueId>& values, std::int64_t i) {
     previous_.carries.clear();
     for (const ValueId v : values)
       previous_.carries.push_back(v == no_value ? no_buffer : buffer_of(v, i));

@@ -136,8 +136,8 @@ void GradientReductions::reduce_together(const std::vector<Pending>& pending,
     (is_done ? early_targets : late_targets).push_back(shardings[i]);
     (is_done ? early : late).push_back(pending[i].parameter);
   }
-  const auto settle = [&](const std::vector<TensorId>& owners,
-                          const std::vector<ValueId>& gradients) {
+  const auto keep = [&](const std::vector<TensorId>& owners,
+                        const std::vector<ValueId>& gradients) {
     for (std::size_t i = 0; i < owners.size(); ++i) {
       builder_.value(gradients[i]).category = BufferCategory::gradients;
       gradients_[owners[i]] = gradients[i];
@@ -145,12 +145,12 @@ void GradientReductions::reduce_together(const std::vector<Pending>& pending,
   };
   const std::vector<ValueId> reduced =
       cast_gradients(early_summands, early_targets, /*wide=*/true, unit, items);
-  settle(early, accumulate(reduced, unit, pass));
+  keep(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
   std::vector<Item>& last = pass.last_reductions;
-  settle(late, cast_gradients(builder_.bring_together(sums, late_targets, Stream::reductions, unit,
-                                                      words, last),
-                              late_targets, /*wide=*/true, unit, last));
+  keep(late, cast_gradients(
+                 builder_.bring_together(sums, late_targets, Stream::reductions, unit, words, last),
+                 late_targets, /*wide=*/true, unit, last));
 }
 
 }  // namespace shardsim

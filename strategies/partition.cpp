@@ -242,7 +242,8 @@ class Partitioner {
     item.results = made;
     item.kernel = kernel_of(op, factors, item);
     pass.body.push_back(std::move(item));
-    for (std::size_t r = 0; r < op.results.size(); ++r) settle(op, op.results[r], made[r], pass);
+    for (std::size_t r = 0; r < op.results.size(); ++r)
+      reshard_result(op, op.results[r], made[r], pass);
   }
 
   // Results that are parts of an operand: no work, no memory of their own.
@@ -251,7 +252,7 @@ class Partitioner {
     for (const Operand& result : op.results) {
       const ValueId part = make(result, factors);
       builder_.value(part).storage = whole;
-      settle(op, result, part, pass);
+      reshard_result(op, result, part, pass);
     }
   }
 
@@ -321,8 +322,8 @@ class Partitioner {
                               category_of(result.tensor));
   }
 
-  // Brings a result home.
-  void settle(const Op& op, const Operand& result, ValueId made, BlockPass& pass) {
+  // From how the op made it to the sharding that propagation gave it.
+  void reshard_result(const Op& op, const Operand& result, ValueId made, BlockPass& pass) {
     const TensorId id = result.tensor;
     const Tensor& tensor = builder_.tensor(id);
     if (tensor.role == TensorRole::parameter_gradient && !partial_sums_.is_summand(id)) {

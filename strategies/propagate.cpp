@@ -16,21 +16,21 @@ class Propagation {
     for (const Tensor& tensor : workload.tensors)
       shardings_.tensors.push_back(replicated(tensor.dims.size()));
     open_.assign(workload.tensors.size(), true);
-    speaks_.assign(workload.tensors.size(), true);
+    is_source_.assign(workload.tensors.size(), true);
     for (const auto& [tensor, sharding] : assignment.pinned) pin(tensor, sharding);
     for (const ParameterAssignment& a : assignment.parameters) {
       pin(a.tensor, a.compute);
-      speaks_[at(a.tensor)] = false;
+      is_source_[at(a.tensor)] = false;
       if (a.look_up != a.compute) shardings_.look_up[a.tensor] = a.look_up;
       if (a.look_up != a.compute || has_casts(a.tensor)) shardings_.summed[a.tensor] = a.gradient;
     }
   }
 
   TensorShardings run() {
-    settle(/*backwards=*/false);
-    speaks_.assign(speaks_.size(), true);
-    settle(/*backwards=*/false);
-    settle(/*backwards=*/true);
+    run_to_fixpoint(/*backwards=*/false);
+    is_source_.assign(is_source_.size(), true);
+    run_to_fixpoint(/*backwards=*/false);
+    run_to_fixpoint(/*backwards=*/true);
     follow_primals();
     return std::move(shardings_);
   }
@@ -41,7 +41,7 @@ class Propagation {
     open_[at(tensor)] = false;
   }
 
-  void settle(bool backwards) {
+  void run_to_fixpoint(bool backwards) {
     bool changed = true;
     while (changed) {
       changed = false;
@@ -82,33 +82,33 @@ class Propagation {
     const bool both_ways = backwards || op.kind == OpKind::elementwise;
     FactorAxes merged_axes;
     AxisList used;
-    const auto hear = [&](const Operand& operand) {
-      if (!speaks_[at(operand.tensor)]) return;
+    const auto merge = [&](const Operand& operand) {
+      if (!is_source_[at(operand.tensor)]) return;
       for (auto& [factor, axes] : project(known(operand.tensor), operand.dims, workload_.labels)) {
-        hear_factor(merged_axes[factor], axes, used);
+        merge_factor(merged_axes[factor], axes, used);
       }
     };
-    for (const Operand& operand : op.operands) hear(operand);
+    for (const Operand& operand : op.operands) merge(operand);
     if (both_ways) {
-      for (const Operand& result : op.results) hear(result);
+      for (const Operand& result : op.results) merge(result);
     }
     for (const LabelId factor : op.whole) merged_axes.erase(factor);
 
     bool changed = false;
-    const auto tell = [&](const Operand& operand) {
+    const auto extend_to = [&](const Operand& operand) {
       if (!open_[at(operand.tensor)]) return;
       const Sharding target = sharding_of(operand.dims, merged_axes, workload_.labels);
       for (std::size_t d = 0; d < target.dims.size(); ++d)
         changed |= extend(operand.tensor, d, target.dims[d]);
     };
     if (both_ways) {
-      for (const Operand& operand : op.operands) tell(operand);
+      for (const Operand& operand : op.operands) extend_to(operand);
     }
-    for (const Operand& result : op.results) tell(result);
+    for (const Operand& result : op.results) extend_to(result);
     return changed;
   }
 
-  static void hear_factor(AxisList& have, const AxisList& said, AxisList& used) {
+  static void merge_factor(AxisList& have, const AxisList& said, AxisList& used) {
     if (said.size() <= have.size() || !is_prefix(have, said)) return;
     for (std::size_t i = have.size(); i < said.size(); ++i) {
       if (overlaps_any(said[i], used)) return;
@@ -188,7 +188,7 @@ class Propagation {
   const Workload& workload_;
   TensorShardings shardings_;
   std::vector<bool> open_;
-  std::vector<bool> speaks_;  // false: its sharding is not heard in this round
+  std::vector<bool> is_source_;  // false: its sharding is not propagated in this round
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/collective_model.hpp"
 #include "strategies/strategy.hpp"
 #include "verbs.hpp"
 #include "workloads/models/build.hpp"

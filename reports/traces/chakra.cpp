@@ -8,8 +8,10 @@
 #include <limits>
 #include <map>
 #include <protozero/pbf_builder.hpp>
+#include <tuple>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -108,7 +110,11 @@ class ChakraRank {
  public:
   ChakraRank(const Plan& plan, const ChakraCommunicators& communicators, const Result* result,
              std::int32_t rank)
-      : plan_(plan), communicators_(communicators), result_(result), rank_(rank) {}
+      : plan_(plan), communicators_(communicators), result_(result), rank_(rank) {
+    for (const Transfer& transfer : plan.transfers) {
+      channels_ = std::max(channels_, transfer.channel + 1);
+    }
+  }
 
   std::string write() {
     write_metadata();
@@ -244,8 +250,16 @@ class ChakraRank {
     const Transfer& transfer = plan_.transfers[at(task.work)];
     const Program& peer = plan_.programs[at(transfer.peer_program)];
     const std::int64_t place = communicators_.place_of(rank_);
+    const Program& own = plan_.programs[at(communicators_.program_of(rank_))];
+    if (own.devices.size() != peer.devices.size()) {
+      throw InputError({"", "program " + own.name},
+                       "messages between programs of different size are in no Chakra trace");
+    }
     const std::int64_t other = peer.devices.empty() ? place : peer.devices[at(place)];
-    const std::int32_t tag = next_tag_[{transfer.peer_program, transfer.sends}]++;
+    // The k-th of a channel has one tag at both ends, and those of other channels have others.
+    const std::int32_t next =
+        next_tag_[{transfer.peer_program, transfer.sends, transfer.channel}]++;
+    const std::int32_t tag = next * channels_ + transfer.channel;
     write_message(task, transfer.sends, static_cast<std::int32_t>(other), transfer.payload, tag);
   }
 
@@ -270,7 +284,8 @@ class ChakraRank {
   Ids data_;                // what it waits for
   Ids control_;             // the one before it in its stream
   std::vector<Ids> nodes_;  // by task: what to wait for
-  std::map<std::pair<int, bool>, std::int32_t> next_tag_;
+  std::int32_t channels_ = 1;
+  std::map<std::tuple<int, bool, std::int32_t>, std::int32_t> next_tag_;  // by peer and channel
 };
 
 }  // namespace

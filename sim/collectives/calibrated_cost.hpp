@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hardware_profiles/calibration.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
 
 namespace shardsim {
 

@@ -26,7 +26,9 @@
 
 #include "sim/collectives/calibrated_cost.hpp"
 #include "sim/collectives/cluster_rates.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/placement.hpp"
+#include "sim/collectives/told_algorithms.hpp"
 #include "sim/nccl/communicator.hpp"
 #include "sim/nccl/node_spread.hpp"
 

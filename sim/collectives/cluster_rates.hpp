@@ -12,7 +12,7 @@
 
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
 
 namespace shardsim {
 

@@ -14,148 +14,18 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/units.hpp"
-#include "hardware_profiles/calibration.hpp"
-#include "hardware_profiles/machine.hpp"
 #include "hardware_profiles/network/machine_graph.hpp"
 #include "plan/plan.hpp"
-#include "sim/collectives/device_order.hpp"
-#include "sim/collectives/memory_traffic.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/placement.hpp"
 #include "sim/collectives/told_algorithms.hpp"
 #include "sim/network/link_history.hpp"
 
 namespace shardsim {
-
-// Which links a collective, or a copy, loads.
-enum class LinkLevel : std::uint8_t {
-  scale_up,
-  scale_out,
-  torus_x,
-  torus_y,
-  torus_z,
-  torus_chip,  // between the devices of a chip
-  network,
-  dcn,   // between slices
-  host,  // from a device to its host
-};
-inline constexpr std::size_t link_levels = 9;
-
-[[nodiscard]] std::string_view name_of(LinkLevel level);  // "scale-up", "x", "chip", "dcn"
-
-// Out of a device and to it; on a torus up and down a dimension. Both where they are alike.
-enum class LinkDirection : std::uint8_t { out, in, both };
-[[nodiscard]] std::string_view name_of(LinkDirection direction);  // "out"
-
-// How what corrects a cost differs from what it is: see calibrated_cost.hpp.
-struct StandIn {
-  bool other_algorithm = false;  // or collective
-  std::int64_t nodes = 0;        // so many, all more or all fewer than its own; 0: as many
-};
-
-// What part of a level's bandwidth a collective takes while it transfers alone: what goes over it /
-// (its rate * transfer). The level that bounds it has 1, and keeps it where the cost is corrected
-// by a factor: what takes longer than the model is then the level's own (lines that are padded,
-// flags, waiting for peers), and another collective finds no gaps in it that are known.
-struct LinkUse {
-  LinkLevel level = LinkLevel::scale_up;
-  double out = 1;  // of a device; on a torus up the dimension
-  double in = 1;   // to a device; on a torus down the dimension
-};
-
-// A time together with its reasons: reports print the terms, tests compare them.
-struct CostBreakdown {
-  // "ring in the node", "ring over 4 nodes, 8 NICs each", "ring on y", NCCL's "NVLSTree", ...
-  std::string algorithm;
-  std::string protocol;  // NCCL's, else empty
-  Seconds launch{0};
-  Seconds latency{0};   // steps * latency of a step
-  Seconds transfer{0};  // wire bytes over bandwidth
-  std::vector<LinkUse> links;
-  std::optional<CurveKey> curve;         // on clusters: what machines alike are compared by
-  std::optional<Seconds> nccl_estimate;  // where NCCL runs: what it expects of its choice
-  StandIn stand_in;                      // where no such collective has been measured
-  double factor = 1;     // measured over modelled time of machines alike: in all three terms
-  MemoryTraffic memory;  // of a device, while it transfers; nothing: not known
-  // On GPUs: each keeps a multiprocessor from other work, from start to end. 0: not known, or none.
-  std::int64_t thread_blocks = 0;
-
-  [[nodiscard]] Seconds total() const { return launch + latency + transfer; }
-};
-
-[[nodiscard]] std::vector<LinkLevel> levels_of(const CostBreakdown& cost);
-
-// Whose time a collective takes.
-//   simulated      ours: on slices of TPUs of what XLA's compiler chooses, else of what is written
-//                  beside the machine's formulas
-//   uncalibrated   the same, not corrected by what machines alike have taken (calibrated_cost.hpp)
-//   all_links      ours, and a torus uses all links that could help whatever the compiler chooses
-//   tpu_scheduler  what the TPU compiler's scheduler reckons with (tpu/compiler_choice.hpp)
-//   xla_sol        what XLA's GPU scheduler reckons with, at the speed of light (xla_sol.hpp)
-//   flows          ours, of every message over the links that it crosses (network_cost.hpp): rings
-//                  of the library, and along all dimensions of a slice
-enum class CollectiveModel : std::uint8_t {
-  simulated,
-  uncalibrated,
-  all_links,
-  tpu_scheduler,
-  xla_sol,
-  flows
-};
-inline constexpr int collective_models = 6;
-[[nodiscard]] std::string_view name_of(CollectiveModel model);  // "tpu-scheduler"
-
-// Where the axes of a plan's mesh lie on a machine. Build once per simulation.
-//   cluster, network  devices are numbered; node = device / devices per node
-//   torus             every mesh axis walks through spans of physical dimensions
-// Which device is at which position: device_order.hpp. An order that no digits of torus coordinates
-// describe makes all collectives ones of listed groups, routed link by link. On several slices an
-// axis has an outer part over slices, which device_order.hpp says, and an inner one in each.
-class Placement {
- public:
-  // Throws InputError when the mesh does not fit the machine, and for orders as
-  // check_device_order does.
-  Placement(const Mesh& mesh, const Machine& machine,
-            CollectiveModel model = CollectiveModel::simulated, const DeviceOrder& order = {});
-  // On a torus with an assignment of one's own: the spans of every mesh axis.
-  Placement(const Mesh& mesh, const Machine& machine, std::vector<std::vector<TorusSpan>> spans,
-            CollectiveModel model = CollectiveModel::simulated);
-
-  // Of the devices; that of the plan where `order` moves none.
-  [[nodiscard]] const Mesh& mesh() const { return numbers_.mesh(); }
-  [[nodiscard]] const Mesh& plan_mesh() const { return numbers_.given(); }
-  // A collective of the plan, in axes and positions of mesh().
-  [[nodiscard]] Collective on_devices(const Collective& collective) const {
-    return numbers_.numbered(collective);
-  }
-  [[nodiscard]] std::int64_t device(std::int64_t position) const {
-    return numbers_.device(position);
-  }
-  [[nodiscard]] bool moves_devices() const { return !numbers_.is_given(); }
-
-  [[nodiscard]] const Machine& machine() const { return machine_; }
-  [[nodiscard]] CollectiveModel model() const { return model_; }
-  // For tori: over how many slices every axis of mesh() goes, its outer part.
-  [[nodiscard]] const std::vector<std::int64_t>& slices_along() const { return slices_along_; }
-  // For tori: spans of every axis of mesh(); on several slices of its inner part.
-  [[nodiscard]] const std::vector<std::vector<TorusSpan>>& spans() const { return spans_; }
-  // Networks written in place; of others nothing.
-  [[nodiscard]] const NetworkDescription* network() const {
-    return std::get_if<NetworkDescription>(&machine_.profile.network);
-  }
-
- private:
-  void place_on_torus(const DeviceOrder& order);
-
-  NumberedMesh numbers_;
-  Machine machine_;
-  std::vector<std::int64_t> slices_along_;
-  std::vector<std::vector<TorusSpan>> spans_;
-  CollectiveModel model_ = CollectiveModel::simulated;
-};
 
 // Of what is simulated as flows (network_cost.hpp): classes of devices and links, or
 // every device and link of its own, which takes longer and gives the same time.

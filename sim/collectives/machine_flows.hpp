@@ -10,7 +10,8 @@
 
 #include <vector>
 
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/placement.hpp"
 #include "sim/network/algorithms.hpp"
 
 namespace shardsim {

@@ -47,7 +47,8 @@
 #include <optional>
 
 #include "sim/collectives/cluster_rates.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/told_algorithms.hpp"
 #include "sim/nccl/node_spread.hpp"
 #include "sim/nccl/selection.hpp"
 

@@ -12,7 +12,8 @@
 #pragma once
 
 #include "sim/collectives/cluster_rates.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/told_algorithms.hpp"
 #include "sim/nccl/node_spread.hpp"
 
 namespace shardsim {

@@ -32,7 +32,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/placement.hpp"
 
 namespace shardsim {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/collectives/collective_cost.hpp"
 #include "sim/collectives/nccl_cost.hpp"
+#include "sim/collectives/placement.hpp"
 #include "sim/network/algorithms.hpp"
 
 namespace shardsim {

@@ -40,7 +40,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/placement.hpp"
 
 namespace shardsim {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/placement.hpp"
 
 namespace shardsim {
 

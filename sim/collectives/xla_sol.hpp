@@ -21,7 +21,8 @@
 
 #include <cstdint>
 
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/cost_breakdown.hpp"
+#include "sim/collectives/placement.hpp"
 
 namespace shardsim {
 

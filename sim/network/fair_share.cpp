@@ -54,7 +54,7 @@ bool FairShare::is_alone(FlowId id) {
   });
 }
 
-const std::vector<FlowId>& FairShare::settle() {
+const std::vector<FlowId>& FairShare::update_rates() {
   changed_.clear();
   fix_alone();
   if (touched_.empty()) return changed_;

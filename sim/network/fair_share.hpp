@@ -15,7 +15,7 @@
 // each of its flows would get.
 //
 // What joins or leaves changes only the flows that it is connected with, over links that they
-// have in common: those alone are looked at. Cost of settle(): O(C log C), C what these cross
+// have in common: those alone are looked at. Cost of update_rates(): O(C log C), C what these cross
 // together.
 #pragma once
 
@@ -54,7 +54,7 @@ class FairShare {
 
   // Shares anew what has been joined and left since the last call. Gives the flows that have
   // another rate now, in no particular but always the same order; valid until the next call.
-  const std::vector<FlowId>& settle();
+  const std::vector<FlowId>& update_rates();
 
   [[nodiscard]] Bandwidth rate(FlowId flow) const {
     return Bandwidth(flows_[static_cast<std::size_t>(flow)].rate);
@@ -97,11 +97,11 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  // Since the last settle().
+  // Since the last update_rates().
   std::vector<LinkId> touched_;  // whose flows have to share anew
   std::vector<FlowId> alone_;    // joined links without flows
   std::uint32_t round_ = 0;
-  // Of one settle().
+  // Of one update_rates().
   std::vector<LinkId> connected_links_;
   std::vector<FlowId> connected_flows_;
   std::vector<Level> levels_;  // a heap; entries that no longer hold are passed over

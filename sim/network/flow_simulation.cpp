@@ -115,7 +115,7 @@ void FlowSimulation::happen(const Event& event) {
 
 // What is left of the flows whose rate changes, and when they end at the new one.
 void FlowSimulation::share_anew() {
-  for (const FlowId id : shares_.settle()) {
+  for (const FlowId id : shares_.update_rates()) {
     Flow& of = flow(id);
     const auto passed = static_cast<double>((now_ - of.since).count());
     const double rest = std::max(0.0, of.rest - of.rate * (passed / femtoseconds_per_second));

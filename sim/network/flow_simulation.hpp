@@ -15,8 +15,8 @@
 // after the other are 10 ps late at most. The order of what happens is (time, ends before
 // beginnings, sequence), so that the same calls give the same times.
 //
-// Cost: for each beginning, end and change of rate a few moves between buckets, and settle() of
-// what it is connected with. Memory grows with the flows under way, not with all that ever were.
+// Cost: for each beginning, end and change of rate a few moves between buckets, and update_rates()
+// of what it is connected with. Memory grows with the flows under way, not with all that ever were.
 // What links carry over time is written down only for who asks for it (link_recorder.hpp).
 #pragma once
 

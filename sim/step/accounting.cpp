@@ -230,8 +230,14 @@ class Accountant {
         note(rows_.reasons[at], collective.reason, collective.payload.count());
         note(rows_.algorithms[at], algorithm_of(lowered_.collectives[work]),
              (times.end - times.start).count());
-        add(p, row, collective.payload,
-            wire_bytes_per_device(collective.kind, row.group_size, collective.payload));
+        const Bytes wire =
+            wire_bytes_per_device(collective.kind, row.group_size, collective.payload);
+        const auto id = static_cast<std::size_t>(lowered_.first_task[p]) + i;
+        if (lowered_.graph.tasks[id].carries) {
+          add(p, row, collective.payload, wire);
+        } else {  // counted with the program that it is joined to
+          wire_bytes_[p] += static_cast<double>(wire.count());
+        }
       }
     }
   }

@@ -89,20 +89,24 @@ class Engine {
   [[nodiscard]] Running& running(Slot at) { return running_[static_cast<std::size_t>(at)]; }
 
   void ready(std::int32_t id) {
-    const std::int32_t partner = task(id).partner;
-    if (partner < 0) {
-      start(id);
-    } else if (waits(partner) == 0) {
-      start(id);
-      start(partner);
+    for (std::int32_t at = next_of(id); at != id; at = next_of(at)) {
+      if (waits(at) != 0) return;
     }
+    start(id);
+    for (std::int32_t at = next_of(id); at != id; at = next_of(at)) start(at);
+  }
+
+  // Round the ring of partners; itself where it has none.
+  [[nodiscard]] std::int32_t next_of(std::int32_t id) const {
+    const std::int32_t next = task(id).next_partner;
+    return next < 0 ? id : next;
   }
 
   void start(std::int32_t id) {
     if (trace_.start[static_cast<std::size_t>(id)] >= SimTime(0)) return;
     trace_.start[static_cast<std::size_t>(id)] = now_;
     trace_.changes.push_back({id, /*starts=*/true});
-    if (task(id).partner >= 0 && !task(id).sends) return;  // the sender carries the message
+    if (!task(id).carries) return;
     const Work& own = work(id);
     sharing_.hold(own.holds);
     if (own.shared == SimTime(0)) {
@@ -131,11 +135,10 @@ class Engine {
   void finish(std::int32_t id) {
     if (slot(id) != nowhere) sharing_.leave(std::exchange(slot(id), nowhere));
     sharing_.release(work(id).holds);
-    const std::int32_t partner = task(id).partner;
     end(id);
-    if (partner >= 0) end(partner);
+    for (std::int32_t at = next_of(id); at != id; at = next_of(at)) end(at);
     release(id);
-    if (partner >= 0) release(partner);
+    for (std::int32_t at = next_of(id); at != id; at = next_of(at)) release(at);
   }
 
   void end(std::int32_t id) {
@@ -153,7 +156,7 @@ class Engine {
 
   // What is left of the tasks whose pace changes, and when they end at the new one.
   void share_anew() {
-    for (const Slot at : sharing_.settle()) {
+    for (const Slot at : sharing_.update_rates()) {
       Running& changed = running(at);
       const auto passed = static_cast<double>((now_ - changed.since).count());
       changed.left = std::max(0.0, changed.left - changed.pace * passed);

@@ -2,7 +2,8 @@
 // turns a plan into its input.
 //
 //   - A task starts when all tasks that it waits for have ended; the one before it in its stream is
-//     among them. Two partners (the ends of a message) start together.
+//     among them. Partners (the ends of a message, a collective in several programs) start and end
+//     together.
 //   - It ends after `fixed`, plus `shared` at the pace that others leave it (work_sharing.hpp).
 //
 // Example: A needs 100 ps of a link, B as well; A begins at 0, B at 50.
@@ -35,8 +36,8 @@ struct Work {
 struct EngineTask {
   std::int32_t work = 0;
   std::int32_t program = 0;
-  std::int32_t partner = -1;  // the other end of a message
-  bool sends = false;         // the sender carries the message
+  std::int32_t next_partner = -1;  // of a ring of them; -1: it has none
+  bool carries = true;             // one of them takes what all take, as the sender of a message
 };
 
 // Tasks by number. Successors of task t: successors[first_successor[t] .. first_successor[t + 1]).

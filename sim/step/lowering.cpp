@@ -22,22 +22,45 @@ std::vector<std::int64_t> devices_of(const Plan& plan, const Program& program) {
   return all;
 }
 
-// A collective whose group has members outside its program would have to wait for them.
-void check_stays_inside(const Plan& plan, const Program& program, const Collective& collective) {
-  const std::set<std::int64_t> inside(program.devices.begin(), program.devices.end());
+// Programs that groups of `collective` join with program `p`, itself among them, in order.
+std::vector<std::size_t> joined_by(const Plan& plan, std::size_t p, const Collective& collective) {
+  if (plan.programs[p].devices.empty()) return {p};
+  std::map<std::int64_t, std::size_t> program_of;
+  for (std::size_t q = 0; q < plan.programs.size(); ++q) {
+    for (const std::int64_t device : devices_of(plan, plan.programs[q])) {
+      program_of.emplace(device, q);
+    }
+  }
   auto groups = collective.groups.empty() && !collective.axes.empty()
                     ? plan.mesh.groups(collective.axes)
                     : collective.groups;
   for (const auto& [source, target] : collective.source_targets) groups.push_back({source, target});
-  for (const auto& group : groups) {
-    const auto members = std::count_if(
-        group.begin(), group.end(), [&](std::int64_t device) { return inside.count(device) != 0; });
-    if (members == 0 || members == static_cast<std::ptrdiff_t>(group.size())) continue;
-    throw InputError(
-        {"", "program " + program.name},
-        fmt::format("{} over {} reaches devices of other programs, which is not simulated",
-                    name_of(collective.kind), fmt::join(plan.mesh.names_of(collective.axes), "+")));
+  std::set<std::size_t> joined = {p};
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (const auto& group : groups) {
+      std::set<std::size_t> members;
+      bool has_others = false;
+      for (const std::int64_t device : group) {
+        const auto found = program_of.find(device);
+        if (found == program_of.end()) has_others = true;
+        if (found != program_of.end()) members.insert(found->second);
+      }
+      const bool meets = std::any_of(members.begin(), members.end(),
+                                     [&](std::size_t q) { return joined.contains(q); });
+      if (!meets) continue;
+      if (has_others) {
+        throw InputError(
+            {"", "program " + plan.programs[p].name},
+            fmt::format("{} over {} reaches devices that no program has", name_of(collective.kind),
+                        fmt::join(plan.mesh.names_of(collective.axes), "+")));
+      }
+      const std::size_t before = joined.size();
+      joined.insert(members.begin(), members.end());
+      grows |= joined.size() > before;
+    }
   }
+  return {joined.begin(), joined.end()};
 }
 
 class Lowering {
@@ -65,6 +88,7 @@ class Lowering {
     lowered_.graph.waits.reserve(static_cast<std::size_t>(first));
     for (std::size_t p = 0; p < plan_.programs.size(); ++p) add_program(p);
     match_transfers();
+    match_collectives();
     link_successors();
     lowered_.link_uses = resources_.link_uses();
     resources_.finish(lowered_.graph);
@@ -93,8 +117,11 @@ class Lowering {
     if (computes) {
       work = resources_.add_kernel(p, plan_.kernels[at(task.work)]);
     } else {
-      work = resources_.add_collective(p, plan_.collectives[at(task.work)],
-                                       lowered_.collectives[at(task.work)]);
+      const Collective& collective = plan_.collectives[at(task.work)];
+      const std::vector<std::size_t> programs = joined_by(plan_, p, collective);
+      work = resources_.add_collective(programs, collective, lowered_.collectives[at(task.work)]);
+      for (const std::size_t q : programs) collectives_[q * works + at(task.work)] = work;
+      if (programs.size() > 1) joint_.push_back({task.work, programs});
     }
     return work;
   }
@@ -110,14 +137,8 @@ class Lowering {
   void add_program(std::size_t p) {
     const Program& program = plan_.programs[p];
     std::vector<bool> last_in_stream(program.streams.size(), false);
-    std::set<std::int32_t> checked;
     for (const Task& task : program.tasks) {
-      if (task.kind == TaskKind::collective) {
-        if (!program.devices.empty() && checked.insert(task.work).second) {
-          check_stays_inside(plan_, program, plan_.collectives[at(task.work)]);
-        }
-      }
-      const EngineTask lowered{work_in(p, task), static_cast<std::int32_t>(p), -1, false};
+      const EngineTask lowered{work_in(p, task), static_cast<std::int32_t>(p)};
       const bool follows = last_in_stream[task.stream];
       last_in_stream[task.stream] = true;
       lowered_.graph.tasks.push_back(lowered);
@@ -130,60 +151,120 @@ class Lowering {
     std::vector<std::int32_t> receives;
   };
 
+  struct Channel {
+    int from = 0;
+    int to = 0;
+    std::int32_t number = 0;
+    auto operator<=>(const Channel&) const = default;
+  };
+
   void match_transfers() {
-    std::map<std::pair<int, int>, Ends> channels;  // by sending and receiving program
+    std::map<Channel, Ends> channels;
     for_each_task([&](int p, const Task& task, std::int32_t id) {
       if (task.kind != TaskKind::transfer) return;
       const Transfer& transfer = transfer_of(task);
-      if (transfer.sends) channels[{p, transfer.peer_program}].sends.push_back(id);
-      if (!transfer.sends) channels[{transfer.peer_program, p}].receives.push_back(id);
+      const int peer = transfer.peer_program;
+      if (transfer.sends) channels[{p, peer, transfer.channel}].sends.push_back(id);
+      if (!transfer.sends) channels[{peer, p, transfer.channel}].receives.push_back(id);
     });
-    for (const auto& [programs, ends] : channels) {
+    for (const auto& [channel, ends] : channels) {
       if (ends.sends.size() != ends.receives.size()) {
-        throw std::logic_error(fmt::format("plan: {} sends {} messages to {}, which receives {}",
-                                           program(programs.first).name, ends.sends.size(),
-                                           program(programs.second).name, ends.receives.size()));
+        throw std::logic_error(
+            fmt::format("plan: {} sends {} messages to {} on channel {}, which receives {}",
+                        program(channel.from).name, ends.sends.size(), program(channel.to).name,
+                        channel.number, ends.receives.size()));
       }
-      pair_up(programs, ends);
+      pair_up(channel, ends);
     }
   }
 
-  void pair_up(const std::pair<int, int>& programs, const Ends& ends) {
-    std::map<std::int64_t, std::int32_t> works;  // by payload
+  void pair_up(const Channel& channel, const Ends& ends) {
+    const auto senders = static_cast<std::int64_t>(devices_of(plan_, program(channel.from)).size());
+    const auto receivers = static_cast<std::int64_t>(devices_of(plan_, program(channel.to)).size());
     for (std::size_t i = 0; i < ends.sends.size(); ++i) {
-      const Bytes payload = transfer_of(plan_task(programs.first, ends.sends[i])).payload;
-      if (transfer_of(plan_task(programs.second, ends.receives[i])).payload != payload) {
+      const Bytes sent = transfer_of(plan_task(channel.from, ends.sends[i])).payload;
+      const Bytes received = transfer_of(plan_task(channel.to, ends.receives[i])).payload;
+      if (sent * senders != received * receivers) {
         throw std::logic_error(fmt::format("plan: message {} from {} to {} has two sizes", i,
-                                           program(programs.first).name,
-                                           program(programs.second).name));
+                                           program(channel.from).name, program(channel.to).name));
       }
-      auto [work, is_new] = works.try_emplace(payload.count(), 0);
-      if (is_new) work->second = add_message(programs, payload);
-      for (const bool sends : {true, false}) {
-        auto& task = lowered_.graph.tasks[at(sends ? ends.sends[i] : ends.receives[i])];
-        task.work = work->second;
-        task.partner = sends ? ends.receives[i] : ends.sends[i];
-        task.sends = sends;
-      }
+      const Bytes message = std::min(sent, received);
+      auto [work, is_new] = messages_.try_emplace({channel.from, channel.to, message.count()}, 0);
+      if (is_new) work->second = add_message(channel, message);
+      join({ends.sends[i], ends.receives[i]}, work->second);
     }
   }
 
-  // Every device of one program to its counterpart of the other, as a permute.
-  std::int32_t add_message(const std::pair<int, int>& programs, Bytes payload) {
-    const auto from = devices_of(plan_, program(programs.first));
-    const auto to = devices_of(plan_, program(programs.second));
-    if (from.size() != to.size()) {
-      throw InputError({"", "program " + program(programs.first).name},
-                       fmt::format("messages from {} devices to {} of {} are not simulated",
-                                   from.size(), to.size(), program(programs.second).name));
+  // Every device of one program to its counterpart, or counterparts, of the other, as a permute.
+  std::int32_t add_message(const Channel& channel, Bytes message) {
+    const auto from = devices_of(plan_, program(channel.from));
+    const auto to = devices_of(plan_, program(channel.to));
+    const std::size_t most = std::max(from.size(), to.size());
+    if (most % from.size() != 0 || most % to.size() != 0) {
+      throw InputError(
+          {"", "program " + program(channel.from).name},
+          fmt::format("messages from {} devices to {} of {} are not simulated: neither "
+                      "is a multiple of the other",
+                      from.size(), to.size(), program(channel.to).name));
+    }
+    const CollectiveModel model = placement_.model();
+    const bool is_permute = from.size() == to.size();
+    if (!is_permute &&
+        (model == CollectiveModel::tpu_scheduler || model == CollectiveModel::xla_sol)) {
+      throw InputError({"", "program " + program(channel.from).name},
+                       fmt::format("what \"{}\" makes of messages from {} devices to {} is not "
+                                   "known",
+                                   name_of(model), from.size(), to.size()));
     }
     Collective permute;
     permute.kind = CollectiveKind::collective_permute;
-    permute.payload = payload;
-    for (std::size_t i = 0; i < from.size(); ++i)
-      permute.source_targets.emplace_back(from[i], to[i]);
-    return resources_.add_message(at(programs.first), at(programs.second), permute,
-                                  costs_.cost(permute));
+    permute.payload = message;
+    for (std::size_t i = 0; i < most; ++i) {
+      permute.source_targets.emplace_back(from[i / (most / from.size())],
+                                          to[i / (most / to.size())]);
+    }
+    return resources_.add_message(at(channel.from), at(channel.to), permute, costs_.cost(permute));
+  }
+
+  // A collective that several programs run together.
+  struct Joint {
+    std::int32_t collective = 0;
+    std::vector<std::size_t> programs;
+  };
+
+  void match_collectives() {
+    for (const Joint& joint : joint_) {
+      std::vector<std::vector<std::int32_t>> executions;  // by program
+      for (const std::size_t p : joint.programs) {
+        executions.emplace_back();
+        const std::vector<Task>& tasks = plan_.programs[p].tasks;
+        for (std::size_t i = 0; i < tasks.size(); ++i) {
+          if (tasks[i].kind != TaskKind::collective || tasks[i].work != joint.collective) continue;
+          executions.back().push_back(lowered_.first_task[p] + static_cast<std::int32_t>(i));
+        }
+        if (executions.back().size() == executions.front().size()) continue;
+        throw std::logic_error(
+            fmt::format("plan: {} of several programs: {} runs it {} times, {} {}",
+                        name_of(plan_.collectives[at(joint.collective)].kind),
+                        plan_.programs[joint.programs.front()].name, executions.front().size(),
+                        plan_.programs[p].name, executions.back().size()));
+      }
+      for (std::size_t k = 0; k < executions.front().size(); ++k) {
+        std::vector<std::int32_t> together;
+        for (const auto& of_program : executions) together.push_back(of_program[k]);
+        join(together, lowered_.graph.tasks[at(together.front())].work);
+      }
+    }
+  }
+
+  // Makes partners of tasks, of which the first carries what they do.
+  void join(const std::vector<std::int32_t>& tasks, std::int32_t work) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      EngineTask& task = lowered_.graph.tasks[at(tasks[i])];
+      task.work = work;
+      task.next_partner = tasks[(i + 1) % tasks.size()];
+      task.carries = i == 0;
+    }
   }
 
   // One after the other, the tasks of a step must fit SimTime.
@@ -246,6 +327,8 @@ class Lowering {
   std::vector<std::int32_t> kernels_;      // works by program and kernel
   std::vector<std::int32_t> collectives_;  // works by program and collective
   std::map<std::tuple<std::size_t, TaskKind, std::int32_t>, std::int32_t> host_copies_;
+  std::map<std::tuple<int, int, std::int64_t>, std::int32_t> messages_;  // by programs and size
+  std::vector<Joint> joint_;
   Lowered lowered_;
 };
 

@@ -1,7 +1,8 @@
 // From a plan on a machine to the engine's task graph: every task gets a number, a price and the
 // tasks that it waits for; messages find their partners.
 //
-// The k-th send of program A to B, in issue order, meets the k-th receive of B from A.
+// The k-th send of program A to B on a channel, in issue order, meets the k-th receive there of B
+// from A. Of a collective whose groups join programs, the k-th task in each of them is one.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,10 @@ struct Lowered {
   std::vector<std::string> notes;  // of how collectives are simulated and what shares how
 };
 
-// Throws InputError for what the simulator cannot run (collectives that leave the devices of their
-// program, messages between programs of different size, host copies where the machine does not know
-// the link, more than 20 hours), std::logic_error for sends and receives that do not match.
+// Throws InputError for what the simulator cannot run (collectives with members that no program
+// has, messages between programs of which neither has a multiple of the other's devices, host
+// copies where the machine does not know the link, more than 20 hours), std::logic_error for sends
+// and receives, and for collectives of several programs, that do not match.
 [[nodiscard]] Lowered lower(const Plan& plan, const Placement& placement,
                             const CostOptions& options,
                             FollowLinks follow = FollowLinks::where_messages_meet);

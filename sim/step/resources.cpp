@@ -174,19 +174,26 @@ void Resources::hold_cores(std::size_t program, const CostBreakdown& cost, Work&
   work.holds.push_back({of_program(program, cores), part_of(share)});
 }
 
-std::int32_t Resources::add_collective(std::size_t program, const Collective& collective,
-                                       const CostBreakdown& cost) {
+std::int32_t Resources::add_collective(const std::vector<std::size_t>& programs,
+                                       const Collective& collective, const CostBreakdown& cost) {
   Work work = work_of(cost);
-  hold_cores(program, cost, work);
+  std::vector<std::int64_t> devices;
+  for (const std::size_t program : programs) {
+    hold_cores(program, cost, work);
+    const std::vector<std::int64_t>& more = plan_.programs[program].devices;
+    devices.insert(devices.end(), more.begin(), more.end());
+  }
   if (placement_.network() != nullptr) {
-    return add_on_links(std::move(work), collective, cost, plan_.programs[program].devices,
-                        {static_cast<std::int32_t>(program)});
+    return add_on_links(std::move(work), collective, cost, devices,
+                        {programs.begin(), programs.end()});
   }
-  for (const LinkUse& link : cost.links) {
-    use(link_of(program, link.level, LinkDirection::out), link.out, work);
-    use(link_of(program, link.level, LinkDirection::in), link.in, work);
+  for (const std::size_t program : programs) {
+    for (const LinkUse& link : cost.links) {
+      use(link_of(program, link.level, LinkDirection::out), link.out, work);
+      use(link_of(program, link.level, LinkDirection::in), link.in, work);
+    }
+    use(of_program(program, memory), memory_share(cost.memory.total(), cost.transfer), work);
   }
-  use(of_program(program, memory), memory_share(cost.memory.total(), cost.transfer), work);
   return add(std::move(work));
 }
 

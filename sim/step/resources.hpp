@@ -69,8 +69,9 @@ class Resources {
   // Numbers of works. Throw InputError for one that takes longer than a step may.
   std::int32_t add_kernel(std::size_t program, const Kernel& kernel);
   std::int32_t add_host_copy(std::size_t program, TaskKind kind, Bytes bytes);
-  std::int32_t add_collective(std::size_t program, const Collective& collective,
-                              const CostBreakdown& cost);
+  // In all of these programs together.
+  std::int32_t add_collective(const std::vector<std::size_t>& programs,
+                              const Collective& collective, const CostBreakdown& cost);
   std::int32_t add_message(std::size_t from, std::size_t to, const Collective& permute,
                            const CostBreakdown& cost);
 

@@ -7,6 +7,7 @@
 //   kernel      launch + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency))
 //   collective  launch + steps * latency + wire bytes / bandwidth of its links
 //   (collective_cost.hpp)
+//   host copy   latency + bytes / bandwidth of the link to the host (host_copy_cost.hpp)
 //
 // What runs at the same time shares links, memory bandwidth and cores (resources.hpp): each of it
 // takes longer by as much as others leave it less than it could use.
@@ -126,9 +127,8 @@ struct Result {
 };
 
 // The plan has passed verify(). Throws InputError when machine and plan do not match in devices and
-// for what is not simulated: host copies, collectives across programs, messages between programs of
-// different size. Throws std::logic_error when messages have no partner or programs wait for each
-// other for ever.
+// for what is not simulated (lowering.hpp). Throws std::logic_error when messages, or collectives
+// of several programs, have no partner or programs wait for each other for ever.
 [[nodiscard]] Result simulate(const Plan& plan, const Machine& machine,
                               const SimulationOptions& options);
 

@@ -78,7 +78,7 @@ void WorkSharing::note(Slot slot) {
   noted_.push_back(slot);
 }
 
-const std::vector<Slot>& WorkSharing::settle() {
+const std::vector<Slot>& WorkSharing::update_rates() {
   changed_.clear();
   for (const Slot slot : noted_) {
     Runner& noted = runner(slot);
@@ -93,7 +93,8 @@ const std::vector<Slot>& WorkSharing::settle() {
     set_pace(slot, 1);
   }
   noted_.clear();
-  for (const network::FlowId flow : shares_.settle()) set_pace(flow, shares_.rate(flow).count());
+  for (const network::FlowId flow : shares_.update_rates())
+    set_pace(flow, shares_.rate(flow).count());
   return changed_;
 }
 

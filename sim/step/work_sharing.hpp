@@ -18,7 +18,7 @@
 // of it asked for comes before the solver; the rest goes at 1.
 //
 // Cost of join and leave: O(uses); where a resource becomes crowded or no longer is, O(its users);
-// of settle() that of the solver, for what is crowded.
+// of update_rates() that of the solver, for what is crowded.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,7 @@ class WorkSharing {
 
   // Shares anew what has changed since the last call. Gives those that go at another pace now, in
   // no particular but always the same order; valid until the next call.
-  const std::vector<Slot>& settle();
+  const std::vector<Slot>& update_rates();
   // 0 where others hold all of a resource.
   [[nodiscard]] double pace(Slot slot) const { return runner(slot).pace; }
 

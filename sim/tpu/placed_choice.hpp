@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/placement.hpp"
 #include "sim/tpu/compiler_choice.hpp"
 
 namespace shardsim::tpu {

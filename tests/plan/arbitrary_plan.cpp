@@ -112,7 +112,8 @@ Plan arbitrary_plan() {
   for (std::int64_t i = any(1, 4); i > 0; --i) {
     plan.collectives.push_back(any_collective(plan.mesh));
   }
-  plan.transfers = {{0, any(0, 2) == 1, any_up_to(DType::boolean), Bytes{any(0, 9)}, any_text()}};
+  plan.transfers = {{0, any(0, 2) == 1, any_up_to(DType::boolean), Bytes{any(0, 9)}, any_text(),
+                     static_cast<std::int32_t>(any(0, 2))}};
   for (std::int64_t i = any(1, 3); i > 0; --i) plan.programs.push_back(any_program(plan));
   if (any(0, 2) == 1) plan.padding = {{any_text(), 1, any(1, 6), 2, 6, 3, Bytes{12}}};
   if (any(0, 2) == 1) plan.notes = {any_text()};

@@ -151,7 +151,7 @@ TEST_CASE("the text tells collectives, transfers, buffers by category, paddings 
   plan.subject.parameters = 1'234'567;
   plan.subject.tokens_per_step = 4096;
   plan.transfers = {{1, true, DType::bf16, Bytes(3 * KiB), ""},
-                    {1, false, DType::bf16, Bytes(5 * KiB), ""}};
+                    {1, false, DType::bf16, Bytes(5 * KiB), "", 3}};
   Program& program = plan.programs[0];
   for (const std::int32_t transfer : {0, 1}) {
     Task task;
@@ -196,7 +196,7 @@ TEST_CASE("the text tells collectives, transfers, buffers by category, paddings 
   // Two layers, forward and backward, in each of two programs.
   has("all-gather fsdp 4 1.0 KiB bf16 8");
   has("send to next 3.0 KiB");
-  has("receive from next 5.0 KiB");
+  has("receive from next, channel 3 5.0 KiB");
   has("forward, again to-host 6 B");
   has("\nBuffers of next, on each device\n");
   has("parameters 2 2.0 KiB 1.0 KiB");  // of the two one is there for the next step

@@ -225,7 +225,9 @@ TEST_CASE("verify looks at every transfer") {
   const std::vector<Break<Transfer>> breaks = {
       {"no program 2", [](Transfer& t) { t.peer_program = 2; }},
       {"no program -1", [](Transfer& t) { t.peer_program = -1; }},
-      {"negative payload", [](Transfer& t) { t.payload = Bytes(-1); }}};
+      {"negative payload", [](Transfer& t) { t.payload = Bytes(-1); }},
+      {"no channel -1", [](Transfer& t) { t.channel = -1; }},
+      {"no channel 16384", [](Transfer& t) { t.channel = most_channels; }}};
   check_breaks("transfer", &Plan::transfers, breaks);
 }
 

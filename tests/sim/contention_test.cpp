@@ -3,6 +3,7 @@
 
 #include "machines.hpp"
 #include "plan_builder.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/step/lowering.hpp"
 #include "sim/step/simulate.hpp"
 

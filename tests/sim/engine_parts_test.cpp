@@ -35,22 +35,22 @@ TEST_CASE("works grow at one pace until a resource is full") {
   const Uses b{all_of(second), {first, part_of(0.25)}};
   WorkSharing sharing(2);
   const Slot of_a = sharing.join(a);
-  CHECK(sharing.settle().size() == 1);
+  CHECK(sharing.update_rates().size() == 1);
   CHECK(sharing.pace(of_a) == 1);
   const Slot of_b = sharing.join(b);
-  CHECK(sharing.settle().size() == 2);
+  CHECK(sharing.update_rates().size() == 2);
   CHECK(sharing.pace(of_a) == Approx(0.8));
   CHECK(sharing.pace(of_b) == Approx(0.8));
 
   const Uses held{half_of(first)};
   sharing.hold(held);
-  sharing.settle();
+  sharing.update_rates();
   CHECK(sharing.pace(of_a) == Approx(0.4));
   CHECK(sharing.pace(of_b) == Approx(0.4));
 
   sharing.release(held);
   sharing.leave(of_b);
-  sharing.settle();
+  sharing.update_rates();
   CHECK(sharing.pace(of_a) == 1);
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("what a work leaves that is held elsewhere goes to others") {
   const Uses c{all_of(second)};
   WorkSharing sharing(2);
   const std::vector<Slot> slots = {sharing.join(a), sharing.join(b), sharing.join(c)};
-  sharing.settle();
+  sharing.update_rates();
   CHECK(sharing.pace(slots[0]) == Approx(0.5));
   CHECK(sharing.pace(slots[1]) == Approx(0.5));
   CHECK(sharing.pace(slots[2]) == Approx(0.75));
@@ -76,13 +76,13 @@ TEST_CASE("no work goes faster than alone") {
   WorkSharing sharing(3);
   const Slot of_a = sharing.join(a);
   const Slot of_b = sharing.join(b);
-  sharing.settle();
+  sharing.update_rates();
   CHECK(sharing.pace(of_a) == Approx(1 / 1.2));
   CHECK(sharing.pace(of_b) == Approx(1 / 1.2));
   // The third resource is held but for 0.06: b has 0.1, and a could have 0.94 / 0.6.
   const Uses held{{2, part_of(0.94)}};
   sharing.hold(held);
-  sharing.settle();
+  sharing.update_rates();
   CHECK(sharing.pace(of_b) == Approx(0.1));
   CHECK(sharing.pace(of_a) == 1);
 }
@@ -94,11 +94,11 @@ TEST_CASE("who is left nothing waits") {
   const Slot of_a = sharing.join(a);
   sharing.hold(held);
   sharing.hold(held);
-  sharing.settle();
+  sharing.update_rates();
   CHECK(sharing.pace(of_a) == 0);
   sharing.release(held);
   sharing.release(held);
-  sharing.settle();
+  sharing.update_rates();
   CHECK(sharing.pace(of_a) == 1);
 }
 

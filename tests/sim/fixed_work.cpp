@@ -53,7 +53,7 @@ std::int64_t share_fairly() {
   for (std::size_t id = 0; id < flows; ++id) {
     shares.leave(static_cast<FlowId>(id));
     shares.join(static_cast<FlowId>(id), routes[id]);
-    changed += static_cast<std::int64_t>(shares.settle().size());
+    changed += static_cast<std::int64_t>(shares.update_rates().size());
   }
   return changed;
 }

@@ -47,7 +47,7 @@ FairShare settled(const Traffic& traffic) {
   for (std::size_t i = 0; i < traffic.routes.size(); ++i) {
     shares.join(static_cast<FlowId>(i), traffic.routes[i]);
   }
-  shares.settle();
+  shares.update_rates();
   return shares;
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("rates do not depend on how the present flows came about") {
         if (pass == 1 && id % 2 == 0) continue;
         if (pass == 1) one_by_one.leave(id);
         one_by_one.join(id, traffic.routes[static_cast<std::size_t>(id)]);
-        one_by_one.settle();
+        one_by_one.update_rates();
       }
     }
     for (FlowId id = 0; id < flows; ++id) RC_ASSERT(one_by_one.rate(id) == at_once.rate(id));

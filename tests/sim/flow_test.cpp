@@ -15,13 +15,13 @@ TEST_CASE("flows share what each link has, and none is held where it need not be
   FairShare shares({Bandwidth(1), Bandwidth(0.5)});
   const std::array<Route, 3> routes{Route{{0}, {1}}, Route{{0}}, Route{{1}}};
   for (FlowId flow = 0; flow < 3; ++flow) shares.join(flow, routes[static_cast<std::size_t>(flow)]);
-  CHECK(shares.settle().size() == 3);
+  CHECK(shares.update_rates().size() == 3);
   // b fills first, with two flows; a has 0.75 left for one.
   CHECK(shares.rate(0) == Bandwidth(0.25));
   CHECK(shares.rate(1) == Bandwidth(0.75));
   CHECK(shares.rate(2) == Bandwidth(0.25));
   shares.leave(0);
-  CHECK(shares.settle().size() == 2);
+  CHECK(shares.update_rates().size() == 2);
   CHECK(shares.rate(1) == Bandwidth(1));
   CHECK(shares.rate(2) == Bandwidth(0.5));
 }
@@ -30,10 +30,10 @@ TEST_CASE("only flows that are connected with a change are looked at") {
   FairShare shares({Bandwidth(1), Bandwidth(1)});
   const std::array<Route, 2> routes{Route{{0}}, Route{{1}}};
   shares.join(0, routes[0]);
-  CHECK(shares.settle() == std::vector<FlowId>{0});
+  CHECK(shares.update_rates() == std::vector<FlowId>{0});
   shares.join(1, routes[1]);
-  CHECK(shares.settle() == std::vector<FlowId>{1});
-  CHECK(shares.settle().empty());
+  CHECK(shares.update_rates() == std::vector<FlowId>{1});
+  CHECK(shares.update_rates().empty());
 }
 
 TEST_CASE("a class of flows has the rate of each of its flows") {
@@ -43,11 +43,11 @@ TEST_CASE("a class of flows has the rate of each of its flows") {
   for (FlowId flow = 0; flow < 6; ++flow) {
     unfolded.join(flow, routes[static_cast<std::size_t>(flow % 2)]);
   }
-  unfolded.settle();
+  unfolded.update_rates();
   FairShare folded({Bandwidth(1)});
   const Route route{{0, 3}};
   folded.join(0, route);
-  folded.settle();
+  folded.update_rates();
   for (FlowId flow = 0; flow < 6; ++flow) CHECK(unfolded.rate(flow) == folded.rate(0));
 }
 

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/network/algorithms/tree.hpp"
 
 namespace shardsim::network_cost_test {

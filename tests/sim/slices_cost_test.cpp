@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "machines.hpp"
+#include "sim/collectives/collective_cost.hpp"
 
 namespace shardsim::slices_cost_test {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "machines.hpp"
+#include "sim/collectives/collective_cost.hpp"
 
 namespace shardsim::torus_cost_test {
 namespace {

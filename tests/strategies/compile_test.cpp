@@ -276,7 +276,7 @@ TEST_CASE("every gather of a layer waits for the window it may use, and for no l
   }
 }
 
-// parameter_passes.hpp: what a pass gathers it gives back when the unit is through, the root with
+// parameter_gathers.hpp: what a pass gathers it gives back when the unit is through, the root with
 // the last block of the pass; what is kept is given back by the backward pass.
 TEST_CASE("units are given back as soon as their pass is through") {
   for (const bool keeps_layers : {false, true}) {

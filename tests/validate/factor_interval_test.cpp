@@ -6,7 +6,7 @@
 #include <random>
 
 #include "experiments/collective_experiment.hpp"
-#include "validate/fit/student.hpp"
+#include "validate/fit/student_t.hpp"
 
 namespace shardsim {
 namespace {
@@ -23,10 +23,10 @@ std::vector<LogSample> samples_of(const std::vector<double>& factors) {
 
 // Tables of the distribution (Student 1908; any textbook's).
 TEST_CASE("Student's t") {
-  CHECK(student_95(1) == Approx(12.706).epsilon(1e-4));
-  CHECK(student_95(2) == Approx(4.3027).epsilon(1e-4));
-  CHECK(student_95(10) == Approx(2.2281).epsilon(1e-4));
-  CHECK(student_95(1e6) == Approx(1.95996).epsilon(1e-4));
+  CHECK(student_t_95(1) == Approx(12.706).epsilon(1e-4));
+  CHECK(student_t_95(2) == Approx(4.3027).epsilon(1e-4));
+  CHECK(student_t_95(10) == Approx(2.2281).epsilon(1e-4));
+  CHECK(student_t_95(1e6) == Approx(1.95996).epsilon(1e-4));
 }
 
 // The header's example.

@@ -7,7 +7,7 @@
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 #include "fake_memory.hpp"
-#include "validate/step/serial_plan.hpp"
+#include "validate/step/serialize_streams.hpp"
 
 namespace shardsim {
 namespace {
@@ -158,7 +158,7 @@ TEST_CASE(
   CAPTURE(which.file, which.name);
   const Prediction prediction = predicted(which);
   check_against_simulator(prediction.step.plan, prediction.result);
-  const Plan serial = serial_plan(prediction.step.plan, prediction.result);
+  const Plan serial = serialize_streams(prediction.step.plan, prediction.result);
   check_against_simulator(
       serial, simulate(serial, prediction.machine, simulation_options(prediction.experiment, {})));
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "tests/validate/nccl_steps.hpp"
+#include "validate/exchange/membership.hpp"
 #include "validate/step/validate_step.hpp"
 
 namespace shardsim {
@@ -208,6 +209,18 @@ TEST_CASE("what cannot be run is refused by all alike") {
   CHECK_THAT(mistake_of_step(plan), Catch::Contains("NCCL does not sum int4"));
   plan.collectives.front().dtype = DType::f32;
   CHECK(mistake_of_step(plan).empty());
+
+  Plan uneven;
+  uneven.mesh = Mesh({{"stage", 2}});
+  uneven.names = {"task"};
+  uneven.transfers = {{1, true, DType::bf16, Bytes(10), ""}};
+  uneven.programs.resize(2);
+  uneven.programs[0] = {"one", {0}, {"compute"}, {}, {}, {}, {}};
+  uneven.programs[1] = {"both", {0, 1}, {"compute"}, {}, {}, {}, {}};
+  (void)uneven.programs[0].add_task(task_of(TaskKind::transfer, 0), {});
+  CHECK_THROWS_WITH(check_messages(uneven),
+                    "program one: messages between programs of 1 and 2 devices are simulated, but "
+                    "not run");
 
   plan.kernels = {{"einsum", KernelClass::matmul, DType::f4_e2m1, Flops(1e9), Bytes(1000)}};
   (void)plan.programs.front().add_task(task_of(TaskKind::kernel, 0), {});

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -105,14 +107,14 @@ void NcclCalls::connect() {
 }
 
 // Of the group that this process is in; null where it is in none. Every process splits.
-ncclComm_t NcclCalls::communicator(const Groups& groups) {
-  const auto found = communicators_.find(groups);
+ncclComm_t NcclCalls::communicator(const Groups& groups, std::int32_t channel) {
+  const auto found = communicators_.find({groups, channel});
   if (found != communicators_.end()) return found->second.get();
   const std::optional<Membership> mine = membership_in(groups, exchange_.rank());
   ncclComm_t made = nullptr;
   check_nccl(ncclCommSplit(world_.get(), mine ? mine->color : NCCL_SPLIT_NOCOLOR,
                            mine ? mine->key : 0, &made, nullptr));
-  communicators_.emplace(groups, cuda::Communicator(made));
+  communicators_.emplace(std::pair(groups, channel), cuda::Communicator(made));
   return made;
 }
 
@@ -145,34 +147,37 @@ NcclCalls::Call NcclCalls::call_of(const Plan& plan, const Collective& collectiv
   return call;
 }
 
-// Every process splits, in the order of the programs.
+// Every process splits, in the order of the programs. A channel has communicators of its own: on
+// one of them messages arrive in the order in which both ends call for them.
 void NcclCalls::prepare_messages(const Plan& plan, std::size_t program) {
   messages_.assign(plan.transfers.size(), {});
-  using Pair = std::pair<std::size_t, std::size_t>;  // who sends to whom
-  std::set<Pair> pairs;
+  check_messages(plan);
+  using Channel = std::tuple<std::size_t, std::size_t, std::int32_t>;  // who sends to whom on which
+  const auto channel_of = [](std::size_t p, const Transfer& transfer) {
+    const std::size_t peer = at(transfer.peer_program);
+    return transfer.sends ? Channel{p, peer, transfer.channel} : Channel{peer, p, transfer.channel};
+  };
+  std::set<Channel> channels;
   for (std::size_t p = 0; p < plan.programs.size(); ++p) {
     for (const Task& task : plan.programs[p].tasks) {
       if (task.kind != TaskKind::transfer) continue;
-      const Transfer& transfer = plan.transfers[at(task.work)];
-      const std::size_t peer = at(transfer.peer_program);
-      pairs.insert(transfer.sends ? Pair{p, peer} : Pair{peer, p});
+      channels.insert(channel_of(p, plan.transfers[at(task.work)]));
     }
   }
-  std::map<Pair, cuda::Communicator*> of_pair;
-  for (const auto& [sender, receiver] : pairs) {
+  std::map<Channel, cuda::Communicator*> of_channel;
+  for (const auto& [sender, receiver, number] : channels) {
     Groups groups;
     const auto& senders = plan.programs[sender].devices;
     const auto& receivers = plan.programs[receiver].devices;
     for (std::size_t i = 0; i < senders.size(); ++i) groups.push_back({senders[i], receivers[i]});
-    (void)communicator(groups);
-    of_pair[{sender, receiver}] = &communicators_.at(groups);
+    (void)communicator(groups, number);
+    of_channel[{sender, receiver, number}] = &communicators_.at({groups, number});
   }
   for (const Task& task : plan.programs[program].tasks) {
     if (task.kind != TaskKind::transfer) continue;
     const Transfer& transfer = plan.transfers[at(task.work)];
-    const std::size_t peer = at(transfer.peer_program);
-    const Pair pair = transfer.sends ? Pair{program, peer} : Pair{peer, program};
-    messages_[at(task.work)] = {of_pair.at(pair)->get(), transfer.sends ? 1 : 0, transfer.sends,
+    messages_[at(task.work)] = {of_channel.at(channel_of(program, transfer))->get(),
+                                transfer.sends ? 1 : 0, transfer.sends,
                                 at(transfer.payload.count())};
   }
 }

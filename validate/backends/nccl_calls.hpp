@@ -61,7 +61,7 @@ class NcclCalls {
   };
 
   void connect();
-  [[nodiscard]] ncclComm_t communicator(const Groups& groups);
+  [[nodiscard]] ncclComm_t communicator(const Groups& groups, std::int32_t channel = 0);
   [[nodiscard]] Call call_of(const Plan& plan, const Collective& collective);
   void prepare_messages(const Plan& plan, std::size_t program);
   void call(const Call& call, cudaStream_t stream);
@@ -69,8 +69,8 @@ class NcclCalls {
 
   Exchange& exchange_;
   cuda::Communicator world_;
-  std::map<Groups, cuda::Communicator> communicators_;
-  std::map<CollectiveKind, std::string> algorithms_;  // chosen
+  std::map<std::pair<Groups, std::int32_t>, cuda::Communicator> communicators_;  // and channel
+  std::map<CollectiveKind, std::string> algorithms_;                             // chosen
   std::vector<Call> calls_;
   std::vector<Message> messages_;
   std::size_t room_ = 0;   // bytes of each buffer

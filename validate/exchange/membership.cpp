@@ -1,7 +1,10 @@
 #include "validate/exchange/membership.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "sim/collectives/collective_cost.hpp"
 
@@ -31,6 +34,21 @@ Neighbours neighbours_in(const Plan& plan, const Collective& permute, std::int64
     if (target == position) neighbours.sources.push_back(static_cast<int>(source));
   }
   return neighbours;
+}
+
+void check_messages(const Plan& plan) {
+  for (const Program& program : plan.programs) {
+    for (const Task& task : program.tasks) {
+      if (task.kind != TaskKind::transfer) continue;
+      const Transfer& transfer = plan.transfers[at(task.work)];
+      const Program& peer = plan.programs[at(transfer.peer_program)];
+      if (peer.devices.size() == program.devices.size()) continue;
+      throw InputError({"", "program " + program.name},
+                       fmt::format("messages between programs of {} and {} devices are simulated, "
+                                   "but not run",
+                                   program.devices.size(), peer.devices.size()));
+    }
+  }
 }
 
 std::int64_t peer_of(const Plan& plan, std::size_t program, const Transfer& transfer,

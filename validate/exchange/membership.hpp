@@ -29,6 +29,8 @@ struct Neighbours {
 [[nodiscard]] Neighbours neighbours_in(const Plan& plan, const Collective& permute,
                                        std::int64_t position);
 
+// Throws InputError where a message goes between programs of different size, which no backend runs.
+void check_messages(const Plan& plan);
 // Of a message of that program: the device of the same place in the other one.
 [[nodiscard]] std::int64_t peer_of(const Plan& plan, std::size_t program, const Transfer& transfer,
                                    std::int64_t position);

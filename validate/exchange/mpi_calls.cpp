@@ -14,6 +14,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t element = sizeof(float);  // of reductions
+constexpr int first_tag = 3;                     // permutes have 0, clocks 2
 
 // The same on all processes, so that none waits for one that cannot.
 void check_can_run(const Plan& plan) {
@@ -24,6 +25,7 @@ void check_can_run(const Plan& plan) {
                        "copies to the host and back are not run by the backend mpi");
     }
   }
+  check_messages(plan);
   for (const Transfer& transfer : plan.transfers) (void)mpi_count(transfer.payload, 1);
 }
 
@@ -120,7 +122,7 @@ MpiCalls::Call MpiCalls::call_of(const Plan& plan, const Collective& collective)
 MpiCalls::Message MpiCalls::message_of(const Plan& plan, std::size_t program,
                                        const Transfer& transfer) const {
   return {static_cast<int>(peer_of(plan, program, transfer, rank_)), transfer.sends,
-          mpi_count(transfer.payload, 1)};
+          mpi_count(transfer.payload, 1), first_tag + transfer.channel};
 }
 
 void MpiCalls::prepare(const Plan& plan, std::size_t program) {
@@ -174,15 +176,14 @@ void MpiCalls::run_collective(std::size_t index) {
 }
 
 void MpiCalls::run_transfer(std::size_t index) {
-  constexpr int tag = 1;
   const Message& message = messages_[index];
   if (message.sends) {
-    check_mpi(MPI_Isend(sent_.data(), message.count, MPI_BYTE, message.peer, tag, MPI_COMM_WORLD,
-                        &under_way_.emplace_back()));
+    check_mpi(MPI_Isend(sent_.data(), message.count, MPI_BYTE, message.peer, message.tag,
+                        MPI_COMM_WORLD, &under_way_.emplace_back()));
     return;
   }
-  check_mpi(MPI_Recv(received_.data(), message.count, MPI_BYTE, message.peer, tag, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE));
+  check_mpi(MPI_Recv(received_.data(), message.count, MPI_BYTE, message.peer, message.tag,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
 void MpiCalls::finish() {

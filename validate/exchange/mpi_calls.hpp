@@ -53,6 +53,7 @@ class MpiCalls {
     int peer = 0;
     bool sends = true;
     int count = 0;  // bytes
+    int tag = 0;
   };
 
   [[nodiscard]] MPI_Comm communicator(const Groups& groups);

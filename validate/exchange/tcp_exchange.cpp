@@ -42,7 +42,7 @@ class TcpSpoke : public TcpParty {
   error_code connect(const tcp::endpoint& endpoint);
   void wait_until_ready();
   void forget_hub();
-  void hear(TcpMessage kind, std::string body);
+  void receive(TcpMessage kind, std::string body);
   void lose(const std::string& why);
 
   // What the connection says, for as long as it does.
@@ -130,7 +130,7 @@ error_code TcpSpoke::connect(const tcp::endpoint& endpoint) {
 
 void TcpSpoke::wait_until_ready() {
   lost_.clear();
-  hub_->listen([this](TcpMessage kind, std::string body) { hear(kind, std::move(body)); },
+  hub_->listen([this](TcpMessage kind, std::string body) { receive(kind, std::move(body)); },
                [this](const std::string& why) { lose(why); });
   hub_->say({greeting_.data(), greeting_.size()});
   if (run_until([this] { return is_ready_ || has_failed() || !lost_.empty(); },
@@ -141,7 +141,7 @@ void TcpSpoke::wait_until_ready() {
                    meeting_point(), patience_text()));
 }
 
-void TcpSpoke::hear(TcpMessage kind, std::string body) {
+void TcpSpoke::receive(TcpMessage kind, std::string body) {
   if (kind == TcpMessage::ready && !is_ready_) {
     is_ready_ = true;
   } else if (kind == TcpMessage::all && is_ready_ && !whole_) {

@@ -82,7 +82,7 @@ class TcpHub : public TcpParty {
   void welcome(tcp::socket socket, const TcpGreeting& greeting);
   [[nodiscard]] std::string objection(const TcpGreeting& greeting,
                                       const std::string& address) const;
-  void hear(std::int64_t rank, TcpMessage kind, std::string body);
+  void receive(std::int64_t rank, TcpMessage kind, std::string body);
   void lose(std::int64_t rank, const std::string& why);
   void fail_of_who_left();
   void say(std::string_view bytes);
@@ -212,7 +212,7 @@ void TcpHub::welcome(tcp::socket socket, const TcpGreeting& greeting) {
   members_[at(rank)].connection = std::move(connection);
   ++here_;
   members_[at(rank)].connection->listen(
-      [this, rank](TcpMessage kind, std::string body) { hear(rank, kind, std::move(body)); },
+      [this, rank](TcpMessage kind, std::string body) { receive(rank, kind, std::move(body)); },
       [this, rank](const std::string& why) { lose(rank, why); });
 }
 
@@ -239,7 +239,7 @@ std::string TcpHub::objection(const TcpGreeting& greeting, const std::string& ad
                      there.connection->address(), address);
 }
 
-void TcpHub::hear(std::int64_t rank, TcpMessage kind, std::string body) {
+void TcpHub::receive(std::int64_t rank, TcpMessage kind, std::string body) {
   Member& member = members_[at(rank)];
   if (kind == TcpMessage::part && !member.part) {
     member.part = std::move(body);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "validate/fit/student.hpp"
+#include "validate/fit/student_t.hpp"
 
 namespace shardsim {
 namespace {
@@ -70,7 +70,7 @@ std::optional<FactorInterval> interval_of_rows(const std::vector<LogSample>& sam
   }
   if (all.empty()) return std::nullopt;
   const std::vector<double>& squares = near.size() > 1 ? near : all;
-  const double reach = student_95(static_cast<double>(squares.size())) * std::sqrt(mean(squares));
+  const double reach = student_t_95(static_cast<double>(squares.size())) * std::sqrt(mean(squares));
   // The factor is itself such a row.
   return interval_of(center, reach * std::numbers::sqrt2, 1);
 }
@@ -95,7 +95,7 @@ std::optional<FactorInterval> factor_interval(const SamplesByTable& tables, doub
   if (ratios.empty()) return std::nullopt;
   if (ratios.size() > 1) {
     const auto count = static_cast<double>(ratios.size());
-    const double reach = student_95(count - 1) * std::sqrt(variance_between(tables, size)) *
+    const double reach = student_t_95(count - 1) * std::sqrt(variance_between(tables, size)) *
                          std::sqrt(1 + std::numbers::pi / (2 * count));
     return interval_of(center, reach, ratios.size());
   }

@@ -45,7 +45,8 @@ Index steepest(const VectorXd& gradient, const std::vector<bool>& closed) {
 
 // From x towards the solution over the passive columns, as far as none falls below 0; those that
 // reach it leave, until the solution itself is at least 0.
-void settle(const MatrixXd& a, const VectorXd& b, std::vector<bool>& passive, VectorXd& x) {
+void step_to_feasible(const MatrixXd& a, const VectorXd& b, std::vector<bool>& passive,
+                      VectorXd& x) {
   while (true) {
     const VectorXd z = solve_over(a, b, passive);
     double share = 1;
@@ -85,7 +86,7 @@ VectorXd solve_unit_columns(const MatrixXd& a, const VectorXd& b) {
       continue;
     }
     refused.assign(count, false);
-    settle(a, b, passive, x);
+    step_to_feasible(a, b, passive, x);
   }
 }
 

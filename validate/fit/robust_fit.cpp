@@ -10,7 +10,7 @@
 
 #include "experiments/collective_experiment.hpp"
 #include "validate/fit/nonnegative_least_squares.hpp"
-#include "validate/fit/student.hpp"
+#include "validate/fit/student_t.hpp"
 
 namespace shardsim {
 namespace {
@@ -274,7 +274,7 @@ std::vector<FittedTerm> intervals(const Problem& problem, const Fitted& fitted, 
     term.determined = variances[j] >= 0;
     double reach = infinity;
     if (term.determined && std::isfinite(variance)) {
-      reach = student_95(freedom) * std::sqrt(variance * variances[j]) / problem.units[j];
+      reach = student_t_95(freedom) * std::sqrt(variance * variances[j]) / problem.units[j];
     }
     term.low = std::max(0.0, term.value - reach);
     term.high = term.value + reach;

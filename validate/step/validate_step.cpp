@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "validate/step/collectives_alone.hpp"
-#include "validate/step/serial_plan.hpp"
+#include "validate/step/serialize_streams.hpp"
 #include "validate/step/validate_memory.hpp"
 
 namespace shardsim {
@@ -77,7 +77,7 @@ Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams, R
     prediction.result = simulate(prediction.step.plan, prediction.machine, options);
   };
   if (part == RunPart::collectives) take(collectives_alone(prediction.step.plan));
-  if (!overlaps_streams) take(serial_plan(prediction.step.plan, prediction.result));
+  if (!overlaps_streams) take(serialize_streams(prediction.step.plan, prediction.result));
   if (part == RunPart::collectives) {
     prediction.result.notes.emplace_back("of the step its collectives alone, without kernels");
   }

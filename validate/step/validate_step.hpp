@@ -13,9 +13,9 @@ namespace shardsim {
 enum class RunPart : std::uint8_t { everything, collectives };
 
 // What is to be run, and what it is predicted to take: the plan, or its collectives alone
-// (collectives_alone.hpp), with streams laid one behind the other (serial_plan.hpp) for devices
-// that do not overlap them. Throws InputError, also for an experiment with a placement, which is
-// the business of whoever starts the processes.
+// (collectives_alone.hpp), with streams laid one behind the other (serialize_streams.hpp) for
+// devices that do not overlap them. Throws InputError, also for an experiment with a placement,
+// which is the business of whoever starts the processes.
 [[nodiscard]] Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams,
                                         RunPart part = RunPart::everything);
 

@@ -9,8 +9,8 @@
 
 namespace shardsim::network {
 
-// The payload is one message. No rank sends or receives twice; pairs of a rank with itself move
-// nothing. No lane without pairs.
+// The payload is one message. What a rank sends to several, or receives of several, goes at the
+// same time; pairs of a rank with itself move nothing. No lane without pairs.
 [[nodiscard]] Lanes permute(std::int64_t ranks,
                             const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs);
 

@@ -14,6 +14,6 @@
 namespace shardsim {
 
 // `simulated`: of `plan`. The plan has passed verify(), and so does the result.
-[[nodiscard]] Plan serial_plan(const Plan& plan, const Result& simulated);
+[[nodiscard]] Plan serialize_streams(const Plan& plan, const Result& simulated);
 
 }  // namespace shardsim

@@ -1,4 +1,4 @@
-#include "strategies/pipeline_schedule.hpp"
+#include "strategies/shifting_pipeline.hpp"
 
 #include <fmt/format.h>
 

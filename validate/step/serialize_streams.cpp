@@ -1,4 +1,4 @@
-#include "validate/step/serial_plan.hpp"
+#include "validate/step/serialize_streams.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -46,7 +46,7 @@ Program in_order(const Program& program, const std::vector<TaskId>& order) {
 
 }  // namespace
 
-Plan serial_plan(const Plan& plan, const Result& simulated) {
+Plan serialize_streams(const Plan& plan, const Result& simulated) {
   Plan serial = plan;
   for (std::size_t i = 0; i < plan.programs.size(); ++i) {
     serial.programs[i] = in_order(plan.programs[i], order_of_starts(simulated.programs[i].tasks));

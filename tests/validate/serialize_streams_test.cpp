@@ -1,5 +1,5 @@
 // Plans laid into one stream: laws that hold for any.
-#include "validate/step/serial_plan.hpp"
+#include "validate/step/serialize_streams.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -37,7 +37,7 @@ TEST_CASE("a plan in one stream has the same tasks and takes their sum") {
     CAPTURE(name);
     const Prediction prediction = predicted(name);
     const Plan& plan = prediction.step.plan;
-    const Plan serial = serial_plan(plan, prediction.result);
+    const Plan serial = serialize_streams(plan, prediction.result);
     REQUIRE(serial.programs.size() == 1);
     REQUIRE(serial.programs[0].streams == std::vector<std::string>{"compute"});
     CHECK(works(serial.programs[0]) == works(plan.programs[0]));
@@ -55,10 +55,10 @@ TEST_CASE("a plan in one stream has the same tasks and takes their sum") {
 
 TEST_CASE("a plan in one stream is itself laid into one stream as it is") {
   const Prediction prediction = predicted("fsdp");
-  const Plan serial = serial_plan(prediction.step.plan, prediction.result);
+  const Plan serial = serialize_streams(prediction.step.plan, prediction.result);
   const Result result =
       simulate(serial, prediction.machine, simulation_options(prediction.experiment, {}));
-  CHECK(serial_plan(serial, result) == serial);
+  CHECK(serialize_streams(serial, result) == serial);
 }
 
 }  // namespace shardsim
