@@ -63,6 +63,7 @@ class ParameterGathers {
                        std::vector<Item>& items);
   void fulfil(const std::vector<ValueId>& promised, const std::vector<ValueId>& arrived,
               const std::string& unit, std::vector<Item>& items);
+
   SpmdBuilder& builder_;
   const StrategyOptions& strategy_;
   const ParameterReasons& reasons_;

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/text.hpp"
 
 namespace shardsim {
 namespace {
@@ -211,10 +212,10 @@ class Lowering {
     const bool is_permute = from.size() == to.size();
     if (!is_permute &&
         (model == CollectiveModel::tpu_scheduler || model == CollectiveModel::xla_sol)) {
-      throw InputError({"", "program " + program(channel.from).name},
-                       fmt::format("what \"{}\" makes of messages from {} devices to {} is not "
-                                   "known",
-                                   name_of(model), from.size(), to.size()));
+      throw InputError(
+          {"", "program " + program(channel.from).name},
+          fmt::format("what \"{}\" makes of messages from {} to {} is not known", name_of(model),
+                      counted(static_cast<std::int64_t>(from.size()), "device"), to.size()));
     }
     Collective permute;
     permute.kind = CollectiveKind::collective_permute;

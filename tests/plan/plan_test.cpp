@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <stdexcept>
+#include <string>
 
 #include "plan/stream_order.hpp"
 
@@ -227,7 +228,8 @@ TEST_CASE("verify looks at every transfer") {
       {"no program -1", [](Transfer& t) { t.peer_program = -1; }},
       {"negative payload", [](Transfer& t) { t.payload = Bytes(-1); }},
       {"no channel -1", [](Transfer& t) { t.channel = -1; }},
-      {"no channel 16384", [](Transfer& t) { t.channel = most_channels; }}};
+      {"no channel " + std::to_string(most_channels),
+       [](Transfer& t) { t.channel = most_channels; }}};
   check_breaks("transfer", &Plan::transfers, breaks);
 }
 

@@ -7,21 +7,16 @@
 #include "plan/plan_io.hpp"
 #include "plan_builder.hpp"
 #include "sim/step/simulate.hpp"
+#include "spans.hpp"
 
 namespace shardsim::programs_test {
 namespace {
 
 using testing::PlanBuilder;
 using testing::round_node;
-using Times = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-Times times_of(const ProgramResult& program) {
-  Times times;
-  for (const TaskTimes& task : program.tasks) {
-    times.emplace_back(task.start.count(), task.end.count());
-  }
-  return times;
-}
+using testing::Span;
+using testing::spans;
+using Spans = std::vector<Span>;
 
 Result on_node(const PlanBuilder& builder, CollectiveModel model = CollectiveModel::simulated) {
   SimulationOptions options;
@@ -99,10 +94,10 @@ TEST_CASE("two stages with messages both ways, written by hand") {
   const Json json = Json::parse(text);
   const Plan plan = plan_from_json(JsonReader(json, {"by hand", ""}));
   const Result result = simulate(plan, round_node(2), {});
-  CHECK(times_of(result.programs[0]) ==
-        Times{{0, 10}, {10, 15}, {10, 20}, {20, 25}, {45, 50}, {50, 70}, {75, 80}, {80, 100}});
-  CHECK(times_of(result.programs[1]) ==
-        Times{{10, 15}, {15, 25}, {25, 45}, {45, 50}, {20, 25}, {45, 55}, {55, 75}, {75, 80}});
+  CHECK(spans(result.programs[0]) ==
+        Spans{{0, 10}, {10, 15}, {10, 20}, {20, 25}, {45, 50}, {50, 70}, {75, 80}, {80, 100}});
+  CHECK(spans(result.programs[1]) ==
+        Spans{{10, 15}, {15, 25}, {25, 45}, {45, 50}, {20, 25}, {45, 55}, {55, 75}, {75, 80}});
   CHECK(result.step_time == SimTime(100));
 }
 
@@ -120,8 +115,8 @@ TEST_CASE("messages meet by channel, not by order alone") {
     return b;
   };
   const Result result = on_node(plan(1));
-  CHECK(times_of(result.programs[0]) == Times{{10, 40}, {0, 10}});
-  CHECK(times_of(result.programs[1]) == Times{{0, 10}, {10, 40}});
+  CHECK(spans(result.programs[0]) == Spans{{10, 40}, {0, 10}});
+  CHECK(spans(result.programs[1]) == Spans{{0, 10}, {10, 40}});
   CHECK_THROWS_WITH(on_node(plan(0)), "plan: message 0 from first to second has two sizes");
 }
 
@@ -139,15 +134,15 @@ TEST_CASE("messages between programs of different size") {
     for (const CollectiveModel model : {CollectiveModel::simulated, CollectiveModel::flows}) {
       CAPTURE(there, name_of(model));
       const Result result = on_node(plan(60, 30, there), model);
-      CHECK(times_of(result.programs[0]) == Times{{0, 60}});
-      CHECK(times_of(result.programs[1]) == Times{{0, 60}});
+      CHECK(spans(result.programs[0]) == Spans{{0, 60}});
+      CHECK(spans(result.programs[1]) == Spans{{0, 60}});
       CHECK(on_node(plan(60, 15, there, {1, 2, 3, 4}), model).step_time == SimTime(60));
     }
   }
   CHECK_THROWS_WITH(on_node(plan(60, 60, true)),
                     "plan: message 0 from first to second has two sizes");
   CHECK_THROWS_WITH(on_node(plan(60, 30, true), CollectiveModel::xla_sol),
-                    "program first: what \"xla-sol\" makes of messages from 1 devices to 2 is not "
+                    "program first: what \"xla-sol\" makes of messages from 1 device to 2 is not "
                     "known");
   PlanBuilder b = two_programs({0, 1}, {2, 3, 4});
   b.transfer(/*sends=*/true, 1, 30);
@@ -170,8 +165,8 @@ TEST_CASE("programs run a collective together") {
   run_collective(b);
   b.kernel(5, {1});
   const Result result = on_node(b);
-  CHECK(times_of(result.programs[0]) == Times{{0, 70}, {70, 80}, {80, 90}});
-  CHECK(times_of(result.programs[1]) == Times{{0, 20}, {70, 80}, {80, 90}, {80, 85}});
+  CHECK(spans(result.programs[0]) == Spans{{0, 70}, {70, 80}, {80, 90}});
+  CHECK(spans(result.programs[1]) == Spans{{0, 20}, {70, 80}, {80, 90}, {80, 85}});
   REQUIRE(result.communication.size() == 1);
   CHECK(result.communication[0].count == 2);
   CHECK(result.communication[0].payload == Bytes(40));
@@ -209,8 +204,8 @@ TEST_CASE("what programs run together shares the links of each") {
   run_collective(b);
   const Result result = on_node(b);
   // Alone from 0 to 10; then half each until the joint one is through at 30, as is the other.
-  CHECK(times_of(result.programs[0]) == Times{{0, 10}, {10, 30}, {0, 30}});
-  CHECK(times_of(result.programs[1]) == Times{{10, 30}});
+  CHECK(spans(result.programs[0]) == Spans{{0, 10}, {10, 30}, {0, 30}});
+  CHECK(spans(result.programs[1]) == Spans{{10, 30}});
 }
 
 TEST_CASE("programs that do not agree on what they run together are a bug") {

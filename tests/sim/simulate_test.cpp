@@ -9,28 +9,15 @@
 #include "plan_builder.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/step/resources.hpp"
+#include "spans.hpp"
 
 namespace shardsim {
 namespace {
 
 using testing::PlanBuilder;
 using testing::round_node;
-
-struct Span {
-  std::int64_t start;
-  std::int64_t end;
-  friend bool operator==(const Span&, const Span&) = default;
-};
-std::ostream& operator<<(std::ostream& out, const Span& span) {
-  return out << span.start << ".." << span.end;
-}
-
-std::vector<Span> spans(const ProgramResult& program) {
-  std::vector<Span> result;
-  for (const TaskTimes& task : program.tasks)
-    result.push_back({task.start.count(), task.end.count()});
-  return result;
-}
+using testing::Span;
+using testing::spans;
 
 Result on_node(const PlanBuilder& builder) {
   return simulate(builder.plan, round_node(builder.plan.mesh.devices()), {});
