@@ -10,7 +10,7 @@
 namespace shardsim {
 namespace {
 
-std::string who(const Op& op) { return fmt::format("{} ({})", op.name, op.function); }
+std::string who(const Op& op) { return fmt::format("{} ({})", op.name, name_of(op.function)); }
 
 }  // namespace
 

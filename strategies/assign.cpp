@@ -12,9 +12,11 @@
 namespace shardsim {
 namespace {
 
-// Labels that Megatron splits over the model axis: heads, the feed-forward width, the vocabulary.
-// (Shoeybi et al. 2019, arXiv:1909.08053, section 3.)
-const std::vector<std::string> model_labels = {"kv_heads", "heads", "ffn", "vocab"};
+// Does Megatron split it over the model axis? (Shoeybi et al. 2019, arXiv:1909.08053, section 3.)
+bool is_split_by_model(const Label& label) {
+  return label.role == LabelRole::heads || label.role == LabelRole::width ||
+         label.role == LabelRole::vocab;
+}
 // From this size on, a parameter left whole by a strategy that shards parameters is worth a word.
 constexpr std::int64_t large_element_count = std::int64_t{1} << 20;
 
@@ -38,9 +40,6 @@ class Assigner {
  private:
   [[nodiscard]] const Tensor& tensor(TensorId id) const {
     return workload_.tensors[static_cast<std::size_t>(id)];
-  }
-  [[nodiscard]] const std::string& label_name(LabelId label) const {
-    return workload_.labels[static_cast<std::size_t>(label)].name;
   }
 
   void assign_parameters() {
@@ -71,7 +70,7 @@ class Assigner {
   [[nodiscard]] bool is_table(TensorId parameter) const {
     for (const Block& block : workload_.blocks) {
       for (const Op& op : block.forward) {
-        if (op.kind != OpKind::lookup) continue;
+        if (kind_of(op) != OpKind::lookup) continue;
         for (const Operand& operand : op.operands) {
           if (operand.tensor == parameter) return true;
         }
@@ -192,19 +191,20 @@ class Assigner {
                     why.empty() ? "replicated" : fmt::format("{}", fmt::join(why, ", ")));
   }
 
-  // The first dimension with one of Megatron's labels; labels more major in the same dimension
+  // The first dimension with a label that Megatron splits; labels more major in the same dimension
   // (the q, k, v of a fused projection) become blocks that are split each.
   std::optional<std::size_t> split_model_dimension(const Tensor& parameter,
                                                    Sharding& sharding) const {
     for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
       std::int64_t blocks = 1;
-      for (const LabelId label : parameter.dims[d]) {
-        if (std::count(model_labels.begin(), model_labels.end(), label_name(label)) > 0) {
+      for (const LabelId id : parameter.dims[d]) {
+        const Label& label = workload_.labels[static_cast<std::size_t>(id)];
+        if (is_split_by_model(label)) {
           const AxisList axes = splitting_axes({strategy_.model_axis}, mesh_);
           if (!axes.empty()) sharding.dims[d] = {axes, blocks};
           return d;
         }
-        blocks *= workload_.labels[static_cast<std::size_t>(label)].size;
+        blocks *= label.size;
       }
     }
     return std::nullopt;

@@ -74,18 +74,32 @@ void note_padded_inputs(const Plan& plan, const Workload& workload,
   }
 }
 
-std::int64_t label_size(const Workload& workload, std::string_view name) {
-  for (const Label& label : workload.labels) {
-    if (label.name == name) return label.size;
-  }
-  return 0;
+// How many heads an attention op has of queries, and of keys and values.
+struct HeadCounts {
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+};
+
+HeadCounts head_counts(const Workload& workload, const Op& attention) {
+  const auto count = [&](const Operand& operand) {
+    std::int64_t heads = 1;
+    for (const Dim& dim : operand.dims) {
+      for (const LabelId id : dim) {
+        const Label& label = workload.labels[static_cast<std::size_t>(id)];
+        if (label.role == LabelRole::heads || label.role == LabelRole::head_group)
+          heads *= label.size;
+      }
+    }
+    return heads;
+  };
+  return {count(attention.operands[0]), count(attention.operands[1])};
 }
 
 // How the block's first attention op leaves its result; nothing where it has none.
 const Sharding* attention_sharding(const Block& block, const BlockProgram& program,
                                    const SpmdStep& step, const Op** attention) {
   for (const Op& op : block.forward) {
-    if (op.kind != OpKind::attention) continue;
+    if (kind_of(op) != OpKind::attention) continue;
     *attention = &op;
     for (const Item& item : program.forward.body) {
       if (item.kind == TaskKind::kernel && item.name == op.name) {
@@ -99,7 +113,7 @@ const Sharding* attention_sharding(const Block& block, const BlockProgram& progr
 // Heads are not cut: devices of an axis to which they cannot be dealt out evenly do what others do,
 // and so do those over which nothing splits attention. (Where only the heads of keys and values are
 // too few, these are repeated and nobody's work is.)
-std::string repeated_attention(const Workload& workload, const Sharding& sharding, const Mesh& mesh,
+std::string repeated_attention(const HeadCounts& heads, const Sharding& sharding, const Mesh& mesh,
                                const StrategyOptions& strategy, const AxisList& idle) {
   const AxisList split = split_axes(sharding);
   std::vector<std::string> names;
@@ -121,21 +135,18 @@ std::string repeated_attention(const Workload& workload, const Sharding& shardin
   const std::string axes =
       fmt::format("{} {}", names.size() == 1 ? "axis" : "axes", fmt::join(names, " and "));
   const double times = static_cast<double>(devices) / static_cast<double>(parts);
-  const std::int64_t kv_heads = label_size(workload, "kv_heads");
-  const std::int64_t heads =
-      kv_heads > 0 ? kv_heads * label_size(workload, "group") : label_size(workload, "heads");
-  if ((kv_heads > 0 ? kv_heads : heads) % devices == 0) {
+  if (heads.keys % devices == 0) {
     return fmt::format(
         "attention is computed {:.1f} times: nothing splits it over {}, whose {} devices repeat "
         "each other's work",
         times, axes, devices);
   }
   const std::string keys =
-      kv_heads > 0 && kv_heads != heads ? fmt::format(" ({} of keys and values)", kv_heads) : "";
+      heads.keys != heads.queries ? fmt::format(" ({} of keys and values)", heads.keys) : "";
   return fmt::format(
       "{} heads{} do not go evenly over the {} devices of {}: attention is computed {:.1f} times, "
       "by devices that repeat each other's work{}",
-      heads, keys, devices, axes, times,
+      heads.queries, keys, devices, axes, times,
       strategy.splits_model() ? "; Megatron and torchtitan refuse it" : "");
 }
 
@@ -148,7 +159,7 @@ std::string balanced_causal_attention(const Workload& workload, const Op& op,
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const auto shards = static_cast<double>(Mesh::size_of(sharding.dims[d].axes));
     const Label& label = workload.labels[static_cast<std::size_t>(dims[d].front())];
-    if (label.name != "sequence" || shards == 1) continue;
+    if (label.role != LabelRole::sequence || shards == 1) continue;
     return fmt::format(
         "causal attention over {} parts of the sequence ({}) is counted as if balanced, as zigzag "
         "ring attention is; of contiguous parts the last has {:.2f} times the mean",
@@ -165,8 +176,8 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
     const Op* op = nullptr;
     const Sharding* sharding = attention_sharding(workload.blocks[b], step.blocks[b], step, &op);
     if (sharding == nullptr) continue;
-    std::string warning =
-        repeated_attention(workload, *sharding, mesh, strategy, assignment.idle_axes);
+    std::string warning = repeated_attention(head_counts(workload, *op), *sharding, mesh, strategy,
+                                             assignment.idle_axes);
     if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
     std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
     if (!note.empty()) compiled.plan.notes.push_back(std::move(note));

@@ -51,7 +51,7 @@ Product einsum_product(const Op& op, const LocalSizes& sizes) {
 // Backward, the output's gradient stands before queries and keys. Attention sees the sequence of
 // the keys under another label than the tensor itself has, which is that of the queries.
 Product attention_product(const Workload& workload, const Op& op, const LocalSizes& sizes) {
-  const std::size_t first = op.function == "attention" ? 0 : 1;
+  const std::size_t first = op.function == Function::attention ? 0 : 1;
   const Operand& key_operand = op.operands.at(first + 1);
   const Labels queries = labels_of(op.operands.at(first).dims);
   const Labels keys = labels_of(key_operand.dims);
@@ -85,8 +85,8 @@ std::int64_t local_points(const Workload& workload, const std::vector<LabelId>& 
 std::optional<Product> product_of(const Workload& workload, const Op& op,
                                   const FactorAxes& factors) {
   const LocalSizes sizes(workload, factors);
-  if (op.kind == OpKind::einsum) return einsum_product(op, sizes);
-  if (op.kind == OpKind::attention) return attention_product(workload, op, sizes);
+  if (kind_of(op) == OpKind::einsum) return einsum_product(op, sizes);
+  if (kind_of(op) == OpKind::attention) return attention_product(workload, op, sizes);
   return std::nullopt;
 }
 

@@ -8,7 +8,7 @@
 namespace shardsim {
 
 std::string ActivationReasons::gather_embedding_on(const Op& op, const AxisList& axes) const {
-  if (op.kind != OpKind::lookup) return "";
+  if (kind_of(op) != OpKind::lookup) return "";
   for (const std::vector<Operand>* tensors : {&op.operands, &op.results}) {
     for (const Operand& operand : *tensors) {
       const Tensor& tensor = builder_.tensor(operand.tensor);

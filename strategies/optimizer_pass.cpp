@@ -13,8 +13,8 @@ void OptimizerPass::add(std::size_t b) {
   BlockPass& pass = builder_.step.blocks[b].optimizer;
   Item update;
   update.name = fmt::format("{} optimizer", block.name);
-  update.kernel = {block.optimizer.front().function, KernelClass::memory, DType::f32, Flops(0),
-                   Bytes(0)};
+  update.kernel = {std::string(name_of(block.optimizer.front().function)), KernelClass::memory,
+                   DType::f32, Flops(0), Bytes(0)};
   std::vector<ValueId> updated;
   std::vector<Sharding> stored;
   std::vector<ValueId> homes;
@@ -24,7 +24,7 @@ void OptimizerPass::add(std::size_t b) {
     const std::int64_t elements = shard_elements(a.shape, a.optimizer);
     for (const Operand& operand : op.operands)
       update.operands.push_back(read(operand.tensor, a, pass));
-    update.kernel.flops += Flops(static_cast<double>(elements) * op.flops_per_point);
+    update.kernel.flops += Flops(static_cast<double>(elements) * traits(op.function).flops);
     const ValueId home = new_state(parameters_.stored(parameter));
     const ValueId shard = builder_.add_view(home, a.optimizer);
     update.results.push_back(shard);

@@ -36,7 +36,7 @@ ParameterGathers::ParameterGathers(SpmdBuilder& builder, const Assignment& assig
 DType ParameterGathers::look_up_type(TensorId parameter) const {
   for (const Block& block : builder_.workload().blocks) {
     for (const Op& op : block.forward) {
-      if (op.kind != OpKind::lookup || op.operands[1].tensor != parameter) continue;
+      if (kind_of(op) != OpKind::lookup || op.operands[1].tensor != parameter) continue;
       return op.weight_dtype.value_or(builder_.tensor(parameter).dtype);
     }
   }
@@ -44,7 +44,7 @@ DType ParameterGathers::look_up_type(TensorId parameter) const {
 }
 
 bool ParameterGathers::looks_up(const Op& op, TensorId parameter) const {
-  return op.kind == OpKind::lookup && looked_up_.contains(parameter);
+  return kind_of(op) == OpKind::lookup && looked_up_.contains(parameter);
 }
 
 bool ParameterGathers::is_read_whole(TensorId parameter) const {

@@ -63,7 +63,7 @@ AxisList PartialSums::made(TensorId tensor) const {
 }
 
 AxisList PartialSums::passed_on(const Op& op) const {
-  if (!op.linear) return {};
+  if (!traits(op.function).linear) return {};
   AxisList common;
   bool first = true;
   for (const Operand& operand : op.operands) {
@@ -81,7 +81,7 @@ AxisList PartialSums::passed_on(const Op& op) const {
 
 bool PartialSums::is_summand(TensorId tensor) const {
   const Use& use = use_[at(tensor)];
-  return use.readers == 1 && use.op != nullptr && use.op->kind != OpKind::optimizer;
+  return use.readers == 1 && use.op != nullptr && kind_of(*use.op) != OpKind::optimizer;
 }
 
 AxisList PartialSums::kept(TensorId tensor) const {

@@ -22,9 +22,10 @@ namespace shardsim {
 namespace {
 
 KernelClass class_of(const Op& op) {
-  if (op.kind == OpKind::einsum) return KernelClass::matmul;
-  if (op.kind == OpKind::attention) {
-    return op.function == "attention" ? KernelClass::attention : KernelClass::attention_backward;
+  if (kind_of(op) == OpKind::einsum) return KernelClass::matmul;
+  if (kind_of(op) == OpKind::attention) {
+    return op.function == Function::attention ? KernelClass::attention
+                                              : KernelClass::attention_backward;
   }
   return KernelClass::memory;
 }
@@ -358,9 +359,12 @@ class Partitioner {
     for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
     const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
-    return {op.function, class_of(op),
-            dtype,       Flops(work * op.flops_per_point * op.work_fraction),
-            bytes,       product_of(workload_, op, factors)};
+    return {std::string(name_of(op.function)),
+            class_of(op),
+            dtype,
+            Flops(work * traits(op.function).flops * op.work_fraction),
+            bytes,
+            product_of(workload_, op, factors)};
   }
 
   const Workload& workload_;

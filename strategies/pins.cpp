@@ -32,9 +32,10 @@ class Pinner {
       if (input.role == TensorRole::input && pin_as_system_says(static_cast<TensorId>(t))) continue;
       Sharding sharding = replicated(input.dims.size());
       for (std::size_t d = 0; d < input.dims.size(); ++d) {
-        const std::string& name = label_name(input.dims[d].front());
-        if (name == "batch") sharding.dims[d].axes = splitting_axes(strategy_.batch_axes, mesh_);
-        if (name == "sequence")
+        const LabelRole role = role_of(input.dims[d].front());
+        if (role == LabelRole::batch)
+          sharding.dims[d].axes = splitting_axes(strategy_.batch_axes, mesh_);
+        if (role == LabelRole::sequence)
           sharding.dims[d].axes = splitting_axes(strategy_.sequence_axes, mesh_);
       }
       result_.pinned[static_cast<TensorId>(t)] = sharding;
@@ -50,8 +51,8 @@ class Pinner {
   [[nodiscard]] const Tensor& tensor(TensorId id) const {
     return workload_.tensors[static_cast<std::size_t>(id)];
   }
-  [[nodiscard]] const std::string& label_name(LabelId label) const {
-    return workload_.labels[static_cast<std::size_t>(label)].name;
+  [[nodiscard]] LabelRole role_of(LabelId label) const {
+    return workload_.labels[static_cast<std::size_t>(label)].role;
   }
 
   // An input of a system that says how inputs enter and where they are brought.
@@ -133,28 +134,20 @@ class Pinner {
   // Megatron's sequence parallelism (Korthikanti et al. 2022, arXiv:2205.05198): between the blocks
   // of tensor parallelism, values are split along the sequence; what leaves a norm is gathered.
   void pin_residual_stream() {
-    const auto is_stream = [&](const Tensor& t) {
-      return t.dims.size() == 3 && label_name(t.dims[0].front()) == "batch" &&
-             label_name(t.dims[1].front()) == "sequence" &&
-             label_name(t.dims[2].front()) == "hidden";
-    };
-    Sharding split = replicated(3);
-    split.dims[0].axes = splitting_axes(strategy_.batch_axes, mesh_);
-    split.dims[1].axes = splitting_axes(strategy_.sequence_axes, mesh_);
-    const Sharding gathered = split;
     const AxisList model = splitting_axes({strategy_.model_axis}, mesh_);
-    split.dims[1].axes.insert(split.dims[1].axes.end(), model.begin(), model.end());
-    for (const Block& block : workload_.blocks) {
-      for (const Op& op : block.forward) {
-        for (const Operand& result : op.results) {
-          const Tensor& value = tensor(result.tensor);
-          if (value.role != TensorRole::activation || !is_stream(value)) continue;
-          if (op.kind == OpKind::norm) result_.pinned.try_emplace(result.tensor, gathered);
-          if (op.kind == OpKind::elementwise && op.function == "add") {
-            result_.pinned.try_emplace(result.tensor, split);
-          }
-        }
+    for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+      const Tensor& value = workload_.tensors[t];
+      if (value.mark == StreamMark::none || value.primal != no_tensor) continue;
+      Sharding sharding = replicated(value.dims.size());
+      for (std::size_t d = 0; d < value.dims.size(); ++d) {
+        AxisList& axes = sharding.dims[d].axes;
+        const LabelRole role = role_of(value.dims[d].front());
+        if (role == LabelRole::batch) axes = splitting_axes(strategy_.batch_axes, mesh_);
+        if (role != LabelRole::sequence) continue;
+        axes = splitting_axes(strategy_.sequence_axes, mesh_);
+        if (value.mark == StreamMark::stream) axes.insert(axes.end(), model.begin(), model.end());
       }
+      result_.pinned.try_emplace(static_cast<TensorId>(t), std::move(sharding));
     }
   }
 

@@ -79,7 +79,7 @@ class Propagation {
   }
 
   bool visit(const Op& op, bool backwards) {
-    const bool both_ways = backwards || op.kind == OpKind::elementwise;
+    const bool both_ways = backwards || kind_of(op) == OpKind::elementwise;
     FactorAxes merged_axes;
     AxisList used;
     const auto merge = [&](const Operand& operand) {
@@ -145,8 +145,8 @@ class Propagation {
   void follow_look_ups() {
     for (const Block& block : workload_.blocks) {
       for (const Op& op : block.backward) {
-        if (op.kind == OpKind::einsum) continue;
-        const auto& homes = op.kind == OpKind::lookup ? shardings_.look_up : shardings_.summed;
+        if (kind_of(op) == OpKind::einsum) continue;
+        const auto& homes = kind_of(op) == OpKind::lookup ? shardings_.look_up : shardings_.summed;
         for (const Operand& result : op.results) {
           const Tensor& tensor = workload_.tensors[at(result.tensor)];
           const auto home = homes.find(tensor.primal);

@@ -25,7 +25,7 @@ struct TensorShardings {
   }
   // As `op` reads or makes it.
   [[nodiscard]] const Sharding& of(const Op& op, TensorId tensor) const {
-    if (op.kind != OpKind::lookup) return of(tensor);
+    if (kind_of(op) != OpKind::lookup) return of(tensor);
     const auto table = look_up.find(tensor);
     return table != look_up.end() ? table->second : of(tensor);
   }

@@ -20,12 +20,13 @@ constexpr std::int64_t batch = 16, hidden = 64, ffn = 256;
 // x -> up -> silu -> down -> loss: Megatron's MLP and nothing else.
 Workload mlp() {
   GraphBuilder g("mlp", DType::bf16);
-  const Dim b{g.label("batch", batch)}, h{g.label("hidden", hidden)}, f{g.label("ffn", ffn)};
+  const Dim b{g.label("batch", batch, LabelRole::batch)},
+      h{g.label("hidden", hidden, LabelRole::hidden)}, f{g.label("ffn", ffn, LabelRole::width)};
   g.begin_block("net");
   const TensorId x = g.input("x", DType::bf16, {b, h});
   const TensorId targets = g.input("targets", DType::i64, {b});
   const TensorId up = g.linear("up", x, g.parameter("up.weight", {f, h}), {b, f});
-  const TensorId act = g.elementwise("silu", "act", {up});
+  const TensorId act = g.elementwise(Function::silu, "act", {up});
   const TensorId down = g.linear("down", act, g.parameter("down.weight", {h, f}), {b, h});
   const TensorId loss = g.cross_entropy(g.cast("cast", down, DType::f32), targets, h.front());
   Workload workload = g.finish(loss);

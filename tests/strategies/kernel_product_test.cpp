@@ -39,7 +39,7 @@ TEST_CASE("products have the sizes that a device holds") {
 }
 
 // 2 a multiply-add; FlashAttention 4 a number of a score forward and 10 backward, half of them
-// under a causal mask (workloads/graph/op_costs.hpp).
+// under a causal mask (workloads/graph/functions.cpp).
 TEST_CASE("a product has its kernel's operations") {
   for (const char* model : {"llama-3.1-8b", "gpt2", "vit-b16"}) {
     for (const Mesh& mesh : {Mesh({{"fsdp", 4}, {"model", 2}}), Mesh({{"fsdp", 1}})}) {

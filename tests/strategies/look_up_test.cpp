@@ -23,8 +23,9 @@ struct Model {
 
 Workload build(const Model& model) {
   GraphBuilder g("small", DType::bf16, model.weights);
-  const Dim b{g.label("batch", batch)}, s{g.label("sequence", sequence)},
-      h{g.label("hidden", hidden)}, v{g.label("vocab", vocab)};
+  const Dim b{g.label("batch", batch, LabelRole::batch)},
+      s{g.label("sequence", sequence, LabelRole::sequence)},
+      h{g.label("hidden", hidden, LabelRole::hidden)}, v{g.label("vocab", vocab, LabelRole::vocab)};
   g.begin_block("embedding");
   const TensorId ids = g.input("ids", DType::i32, {b, s});
   g.carry_out(g.embedding("embed", ids, g.parameter("embed.weight", {v, h}), {b, s, h}));

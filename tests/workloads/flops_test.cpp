@@ -51,5 +51,5 @@ TEST_CASE("A causal mask halves attention's work") {
   CHECK(with_function(layer.forward, "attention")[0]->work_fraction == 0.5);
   CHECK(with_function(layer.backward, "attention_backward")[0]->work_fraction == 0.5);
   // FlashAttention's backward pass computes the scores again: five matmuls, not four.
-  CHECK(with_function(layer.backward, "attention_backward")[0]->flops_per_point == 10);
+  CHECK(traits(Function::attention_backward).flops == 10);
 }

@@ -70,7 +70,7 @@ inline std::vector<const Op*> with_function(const std::vector<Op>& ops,
                                             const std::string& function) {
   std::vector<const Op*> found;
   for (const Op& op : ops) {
-    if (op.function == function) found.push_back(&op);
+    if (name_of(op.function) == function) found.push_back(&op);
   }
   return found;
 }

@@ -175,11 +175,11 @@ TEST_CASE("A contraction's gradients span the space of the contraction") {
   for_random_graphs("same factors", [](const Workload& w) {
     for (const Block& block : w.blocks) {
       for (const Op& forward : block.forward) {
-        if (forward.kind != OpKind::einsum) continue;
+        if (kind_of(forward) != OpKind::einsum) continue;
         const std::vector<LabelId> made_of = factors(forward);
         const std::set<LabelId> space(made_of.begin(), made_of.end());
         for (const Op& op : block.backward) {
-          if (op.kind != OpKind::einsum || op.name != forward.name || op.recompute) continue;
+          if (kind_of(op) != OpKind::einsum || op.name != forward.name || op.recompute) continue;
           const std::vector<LabelId> labels = factors(op);
           RC_ASSERT(std::set<LabelId>(labels.begin(), labels.end()) == space);
         }
@@ -200,7 +200,7 @@ TEST_CASE("Rematerialization changes neither gradients nor the model's operation
       std::vector<std::string> ops;
       for (const Block& block : w.blocks) {
         for (const Op& op : block.backward) {
-          if (!op.recompute) ops.push_back(op.name + " " + op.function);
+          if (!op.recompute) ops.push_back(op.name + " " + std::string(name_of(op.function)));
         }
       }
       return ops;

@@ -11,7 +11,7 @@ namespace {
 std::vector<std::string> recomputed_functions(const Block& block) {
   std::vector<std::string> functions;
   for (const Op& op : block.backward) {
-    if (op.recompute) functions.push_back(op.function);
+    if (op.recompute) functions.emplace_back(name_of(op.function));
   }
   return functions;
 }

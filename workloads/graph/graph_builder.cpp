@@ -3,18 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "workloads/graph/op_costs.hpp"
-
 namespace shardsim {
 namespace {
-
-double flops_of(std::string_view function) {
-  if (function == "add") return add_flops;
-  if (function == "multiply") return multiply_flops;
-  if (function == "silu") return silu_flops;
-  assert(function == "gelu");
-  return gelu_flops;
-}
 
 GraphBuilder::Dims renamed(GraphBuilder::Dims dims,
                            const std::vector<std::pair<LabelId, LabelId>>& names) {
@@ -38,9 +28,9 @@ GraphBuilder::GraphBuilder(std::string model, DType compute_dtype, WeightTypes w
   workload_.model = std::move(model);
 }
 
-LabelId GraphBuilder::label(std::string_view name, std::int64_t size) {
+LabelId GraphBuilder::label(std::string_view name, std::int64_t size, LabelRole role) {
   assert(size > 0);
-  workload_.labels.push_back({std::string(name), size});
+  workload_.labels.push_back({std::string(name), size, role});
   return static_cast<LabelId>(workload_.labels.size() - 1);
 }
 
@@ -84,25 +74,22 @@ TensorId GraphBuilder::constant(std::string name, DType dtype, Dims dims) {
 TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                               TensorId bias) {
   Op op;
-  op.kind = OpKind::einsum;
-  op.function = bias == no_tensor ? "matmul" : "linear";
+  op.function = bias == no_tensor ? Function::matmul : Function::linear;
   op.name = name;
   op.operands = {whole_of(x), whole_of(weight)};
   if (bias != no_tensor) op.operands.push_back(whole_of(bias));
-  op.flops_per_point = einsum_flops;
   const TensorId y = activation(name, compute_dtype_, std::move(result));
   op.results = {whole_of(y)};
   block().forward.push_back(std::move(op));
   return y;
 }
 
-TensorId GraphBuilder::elementwise(const std::string& function, const std::string& name,
+TensorId GraphBuilder::elementwise(Function function, const std::string& name,
                                    const std::vector<TensorId>& operands) {
   Op op;
   op.function = function;
   op.name = name;
   for (const TensorId operand : operands) op.operands.push_back(whole_of(operand));
-  op.flops_per_point = flops_of(function);
   const TensorId y = activation(name, at(operands[0]).dtype, at(operands[0]).dims);
   op.results = {whole_of(y)};
   block().forward.push_back(std::move(op));
@@ -112,7 +99,7 @@ TensorId GraphBuilder::elementwise(const std::string& function, const std::strin
 TensorId GraphBuilder::cast(const std::string& name, TensorId x, DType dtype) {
   if (at(x).dtype == dtype) return x;
   Op op;
-  op.function = "cast";
+  op.function = Function::cast;
   op.name = name;
   op.operands = {whole_of(x)};
   const TensorId y = activation(name, dtype, at(x).dims);
@@ -123,10 +110,9 @@ TensorId GraphBuilder::cast(const std::string& name, TensorId x, DType dtype) {
 
 TensorId GraphBuilder::mean(const std::string& name, TensorId x, Dims result) {
   Op op;
-  op.function = "mean";
+  op.function = Function::mean;
   op.name = name;
   op.operands = {whole_of(x)};
-  op.flops_per_point = add_flops;
   const TensorId y = activation(name, at(x).dtype, std::move(result));
   op.results = {whole_of(y)};
   block().forward.push_back(std::move(op));
@@ -136,11 +122,10 @@ TensorId GraphBuilder::mean(const std::string& name, TensorId x, Dims result) {
 TensorId GraphBuilder::rope(const std::string& name, TensorId x, TensorId cos, TensorId sin,
                             LabelId head_dim) {
   Op op;
-  op.function = "rope";
+  op.function = Function::rope;
   op.name = name;
   op.operands = {whole_of(x), whole_of(cos), whole_of(sin)};
   op.whole = {head_dim};  // each half turns into the other
-  op.flops_per_point = rope_flops;
   const TensorId y = activation(name, at(x).dtype, at(x).dims);
   op.results = {whole_of(y)};
   block().forward.push_back(std::move(op));
@@ -150,7 +135,7 @@ TensorId GraphBuilder::rope(const std::string& name, TensorId x, TensorId cos, T
 std::vector<TensorId> GraphBuilder::split(const std::vector<std::string>& names, TensorId fused,
                                           LabelId part) {
   Op op;
-  op.function = "split";
+  op.function = Function::split;
   op.name = at(fused).name;
   op.operands = {whole_of(fused)};
   op.whole = {part};
@@ -168,24 +153,23 @@ std::vector<TensorId> GraphBuilder::split(const std::vector<std::string>& names,
 
 TensorId GraphBuilder::rms_norm(const std::string& name, TensorId x, TensorId weight,
                                 LabelId over) {
-  return norm("rms_norm", name, {x, weight}, over);
+  return norm(Function::rms_norm, name, {x, weight}, over);
 }
 
 TensorId GraphBuilder::layer_norm(const std::string& name, TensorId x, TensorId weight,
                                   TensorId bias, LabelId over) {
-  return norm("layer_norm", name, {x, weight, bias}, over);
+  return norm(Function::layer_norm, name, {x, weight, bias}, over);
 }
 
-TensorId GraphBuilder::norm(const std::string& function, const std::string& name,
+TensorId GraphBuilder::norm(Function function, const std::string& name,
                             const std::vector<TensorId>& operands, LabelId over) {
-  const bool has_mean = function == "layer_norm";
+  const bool has_mean = function == Function::layer_norm;
   const TensorId x = operands[0];
   const std::vector<LabelId> rows = labels_without(x, over);
   Dims row_dims = at(x).dims;
   std::erase(row_dims, Dim{over});
 
   Op op;
-  op.kind = OpKind::norm;
   op.function = function;
   op.name = name;
   for (const TensorId operand : operands) op.operands.push_back(whole_of(operand));
@@ -197,7 +181,6 @@ TensorId GraphBuilder::norm(const std::string& function, const std::string& name
   }
   op.statistics.push_back({"sum of squares", {over}, rows, DType::f32});
   op.results.push_back(whole_of(activation(name + ".rstd", DType::f32, row_dims)));
-  op.flops_per_point = has_mean ? layer_norm_flops : rms_norm_flops;
   op.weight_dtype = weights_.norms;
   block().forward.push_back(std::move(op));
   return y;
@@ -208,14 +191,12 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
                                  const std::vector<std::pair<LabelId, LabelId>>& key_labels,
                                  bool causal) {
   Op op;
-  op.kind = OpKind::attention;
-  op.function = "attention";
+  op.function = Function::attention;
   op.name = name;
   op.operands = {
       whole_of(q), {k, renamed(at(k).dims, key_labels)}, {v, renamed(at(v).dims, key_labels)}};
   for (const auto& [from, to] : key_labels) op.whole.push_back(to);
   op.whole.push_back(head_dim);
-  op.flops_per_point = attention_flops;
   op.work_fraction = causal ? 0.5 : 1.0;
 
   Dims logsumexp_dims = at(q).dims;
@@ -231,8 +212,7 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
 TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId weight,
                                  Dims result) {
   Op op;
-  op.kind = OpKind::lookup;
-  op.function = "embedding";
+  op.function = Function::embedding;
   op.name = name;
   op.operands = {whole_of(ids), whole_of(weight)};
   op.weight_dtype = weights_.look_ups;
@@ -247,20 +227,17 @@ TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId 
   assert(at(logits).dtype == DType::f32);
   const std::vector<LabelId> rows = labels_without(logits, classes);
   Op log_softmax;
-  log_softmax.kind = OpKind::softmax_loss;
-  log_softmax.function = "log_softmax";
+  log_softmax.function = Function::log_softmax;
   log_softmax.name = "loss.log_softmax";
   log_softmax.operands = {whole_of(logits)};
   const TensorId log_p = activation(log_softmax.name, DType::f32, at(logits).dims);
   log_softmax.results = {whole_of(log_p)};
   log_softmax.statistics = {{"maximum", {classes}, rows, DType::f32},
                             {"sum of exponentials", {classes}, rows, DType::f32}};
-  log_softmax.flops_per_point = log_softmax_flops;
   block().forward.push_back(std::move(log_softmax));
 
   Op nll;
-  nll.kind = OpKind::softmax_loss;
-  nll.function = "nll_loss";
+  nll.function = Function::nll_loss;
   nll.name = "loss";
   nll.operands = {whole_of(log_p), whole_of(targets)};
   const TensorId loss = activation(nll.name, DType::f32, {});
@@ -268,6 +245,11 @@ TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId 
   nll.statistics = {{"picked logit", {classes}, rows, DType::f32}};
   block().forward.push_back(std::move(nll));
   return loss;
+}
+
+TensorId GraphBuilder::marked(TensorId id, StreamMark mark) {
+  workload_.tensors[static_cast<std::size_t>(id)].mark = mark;
+  return id;
 }
 
 void GraphBuilder::note(std::string text) { workload_.notes.push_back(std::move(text)); }

@@ -1,15 +1,17 @@
 // Writes a forward pass down: labels, tensors and ops, block by block.
 //
 //   GraphBuilder g("two-layer-net", DType::bf16);
-//   const Dim batch{g.label("batch", 8)}, hidden{g.label("hidden", 64)}, ffn{g.label("ffn", 256)};
+//   const Dim batch{g.label("batch", 8, LabelRole::batch)};
+//   const Dim hidden{g.label("hidden", 64, LabelRole::hidden)};
+//   const Dim ffn{g.label("ffn", 256, LabelRole::width)};
 //   g.begin_block("net");
 //   const TensorId x = g.input("x", DType::bf16, {batch, hidden});
 //   const TensorId w = g.parameter("up.weight", {ffn, hidden});
 //   const TensorId y = g.linear("up", x, w, {batch, ffn});        // sums over hidden
-//   const TensorId z = g.elementwise("silu", "act", {y});
+//   const TensorId z = g.elementwise(Function::silu, "act", {y});
 //
 // An activation is named after the op that makes it; further results append ".rstd" and the like.
-// Which functions exist, what they cost and how they are differentiated: gradient_rules.hpp.
+// Which functions exist, what they cost and how they are differentiated: functions.hpp.
 #pragma once
 
 #include <string>
@@ -27,7 +29,7 @@ class GraphBuilder {
 
   GraphBuilder(std::string model, DType compute_dtype, WeightTypes weights = {});
 
-  LabelId label(std::string_view name, std::int64_t size);
+  LabelId label(std::string_view name, std::int64_t size, LabelRole role = LabelRole::none);
 
   // Blocks follow each other. In a repeated block "{}" in names stands for the instance.
   void begin_block(std::string name, std::int64_t count = 1);
@@ -46,7 +48,7 @@ class GraphBuilder {
   TensorId linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                   TensorId bias = no_tensor);
   // The result has the dims and dtype of the first operand.
-  TensorId elementwise(const std::string& function, const std::string& name,
+  TensorId elementwise(Function function, const std::string& name,
                        const std::vector<TensorId>& operands);
   TensorId cast(const std::string& name, TensorId x, DType dtype);
   // Mean over every label that the result lacks.
@@ -68,6 +70,9 @@ class GraphBuilder {
   // Mean cross entropy of fp32 logits over `classes`.
   TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes);
 
+  // Says where an activation stands on the residual stream; answers it.
+  TensorId marked(TensorId id, StreamMark mark);
+
   void note(std::string text);
   [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }
   [[nodiscard]] Workload finish(TensorId loss);
@@ -80,8 +85,8 @@ class GraphBuilder {
   [[nodiscard]] Block& block();
   // Dims of `id` without label `over`, each label for itself.
   [[nodiscard]] std::vector<LabelId> labels_without(TensorId id, LabelId over) const;
-  TensorId norm(const std::string& function, const std::string& name,
-                const std::vector<TensorId>& operands, LabelId over);
+  TensorId norm(Function function, const std::string& name, const std::vector<TensorId>& operands,
+                LabelId over);
 
   Workload workload_;
   DType compute_dtype_;

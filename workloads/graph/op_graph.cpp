@@ -11,14 +11,14 @@ namespace {
 constexpr double attention_backward_without_recomputation = 4.0 / 5.0;
 
 double model_flops_of(const Op& op, const Workload& workload) {
-  if (op.recompute || (op.kind != OpKind::einsum && op.kind != OpKind::attention)) return 0;
+  if (op.recompute || (kind_of(op) != OpKind::einsum && kind_of(op) != OpKind::attention)) return 0;
   double points = 1;
   for (const LabelId label : factors(op)) {
     points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
   }
   const double share =
-      op.function == "attention_backward" ? attention_backward_without_recomputation : 1.0;
-  return points * op.flops_per_point * share;  // without its mask
+      op.function == Function::attention_backward ? attention_backward_without_recomputation : 1.0;
+  return points * traits(op.function).flops * share;  // without its mask
 }
 
 }  // namespace

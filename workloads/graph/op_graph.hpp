@@ -33,6 +33,7 @@
 
 #include "base/dtype.hpp"
 #include "base/units.hpp"
+#include "workloads/graph/functions.hpp"
 
 namespace shardsim {
 
@@ -40,9 +41,23 @@ using LabelId = std::int32_t;
 using TensorId = std::int32_t;
 inline constexpr TensorId no_tensor = -1;
 
+// What a label is for. Strategies go by it, never by names.
+enum class LabelRole : std::uint8_t {
+  none,
+  batch,
+  sequence,
+  key_sequence,  // of keys and values, which attention takes whole
+  hidden,        // width of the residual stream
+  heads,         // of keys and values, each with `head_group` heads of queries where there are more
+  head_group,
+  width,  // of a feed-forward layer, between its two products
+  vocab
+};
+
 struct Label {
   std::string name;  // "batch", "hidden", ...
   std::int64_t size = 1;
+  LabelRole role = LabelRole::none;
 };
 
 // A dimension as the product of labels, major to minor. Never empty.
@@ -58,6 +73,13 @@ enum class TensorRole : std::uint8_t {
   optimizer_state
 };
 
+// Where an activation stands on the residual stream; says who builds the model.
+enum class StreamMark : std::uint8_t {
+  none,
+  stream,  // what branches are added to
+  branch   // what a norm makes of the stream, for a branch to read
+};
+
 struct Tensor {
   std::string name;  // parameters: the framework's, with "{}" for the layer
   TensorRole role = TensorRole::activation;
@@ -66,6 +88,7 @@ struct Tensor {
   int block = 0;                // where it is made, or for inputs and parameters first used
   TensorId primal = no_tensor;  // gradients and optimizer state: of which tensor; recomputed
                                 // activations: the forward tensor they repeat
+  StreamMark mark = StreamMark::none;
 };
 
 // How an op sees a tensor: the labels of each dimension, normally those of the tensor. Attention
@@ -73,16 +96,6 @@ struct Tensor {
 struct Operand {
   TensorId tensor = no_tensor;
   std::vector<Dim> dims;
-};
-
-enum class OpKind : std::uint8_t {
-  einsum,
-  elementwise,
-  norm,
-  attention,
-  lookup,
-  softmax_loss,
-  optimizer
 };
 
 // A small tensor that must be reduced over the devices when one of `over` is sharded.
@@ -100,23 +113,20 @@ struct WeightTypes {
 };
 
 struct Op {
-  OpKind kind = OpKind::elementwise;
-  std::string function;  // "matmul", "add", "silu", "rms_norm", "attention_backward", "adamw", ...
-  std::string name;      // "model.layers.{}.self_attn.q_proj"; backward and recomputed ops keep the
-                         // name of the forward op they belong to
+  Function function = Function::add;
+  std::string name;  // "model.layers.{}.self_attn.q_proj"; backward and recomputed ops keep the
+                     // name of the forward op they belong to
   std::vector<Operand> operands;
   std::vector<Operand> results;
   std::vector<LabelId> whole;
   std::vector<Statistic> statistics;
-  bool linear = false;    // in its activations and gradients: partial sums of them may pass through
-  bool in_place = false;  // results[i] takes the storage of operands[i]
-  bool view = false;      // results lie within the storage of operands[0]: no work, no memory
+  bool in_place = false;   // results[i] takes the storage of operands[i]
+  bool view = false;       // results lie within the storage of operands[0]: no work, no memory
   bool recompute = false;  // repeats a forward op in the backward pass
   // In which a norm or a look-up takes its weights and makes their gradients, where that is not the
   // weights' own. A look-up reads a table of that type; a norm casts as it reads.
   std::optional<DType> weight_dtype;
-  double flops_per_point = 0;  // operations per point of the space that all its factors span
-  double work_fraction = 1;    // part of that space really computed: 0.5 under a causal mask
+  double work_fraction = 1;  // part of its points really computed: 0.5 under a causal mask
 };
 
 struct Block {

@@ -86,7 +86,7 @@ TensorId add_output(Workload& workload, std::string_view name) {
   std::vector<Op>& ops = workload.blocks.back().forward;
   Op& loss = ops.back();
   const Op& log_softmax = ops[ops.size() - 2];
-  assert(loss.kind == OpKind::softmax_loss && log_softmax.kind == OpKind::softmax_loss);
+  assert(kind_of(loss) == OpKind::softmax_loss && kind_of(log_softmax) == OpKind::softmax_loss);
   if (name == "logits") return log_softmax.operands.front().tensor;
   if (name == "labels") return loss.operands.back().tensor;
   Tensor losses;

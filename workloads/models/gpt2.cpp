@@ -57,16 +57,16 @@ class Gpt2Builder {
   Gpt2Builder(const std::string& name, const Gpt2Sizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
         g_(name, options.compute_dtype, options.weights),
-        batch_(g_.label("batch", options.batch)),
-        sequence_(g_.label("sequence", *options.sequence)),
-        key_sequence_(g_.label("key_sequence", *options.sequence)),
-        hidden_(g_.label("hidden", m_.hidden)),
-        vocab_(g_.label("vocab", m_.vocab)),
+        batch_(g_.label("batch", options.batch, LabelRole::batch)),
+        sequence_(g_.label("sequence", *options.sequence, LabelRole::sequence)),
+        key_sequence_(g_.label("key_sequence", *options.sequence, LabelRole::key_sequence)),
+        hidden_(g_.label("hidden", m_.hidden, LabelRole::hidden)),
+        vocab_(g_.label("vocab", m_.vocab, LabelRole::vocab)),
         positions_(g_.label("positions", m_.positions)),
         qkv_(g_.label("qkv", 3)),
-        heads_(g_.label("heads", m_.heads)),
+        heads_(g_.label("heads", m_.heads, LabelRole::heads)),
         head_dim_(g_.label("head_dim", m_.hidden / m_.heads)),
-        ffn_(g_.label("ffn", m_.ffn)),
+        ffn_(g_.label("ffn", m_.ffn, LabelRole::width)),
         index_dtype_(options.index_dtype) {}
 
   Workload build(const ConfigReader& config) {
@@ -97,22 +97,27 @@ class Gpt2Builder {
     const TensorId tokens = g_.embedding("transformer.wte", ids, embedding_weight(), stream());
     const TensorId positions =
         g_.embedding("transformer.wpe", position_ids, table, {{sequence_}, {hidden_}});
-    g_.carry_out(g_.elementwise("add", "transformer.positions", {tokens, positions}));
+    g_.carry_out(
+        g_.marked(g_.elementwise(Function::add, "transformer.positions", {tokens, positions}),
+                  StreamMark::stream));
   }
 
   void layer() {
     g_.begin_block("transformer.h.{}", m_.layers);
     const TensorId x = g_.carry_in("transformer.h.{}.input");
     const TensorId attended = attention(norm("transformer.h.{}.ln_1", x));
-    const TensorId h = g_.elementwise("add", "transformer.h.{}.attention_residual", {x, attended});
+    const TensorId h = g_.marked(
+        g_.elementwise(Function::add, "transformer.h.{}.attention_residual", {x, attended}),
+        StreamMark::stream);
     const TensorId fed = mlp(norm("transformer.h.{}.ln_2", h));
-    g_.carry_out(g_.elementwise("add", "transformer.h.{}.mlp_residual", {h, fed}));
+    g_.carry_out(g_.marked(g_.elementwise(Function::add, "transformer.h.{}.mlp_residual", {h, fed}),
+                           StreamMark::stream));
   }
 
   TensorId norm(const std::string& name, TensorId x) {
     const TensorId weight = g_.parameter(name + ".weight", {{hidden_}});
     const TensorId bias = g_.parameter(name + ".bias", {{hidden_}});
-    return g_.layer_norm(name, x, weight, bias, hidden_);
+    return g_.marked(g_.layer_norm(name, x, weight, bias, hidden_), StreamMark::branch);
   }
 
   // Conv1D: weight [in, out].
@@ -138,7 +143,7 @@ class Gpt2Builder {
     const std::string at = "transformer.h.{}.mlp.";
     const TensorId wide =
         conv1d(at + "c_fc", x, {hidden_}, {ffn_}, {{batch_}, {sequence_}, {ffn_}});
-    const TensorId activated = g_.elementwise("gelu", at + "act", {wide});
+    const TensorId activated = g_.elementwise(Function::gelu, at + "act", {wide});
     return conv1d(at + "c_proj", activated, {ffn_}, {hidden_}, stream());
   }
 

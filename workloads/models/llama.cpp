@@ -112,15 +112,15 @@ class LlamaBuilder {
   LlamaBuilder(const std::string& name, const LlamaSizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
         g_(name, options.compute_dtype, options.weights),
-        batch_(g_.label("batch", options.batch)),
-        sequence_(g_.label("sequence", *options.sequence)),
-        key_sequence_(g_.label("key_sequence", *options.sequence)),
-        hidden_(g_.label("hidden", m_.hidden)),
-        vocab_(g_.label("vocab", m_.vocab)),
-        kv_heads_(g_.label("kv_heads", m_.kv_heads)),
-        group_(g_.label("group", m_.heads / m_.kv_heads)),
+        batch_(g_.label("batch", options.batch, LabelRole::batch)),
+        sequence_(g_.label("sequence", *options.sequence, LabelRole::sequence)),
+        key_sequence_(g_.label("key_sequence", *options.sequence, LabelRole::key_sequence)),
+        hidden_(g_.label("hidden", m_.hidden, LabelRole::hidden)),
+        vocab_(g_.label("vocab", m_.vocab, LabelRole::vocab)),
+        kv_heads_(g_.label("kv_heads", m_.kv_heads, LabelRole::heads)),
+        group_(g_.label("group", m_.heads / m_.kv_heads, LabelRole::head_group)),
         head_dim_(g_.label("head_dim", m_.head_dim)),
-        ffn_(g_.label("ffn", m_.ffn)),
+        ffn_(g_.label("ffn", m_.ffn, LabelRole::width)),
         index_dtype_(options.index_dtype) {}
 
   Workload build(const ConfigReader& config) {
@@ -150,13 +150,17 @@ class LlamaBuilder {
     g_.begin_block("model.layers.{}", m_.layers);
     const TensorId x = g_.carry_in("model.layers.{}.input");
     const TensorId attended = attention(norm("model.layers.{}.input_layernorm", x));
-    const TensorId h = g_.elementwise("add", "model.layers.{}.attention_residual", {x, attended});
+    const TensorId h = g_.marked(
+        g_.elementwise(Function::add, "model.layers.{}.attention_residual", {x, attended}),
+        StreamMark::stream);
     const TensorId fed = mlp(norm("model.layers.{}.post_attention_layernorm", h));
-    g_.carry_out(g_.elementwise("add", "model.layers.{}.mlp_residual", {h, fed}));
+    g_.carry_out(g_.marked(g_.elementwise(Function::add, "model.layers.{}.mlp_residual", {h, fed}),
+                           StreamMark::stream));
   }
 
   TensorId norm(const std::string& name, TensorId x) {
-    return g_.rms_norm(name, x, g_.parameter(name + ".weight", {{hidden_}}), hidden_);
+    return g_.marked(g_.rms_norm(name, x, g_.parameter(name + ".weight", {{hidden_}}), hidden_),
+                     StreamMark::branch);
   }
 
   TensorId head_norm(const std::string& name, TensorId x) {
@@ -204,9 +208,9 @@ class LlamaBuilder {
     const std::string at = "model.layers.{}.mlp.";
     const GraphBuilder::Dims wide{{batch_}, {sequence_}, {ffn_}};
     const TensorId gate = linear(at + "gate_proj", x, {{ffn_}, {hidden_}}, wide, m_.mlp_bias);
-    const TensorId activated = g_.elementwise("silu", at + "act_fn", {gate});
+    const TensorId activated = g_.elementwise(Function::silu, at + "act_fn", {gate});
     const TensorId up = linear(at + "up_proj", x, {{ffn_}, {hidden_}}, wide, m_.mlp_bias);
-    const TensorId product = g_.elementwise("multiply", at + "product", {activated, up});
+    const TensorId product = g_.elementwise(Function::multiply, at + "product", {activated, up});
     return linear(at + "down_proj", product, {{hidden_}, {ffn_}}, stream(), m_.mlp_bias);
   }
 

@@ -29,7 +29,7 @@ Workload build_mlp(const ModelConfig& config, const WorkloadOptions& options) {
   }
 
   GraphBuilder g(config.name, options.compute_dtype);
-  const Dim batch{g.label("batch", options.batch)};
+  const Dim batch{g.label("batch", options.batch, LabelRole::batch)};
   Dim width{g.label("inputs", sizes.size("inputs"))};
   g.begin_block("classifier");
   if (sizes.rate_or("dropout_rate", 0) > 0) g.note("dropout is left out (dropout_rate)");
@@ -45,7 +45,7 @@ Workload build_mlp(const ModelConfig& config, const WorkloadOptions& options) {
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     const Dim out{g.label(fmt::format("hidden_{}", i), hidden[i].integer(1, largest_layer))};
     x = dense(i == 0 ? "input_dense" : fmt::format("hidden_dense_{}", i), out);
-    x = g.elementwise("silu", fmt::format("silu_{}", i), {x});
+    x = g.elementwise(Function::silu, fmt::format("silu_{}", i), {x});
   }
   const LabelId classes = g.label("classes", sizes.size("classes"));
   const TensorId logits = dense("output_dense", {classes});

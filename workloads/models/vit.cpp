@@ -51,7 +51,7 @@ class VitBuilder {
   VitBuilder(const std::string& name, const VitSizes& sizes, const WorkloadOptions& options)
       : m_(sizes),
         g_(name, options.compute_dtype, options.weights),
-        batch_(g_.label("batch", options.batch)),
+        batch_(g_.label("batch", options.batch, LabelRole::batch)),
         one_(g_.label("one", 1)),
         rows_(g_.label("patch_rows", m_.image.first / m_.patch.first)),
         cols_(g_.label("patch_cols", m_.image.second / m_.patch.second)),
@@ -60,10 +60,10 @@ class VitBuilder {
         patch_height_(g_.label("patch_height", m_.patch.first)),
         patch_width_(g_.label("patch_width", m_.patch.second)),
         channels_(g_.label("channels", m_.channels)),
-        hidden_(g_.label("hidden", m_.width)),
-        heads_(g_.label("heads", m_.heads)),
+        hidden_(g_.label("hidden", m_.width, LabelRole::hidden)),
+        heads_(g_.label("heads", m_.heads, LabelRole::heads)),
         head_dim_(g_.label("head_dim", m_.width / m_.heads)),
-        ffn_(g_.label("ffn", m_.mlp_dim)),
+        ffn_(g_.label("ffn", m_.mlp_dim, LabelRole::width)),
         classes_(g_.label("classes", m_.classes)),
         index_dtype_(options.index_dtype) {}
 
@@ -88,7 +88,7 @@ class VitBuilder {
     const TensorId bias = g_.parameter("params/embedding/bias", {{hidden_}});
     const TensorId patches = g_.linear("embedding", image, kernel, stream(), bias);
     const TensorId positions = g_.parameter("params/pos_embedding", {{one_}, tokens(), {hidden_}});
-    g_.carry_out(g_.elementwise("add", "positions", {patches, positions}));
+    g_.carry_out(g_.elementwise(Function::add, "positions", {patches, positions}));
   }
 
   void layer() {
@@ -96,9 +96,9 @@ class VitBuilder {
     g_.begin_block("Transformer/encoderblock_{}", m_.depth);
     const TensorId x = g_.carry_in(at + "input");
     const TensorId attended = attention(norm(at + "LayerNorm_0", x));
-    const TensorId h = g_.elementwise("add", at + "attention_residual", {x, attended});
+    const TensorId h = g_.elementwise(Function::add, at + "attention_residual", {x, attended});
     const TensorId fed = mlp(norm(at + "LayerNorm_1", h));
-    g_.carry_out(g_.elementwise("add", at + "mlp_residual", {h, fed}));
+    g_.carry_out(g_.elementwise(Function::add, at + "mlp_residual", {h, fed}));
   }
 
   TensorId norm(const std::string& name, TensorId x) {
@@ -135,7 +135,7 @@ class VitBuilder {
     const std::string at = "Transformer/encoderblock_{}/MlpBlock_0/";
     const TensorId wide =
         dense(at + "Dense_0", x, {{hidden_}}, {{ffn_}}, {{batch_}, tokens(), {ffn_}});
-    const TensorId activated = g_.elementwise("gelu", at + "gelu", {wide});
+    const TensorId activated = g_.elementwise(Function::gelu, at + "gelu", {wide});
     return dense(at + "Dense_1", activated, {{ffn_}}, {{hidden_}}, stream());
   }
 

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "base/index.hpp"
-#include "workloads/graph/op_costs.hpp"
-#include "workloads/step/gradient_rules.hpp"
 
 namespace shardsim {
 GradientTape::GradientTape(Workload& workload)
@@ -50,7 +48,7 @@ void GradientTape::differentiate(const Op& op) {
       });
   if (!reached) return;
   op_name_ = op.name;
-  gradient_rule(op.function)(op, *this);
+  traits(op.function).gradient(op, *this);
   for (const Operand& result : op.results) gradients_[at(result.tensor)] = no_tensor;
 }
 
@@ -101,10 +99,8 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
   gradient = cast_gradient(primal, gradient, wide);
   if (is_shared(target, primal)) std::swap(target, gradient);
   Op add;
-  add.function = "add";
-  add.linear = true;
+  add.function = Function::add;
   add.in_place = !is_shared(target, primal);
-  add.flops_per_point = add_flops;
   add.operands = {{target, tensor_of(primal).dims}, {gradient, tensor_of(primal).dims}};
   add.results = {new_gradient(operand(primal), wide)};
   arrived = add.results[0].tensor;
@@ -114,7 +110,7 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
 TensorId GradientTape::cast_gradient(TensorId primal, TensorId gradient, DType dtype) {
   if (tensor_of(gradient).dtype == dtype) return gradient;
   Op cast;
-  cast.function = "cast";
+  cast.function = Function::cast;
   cast.operands = {{gradient, tensor_of(primal).dims}};
   cast.results = {new_gradient(operand(primal), dtype)};
   const TensorId made = cast.results[0].tensor;

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "workloads/graph/op_costs.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {
@@ -13,12 +12,12 @@ namespace {
 struct OptimizerKind {
   std::string name;
   std::vector<std::string> moments;  // as PyTorch names them in its state
-  double flops = 0;
+  Function function = Function::adamw;
 };
 
 const std::vector<OptimizerKind> kinds = {
-    {"adamw", {"exp_avg", "exp_avg_sq"}, adamw_flops},
-    {"sgd", {"momentum_buffer"}, sgd_flops},
+    {"adamw", {"exp_avg", "exp_avg_sq"}, Function::adamw},
+    {"sgd", {"momentum_buffer"}, Function::sgd},
 };
 
 const OptimizerKind& kind_of(const std::string& name) {
@@ -62,11 +61,9 @@ void add_optimizer(Workload& workload, const OptimizerOptions& options) {
     assert(gradient != no_tensor);  // add_backward comes first
     const Tensor parameter = workload.tensors[static_cast<std::size_t>(view.tensor)];
     Op op;
-    op.kind = OpKind::optimizer;
-    op.function = kind.name;
+    op.function = kind.function;
     op.name = parameter.name;
     op.in_place = true;
-    op.flops_per_point = kind.flops;
     op.results.push_back({view.tensor, parameter.dims});
     if (options.master) {
       op.results.push_back(add_state(workload, view.tensor, "master", *options.master));

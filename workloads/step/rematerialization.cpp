@@ -35,7 +35,7 @@ class Rematerializer {
     for (const TensorId carry : block.carries_in) kept_[at(carry)] = true;
     if (policy_ != Policy::selective) return;
     for (const Op& op : block.forward) {
-      if (op.kind != OpKind::einsum && op.kind != OpKind::attention) continue;
+      if (kind_of(op) != OpKind::einsum && kind_of(op) != OpKind::attention) continue;
       for (const Operand& result : op.results) kept_[at(result.tensor)] = true;
     }
   }

@@ -1,0 +1,96 @@
+#include "workloads/graph/functions.hpp"
+
+#include <array>
+#include <cassert>
+
+#include "workloads/graph/op_graph.hpp"
+#include "workloads/step/gradient_rules.hpp"
+
+namespace shardsim {
+namespace {
+
+using F = Function;
+using K = OpKind;
+
+constexpr bool is_linear = true;
+constexpr bool is_not = false;
+constexpr Saves nothing{};
+constexpr GradientRule none = nullptr;
+
+// clang-format off
+constexpr std::array table{
+    // x and weight (and a bias, which nobody reads); multiply, add
+    FunctionTraits{F::matmul, "matmul", K::einsum, 2, is_not, {0b11, 0}, einsum_rule},
+    FunctionTraits{F::linear, "linear", K::einsum, 2, is_not, {0b11, 0}, einsum_rule},
+    FunctionTraits{F::add, "add", K::elementwise, 1, is_linear, nothing, add_rule},
+    FunctionTraits{F::multiply, "multiply", K::elementwise, 1, is_not, {0b11, 0}, multiply_rule},
+    // x / (1 + exp(-x))
+    FunctionTraits{F::silu, "silu", K::elementwise, 4, is_not, {0b1, 0}, silu_rule},
+    // x/2 (1 + tanh(a (x + b x^3)))
+    FunctionTraits{F::gelu, "gelu", K::elementwise, 9, is_not, {0b1, 0}, gelu_rule},
+    FunctionTraits{F::cast, "cast", K::elementwise, 0, is_not, nothing, cast_rule},
+    FunctionTraits{F::mean, "mean", K::elementwise, 1, is_not, nothing, mean_rule},
+    // x cos + rotated x sin, of (x, cos, sin)
+    FunctionTraits{F::rope, "rope", K::elementwise, 3, is_not, {0b110, 0}, rope_rule},
+    FunctionTraits{F::split, "split", K::elementwise, 0, is_not, nothing, split_rule},
+    // square, sum, scale, weight; (x, weight) -> (y, rstd)
+    FunctionTraits{F::rms_norm, "rms_norm", K::norm, 4, is_not, {0b11, 0b10}, norm_rule},
+    // sum, centre, square, sum, scale, weight, bias; (x, weight, bias) -> (y, mean, rstd)
+    FunctionTraits{F::layer_norm, "layer_norm", K::norm, 7, is_not, {0b11, 0b110}, norm_rule},
+    // q.k and p.v; (q, k, v) -> (out, logsumexp)
+    FunctionTraits{F::attention, "attention", K::attention, 4, is_not, {0b111, 0b11},
+                   attention_rule},
+    // of (ids, table)
+    FunctionTraits{F::embedding, "embedding", K::lookup, 0, is_not, {0b1, 0}, embedding_rule},
+    // maximum, subtract, exp, sum, subtract
+    FunctionTraits{F::log_softmax, "log_softmax", K::softmax_loss, 5, is_not, {0, 0b1},
+                   log_softmax_rule},
+    // of (log_p, targets)
+    FunctionTraits{F::nll_loss, "nll_loss", K::softmax_loss, 0, is_not, {0b10, 0}, nll_loss_rule},
+
+    FunctionTraits{F::sum, "sum", K::elementwise, 1, is_linear, nothing, none},
+    FunctionTraits{F::concatenate, "concatenate", K::elementwise, 0, is_not, nothing, none},
+    // dy s (1 + x (1 - s)) with s = 1 / (1 + exp(-x))
+    FunctionTraits{F::silu_backward, "silu_backward", K::elementwise, 9, is_not, nothing, none},
+    FunctionTraits{F::gelu_backward, "gelu_backward", K::elementwise, 18, is_not, nothing, none},
+    FunctionTraits{F::mean_backward, "mean_backward", K::elementwise, 1, is_not, nothing, none},
+    FunctionTraits{F::rope_backward, "rope_backward", K::elementwise, 3, is_not, nothing, none},
+    FunctionTraits{F::rms_norm_backward, "rms_norm_backward", K::norm, 9, is_not, nothing, none},
+    FunctionTraits{F::layer_norm_backward, "layer_norm_backward", K::norm, 12, is_not, nothing,
+                   none},
+    // q.k again, dv, dp, dq, dk
+    FunctionTraits{F::attention_backward, "attention_backward", K::attention, 10, is_not, nothing,
+                   none},
+    FunctionTraits{F::embedding_backward, "embedding_backward", K::lookup, 0, is_linear, nothing,
+                   none},
+    FunctionTraits{F::log_softmax_backward, "log_softmax_backward", K::softmax_loss, 4, is_not,
+                   nothing, none},
+    FunctionTraits{F::nll_loss_backward, "nll_loss_backward", K::softmax_loss, 0, is_not, nothing,
+                   none},
+
+    // two moments 3 + 4, their correction 2, root, epsilon, quotient, decay and step 2
+    FunctionTraits{F::adamw, "adamw", K::optimizer, 14, is_not, nothing, none},
+    // momentum 2, step 2
+    FunctionTraits{F::sgd, "sgd", K::optimizer, 4, is_not, nothing, none},
+};
+// clang-format on
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (static_cast<std::size_t>(table[i].function) != i) return false;
+  }
+  return table.size() == static_cast<std::size_t>(F::sgd) + 1;
+}
+static_assert(is_in_order(), "a row for each function, in the order of the enum");
+
+}  // namespace
+
+const FunctionTraits& traits(Function function) {
+  return table[static_cast<std::size_t>(function)];
+}
+
+std::string_view name_of(Function function) { return traits(function).name; }
+
+OpKind kind_of(const Op& op) { return traits(op.function).kind; }
+
+}  // namespace shardsim

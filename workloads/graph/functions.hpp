@@ -1,0 +1,94 @@
+// The functions that ops compute: one table that says all that is known of each.
+//
+//   name      as `plan` prints it
+//   kind      what the partitioner, rematerialization and the price of a kernel go by
+//   flops     operations per point of the space that all labels of the op span
+//   linear    in its activations and gradients: partial sums of them may pass through
+//   saves     what of its operands and results the backward pass reads, as PyTorch's autograd saves
+//             it: bit i is operands[i], or results[i]
+//   gradient  the rule of differentiation (step/gradient_rules.hpp); none of what only a backward
+//             pass or an optimizer computes
+//
+// Example: silu makes y of x in 4 operations a point, x / (1 + exp(-x)); its backward pass reads x,
+// so operands 0b1 are saved, and is silu_backward(dy, x).
+//
+// An exponential, a root or a hyperbolic tangent counts as one operation. Only einsum and attention
+// are ever bound by arithmetic; the rest is bound by memory.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace shardsim {
+
+struct Op;
+class GradientTape;
+
+enum class OpKind : std::uint8_t {
+  einsum,
+  elementwise,
+  norm,
+  attention,
+  lookup,
+  softmax_loss,
+  optimizer
+};
+
+enum class Function : std::uint8_t {
+  matmul,
+  linear,  // with a bias
+  add,
+  multiply,
+  silu,
+  gelu,
+  cast,
+  mean,
+  rope,
+  split,
+  rms_norm,
+  layer_norm,
+  attention,
+  embedding,
+  log_softmax,
+  nll_loss,
+  // Of backward passes alone.
+  sum,
+  concatenate,
+  silu_backward,
+  gelu_backward,
+  mean_backward,
+  rope_backward,
+  rms_norm_backward,
+  layer_norm_backward,
+  attention_backward,
+  embedding_backward,
+  log_softmax_backward,
+  nll_loss_backward,
+  // Of optimizers.
+  adamw,
+  sgd
+};
+
+using GradientRule = void (*)(const Op& op, GradientTape& tape);
+
+struct Saves {
+  std::uint8_t operands = 0;
+  std::uint8_t results = 0;
+  friend bool operator==(const Saves&, const Saves&) = default;
+};
+
+struct FunctionTraits {
+  Function function;
+  std::string_view name;
+  OpKind kind;
+  double flops;
+  bool linear;
+  Saves saves;
+  GradientRule gradient;
+};
+
+[[nodiscard]] const FunctionTraits& traits(Function function);
+[[nodiscard]] std::string_view name_of(Function function);
+[[nodiscard]] OpKind kind_of(const Op& op);
+
+}  // namespace shardsim
