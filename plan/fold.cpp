@@ -7,6 +7,9 @@
 namespace shardsim {
 namespace {
 
+// Gemma 3 has five windowed layers and a full one, Jamba repeats after eight.
+constexpr int most_layers_of_a_period = 16;
+
 auto what_it_does(const Task& task) {
   return std::tuple(task.kind, task.phase, task.recompute, task.stream, task.work, task.name,
                     task.dependency_count, task.layer < 0);
@@ -29,22 +32,32 @@ class Folder {
     }
   }
 
-  // The longest repetition that begins at `first`, by the nearest possible period.
+  // The longest repetition that begins at `first`, by the nearest possible period: that of one
+  // layer or, where kinds of layers take turns, of a few.
   [[nodiscard]] Section section_at(TaskId first) const {
-    const TaskId second = next_[static_cast<std::size_t>(first)];
+    TaskId second = first;
+    for (int tried = 0; tried < most_layers_of_a_period; ++tried) {
+      const TaskId before = std::exchange(second, next_[static_cast<std::size_t>(second)]);
+      if (second == before) break;
+      const Section section = section_of(first, second);
+      if (section.repeats > 1) return section;
+    }
+    return {first};
+  }
+
+ private:
+  [[nodiscard]] Section section_of(TaskId first, TaskId second) const {
     const Step step{task(second).layer - task(first).layer,
                     task(second).microbatch - task(first).microbatch};
-    const bool moves = (std::abs(step.layer) == 1 && step.microbatch == 0) ||
-                       (step.layer == 0 && step.microbatch == 1);
+    const bool moves =
+        (step.layer != 0 && step.microbatch == 0) || (step.layer == 0 && step.microbatch == 1);
     if (!moves) return {first};
     const TaskId period = second - first;
     TaskId same = 0;
     while (second + same < size() && corresponds(first + same, second + same, period, step)) ++same;
-    const std::int64_t repeats = same / period + 1;
-    return repeats < 2 ? Section{first} : Section{first, period, repeats};
+    return {first, period, same / period + 1};
   }
 
- private:
   [[nodiscard]] const Task& task(TaskId id) const {
     return program_.tasks[static_cast<std::size_t>(id)];
   }

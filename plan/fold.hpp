@@ -5,7 +5,8 @@
 //     -> {first 0, length 2, repeats 3}, {first 6, length 1, repeats 1}
 //
 // Two tasks do the same when everything but the layer is equal, the layers of all tasks of a
-// stretch move by the same step (+1 or -1, tasks outside layers stay outside), and their
+// stretch move by the same step (+1, -1, or more where kinds of layers take turns; tasks outside
+// layers stay outside), and their
 // dependencies correspond: the same task, the task one stretch later, or the same task of the
 // layer that is one step on. Likewise for microbatches.
 #pragma once

@@ -105,6 +105,8 @@ std::string repetition_text(const Program& program, const Section& section) {
   std::string steps = first.layer == last.layer
                           ? fmt::format("microbatch {} to {}", first.microbatch, last.microbatch)
                           : fmt::format("layer {} to {}", first.layer, last.layer);
+  const std::int64_t step = (last.layer - first.layer) / (section.repeats - 1);
+  if (std::abs(step) > 1) steps += fmt::format(" by {}", std::abs(step));
   return fmt::format("x{}: #{} to #{}, {}", section.repeats, section.first,
                      last_repeat + section.length - 1, steps);
 }

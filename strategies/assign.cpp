@@ -46,7 +46,7 @@ class Assigner {
     const AxisList zero_axes = splitting_axes(strategy_.batch_axes, mesh_);
     for (const ParameterView& view : parameters(workload_)) {
       result_.parameters.push_back(
-          {view.tensor, view.shape, view.instances, {}, {}, {}, {}, {}, "", std::nullopt, "", {}});
+          {view.tensor, view.shape, view.numbers, {}, {}, {}, {}, {}, "", std::nullopt, "", {}});
     }
     if (strategy_.is_rule_system()) {
       apply_rule_system();
@@ -83,7 +83,7 @@ class Assigner {
     PatternRules rules(strategy_.rules, mesh_);
     for (ParameterAssignment& a : result_.parameters) {
       const Tensor& parameter = tensor(a.tensor);
-      a.rule = rules.find_for_all(parameter.name, a.instances);
+      a.rule = rules.find_for_all(parameter.name, a.numbers);
       if (a.rule) {
         a.stored = rules.sharding(*a.rule, parameter.name, a.shape.size());
         a.assigned_by = describe(*a.rule, strategy_.rules[*a.rule].pattern);
@@ -103,9 +103,9 @@ class Assigner {
   void apply_rule_system() {
     ParameterTree tree{workload_.model, {}};
     for (const ParameterAssignment& a : result_.parameters) {
-      for (std::int64_t i = 0; i < a.instances; ++i) {
+      for (const std::int32_t number : a.numbers) {
         ParameterLeaf leaf;
-        leaf.name = instance_name(tensor(a.tensor).name, i);
+        leaf.name = instance_name(tensor(a.tensor).name, number);
         leaf.shape = a.shape;
         leaf.dtype = stored_dtype_;
         leaf.place = strategy_.place;
@@ -127,9 +127,10 @@ class Assigner {
     std::size_t leaf = 0;
     for (ParameterAssignment& a : result_.parameters) {
       const LeafSpec& first = specs.leaves[leaf];
-      for (std::int64_t i = 0; i < a.instances; ++i, ++leaf) {
-        if (specs.leaves[leaf].spec == first.spec) continue;
-        fail_apart(strategy_.place, "the rules tell", tensor(a.tensor).name, i);
+      for (const std::int32_t number : a.numbers) {
+        if (specs.leaves[leaf++].spec == first.spec) continue;
+        fail_apart(strategy_.place, "the rules tell", tensor(a.tensor).name, a.numbers.front(),
+                   number);
       }
       a.stored = without_unit_axes(to_sharding(first.spec, a.shape.size(), mesh_, strategy_.place));
       a.rule = first.rule;

@@ -27,8 +27,8 @@ namespace shardsim {
 
 struct ParameterAssignment {
   TensorId tensor = no_tensor;
-  std::vector<std::int64_t> shape;  // stored
-  std::int64_t instances = 1;
+  std::vector<std::int64_t> shape;    // stored
+  std::vector<std::int32_t> numbers;  // of the layers that have it (Block::numbers)
   Sharding stored;
   Sharding compute;
   Sharding look_up;
@@ -38,6 +38,8 @@ struct ParameterAssignment {
   std::optional<std::size_t> rule;      // index into Assignment::rules
   std::string reason;                   // why it is less sharded than the rule asked for
   std::optional<LeafSpec> from_system;  // what a rule system answered
+
+  [[nodiscard]] std::int64_t instances() const { return static_cast<std::int64_t>(numbers.size()); }
 };
 
 struct Assignment {

@@ -37,7 +37,7 @@ void add_padding(const std::string& name, const std::vector<std::int64_t>& shape
 ParameterSharding describe(const ParameterAssignment& a, const Workload& workload, const Mesh& mesh,
                            DType stored) {
   ParameterSharding p = describe(workload.tensors[static_cast<std::size_t>(a.tensor)].name, a.shape,
-                                 a.instances, stored, a.stored, mesh);
+                                 a.instances(), stored, a.stored, mesh);
   p.assigned_by = a.assigned_by;
   p.rule = a.rule;
   p.reason = a.reason;
@@ -198,7 +198,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   plan.subject = subject_of(workload, strategy);
   for (const ParameterAssignment& a : assignment.parameters) {
     compiled.parameters.push_back(describe(a, workload, mesh, optimizer.parameters));
-    add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances,
+    add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
                 optimizer.parameters, plan.padding);
   }
   for (const ValueId id : step.outputs) {

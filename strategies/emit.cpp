@@ -65,18 +65,14 @@ class Emitter {
     make_frames();
     for (microbatch_ = 0; microbatch_ < workload_.microbatches; ++microbatch_) {
       previous_ = {};
-      for (int b = 0; b < count; ++b) {
-        for (std::int64_t i = 0; i < instances(b); ++i) emit_forward(b, i);
-      }
+      for (const BlockInstance& instance : workload_.order) emit_forward(instance);
       previous_ = {};
-      for (int b = count; has_backward(workload_) && b-- > 0;) {
-        for (std::int64_t i = instances(b); i-- > 0;) emit_backward(b, i);
-      }
+      if (!has_backward(workload_)) continue;
+      std::for_each(workload_.order.rbegin(), workload_.order.rend(),
+                    [&](const BlockInstance& instance) { emit_backward(instance); });
     }
     microbatch_ = 0;
-    for (int b = 0; b < count; ++b) {
-      for (std::int64_t i = 0; i < instances(b); ++i) emit_segment(optimizer_pass, b, i);
-    }
+    for (const BlockInstance& instance : workload_.order) emit_segment(optimizer_pass, instance);
     close_buffers();
     plan_.programs.push_back(std::move(program_));
     return std::move(plan_);
@@ -89,7 +85,7 @@ class Emitter {
   };
 
   [[nodiscard]] std::int64_t instances(int block) const {
-    return workload_.blocks[at(block)].count;
+    return workload_.blocks[at(block)].instances();
   }
   [[nodiscard]] const Value& value(ValueId id) const { return step_.values[at(id)]; }
 
@@ -99,7 +95,7 @@ class Emitter {
     double tasks = 0;
     for (std::size_t i = 0; i < passes_.size(); ++i) {
       const ResolvedPass& pass = passes_[i];
-      const double layers = count_of(workload_.blocks[i / passes_of_a_block].count);
+      const double layers = count_of(workload_.blocks[i / passes_of_a_block].instances());
       const bool once = i % passes_of_a_block == optimizer_pass;
       const double times = once ? 1 : count_of(workload_.microbatches);
       tasks += layers * (times * (count_of(pass.gathers.size()) + count_of(pass.body.size()) +
@@ -117,7 +113,8 @@ class Emitter {
     shared_.assign(step_.values.size(), no_buffer);
     frames_.resize(workload_.blocks.size());
     for (std::size_t b = 0; b < frames_.size(); ++b) {
-      if (workload_.blocks[b].count > 1) frames_[b].assign(at(workload_.blocks[b].count), shared_);
+      const Block& block = workload_.blocks[b];
+      if (block.is_layer) frames_[b].assign(block.numbers.size(), shared_);
     }
     for (std::size_t v = 0; v < step_.values.size(); ++v) {
       const Value& persistent = step_.values[v];
@@ -146,7 +143,7 @@ class Emitter {
     const Value& v = value(id);
     OpenBuffer open;
     open.buffer.name = intern_name(v.name);
-    open.buffer.layer = v.shared ? -1 : static_cast<std::int32_t>(i);
+    open.buffer.layer = v.shared ? -1 : workload_.blocks[at(v.block)].numbers[at(i)];
     open.buffer.category = v.category;
     open.buffer.bytes = v.bytes;
     open.buffer.allocated_by = task;
@@ -188,18 +185,18 @@ class Emitter {
     passes_.push_back(std::move(resolved));
   }
 
-  void emit_forward(int b, std::int64_t i) {
-    const BlockProgram& block = step_.blocks[at(b)];
-    receive_carries(block.carries_in, i);
-    emit_segment(0, b, i);
-    send_carries(block.carries_out, i);
+  void emit_forward(const BlockInstance& instance) {
+    const BlockProgram& block = step_.blocks[at(instance.block)];
+    receive_carries(block.carries_in, instance.ordinal);
+    emit_segment(0, instance);
+    send_carries(block.carries_out, instance.ordinal);
   }
 
-  void emit_backward(int b, std::int64_t i) {
-    const BlockProgram& block = step_.blocks[at(b)];
-    receive_carries(block.gradients_of_carries_out, i);
-    emit_segment(1, b, i);
-    send_carries(block.gradients_of_carries_in, i);
+  void emit_backward(const BlockInstance& instance) {
+    const BlockProgram& block = step_.blocks[at(instance.block)];
+    receive_carries(block.gradients_of_carries_out, instance.ordinal);
+    emit_segment(1, instance);
+    send_carries(block.gradients_of_carries_in, instance.ordinal);
   }
 
   void receive_carries(const std::vector<ValueId>& values, std::int64_t i) {
@@ -214,18 +211,20 @@ class Emitter {
       previous_.carries.push_back(v == no_value ? no_buffer : buffer_of(v, i));
   }
 
-  void emit_segment(std::size_t pass_index, int b, std::int64_t i) {
+  void emit_segment(std::size_t pass_index, const BlockInstance& instance) {
+    const int b = instance.block;
+    const std::int64_t i = instance.ordinal;
+    const Block& block = workload_.blocks[at(b)];
     static constexpr std::array phases = {Phase::forward, Phase::backward, Phase::optimizer};
     const ResolvedPass& pass = passes_[at(b) * passes_of_a_block + pass_index];
     phase_ = phases[pass_index];
-    layer_ = workload_.blocks[at(b)].count > 1 ? i : -1;
+    layer_ = block.is_layer ? block.numbers[at(i)] : -1;
     const auto segment = static_cast<std::int64_t>(segment_ends_.size());
     const std::int64_t opens = segment - 1 - prefetch_;
     const TaskId window = opens >= 0 ? segment_ends_[at(opens)] : no_task;
     // The unit that opens the backward pass has nobody before it to ask for it: it is gathered when
     // it is first read.
-    const bool opens_backward =
-        pass_index == 1 && at(b) + 1 == workload_.blocks.size() && i + 1 == instances(b);
+    const bool opens_backward = pass_index == 1 && instance == workload_.order.back();
     // What reductions and additions give back is there for the second pass after theirs, as FSDP2
     // waits for a reduce-scatter before it issues the next.
     awaited_ = segment > 1 ? segment_reductions_[at(segment - 2)] : no_task;

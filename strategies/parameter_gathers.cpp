@@ -99,7 +99,9 @@ bool ParameterGathers::keeps_gathered(std::size_t block) const {
 }
 
 void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) {
-  const std::size_t last = builder_.workload().blocks.size() - 1;
+  const std::vector<BlockInstance>& order = builder_.workload().order;
+  const auto first = static_cast<std::size_t>(order.front().block);
+  const auto last = static_cast<std::size_t>(order.back().block);
   const bool forward = phase == Phase::forward;
   if (forward) gather_tables(block, pass.gathers);
   if (!strategy_.gather_units) {
@@ -114,8 +116,8 @@ void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) {
   std::vector<Gathered> all;
   for (const TensorId parameter : unit) all.push_back(whole(parameter, phase));
   // The root is gathered by the block that runs first and given back by the one that runs last.
-  const bool takes = !builder_.is_root(block) || block == (forward ? 0 : last);
-  const bool gives_back = !builder_.is_root(block) || block == (forward ? last : 0);
+  const bool takes = !builder_.is_root(block) || block == (forward ? first : last);
+  const bool gives_back = !builder_.is_root(block) || block == (forward ? last : first);
   if (takes && (forward || !keeps_gathered(block)))
     gather_together(all, builder_.unit_name(block), phase, pass.gathers);
   if (gives_back && !(forward && keeps_gathered(block))) {

@@ -74,7 +74,7 @@ Bytes ParameterReasons::price_without(const std::vector<TensorId>& parameters,
     if (strategy_.zero_stage < 1 && states != states_.end()) {
       for (const DType dtype : states->second) own += freed(a.optimizer) * size_of(dtype);
     }
-    more += a.instances * own;
+    more += a.instances() * own;
   }
   return more;
 }
@@ -83,7 +83,7 @@ Bytes ParameterReasons::gathered_bytes(const std::vector<TensorId>& parameters) 
   Bytes bytes{0};
   for (const TensorId parameter : parameters) {
     const ParameterAssignment& a = assignment(parameter);
-    bytes += a.instances * shard_elements(a.shape, a.compute) *
+    bytes += a.instances() * shard_elements(a.shape, a.compute) *
              size_of(builder_.tensor(parameter).dtype);
   }
   return bytes;
@@ -171,7 +171,7 @@ Words ParameterReasons::updated(const std::string& unit, const std::vector<Tenso
   for (const TensorId parameter : parameters) {
     const ParameterAssignment& a = assignment(parameter);
     const auto more = [&](const Sharding& now) {
-      return a.instances * (shard_elements(a.shape, a.stored) - shard_elements(a.shape, now));
+      return a.instances() * (shard_elements(a.shape, a.stored) - shard_elements(a.shape, now));
     };
     gradients += more(a.gradient) * size_of(gradient_dtype_);
     const auto found = states_.find(parameter);

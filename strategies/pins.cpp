@@ -81,9 +81,8 @@ class Pinner {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& activation = workload_.tensors[t];
       if (activation.role != TensorRole::activation || activation.primal != no_tensor) continue;
-      const std::int64_t instances =
-          workload_.blocks[static_cast<std::size_t>(activation.block)].count;
-      const auto rule = rules.find_for_all(activation.name, instances);
+      const Block& block = workload_.blocks[static_cast<std::size_t>(activation.block)];
+      const auto rule = rules.find_for_all(activation.name, block.numbers);
       if (!rule) continue;
       std::optional<Sharding> pin =
           fits(*rule) ? rules.sharding(*rule, activation.name, activation.dims.size())

@@ -12,7 +12,8 @@ namespace {
 
 class Propagation {
  public:
-  Propagation(const Workload& workload, const Assignment& assignment) : workload_(workload) {
+  Propagation(const Workload& workload, const Assignment& assignment)
+      : workload_(workload), successions_(successions(workload)) {
     for (const Tensor& tensor : workload.tensors)
       shardings_.tensors.push_back(replicated(tensor.dims.size()));
     open_.assign(workload.tensors.size(), true);
@@ -56,14 +57,13 @@ class Propagation {
     }
   }
 
-  // What leaves a block is what enters the next, or the next instance of itself.
+  // What leaves a block is what enters those that follow it.
   bool tie_carries(std::size_t b) {
     bool changed = false;
-    const Block& block = workload_.blocks[b];
-    if (b + 1 < workload_.blocks.size()) {
-      changed |= tie(block.carries_out, workload_.blocks[b + 1].carries_in);
+    for (const auto& [before, after] : successions_) {
+      if (before != b) continue;
+      changed |= tie(workload_.blocks[before].carries_out, workload_.blocks[after].carries_in);
     }
-    if (block.count > 1) changed |= tie(block.carries_out, block.carries_in);
     return changed;
   }
 
@@ -186,6 +186,7 @@ class Propagation {
   [[nodiscard]] Sharding& known(TensorId tensor) { return shardings_.tensors[at(tensor)]; }
 
   const Workload& workload_;
+  std::vector<Succession> successions_;
   TensorShardings shardings_;
   std::vector<bool> open_;
   std::vector<bool> is_source_;  // false: its sharding is not propagated in this round

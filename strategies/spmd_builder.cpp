@@ -17,7 +17,7 @@ ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtyp
   const Tensor& t = tensor(id);
   const std::int64_t elements = shard_elements(shape(id), sharding);
   const bool of_the_step = t.role == TensorRole::input || t.role == TensorRole::constant;
-  const bool shared = of_the_step || workload_.blocks[static_cast<std::size_t>(t.block)].count == 1;
+  const bool shared = of_the_step || !workload_.blocks[static_cast<std::size_t>(t.block)].is_layer;
   step.values.push_back({id, t.name, sharding, dtype, elements * size_of(dtype), category, t.block,
                          shared,
                          /*persistent=*/false, no_value});
@@ -172,7 +172,7 @@ std::string SpmdBuilder::names(const AxisList& axes) const {
   return fmt::format("{}", fmt::join(mesh_.names_of(axes), " and "));
 }
 
-bool SpmdBuilder::is_root(std::size_t block) const { return workload_.blocks[block].count == 1; }
+bool SpmdBuilder::is_root(std::size_t block) const { return !workload_.blocks[block].is_layer; }
 
 std::string SpmdBuilder::unit_name(std::size_t block) const {
   return is_root(block) ? "root" : workload_.blocks[block].name;

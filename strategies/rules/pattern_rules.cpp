@@ -35,14 +35,16 @@ RuleIndex PatternRules::find(const std::string& name) {
   return matches_.add(matching);
 }
 
-RuleIndex PatternRules::find_for_all(const std::string& name, std::int64_t instances) {
-  const RuleIndex first = find(instance_name(name, 0));
-  for (std::int64_t i = 1; i < instances; ++i) {
-    const RuleIndex match = find(instance_name(name, i));
+RuleIndex PatternRules::find_for_all(const std::string& name,
+                                     const std::vector<std::int32_t>& numbers) {
+  const RuleIndex first = find(instance_name(name, numbers.front()));
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    const RuleIndex match = find(instance_name(name, numbers[i]));
     if (match == first) continue;
     const Rule& rule =
         rules_[std::min(first.value_or(rules_.size()), match.value_or(rules_.size()))];
-    fail_apart(rule.place, fmt::format("pattern \"{}\" tells", rule.pattern), name, i);
+    fail_apart(rule.place, fmt::format("pattern \"{}\" tells", rule.pattern), name, numbers.front(),
+               numbers[i]);
   }
   return first;
 }
@@ -64,12 +66,12 @@ void PatternRules::require_matches(std::string_view what) const {
   }
 }
 
-void fail_apart(const Place& place, std::string_view who, const std::string& name,
+void fail_apart(const Place& place, std::string_view who, const std::string& name, std::int64_t one,
                 std::int64_t other) {
   throw InputError(place,
                    fmt::format("{} layers of one repeated block apart ({} and {}), which is not "
                                "supported",
-                               who, instance_name(name, 0), instance_name(name, other)));
+                               who, instance_name(name, one), instance_name(name, other)));
 }
 
 std::vector<std::string> rule_warnings(const std::vector<RuleUse>& rules, std::string_view what) {

@@ -23,9 +23,10 @@ class PatternRules {
 
   // The first rule that matches; every rule that matches is counted.
   [[nodiscard]] RuleIndex find(const std::string& name);
-  // The same for all instances of a name in a repeated block ("{}" in it stands for the instance).
-  // Throws InputError where they are told apart.
-  [[nodiscard]] RuleIndex find_for_all(const std::string& name, std::int64_t instances);
+  // The same for all layers of a kind ("{}" in the name stands for their numbers). Throws
+  // InputError where they are told apart.
+  [[nodiscard]] RuleIndex find_for_all(const std::string& name,
+                                       const std::vector<std::int32_t>& numbers);
   // Throws RuleError when the spec is longer than the rank. Axes of one device are left out.
   [[nodiscard]] Sharding sharding(std::size_t rule, const std::string& name,
                                   std::size_t rank) const;
@@ -40,9 +41,9 @@ class PatternRules {
   RuleMatches matches_;
 };
 
-// "<who> layers of one repeated block apart (...)": instances 0 and `other` of `name`.
+// "<who> layers of one repeated block apart (...)": layers `one` and `other` of `name`.
 [[noreturn]] void fail_apart(const Place& place, std::string_view who, const std::string& name,
-                             std::int64_t other);
+                             std::int64_t one, std::int64_t other);
 
 // Warnings about rules that match nothing, in one line, and about those that an earlier and wider
 // rule shadows. Rules of the system itself are left out: nobody wrote them for this tree.

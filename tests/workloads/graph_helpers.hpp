@@ -55,7 +55,7 @@ inline std::int64_t kept_bytes(const Workload& w, const Block& block) {
 
 inline std::int64_t kept_bytes(const Workload& w) {
   std::int64_t bytes = 0;
-  for (const Block& block : w.blocks) bytes += block.count * kept_bytes(w, block);
+  for (const Block& block : w.blocks) bytes += block.instances() * kept_bytes(w, block);
   return bytes;
 }
 

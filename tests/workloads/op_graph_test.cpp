@@ -15,7 +15,7 @@ Workload one_matmul() {
   const LabelId heads = g.label("heads", 4);
   const LabelId dim = g.label("dim", 16);
   const LabelId up = g.label("up", 256);
-  g.begin_block("net", 3);
+  g.begin_layers("net", 3);
   const TensorId x = g.input("x", DType::bf16, {{batch}, {heads, dim}});
   const TensorId w = g.parameter("w", {{up}, {heads, dim}});
   const TensorId y = g.linear("y", x, w, {{batch}, {up}});
@@ -43,7 +43,7 @@ TEST_CASE("A parameter of a repeated block counts once per instance") {
   const Workload w = one_matmul();
   REQUIRE(parameters(w).size() == 1);
   CHECK(parameters(w)[0].shape == std::vector<std::int64_t>{256, 64});
-  CHECK(parameters(w)[0].instances == 3);
+  CHECK(parameters(w)[0].instances() == 3);
   CHECK(parameter_count(w) == 3 * 256 * 64);
 }
 

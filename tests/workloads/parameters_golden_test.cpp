@@ -29,7 +29,7 @@ fs::path golden_directory() {
 Shapes shapes_of(const Workload& w) {
   Shapes shapes;
   for (const ParameterView& view : parameters(w)) {
-    for (std::int64_t i = 0; i < view.instances; ++i) {
+    for (const std::int32_t i : view.numbers) {
       std::string name = at(w, view.tensor).name;
       if (const std::size_t place = name.find("{}"); place != std::string::npos) {
         name.replace(place, 2, std::to_string(i));

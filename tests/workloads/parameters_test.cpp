@@ -61,7 +61,7 @@ TEST_CASE("ViT-B/16 has 86,566,120 parameters in 199 leaves") {
   CHECK(total == 86'566'120);
   CHECK(parameter_count(w) == total);
   std::int64_t leaves = 0;
-  for (const ParameterView& view : parameters(w)) leaves += view.instances;
+  for (const ParameterView& view : parameters(w)) leaves += view.instances();
   CHECK(leaves == 3 + 12 * 16 + 4);
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("A layer's seven matrices of Llama-3.1-8B take 436,207,616 bytes in bf
   const auto matrix_bytes = [](const Workload& w) {
     std::int64_t bytes = 0;
     for (const ParameterView& view : parameters(w)) {
-      if (view.instances > 1 && view.shape.size() == 2) bytes += w.bytes(view.tensor).count();
+      if (view.instances() > 1 && view.shape.size() == 2) bytes += w.bytes(view.tensor).count();
     }
     return bytes;
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 namespace shardsim {
 namespace {
@@ -34,11 +35,43 @@ LabelId GraphBuilder::label(std::string_view name, std::int64_t size, LabelRole 
   return static_cast<LabelId>(workload_.labels.size() - 1);
 }
 
-void GraphBuilder::begin_block(std::string name, std::int64_t count) {
+void GraphBuilder::begin_block(std::string name) {
+  end_stack();
   Block block;
   block.name = std::move(name);
-  block.count = count;
   workload_.blocks.push_back(std::move(block));
+  workload_.order.push_back({static_cast<std::int32_t>(workload_.blocks.size()) - 1, 0});
+  stack_ = workload_.blocks.size();
+}
+
+void GraphBuilder::begin_layers(std::string name, std::vector<std::int32_t> numbers) {
+  assert(!numbers.empty() && std::is_sorted(numbers.begin(), numbers.end()));
+  Block block;
+  block.name = std::move(name);
+  block.is_layer = true;
+  block.numbers = std::move(numbers);
+  workload_.blocks.push_back(std::move(block));
+}
+
+void GraphBuilder::begin_layers(std::string name, std::int64_t count) {
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  begin_layers(std::move(name), std::move(numbers));
+}
+
+// The layers of its kinds, by number.
+void GraphBuilder::end_stack() {
+  std::vector<std::pair<std::int32_t, BlockInstance>> layers;
+  for (std::size_t b = stack_; b < workload_.blocks.size(); ++b) {
+    const std::vector<std::int32_t>& numbers = workload_.blocks[b].numbers;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      layers.push_back({numbers[i], {static_cast<std::int32_t>(b), static_cast<std::int32_t>(i)}});
+    }
+  }
+  std::sort(layers.begin(), layers.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& layer : layers) workload_.order.push_back(layer.second);
+  stack_ = workload_.blocks.size();
 }
 
 TensorId GraphBuilder::carry_in(std::string name) {
@@ -57,6 +90,8 @@ TensorId GraphBuilder::parameter(const std::string& name, Dims dims) {
   for (std::size_t i = 0; i < workload_.tensors.size(); ++i) {
     const Tensor& known = workload_.tensors[i];
     if (known.role != TensorRole::parameter || known.name != name) continue;
+    const Block& owner = workload_.blocks[static_cast<std::size_t>(known.block)];
+    if (owner.is_layer && &owner != &block()) continue;
     assert(known.dims == dims);
     return static_cast<TensorId>(i);
   }
@@ -255,6 +290,7 @@ TensorId GraphBuilder::marked(TensorId id, StreamMark mark) {
 void GraphBuilder::note(std::string text) { workload_.notes.push_back(std::move(text)); }
 
 Workload GraphBuilder::finish(TensorId loss) {
+  end_stack();
   workload_.loss = loss;
   return std::move(workload_);
 }

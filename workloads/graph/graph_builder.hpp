@@ -31,14 +31,25 @@ class GraphBuilder {
 
   LabelId label(std::string_view name, std::int64_t size, LabelRole role = LabelRole::none);
 
-  // Blocks follow each other. In a repeated block "{}" in names stands for the instance.
-  void begin_block(std::string name, std::int64_t count = 1);
-  // The value that enters the current block: what the block before (or the instance before) carries
-  // out, under the name that it has here.
+  // Blocks follow each other.
+  void begin_block(std::string name);
+  // A kind of layer: `numbers` are those of its layers, ascending; "{}" in names stands for them.
+  // Kinds that are begun one after the other are one stack: their layers follow each other by their
+  // numbers, no two of which are alike.
+  //
+  //   g.begin_layers("model.layers.{}", {0, 1, 3, 4});   // windowed
+  //   g.begin_layers("model.layers.{}", {2, 5});         // full: comes after 1 and after 4
+  void begin_layers(std::string name, std::vector<std::int32_t> numbers);
+  void begin_layers(std::string name, std::int64_t count);  // 0 to count - 1
+  // The next kind begins another stack (a decoder behind an encoder).
+  void end_stack();
+  // The value that enters the current block: what the block before carries out, under the name that
+  // it has here. All kinds of a stack carry the same.
   TensorId carry_in(std::string name);
   void carry_out(TensorId value);
 
-  // The same name again is the same parameter (tied embeddings).
+  // The same name again is the same parameter (tied embeddings); in another kind of layer it is
+  // another.
   TensorId parameter(const std::string& name, Dims dims);
   TensorId input(std::string name, DType dtype, Dims dims);
   TensorId constant(std::string name, DType dtype, Dims dims);
@@ -89,6 +100,7 @@ class GraphBuilder {
                 LabelId over);
 
   Workload workload_;
+  std::size_t stack_ = 0;  // the first block of the current stack
   DType compute_dtype_;
   WeightTypes weights_;
 };

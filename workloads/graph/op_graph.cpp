@@ -60,7 +60,7 @@ std::vector<ParameterView> parameters(const Workload& workload) {
         const Tensor& tensor = workload.tensors[index];
         if (tensor.role != TensorRole::parameter || seen[index]) continue;
         seen[index] = true;
-        views.push_back({operand.tensor, workload.shape(tensor.dims), block.count});
+        views.push_back({operand.tensor, workload.shape(tensor.dims), block.numbers});
       }
     }
   }
@@ -71,9 +71,19 @@ std::int64_t parameter_count(const Workload& workload) {
   std::int64_t count = 0;
   for (const ParameterView& view : parameters(workload)) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(view.tensor)];
-    count += workload.elements(tensor.dims) * view.instances;
+    count += workload.elements(tensor.dims) * view.instances();
   }
   return count;
+}
+
+std::vector<Succession> successions(const Workload& workload) {
+  std::vector<Succession> pairs;
+  for (std::size_t i = 1; i < workload.order.size(); ++i) {
+    const Succession pair{static_cast<std::size_t>(workload.order[i - 1].block),
+                          static_cast<std::size_t>(workload.order[i].block)};
+    if (std::find(pairs.begin(), pairs.end(), pair) == pairs.end()) pairs.push_back(pair);
+  }
+  return pairs;
 }
 
 bool has_backward(const Workload& workload) {
@@ -104,7 +114,7 @@ ModelFlops model_flops(const Workload& workload) {
   for (const Block& block : workload.blocks) {
     for (const auto* ops : {&block.forward, &block.backward}) {
       for (const Op& op : *ops) {
-        const double flops = model_flops_of(op, workload) * static_cast<double>(block.count);
+        const double flops = model_flops_of(op, workload) * static_cast<double>(block.instances());
         needed += flops * op.work_fraction;
         full += flops;
       }
@@ -114,9 +124,9 @@ ModelFlops model_flops(const Workload& workload) {
   return {Flops(needed * microbatches), Flops(full * microbatches)};
 }
 
-std::string instance_name(std::string name, std::int64_t instance) {
+std::string instance_name(std::string name, std::int64_t number) {
   if (const std::size_t at = name.find("{}"); at != std::string::npos) {
-    name.replace(at, 2, std::to_string(instance));
+    name.replace(at, 2, std::to_string(number));
   }
   return name;
 }

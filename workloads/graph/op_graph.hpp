@@ -21,9 +21,15 @@
 //
 // Nothing else about an op matters to the partitioner: no op-by-op table of special cases.
 //
-// A repeated block (decoder layers) is stored once with a count; "{}" in its names stands for the
-// index. Between blocks, and between instances of one, values are carried: `carries_out` of one
-// become `carries_in` of the next.
+// A block is a kind: what is the same in many layers is stored once, with the numbers of the layers
+// that are of this kind; "{}" in its names stands for the number. `order` lists which kind comes
+// when. A layer that is treated otherwise than its neighbours (windowed, dense among experts) is of
+// another kind. From each block to the next in the order values are carried: `carries_out` of one
+// become `carries_in` of the next, whatever their kinds.
+//
+//   embedding, 5 windowed layers, 1 full layer, head:
+//     blocks  embedding; model.layers.{} of 0 to 4; model.layers.{} of 5; head
+//     order   embedding, windowed 0 .. 4, full 0, head
 #pragma once
 
 #include <cstdint>
@@ -129,21 +135,36 @@ struct Op {
   double work_fraction = 1;  // part of its points really computed: 0.5 under a causal mask
 };
 
+// A kind of block.
 struct Block {
-  std::string name;  // "model.layers.{}"; the unit that FSDP wraps
-  std::int64_t count = 1;
+  std::string name;       // "model.layers.{}"
+  bool is_layer = false;  // a unit that FSDP wraps; what is none belongs to the root
+  // What "{}" stands for in each of its instances, ascending; one entry, in no name, of what is no
+  // layer.
+  std::vector<std::int32_t> numbers = {0};
   std::vector<TensorId> carries_in;  // empty in the first block
   std::vector<TensorId> carries_out;
   std::vector<Op> forward;
   std::vector<Op> backward;   // filled by add_backward, in execution order
   std::vector<Op> optimizer;  // filled by add_optimizer: one op per parameter owned by the block
+
+  [[nodiscard]] std::int64_t instances() const { return static_cast<std::int64_t>(numbers.size()); }
+};
+
+// A block at its place in the model.
+struct BlockInstance {
+  std::int32_t block = 0;    // index into Workload::blocks
+  std::int32_t ordinal = 0;  // index into Block::numbers
+  friend bool operator==(const BlockInstance&, const BlockInstance&) = default;
 };
 
 struct Workload {
   std::string model;  // "llama-3.1-8b"
   std::vector<Label> labels;
   std::vector<Tensor> tensors;
-  std::vector<Block> blocks;
+  std::vector<Block> blocks;  // in the order in which they first come
+  std::vector<BlockInstance>
+      order;  // from the first to the last, every instance of each block once
   TensorId loss = no_tensor;
   // Forward and backward pass run that many times a step, each over its part of the batch: the
   // label "batch" has the size of a part.
@@ -160,13 +181,23 @@ struct Workload {
   [[nodiscard]] LabelId label(std::string_view name) const;  // asserts that it exists
 };
 
-// "model.layers.{}.mlp" of the instance 3 of a repeated block: "model.layers.3.mlp".
-[[nodiscard]] std::string instance_name(std::string name, std::int64_t instance);
-// All parameters, in order of first use. A parameter of a repeated block counts `instances` times.
+// "model.layers.{}.mlp" of layer 3: "model.layers.3.mlp".
+[[nodiscard]] std::string instance_name(std::string name, std::int64_t number);
+// Which block follows which, each pair once, in order of first appearance. A kind may follow
+// itself.
+struct Succession {
+  std::size_t before = 0;
+  std::size_t after = 0;
+  friend bool operator==(const Succession&, const Succession&) = default;
+};
+[[nodiscard]] std::vector<Succession> successions(const Workload& workload);
+// All parameters, in order of first use. A parameter of a layer is there once for each number.
 struct ParameterView {
   TensorId tensor = no_tensor;
-  std::vector<std::int64_t> shape;  // as the framework stores it
-  std::int64_t instances = 1;
+  std::vector<std::int64_t> shape;    // as the framework stores it
+  std::vector<std::int32_t> numbers;  // of the layers that have it (Block::numbers)
+
+  [[nodiscard]] std::int64_t instances() const { return static_cast<std::int64_t>(numbers.size()); }
 };
 [[nodiscard]] std::vector<ParameterView> parameters(const Workload& workload);
 [[nodiscard]] std::int64_t parameter_count(const Workload& workload);

@@ -71,8 +71,8 @@ void check_countable(const Workload& workload, const Place& place) {
         bytes *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
       }
     }
-    total +=
-        bytes * static_cast<double>(workload.blocks[static_cast<std::size_t>(tensor.block)].count);
+    total += bytes * static_cast<double>(
+                         workload.blocks[static_cast<std::size_t>(tensor.block)].instances());
   }
   if (total > limit) {
     throw InputError(

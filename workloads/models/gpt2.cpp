@@ -103,7 +103,7 @@ class Gpt2Builder {
   }
 
   void layer() {
-    g_.begin_block("transformer.h.{}", m_.layers);
+    g_.begin_layers("transformer.h.{}", m_.layers);
     const TensorId x = g_.carry_in("transformer.h.{}.input");
     const TensorId attended = attention(norm("transformer.h.{}.ln_1", x));
     const TensorId h = g_.marked(

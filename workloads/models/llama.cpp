@@ -147,7 +147,7 @@ class LlamaBuilder {
   }
 
   void layer() {
-    g_.begin_block("model.layers.{}", m_.layers);
+    g_.begin_layers("model.layers.{}", m_.layers);
     const TensorId x = g_.carry_in("model.layers.{}.input");
     const TensorId attended = attention(norm("model.layers.{}.input_layernorm", x));
     const TensorId h = g_.marked(

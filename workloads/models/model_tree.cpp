@@ -30,11 +30,9 @@ ParameterTree model_tree(const ModelConfig& config) {
   const DType dtype = dtype_of(JsonReader(*config.json, place));
   for (const ParameterView& parameter : parameters(workload)) {
     const std::string& name = workload.tensors[static_cast<std::size_t>(parameter.tensor)].name;
-    const std::size_t index = name.find("{}");
-    for (std::int64_t i = 0; i < parameter.instances; ++i) {
+    for (const std::int32_t number : parameter.numbers) {
       ParameterLeaf leaf;
-      leaf.name = name;
-      if (index != std::string::npos) leaf.name.replace(index, 2, std::to_string(i));
+      leaf.name = instance_name(name, number);
       leaf.shape = parameter.shape;
       leaf.dtype = dtype;
       leaf.place = place;

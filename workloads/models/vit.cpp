@@ -93,7 +93,7 @@ class VitBuilder {
 
   void layer() {
     const std::string at = "Transformer/encoderblock_{}/";
-    g_.begin_block("Transformer/encoderblock_{}", m_.depth);
+    g_.begin_layers("Transformer/encoderblock_{}", m_.depth);
     const TensorId x = g_.carry_in(at + "input");
     const TensorId attended = attention(norm(at + "LayerNorm_0", x));
     const TensorId h = g_.elementwise(Function::add, at + "attention_residual", {x, attended});

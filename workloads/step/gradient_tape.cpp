@@ -18,19 +18,29 @@ void GradientTape::find_differentiable() {
   for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
     differentiable_[t] = workload_.tensors[t].role == TensorRole::parameter;
   }
-  for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
-    const Block& block = workload_.blocks[b];
-    for (std::size_t i = 0; i < block.carries_in.size(); ++i) {
-      differentiable_[at(block.carries_in[i])] =
-          differentiable_[at(workload_.blocks[b - 1].carries_out[i])];
+  // What a kind carries out may come back to it by way of others.
+  const std::vector<Succession> pairs = successions(workload_);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) reach(op);
     }
-    for (const Op& op : block.forward) {
-      const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
-        return static_cast<bool>(differentiable_[at(o.tensor)]);
-      });
-      for (const Operand& result : op.results) differentiable_[at(result.tensor)] = any;
+    for (const auto& [before, after] : pairs) {
+      const std::vector<TensorId>& out = workload_.blocks[before].carries_out;
+      const std::vector<TensorId>& in = workload_.blocks[after].carries_in;
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        if (!differentiable_[at(out[i])] || differentiable_[at(in[i])]) continue;
+        differentiable_[at(in[i])] = changed = true;
+      }
     }
   }
+}
+
+void GradientTape::reach(const Op& op) {
+  const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
+    return static_cast<bool>(differentiable_[at(o.tensor)]);
+  });
+  for (const Operand& result : op.results) differentiable_[at(result.tensor)] = any;
 }
 
 void GradientTape::begin_block(std::size_t block) {

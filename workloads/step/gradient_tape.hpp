@@ -39,6 +39,7 @@ class GradientTape {
   [[nodiscard]] Tensor& tensor_of(TensorId tensor);
   [[nodiscard]] const Tensor& tensor_of(TensorId tensor) const;
   void find_differentiable();
+  void reach(const Op& op);  // its results are differentiable where an operand is
   // `gradient` of `primal` in `dtype`.
   TensorId cast_gradient(TensorId primal, TensorId gradient, DType dtype);
   // Does the gradient of another tensor lie in `gradient` as well?

@@ -14,8 +14,6 @@ namespace {
 
 using Policy = Rematerialization::Policy;
 
-bool is_repeated(const Block& block) { return block.name.find("{}") != std::string::npos; }
-
 class Rematerializer {
  public:
   Rematerializer(Workload& workload, const Rematerialization& options)
@@ -26,7 +24,7 @@ class Rematerializer {
 
   void run() {
     for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
-      if (is_repeated(workload_.blocks[b])) rematerialize_block(b);
+      if (workload_.blocks[b].is_layer) rematerialize_block(b);
     }
   }
 
@@ -46,10 +44,10 @@ class Rematerializer {
       const Pattern pattern(expressions[i], place);
       bool matched = false;
       for (const Block& block : workload_.blocks) {
-        if (!is_repeated(block)) continue;
+        if (!block.is_layer) continue;
         for (const Op& op : block.forward) {
           for (const Operand& result : op.results) {
-            if (!matches(pattern, result.tensor, block.count, place)) continue;
+            if (!matches(pattern, result.tensor, block.numbers, place)) continue;
             kept_[at(result.tensor)] = true;
             matched = true;
           }
@@ -63,15 +61,15 @@ class Rematerializer {
     }
   }
 
-  [[nodiscard]] bool matches(const Pattern& pattern, TensorId tensor, std::int64_t instances,
-                             const Place& place) const {
+  [[nodiscard]] bool matches(const Pattern& pattern, TensorId tensor,
+                             const std::vector<std::int32_t>& numbers, const Place& place) const {
     const std::string& name = workload_.tensors[at(tensor)].name;
-    const bool first = pattern.search(instance_name(name, 0));
-    for (std::int64_t i = 1; i < instances; ++i) {
-      if (pattern.search(instance_name(name, i)) == first) continue;
-      throw InputError(place,
-                       fmt::format("the pattern tells {} and {} apart, which is not supported",
-                                   instance_name(name, 0), instance_name(name, i)));
+    const bool first = pattern.search(instance_name(name, numbers.front()));
+    for (const std::int32_t number : numbers) {
+      if (pattern.search(instance_name(name, number)) == first) continue;
+      throw InputError(
+          place, fmt::format("the pattern tells {} and {} apart, which is not supported",
+                             instance_name(name, numbers.front()), instance_name(name, number)));
     }
     return first;
   }

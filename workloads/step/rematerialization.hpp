@@ -5,7 +5,7 @@
 //   repeated  the forward ops that make what is needed, and what those in turn need; nothing else:
 //             under `full`, a decoder layer's last matmul and residual add are not repeated
 //
-// Only blocks with "{}" in their name are touched: embedding, final norm and loss keep theirs.
+// Only layers are touched: embedding, final norm and loss keep theirs.
 #pragma once
 
 #include "workloads/models/build.hpp"
