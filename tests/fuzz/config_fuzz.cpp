@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (reads_tokens(config)) options.sequence = 16;
     Workload workload = build_workload(config, options);
     std::int64_t tensors = 0;
-    for (const ParameterView& parameter : parameters(workload)) tensors += parameter.instances;
+    for (const ParameterView& parameter : parameters(workload)) tensors += parameter.instances();
     add_backward(workload, {});
     add_optimizer(workload, {});
     constexpr std::int64_t few = 4'000;

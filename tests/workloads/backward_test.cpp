@@ -1,6 +1,8 @@
 // The derived backward pass: what it keeps, in which order sums are made, what it leaves out.
 #include <catch2/catch.hpp>
 
+#include <map>
+
 #include "graph_helpers.hpp"
 
 using namespace shardsim;
@@ -71,7 +73,7 @@ TEST_CASE("The gradients that q, k and v give their input are one chain of linea
   // gate + up, residual after attention, two for q, k and v, block input.
   REQUIRE(adds.size() == 5);
   for (const Op* add : adds) {
-    CHECK(add->linear);
+    CHECK(traits(add->function).linear);
     CHECK(add->in_place);
   }
   const TensorId normed = at(w, adds[2]->results[0].tensor).primal;
@@ -178,4 +180,42 @@ TEST_CASE("GPT-2's q, k and v are views of one tensor, their gradients are copie
   const Op& concatenate = *with_function(layer.backward, "concatenate")[0];
   CHECK_FALSE(concatenate.view);
   CHECK(concatenate.operands.size() == 3);
+}
+
+// The table says what a function's backward pass reads; the rules of differentiation are written
+// apart from it. Where an operand needs no gradient (an image), what that would read is not read.
+TEST_CASE("backward passes read what the table of functions says is saved") {
+  std::map<Function, Saves> read;
+  for (const char* model : {"llama-3.1-8b", "qwen3-1.7b", "gpt2", "vit-b16"}) {
+    const Workload w = training_graph(
+        model, 1, std::string(model) == "vit-b16" ? std::nullopt : std::optional<std::int64_t>(16));
+    for (const Block& block : w.blocks) {
+      for (const Op& op : block.forward) {
+        std::set<TensorId> tensors;
+        for (const Op& back : block.backward) {
+          if (back.name != op.name) continue;
+          for (const Operand& operand : back.operands) tensors.insert(operand.tensor);
+        }
+        const auto among = [&](const std::vector<Operand>& operands) {
+          unsigned bits = 0;
+          for (std::size_t i = 0; i < operands.size(); ++i) {
+            if (tensors.count(operands[i].tensor) > 0) bits |= 1U << i;
+          }
+          return static_cast<std::uint8_t>(bits);
+        };
+        const Saves saves{among(op.operands), among(op.results)};
+        INFO(model << " " << op.name << " " << name_of(op.function));
+        const Saves& said = traits(op.function).saves;
+        CHECK((saves.operands & ~said.operands) == 0);
+        CHECK((saves.results & ~said.results) == 0);
+        Saves& all = read[op.function];
+        all.operands = static_cast<std::uint8_t>(all.operands | saves.operands);
+        all.results = static_cast<std::uint8_t>(all.results | saves.results);
+      }
+    }
+  }
+  for (const auto& [function, saves] : read) {
+    INFO(name_of(function));
+    CHECK(saves == traits(function).saves);
+  }
 }

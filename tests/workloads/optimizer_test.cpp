@@ -13,7 +13,7 @@ std::int64_t state_bytes(const Workload& w) {
     for (const Op& op : block.optimizer) {
       for (const Operand& result : op.results) {
         if (at(w, result.tensor).role != TensorRole::optimizer_state) continue;
-        bytes += block.count * w.bytes(result.tensor).count();
+        bytes += block.instances() * w.bytes(result.tensor).count();
       }
     }
   }
