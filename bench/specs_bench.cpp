@@ -46,7 +46,7 @@ Json fifty_rules(const Json& action, bool full_match) {
 void specs(benchmark::State& state, const Json& strategy) {
   const ParameterTree tree = large_tree();
   const Mesh mesh({{"data", 64}, {"model", 8}});
-  const StrategyOptions options = read_strategy(JsonReader(strategy, {"bench", ""}), mesh);
+  const Strategy options = read_strategy(JsonReader(strategy, {"bench", ""}), mesh);
   for (auto _ : state) {
     SpecTable table = tree_specs(tree, mesh, options);
     benchmark::DoNotOptimize(table);

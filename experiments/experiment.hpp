@@ -86,7 +86,7 @@ struct Experiment {
   OptimizerOptions optimizer;
   Mesh mesh;
   AxisRoles roles;
-  StrategyOptions strategy;
+  Strategy strategy;
   bool allow_uneven = false;  // shards that JAX refuses are priced (strategies/uneven_shards.hpp)
   std::string machine;
   std::optional<std::string> topology;

@@ -17,12 +17,12 @@ std::int64_t devices_over(const Mesh& mesh, const std::vector<std::string>& axes
 }
 
 void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& changes) {
-  const StrategyOptions& strategy = experiment.strategy;
-  if (strategy.splits_model() && !strategy.sequence_parallel && experiment.workload.sequence) {
+  const Strategy& strategy = experiment.strategy;
+  if (strategy.splits_model && !strategy.sequence_parallel && experiment.workload.sequence) {
     changes.push_back({"strategy.sequence_parallel", "true"});
   }
   const bool several = devices_over(experiment.mesh, strategy.batch_axes) > 1;
-  if (several && !strategy.shards_parameters() && experiment.step != "forward") {
+  if (several && !strategy.shards_parameters && experiment.step != "forward") {
     for (int stage = strategy.zero_stage + 1; stage <= 2; ++stage) {
       changes.push_back({"strategy.zero_stage", std::to_string(stage)});
     }
@@ -34,8 +34,9 @@ void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& ch
   if (several && one_axis && strategy.name == "tp") {
     changes.push_back({"strategy.name", "fsdp+tp"});
   }
-  const bool keeps = !strategy.reshard_after_forward || strategy.kept_over > 0;
-  if (strategy.shards_parameters() && keeps) {
+  const Gathers& gathers = strategy.runtime.gathers;
+  const bool keeps = gathers.kept == Kept::backward || gathers.slices;
+  if (strategy.shards_parameters && keeps) {
     changes.push_back({"strategy.reshard_after_forward", "true"});
   }
 }

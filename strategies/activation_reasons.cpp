@@ -14,9 +14,8 @@ std::string who(const Op& op) { return fmt::format("{} ({})", op.name, name_of(o
 
 }  // namespace
 
-ActivationReasons::ActivationReasons(const SpmdBuilder& builder, const Assignment& assignment,
-                                     const StrategyOptions& strategy,
-                                     const ParameterReasons& parameters)
+ActivationReasons::ActivationReasons(const SpmdBuilder& builder, const Layout& assignment,
+                                     const Strategy& strategy, const ParameterReasons& parameters)
     : builder_(builder), all_(assignment), strategy_(strategy), parameters_(parameters) {
   for (const Block& block : builder.workload().blocks) {
     for (const auto* ops : {&block.forward, &block.backward}) {
@@ -32,7 +31,7 @@ const std::string& ActivationReasons::label_name(LabelId label) const {
 }
 
 bool ActivationReasons::is_model_axis(const AxisList& axes) const {
-  return strategy_.splits_model() && axes.size() == 1 &&
+  return strategy_.splits_model && axes.size() == 1 &&
          builder_.mesh().names_of(axes).front() == strategy_.model_axis;
 }
 
@@ -133,7 +132,7 @@ std::vector<TensorId> ActivationReasons::splitting(LabelId label, const AxisList
                                                    int block) const {
   const bool anywhere = is_carried(label);
   std::vector<TensorId> found;
-  for (const ParameterAssignment& a : all_.parameters) {
+  for (const ParameterLayout& a : all_.parameters) {
     const Tensor& parameter = builder_.tensor(a.tensor);
     if (parameter.block != block && !anywhere) continue;
     for (std::size_t d = 0; d < parameter.dims.size() && d < a.compute.dims.size(); ++d) {

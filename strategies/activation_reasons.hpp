@@ -14,8 +14,8 @@ namespace shardsim {
 
 class ActivationReasons {
  public:
-  ActivationReasons(const SpmdBuilder& builder, const Assignment& assignment,
-                    const StrategyOptions& strategy, const ParameterReasons& parameters);
+  ActivationReasons(const SpmdBuilder& builder, const Layout& assignment, const Strategy& strategy,
+                    const ParameterReasons& parameters);
 
   // An input, as it enters, brought to how it is read.
   [[nodiscard]] Words input(const Value& entering, const Sharding& read) const;
@@ -54,8 +54,8 @@ class ActivationReasons {
   [[nodiscard]] const std::string& label_name(LabelId label) const;
 
   const SpmdBuilder& builder_;
-  const Assignment& all_;
-  const StrategyOptions& strategy_;
+  const Layout& all_;
+  const Strategy& strategy_;
   const ParameterReasons& parameters_;
   std::map<TensorId, const Op*> makers_;
 };

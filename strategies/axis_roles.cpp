@@ -88,8 +88,7 @@ bool any_spec_names(const std::vector<Rule>& rules, const std::string& axis) {
 }
 
 // Does the strategy do with the axis what it is for?
-bool serves(const StrategyOptions& strategy, const std::string& axis,
-            std::optional<AxisRole> role) {
+bool serves(const Strategy& strategy, const std::string& axis, std::optional<AxisRole> role) {
   if (holds(strategy.batch_axes, axis) || holds(strategy.sequence_axes, axis)) return true;
   if (axis == strategy.model_axis) return true;
   if (any_spec_names(strategy.rules, axis) || any_spec_names(strategy.activations, axis)) {
@@ -101,14 +100,13 @@ bool serves(const StrategyOptions& strategy, const std::string& axis,
   return role == AxisRole::model || any_text_names(*strategy.system, axis);
 }
 
-std::string served_roles(const StrategyOptions& strategy) {
+std::string served_roles(const Strategy& strategy) {
   if (strategy.is_rule_system()) return "batch, shard and model axes";
   if (strategy.name == "rules") return "batch and shard axes and those that its rules name";
-  return strategy.splits_model() ? "batch and shard axes and one model axis"
-                                 : "batch and shard axes";
+  return strategy.splits_model ? "batch and shard axes and one model axis" : "batch and shard axes";
 }
 
-std::string advice(const StrategyOptions& strategy, const std::string& axis, AxisRole role) {
+std::string advice(const Strategy& strategy, const std::string& axis, AxisRole role) {
   if (role == AxisRole::context) {
     return fmt::format(
         "; \"sequence_axes\": [\"{}\"] in the strategy splits the sequence over it, with keys and "
@@ -121,7 +119,7 @@ std::string advice(const StrategyOptions& strategy, const std::string& axis, Axi
         "batch, too",
         axis);
   }
-  if (role == AxisRole::model && !strategy.splits_model()) {
+  if (role == AxisRole::model && !strategy.splits_model) {
     return "; strategies with a model axis are tp and fsdp+tp";
   }
   if (role == AxisRole::model) {
@@ -179,7 +177,7 @@ AxisRoles AxisRoles::of_system(const std::map<std::string, AxisRole>& roles) con
   return result;
 }
 
-void require_served_axes(const StrategyOptions& strategy, const Mesh& mesh, const AxisRoles& given,
+void require_served_axes(const Strategy& strategy, const Mesh& mesh, const AxisRoles& given,
                          const JsonReader& mesh_json) {
   const AxisRoles roles = given.of_system(system_axes(strategy, mesh).roles);
   for (const MeshAxis& axis : mesh.axes()) {

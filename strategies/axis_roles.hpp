@@ -52,12 +52,12 @@ class AxisRoles {
   std::map<std::string, AxisRole> system_;
 };
 
-struct StrategyOptions;
+struct Strategy;
 
 // Throws InputError at the mesh for an axis of more than one device that has no role and that the
 // strategy does not name, and for a role that the strategy does not serve. For steps: what a
 // parameter tree is split over its rules say.
-void require_served_axes(const StrategyOptions& strategy, const Mesh& mesh, const AxisRoles& given,
+void require_served_axes(const Strategy& strategy, const Mesh& mesh, const AxisRoles& given,
                          const JsonReader& mesh_json);
 
 }  // namespace shardsim

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strategies/assign.hpp"
 #include "strategies/emit.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/partition.hpp"
 
 namespace shardsim {
@@ -34,7 +34,7 @@ void add_padding(const std::string& name, const std::vector<std::int64_t>& shape
   }
 }
 
-ParameterSharding describe(const ParameterAssignment& a, const Workload& workload, const Mesh& mesh,
+ParameterSharding describe(const ParameterLayout& a, const Workload& workload, const Mesh& mesh,
                            DType stored) {
   ParameterSharding p = describe(workload.tensors[static_cast<std::size_t>(a.tensor)].name, a.shape,
                                  a.instances(), stored, a.stored, mesh);
@@ -52,7 +52,7 @@ ParameterSharding describe(const ParameterAssignment& a, const Workload& workloa
   return p;
 }
 
-PlanSubject subject_of(const Workload& workload, const StrategyOptions& strategy) {
+PlanSubject subject_of(const Workload& workload, const Strategy& strategy) {
   const ModelFlops flops = model_flops(workload);
   return {workload.model,  strategy.name, parameter_count(workload),
           workload.tokens, flops.needed,  flops.full_attention};
@@ -114,7 +114,7 @@ const Sharding* attention_sharding(const Block& block, const BlockProgram& progr
 // and so do those over which nothing splits attention. (Where only the heads of keys and values are
 // too few, these are repeated and nobody's work is.)
 std::string repeated_attention(const HeadCounts& heads, const Sharding& sharding, const Mesh& mesh,
-                               const StrategyOptions& strategy, const AxisList& idle) {
+                               const Strategy& strategy, const AxisList& idle) {
   const AxisList split = split_axes(sharding);
   std::vector<std::string> names;
   std::int64_t devices = 1;
@@ -147,7 +147,7 @@ std::string repeated_attention(const HeadCounts& heads, const Sharding& sharding
       "{} heads{} do not go evenly over the {} devices of {}: attention is computed {:.1f} times, "
       "by devices that repeat each other's work{}",
       heads.queries, keys, devices, axes, times,
-      strategy.splits_model() ? "; Megatron and torchtitan refuse it" : "");
+      strategy.splits_model ? "; Megatron and torchtitan refuse it" : "");
 }
 
 // Under a causal mask the last of n contiguous shards of the queries reads keys of all, twice the
@@ -170,8 +170,7 @@ std::string balanced_causal_attention(const Workload& workload, const Op& op,
 
 // Models have one kind of attention: what the first does, all do.
 void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
-                       const StrategyOptions& strategy, const Assignment& assignment,
-                       CompiledStep& compiled) {
+                       const Strategy& strategy, const Layout& assignment, CompiledStep& compiled) {
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
     const Op* op = nullptr;
     const Sharding* sharding = attention_sharding(workload.blocks[b], step.blocks[b], step, &op);
@@ -188,15 +187,16 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 }  // namespace
 
 CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer, const Mesh& mesh,
-                     const StrategyOptions& strategy) {
-  const Assignment assignment = assign(workload, mesh, strategy, optimizer.parameters);
+                     const Strategy& strategy) {
+  const Layout assignment = assign(workload, mesh, strategy, optimizer.parameters);
   const SpmdStep step = partition(workload, mesh, assignment, strategy, optimizer);
 
   CompiledStep compiled;
-  compiled.plan = emit(step, workload, mesh, strategy.prefetch, {strategy.place.file, "/workload"});
+  compiled.plan = emit(step, workload, mesh, strategy.runtime.gathers.ahead,
+                       {strategy.place.file, "/workload"});
   Plan& plan = compiled.plan;
   plan.subject = subject_of(workload, strategy);
-  for (const ParameterAssignment& a : assignment.parameters) {
+  for (const ParameterLayout& a : assignment.parameters) {
     compiled.parameters.push_back(describe(a, workload, mesh, optimizer.parameters));
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
                 optimizer.parameters, plan.padding);
@@ -206,8 +206,8 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
     ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
                                      without_unit_axes(output.sharding), mesh);
-    row.assigned_by = strategy.whole_outputs ? "whole" : "as made";
-    if (strategy.whole_outputs) row.returned = {};
+    row.assigned_by = strategy.runtime.whole_outputs ? "whole" : "as made";
+    if (strategy.runtime.whole_outputs) row.returned = {};
     row.by_tactic = true;
     compiled.outputs.push_back(std::move(row));
   }

@@ -24,6 +24,6 @@ struct CompiledStep {
 // `workload` has its backward pass and optimizer, or neither: a forward step. Throws InputError: a
 // rule that matches nothing, an axis used twice in a spec, a spec longer than the tensor's rank.
 [[nodiscard]] CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer,
-                                   const Mesh& mesh, const StrategyOptions& strategy);
+                                   const Mesh& mesh, const Strategy& strategy);
 
 }  // namespace shardsim

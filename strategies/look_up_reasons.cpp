@@ -16,9 +16,9 @@ std::string ActivationReasons::gather_embedding_on(const Op& op, const AxisList&
       const TensorId parameter = gradient ? tensor.primal : operand.tensor;
       const auto table =
           std::find_if(all_.parameters.begin(), all_.parameters.end(),
-                       [&](const ParameterAssignment& one) { return one.tensor == parameter; });
+                       [&](const ParameterLayout& one) { return one.tensor == parameter; });
       if (table == all_.parameters.end()) continue;
-      const ParameterAssignment& a = *table;
+      const ParameterLayout& a = *table;
       const bool gathers = std::all_of(axes.begin(), axes.end(), [&](const AxisRef& axis) {
         return overlaps_any(axis, split_axes(a.look_up)) &&
                !overlaps_any(axis, split_axes(a.compute));

@@ -15,16 +15,15 @@ std::string_view pass_of(Phase phase) { return phase == Phase::forward ? "forwar
 
 }  // namespace
 
-ParameterReasons::ParameterReasons(const SpmdBuilder& builder, const Assignment& assignment,
-                                   const StrategyOptions& strategy,
-                                   const OptimizerOptions& optimizer)
+ParameterReasons::ParameterReasons(const SpmdBuilder& builder, const Layout& assignment,
+                                   const Strategy& strategy, const OptimizerOptions& optimizer)
     : builder_(builder),
       all_(assignment),
       strategy_(strategy),
       stored_dtype_(optimizer.parameters),
       gradient_dtype_(optimizer.gradients),
       trains_(has_backward(builder.workload())) {
-  for (const ParameterAssignment& a : assignment.parameters) by_tensor_[a.tensor] = &a;
+  for (const ParameterLayout& a : assignment.parameters) by_tensor_[a.tensor] = &a;
   for (const Tensor& tensor : builder.workload().tensors) {
     if (tensor.role == TensorRole::optimizer_state) states_[tensor.primal].push_back(tensor.dtype);
   }
@@ -34,7 +33,7 @@ std::string ParameterReasons::assigned_by(const std::vector<TensorId>& parameter
                                           const AxisList& axes) const {
   std::vector<std::string> by;
   for (const TensorId parameter : parameters) {
-    const ParameterAssignment& a = assignment(parameter);
+    const ParameterLayout& a = assignment(parameter);
     if (is_within(axes, split_axes(a.stored))) add_once(by, a.assigned_by);
   }
   return by.empty() ? "" : fmt::format(" ({})", fmt::join(by, "; "));
@@ -63,7 +62,7 @@ Bytes ParameterReasons::price_without(const std::vector<TensorId>& parameters,
                                       const AxisList& axes) const {
   Bytes more{0};
   for (const TensorId parameter : parameters) {
-    const ParameterAssignment& a = assignment(parameter);
+    const ParameterLayout& a = assignment(parameter);
     const auto freed = [&](const Sharding& sharding) {
       return shard_elements(a.shape, without(sharding, axes)) - shard_elements(a.shape, sharding);
     };
@@ -82,7 +81,7 @@ Bytes ParameterReasons::price_without(const std::vector<TensorId>& parameters,
 Bytes ParameterReasons::gathered_bytes(const std::vector<TensorId>& parameters) const {
   Bytes bytes{0};
   for (const TensorId parameter : parameters) {
-    const ParameterAssignment& a = assignment(parameter);
+    const ParameterLayout& a = assignment(parameter);
     bytes += a.instances() * shard_elements(a.shape, a.compute) *
              size_of(builder_.tensor(parameter).dtype);
   }
@@ -115,11 +114,12 @@ Words ParameterReasons::gather_slices(const std::string& unit,
                                       const std::vector<TensorId>& parameters,
                                       const AxisList& axes) const {
   const Bytes gathered = gathered_bytes(parameters);
-  const Bytes more = gathered - Bytes(gathered.count() / strategy_.kept_over);
+  const Bytes more = gathered - Bytes(gathered.count() / strategy_.runtime.gathers.slices->over);
   return {
       fmt::format("parameters of {} are kept in slices over {} after the forward pass "
                   "(\"reshard_after_forward\": {}) and read whole in the backward pass, as {}",
-                  unit, builder_.names(axes), strategy_.kept_over, splits_inputs(axes)),
+                  unit, builder_.names(axes), strategy_.runtime.gathers.slices->over,
+                  splits_inputs(axes)),
       fmt::format("\"reshard_after_forward\": false keeps all that the forward pass gathered: {} "
                   "more on a device",
                   format_bytes(more))};
@@ -147,7 +147,7 @@ Words ParameterReasons::reduce(const std::string& unit, const std::vector<Tensor
                     by.empty() ? fmt::format(" (\"zero_stage\": {})", strategy_.zero_stage) : by);
   }
   if (!of_data) return words;
-  const ReduceEachMicrobatch each = strategy_.reduce_each_microbatch;
+  const ReduceEachMicrobatch each = strategy_.runtime.reductions.each_microbatch;
   const bool repeats =
       builder_.workload().microbatches > 1 &&
       (each == ReduceEachMicrobatch::all || (each == ReduceEachMicrobatch::shards && scatters));
@@ -169,7 +169,7 @@ Words ParameterReasons::updated(const std::string& unit, const std::vector<Tenso
   Bytes states{0};
   Bytes gradients{0};
   for (const TensorId parameter : parameters) {
-    const ParameterAssignment& a = assignment(parameter);
+    const ParameterLayout& a = assignment(parameter);
     const auto more = [&](const Sharding& now) {
       return a.instances() * (shard_elements(a.shape, a.stored) - shard_elements(a.shape, now));
     };

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/spmd_builder.hpp"
 #include "workloads/models/build.hpp"
 
@@ -24,8 +24,8 @@ namespace shardsim {
 // Of parameters, on their way to ops and back as gradients.
 class ParameterReasons {
  public:
-  ParameterReasons(const SpmdBuilder& builder, const Assignment& assignment,
-                   const StrategyOptions& strategy, const OptimizerOptions& optimizer);
+  ParameterReasons(const SpmdBuilder& builder, const Layout& assignment, const Strategy& strategy,
+                   const OptimizerOptions& optimizer);
 
   // Parameters of a unit, on their way from how they are stored to how ops read them.
   [[nodiscard]] Words gather(const std::string& unit, bool is_root,
@@ -51,7 +51,7 @@ class ParameterReasons {
                                     const AxisList& axes) const;
 
  private:
-  [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
+  [[nodiscard]] const ParameterLayout& assignment(TensorId parameter) const {
     return *by_tensor_.at(parameter);
   }
   // "splits the batch", "splits the sequence", ...: what the inputs are split along.
@@ -59,12 +59,12 @@ class ParameterReasons {
   [[nodiscard]] Bytes gathered_bytes(const std::vector<TensorId>& parameters) const;
 
   const SpmdBuilder& builder_;
-  const Assignment& all_;
-  const StrategyOptions& strategy_;
+  const Layout& all_;
+  const Strategy& strategy_;
   DType stored_dtype_;
   DType gradient_dtype_;
   bool trains_;
-  std::map<TensorId, const ParameterAssignment*> by_tensor_;
+  std::map<TensorId, const ParameterLayout*> by_tensor_;
   std::map<TensorId, std::vector<DType>> states_;  // of the optimizer, by parameter
 };
 

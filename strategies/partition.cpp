@@ -9,13 +9,13 @@
 #include "base/index.hpp"
 #include "strategies/activation_reasons.hpp"
 #include "strategies/factors.hpp"
-#include "strategies/gradient_reductions.hpp"
 #include "strategies/kernel_product.hpp"
-#include "strategies/optimizer_pass.hpp"
-#include "strategies/parameter_gathers.hpp"
 #include "strategies/partial_sums.hpp"
 #include "strategies/propagate.hpp"
-#include "strategies/scalar_sums.hpp"
+#include "strategies/runtime/gradient_reductions.hpp"
+#include "strategies/runtime/optimizer_pass.hpp"
+#include "strategies/runtime/parameter_gathers.hpp"
+#include "strategies/runtime/scalar_sums.hpp"
 #include "strategies/spmd_builder.hpp"
 
 namespace shardsim {
@@ -51,16 +51,17 @@ Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
 
 class Partitioner {
  public:
-  Partitioner(const Workload& workload, const Mesh& mesh, const Assignment& assignment,
-              const StrategyOptions& strategy, const OptimizerOptions& optimizer)
+  Partitioner(const Workload& workload, const Mesh& mesh, const Layout& assignment,
+              const Strategy& strategy, const OptimizerOptions& optimizer)
       : workload_(workload),
-        strategy_(strategy),
+        runtime_(strategy.runtime),
         shardings_(propagate(workload, assignment)),
         builder_(workload, mesh),
         parameter_reasons_(builder_, assignment, strategy, optimizer),
         reasons_(builder_, assignment, strategy, parameter_reasons_),
-        parameters_(builder_, assignment, strategy, optimizer, parameter_reasons_),
-        gradients_(builder_, assignment, strategy, optimizer, parameter_reasons_),
+        parameters_(builder_, assignment, strategy.runtime.gathers, optimizer, parameter_reasons_),
+        gradients_(builder_, assignment, strategy.runtime.reductions, optimizer,
+                   parameter_reasons_),
         partial_sums_(workload, shardings_),
         assignment_(assignment),
         home_(workload.tensors.size(), no_value),
@@ -91,7 +92,7 @@ class Partitioner {
     add_outputs(builder_.step.blocks.back().forward);
     for (std::size_t b = count; trains_ && b-- > 0;) backward(b);
     add_scalar_sums(
-        builder_, assignment_.data_axes, strategy_, home_of(workload_.loss),
+        builder_, assignment_.data_axes, runtime_, home_of(workload_.loss),
         trains_ ? builder_.step.blocks.front().backward : builder_.step.blocks.back().forward);
     OptimizerPass optimizer(builder_, parameters_, gradients_, parameter_reasons_, donates_);
     for (std::size_t b = 0; b < count; ++b) optimizer.add(b);
@@ -148,7 +149,7 @@ class Partitioner {
       const Tensor& tensor = builder_.tensor(id);
       const ValueId made = home_of(id);
       const Sharding leaves =
-          strategy_.whole_outputs ? replicated(tensor.dims.size()) : shardings_.of(id);
+          runtime_.whole_outputs ? replicated(tensor.dims.size()) : shardings_.of(id);
       const auto words = [&](const ReshardStep& step) { return reasons_.output(id, step.axes); };
       const ValueId output = builder_.bring(made, leaves, Stream::activations, words, pass.body);
       builder_.step.outputs.push_back(output);
@@ -368,7 +369,7 @@ class Partitioner {
   }
 
   const Workload& workload_;
-  const StrategyOptions& strategy_;
+  const Runtime& runtime_;
   TensorShardings shardings_;
   SpmdBuilder builder_;
   ParameterReasons parameter_reasons_;
@@ -376,7 +377,7 @@ class Partitioner {
   ParameterGathers parameters_;
   GradientReductions gradients_;
   PartialSums partial_sums_;
-  const Assignment& assignment_;
+  const Layout& assignment_;
   std::vector<ValueId> home_;
   bool trains_;
   bool donates_;
@@ -386,8 +387,8 @@ class Partitioner {
 
 }  // namespace
 
-SpmdStep partition(const Workload& workload, const Mesh& mesh, const Assignment& assignment,
-                   const StrategyOptions& strategy, const OptimizerOptions& optimizer) {
+SpmdStep partition(const Workload& workload, const Mesh& mesh, const Layout& assignment,
+                   const Strategy& strategy, const OptimizerOptions& optimizer) {
   return Partitioner(workload, mesh, assignment, strategy, optimizer).run();
 }
 

@@ -10,14 +10,14 @@
 // (parameter_gathers.hpp, gradient_reductions.hpp). Every collective says why it is there.
 #pragma once
 
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/spmd.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {
 
 [[nodiscard]] SpmdStep partition(const Workload& workload, const Mesh& mesh,
-                                 const Assignment& assignment, const StrategyOptions& strategy,
+                                 const Layout& assignment, const Strategy& strategy,
                                  const OptimizerOptions& optimizer);
 
 }  // namespace shardsim

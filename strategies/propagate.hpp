@@ -25,12 +25,12 @@
 
 #include <vector>
 
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/projection.hpp"
 #include "strategies/tensor_shardings.hpp"
 
 namespace shardsim {
 
-[[nodiscard]] TensorShardings propagate(const Workload& workload, const Assignment& assignment);
+[[nodiscard]] TensorShardings propagate(const Workload& workload, const Layout& assignment);
 
 }  // namespace shardsim

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/fold_names.hpp"
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/rules/pattern_rules.hpp"
 
 namespace shardsim {
@@ -16,8 +16,7 @@ std::string rule_text(std::size_t rule, const std::string& text) {
   return fmt::format("rule {}: {}", rule, text);
 }
 
-void assign_by_system(const ParameterTree& tree, const StrategyOptions& strategy,
-                      SpecTable& table) {
+void assign_by_system(const ParameterTree& tree, const Strategy& strategy, SpecTable& table) {
   const SpecAssignment specs =
       find_rule_system(strategy.name)
           ->assign(tree, table.mesh, JsonReader(*strategy.system, strategy.place));
@@ -40,9 +39,8 @@ void assign_by_system(const ParameterTree& tree, const StrategyOptions& strategy
   table.warnings = system_warnings(strategy.name, specs.warnings);
 }
 
-void assign_by_recipe(const ParameterTree& tree, const StrategyOptions& strategy,
-                      SpecTable& table) {
-  if (strategy.splits_model()) {
+void assign_by_recipe(const ParameterTree& tree, const Strategy& strategy, SpecTable& table) {
+  if (strategy.splits_model) {
     throw InputError(strategy.place,
                      fmt::format("strategy \"{}\" splits by what a dimension means, which a "
                                  "parameter tree does not say; rules can",
@@ -50,8 +48,7 @@ void assign_by_recipe(const ParameterTree& tree, const StrategyOptions& strategy
   }
   PatternRules rules(strategy.rules, table.mesh);
   AxisList axes;
-  if (strategy.shards_parameters())
-    axes = {table.mesh.whole(*table.mesh.find(strategy.shard_axis))};
+  if (strategy.shards_parameters) axes = {table.mesh.whole(*table.mesh.find(strategy.shard_axis))};
   for (const ParameterLeaf& leaf : tree.leaves) {
     Sharding stored = replicated(leaf.shape.size());
     std::string by = strategy.name + ": replicated";
@@ -101,7 +98,7 @@ ParameterSharding describe(std::string name, std::vector<std::int64_t> shape,
   return row;
 }
 
-AxisList data_axes(const StrategyOptions& strategy, const Mesh& mesh) {
+AxisList data_axes(const Strategy& strategy, const Mesh& mesh) {
   AxisList axes;
   for (const auto* names : {&strategy.batch_axes, &strategy.sequence_axes}) {
     for (const std::string& name : *names) axes.push_back(mesh.whole(*mesh.find(name)));
@@ -109,7 +106,7 @@ AxisList data_axes(const StrategyOptions& strategy, const Mesh& mesh) {
   return axes;
 }
 
-SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh, const StrategyOptions& strategy) {
+SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh, const Strategy& strategy) {
   SpecTable table;
   table.subject = tree.model;
   table.mesh = mesh;

@@ -56,12 +56,12 @@ struct SpecTable {
                                          const Sharding& stored, const Mesh& mesh);
 
 // Whole axes over which the strategy splits the batch or the sequence of the inputs.
-[[nodiscard]] AxisList data_axes(const StrategyOptions& strategy, const Mesh& mesh);
+[[nodiscard]] AxisList data_axes(const Strategy& strategy, const Mesh& mesh);
 
 // Rules and recipes that need no operations, over a tree. Throws InputError and RuleError; a recipe
 // that splits by what a dimension means (tp, fsdp+tp) is refused: a tree does not say that.
 [[nodiscard]] SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh,
-                                   const StrategyOptions& strategy);
+                                   const Strategy& strategy);
 
 // Rows whose names differ in numbers only and that are alike in everything else, as one row with
 // "{}" for each number that differs. Order of first appearance.

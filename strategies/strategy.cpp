@@ -54,7 +54,7 @@ bool has_all_axes(const PartitionSpec& spec, const Mesh& mesh) {
 
 // Of a rule system in its own words, and with axes that the mesh lacks where it takes these.
 std::vector<Rule> read_activations(const JsonReader& json, const Mesh& mesh,
-                                   const StrategyOptions& options) {
+                                   const Strategy& options) {
   const RuleSystem* system = find_rule_system(options.name);
   const auto given = json.find("activations");
   if (!given || system == nullptr) return read_rules(given, mesh);
@@ -75,16 +75,9 @@ std::vector<Rule> read_activations(const JsonReader& json, const Mesh& mesh,
 }
 
 // What a rule system's own reader will see of the object, and the defaults that JAX programs want.
-void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptions& options) {
+void read_system(const JsonReader& json, const RuleSystem& system, Strategy& options) {
   *options.system = {{"name", options.name}};
-  options.gather_units = false;
-  if (options.name == "fsdp_tutorial") {
-    options.reshard_after_forward = options.reshard_root_after_forward = false;
-    options.reduce_each_microbatch = ReduceEachMicrobatch::shards;
-    options.gather_stored_dtype = true;
-  }
-  // Its steps return all but the state whole on every device.
-  if (options.name == "praxis") options.reduce_loss = options.whole_outputs = true;
+  options.runtime = system.runtime;
   if (!json.is_object()) return;
   if (options.name == "praxis") refuse_keys_of_inputs(json);
   for (const std::string& key : system.keys) {
@@ -96,43 +89,65 @@ void read_system(const JsonReader& json, const RuleSystem& system, StrategyOptio
   }
 }
 
-void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
+void read_runtime(const JsonReader& json, Runtime& runtime) {
+  const auto kept = [](bool reshards) { return reshards ? Kept::forward : Kept::backward; };
+  if (const auto reshard = json.find("reshard_after_forward"); reshard && !reshard->is_number()) {
+    runtime.gathers.kept = kept(reshard->boolean());
+  }
+  if (const auto reshard = json.find("reshard_root_after_forward")) {
+    runtime.gathers.kept_root = kept(reshard->boolean());
+  }
+  if (const auto reduce = json.find("reduce_loss")) runtime.averages_loss = reduce->boolean();
+  if (const auto gather = json.find("gather")) {
+    const bool units = gather->choice(choices_of_key("gather")) == "unit";
+    runtime.gathers.grain = runtime.reductions.grain = units ? Grain::unit : Grain::tensor;
+  }
+  if (const auto outputs = json.find("outputs")) {
+    runtime.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
+  }
+  if (const auto dtype = json.find("gather_dtype")) {
+    const bool stored = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
+    runtime.gathers.dtype = stored ? GatherDType::stored : GatherDType::compute;
+  }
+  if (const auto reduce = json.find("reduce_each_microbatch")) {
+    const auto& names = choices_of_key("reduce_each_microbatch");  // in the order of the enum
+    const auto found = std::find(names.begin(), names.end(), reduce->choice(names));
+    runtime.reductions.each_microbatch = static_cast<ReduceEachMicrobatch>(found - names.begin());
+  }
+  if (const auto prefetch = json.find("prefetch")) {
+    runtime.gathers.ahead = static_cast<int>(prefetch->integer(0, max_prefetch));
+  }
+}
+
+Json runtime_to_json(const Runtime& runtime) {
+  const Gathers& gathers = runtime.gathers;
+  const auto each = static_cast<std::size_t>(runtime.reductions.each_microbatch);
+  return {{"reshard_after_forward",
+           gathers.slices ? Json(gathers.slices->over) : Json(gathers.kept == Kept::forward)},
+          {"reshard_root_after_forward", gathers.kept_root == Kept::forward},
+          {"gather", gathers.grain == Grain::unit ? "unit" : "tensor"},
+          {"gather_dtype", gathers.dtype == GatherDType::stored ? "parameters" : "compute"},
+          {"reduce_loss", runtime.averages_loss},
+          {"outputs", runtime.whole_outputs ? "whole" : "as_made"},
+          {"reduce_each_microbatch", choices_of_key("reduce_each_microbatch")[each]},
+          {"prefetch", gathers.ahead}};
+}
+
+void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   json.only_keys(keys_of_strategy(options.name));
   const auto flag = [&](std::string_view key, bool& value) {
     if (const auto field = json.find(key)) value = field->boolean();
   };
   flag("sequence_parallel", options.sequence_parallel);
-  if (const auto reshard = json.find("reshard_after_forward"); reshard && !reshard->is_number()) {
-    options.reshard_after_forward = reshard->boolean();
-  }
-  flag("reshard_root_after_forward", options.reshard_root_after_forward);
   flag("gather_embedding", options.gather_embedding);
-  flag("reduce_loss", options.reduce_loss);
-  if (const auto gather = json.find("gather")) {
-    options.gather_units = gather->choice(choices_of_key("gather")) == "unit";
-  }
-  if (const auto outputs = json.find("outputs")) {
-    options.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
-  }
-  if (const auto dtype = json.find("gather_dtype")) {
-    options.gather_stored_dtype = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
-  }
-  if (const auto reduce = json.find("reduce_each_microbatch")) {
-    const auto& names = choices_of_key("reduce_each_microbatch");  // in the order of the enum
-    const auto found = std::find(names.begin(), names.end(), reduce->choice(names));
-    options.reduce_each_microbatch = static_cast<ReduceEachMicrobatch>(found - names.begin());
-  }
   if (const auto dimension = json.find("shard_dimension")) {
     options.shard_dimension = dimension->choice(choices_of_key("shard_dimension")) == "first"
                                   ? ShardDimension::first
                                   : ShardDimension::largest;
   }
-  if (const auto prefetch = json.find("prefetch")) {
-    options.prefetch = static_cast<int>(prefetch->integer(0, max_prefetch));
-  }
   if (const auto stage = json.find("zero_stage")) {
     options.zero_stage = static_cast<int>(stage->integer(0, 2));
-    if (options.zero_stage > 0 && options.shards_parameters()) {
+    if (options.zero_stage > 0 && options.shards_parameters) {
       stage->fail(fmt::format("strategy \"{}\" is ZeRO stage 3 by itself", options.name));
     }
   }
@@ -143,16 +158,16 @@ void read_fields(const JsonReader& json, const Mesh& mesh, StrategyOptions& opti
 // "reshard_after_forward" as a number: FSDP2's, over how many devices of the shard axis a unit's
 // parameters stay split between forward and backward. 1 is false, all of them true (torch 2.15,
 // fully_shard).
-void read_kept_over(const JsonReader& json, const Mesh& mesh, StrategyOptions& options) {
+void read_kept_over(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   const auto number = json.is_object() ? json.find("reshard_after_forward") : std::nullopt;
   if (!number || !number->is_number()) return;
-  if (!options.shards_parameters()) {
+  if (!options.shards_parameters) {
     number->fail(fmt::format(
         "a number is of strategies with a shard axis: fsdp, hsdp and fsdp+tp; \"{}\" takes true or "
         "false",
         options.name));
   }
-  if (!options.gather_units) {
+  if (options.runtime.gathers.grain == Grain::tensor) {
     number->fail(
         "a number is FSDP2's, which gathers units: \"gather\": \"tensor\" takes true or "
         "false");
@@ -163,8 +178,9 @@ void read_kept_over(const JsonReader& json, const Mesh& mesh, StrategyOptions& o
     number->fail(fmt::format("{} do not divide the {} devices of \"{}\"", over, devices,
                              options.shard_axis));
   }
-  options.reshard_after_forward = over > 1;
-  if (over > 1 && over < devices) options.kept_over = over;
+  Gathers& gathers = options.runtime.gathers;
+  gathers.kept = over > 1 ? Kept::forward : Kept::backward;
+  if (over > 1 && over < devices) gathers.slices = KeptSlices{options.shard_axis, over};
 }
 
 }  // namespace
@@ -176,20 +192,14 @@ std::vector<std::string> strategy_names() {
   return names;
 }
 
-SystemAxes system_axes(const StrategyOptions& strategy, const Mesh& mesh) {
+SystemAxes system_axes(const Strategy& strategy, const Mesh& mesh) {
   const RuleSystem* system = find_rule_system(strategy.name);
   if (system == nullptr || system->axes == nullptr) return {};
   return system->axes(JsonReader(*strategy.system, strategy.place), mesh);
 }
 
-bool StrategyOptions::shards_parameters() const {
-  return name == "fsdp" || name == "hsdp" || name == "fsdp+tp";
-}
-
-bool StrategyOptions::splits_model() const { return name == "tp" || name == "fsdp+tp"; }
-
-StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles) {
-  StrategyOptions options;
+Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles) {
+  Strategy options;
   if (!json.is_object() && !json.is_string()) {
     json.fail(
         "expected a name, for example \"fsdp\", or an object with one: {\"name\": \"fsdp\", "
@@ -209,13 +219,21 @@ StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh, const Ax
   if (const RuleSystem* system = find_rule_system(options.name)) {
     read_system(json, *system, options);
   }
-  if (json.is_object()) read_fields(json, mesh, options);
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.name != options.name) continue;
+    options.shards_parameters = recipe.shards_parameters;
+    options.splits_model = recipe.splits_model;
+  }
+  if (json.is_object()) {
+    read_fields(json, mesh, options);
+    read_runtime(json, options.runtime);
+  }
   read_strategy_axes(json, mesh, roles, options);
   read_kept_over(json, mesh, options);
   return options;
 }
 
-Json strategy_to_json(const StrategyOptions& options) {
+Json strategy_to_json(const Strategy& options) {
   const auto rules_to_json = [](const std::vector<Rule>& rules) {
     Json list = Json::array();
     for (const Rule& rule : rules) {
@@ -224,24 +242,15 @@ Json strategy_to_json(const StrategyOptions& options) {
     return list;
   };
   Json json = {{"name", options.name}};
-  if (!options.shards_parameters()) json["zero_stage"] = options.zero_stage;
+  if (!options.shards_parameters) json["zero_stage"] = options.zero_stage;
   json["batch_axes"] = options.batch_axes;
   json["sequence_axes"] = options.sequence_axes;
-  if (options.shards_parameters()) json["shard_axis"] = options.shard_axis;
+  if (options.shards_parameters) json["shard_axis"] = options.shard_axis;
   json["model_axis"] = options.model_axis;
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
   if (!options.is_rule_system()) json["sequence_parallel"] = options.sequence_parallel;
-  json["reshard_after_forward"] =
-      options.kept_over > 0 ? Json(options.kept_over) : Json(options.reshard_after_forward);
-  json["reshard_root_after_forward"] = options.reshard_root_after_forward;
-  json["gather"] = options.gather_units ? "unit" : "tensor";
-  json["gather_dtype"] = options.gather_stored_dtype ? "parameters" : "compute";
+  json.update(runtime_to_json(options.runtime));
   json["gather_embedding"] = options.gather_embedding;
-  json["reduce_loss"] = options.reduce_loss;
-  json["outputs"] = options.whole_outputs ? "whole" : "as_made";
-  json["reduce_each_microbatch"] = choices_of_key(
-      "reduce_each_microbatch")[static_cast<std::size_t>(options.reduce_each_microbatch)];
-  json["prefetch"] = options.prefetch;
   if (options.is_rule_system()) {
     json.update(*options.system);
   } else {

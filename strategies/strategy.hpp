@@ -31,6 +31,7 @@
 #include "strategies/axis_roles.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/rules/system_axes.hpp"
+#include "strategies/runtime/runtime.hpp"
 
 namespace shardsim {
 
@@ -46,16 +47,13 @@ enum class ShardDimension {
            // practice)
 };
 
-// Gradients that are reduced in every microbatch; the others are added up on each device first.
-enum class ReduceEachMicrobatch {
-  all,     // FSDP2, HSDP, DDP
-  shards,  // over the axes that a reduction leaves in shards; over others, and what is kept whole,
-           // once
-  none     // FSDP2's set_requires_gradient_sync(False), DDP's no_sync
-};
-
-struct StrategyOptions {
+// What an experiment says of a step: what its layout is made by (layout/assign.hpp makes it, of a
+// graph and a mesh) and the runtime, both filled in by the recipe or rule system of that name. No
+// pass of a recipe goes by the name.
+struct Strategy {
   std::string name = "replicate";
+  bool shards_parameters = false;  // fsdp, hsdp, fsdp+tp: over shard_axis
+  bool splits_model = false;       // tp, fsdp+tp: over model_axis
   int zero_stage = 0;  // of all but fsdp, hsdp and fsdp+tp, which are stage 3 by themselves: 1
                        // shards the optimizer state over the batch axes, 2 the gradients too
   std::vector<std::string> batch_axes;     // default: the axes with the role batch or shard
@@ -66,42 +64,29 @@ struct StrategyOptions {
   // system: an axis that is not for the batch, whatever its name.
   std::string model_axis;
   ShardDimension shard_dimension = ShardDimension::first;
-  bool sequence_parallel = false;     // residual stream split along the sequence
-  bool reshard_after_forward = true;  // repeated blocks are gathered again in backward
-  std::int64_t kept_over = 0;  // from slices that forward left on so many neighbours of the shard
-                               // axis (FSDP2's reshard_after_forward=n); 0: from the stored shards
-  bool reshard_root_after_forward = true;  // so is all else; FSDP2's own default is false
-  bool gather_units = true;  // one call per unit (FSDP2); false: one per tensor (XLA), the default
-                             // of rule systems
+  bool sequence_parallel = false;  // residual stream split along the sequence
   bool gather_embedding = true;  // look-ups read the whole table (FSDP2); false: each device looks
                                  // all tokens up in its shard (XLA, where that sends less)
-  bool gather_stored_dtype = false;  // parameters are gathered as they are stored and cast after
-                                     // that; false: shards are cast, the compute dtype travels
-  bool whole_outputs = false;        // Workload::outputs are gathered to every device
-  bool reduce_loss = false;          // the loss is averaged over the devices (scalar_sums.hpp)
-  ReduceEachMicrobatch reduce_each_microbatch = ReduceEachMicrobatch::all;
-  int prefetch = 1;         // units whose gather may be in flight ahead of the one that computes
-  std::vector<Rule> rules;  // for parameters
-  OwnedJson system;         // of a rule system: the object with its own keys; null for a recipe
-  Place place;              // where the strategy is given
+  std::vector<Rule> rules;       // for parameters
+  OwnedJson system;  // of a rule system: the object with its own keys; null for a recipe
+  Place place;       // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
+  Runtime runtime;
 
   [[nodiscard]] bool is_rule_system() const { return !system.is_null(); }
-  [[nodiscard]] bool shards_parameters() const;  // fsdp, hsdp, fsdp+tp
-  [[nodiscard]] bool splits_model() const;       // tp, fsdp+tp
 };
 
 // What the strategy's rule system says of the mesh's axes; nothing of a recipe.
-[[nodiscard]] SystemAxes system_axes(const StrategyOptions& strategy, const Mesh& mesh);
+[[nodiscard]] SystemAxes system_axes(const Strategy& strategy, const Mesh& mesh);
 
 [[nodiscard]] std::vector<std::string> strategy_names();  // recipes, then rule systems
 
 // Reads a name or an object and fills in the defaults that depend on the mesh and what its axes are
 // for. Throws InputError: unknown strategy, key or axis; an axis used twice; a recipe whose axis
 // the mesh lacks. Axes that the strategy has no use for are left to `require_served_axes`.
-[[nodiscard]] StrategyOptions read_strategy(const JsonReader& json, const Mesh& mesh,
-                                            const AxisRoles& roles = {});
+[[nodiscard]] Strategy read_strategy(const JsonReader& json, const Mesh& mesh,
+                                     const AxisRoles& roles = {});
 // Every field; `read_strategy` of it gives the same options.
-[[nodiscard]] Json strategy_to_json(const StrategyOptions& options);
+[[nodiscard]] Json strategy_to_json(const Strategy& options);
 
 }  // namespace shardsim

@@ -74,8 +74,8 @@ std::string default_model_axis(const Mesh& mesh, const AxisRoles& roles) {
 }
 
 // The axis made for shards, else the only one that splits the batch.
-std::string default_shard_axis(const StrategyOptions& options, const JsonReader& json,
-                               const Mesh& mesh, const AxisRoles& roles) {
+std::string default_shard_axis(const Strategy& options, const JsonReader& json, const Mesh& mesh,
+                               const AxisRoles& roles) {
   const std::vector<std::string> axes = that_split(options.batch_axes, mesh);
   const std::vector<std::string> made = axes_with(AxisRole::shard, axes, roles);
   if (made.size() == 1) return made.front();
@@ -105,7 +105,7 @@ bool is_given_to_others(const std::string& axis, const AxisRoles& roles,
 
 // Over which the batch goes where nobody says it: those of the rule system, in its order, then the
 // axes that are for it by their role.
-std::vector<std::string> default_batch_axes(const StrategyOptions& options, const Mesh& mesh,
+std::vector<std::string> default_batch_axes(const Strategy& options, const Mesh& mesh,
                                             const AxisRoles& roles, const SystemAxes& system) {
   std::vector<std::string> axes;
   const auto add = [&](const std::string& name) {
@@ -127,7 +127,7 @@ std::vector<std::string> default_batch_axes(const StrategyOptions& options, cons
 }
 
 // The rule system's, but for those that the user has a use for.
-std::vector<std::string> default_sequence_axes(const StrategyOptions& options, const Mesh& mesh,
+std::vector<std::string> default_sequence_axes(const Strategy& options, const Mesh& mesh,
                                                const AxisRoles& roles, const SystemAxes& system,
                                                const std::vector<std::string>& batch) {
   std::vector<std::string> axes;
@@ -141,7 +141,7 @@ std::vector<std::string> default_sequence_axes(const StrategyOptions& options, c
 
 // praxis says it of inputs by their rank: where neither is given, as its configurations do.
 void settle_inputs_split_mapping(const JsonReader& json, const SystemAxes& system,
-                                 StrategyOptions& options) {
+                                 Strategy& options) {
   const auto has_key = [&](std::string_view key) {
     return json.is_object() && json.find(key).has_value();
   };
@@ -159,8 +159,8 @@ void settle_inputs_split_mapping(const JsonReader& json, const SystemAxes& syste
 }
 
 void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
-                     StrategyOptions& options) {
-  const bool has_use = options.splits_model() || options.sequence_parallel;
+                     Strategy& options) {
+  const bool has_use = options.splits_model || options.sequence_parallel;
   const auto given = json.is_object() ? json.find("model_axis") : std::nullopt;
   if (given && !(given->is_string() && given->string().empty())) {
     options.model_axis = read_whole_axis(*given, mesh);
@@ -174,7 +174,7 @@ void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& 
   }
   if (!has_use || !options.model_axis.empty()) return;
   const std::string others = fmt::format("{}", fmt::join(axis_names(mesh), ", "));
-  if (options.splits_model()) {
+  if (options.splits_model) {
     json.fail(
         fmt::format("strategy \"{}\" needs a model axis: the mesh has {}", options.name, others));
   }
@@ -187,7 +187,7 @@ void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& 
 }  // namespace
 
 void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRoles& given,
-                        StrategyOptions& options) {
+                        Strategy& options) {
   const SystemAxes system = system_axes(options, mesh);
   const AxisRoles roles = given.of_system(system.roles);
   const auto field = [&](std::string_view key) {
@@ -200,7 +200,7 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
                 default_sequence_axes(options, mesh, roles, system, given_batch));
   const auto shard = field("shard_axis");
   if (shard) options.shard_axis = read_whole_axis(*shard, mesh);
-  if (shard && !options.shards_parameters()) {
+  if (shard && !options.shards_parameters) {
     shard->fail(fmt::format(
         "strategy \"{}\" has no shard axis; those that have one are fsdp, hsdp and fsdp+tp",
         options.name));
@@ -217,7 +217,7 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
   fail_if_both(options.model_axis, options.batch_axes, "the batch and the model");
   fail_if_both(options.model_axis, options.sequence_axes, "the sequence and the model");
   if (options.name == "praxis") settle_inputs_split_mapping(json, system, options);
-  if (!options.shards_parameters()) return;
+  if (!options.shards_parameters) return;
   if (!shard) options.shard_axis = default_shard_axis(options, json, mesh, roles);
   if (!has(options.batch_axes, options.shard_axis) &&
       !has(options.sequence_axes, options.shard_axis)) {

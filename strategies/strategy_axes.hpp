@@ -10,6 +10,6 @@ namespace shardsim {
 // Fills batch_axes, sequence_axes, shard_axis and model_axis; name and flags are read already.
 // Throws InputError: an unknown axis, one with two uses, one that a recipe needs and has not.
 void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRoles& given,
-                        StrategyOptions& options);
+                        Strategy& options);
 
 }  // namespace shardsim

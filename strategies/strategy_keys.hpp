@@ -20,6 +20,8 @@ struct StrategyKey {
 struct Recipe {
   std::string_view name;
   std::string_view meaning;
+  bool shards_parameters = false;  // over the shard axis
+  bool splits_model = false;       // over the model axis
 };
 
 [[nodiscard]] const std::vector<Recipe>& recipes();

@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 
 namespace shardsim {
 namespace {
@@ -31,8 +31,8 @@ struct State {
   std::vector<std::optional<std::size_t>> moment_of;
 };
 
-State state_of(const ParameterTree& tree, const StrategyOptions& strategy,
-               const StateOptimizer& optimizer, const StateTypes& types) {
+State state_of(const ParameterTree& tree, const Strategy& strategy, const StateOptimizer& optimizer,
+               const StateTypes& types) {
   const bool is_big_vision = strategy.name == "big_vision";
   const std::string prefix = is_big_vision ? "opt/" : "opt_state/";
   State state;
@@ -65,7 +65,7 @@ State state_of(const ParameterTree& tree, const StrategyOptions& strategy,
 
 // A moment beside its parameter.
 ParameterSharding moment_row(const ParameterLeaf& leaf, const ParameterSharding& parameter,
-                             const StrategyOptions& strategy, const Mesh& mesh) {
+                             const Strategy& strategy, const Mesh& mesh) {
   Sharding stored = parameter.stored;
   std::string by = "as its parameter";
   if (strategy.zero_stage >= 1) {
@@ -88,9 +88,8 @@ ParameterSharding moment_row(const ParameterLeaf& leaf, const ParameterSharding&
 
 }  // namespace
 
-SpecTable train_state_specs(const ParameterTree& tree, const Mesh& mesh,
-                            const StrategyOptions& strategy, const StateOptimizer& optimizer,
-                            const StateTypes& types) {
+SpecTable train_state_specs(const ParameterTree& tree, const Mesh& mesh, const Strategy& strategy,
+                            const StateOptimizer& optimizer, const StateTypes& types) {
   const State state = state_of(tree, strategy, optimizer, types);
   const bool sees_all =
       std::count(whole_state_systems.begin(), whole_state_systems.end(), strategy.name) > 0;

@@ -37,8 +37,7 @@ struct StateTypes {
 
 // As tree_specs, with rows of the state behind those of the parameters. Throws as it does.
 [[nodiscard]] SpecTable train_state_specs(const ParameterTree& tree, const Mesh& mesh,
-                                          const StrategyOptions& strategy,
-                                          const StateOptimizer& optimizer,
+                                          const Strategy& strategy, const StateOptimizer& optimizer,
                                           const StateTypes& types = {});
 
 }  // namespace shardsim

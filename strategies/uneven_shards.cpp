@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view how_to_allow =
     "--allow-uneven, \"allow_uneven\": true in an experiment, prices it with padding";
 
-const RuleSystem* system_of(const StrategyOptions& strategy) {
+const RuleSystem* system_of(const Strategy& strategy) {
   return strategy.is_rule_system() ? find_rule_system(strategy.name) : nullptr;
 }
 
@@ -64,7 +64,7 @@ Place place_of(const WorkloadOptions& workload, const char* key) {
 
 std::vector<std::string> check_even_parameters(const std::vector<ParameterSharding>& parameters,
                                                const std::vector<RuleUse>& rules,
-                                               const StrategyOptions& strategy, bool allow_uneven) {
+                                               const Strategy& strategy, bool allow_uneven) {
   const RuleSystem* system = system_of(strategy);
   if (system == nullptr || system->uneven_parameters == UnevenParameters::padded) return {};
   std::int64_t others = -1;
@@ -90,7 +90,7 @@ std::vector<std::string> check_even_parameters(const std::vector<ParameterShardi
                       who_refuses(*system))};
 }
 
-EnteringBatch entering_batch(const WorkloadOptions& workload, const StrategyOptions& strategy,
+EnteringBatch entering_batch(const WorkloadOptions& workload, const Strategy& strategy,
                              const Mesh& mesh, bool allow_uneven) {
   EnteringBatch entering{workload.batch, {}};
   const RuleSystem* system = system_of(strategy);

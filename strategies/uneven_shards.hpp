@@ -34,7 +34,7 @@ namespace shardsim {
 // divide, where the system refuses it. With `allow_uneven` answers a warning instead, or nothing.
 [[nodiscard]] std::vector<std::string> check_even_parameters(
     const std::vector<ParameterSharding>& parameters, const std::vector<RuleUse>& rules,
-    const StrategyOptions& strategy, bool allow_uneven);
+    const Strategy& strategy, bool allow_uneven);
 
 // The batch that a step computes with.
 struct EnteringBatch {
@@ -44,7 +44,7 @@ struct EnteringBatch {
 // Of a rule system, batch and sequence as they enter: throws as above, and InputError for
 // minibatches that the system leaves without an example.
 [[nodiscard]] EnteringBatch entering_batch(const WorkloadOptions& workload,
-                                           const StrategyOptions& strategy, const Mesh& mesh,
+                                           const Strategy& strategy, const Mesh& mesh,
                                            bool allow_uneven);
 
 }  // namespace shardsim

@@ -18,11 +18,12 @@
 #include "plan/mesh.hpp"
 #include "strategies/partition_spec.hpp"
 #include "strategies/rules/system_axes.hpp"
+#include "strategies/runtime/runtime.hpp"
 #include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {
 
-// A rule by its index in SpecAssignment::rules; nothing: none.
+// A rule by its index in SpecLayout::rules; nothing: none.
 using RuleIndex = std::optional<std::size_t>;
 
 struct LeafSpec {
@@ -105,6 +106,8 @@ struct RuleSystem {
                                                            const Mesh& mesh) = nullptr;
   // Goes by names of dimensions, which parameter trees have and the models that ship do not.
   bool reads_logical_axes = false;
+  // Of programs of jit: tensor by tensor.
+  Runtime runtime{.gathers = {.grain = Grain::tensor}, .reductions = {.grain = Grain::tensor}};
 };
 
 [[nodiscard]] const std::vector<RuleSystem>& rule_systems();

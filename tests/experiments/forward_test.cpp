@@ -78,7 +78,7 @@ TEST_CASE("A forward step gathers once and reduces what it answers alone") {
     if (c.kind == CollectiveKind::all_reduce && c.payload == Bytes(4)) ++sums;
   }
   CHECK(gathers == 12 + 1);  // layers, root
-  CHECK(sums == 1);          // the sum; the count is a Python number (strategies/scalar_sums.hpp)
+  CHECK(sums == 1);  // the sum; the count is a Python number (strategies/runtime/scalar_sums.hpp)
 }
 
 }  // namespace

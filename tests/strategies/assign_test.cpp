@@ -1,4 +1,4 @@
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 
 #include <catch2/catch.hpp>
 

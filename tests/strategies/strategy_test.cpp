@@ -12,7 +12,7 @@ using namespace shardsim;
 
 namespace {
 
-StrategyOptions read(const char* text, const Mesh& mesh) {
+Strategy read(const char* text, const Mesh& mesh) {
   const Json json = parse_json(text, "a.json");
   return read_strategy(JsonReader(json, {"a.json", "/strategy"}), mesh);
 }
@@ -52,7 +52,7 @@ TEST_CASE("The help on strategies names every recipe, rule system and key") {
 }
 
 TEST_CASE("Defaults come from the mesh") {
-  const StrategyOptions both = read(R"("fsdp+tp")", three);
+  const Strategy both = read(R"("fsdp+tp")", three);
   CHECK(both.batch_axes == std::vector<std::string>{"data", "fsdp"});
   CHECK(both.shard_axis == "fsdp");
   CHECK(both.model_axis == "model");
@@ -81,7 +81,7 @@ TEST_CASE("Axes have roles by their names") {
 }
 
 TEST_CASE("The batch goes over the axes that are for it, and over no other") {
-  const StrategyOptions options =
+  const Strategy options =
       read(R"("fsdp")", Mesh({{"dp", 2}, {"pp", 2}, {"cp", 2}, {"dp_shard", 2}, {"x", 2}}));
   CHECK(options.batch_axes == std::vector<std::string>{"dp", "dp_shard"});
   CHECK(options.shard_axis == "dp_shard");
@@ -97,7 +97,7 @@ TEST_CASE("The batch goes over the axes that are for it, and over no other") {
 
 TEST_CASE("Axes of one device have no say in what the others are for") {
   const Mesh mesh({{"fsdp", 1}, {"data", 8}, {"model", 1}, {"tp", 4}});
-  const StrategyOptions options = read(R"("fsdp+tp")", mesh);
+  const Strategy options = read(R"("fsdp+tp")", mesh);
   CHECK(options.shard_axis == "data");
   CHECK(options.model_axis == "tp");
 }
@@ -107,7 +107,7 @@ TEST_CASE("An experiment gives axes their roles, against their names too") {
   const Mesh mesh({{"x", 2}, {"tp", 4}});
   const AxisRoles roles(JsonReader(json, {"a.json", "/roles"}), mesh);
   const Json name = "tp";
-  const StrategyOptions options = read_strategy(JsonReader(name, {}), mesh, roles);
+  const Strategy options = read_strategy(JsonReader(name, {}), mesh, roles);
   CHECK(options.model_axis == "x");
   CHECK(options.batch_axes == std::vector<std::string>{"tp"});
   const auto message = [&](const char* text) -> std::string {
@@ -137,7 +137,7 @@ TEST_CASE("An axis without a meaning is an error, and so is one that the strateg
     const AxisRoles roles(JsonReader(roles_json, {"a.json", "/roles"}), mesh);
     try {
       const Json json = parse_json(strategy, "a.json");
-      const StrategyOptions options =
+      const Strategy options =
           read_strategy(JsonReader(json, {"a.json", "/strategy"}), mesh, roles);
       require_served_axes(options, mesh, roles, JsonReader(mesh_json, {"a.json", "/mesh"}));
     } catch (const InputError& error) {
@@ -207,7 +207,7 @@ TEST_CASE("An axis without a meaning is an error, and so is one that the strateg
 
 TEST_CASE("What is written out reads back the same") {
   for (const std::string& name : strategy_names()) {
-    const StrategyOptions first = read(("\"" + name + "\"").c_str(), three);
+    const Strategy first = read(("\"" + name + "\"").c_str(), three);
     const Json json = strategy_to_json(first);
     CHECK(strategy_to_json(read_strategy(JsonReader(json, {}), three)) == json);
   }

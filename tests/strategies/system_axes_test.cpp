@@ -15,7 +15,7 @@ namespace {
 
 using Axes = std::vector<std::string>;
 
-StrategyOptions read(const std::string& text, const Mesh& mesh, const AxisRoles& roles = {}) {
+Strategy read(const std::string& text, const Mesh& mesh, const AxisRoles& roles = {}) {
   const Json json = parse_json(text, "a.json");
   return read_strategy(JsonReader(json, {"a.json", "/strategy"}), mesh, roles);
 }
@@ -51,18 +51,18 @@ const std::string gpt2_weights =
 TEST_CASE("Systems split batch and sequence over axes of their own names") {
   for (const char* name : {R"("match_partition_rules")", R"("partition_manager")",
                            R"("eformer_pattern")", R"("auto_partition_spec")"}) {
-    const StrategyOptions options = read(name, easydel_mesh);
+    const Strategy options = read(name, easydel_mesh);
     CHECK(options.batch_axes == Axes{"fsdp", "dp"});
     CHECK(options.sequence_axes == Axes{"sp"});
   }
   const std::string rules = R"({"name": "match_partition_rules", )";
-  const StrategyOptions fields = read(
+  const Strategy fields = read(
       rules + R"("partition_axis": {"batch_axis": ["dp"], "sequence_axis": null}})", easydel_mesh);
   CHECK(fields.batch_axes == Axes{"dp"});
   CHECK(fields.sequence_axes.empty());
-  const StrategyOptions renamed = read(rules + R"("partition_axis": {"sequence_parallel_axis": "x",
+  const Strategy renamed = read(rules + R"("partition_axis": {"sequence_parallel_axis": "x",
                       "tensor_parallel_axis": "data"}})",
-                                       Mesh({{"fsdp", 2}, {"data", 2}, {"x", 2}}));
+                                Mesh({{"fsdp", 2}, {"data", 2}, {"x", 2}}));
   CHECK(renamed.batch_axes == Axes{"fsdp"});  // data is for the model
   CHECK(renamed.sequence_axes == Axes{"x"});
   // Of a mesh with other names the batch goes by these.
@@ -72,7 +72,7 @@ TEST_CASE("Systems split batch and sequence over axes of their own names") {
   CHECK(read(R"({"name": "big_vision", "logical_axis_rules": [["act_batch", ["replica"]]]})",
              Mesh({{"replica", 2}, {"fsdp", 4}}))
             .batch_axes == Axes{"replica"});
-  const StrategyOptions maxtext = read(
+  const Strategy maxtext = read(
       R"({"name": "maxtext", "rules": []})",
       Mesh({{"data", 2}, {"fsdp", 4}, {"expert", 2}, {"context", 2}, {"tensor_transpose", 2}}));
   CHECK(maxtext.batch_axes == Axes{"data", "fsdp", "expert"});
@@ -83,14 +83,14 @@ TEST_CASE("Systems split batch and sequence over axes of their own names") {
 
 TEST_CASE("What the user says of axes goes before what the system says") {
   const std::string rules = R"({"name": "match_partition_rules", )";
-  const StrategyOptions given = read(rules + R"("batch_axes": ["dp", "sp"]})", easydel_mesh);
+  const Strategy given = read(rules + R"("batch_axes": ["dp", "sp"]})", easydel_mesh);
   CHECK(given.batch_axes == Axes{"dp", "sp"});
   CHECK(given.sequence_axes.empty());
-  const StrategyOptions none = read(rules + R"("sequence_axes": []})", easydel_mesh);
+  const Strategy none = read(rules + R"("sequence_axes": []})", easydel_mesh);
   CHECK(none.sequence_axes.empty());
   const Json json = parse_json(R"({"sp": "batch", "fsdp": "model"})", "a.json");
   const AxisRoles roles(JsonReader(json, {"a.json", "/roles"}), easydel_mesh);
-  const StrategyOptions told = read(R"("match_partition_rules")", easydel_mesh, roles);
+  const Strategy told = read(R"("match_partition_rules")", easydel_mesh, roles);
   CHECK(told.batch_axes == Axes{"dp", "sp"});
   CHECK(told.sequence_axes.empty());
 }
@@ -152,12 +152,12 @@ TEST_CASE("praxis' inputs enter over the whole mesh and are gathered over mdl by
   CHECK(gathers("\"inputs_split_mapping\": {" + mapping + "}, ") == 2);
   CHECK(gathers(R"("batch_axes": ["replica", "data"], )") == 0);
   // Null leaves them: the batch lies over mdl, too, and weights are gathered over it.
-  const StrategyOptions null =
+  const Strategy null =
       read(R"({"name": "praxis", "weights": [], "inputs_split_mapping": {"map_2d": null}})",
            praxis_mesh);
   CHECK(null.batch_axes == Axes{"replica", "data", "mdl"});
   CHECK(gathers(R"("inputs_split_mapping": {"map_2d": null}, )") == 0);
-  const StrategyOptions sequence = read(
+  const Strategy sequence = read(
       R"({"name": "praxis", "inputs_split_mapping": {"map_2d": [[0, 1], "mdl"]}})", praxis_mesh);
   CHECK(sequence.batch_axes == Axes{"replica", "data"});
   CHECK(sequence.sequence_axes == Axes{"mdl"});

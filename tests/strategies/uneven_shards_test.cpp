@@ -10,7 +10,7 @@ namespace {
 
 const Mesh mesh({{"data", 8}, {"model", 4}});
 
-StrategyOptions strategy(const std::string& text) {
+Strategy strategy(const std::string& text) {
   const Json json = parse_json(text, "a.json");
   return read_strategy(JsonReader(json, {"a.json", "/strategy"}), mesh);
 }
@@ -23,7 +23,7 @@ std::vector<std::string> check(const std::string& text, bool allow_uneven) {
     leaf.name = name;
     leaf.shape = shape;
   }
-  const StrategyOptions options = strategy(text);
+  const Strategy options = strategy(text);
   const SpecTable table = tree_specs(tree, mesh, options);
   return check_even_parameters(table.parameters, table.rules, options, allow_uneven);
 }

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "strategies/gradient_reductions.hpp"
-#include "strategies/parameter_gathers.hpp"
 #include "strategies/parameter_reasons.hpp"
+#include "strategies/runtime/gradient_reductions.hpp"
+#include "strategies/runtime/parameter_gathers.hpp"
 #include "strategies/spmd_builder.hpp"
 
 namespace shardsim {
@@ -31,7 +31,7 @@ class OptimizerPass {
   ValueId new_state(ValueId old);
   [[nodiscard]] TensorId parameter_of(const Op& op) const;
   // State, gradient or parameter as the optimizer's shard has it.
-  ValueId read(TensorId tensor, const ParameterAssignment& a, BlockPass& pass);
+  ValueId read(TensorId tensor, const ParameterLayout& a, BlockPass& pass);
   void gather_updated(const std::string& unit, const std::vector<ValueId>& updated,
                       const std::vector<Sharding>& stored, const std::vector<ValueId>& homes,
                       BlockPass& pass);

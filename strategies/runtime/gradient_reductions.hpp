@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/parameter_reasons.hpp"
 #include "strategies/spmd_builder.hpp"
 #include "workloads/models/build.hpp"
@@ -16,9 +16,8 @@ namespace shardsim {
 
 class GradientReductions {
  public:
-  GradientReductions(SpmdBuilder& builder, const Assignment& assignment,
-                     const StrategyOptions& strategy, const OptimizerOptions& optimizer,
-                     const ParameterReasons& reasons);
+  GradientReductions(SpmdBuilder& builder, const Layout& assignment, const Reductions& runtime,
+                     const OptimizerOptions& optimizer, const ParameterReasons& reasons);
 
   // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with
   // its unit, or at once where gradients travel one by one.
@@ -52,7 +51,7 @@ class GradientReductions {
                                                 std::string_view unit, BlockPass& pass);
 
   SpmdBuilder& builder_;
-  const StrategyOptions& strategy_;
+  const Reductions& runtime_;
   const ParameterReasons& reasons_;
   DType gradient_dtype_;
   std::map<TensorId, Sharding> targets_;  // how gradients are kept

@@ -1,4 +1,4 @@
-#include "strategies/pins.hpp"
+#include "strategies/layout/pins.hpp"
 
 #include <fmt/format.h>
 
@@ -21,8 +21,7 @@ PartitionSpec padded(PartitionSpec spec, std::size_t rank) {
 
 class Pinner {
  public:
-  Pinner(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
-         Assignment& result)
+  Pinner(const Workload& workload, const Mesh& mesh, const Strategy& strategy, Layout& result)
       : workload_(workload), mesh_(mesh), strategy_(strategy), result_(result) {}
 
   void pin_inputs() {
@@ -152,20 +151,20 @@ class Pinner {
 
   const Workload& workload_;
   const Mesh& mesh_;
-  const StrategyOptions& strategy_;
-  Assignment& result_;
+  const Strategy& strategy_;
+  Layout& result_;
   std::vector<std::size_t> unfit_;  // constraints that were warned about
 };
 
 }  // namespace
 
-void pin_inputs(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
-                Assignment& assignment) {
+void pin_inputs(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
+                Layout& assignment) {
   Pinner(workload, mesh, strategy, assignment).pin_inputs();
 }
 
-void pin_activations(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
-                     Assignment& assignment) {
+void pin_activations(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
+                     Layout& assignment) {
   Pinner(workload, mesh, strategy, assignment).pin_activations();
 }
 

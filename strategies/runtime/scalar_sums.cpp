@@ -1,4 +1,4 @@
-#include "strategies/scalar_sums.hpp"
+#include "strategies/runtime/scalar_sums.hpp"
 
 #include <fmt/format.h>
 
@@ -35,12 +35,12 @@ Item scalar_sum(SpmdBuilder& builder, const AxisList& axes, const std::string& n
 
 }  // namespace
 
-void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes,
-                     const StrategyOptions& strategy, ValueId loss, BlockPass& pass) {
+void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runtime& runtime,
+                     ValueId loss, BlockPass& pass) {
   if (data_axes.empty()) return;
   const std::string axes = builder.names(data_axes);
-  if (strategy.reduce_loss) {
-    const bool each = strategy.reduce_each_microbatch == ReduceEachMicrobatch::all;
+  if (runtime.averages_loss) {
+    const bool each = runtime.reductions.each_microbatch == ReduceEachMicrobatch::all;
     const std::string name = builder.value(loss).name;
     (each ? pass.reductions : pass.last_reductions)
         .push_back(scalar_sum(builder, data_axes, name, loss,

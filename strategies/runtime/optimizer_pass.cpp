@@ -1,4 +1,4 @@
-#include "strategies/optimizer_pass.hpp"
+#include "strategies/runtime/optimizer_pass.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ void OptimizerPass::add(std::size_t b) {
   std::vector<ValueId> homes;
   for (const Op& op : block.optimizer) {
     const TensorId parameter = parameter_of(op);
-    const ParameterAssignment& a = parameters_.assignment(parameter);
+    const ParameterLayout& a = parameters_.assignment(parameter);
     const std::int64_t elements = shard_elements(a.shape, a.optimizer);
     for (const Operand& operand : op.operands)
       update.operands.push_back(read(operand.tensor, a, pass));
@@ -59,7 +59,7 @@ TensorId OptimizerPass::parameter_of(const Op& op) const {
   return found->tensor;
 }
 
-ValueId OptimizerPass::read(TensorId tensor, const ParameterAssignment& a, BlockPass& pass) {
+ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass& pass) {
   const TensorRole role = builder_.tensor(tensor).role;
   if (role == TensorRole::optimizer_state) {
     const ValueId state = builder_.add_value(tensor, a.optimizer, builder_.tensor(tensor).dtype,

@@ -25,7 +25,7 @@
 
 namespace shardsim {
 
-struct ParameterAssignment {
+struct ParameterLayout {
   TensorId tensor = no_tensor;
   std::vector<std::int64_t> shape;    // stored
   std::vector<std::int32_t> numbers;  // of the layers that have it (Block::numbers)
@@ -35,20 +35,20 @@ struct ParameterAssignment {
   Sharding gradient;
   Sharding optimizer;
   std::string assigned_by;              // "rule 2: .*kernel", "fsdp: dimension 0 over fsdp", ...
-  std::optional<std::size_t> rule;      // index into Assignment::rules
+  std::optional<std::size_t> rule;      // index into Layout::rules
   std::string reason;                   // why it is less sharded than the rule asked for
   std::optional<LeafSpec> from_system;  // what a rule system answered
 
   [[nodiscard]] std::int64_t instances() const { return static_cast<std::int64_t>(numbers.size()); }
 };
 
-struct Assignment {
-  std::vector<ParameterAssignment> parameters;  // in the order of parameters(workload)
-  std::map<TensorId, Sharding> pinned;          // inputs, constants, activations; tensor dims
-  std::map<TensorId, Sharding> entering;        // inputs that do not enter as they are pinned
-  std::vector<RuleUse> rules;                   // for parameters
-  AxisList data_axes;                           // split the batch or the sequence
-  AxisList idle_axes;                           // used by nothing
+struct Layout {
+  std::vector<ParameterLayout> parameters;  // in the order of parameters(workload)
+  std::map<TensorId, Sharding> pinned;      // inputs, constants, activations; tensor dims
+  std::map<TensorId, Sharding> entering;    // inputs that do not enter as they are pinned
+  std::vector<RuleUse> rules;               // for parameters
+  AxisList data_axes;                       // split the batch or the sequence
+  AxisList idle_axes;                       // used by nothing
   std::vector<std::string> warnings;
 };
 
@@ -60,7 +60,7 @@ std::optional<std::size_t> add_shards(Sharding& sharding, const std::vector<std:
 
 // `stored_dtype`: of the parameters between steps. Throws InputError: a rule that matches nothing,
 // a spec longer than the rank, a rule that tells instances of a repeated block apart.
-[[nodiscard]] Assignment assign(const Workload& workload, const Mesh& mesh,
-                                const StrategyOptions& strategy, DType stored_dtype);
+[[nodiscard]] Layout assign(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
+                            DType stored_dtype);
 
 }  // namespace shardsim

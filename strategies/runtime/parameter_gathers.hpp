@@ -7,7 +7,7 @@
 //                           forward kept over part of the shard axis (FSDP2's number)
 //   reduce unit             gradients in one call per kind and axes, in the gradient dtype; with
 //                           microbatches in each of them or, the sum of all, after the last
-// With gather_units off there is one call per tensor, at its own first use (XLA's way).
+// With the grain of tensors there is one call per tensor, at its own first use (XLA's way).
 // A table that look-ups read in its shards is gathered only where other ops read it as well.
 // Gradients that an op makes in a wider type than it computes with (norms in fp32) are reduced in
 // that type and cast afterwards.
@@ -16,7 +16,7 @@
 #include <map>
 #include <vector>
 
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/parameter_reasons.hpp"
 #include "strategies/spmd_builder.hpp"
 #include "workloads/models/build.hpp"
@@ -25,11 +25,10 @@ namespace shardsim {
 
 class ParameterGathers {
  public:
-  ParameterGathers(SpmdBuilder& builder, const Assignment& assignment,
-                   const StrategyOptions& strategy, const OptimizerOptions& optimizer,
-                   const ParameterReasons& reasons);
+  ParameterGathers(SpmdBuilder& builder, const Layout& assignment, const Gathers& runtime,
+                   const OptimizerOptions& optimizer, const ParameterReasons& reasons);
 
-  [[nodiscard]] const ParameterAssignment& assignment(TensorId parameter) const {
+  [[nodiscard]] const ParameterLayout& assignment(TensorId parameter) const {
     return *by_tensor_.at(parameter);
   }
   [[nodiscard]] ValueId stored(TensorId parameter) const { return stored_.at(parameter); }
@@ -65,9 +64,9 @@ class ParameterGathers {
               const std::string& unit, std::vector<Item>& items);
 
   SpmdBuilder& builder_;
-  const StrategyOptions& strategy_;
+  const Gathers& runtime_;
   const ParameterReasons& reasons_;
-  std::map<TensorId, const ParameterAssignment*> by_tensor_;
+  std::map<TensorId, const ParameterLayout*> by_tensor_;
   std::map<TensorId, ValueId> stored_;
   std::map<TensorId, ValueId> gathered_;   // only those that differ from stored
   std::map<TensorId, ValueId> slices_;     // kept between forward and backward

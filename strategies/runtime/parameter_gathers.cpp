@@ -1,4 +1,4 @@
-#include "strategies/parameter_gathers.hpp"
+#include "strategies/runtime/parameter_gathers.hpp"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,11 @@
 
 namespace shardsim {
 
-ParameterGathers::ParameterGathers(SpmdBuilder& builder, const Assignment& assignment,
-                                   const StrategyOptions& strategy,
-                                   const OptimizerOptions& optimizer,
+ParameterGathers::ParameterGathers(SpmdBuilder& builder, const Layout& assignment,
+                                   const Gathers& runtime, const OptimizerOptions& optimizer,
                                    const ParameterReasons& reasons)
-    : builder_(builder), strategy_(strategy), reasons_(reasons) {
-  for (const ParameterAssignment& a : assignment.parameters) {
+    : builder_(builder), runtime_(runtime), reasons_(reasons) {
+  for (const ParameterLayout& a : assignment.parameters) {
     by_tensor_[a.tensor] = &a;
     const ValueId stored =
         builder.add_value(a.tensor, a.stored, optimizer.parameters, BufferCategory::parameters);
@@ -94,8 +93,7 @@ std::vector<TensorId> ParameterGathers::unit_parameters(std::size_t block) const
 
 bool ParameterGathers::keeps_gathered(std::size_t block) const {
   if (!has_backward(builder_.workload())) return false;  // nothing that it would be kept for
-  return !(builder_.is_root(block) ? strategy_.reshard_root_after_forward
-                                   : strategy_.reshard_after_forward);
+  return (builder_.is_root(block) ? runtime_.kept_root : runtime_.kept) == Kept::backward;
 }
 
 void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) {
@@ -104,7 +102,7 @@ void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) {
   const auto last = static_cast<std::size_t>(order.back().block);
   const bool forward = phase == Phase::forward;
   if (forward) gather_tables(block, pass.gathers);
-  if (!strategy_.gather_units) {
+  if (runtime_.grain == Grain::tensor) {
     if (!forward && keeps_gathered(block)) return;
     for (const TensorId parameter : read_in(block, phase)) {
       gather_together({whole(parameter, phase)}, builder_.tensor(parameter).name, phase,
@@ -134,10 +132,9 @@ ParameterGathers::Gathered ParameterGathers::whole(TensorId parameter, Phase pha
 // Neighbours hold the slices: the minor part of the axis, as FSDP2's post-forward mesh is the shard
 // mesh in rows of so many (torch.distributed.fsdp, _get_post_forward_mesh_info).
 void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
-  if (strategy_.kept_over == 0 || builder_.is_root(block) || !has_backward(builder_.workload()))
-    return;
-  const AxisRef axis = builder_.mesh().whole(*builder_.mesh().find(strategy_.shard_axis));
-  const AxisRef part = {axis.axis, axis.size / strategy_.kept_over, strategy_.kept_over};
+  if (!runtime_.slices || builder_.is_root(block) || !has_backward(builder_.workload())) return;
+  const AxisRef axis = builder_.mesh().whole(*builder_.mesh().find(runtime_.slices->axis));
+  const AxisRef part = {axis.axis, axis.size / runtime_.slices->over, runtime_.slices->over};
   std::vector<ValueId> from, to;
   for (const TensorId parameter : unit_parameters(block)) {
     Sharding slice = assignment(parameter).stored;
@@ -179,7 +176,8 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
     const DType stored_dtype = builder_.value(from).dtype;
     const DType dtype = builder_.value(gathered).dtype;
     const bool moves = shard != sharding;
-    const bool converts_last = moves && stored_dtype != dtype && strategy_.gather_stored_dtype;
+    const bool converts_last =
+        moves && stored_dtype != dtype && runtime_.dtype == GatherDType::stored;
     if (converts_last) {
       target = builder_.add_value(parameter, sharding, stored_dtype, BufferCategory::communication);
       then_from.push_back(target);

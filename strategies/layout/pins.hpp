@@ -2,18 +2,18 @@
 // propagated.
 #pragma once
 
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 
 namespace shardsim {
 
 // Inputs and constants enter split over the batch and sequence axes, or as the rule system says:
 // axes that then split an input are data axes as well. Throws InputError where the system refuses.
-void pin_inputs(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
-                Assignment& assignment);
+void pin_inputs(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
+                Layout& assignment);
 // Activations as the strategy's constraints say, and the residual stream under sequence
 // parallelism. Throws InputError: a constraint that matches nothing, does not fit or tells
 // instances of a repeated block apart.
-void pin_activations(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
-                     Assignment& assignment);
+void pin_activations(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
+                     Layout& assignment);
 
 }  // namespace shardsim

@@ -9,14 +9,14 @@
 //                 all gradients are reduced in every microbatch, as such a program does it
 #pragma once
 
+#include "strategies/runtime/runtime.hpp"
 #include "strategies/spmd_builder.hpp"
-#include "strategies/strategy.hpp"
 
 namespace shardsim {
 
 // Appends an fp32 all-reduce over `data_axes` for each scalar to `pass`, after its reductions; they
 // wait for `loss`. Nothing when no axis splits the data.
-void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes,
-                     const StrategyOptions& strategy, ValueId loss, BlockPass& pass);
+void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runtime& runtime,
+                     ValueId loss, BlockPass& pass);
 
 }  // namespace shardsim

@@ -1,4 +1,4 @@
-#include "strategies/assign.hpp"
+#include "strategies/layout/assign.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "strategies/pins.hpp"
+#include "strategies/layout/pins.hpp"
 #include "strategies/rules/pattern_rules.hpp"
 
 namespace shardsim {
@@ -22,11 +22,10 @@ constexpr std::int64_t large_element_count = std::int64_t{1} << 20;
 
 class Assigner {
  public:
-  Assigner(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
-           DType stored_dtype)
+  Assigner(const Workload& workload, const Mesh& mesh, const Strategy& strategy, DType stored_dtype)
       : workload_(workload), mesh_(mesh), strategy_(strategy), stored_dtype_(stored_dtype) {}
 
-  Assignment run() {
+  Layout run() {
     result_.data_axes = splitting_axes(strategy_.batch_axes, mesh_);
     const AxisList sequence = splitting_axes(strategy_.sequence_axes, mesh_);
     result_.data_axes.insert(result_.data_axes.end(), sequence.begin(), sequence.end());
@@ -53,7 +52,7 @@ class Assigner {
     } else {
       apply_rules_and_recipe();
     }
-    for (ParameterAssignment& a : result_.parameters) {
+    for (ParameterLayout& a : result_.parameters) {
       a.compute = without(a.stored, result_.data_axes);
       a.look_up = strategy_.gather_embedding || !is_table(a.tensor) ? a.compute : a.stored;
       a.gradient = a.optimizer = a.stored;
@@ -81,7 +80,7 @@ class Assigner {
 
   void apply_rules_and_recipe() {
     PatternRules rules(strategy_.rules, mesh_);
-    for (ParameterAssignment& a : result_.parameters) {
+    for (ParameterLayout& a : result_.parameters) {
       const Tensor& parameter = tensor(a.tensor);
       a.rule = rules.find_for_all(parameter.name, a.numbers);
       if (a.rule) {
@@ -102,7 +101,7 @@ class Assigner {
   // Every instance of a repeated block is a leaf of the tree that the rule system sees.
   void apply_rule_system() {
     ParameterTree tree{workload_.model, {}};
-    for (const ParameterAssignment& a : result_.parameters) {
+    for (const ParameterLayout& a : result_.parameters) {
       for (const std::int32_t number : a.numbers) {
         ParameterLeaf leaf;
         leaf.name = instance_name(tensor(a.tensor).name, number);
@@ -125,7 +124,7 @@ class Assigner {
     require_fitting_rules(specs, tree);
     result_.rules = specs.rules;
     std::size_t leaf = 0;
-    for (ParameterAssignment& a : result_.parameters) {
+    for (ParameterLayout& a : result_.parameters) {
       const LeafSpec& first = specs.leaves[leaf];
       for (const std::int32_t number : a.numbers) {
         if (specs.leaves[leaf++].spec == first.spec) continue;
@@ -169,15 +168,15 @@ class Assigner {
                             tree.leaves.front().name, tree.leaves[tree.leaves.size() / 2].name));
   }
 
-  void apply_recipe(const Tensor& parameter, ParameterAssignment& a) {
+  void apply_recipe(const Tensor& parameter, ParameterLayout& a) {
     a.stored = replicated(a.shape.size());
     std::vector<std::string> why;
-    if (strategy_.splits_model()) {
+    if (strategy_.splits_model) {
       if (const auto d = split_model_dimension(parameter, a.stored)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.model_axis));
       }
     }
-    if (strategy_.shards_parameters()) {
+    if (strategy_.shards_parameters) {
       const AxisList axes = splitting_axes({strategy_.shard_axis}, mesh_);
       if (const auto d = add_shards(a.stored, a.shape, axes, strategy_.shard_dimension)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.shard_axis));
@@ -219,7 +218,7 @@ class Assigner {
 
   void warn_about_idle_axes() {
     AxisList used = result_.data_axes;
-    for (const ParameterAssignment& a : result_.parameters) {
+    for (const ParameterLayout& a : result_.parameters) {
       for (const Sharding* sharding : {&a.stored, &a.optimizer}) {
         const AxisList axes = split_axes(*sharding);
         used.insert(used.end(), axes.begin(), axes.end());
@@ -240,9 +239,9 @@ class Assigner {
 
   const Workload& workload_;
   const Mesh& mesh_;
-  const StrategyOptions& strategy_;
+  const Strategy& strategy_;
   DType stored_dtype_;
-  Assignment result_;
+  Layout result_;
 };
 
 }  // namespace
@@ -271,8 +270,8 @@ std::optional<std::size_t> add_shards(Sharding& sharding, const std::vector<std:
   return chosen;
 }
 
-Assignment assign(const Workload& workload, const Mesh& mesh, const StrategyOptions& strategy,
-                  DType stored_dtype) {
+Layout assign(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
+              DType stored_dtype) {
   return Assigner(workload, mesh, strategy, stored_dtype).run();
 }
 

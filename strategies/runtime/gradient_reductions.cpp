@@ -1,4 +1,4 @@
-#include "strategies/gradient_reductions.hpp"
+#include "strategies/runtime/gradient_reductions.hpp"
 
 #include <fmt/format.h>
 
@@ -6,19 +6,18 @@
 
 namespace shardsim {
 
-GradientReductions::GradientReductions(SpmdBuilder& builder, const Assignment& assignment,
-                                       const StrategyOptions& strategy,
-                                       const OptimizerOptions& optimizer,
+GradientReductions::GradientReductions(SpmdBuilder& builder, const Layout& assignment,
+                                       const Reductions& runtime, const OptimizerOptions& optimizer,
                                        const ParameterReasons& reasons)
     : builder_(builder),
-      strategy_(strategy),
+      runtime_(runtime),
       reasons_(reasons),
       gradient_dtype_(optimizer.gradients) {
-  for (const ParameterAssignment& a : assignment.parameters) targets_[a.tensor] = a.gradient;
+  for (const ParameterLayout& a : assignment.parameters) targets_[a.tensor] = a.gradient;
 }
 
 void GradientReductions::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {
-  if (!strategy_.gather_units) {
+  if (runtime_.grain == Grain::tensor) {
     reduce_together({{parameter, gradient}}, builder_.tensor(parameter).name, pass, pass.body);
     return;
   }
@@ -35,9 +34,9 @@ void GradientReductions::reduce_unit(std::size_t block, BlockPass& pass) {
 }
 
 Sharding GradientReductions::reduced_each_time(const Sharding& made, const Sharding& target) const {
-  const bool all = strategy_.reduce_each_microbatch == ReduceEachMicrobatch::all;
+  const bool all = runtime_.each_microbatch == ReduceEachMicrobatch::all;
   if (builder_.workload().microbatches == 1 || all) return target;
-  if (strategy_.reduce_each_microbatch == ReduceEachMicrobatch::none) return made;
+  if (runtime_.each_microbatch == ReduceEachMicrobatch::none) return made;
   const AxisList shards = split_axes(target);
   const auto scatters = [&](const AxisRef& axis) { return overlaps_any(axis, shards); };
   if (std::none_of(made.partial.begin(), made.partial.end(), scatters)) return made;
