@@ -143,6 +143,18 @@ class Order {
   std::size_t number_ = 0;
 };
 
+// Before anything is allocated for every stage and microbatch that a short file may name.
+void check_size(const PipelineSchedule& schedule, const Place& place) {
+  std::size_t actions = 0;
+  for (const std::vector<Action>& of_rank : schedule.of_rank) actions += of_rank.size();
+  const std::size_t stages = schedule.shape.stages();
+  const auto microbatches = static_cast<std::size_t>(schedule.shape.microbatches);
+  if (stages > 0 && microbatches <= actions / stages) return;
+  throw InputError(place, fmt::format("{} actions for {} stages and {} microbatches: every stage "
+                                      "runs every microbatch forward and backward",
+                                      actions, stages, microbatches));
+}
+
 // Why ranks that are in order each do not come to their end together.
 class Deadlock {
  public:
@@ -221,6 +233,7 @@ std::int32_t most_at_once(const std::vector<std::pair<std::size_t, std::size_t>>
 }  // namespace
 
 void verify(const PipelineSchedule& schedule, const Place& place) {
+  check_size(schedule, place);
   Order(schedule, place).check();
   const auto calls = computations(schedule);
   const DryRun run = dry_run(schedule.shape, calls, Durations{});

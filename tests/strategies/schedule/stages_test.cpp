@@ -97,8 +97,9 @@ TEST_CASE("What a layout cannot say") {
   CHECK(error("Ett|tt|m|mL", 4, 2) ==
         at + "multi-token prediction (m) is in several stages; one has all of it");
   CHECK(error("Ett|tt|m|L", 2, 1) == "");
-  CHECK(error("Ett|ttm|L|", 2, 1) ==
-        at + "stage 1 has multi-token prediction (m), which is for the last stage of a rank: 2 to 3");
+  CHECK(
+      error("Ett|ttm|L|", 2, 1) ==
+      at + "stage 1 has multi-token prediction (m), which is for the last stage of a rank: 2 to 3");
   CHECK(error("Et*999999999999|L", 2) == at + "the layout unrolls to more than 1048576 characters");
 }
 

@@ -39,6 +39,10 @@ TEST_CASE("What cannot run is said with rank and action") {
         "a.csv: rank 0 lacks 0W0: every stage runs every microbatch of 1 forward and backward");
   CHECK(verify_error("0F0,0B0\n1F0,1B0,1F1,1B1\n") ==
         "a.csv: rank 0 lacks 0F1: every stage runs every microbatch of 2 forward and backward");
+  CHECK(
+      verify_error("0F16000000,0B16000000\n") ==
+      "a.csv: 2 actions for 1 stages and 16000001 microbatches: every stage runs every microbatch "
+      "forward and backward");
   CHECK(verify_error("0F0,0OPTIMIZER,0B0\n") ==
         "a.csv: rank 0, action 2: 0OPTIMIZER before the backward of microbatch 0 is through");
   CHECK(verify_error("(0F0;0B0)OVERLAP_F_B\n") ==
