@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "strategies/key_place.hpp"
 #include "strategies/layout/layout_string.hpp"
 
 namespace shardsim {
 namespace {
 
 using LayerCounts = std::vector<std::int32_t>;  // by stage
-
-Place key_place(const Place& place, std::string_view key) {
-  return {place.file, fmt::format("{}/{}", place.pointer, key)};
-}
 
 std::int32_t chunks_of(const StagesRequest& request) { return request.virtual_stages.value_or(1); }
 
@@ -28,7 +25,7 @@ LayerCounts even_counts(const StagesRequest& request, const Place& place) {
     const std::string counted =
         all == request.layers ? "" : fmt::format(" ({} with embedding and loss counted)", all);
     throw InputError(
-        key_place(place, "layers"),
+        place_of_key(place, "layers"),
         fmt::format(
             "{} layers{} do not divide by {} stages ({} ranks x {}); {} or {} would, or say "
             "the layers of each stage",
@@ -44,7 +41,7 @@ LayerCounts even_counts(const StagesRequest& request, const Place& place) {
                     stages > 1;
   if (bare || counts.front() < 0 || counts.back() < 0) {
     throw InputError(
-        key_place(place, "layers"),
+        place_of_key(place, "layers"),
         fmt::format("{} layers are too few for {} stages whose first counts the "
                     "embedding as {} and whose last the loss as {}",
                     request.layers, stages, request.embedding_counts, request.loss_counts));
@@ -55,7 +52,7 @@ LayerCounts even_counts(const StagesRequest& request, const Place& place) {
 void check_end(const std::optional<std::int32_t>& end, std::string_view name,
                const StagesRequest& request, const Place& place) {
   if (!end) return;
-  const Place at = key_place(place, fmt::format("ends/{}", name));
+  const Place at = place_of_key(place, fmt::format("ends/{}", name));
   if (*end < 1) throw InputError(at, fmt::format("{} layers: at least 1", *end));
   if (*end % chunks_of(request) != 0) {
     throw InputError(at, fmt::format("{} layers do not divide by the rank's {} virtual stages",
@@ -66,7 +63,7 @@ void check_end(const std::optional<std::int32_t>& end, std::string_view name,
 LayerCounts ends_counts(const StagesRequest& request, const Place& place) {
   check_end(request.first, "first", request, place);
   check_end(request.last, "last", request, place);
-  const Place ends = key_place(place, "ends");
+  const Place ends = place_of_key(place, "ends");
   if (request.embedding_counts != 0 || request.loss_counts != 0) {
     throw InputError(ends, "layers of the ends are given; embedding and loss cannot count as well");
   }
@@ -103,7 +100,7 @@ LayerCounts ends_counts(const StagesRequest& request, const Place& place) {
 }
 
 LayerCounts listed_counts(const StagesRequest& request, const Place& place) {
-  const Place at = key_place(place, "layers");
+  const Place at = place_of_key(place, "layers");
   const std::int32_t chunks = chunks_of(request);
   const auto ranks = static_cast<std::size_t>(request.ranks);
   const std::size_t stages = ranks * static_cast<std::size_t>(chunks);
@@ -145,12 +142,12 @@ void check_ways(const StagesRequest& request, const Place& place) {
   const int ways = (ends ? 1 : 0) + (request.counts.empty() ? 0 : 1) + (request.layout ? 1 : 0);
   if (ways > 1) {
     throw InputError(
-        key_place(place, "layers"),
+        place_of_key(place, "layers"),
         "layers of the ends, a list and a layout are three ways to say which stage has "
         "which layers; say one");
   }
   if (request.layout && (request.embedding_counts != 0 || request.loss_counts != 0)) {
-    throw InputError(key_place(place, "layers"),
+    throw InputError(place_of_key(place, "layers"),
                      "a layout says where embedding and loss are; they cannot count as well");
   }
   if (request.ranks < 1 || chunks_of(request) < 1 || request.layers < 0 || request.ranks > 32767 ||
@@ -170,7 +167,7 @@ void set_one_less_at_ends(StagesRequest& request) {
 
 std::vector<StageLayers> assign_stages(const StagesRequest& request, const Place& place) {
   check_ways(request, place);
-  if (request.layout) return stages_of_layout(request, key_place(place, "layers"));
+  if (request.layout) return stages_of_layout(request, place_of_key(place, "layers"));
   const LayerCounts counts = request.first || request.last ? ends_counts(request, place)
                              : !request.counts.empty()     ? listed_counts(request, place)
                                                            : even_counts(request, place);

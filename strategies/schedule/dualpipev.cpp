@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "strategies/schedule/schedule_places.hpp"
+#include "strategies/key_place.hpp"
 #include "strategies/schedule/schedules.hpp"
 #include "strategies/schedule/v_rank.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "strategies/schedule/schedule_places.hpp"
+#include "strategies/key_place.hpp"
 #include "strategies/schedule/turns.hpp"
 
 namespace shardsim {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "strategies/key_place.hpp"
 #include "strategies/schedule/interleaved_1f1b.hpp"
-#include "strategies/schedule/schedule_places.hpp"
 #include "strategies/schedule/turns.hpp"
 
 namespace shardsim {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "strategies/key_place.hpp"
 #include "strategies/schedule/dualpipev.hpp"
 #include "strategies/schedule/gpipe.hpp"
 #include "strategies/schedule/interleaved_1f1b.hpp"
 #include "strategies/schedule/looped_bfs.hpp"
 #include "strategies/schedule/one_forward_one_backward.hpp"
-#include "strategies/schedule/schedule_places.hpp"
 #include "strategies/schedule/zbv.hpp"
 #include "strategies/schedule/zero_bubble.hpp"
 
@@ -45,10 +45,6 @@ void check_stages(const ScheduleRequest& request, const ScheduleKind& kind, cons
 }
 
 }  // namespace
-
-Place place_of_key(const Place& place, std::string_view key) {
-  return {place.file, fmt::format("{}/{}", place.pointer, key)};
-}
 
 const std::vector<ScheduleKind>& schedule_kinds() {
   static const std::vector<ScheduleKind> kinds{

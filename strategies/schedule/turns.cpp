@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/schedule/schedule_places.hpp"
+#include "strategies/key_place.hpp"
 
 namespace shardsim {
 

@@ -24,7 +24,7 @@ PipelineSchedule with_late_weights(const ScheduleRequest& request, std::int32_t 
       add(kind, chunks - 1 - turn.chunk, turn.microbatch);
     };
     const auto warmup = static_cast<std::size_t>(warmup_forwards(request, group, per_hop, rank));
-    const auto late = static_cast<std::size_t>(per_hop * rank);
+    const auto late = static_cast<std::size_t>(per_hop) * static_cast<std::size_t>(rank);
     for (std::size_t i = 0; i < turns.size() + warmup; ++i) {
       if (i < turns.size()) add(ActionKind::forward, turns[i].chunk, turns[i].microbatch);
       if (i < warmup) continue;
