@@ -1,0 +1,46 @@
+#include "strategies/schedule/turns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/key_place.hpp"
+
+namespace shardsim {
+
+std::vector<Turn> forward_turns(std::int32_t microbatches, std::int32_t chunks,
+                                std::int32_t group) {
+  std::vector<Turn> turns;
+  for (std::int32_t first = 0; first < microbatches; first += group) {
+    for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
+      for (std::int32_t m = first; m < std::min(first + group, microbatches); ++m) {
+        turns.push_back({chunk, m});
+      }
+    }
+  }
+  return turns;
+}
+
+std::int64_t warmup_forwards(const ScheduleRequest& request, std::int32_t group,
+                             std::int32_t per_hop, std::int32_t rank) {
+  const std::int64_t until_last_stage = std::int64_t{request.virtual_stages - 1} * group;
+  const std::int64_t hops = request.ranks - 1 - rank;
+  return std::min(until_last_stage + per_hop * hops,
+                  std::int64_t{request.microbatches} * request.virtual_stages);
+}
+
+std::int32_t pytorch_group(const ScheduleRequest& request, const Place& place) {
+  const std::int32_t rounds = std::max(1, request.microbatches / request.ranks);
+  if (request.microbatches % rounds != 0) {
+    const std::int32_t less = request.microbatches / rounds * rounds;
+    throw InputError(
+        place_of_key(place, "microbatches"),
+        fmt::format("{} of {} ranks takes its microbatches in {} rounds, one for every "
+                    "{} of them: {} do not divide by {}, {} or {} do",
+                    request.name, request.ranks, rounds, request.ranks, request.microbatches,
+                    rounds, less, (request.microbatches / request.ranks + 1) * request.ranks));
+  }
+  return request.microbatches / rounds;
+}
+
+}  // namespace shardsim
