@@ -1,0 +1,175 @@
+// Decoders with mixtures of experts.
+#include <algorithm>
+
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Every expert's size is a share of the tokens': a token cannot visit more than there are.
+Experts read_experts(const Config& c, const Sizes& n, std::string_view number_keys,
+                     std::int64_t number, std::string_view per_token_keys, std::int64_t per_token,
+                     std::int64_t width) {
+  Experts experts;
+  experts.experts = c.size(number_keys, number);
+  experts.per_token = c.size(per_token_keys, per_token);
+  experts.width = width;
+  experts.activation = n.activation;
+  if (experts.per_token > experts.experts) {
+    c.fail(per_token_keys, "is more than there are experts");
+  }
+  return experts;
+}
+
+ModelSpec mixtral(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, false, false);
+  attention.window = c.count("sliding_window", 0);
+  Experts experts = read_experts(c, n, "num_local_experts|num_experts", 8, "num_experts_per_tok", 2,
+                                 n.width);
+  experts.router.renormalize = Renormalize::in_place;
+  return decoder(n, llama_layer(n, "experts", attention, experts));
+}
+
+// Which layers have experts: every decoder_sparse_step-th, unless mlp_only_layers has it.
+bool qwen_has_experts(const Config& c, std::int64_t layer) {
+  const std::vector<std::int64_t> dense = c.integers("mlp_only_layers");
+  return std::find(dense.begin(), dense.end(), layer) == dense.end() &&
+         (layer + 1) % c.size("decoder_sparse_step", 1) == 0;
+}
+
+ModelSpec qwen_moe(const Config& c, const Sizes& n, const Attention& attention,
+                   const Experts& experts) {
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   if (!qwen_has_experts(c, i)) return llama_layer(n, "dense", attention, llama_mlp(n));
+                   return llama_layer(n, "experts", attention, experts);
+                 }));
+}
+
+ModelSpec qwen2_moe(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 16});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, c.flag("qkv_bias", true), false);
+  Experts experts = read_experts(c, n, "num_experts", 60, "num_experts_per_tok", 4,
+                                 c.size("moe_intermediate_size", 1408));
+  experts.router.cast_back = true;
+  if (c.flag("norm_topk_prob", false)) experts.router.renormalize = Renormalize::in_place;
+  experts.shared = llama_mlp(n);
+  experts.shared->name = "shared_expert";
+  experts.shared->width = c.size("shared_expert_intermediate_size", 5632);
+  experts.shared_gate = "shared_expert_gate";
+  return qwen_moe(c, n, attention, experts);
+}
+
+ModelSpec qwen3_moe(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 4});
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {NormKind::rms, "q_norm"};
+  attention.k_norm = {NormKind::rms, "k_norm"};
+  Experts experts = read_experts(c, n, "num_experts|num_local_experts", 128, "num_experts_per_tok",
+                                 8, c.size("moe_intermediate_size", 768));
+  experts.router.cast_back = true;
+  if (c.flag("norm_topk_prob", false)) experts.router.renormalize = Renormalize::in_place;
+  return qwen_moe(c, n, attention, experts);
+}
+
+LatentAttention read_latent(const Config& c, const Sizes& n) {
+  LatentAttention latent;
+  latent.heads = n.heads;
+  latent.q_rank = c.optional_size("q_lora_rank", 1536).value_or(0);
+  latent.kv_rank = c.size("kv_lora_rank", 512);
+  latent.nope_dim = c.size("qk_nope_head_dim", 128);
+  latent.rope_dim = c.size("qk_rope_head_dim", 64);
+  latent.value_dim = c.size("v_head_dim", 128);
+  latent.bias = c.flag("attention_bias", false);
+  latent.dropout = c.rate("attention_dropout", 0);
+  return latent;
+}
+
+Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
+                         std::int64_t per_token, std::int64_t width, std::int64_t shared) {
+  Experts experts = read_experts(c, n, "n_routed_experts|num_experts|num_local_experts", number,
+                                 "num_experts_per_tok", per_token,
+                                 c.size("moe_intermediate_size", width));
+  experts.router.fp32 = true;
+  experts.shared = llama_mlp(n);
+  experts.shared->name = "shared_experts";
+  experts.shared->width = experts.width * c.size("n_shared_experts", shared);
+  return experts;
+}
+
+LayerKind latent_layer(const Sizes& n, const std::string& name, const LatentAttention& attention,
+                       const Body& feed_forward) {
+  LayerKind layer = llama_layer(n, name, {}, feed_forward);
+  layer.branches[0].body = attention;
+  return layer;
+}
+
+ModelSpec deepseek(const Config& c, const Sizes& n, const LatentAttention& attention,
+                   const Experts& experts, std::int64_t dense) {
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   if (i < dense) return latent_layer(n, "dense", attention, mlp);
+                   return latent_layer(n, "experts", attention, experts);
+                 }));
+}
+
+ModelSpec deepseek_v2(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  LatentAttention attention = read_latent(c, n);
+  attention.complex_rotary = true;
+  Experts experts = deepseek_experts(c, n, 64, 6, 1407, 2);
+  experts.router.masked = c.text("topk_method", "greedy") == "group_limited_greedy";
+  return deepseek(c, n, attention, experts, c.count("first_k_dense_replace", 0));
+}
+
+ModelSpec deepseek_v3(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 128});
+  Experts experts = deepseek_experts(c, n, 256, 8, 2048, 1);
+  experts.router.scores = RouterScores::sigmoid;
+  experts.router.correction_bias = "e_score_correction_bias";
+  if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  return deepseek(c, n, read_latent(c, n), experts, c.count("first_k_dense_replace", 3));
+}
+
+ModelSpec gpt_oss(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 64});
+  n.norm = NormKind::rms_wide;
+  Attention attention = llama_attention(c, n);
+  const bool bias = c.flag("attention_bias", true);
+  set_biases(attention, bias, bias);
+  attention.sinks = true;
+  attention.rotary.half_table = true;
+  attention.rotary.concatenated = true;
+  attention.fp32_softmax = false;
+  Experts experts = read_experts(c, n, "num_local_experts|num_experts", 128,
+                                 "num_experts_per_tok|experts_per_token", 4, n.width);
+  experts.router = {.name = "router", .scores = RouterScores::softmax_of_top, .bias = true};
+  experts.gate = ExpertsGate::clamped;
+  experts.bias = true;
+  experts.transposed = true;
+  const auto types = layer_types(c, n.layers, [](std::int64_t i) {
+    return std::string((i + 1) % 2 != 0 ? "sliding_attention" : "full_attention");
+  });
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+                   attention.window = full ? 0 : c.count("sliding_window", 128);
+                   return llama_layer(n, full ? "full" : "windowed", attention, experts);
+                 }));
+}
+
+}  // namespace
+
+std::vector<Family> expert_families() {
+  return {{"MixtralForCausalLM", "mixtral", mixtral},
+          {"Qwen2MoeForCausalLM", "qwen2_moe", qwen2_moe},
+          {"Qwen3MoeForCausalLM", "qwen3_moe", qwen3_moe},
+          {"DeepseekV2ForCausalLM", "deepseek_v2", deepseek_v2},
+          {"DeepseekV3ForCausalLM", "deepseek_v3", deepseek_v3},
+          {"GptOssForCausalLM", "gpt_oss", gpt_oss}};
+}
+
+}  // namespace shardsim::models
