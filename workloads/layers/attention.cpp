@@ -7,7 +7,8 @@ namespace shardsim::models {
 namespace {
 
 const std::pair<Value, Value>& tables(Eager& e, const Rotary& rotary, Context& context) {
-  const auto known = context.rotary.find(rotary.table);
+  const std::string table = rotary.each_layer ? e.path() : rotary.table;
+  const auto known = context.rotary.find(table);
   if (known != context.rotary.end()) return known->second;
   const bool half = rotary.half_table || rotary.complex;
   const Shape shape{1, 1, context.sequence,
@@ -15,7 +16,7 @@ const std::pair<Value, Value>& tables(Eager& e, const Rotary& rotary, Context& c
   const DType dtype = rotary.complex ? DType::c64 : rotary.fp32 ? DType::f32 : e.dtype();
   const Value cos = e.constant(dtype, shape);
   const Value sin = rotary.complex ? Value{} : e.constant(dtype, shape);
-  return context.rotary.emplace(rotary.table, std::pair{cos, sin}).first->second;
+  return context.rotary.emplace(table, std::pair{cos, sin}).first->second;
 }
 
 struct Qkv {
@@ -37,12 +38,15 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
     return p;
   }
   const std::int64_t width = q_width + 2 * kv_width;
-  const Value all = a.form == QkvForm::fused ? run_linear(e, a.qkv, x, width, a.q_bias)
+  const Value all = a.form == QkvForm::fused ? run_linear(e, a.qkv, x, width, a.q_bias, a.bias_apart)
                                              : run_conv1d(e, a.qkv, x, width);
   Qkv p{all, all, all};
   p.q.shape.back() = q_width;
   p.k.shape.back() = kv_width;
   p.v.shape.back() = kv_width;
+  if (a.kv_by_index) {
+    for (Value* x : {&p.k, &p.v}) *x = e.index(*x, e.constant(DType::i64, {1}), x->shape);
+  }
   return p;
 }
 
@@ -53,6 +57,15 @@ Value by_heads(const Value& x, std::int64_t heads) {
 void norm_heads(Eager& e, const Attention& a, Value& q, Value& k) {
   q = run(e, a.q_norm, q);
   k = run(e, a.k_norm, k);
+}
+
+Value score_mask(Eager& e, const Attention& a, Context& context) {
+  const std::int64_t s = context.sequence;
+  if (a.mask == ScoreMask::none) return {};
+  if (a.mask == ScoreMask::each_layer) return e.constant(e.dtype(), {context.batch, 1, s, s});
+  Value& mask = context.shared["mask"];
+  if (!mask.exists()) mask = e.constant(e.dtype(), {context.batch, a.heads, s, s});
+  return mask;
 }
 
 }  // namespace
@@ -86,6 +99,9 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   if (!a.norm_whole && !a.norm_after_rotary) norm_heads(e, a, q, k);
   if (a.rotary.dims > 0) turn(e, a.rotary, context, q, k);
   if (!a.norm_whole && a.norm_after_rotary) norm_heads(e, a, q, k);
+  if (a.scale_by_position) {
+    q = e.cast(e.multiply(q, e.constant(DType::f32, {1, q.shape[1], 1, 1})), q.dtype);
+  }
   const auto transposed = [](const Value& t, std::int64_t heads, std::int64_t width) {
     return Eager::view(t, {t.shape[0], heads, t.shape[1], width});
   };
@@ -94,8 +110,11 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
                    .by_heads = a.rotary.concatenated,
                    .sinks = a.sinks,
                    .fp32_softmax = a.fp32_softmax,
+                   .fp32_scores = a.fp32_scores,
                    .plain_only = a.plain_only || a.alibi,
-                   .from_bias = a.alibi};
+                   .from_bias = a.alibi,
+                   .expand_kv = a.expand_kv,
+                   .bias = score_mask(e, a, context)};
   if (a.sinks) e.parameter("sinks", {a.heads});
   Value out = run_attention_kernel(e, transposed(q, a.heads, a.head_dim),
                                    transposed(k, a.kv_heads, a.head_dim),
@@ -107,7 +126,7 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   if (a.form == QkvForm::fused_conv1d) {
     return e.dropout(run_conv1d(e, a.o, out, x.last()), a.out_dropout);
   }
-  return e.dropout(run_linear(e, a.o, out, x.last(), a.o_bias), a.out_dropout);
+  return e.dropout(run_linear(e, a.o, out, x.last(), a.o_bias, a.bias_apart), a.out_dropout);
 }
 
 }  // namespace shardsim::models

@@ -31,8 +31,16 @@ struct Rotary {
   // Turned halves or the turned part and the rest are put together: heads lie one after another
   // then, as the kernel's result does, of which the output projection needs a copy.
   bool concatenated = false;
+  bool each_layer = false;  // tables are made anew in every layer
 
   bool operator==(const Rotary&) const = default;
+};
+
+// What the module itself adds to the scores, which takes flash's place.
+enum class ScoreMask : std::uint8_t {
+  none,
+  each_layer,  // a causal mask, made in every layer: [b, 1, s, s]
+  alibi,       // with distances, made once: [b, heads, s, s]
 };
 
 struct Attention {
@@ -44,6 +52,7 @@ struct Attention {
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj";
   std::string qkv = "qkv_proj";
   bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
+  bool bias_apart = false;  // added after the products, not in them
   Norm q_norm{}, k_norm{};  // per head, unless `norm_whole`
   bool norm_whole = false;
   bool norm_after_rotary = false;
@@ -56,6 +65,11 @@ struct Attention {
   bool fp32_softmax = true;  // plain attention's
   bool plain_only = false;   // no kernel: multiplied out by the model itself
   bool alibi = false;        // scores that start from a bias of distances; plain only
+  bool fp32_scores = false;  // plain attention's, of queries and keys cast to fp32
+  ScoreMask mask = ScoreMask::none;
+  bool kv_by_index = false;      // keys and values are picked from the fused result by index
+  bool expand_kv = false;        // one key head is seen by all, not copied
+  bool scale_by_position = false;  // queries times a number for each position
   bool gate = false;         // sigmoid gate of the output, from twice as wide a q_proj
   double dropout = 0;        // of probabilities
   double out_dropout = 0;    // of the result

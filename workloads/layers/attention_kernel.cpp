@@ -26,6 +26,10 @@ Value plain(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
   }
   k = repeated(e, k, n);
   v = repeated(e, v, n);
+  if (rules.fp32_scores) {
+    q = e.cast(q, DType::f32);
+    k = e.cast(k, DType::f32);
+  }
   const Shape scores_shape{n.batch, n.heads, n.queries, n.keys};
   const char* product_op = rules.from_bias ? "baddbmm" : "bmm";
   Value scores = e.bmm(q, k, n.queries, n.head_dim, n.keys, scores_shape, product_op);
@@ -38,8 +42,7 @@ Value plain(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
   }
   if (rules.fp32_softmax) scores = e.cast(scores, DType::f32);
   Value probabilities = e.cast(e.apply(scores, Keeps::result), e.dtype());
-  // Without the sink's column: a view, of which matmul makes a copy in rows.
-  if (rules.sinks) probabilities = e.copy(probabilities, scores_shape);
+  probabilities.shape = scores_shape;  // without the sinks' column: a view
   probabilities = e.dropout(probabilities, rules.dropout);
   const Value out = e.bmm(probabilities, v, n.queries, n.keys, n.value_dim,
                           {n.batch, n.heads, n.queries, n.value_dim});
@@ -56,11 +59,11 @@ Value fused(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
   constexpr std::int64_t padding = 32;  // of the efficient kernel's logsumexp
   const bool flash = n.head_dim == n.value_dim && n.head_dim <= largest_flash_head &&
                      !rules.bias.exists();
-  if (!flash) {
+  if (!flash && !rules.expand_kv) {
     k = repeated(e, k, n);
     v = repeated(e, v, n);
-    if (rules.bias.exists()) e.save(rules.bias);
   }
+  if (rules.bias.exists()) e.save(rules.bias);
   const std::int64_t scores = product(e, n, n.head_dim);
   const std::int64_t values = product(e, n, n.value_dim);
   // Backward: scores again, gradients of probabilities and values, of queries and keys.

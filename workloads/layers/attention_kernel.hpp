@@ -22,8 +22,10 @@ struct ScoreRules {
   bool by_heads = false;   // q lies head after head, and so does flash's result: it is copied
   bool sinks = false;      // one more score per head
   bool fp32_softmax = true;  // of plain attention: the softmax in fp32, then cast back
+  bool fp32_scores = false;  // of plain attention: q and k cast before their product
   bool plain_only = false;   // the module has no other attention
   bool from_bias = false;    // the product starts from it: torch's baddbmm
+  bool expand_kv = false;    // key heads are seen by all, not copied
   Value bias{};              // added to the scores
 };
 

@@ -5,29 +5,60 @@
 namespace shardsim::models {
 namespace {
 
-struct Routing {
-  Value weights;  // [T, per_token]
-};
-
-Value router_scores(Eager& e, const Experts& m, const Value& logits) {
+// Scores and the largest of them, [T, per_token].
+Value largest(Eager& e, const Experts& m, Value logits) {
+  const Shape top_shape{logits.shape[0], m.per_token};
+  const auto top_of = [&](const Value& scores) {
+    return e.index(scores, e.constant(DType::i64, top_shape), top_shape);
+  };
   switch (m.router.scores) {
     case RouterScores::softmax:
-      return e.apply(e.cast(logits, DType::f32), Keeps::result);
     case RouterScores::softmax_bf16:
-    case RouterScores::sigmoid:
-      return e.apply(logits, Keeps::result);
+    case RouterScores::sigmoid: {
+      if (m.router.scores == RouterScores::softmax) logits = e.cast(logits, DType::f32);
+      Value scores = e.apply(logits, Keeps::result);
+      if (m.router.masked) {
+        e.save(e.constant(DType::boolean, scores.shape));
+        scores = e.scaled(scores);
+      }
+      return top_of(scores);
+    }
     case RouterScores::softmax_of_top:
-      return logits;
+      return e.apply(top_of(logits), Keeps::result);
+    case RouterScores::sigmoid_of_top: {
+      const Value kept = e.copy(logits);
+      static_cast<void>(top_of(logits));
+      return top_of(e.cast(e.apply(e.cast(kept, DType::f32), Keeps::result), e.dtype()));
+    }
+    case RouterScores::sparse_mixer: {
+      const Shape one{logits.shape[0], 1};
+      for (std::int64_t i = 0; i < m.per_token; ++i) {
+        e.save(e.constant(DType::boolean, logits.shape));
+        const Value gates = e.apply(e.scaled(logits), Keeps::result);
+        e.save(e.index(gates, e.constant(DType::i64, one), one));
+        e.save(e.constant(DType::i64, one));  // of the largest
+      }
+      return e.make(top_shape, logits.dtype, true);
+    }
   }
   return logits;
 }
 
-Routing route(Eager& e, const Experts& m, const Value& x) {
+Value renormalized(Eager& e, Renormalize how, const Value& top) {
+  if (how == Renormalize::no) return top;
+  const Value sum = e.reduce_last(top);
+  if (how == Renormalize::in_place) return e.divide(e.copy(top), sum);
+  return e.divide(top, how == Renormalize::clamped ? e.apply(sum, Keeps::input) : sum);
+}
+
+// Weights of the chosen experts, [T, per_token].
+Value route(Eager& e, const Experts& m, const Value& x) {
   const Scope at(e, m.router.name);
-  const std::int64_t tokens = x.shape[0];
   Value weight = e.parameter("weight", {m.experts, x.last()});
   const Value bias = m.router.bias ? e.parameter("bias", {m.experts}) : Value{};
-  if (!m.router.correction_bias.empty()) {
+  if (m.router.correction_is_parameter) {
+    e.parameter(m.router.correction_bias, {1, m.experts});
+  } else if (!m.router.correction_bias.empty()) {
     e.buffer(m.router.correction_bias, {m.experts}, DType::bf16);
   }
   Value input = x;
@@ -35,20 +66,10 @@ Routing route(Eager& e, const Experts& m, const Value& x) {
     input = e.cast(x, DType::f32);
     weight = e.cast(weight, DType::f32);
   }
-  Value scores = router_scores(e, m, e.linear(input, weight, bias));
-  if (m.router.masked) {
-    e.save(e.constant(DType::boolean, scores.shape));
-    scores = e.scaled(scores);
-  }
-  const Value chosen = e.constant(DType::i64, {tokens, m.per_token});
-  Value top = e.index(scores, chosen, {tokens, m.per_token});
-  if (m.router.scores == RouterScores::softmax_of_top) top = e.apply(top, Keeps::result);
-  if (m.router.renormalize != Renormalize::no) {
-    const Value sum = e.reduce_last(top);
-    top = e.divide(m.router.renormalize == Renormalize::in_place ? e.copy(top) : top, sum);
-  }
-  if (m.router.cast_back) top = e.cast(top, e.dtype());
-  return {top};
+  Value logits = e.linear(input, weight, bias);
+  if (m.router.fp32_logits) logits = e.cast(logits, DType::f32);
+  const Value top = renormalized(e, m.router.renormalize, largest(e, m, logits));
+  return m.router.cast_back ? e.cast(top, e.dtype()) : top;
 }
 
 Value gated(Eager& e, const Experts& m, const Value& both) {
@@ -73,8 +94,9 @@ Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weight
     const Shape shape = m.transposed ? Shape{m.experts, in, out} : Shape{m.experts, out, in};
     return e.expert_parameter(name, shape, m.per_token);
   };
-  const Value selected = e.index(x, indices(), {rows, hidden});
+  Value selected = e.index(x, indices(), {rows, hidden});
   const Value row_weights = e.index(weights, indices(), {rows, 1});
+  if (m.weights_on_input) selected = e.multiply(selected, row_weights);
   const Value offsets = e.constant(DType::i32, {m.experts});
   const Value expert_of_row = indices();
   const auto multiply = [&](const std::string& name, const Value& from, std::int64_t out) {
@@ -86,7 +108,8 @@ Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weight
     return result;
   };
   const Value product = gated(e, m, multiply(m.gate_up, selected, inner));
-  const Value out = e.multiply(multiply(m.down, product, hidden), row_weights);
+  Value out = multiply(m.down, product, hidden);
+  if (!m.weights_on_input) out = e.multiply(out, row_weights);
   e.index(out, indices(), {rows, hidden});
   return e.make(x.shape, x.dtype, true);  // the sum over a token's experts
 }
@@ -103,8 +126,8 @@ Value run_shared(Eager& e, const Experts& m, const Value& x) {
 Value run(Eager& e, const Experts& m, const Value& x) {
   const Scope at(e, m.name);
   const Value tokens = Eager::view(x, {e.elements(x.shape) / x.last(), x.last()});
-  const Routing routing = route(e, m, tokens);
-  const Value out = run_routed(e, m, tokens, routing.weights);
+  const Value weights = route(e, m, tokens);
+  const Value out = run_routed(e, m, tokens, weights);
   if (!m.shared) return Eager::view(out, x.shape);
   return Eager::view(e.add(out, run_shared(e, m, tokens)), x.shape);
 }

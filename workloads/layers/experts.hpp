@@ -22,13 +22,16 @@ enum class RouterScores : std::uint8_t {
   softmax,        // of all logits in fp32, then the largest
   softmax_bf16,   // the same in the logits' type
   sigmoid,        // of all logits, then the largest
-  softmax_of_top  // the largest logits, then their softmax
+  softmax_of_top,  // the largest logits, then their softmax
+  sigmoid_of_top,  // the largest logits kept of all, then their sigmoid (Llama 4)
+  sparse_mixer     // the largest twice, each with noise (Phi-3.5-MoE)
 };
 
 enum class Renormalize : std::uint8_t {
   no,
   in_place,  // weights /= sum: a copy of them is kept
-  divided    // weights / sum
+  divided,   // weights / sum
+  clamped    // weights / max(sum, least)
 };
 
 struct Router {
@@ -37,10 +40,11 @@ struct Router {
   Renormalize renormalize = Renormalize::no;
   bool fp32 = false;        // logits from copies of input and weight in fp32
   bool bias = false;        // of the logits
+  bool fp32_logits = false;  // logits cast to fp32 afterwards
   bool cast_back = false;   // weights in the model's type
-  bool choose_apart = false;  // the largest are chosen of other scores and gathered
   bool masked = false;        // scores outside of chosen groups set to 0
   std::string correction_bias{};  // buffer that moves the choice; empty: none
+  bool correction_is_parameter = false;  // that is not trained, of shape [1, experts]
 
   bool operator==(const Router&) const = default;
 };
@@ -62,6 +66,7 @@ struct Experts {
   ExpertsGate gate = ExpertsGate::gated;
   bool bias = false;
   bool transposed = false;  // weights [experts, in, out]
+  bool weights_on_input = false;  // rows are weighted before the experts, not after
   std::string gate_up = "gate_up_proj", down = "down_proj";
   std::optional<Mlp> shared{};
   bool shared_first = false;      // run before the router

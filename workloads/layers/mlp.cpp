@@ -4,10 +4,12 @@
 
 namespace shardsim::models {
 
-Value run_linear(Eager& e, std::string_view name, const Value& x, std::int64_t out, bool bias) {
+Value run_linear(Eager& e, std::string_view name, const Value& x, std::int64_t out, bool bias,
+                 bool bias_apart) {
   const Scope at(e, name);
   const Value weight = e.parameter("weight", {out, x.last()});
-  return e.linear(x, weight, bias ? e.parameter("bias", {out}) : Value{});
+  const Value added = bias ? e.parameter("bias", {out}) : Value{};
+  return e.linear(x, weight, bias_apart ? Value{} : added);
 }
 
 Value run_conv1d(Eager& e, std::string_view name, const Value& x, std::int64_t out) {
@@ -20,7 +22,8 @@ Value run(Eager& e, const Mlp& mlp, const Value& x) {
   const Scope at(e, mlp.name);
   const std::int64_t hidden = x.last();
   const auto project = [&](const std::string& name, const Value& from, std::int64_t out) {
-    return mlp.conv1d ? run_conv1d(e, name, from, out) : run_linear(e, name, from, out, mlp.bias);
+    return mlp.conv1d ? run_conv1d(e, name, from, out)
+                      : run_linear(e, name, from, out, mlp.bias, mlp.bias_apart);
   };
   Value inner;
   if (mlp.form == MlpForm::plain) {

@@ -23,6 +23,7 @@ struct Mlp {
   MlpForm form = MlpForm::gated;
   std::string activation = "silu";
   bool bias = false;
+  bool bias_apart = false;  // added after the product, not in it
   bool conv1d = false;  // weights [in, out]
   double dropout = 0;   // of the result
   double inner_dropout = 0;  // of act(...)
@@ -37,7 +38,8 @@ struct Mlp {
 Value run(Eager& e, const Mlp& mlp, const Value& x);
 
 // A linear module: weight [out, in] and, where asked for, bias [out].
-Value run_linear(Eager& e, std::string_view name, const Value& x, std::int64_t out, bool bias);
+Value run_linear(Eager& e, std::string_view name, const Value& x, std::int64_t out, bool bias,
+                 bool bias_apart = false);
 // GPT-2's Conv1D: weight [in, out].
 Value run_conv1d(Eager& e, std::string_view name, const Value& x, std::int64_t out);
 

@@ -15,6 +15,9 @@ Value rms(Eager& e, const Norm& norm, const Value& x, const Shape& shape) {
   if (norm.kind == NormKind::rms_plain) return e.cast(normed, x.dtype);
   const Value weight = e.parameter("weight", shape);
   if (norm.kind == NormKind::rms_wide) return e.cast(e.multiply(weight, normed), x.dtype);
+  if (norm.kind == NormKind::rms_cast) {
+    return e.cast(e.multiply(e.cast(weight, DType::f32), normed), x.dtype);
+  }
   if (norm.kind == NormKind::rms_offset) {
     const Value offset = e.scaled(e.cast(weight, DType::f32));
     return e.cast(e.multiply(normed, offset), x.dtype);
@@ -59,6 +62,7 @@ std::string_view name_of(NormKind kind) {
       return "none";
     case NormKind::rms:
     case NormKind::rms_wide:
+    case NormKind::rms_cast:
     case NormKind::rms_t5:
     case NormKind::rms_fused:
       return "RMS norm";

@@ -4,6 +4,7 @@
 //   kind        computes                                keeps
 //   rms         weight * (x32 / rms(x32)).bf16          4Th (x32) + 4T + 2Th
 //   rms_wide    (weight * (x32 / rms(x32))).bf16        4Th + 4T + 4Th
+//   rms_cast    the same, weight cast to fp32           4Th + 4T + 4Th + 4h    Nemotron-H
 //   rms_offset  (x32 / rms(x32)) * (1 + weight)         4Th + 4T + 4Th + 4h    Gemma
 //   rms_t5      weight * (x / rms(x32)).bf16            4Th + 2Th + 4T + 2Th
 //   rms_fused   torch's rms_norm                        2Th (x) + 4T
@@ -27,6 +28,7 @@ enum class NormKind : std::uint8_t {
   none,
   rms,
   rms_wide,
+  rms_cast,
   rms_offset,
   rms_t5,
   rms_fused,

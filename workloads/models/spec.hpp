@@ -21,11 +21,12 @@
 #include "workloads/layers/attention.hpp"
 #include "workloads/layers/experts.hpp"
 #include "workloads/layers/latent_attention.hpp"
+#include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
 
 namespace shardsim::models {
 
-using Body = std::variant<Attention, LatentAttention, Mlp, Experts>;
+using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2>;
 
 struct Branch {
   Norm before{};
@@ -69,6 +70,7 @@ struct Stack {
   Input input{};
   std::vector<LayerKind> kinds;
   std::vector<int> order;  // kinds[order[i]] is layer i
+  bool fp32_residual = false;  // the stream is kept in fp32, and cast for each branch
   Norm norm{};             // of what the last layer leaves; full name
   std::string project{};   // then to the embedding's width; no bias; full name
   std::int64_t project_width = 0;

@@ -5,21 +5,25 @@
 namespace shardsim::models {
 namespace {
 
-Value run_body(Eager& e, const Body& body, const Value& x, Context& context) {
-  if (const auto* attention = std::get_if<Attention>(&body)) return run(e, *attention, x, context);
-  if (const auto* latent = std::get_if<LatentAttention>(&body)) {
-    return run(e, *latent, x, context);
+struct RunBody {
+  Eager& e;
+  const Value& x;
+  Context& context;
+
+  Value operator()(const Attention& body) const { return run(e, body, x, context); }
+  Value operator()(const LatentAttention& body) const { return run(e, body, x, context); }
+  template <class Body>
+  Value operator()(const Body& body) const {
+    return run(e, body, x);
   }
-  if (const auto* mlp = std::get_if<Mlp>(&body)) return run(e, *mlp, x);
-  return run(e, std::get<Experts>(body), x);
-}
+};
 
 Value run_branch(Eager& e, const Branch& branch, const Value& x, Context& context) {
-  const Value out = run_body(e, branch.body, x, context);
+  const Value out = std::visit(RunBody{e, x, context}, branch.body);
   return e.dropout(run(e, branch.after, out), branch.dropout);
 }
 
-Value run_layer(Eager& e, const LayerKind& kind, Value x, Context& context) {
+Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Context& context) {
   if (kind.parallel) {
     Value sum = x;
     Value first;
@@ -31,6 +35,11 @@ Value run_layer(Eager& e, const LayerKind& kind, Value x, Context& context) {
     return sum;
   }
   for (const Branch& branch : kind.branches) {
+    if (stack.fp32_residual) {
+      const Value input = run(e, branch.before, e.cast(x, e.dtype()));
+      x = e.add(e.cast(x, DType::f32), run_branch(e, branch, input, context));
+      continue;
+    }
     x = e.add(x, run_branch(e, branch, run(e, branch.before, x), context));
     x = run(e, branch.joined, x);
   }
@@ -66,7 +75,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
   for (std::size_t i = 0; i < stack.order.size(); ++i) {
     const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
     e.open_layer(fmt::format("{}.{}", stack.prefix, i), kind.name);
-    x = run_layer(e, kind, x, context);
+    x = run_layer(e, stack, kind, x, context);
     e.close_layer();
   }
   x = run(e, stack.norm, x);
@@ -82,7 +91,7 @@ Value logits_of(Eager& e, const Head& head, const Value& x) {
     if (!head.tied_to.empty()) e.tie(head.tied_to, weight);
     const Value matrix = head.tied_to.empty() ? e.parameter("weight", {head.vocab, x.last()})
                                               : e.named(head.tied_to);
-    logits = e.linear(x, matrix, head.bias ? e.parameter("bias", {head.vocab}) : Value{});
+    logits = e.linear(e.cast(x, e.dtype()), matrix, head.bias ? e.parameter("bias", {head.vocab}) : Value{});
   }
   if (head.soft_cap > 0) logits = e.scaled(e.apply(e.scaled(logits), Keeps::result));
   return logits;

@@ -196,6 +196,79 @@ ModelSpec phi(const Config& c) {
   return spec;
 }
 
+// Falcon: three generations in one class. Its attention always gets a mask.
+ModelSpec falcon(const Config& c) {
+  Sizes n = read_sizes(c, {.tied = true, .activation = "gelu", .activation_keys = "activation",
+                           .has_width = false});
+  n.width = c.size("ffn_hidden_size", 4 * n.hidden);
+  const bool grouped = c.flag("new_decoder_architecture", false);
+  const bool one_key_head = !grouped && c.flag("multi_query", true);
+  const bool parallel = c.flag("parallel_attn", true);
+  const bool alibi = c.flag("alibi", false);
+  const bool bias = c.flag("bias", false);
+  n.kv_heads = grouped ? c.size("num_kv_heads", n.heads) : one_key_head ? 1 : n.heads;
+  static_cast<void>(c.divided("num_attention_heads", n.heads, "num_kv_heads", n.kv_heads));
+  Attention attention = fused_attention(n, "self_attention", "query_key_value", "dense");
+  set_biases(attention, bias, bias);
+  attention.bias_apart = true;
+  attention.kv_by_index = grouped || one_key_head;
+  attention.expand_kv = one_key_head;
+  attention.mask = alibi ? ScoreMask::alibi : ScoreMask::each_layer;
+  if (!alibi) attention.rotary.dims = n.head_dim;
+  Mlp mlp = plain_mlp(n, "dense_h_to_4h", "dense_4h_to_h");
+  mlp.bias = bias;
+  mlp.bias_apart = true;
+  LayerKind layer{.name = "full",
+                  .branches = {{.before = layer_norm("input_layernorm"), .body = attention},
+                               {.body = mlp, .dropout = c.rate("hidden_dropout", 0)}},
+                  .parallel = parallel || grouped};
+  if (!parallel) {
+    layer.branches[1].before = layer_norm("post_attention_layernorm");
+  } else if (c.size("num_ln_in_parallel_attn", grouped ? 2 : 1) == 2) {
+    layer.branches[0].before = layer_norm("ln_attn");
+    layer.branches[1].before = layer_norm("ln_mlp");
+  }
+  ModelSpec spec = decoder(n, layer);
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.h";
+  stack.norm = layer_norm("transformer.ln_f");
+  stack.input = TokenEmbedding{.name = "transformer.word_embeddings", .vocab = n.vocab,
+                               .width = n.hidden};
+  set_tied(spec, n.tied);
+  return spec;
+}
+
+// Every other layer sees a window of 256; scores in fp32, multiplied out.
+ModelSpec gpt_neo(const Config& c) {
+  Sizes n = read_sizes(c, {.tied = true, .activation = "gelu_new",
+                           .activation_keys = "activation_function", .has_width = false});
+  n.width = c.size("intermediate_size", 4 * n.hidden);
+  const double dropout = c.rate("resid_dropout", 0);
+  Attention attention = llama_attention(c, n);
+  attention.name = "attn.attention";
+  attention.o = "out_proj";
+  attention.rotary.dims = 0;
+  set_biases(attention, false, true);
+  attention.plain_only = attention.fp32_scores = true;
+  attention.out_dropout = dropout;
+  Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
+  mlp.dropout = dropout;
+  ModelSpec spec = decoder(n, {.name = "full",
+                               .branches = {{.before = layer_norm("ln_1"), .body = attention},
+                                            {.before = layer_norm("ln_2"), .body = mlp}}});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.h";
+  stack.norm = layer_norm("transformer.ln_f");
+  stack.input = TokenEmbedding{.name = "transformer.wte",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .positions = "transformer.wpe",
+                               .position_rows = c.size("max_position_embeddings", 2048),
+                               .dropout = c.rate("embed_dropout", 0)};
+  set_tied(spec, n.tied);
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> classic_families() {
@@ -203,6 +276,8 @@ std::vector<Family> classic_families() {
           {"GPTNeoXForCausalLM", "gpt_neox", gpt_neox},
           {"OPTForCausalLM", "opt", opt},
           {"BloomForCausalLM", "bloom", bloom},
+          {"FalconForCausalLM", "falcon", falcon},
+          {"GPTNeoForCausalLM", "gpt_neo", gpt_neo},
           {"PhiForCausalLM", "phi", phi}};
 }
 

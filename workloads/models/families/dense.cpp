@@ -233,6 +233,7 @@ Attention glm_attention(const Config& c, const Sizes& n) {
   set_biases(attention, c.flag("attention_bias", true), false);
   attention.rotary.dims = rotary_dims(c, n.head_dim, 0.5);
   attention.rotary.concatenated = true;
+  attention.rotary.each_layer = true;
   return attention;
 }
 
@@ -277,6 +278,7 @@ ModelSpec ernie4_5(const Config& c) {
   const bool bias = c.flag("use_bias", false);
   Attention attention = llama_attention(c, n);
   set_biases(attention, bias, bias);
+  attention.rotary.fp32 = attention.rotary.each_layer = true;
   Mlp mlp = llama_mlp(n);
   mlp.bias = bias;
   return decoder(n, llama_layer(n, "full", attention, mlp));
@@ -286,7 +288,10 @@ ModelSpec helium(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 20, .head_dim = 128});
   Mlp mlp = llama_mlp(n);
   mlp.bias = c.flag("mlp_bias", false);
-  return decoder(n, llama_layer(n, "full", llama_attention(c, n), mlp));
+  Attention attention = llama_attention(c, n);
+  attention.o_bias = false;
+  attention.rotary.each_layer = true;
+  return decoder(n, llama_layer(n, "full", attention, mlp));
 }
 
 // Squared ReLU without a gate.

@@ -53,7 +53,8 @@ const std::vector<Family>& families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> list;
     for (const auto& table :
-         {dense_families(), gemma_families(), classic_families(), expert_families()}) {
+         {dense_families(), gemma_families(), classic_families(), expert_families(),
+          state_space_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     return list;

@@ -29,5 +29,6 @@ struct Family {
 [[nodiscard]] std::vector<Family> gemma_families();
 [[nodiscard]] std::vector<Family> classic_families();
 [[nodiscard]] std::vector<Family> expert_families();
+[[nodiscard]] std::vector<Family> state_space_families();
 
 }  // namespace shardsim::models
