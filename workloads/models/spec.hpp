@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "workloads/layers/attention.hpp"
+#include "workloads/layers/delta_net.hpp"
 #include "workloads/layers/experts.hpp"
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
@@ -26,7 +27,7 @@
 
 namespace shardsim::models {
 
-using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2>;
+using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2, DeltaNet>;
 
 struct Branch {
   Norm before{};
@@ -53,6 +54,7 @@ struct TokenEmbedding {
   bool scaled = false;             // by a number
   std::string positions{};         // a learned table; empty: none
   std::int64_t position_rows = 0;
+  std::int64_t position_offset = 0;    // rows before the first position's
   bool positions_per_example = false;  // their numbers are computed for each example
   Norm norm{};
   std::string dropout_name{};  // of the module; empty: of none

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace shardsim::models {
 namespace {
 
@@ -152,6 +155,16 @@ ModelCounts summed(const Eager& e) {
 }
 
 }  // namespace
+
+std::int64_t most_positions(const ModelSpec& spec) {
+  std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const Stack& stack : spec.stacks) {
+    const auto* embedding = std::get_if<TokenEmbedding>(&stack.input);
+    if (embedding == nullptr || embedding->positions.empty()) continue;
+    most = std::min(most, embedding->position_rows - embedding->position_offset);
+  }
+  return most;
+}
 
 ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place) {
   Eager e({.place = place, .dtype = spec.dtype, .attention = point.attention});

@@ -54,6 +54,10 @@ struct ModelCounts {
   std::vector<LayerCounts> layers;
 };
 
+// As many tokens as the shortest table of learned positions has rows for; where there is none, as
+// many as can be counted.
+[[nodiscard]] std::int64_t most_positions(const ModelSpec& spec);
+
 // Throws InputError, at `place`, for sizes beyond what can be counted.
 [[nodiscard]] ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place);
 

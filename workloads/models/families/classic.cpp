@@ -131,6 +131,7 @@ ModelSpec opt(const Config& c) {
       .width = width,
       .positions = "model.decoder.embed_positions",
       .position_rows = c.size("max_position_embeddings", 2048) + offset,
+      .position_offset = offset,
       .positions_per_example = true,
       .project = width != n.hidden ? "model.decoder.project_in" : ""};
   if (width != n.hidden) {

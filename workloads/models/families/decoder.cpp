@@ -59,6 +59,46 @@ LayerKind llama_layer(const Sizes& n, std::string name, Attention attention, Bod
                         .body = std::move(feed_forward)}}};
 }
 
+// Every expert's size is a share of the tokens': a token cannot visit more than there are.
+Experts read_experts(const Config& c, const Sizes& n, std::string_view number_keys,
+                     std::int64_t number, std::string_view per_token_keys, std::int64_t per_token,
+                     std::int64_t width) {
+  Experts experts;
+  experts.experts = c.size(number_keys, number);
+  experts.per_token = c.size(per_token_keys, per_token);
+  experts.width = width;
+  experts.activation = n.activation;
+  if (experts.per_token > experts.experts) {
+    c.fail(per_token_keys, "is more than there are experts");
+  }
+  return experts;
+}
+
+Experts qwen_experts(const Config& c, const Sizes& n, std::int64_t number, std::int64_t per_token,
+                     std::int64_t width, std::int64_t shared, bool renormalize) {
+  Experts experts = read_experts(c, n, "num_experts|num_local_experts", number,
+                                 "num_experts_per_tok", per_token,
+                                 c.size("moe_intermediate_size", width));
+  experts.router.cast_back = true;
+  if (c.flag("norm_topk_prob", renormalize)) {
+    experts.router.renormalize = Renormalize::in_place;
+  }
+  if (shared > 0) {
+    experts.shared = llama_mlp(n);
+    experts.shared->name = "shared_expert";
+    experts.shared->width = shared;
+    experts.shared_gate = "shared_expert_gate";
+  }
+  return experts;
+}
+
+// Which layers have experts: every decoder_sparse_step-th, unless mlp_only_layers has it.
+bool qwen_has_experts(const Config& c, std::int64_t layer) {
+  const std::vector<std::int64_t> dense = c.integers("mlp_only_layers");
+  return std::find(dense.begin(), dense.end(), layer) == dense.end() &&
+         (layer + 1) % c.size("decoder_sparse_step", 1) == 0;
+}
+
 void Layers::add(LayerKind kind) {
   const auto known = std::find(kinds.begin(), kinds.end(), kind);
   order.push_back(static_cast<int>(known - kinds.begin()));

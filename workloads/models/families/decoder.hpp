@@ -53,6 +53,16 @@ struct Sizes {
 // All biases of q, k, v and o.
 void set_biases(Attention& attention, bool qkv, bool o);
 
+// Experts of this number, of which a token visits so many: no more than there are.
+[[nodiscard]] Experts read_experts(const Config& c, const Sizes& n, std::string_view number_keys,
+                                   std::int64_t number, std::string_view per_token_keys,
+                                   std::int64_t per_token, std::int64_t width);
+// Qwen's: a softmax router, one shared expert with a gate of its own where `shared` is above 0.
+[[nodiscard]] Experts qwen_experts(const Config& c, const Sizes& n, std::int64_t number,
+                                   std::int64_t per_token, std::int64_t width,
+                                   std::int64_t shared, bool renormalize);
+[[nodiscard]] bool qwen_has_experts(const Config& c, std::int64_t layer);
+
 // The kinds of layers in order: one for each layer, equal ones counted once.
 struct Layers {
   std::vector<LayerKind> kinds;

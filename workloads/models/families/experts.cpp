@@ -7,21 +7,6 @@
 namespace shardsim::models {
 namespace {
 
-// Every expert's size is a share of the tokens': a token cannot visit more than there are.
-Experts read_experts(const Config& c, const Sizes& n, std::string_view number_keys,
-                     std::int64_t number, std::string_view per_token_keys, std::int64_t per_token,
-                     std::int64_t width) {
-  Experts experts;
-  experts.experts = c.size(number_keys, number);
-  experts.per_token = c.size(per_token_keys, per_token);
-  experts.width = width;
-  experts.activation = n.activation;
-  if (experts.per_token > experts.experts) {
-    c.fail(per_token_keys, "is more than there are experts");
-  }
-  return experts;
-}
-
 ModelSpec mixtral(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8});
   Attention attention = llama_attention(c, n);
@@ -31,13 +16,6 @@ ModelSpec mixtral(const Config& c) {
                                  n.width);
   experts.router.renormalize = Renormalize::in_place;
   return decoder(n, llama_layer(n, "experts", attention, experts));
-}
-
-// Which layers have experts: every decoder_sparse_step-th, unless mlp_only_layers has it.
-bool qwen_has_experts(const Config& c, std::int64_t layer) {
-  const std::vector<std::int64_t> dense = c.integers("mlp_only_layers");
-  return std::find(dense.begin(), dense.end(), layer) == dense.end() &&
-         (layer + 1) % c.size("decoder_sparse_step", 1) == 0;
 }
 
 ModelSpec qwen_moe(const Config& c, const Sizes& n, const Attention& attention,
@@ -52,15 +30,9 @@ ModelSpec qwen2_moe(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 16});
   Attention attention = llama_attention(c, n);
   set_biases(attention, c.flag("qkv_bias", true), false);
-  Experts experts = read_experts(c, n, "num_experts", 60, "num_experts_per_tok", 4,
-                                 c.size("moe_intermediate_size", 1408));
-  experts.router.cast_back = true;
-  if (c.flag("norm_topk_prob", false)) experts.router.renormalize = Renormalize::in_place;
-  experts.shared = llama_mlp(n);
-  experts.shared->name = "shared_expert";
-  experts.shared->width = c.size("shared_expert_intermediate_size", 5632);
-  experts.shared_gate = "shared_expert_gate";
-  return qwen_moe(c, n, attention, experts);
+  return qwen_moe(c, n, attention,
+                  qwen_experts(c, n, 60, 4, 1408, c.size("shared_expert_intermediate_size", 5632),
+                               /*renormalize=*/false));
 }
 
 ModelSpec qwen3_moe(const Config& c) {
@@ -68,11 +40,8 @@ ModelSpec qwen3_moe(const Config& c) {
   Attention attention = llama_attention(c, n);
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
-  Experts experts = read_experts(c, n, "num_experts|num_local_experts", 128, "num_experts_per_tok",
-                                 8, c.size("moe_intermediate_size", 768));
-  experts.router.cast_back = true;
-  if (c.flag("norm_topk_prob", false)) experts.router.renormalize = Renormalize::in_place;
-  return qwen_moe(c, n, attention, experts);
+  return qwen_moe(c, n, attention,
+                  qwen_experts(c, n, 128, 8, 768, /*shared=*/0, /*renormalize=*/false));
 }
 
 LatentAttention read_latent(const Config& c, const Sizes& n) {

@@ -118,6 +118,40 @@ ModelSpec jamba(const Config& c) {
   return spec;
 }
 
+// Every full_attention_interval-th layer attends, with a gate; the others run the delta rule.
+ModelSpec qwen3_next(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 2, .head_dim = 256});
+  n.norm = NormKind::rms_offset;
+  Attention attention = llama_attention(c, n);
+  attention.gate = true;
+  attention.q_norm = {n.norm, "q_norm"};
+  attention.k_norm = {n.norm, "k_norm"};
+  attention.rotary.dims = static_cast<std::int64_t>(
+      static_cast<double>(n.head_dim) * c.rotary_number("partial_rotary_factor", 0.25));
+  attention.rotary.concatenated = true;
+  DeltaNet net;
+  net.key_heads = c.size("linear_num_key_heads", 16);
+  net.key_dim = c.size("linear_key_head_dim", 128);
+  net.value_heads = c.size("linear_num_value_heads", 32);
+  net.value_dim = c.size("linear_value_head_dim", 128);
+  net.kernel = c.size("linear_conv_kernel_dim", 4);
+  const Experts experts =
+      qwen_experts(c, n, 512, 10, 512, c.size("shared_expert_intermediate_size", 512),
+                   /*renormalize=*/true);
+  const std::int64_t interval = c.size("full_attention_interval", 4);
+  const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
+    return std::string((i + 1) % interval != 0 ? "linear_attention" : "full_attention");
+  });
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   const bool attends = types[static_cast<std::size_t>(i)] == "full_attention";
+                   LayerKind layer = llama_layer(n, attends ? "attention" : "delta rule", attention,
+                                                 llama_mlp(n));
+                   if (!attends) layer.branches[0].body = net;
+                   if (qwen_has_experts(c, i)) layer.branches[1].body = experts;
+                   return layer;
+                 }));
+}
+
 // One mixer a layer, as hybrid_override_pattern says: M Mamba-2, * attention, - MLP, E experts.
 ModelSpec nemotron_h(const Config& c) {
   Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 128, .activation = "relu2",
@@ -182,6 +216,7 @@ std::vector<Family> state_space_families() {
   return {{"MambaForCausalLM", "mamba", mamba},
           {"Mamba2ForCausalLM", "mamba2", mamba2},
           {"JambaForCausalLM", "jamba", jamba},
+          {"Qwen3NextForCausalLM", "qwen3_next", qwen3_next},
           {"NemotronHForCausalLM", "nemotron_h", nemotron_h}};
 }
 
