@@ -171,7 +171,15 @@ void compare_saved(Checks& checks, const std::string& at, const Json& saved,
 
 // Models of images have none.
 std::int64_t sequence_of(const Json& point) {
+  const Json& inputs = point["inputs"];
+  if (inputs.contains("input_ids")) return inputs["input_ids"][1].get<int>();
   return point.contains("sequence") && !point["sequence"].is_null() ? point["sequence"].get<int>() : 1;
+}
+
+// Tokens that a decoder reads: labels, where the inputs are not as many.
+std::optional<std::int64_t> target_of(const Json& point) {
+  if (point.contains("target") && !point["target"].is_null()) return point["target"].get<int>();
+  return {};
 }
 
 // Of experts, state spaces, images: what is kept depends on packages' own kernels.
@@ -186,7 +194,8 @@ Checks compare(const Json& record, const std::string& path) {
   const models::ModelSpec spec = models::read_model(config, path);
   for (std::size_t i = 0; i < record["flops"].size(); ++i) {
     const Json& flops = record["flops"][i];
-    const models::Point point{.batch = flops["batch"], .sequence = sequence_of(flops)};
+    const models::Point point{.batch = flops["batch"], .sequence = sequence_of(flops),
+                              .target = target_of(flops)};
     const models::ModelCounts n = models::count(spec, point, config.place());
     if (i == 0) {
       compare_parameters(checks, record, n);
@@ -200,6 +209,7 @@ Checks compare(const Json& record, const std::string& path) {
     const Json& eager = record["eager_attention"];
     const models::Point point{.batch = eager["flops"]["batch"],
                               .sequence = sequence_of(eager["flops"]),
+                              .target = target_of(eager["flops"]),
                               .attention = models::AttentionKernel::plain};
     const models::ModelCounts n = models::count(spec, point, config.place());
     compare_flops(checks, "plain", eager["flops"], n);

@@ -72,8 +72,12 @@ Value Eager::parameter(std::string_view name, const Shape& shape, DType dtype) {
 
 Value Eager::embedding_table(std::string_view name, const Shape& shape) {
   Value value = add_parameter(name, shape, options_.dtype);
-  parameters_[numbers_.at(full_name(name))].embedding = true;
+  parameters_[numbers_.at(full_name(name))].embeddings = 1;
   return value;
+}
+
+void Eager::look_up_again(const std::string& full) {
+  parameters_[numbers_.at(full)].embeddings += 1;
 }
 
 Value Eager::expert_parameter(std::string_view name, const Shape& shape, std::int64_t visited) {

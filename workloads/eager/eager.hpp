@@ -55,7 +55,7 @@ struct Parameter {
   // Of a stack of experts: how many of how many a token visits. 0 of 0: all of it, always.
   std::int64_t visited = 0;
   std::int64_t experts = 0;
-  bool embedding = false;
+  int embeddings = 0;  // modules of embedding that look it up
   int layer = -1;  // in Eager::layers
 };
 
@@ -122,6 +122,8 @@ class Eager {
   Value embedding_table(std::string_view name, const Shape& shape);
   Value expert_parameter(std::string_view name, const Shape& shape, std::int64_t visited);
   void buffer(std::string_view name, const Shape& shape, DType dtype);
+  // Another module of embedding looks up the parameter of this full name.
+  void look_up_again(const std::string& full_name);
   // `second`, a full name, is another name of the parameter `first`.
   void tie(const std::string& first, const std::string& second);
   [[nodiscard]] Value named(const std::string& full_name) const;  // a parameter that exists

@@ -59,8 +59,29 @@ void norm_heads(Eager& e, const Attention& a, Value& q, Value& k) {
   k = run(e, a.k_norm, k);
 }
 
-Value score_mask(Eager& e, const Attention& a, Context& context) {
+// T5's: looked up once a stack, in its first layer, and added to a mask in each. Cross attention
+// has zeros.
+Value relative_bias(Eager& e, const Attention& a, const Shape& shape, Context& context) {
+  Value& bias = context.shared["relative bias"];
+  if (a.relative_buckets > 0) {
+    const Scope at(e, "relative_attention_bias");
+    const Value table = e.embedding_table("weight", {a.relative_buckets, a.heads});
+    bias = e.embedding(e.constant(DType::i64, {shape[2], shape[3]}), table);
+  }
+  if (a.cross) {
+    Value& zeros = context.shared["zero bias"];
+    if (!zeros.exists()) zeros = e.constant(e.dtype(), shape);
+    return zeros;
+  }
+  if (a.causal) e.save(e.constant(DType::boolean, {1, 1, shape[2], shape[3]}));
+  return e.make(shape, e.dtype(), true);
+}
+
+Value score_mask(Eager& e, const Attention& a, std::int64_t keys, Context& context) {
   const std::int64_t s = context.sequence;
+  if (a.mask == ScoreMask::relative) {
+    return relative_bias(e, a, {1, a.heads, s, keys}, context);
+  }
   if (a.mask == ScoreMask::none) return {};
   if (a.mask == ScoreMask::each_layer) return e.constant(e.dtype(), {context.batch, 1, s, s});
   Value& mask = context.shared["mask"];
@@ -107,14 +128,14 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   };
   ScoreRules rules{.soft_cap = a.soft_cap,
                    .dropout = a.dropout,
-                   .by_heads = a.rotary.concatenated,
+                   .by_heads = a.rotary.concatenated || a.heads_first,
                    .sinks = a.sinks,
                    .fp32_softmax = a.fp32_softmax,
                    .fp32_scores = a.fp32_scores,
                    .plain_only = a.plain_only || a.alibi,
                    .from_bias = a.alibi,
                    .expand_kv = a.expand_kv,
-                   .bias = score_mask(e, a, context)};
+                   .bias = score_mask(e, a, k.shape[1], context)};
   if (a.sinks) e.parameter("sinks", {a.heads});
   Value out = run_attention_kernel(e, transposed(q, a.heads, a.head_dim),
                                    transposed(k, a.kv_heads, a.head_dim),

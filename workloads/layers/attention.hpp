@@ -41,6 +41,7 @@ enum class ScoreMask : std::uint8_t {
   none,
   each_layer,  // a causal mask, made in every layer: [b, 1, s, s]
   alibi,       // with distances, made once: [b, heads, s, s]
+  relative,    // a learned bias of distances, of the stack's first layer (T5); copied in each
 };
 
 struct Attention {
@@ -67,6 +68,9 @@ struct Attention {
   bool alibi = false;        // scores that start from a bias of distances; plain only
   bool fp32_scores = false;  // plain attention's, of queries and keys cast to fp32
   ScoreMask mask = ScoreMask::none;
+  std::int64_t relative_buckets = 0;  // of the table of distances that this layer has
+  bool causal = false;                // masks what the bias does not
+  bool heads_first = false;           // queries are laid out head after head
   bool kv_by_index = false;      // keys and values are picked from the fused result by index
   bool expand_kv = false;        // one key head is seen by all, not copied
   bool scale_by_position = false;  // queries times a number for each position

@@ -20,7 +20,9 @@
 
 #include "workloads/layers/attention.hpp"
 #include "workloads/layers/delta_net.hpp"
+#include "workloads/layers/embeddings.hpp"
 #include "workloads/layers/experts.hpp"
+#include "workloads/layers/heads.hpp"
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
@@ -34,39 +36,28 @@ struct Branch {
   Body body{};
   Norm after{};        // of what the body gives
   Norm joined{};       // of the sum with the residual stream
-  double dropout = 0;  // of what is added
+  std::string scale{};  // a learned factor of each channel; empty: none
+  double dropout = 0;   // of what is added
 
   bool operator==(const Branch&) const = default;
 };
 
 struct LayerKind {
   std::string name;
-  std::vector<Branch> branches;
+  std::vector<Branch> branches{};
   bool parallel = false;  // a branch without a norm of its own reads the first one's
 
   bool operator==(const LayerKind&) const = default;
 };
 
-struct TokenEmbedding {
-  std::string name = "model.embed_tokens";
-  std::int64_t vocab = 0;
-  std::int64_t width = 0;
-  bool scaled = false;             // by a number
-  std::string positions{};         // a learned table; empty: none
-  std::int64_t position_rows = 0;
-  std::int64_t position_offset = 0;    // rows before the first position's
-  bool positions_per_example = false;  // their numbers are computed for each example
-  Norm norm{};
-  std::string dropout_name{};  // of the module; empty: of none
-  double dropout = 0;
-  std::string project{};  // to the stack's width, where it differs; no bias
-
-  bool operator==(const TokenEmbedding&) const = default;
+enum class StackRole : std::uint8_t {
+  main,     // its states go to the head
+  encoder,  // its states go to others' cross attention
+  silent    // there, but not run: the images' part of a model that got text alone
 };
 
-using Input = std::variant<TokenEmbedding>;
-
 struct Stack {
+  StackRole role = StackRole::main;
   std::string prefix = "model.layers";  // of the layers' names
   std::int64_t hidden = 0;
   Input input{};
@@ -76,18 +67,36 @@ struct Stack {
   Norm norm{};             // of what the last layer leaves; full name
   std::string project{};   // then to the embedding's width; no bias; full name
   std::int64_t project_width = 0;
+  double dropout = 0;      // of the norm's result
+  bool norm_first_only = false;  // the norm reads the first row alone
+  bool picks_row = false;        // then one row of each example, by index
 
   bool operator==(const Stack&) const = default;
 };
 
-struct Head {
-  std::string name = "lm_head";
+// A table of embeddings that several stacks read; its full name.
+struct SharedTable {
+  std::string name;
   std::int64_t vocab = 0;
-  bool bias = false;
-  std::string tied_to{};  // the full name of the weight; empty: its own
-  double soft_cap = 0;    // tanh(logits / cap) * cap
+  std::int64_t width = 0;
 
-  bool operator==(const Head&) const = default;
+  bool operator==(const SharedTable&) const = default;
+};
+
+// Of what does not run: projectors between images and text, convolutions of patches.
+struct NamedParameter {
+  std::string name;  // full
+  Shape shape;
+  bool embedding = false;
+
+  bool operator==(const NamedParameter&) const = default;
+};
+
+struct NamedBuffer {  // of the checkpoint, outside the layers
+  std::string name;
+  Shape shape;
+
+  bool operator==(const NamedBuffer&) const = default;
 };
 
 struct ModelSpec {
@@ -95,7 +104,10 @@ struct ModelSpec {
   std::string architecture;  // "LlamaForCausalLM"
   std::string family;        // "llama"
   DType dtype = DType::bf16;
-  std::vector<Stack> stacks;
+  std::vector<SharedTable> shared{};
+  std::vector<NamedBuffer> buffers{};
+  std::vector<NamedParameter> apart{};
+  std::vector<Stack> stacks;  // in the order of running
   Head head{};
 
   bool operator==(const ModelSpec&) const = default;

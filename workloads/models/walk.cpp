@@ -23,7 +23,11 @@ struct RunBody {
 
 Value run_branch(Eager& e, const Branch& branch, const Value& x, Context& context) {
   const Value out = std::visit(RunBody{e, x, context}, branch.body);
-  return e.dropout(run(e, branch.after, out), branch.dropout);
+  Value result = run(e, branch.after, out);
+  if (!branch.scale.empty()) {
+    result = e.multiply(result, e.parameter(branch.scale, {result.last()}));
+  }
+  return e.dropout(result, branch.dropout);
 }
 
 Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Context& context) {
@@ -49,65 +53,38 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
   return x;
 }
 
-Value run_linear_at(Eager& e, const std::string& name, const Value& x, std::int64_t out) {
-  return run_linear(e, name, x, out, /*bias=*/false);
-}
+struct RunInput {
+  Eager& e;
+  std::int64_t hidden;
+  const Value& ids;
 
-Value embed(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& ids,
-            const Context& context) {
-  Value x;
-  {
-    const Scope at(e, embedding.name);
-    x = e.embedding(ids, e.embedding_table("weight", {embedding.vocab, embedding.width}));
+  Value operator()(const TokenEmbedding& input) const { return run(e, input, hidden, ids); }
+  Value operator()(const NoInput&) const { return e.make({1, 1, hidden}, e.dtype(), true); }
+  template <class Other>
+  Value operator()(const Other& input) const {
+    return run(e, input, hidden, ids.shape[0]);
   }
-  if (embedding.scaled) x = e.scaled(x);
-  if (!embedding.project.empty()) x = run_linear_at(e, embedding.project, x, hidden);
-  if (!embedding.positions.empty()) {
-    const Scope at(e, embedding.positions);
-    const Value table = e.embedding_table("weight", {embedding.position_rows, hidden});
-    const std::int64_t rows = embedding.positions_per_example ? context.batch : 1;
-    x = e.add(x, e.embedding(e.constant(DType::i64, {rows, context.sequence}), table));
-  }
-  x = run(e, embedding.norm, x);
-  const Scope at(e, embedding.dropout_name);
-  return e.dropout(x, embedding.dropout);
-}
+};
 
 Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context) {
-  Value x = embed(e, std::get<TokenEmbedding>(stack.input), stack.hidden, ids, context);
+  Value x = std::visit(RunInput{e, stack.hidden, ids}, stack.input);
+  context.sequence = x.shape[1];
+  context.rotary.clear();
   for (std::size_t i = 0; i < stack.order.size(); ++i) {
     const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
     e.open_layer(fmt::format("{}.{}", stack.prefix, i), kind.name);
     x = run_layer(e, stack, kind, x, context);
     e.close_layer();
   }
-  x = run(e, stack.norm, x);
-  if (stack.project.empty()) return x;
-  return run_linear_at(e, stack.project, x, stack.project_width);
-}
-
-Value logits_of(Eager& e, const Head& head, const Value& x) {
-  Value logits;
-  {
-    const Scope at(e, head.name);
-    const std::string weight = e.path() + ".weight";
-    if (!head.tied_to.empty()) e.tie(head.tied_to, weight);
-    const Value matrix = head.tied_to.empty() ? e.parameter("weight", {head.vocab, x.last()})
-                                              : e.named(head.tied_to);
-    logits = e.linear(e.cast(x, e.dtype()), matrix, head.bias ? e.parameter("bias", {head.vocab}) : Value{});
+  if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});
+  x = e.dropout(run(e, stack.norm, x), stack.dropout);
+  if (stack.picks_row) {
+    const Shape one{x.shape[0], x.last()};
+    e.save(e.constant(DType::i64, {x.shape[0]}));
+    x = e.index(x, e.constant(DType::i64, {x.shape[0]}), one);
   }
-  if (head.soft_cap > 0) logits = e.scaled(e.apply(e.scaled(logits), Keeps::result));
-  return logits;
-}
-
-// transformers' ForCausalLMLoss: labels padded by one and shifted, a copy unless the batch is 1 and
-// the shifted rows lie together already; cross entropy keeps the log-softmax, labels and a weight.
-void causal_loss(Eager& e, const Value& logits, const Context& context) {
-  const Value wide = e.cast(logits, DType::f32);
-  e.apply(wide, Keeps::result);
-  const std::int64_t rows = context.batch * context.sequence;
-  e.save(e.constant(DType::i64, {context.batch == 1 ? rows + 1 : rows}));
-  e.save(e.constant(DType::f32, {}));
+  if (stack.project.empty()) return x;
+  return run_linear(e, stack.project, x, stack.project_width, /*bias=*/false);
 }
 
 std::int64_t active_of(const Parameter& parameter, std::int64_t elements) {
@@ -139,7 +116,7 @@ ModelCounts summed(const Eager& e) {
     const std::int64_t active = active_of(parameter, elements);
     n.total_parameters += elements;
     n.active_parameters += active;
-    if (parameter.embedding) n.embedding_parameters += elements;
+    n.embedding_parameters += parameter.embeddings * elements;
     if (parameter.layer < 0) continue;
     LayerCounts& layer = n.layers[static_cast<std::size_t>(parameter.layer)];
     layer.parameters += elements;
@@ -171,10 +148,33 @@ ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place)
   Context context;
   context.batch = point.batch;
   context.sequence = point.sequence;
+  const bool decodes = std::any_of(spec.stacks.begin(), spec.stacks.end(), [](const Stack& stack) {
+    return stack.role == StackRole::encoder;
+  });
   const Value ids = e.input(DType::i64, {point.batch, point.sequence});
-  Value x;
-  for (const Stack& stack : spec.stacks) x = run_stack(e, stack, ids, context);
-  if (spec.head.vocab > 0) causal_loss(e, logits_of(e, spec.head, x), context);
+  const Value target = e.input(DType::i64, {point.batch, point.target.value_or(point.sequence)});
+  for (const SharedTable& table : spec.shared) {
+    const Scope at(e, table.name);
+    e.embedding_table("weight", {table.vocab, table.width});
+  }
+  std::vector<Value> outputs;
+  e.mute(false);
+  for (const Stack& stack : spec.stacks) {
+    e.mute(stack.role == StackRole::silent);
+    const bool reads_target = decodes && stack.role == StackRole::main;
+    const Value x = run_stack(e, stack, reads_target ? target : ids, context);
+    if (stack.role == StackRole::encoder) context.encoder = x;
+    if (stack.role == StackRole::main) outputs.push_back(x);
+  }
+  for (const NamedParameter& p : spec.apart) {
+    if (p.embedding) {
+      e.embedding_table(p.name, p.shape);
+    } else {
+      e.parameter(p.name, p.shape);
+    }
+  }
+  for (const NamedBuffer& buffer : spec.buffers) e.buffer(buffer.name, buffer.shape, spec.dtype);
+  run(e, spec.head, outputs);
   return summed(e);
 }
 

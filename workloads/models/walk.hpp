@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace shardsim::models {
 struct Point {
   std::int64_t batch = 1;
   std::int64_t sequence = 1;
+  std::optional<std::int64_t> target{};  // tokens that a decoder beside an encoder reads
   AttentionKernel attention = AttentionKernel::fused;
 };
 
@@ -42,7 +44,7 @@ struct ModelCounts {
   std::vector<std::vector<std::string>> tied;
   std::int64_t total_parameters = 0;
   std::int64_t active_parameters = 0;  // routed ones by the share that a token visits
-  std::int64_t embedding_parameters = 0;
+  std::int64_t embedding_parameters = 0;  // of every module of embedding, shared tables again
   OperatorFlops forward, backward;  // by ATen operator
   std::int64_t forward_flops = 0;
   std::int64_t backward_flops = 0;

@@ -132,7 +132,7 @@ ModelSpec opt(const Config& c) {
       .positions = "model.decoder.embed_positions",
       .position_rows = c.size("max_position_embeddings", 2048) + offset,
       .position_offset = offset,
-      .positions_per_example = true,
+      .position_numbers = PositionNumbers::per_example,
       .project = width != n.hidden ? "model.decoder.project_in" : ""};
   if (width != n.hidden) {
     stack.project = "model.decoder.project_out";

@@ -16,12 +16,18 @@ std::int64_t rotary_dims(const Config& c, std::int64_t head_dim, double otherwis
                                    c.rotary_number("partial_rotary_factor", otherwise));
 }
 
+}  // namespace
+
 ModelSpec llama(const Config& c) {
   const Sizes n = read_sizes(c, {});
   Mlp mlp = llama_mlp(n);
   mlp.bias = c.flag("mlp_bias", false);
   return decoder(n, llama_layer(n, "full", llama_attention(c, n), mlp));
 }
+
+namespace {
+
+}  // namespace
 
 // Its window, where it has one, is every layer's.
 ModelSpec mistral(const Config& c) {
@@ -32,6 +38,8 @@ ModelSpec mistral(const Config& c) {
   return decoder(n, llama_layer(n, attention.window > 0 ? "windowed" : "full", attention,
                                 llama_mlp(n)));
 }
+
+namespace {
 
 // Windows from max_window_layers on, where they are asked for.
 std::string qwen_type(const Config& c, std::int64_t layer) {
@@ -51,6 +59,8 @@ ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention, 
                  }));
 }
 
+}  // namespace
+
 ModelSpec qwen2(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 32});
   Attention attention = llama_attention(c, n);
@@ -58,6 +68,10 @@ ModelSpec qwen2(const Config& c) {
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
   return windowed(c, n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
+
+namespace {
+
+}  // namespace
 
 ModelSpec qwen3(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 32, .head_dim = 128});
@@ -67,6 +81,8 @@ ModelSpec qwen3(const Config& c) {
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
   return windowed(c, n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
+
+namespace {
 
 ModelSpec phi3(const Config& c) {
   const Sizes n = read_sizes(c, {});

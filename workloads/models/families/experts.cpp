@@ -211,6 +211,8 @@ ModelSpec phimoe(const Config& c) {
   return spec;
 }
 
+}  // namespace
+
 // Every fourth layer has no rotary positions and scales its queries instead; the others norm
 // queries and keys without parameters. Experts every interleave_moe_layer_step-th layer.
 ModelSpec llama4_text(const Config& c) {
@@ -260,6 +262,8 @@ ModelSpec llama4_text(const Config& c) {
                    return llama_layer(n, name, attention, mlp);
                  }));
 }
+
+namespace {
 
 }  // namespace
 

@@ -54,7 +54,8 @@ const std::vector<Family>& families() {
     std::vector<Family> list;
     for (const auto& table :
          {dense_families(), gemma_families(), classic_families(), expert_families(),
-          state_space_families()}) {
+          state_space_families(), encoder_families(), encoder_decoder_families(),
+          vision_families(), image_text_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     return list;

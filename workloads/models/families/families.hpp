@@ -30,5 +30,18 @@ struct Family {
 [[nodiscard]] std::vector<Family> classic_families();
 [[nodiscard]] std::vector<Family> expert_families();
 [[nodiscard]] std::vector<Family> state_space_families();
+[[nodiscard]] std::vector<Family> encoder_families();
+[[nodiscard]] std::vector<Family> encoder_decoder_families();
+[[nodiscard]] std::vector<Family> vision_families();
+[[nodiscard]] std::vector<Family> image_text_families();
+
+// Read by models that hold one: of images, or a text model inside.
+[[nodiscard]] ModelSpec gemma3_text(const Config& c);
+[[nodiscard]] ModelSpec llama4_text(const Config& c);
+[[nodiscard]] ModelSpec llama(const Config& c);
+[[nodiscard]] ModelSpec mistral(const Config& c);
+[[nodiscard]] ModelSpec qwen2(const Config& c);
+[[nodiscard]] ModelSpec qwen3(const Config& c);
+[[nodiscard]] Stack clip_vision(const Config& c, const std::string& prefix);
 
 }  // namespace shardsim::models

@@ -58,6 +58,8 @@ ModelSpec gemma2(const Config& c) {
   return spec;
 }
 
+}  // namespace
+
 // Five windowed layers, one full; norms of queries and keys.
 ModelSpec gemma3_text(const Config& c) {
   Sizes n = read_sizes(c, {.kv_heads = 4, .head_dim = 256, .tied = true, .activation = gelu,
@@ -74,6 +76,8 @@ ModelSpec gemma3_text(const Config& c) {
   spec.head.soft_cap = c.number("final_logit_softcapping", 0);
   return spec;
 }
+
+namespace {
 
 }  // namespace
 
