@@ -55,9 +55,8 @@ void list_families(const std::vector<Output>& outputs) {
   for (const models::Family& family : models::families()) {
     known.push_back({std::string(family.model_type), std::string(family.architecture)});
   }
-  std::sort(known.begin(), known.end(), [](const KnownFamily& a, const KnownFamily& b) {
-    return a.model_type < b.model_type;
-  });
+  std::sort(known.begin(), known.end(),
+            [](const KnownFamily& a, const KnownFamily& b) { return a.model_type < b.model_type; });
   write(outputs, [&](const Output& output) {
     if (output.format != "text" && output.format != "json") {
       throw UsageError("model list has no format " + output.format);

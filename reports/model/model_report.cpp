@@ -117,9 +117,9 @@ std::string model_json(const ModelReport& model) {
 std::string model_csv(const ModelReport& model) {
   std::string out = "name,instances,shape,dtype,parameters\n";
   for (const ParameterRow& row : parameter_rows(model)) {
-    std::vector<std::string> fields = {row.text, std::to_string(row.instances),
-                                       dims_text(row.one.shape), std::string(name_of(row.one.dtype)),
-                                       std::to_string(row.elements * row.instances)};
+    std::vector<std::string> fields = {
+        row.text, std::to_string(row.instances), dims_text(row.one.shape),
+        std::string(name_of(row.one.dtype)), std::to_string(row.elements * row.instances)};
     for (std::string& field : fields) field = csv_field(field);
     out += fmt::format("{}\n", fmt::join(fields, ","));
   }
@@ -142,12 +142,12 @@ std::string share_bar(const std::string& title, const std::vector<std::string>& 
     const double share = values[i] / total;
     const std::string fill_color =
         fmt::format("hsl({} 45% 55%)", i * hues / std::max<std::size_t>(values.size(), 1));
-    const std::string text =
-        fmt::format("{}: {}", html_escape(names[i]), format_percent(share));
+    const std::string text = fmt::format("{}: {}", html_escape(names[i]), format_percent(share));
     bar += fmt::format(
         "<rect x=\"{:.2f}\" width=\"{:.2f}\" height=\"28\" fill=\"{}\"><title>{}</title></rect>\n",
         at * width, share * width, fill_color, text);
-    legend += fmt::format("<li><span style=\"color:{}\">&#9632;</span> {}</li>\n", fill_color, text);
+    legend +=
+        fmt::format("<li><span style=\"color:{}\">&#9632;</span> {}</li>\n", fill_color, text);
     at += share;
   }
   return fmt::format(
@@ -220,8 +220,7 @@ std::string report_model(const ModelReport& model, Format format, std::size_t wi
 }
 
 std::string report_families(const std::vector<KnownFamily>& families,
-                            const std::vector<std::string>& shipped, bool json,
-                            std::size_t width) {
+                            const std::vector<std::string>& shipped, bool json, std::size_t width) {
   if (json) {
     Json document;
     document["schema"] = "shardsim/models/1";

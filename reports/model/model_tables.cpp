@@ -34,7 +34,9 @@ std::int64_t elements_of_shape(const models::Shape& shape) {
 }
 
 // "layers" of "model.layers.3".
-std::string stack_of_layer(const std::string& prefix) { return prefix.substr(0, prefix.rfind('.')); }
+std::string stack_of_layer(const std::string& prefix) {
+  return prefix.substr(0, prefix.rfind('.'));
+}
 
 }  // namespace
 
@@ -112,8 +114,8 @@ std::vector<std::pair<std::string, std::string>> model_summary(const ModelReport
   }
   const double forward = static_cast<double>(n.forward_flops);
   const double both = forward + static_cast<double>(n.backward_flops);
-  rows.emplace_back("Step", fmt::format("batch {}, sequence {}", model.point.batch,
-                                        model.point.sequence));
+  rows.emplace_back("Step",
+                    fmt::format("batch {}, sequence {}", model.point.batch, model.point.sequence));
   rows.emplace_back("FLOPs forward", format_flops(Flops{forward}));
   rows.emplace_back("FLOPs forward and backward", format_flops(Flops{both}));
   if (n.scan_flops > 0) {
@@ -174,9 +176,7 @@ Table layers_table(const ModelReport& model) {
 }
 
 Table flops_table(const ModelReport& model) {
-  Table table{"FLOPs",
-              {{"by", to_left}, {"forward", to_right}, {"backward", to_right}},
-              {}};
+  Table table{"FLOPs", {{"by", to_left}, {"forward", to_right}, {"backward", to_right}}, {}};
   for (const KindFlops& kind : flops_by_kind(model.counts)) {
     if (kind.forward == 0) continue;
     table.rows.push_back({{kind.kind, {}}, model_flops(kind.forward), model_flops(kind.backward)});

@@ -131,7 +131,8 @@ void Eager::save(const Value& x) {
   Storage& storage = storages_[static_cast<std::size_t>(x.storage)];
   if (muted_ || !storage.counts || storage.saved) return;
   storage.saved = true;
-  saved_.push_back({.module = path_, .dtype = storage.dtype, .bytes = storage.bytes, .layer = layer_});
+  saved_.push_back(
+      {.module = path_, .dtype = storage.dtype, .bytes = storage.bytes, .layer = layer_});
 }
 
 void Eager::count(std::string_view op, std::int64_t forward, std::string_view backward_op,

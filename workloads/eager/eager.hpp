@@ -56,7 +56,7 @@ struct Parameter {
   std::int64_t visited = 0;
   std::int64_t experts = 0;
   int embeddings = 0;  // modules of embedding that look it up
-  int layer = -1;  // in Eager::layers
+  int layer = -1;      // in Eager::layers
 };
 
 struct Buffer {  // of the checkpoint, not trained
@@ -127,8 +127,10 @@ class Eager {
   // `second`, a full name, is another name of the parameter `first`.
   void tie(const std::string& first, const std::string& second);
   [[nodiscard]] Value named(const std::string& full_name) const;  // a parameter that exists
-  [[nodiscard]] bool has(const std::string& full_name) const { return numbers_.count(full_name) > 0; }
-  Value input(DType dtype, const Shape& shape);  // a batch's tensor: no gradient, never counted
+  [[nodiscard]] bool has(const std::string& full_name) const {
+    return numbers_.count(full_name) > 0;
+  }
+  Value input(DType dtype, const Shape& shape);     // a batch's tensor: no gradient, never counted
   Value constant(DType dtype, const Shape& shape);  // computed without gradient: counts once saved
 
   // Views and copies.
@@ -144,8 +146,8 @@ class Eager {
   Value divide(const Value& a, const Value& b);  // keeps both where b learns
   Value apply(const Value& x, Keeps keeps);      // one result of x's shape
   Value scaled(const Value& x) { return apply(x, Keeps::nothing); }
-  Value reduce_last(const Value& x);             // mean or sum of the last dimension, kept as 1
-  Value dropout(const Value& x, double rate);    // keeps one bool per element
+  Value reduce_last(const Value& x);           // mean or sum of the last dimension, kept as 1
+  Value dropout(const Value& x, double rate);  // keeps one bool per element
   // An index that gathers or scatters rows: it is kept, the tensor is not.
   Value index(const Value& x, const Value& positions, const Shape& shape);
   Value embedding(const Value& ids, const Value& table);
@@ -155,8 +157,7 @@ class Eager {
   Value conv1d_linear(const Value& x, const Value& weight, const Value& bias);
   Value bmm(const Value& a, const Value& b, std::int64_t m, std::int64_t k, std::int64_t n,
             const Shape& shape, std::string_view op = "bmm");
-  Value grouped_matmul(const Value& x, const Value& weight, const Value& offsets,
-                       std::int64_t out);
+  Value grouped_matmul(const Value& x, const Value& weight, const Value& offsets, std::int64_t out);
   // x [batch, in, places...], weight [out, in / groups, kernel...], result [batch, out, places...].
   // FlopCounterMode counts the weight's gradient as if there were no groups.
   Value convolution(const Value& x, const Value& weight, const Shape& places);

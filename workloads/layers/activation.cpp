@@ -15,8 +15,8 @@ Value gelu_new(Eager& e, const Value& x) {
 
 // 0.5 * x * (1 + tanh(x * c * (1 + 0.044715 * x * x)))
 Value gelu_fast(Eager& e, const Value& x) {
-  const Value root = e.scaled(x);                                        // x * c
-  const Value square = e.scaled(e.multiply(e.scaled(x), x));             // 1 + 0.044715 * x * x
+  const Value root = e.scaled(x);                             // x * c
+  const Value square = e.scaled(e.multiply(e.scaled(x), x));  // 1 + 0.044715 * x * x
   const Value tanh = e.apply(e.multiply(root, square), Keeps::result);
   return e.multiply(e.scaled(x), e.scaled(tanh));
 }
@@ -39,10 +39,10 @@ Value squared_relu(Eager& e, const Value& x) {
 
 const std::vector<std::string>& known_activations() {
   static const std::vector<std::string> names = {
-      "gelu",       "gelu_new",  "gelu_fast",  "gelu_python", "gelu_pytorch_tanh",
-      "gelu_tanh",  "quick_gelu", "gelu_accurate", "relu",     "relu2",
-      "relu6",      "silu",      "swish",      "sigmoid",     "tanh",
-      "mish",       "leaky_relu", "linear"};
+      "gelu",      "gelu_new",   "gelu_fast",     "gelu_python", "gelu_pytorch_tanh",
+      "gelu_tanh", "quick_gelu", "gelu_accurate", "relu",        "relu2",
+      "relu6",     "silu",       "swish",         "sigmoid",     "tanh",
+      "mish",      "leaky_relu", "linear"};
   return names;
 }
 

@@ -11,8 +11,7 @@ const std::pair<Value, Value>& tables(Eager& e, const Rotary& rotary, Context& c
   const auto known = context.rotary.find(table);
   if (known != context.rotary.end()) return known->second;
   const bool half = rotary.half_table || rotary.complex;
-  const Shape shape{1, 1, context.sequence,
-                    half ? rotary.dims / 2 : rotary.dims};
+  const Shape shape{1, 1, context.sequence, half ? rotary.dims / 2 : rotary.dims};
   const DType dtype = rotary.complex ? DType::c64 : rotary.fp32 ? DType::f32 : e.dtype();
   const Value cos = e.constant(dtype, shape);
   const Value sin = rotary.complex ? Value{} : e.constant(dtype, shape);
@@ -38,8 +37,9 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
     return p;
   }
   const std::int64_t width = q_width + 2 * kv_width;
-  const Value all = a.form == QkvForm::fused ? run_linear(e, a.qkv, x, width, a.q_bias, a.bias_apart)
-                                             : run_conv1d(e, a.qkv, x, width);
+  const Value all = a.form == QkvForm::fused
+                        ? run_linear(e, a.qkv, x, width, a.q_bias, a.bias_apart)
+                        : run_conv1d(e, a.qkv, x, width);
   Qkv p{all, all, all};
   p.q.shape.back() = q_width;
   p.k.shape.back() = kv_width;
@@ -73,7 +73,8 @@ Value relative_bias(Eager& e, const Attention& a, const Shape& shape, Context& c
     if (!zeros.exists()) zeros = e.constant(e.dtype(), shape);
     return zeros;
   }
-  if (a.causal) e.save(e.constant(DType::boolean, {1, 1, shape[2], shape[3]}));
+  if (a.causal && e.options().attention == AttentionKernel::fused)
+    e.save(e.constant(DType::boolean, {1, 1, shape[2], shape[3]}));
   return e.make(shape, e.dtype(), true);
 }
 

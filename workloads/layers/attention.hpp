@@ -71,12 +71,12 @@ struct Attention {
   std::int64_t relative_buckets = 0;  // of the table of distances that this layer has
   bool causal = false;                // masks what the bias does not
   bool heads_first = false;           // queries are laid out head after head
-  bool kv_by_index = false;      // keys and values are picked from the fused result by index
-  bool expand_kv = false;        // one key head is seen by all, not copied
-  bool scale_by_position = false;  // queries times a number for each position
-  bool gate = false;         // sigmoid gate of the output, from twice as wide a q_proj
-  double dropout = 0;        // of probabilities
-  double out_dropout = 0;    // of the result
+  bool kv_by_index = false;           // keys and values are picked from the fused result by index
+  bool expand_kv = false;             // one key head is seen by all, not copied
+  bool scale_by_position = false;     // queries times a number for each position
+  bool gate = false;                  // sigmoid gate of the output, from twice as wide a q_proj
+  double dropout = 0;                 // of probabilities
+  double out_dropout = 0;             // of the result
 
   bool operator==(const Attention&) const = default;
 };

@@ -57,8 +57,8 @@ void save_random_state(Eager& e, bool flash) {
 Value fused(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const ScoreRules& rules) {
   constexpr std::int64_t largest_flash_head = 256;
   constexpr std::int64_t padding = 32;  // of the efficient kernel's logsumexp
-  const bool flash = n.head_dim == n.value_dim && n.head_dim <= largest_flash_head &&
-                     !rules.bias.exists();
+  const bool flash =
+      n.head_dim == n.value_dim && n.head_dim <= largest_flash_head && !rules.bias.exists();
   if (!flash && !rules.expand_kv) {
     k = repeated(e, k, n);
     v = repeated(e, v, n);
@@ -77,8 +77,7 @@ Value fused(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
   const Value out = e.make({n.batch, n.heads, n.queries, n.value_dim}, e.dtype(), follows);
   if (!follows) return Eager::view(out, {n.batch, n.queries, n.heads * n.value_dim});
   for (const Value& kept : {q, k, v, out}) e.save(kept);
-  const std::int64_t rows =
-      flash ? n.queries : (n.queries + padding - 1) / padding * padding;
+  const std::int64_t rows = flash ? n.queries : (n.queries + padding - 1) / padding * padding;
   e.save(e.constant(DType::f32, {n.batch, n.heads, rows}));
   save_random_state(e, flash);
   if (flash && rules.by_heads) return e.copy(out, {n.batch, n.queries, n.heads * n.value_dim});
@@ -89,7 +88,8 @@ Value fused(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
 
 Value run_attention_kernel(Eager& e, const Value& q, const Value& k, const Value& v,
                            const ScoreRules& rules) {
-  const KernelSizes n{q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.last(), v.last()};
+  const KernelSizes n{q.shape[0], q.shape[1], k.shape[1], q.shape[2],
+                      k.shape[2], q.last(),   v.last()};
   if (rules.plain_only || e.options().attention == AttentionKernel::plain) {
     return plain(e, q, k, v, n, rules);
   }

@@ -17,10 +17,10 @@
 namespace shardsim::models {
 
 struct ScoreRules {
-  double soft_cap = 0;     // tanh(scores / cap) * cap
-  double dropout = 0;      // of probabilities
-  bool by_heads = false;   // q lies head after head, and so does flash's result: it is copied
-  bool sinks = false;      // one more score per head
+  double soft_cap = 0;       // tanh(scores / cap) * cap
+  double dropout = 0;        // of probabilities
+  bool by_heads = false;     // q lies head after head, and so does flash's result: it is copied
+  bool sinks = false;        // one more score per head
   bool fp32_softmax = true;  // of plain attention: the softmax in fp32, then cast back
   bool fp32_scores = false;  // of plain attention: q and k cast before their product
   bool plain_only = false;   // the module has no other attention

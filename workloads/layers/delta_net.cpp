@@ -69,8 +69,8 @@ Value run(Eager& e, const DeltaNet& n, const Value& x) {
   e.save(p.qkv);
   e.save(e.make(p.qkv.shape, e.dtype(), true));  // queries, keys and values are views of it
   e.save(e.apply(p.b, Keeps::result));
-  const Value decay = e.apply(e.cast(e.parameter("A_log", {n.value_heads}), DType::f32),
-                              Keeps::result);
+  const Value decay =
+      e.apply(e.cast(e.parameter("A_log", {n.value_heads}), DType::f32), Keeps::result);
   const Value step = e.add(e.cast(p.a, DType::f32), e.parameter("dt_bias", {n.value_heads}));
   e.multiply(e.scaled(decay), e.apply(step, Keeps::input));
   save_rule(e, n, x);

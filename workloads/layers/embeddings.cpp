@@ -54,8 +54,8 @@ Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::i
       e.input(e.dtype(), {batch, embedding.channels, embedding.image, embedding.image});
   {
     const Scope at(e, embedding.projection);
-    const Value weight = e.parameter(
-        "weight", {hidden, embedding.channels, embedding.patch, embedding.patch});
+    const Value weight =
+        e.parameter("weight", {hidden, embedding.channels, embedding.patch, embedding.patch});
     if (embedding.bias) e.parameter("bias", {hidden});
     e.convolution(pixels, weight, {side, side});
   }

@@ -19,9 +19,9 @@
 namespace shardsim::models {
 
 enum class RouterScores : std::uint8_t {
-  softmax,        // of all logits in fp32, then the largest
-  softmax_bf16,   // the same in the logits' type
-  sigmoid,        // of all logits, then the largest
+  softmax,         // of all logits in fp32, then the largest
+  softmax_bf16,    // the same in the logits' type
+  sigmoid,         // of all logits, then the largest
   softmax_of_top,  // the largest logits, then their softmax
   sigmoid_of_top,  // the largest logits kept of all, then their sigmoid (Llama 4)
   sparse_mixer     // the largest twice, each with noise (Phi-3.5-MoE)
@@ -38,21 +38,21 @@ struct Router {
   std::string name = "gate";
   RouterScores scores = RouterScores::softmax;
   Renormalize renormalize = Renormalize::no;
-  bool fp32 = false;        // logits from copies of input and weight in fp32
-  bool bias = false;        // of the logits
-  bool fp32_logits = false;  // logits cast to fp32 afterwards
-  bool cast_back = false;   // weights in the model's type
-  bool masked = false;        // scores outside of chosen groups set to 0
-  std::string correction_bias{};  // buffer that moves the choice; empty: none
+  bool fp32 = false;                     // logits from copies of input and weight in fp32
+  bool bias = false;                     // of the logits
+  bool fp32_logits = false;              // logits cast to fp32 afterwards
+  bool cast_back = false;                // weights in the model's type
+  bool masked = false;                   // scores outside of chosen groups set to 0
+  std::string correction_bias{};         // buffer that moves the choice; empty: none
   bool correction_is_parameter = false;  // that is not trained, of shape [1, experts]
 
   bool operator==(const Router&) const = default;
 };
 
 enum class ExpertsGate : std::uint8_t {
-  gated,        // act(gate) * up
-  plain,        // act(up)
-  clamped       // GPT-OSS: (up + 1) * gate * sigmoid(alpha * gate), both clamped
+  gated,   // act(gate) * up
+  plain,   // act(up)
+  clamped  // GPT-OSS: (up + 1) * gate * sigmoid(alpha * gate), both clamped
 };
 
 struct Experts {
@@ -65,12 +65,12 @@ struct Experts {
   Router router{};
   ExpertsGate gate = ExpertsGate::gated;
   bool bias = false;
-  bool transposed = false;  // weights [experts, in, out]
+  bool transposed = false;        // weights [experts, in, out]
   bool weights_on_input = false;  // rows are weighted before the experts, not after
   std::string gate_up = "gate_up_proj", down = "down_proj";
   std::optional<Mlp> shared{};
-  bool shared_first = false;      // run before the router
-  std::string shared_gate{};      // one row that scales the shared expert
+  bool shared_first = false;  // run before the router
+  std::string shared_gate{};  // one row that scales the shared expert
 
   bool operator==(const Experts&) const = default;
 };

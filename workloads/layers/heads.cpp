@@ -24,8 +24,8 @@ Value logits_of(Eager& e, const Head& head, const Value& x) {
   const Scope at(e, head.name);
   const std::string weight = e.path() + ".weight";
   if (!head.tied_to.empty()) e.tie(head.tied_to, weight);
-  const Value matrix = head.tied_to.empty() ? e.parameter("weight", {head.vocab, x.last()})
-                                            : e.named(head.tied_to);
+  const Value matrix =
+      head.tied_to.empty() ? e.parameter("weight", {head.vocab, x.last()}) : e.named(head.tied_to);
   Value bias;
   if (!head.tied_bias.empty()) {
     bias = e.named(head.tied_bias);

@@ -23,8 +23,7 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
     q = run_linear(e, "q_b_proj", q, a.heads * qk_dim, false);
   }
   const Value both = run_linear(e, "kv_a_proj_with_mqa", x, a.kv_rank + a.rope_dim, a.bias);
-  const Value latent =
-      normed("kv_a_layernorm", Eager::view(both, {batch, sequence, a.kv_rank}));
+  const Value latent = normed("kv_a_layernorm", Eager::view(both, {batch, sequence, a.kv_rank}));
   Value q_rope = Eager::view(q, {batch, a.heads, sequence, a.rope_dim});
   Value k_rope = Eager::view(both, {batch, 1, sequence, a.rope_dim});
   turn(e, {.dims = a.rope_dim, .complex = a.complex_rotary}, context, q_rope, k_rope);

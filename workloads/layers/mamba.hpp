@@ -22,12 +22,12 @@ namespace shardsim::models {
 
 struct Mamba {
   std::string name = "mixer";
-  std::int64_t inner = 0;  // channels
-  std::int64_t state = 0;  // numbers per channel
+  std::int64_t inner = 0;   // channels
+  std::int64_t state = 0;   // numbers per channel
   std::int64_t kernel = 0;  // of the convolution
   std::int64_t step_rank = 0;
   bool conv_bias = true;
-  bool bias = false;  // of the projections in and out
+  bool bias = false;   // of the projections in and out
   bool norms = false;  // of step size, B and C
 
   bool operator==(const Mamba&) const = default;

@@ -23,9 +23,9 @@ struct Mlp {
   MlpForm form = MlpForm::gated;
   std::string activation = "silu";
   bool bias = false;
-  bool bias_apart = false;  // added after the product, not in it
-  bool conv1d = false;  // weights [in, out]
-  double dropout = 0;   // of the result
+  bool bias_apart = false;   // added after the product, not in it
+  bool conv1d = false;       // weights [in, out]
+  double dropout = 0;        // of the result
   double inner_dropout = 0;  // of act(...)
   std::string gate = "gate_proj";
   std::string up = "up_proj";  // of fused_gate: both

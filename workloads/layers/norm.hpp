@@ -42,8 +42,8 @@ enum class NormKind : std::uint8_t {
 
 struct Norm {
   NormKind kind = NormKind::none;
-  std::string name;     // of the module
-  bool bias = false;    // of layer and layer_offset
+  std::string name;      // of the module
+  bool bias = false;     // of layer and layer_offset
   Shape weight_shape{};  // where it is not the width of x
 
   [[nodiscard]] bool exists() const { return kind != NormKind::none; }

@@ -38,8 +38,7 @@ std::string set_text(const Numbers& sorted) {
     std::size_t last = i;
     while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
     if (!text.empty()) text += ',';
-    text += last == i ? std::to_string(sorted[i])
-                      : fmt::format("{}-{}", sorted[i], sorted[last]);
+    text += last == i ? std::to_string(sorted[i]) : fmt::format("{}-{}", sorted[i], sorted[last]);
     i = last + 1;
   }
   return text;

@@ -14,8 +14,8 @@
 namespace shardsim::models {
 
 struct NamePattern {
-  std::string name;               // "{}" for each number
-  std::vector<std::string> sets;  // "0-31", "0-3,5"; none for a name without numbers
+  std::string name;                  // "{}" for each number
+  std::vector<std::string> sets;     // "0-31", "0-3,5"; none for a name without numbers
   std::vector<std::size_t> members;  // indices of what it stands for, in order
 
   [[nodiscard]] std::string text() const;  // "layers.{0-31}.w"

@@ -34,8 +34,8 @@ using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba
 struct Branch {
   Norm before{};
   Body body{};
-  Norm after{};        // of what the body gives
-  Norm joined{};       // of the sum with the residual stream
+  Norm after{};         // of what the body gives
+  Norm joined{};        // of the sum with the residual stream
   std::string scale{};  // a learned factor of each channel; empty: none
   double dropout = 0;   // of what is added
 
@@ -62,12 +62,12 @@ struct Stack {
   std::int64_t hidden = 0;
   Input input{};
   std::vector<LayerKind> kinds;
-  std::vector<int> order;  // kinds[order[i]] is layer i
+  std::vector<int> order;      // kinds[order[i]] is layer i
   bool fp32_residual = false;  // the stream is kept in fp32, and cast for each branch
-  Norm norm{};             // of what the last layer leaves; full name
-  std::string project{};   // then to the embedding's width; no bias; full name
+  Norm norm{};                 // of what the last layer leaves; full name
+  std::string project{};       // then to the embedding's width; no bias; full name
   std::int64_t project_width = 0;
-  double dropout = 0;      // of the norm's result
+  double dropout = 0;            // of the norm's result
   bool norm_first_only = false;  // the norm reads the first row alone
   bool picks_row = false;        // then one row of each example, by index
 

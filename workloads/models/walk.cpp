@@ -124,7 +124,8 @@ ModelCounts summed(const Eager& e) {
   }
   for (const Saved& saved : n.saved) {
     n.saved_bytes += saved.bytes;
-    if (saved.layer >= 0) n.layers[static_cast<std::size_t>(saved.layer)].saved_bytes += saved.bytes;
+    if (saved.layer >= 0)
+      n.layers[static_cast<std::size_t>(saved.layer)].saved_bytes += saved.bytes;
   }
   for (const auto& [op, flops] : n.forward) n.forward_flops += flops;
   for (const auto& [op, flops] : n.backward) n.backward_flops += flops;

@@ -43,9 +43,9 @@ struct ModelCounts {
   std::vector<Buffer> buffers;
   std::vector<std::vector<std::string>> tied;
   std::int64_t total_parameters = 0;
-  std::int64_t active_parameters = 0;  // routed ones by the share that a token visits
+  std::int64_t active_parameters = 0;     // routed ones by the share that a token visits
   std::int64_t embedding_parameters = 0;  // of every module of embedding, shared tables again
-  OperatorFlops forward, backward;  // by ATen operator
+  OperatorFlops forward, backward;        // by ATen operator
   std::int64_t forward_flops = 0;
   std::int64_t backward_flops = 0;
   std::int64_t scan_flops = 0;  // of forward, by formula, in no total

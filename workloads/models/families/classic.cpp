@@ -34,8 +34,10 @@ Attention fused_attention(const Sizes& n, std::string name, std::string qkv, std
 
 // GPT-2: learned positions, Conv1D weights [in, out].
 ModelSpec gpt2(const Config& c) {
-  Sizes n = read_sizes(c, {.tied = true, .activation = "gelu_new",
-                           .activation_keys = "activation_function", .has_width = false});
+  Sizes n = read_sizes(c, {.tied = true,
+                           .activation = "gelu_new",
+                           .activation_keys = "activation_function",
+                           .has_width = false});
   n.width = c.size("n_inner", 4 * n.hidden);
   const double dropout = c.rate("resid_pdrop", 0.1);
   Attention attention = fused_attention(n, "attn", "c_attn", "c_proj");
@@ -75,26 +77,27 @@ ModelSpec gpt_neox(const Config& c) {
       c.rotary_number("partial_rotary_factor", c.number("rotary_pct", 0.25)));
   attention.rotary.concatenated = true;
   const double dropout = c.rate("hidden_dropout", 0);
-  ModelSpec spec = decoder(
-      n, {.name = "full",
-          .branches = {{.before = layer_norm("input_layernorm"), .body = attention,
-                        .dropout = dropout},
-                       {.before = layer_norm("post_attention_layernorm"),
-                        .body = plain_mlp(n, "dense_h_to_4h", "dense_4h_to_h"),
-                        .dropout = dropout}},
-          .parallel = c.flag("use_parallel_residual", true)});
+  ModelSpec spec = decoder(n, {.name = "full",
+                               .branches = {{.before = layer_norm("input_layernorm"),
+                                             .body = attention,
+                                             .dropout = dropout},
+                                            {.before = layer_norm("post_attention_layernorm"),
+                                             .body = plain_mlp(n, "dense_h_to_4h", "dense_4h_to_h"),
+                                             .dropout = dropout}},
+                               .parallel = c.flag("use_parallel_residual", true)});
   Stack& stack = spec.stacks[0];
   stack.prefix = "gpt_neox.layers";
   stack.norm = layer_norm("gpt_neox.final_layer_norm");
-  stack.input = TokenEmbedding{.name = "gpt_neox.embed_in", .vocab = n.vocab, .width = n.hidden,
-                               .dropout = dropout};
+  stack.input = TokenEmbedding{
+      .name = "gpt_neox.embed_in", .vocab = n.vocab, .width = n.hidden, .dropout = dropout};
   set_tied(spec, n.tied);
   return spec;
 }
 
 // The position table has two rows more than positions; 350m norms after, and embeds narrower.
 ModelSpec opt(const Config& c) {
-  const Sizes n = read_sizes(c, {.tied = true, .activation = "relu",
+  const Sizes n = read_sizes(c, {.tied = true,
+                                 .activation = "relu",
                                  .activation_keys = "activation_function",
                                  .width_keys = "ffn_dim"});
   constexpr std::int64_t offset = 2;
@@ -112,9 +115,9 @@ ModelSpec opt(const Config& c) {
   mlp.bias = bias;
   const Norm of_attention{kind, "self_attn_layer_norm", true};
   const Norm of_mlp{kind, "final_layer_norm", true};
-  LayerKind layer{.name = "full",
-                  .branches = {{.body = attention, .dropout = dropout},
-                               {.body = mlp, .dropout = dropout}}};
+  LayerKind layer{
+      .name = "full",
+      .branches = {{.body = attention, .dropout = dropout}, {.body = mlp, .dropout = dropout}}};
   (before ? layer.branches[0].before : layer.branches[0].joined) = of_attention;
   (before ? layer.branches[1].before : layer.branches[1].joined) = of_mlp;
   ModelSpec spec = decoder(n, layer);
@@ -125,15 +128,14 @@ ModelSpec opt(const Config& c) {
   if (before && !c.flag("_remove_final_layer_norm", false)) {
     stack.norm = {kind, "model.decoder.final_layer_norm", true};
   }
-  stack.input = TokenEmbedding{
-      .name = "model.decoder.embed_tokens",
-      .vocab = n.vocab,
-      .width = width,
-      .positions = "model.decoder.embed_positions",
-      .position_rows = c.size("max_position_embeddings", 2048) + offset,
-      .position_offset = offset,
-      .position_numbers = PositionNumbers::per_example,
-      .project = width != n.hidden ? "model.decoder.project_in" : ""};
+  stack.input = TokenEmbedding{.name = "model.decoder.embed_tokens",
+                               .vocab = n.vocab,
+                               .width = width,
+                               .positions = "model.decoder.embed_positions",
+                               .position_rows = c.size("max_position_embeddings", 2048) + offset,
+                               .position_offset = offset,
+                               .position_numbers = PositionNumbers::per_example,
+                               .project = width != n.hidden ? "model.decoder.project_in" : ""};
   if (width != n.hidden) {
     stack.project = "model.decoder.project_out";
     stack.project_width = width;
@@ -151,13 +153,13 @@ ModelSpec bloom(const Config& c) {
   Attention attention = fused_attention(n, "self_attention", "query_key_value", "dense");
   attention.dropout = c.rate("attention_dropout", 0);
   attention.alibi = true;
-  ModelSpec spec =
-      decoder(n, {.name = "full",
-                  .branches = {{.before = layer_norm("input_layernorm"), .body = attention,
-                                .dropout = dropout},
-                               {.before = layer_norm("post_attention_layernorm"),
-                                .body = plain_mlp(n, "dense_h_to_4h", "dense_4h_to_h"),
-                                .dropout = dropout}}});
+  ModelSpec spec = decoder(
+      n, {.name = "full",
+          .branches = {
+              {.before = layer_norm("input_layernorm"), .body = attention, .dropout = dropout},
+              {.before = layer_norm("post_attention_layernorm"),
+               .body = plain_mlp(n, "dense_h_to_4h", "dense_4h_to_h"),
+               .dropout = dropout}}});
   Stack& stack = spec.stacks[0];
   stack.prefix = "transformer.h";
   stack.norm = layer_norm("transformer.ln_f");
@@ -176,19 +178,20 @@ ModelSpec phi(const Config& c) {
   Attention attention = llama_attention(c, n);
   set_biases(attention, true, true);
   attention.o = "dense";
-  attention.rotary.dims = static_cast<std::int64_t>(
-      static_cast<double>(n.head_dim) * c.rotary_number("partial_rotary_factor", 0.5));
+  attention.rotary.dims = static_cast<std::int64_t>(static_cast<double>(n.head_dim) *
+                                                    c.rotary_number("partial_rotary_factor", 0.5));
   attention.rotary.concatenated = true;
   if (c.flag("qk_layernorm", false)) {
     attention.q_norm = layer_norm("q_layernorm");
     attention.k_norm = layer_norm("k_layernorm");
   }
-  ModelSpec spec = decoder(n, {.name = "full",
-                               .branches = {{.before = layer_norm("input_layernorm"),
-                                             .body = attention, .dropout = dropout},
-                                            {.body = plain_mlp(n, "fc1", "fc2"),
-                                             .dropout = dropout}},
-                               .parallel = true});
+  ModelSpec spec =
+      decoder(n, {.name = "full",
+                  .branches = {{.before = layer_norm("input_layernorm"),
+                                .body = attention,
+                                .dropout = dropout},
+                               {.body = plain_mlp(n, "fc1", "fc2"), .dropout = dropout}},
+                  .parallel = true});
   spec.stacks[0].norm = layer_norm("model.final_layernorm");
   auto& embedding = std::get<TokenEmbedding>(spec.stacks[0].input);
   embedding.dropout_name = "model.embed_dropout";
@@ -199,8 +202,8 @@ ModelSpec phi(const Config& c) {
 
 // Falcon: three generations in one class. Its attention always gets a mask.
 ModelSpec falcon(const Config& c) {
-  Sizes n = read_sizes(c, {.tied = true, .activation = "gelu", .activation_keys = "activation",
-                           .has_width = false});
+  Sizes n = read_sizes(
+      c, {.tied = true, .activation = "gelu", .activation_keys = "activation", .has_width = false});
   n.width = c.size("ffn_hidden_size", 4 * n.hidden);
   const bool grouped = c.flag("new_decoder_architecture", false);
   const bool one_key_head = !grouped && c.flag("multi_query", true);
@@ -233,16 +236,18 @@ ModelSpec falcon(const Config& c) {
   Stack& stack = spec.stacks[0];
   stack.prefix = "transformer.h";
   stack.norm = layer_norm("transformer.ln_f");
-  stack.input = TokenEmbedding{.name = "transformer.word_embeddings", .vocab = n.vocab,
-                               .width = n.hidden};
+  stack.input =
+      TokenEmbedding{.name = "transformer.word_embeddings", .vocab = n.vocab, .width = n.hidden};
   set_tied(spec, n.tied);
   return spec;
 }
 
 // Every other layer sees a window of 256; scores in fp32, multiplied out.
 ModelSpec gpt_neo(const Config& c) {
-  Sizes n = read_sizes(c, {.tied = true, .activation = "gelu_new",
-                           .activation_keys = "activation_function", .has_width = false});
+  Sizes n = read_sizes(c, {.tied = true,
+                           .activation = "gelu_new",
+                           .activation_keys = "activation_function",
+                           .has_width = false});
   n.width = c.size("intermediate_size", 4 * n.hidden);
   const double dropout = c.rate("resid_dropout", 0);
   Attention attention = llama_attention(c, n);
@@ -273,12 +278,9 @@ ModelSpec gpt_neo(const Config& c) {
 }  // namespace
 
 std::vector<Family> classic_families() {
-  return {{"GPT2LMHeadModel", "gpt2", gpt2},
-          {"GPTNeoXForCausalLM", "gpt_neox", gpt_neox},
-          {"OPTForCausalLM", "opt", opt},
-          {"BloomForCausalLM", "bloom", bloom},
-          {"FalconForCausalLM", "falcon", falcon},
-          {"GPTNeoForCausalLM", "gpt_neo", gpt_neo},
+  return {{"GPT2LMHeadModel", "gpt2", gpt2},       {"GPTNeoXForCausalLM", "gpt_neox", gpt_neox},
+          {"OPTForCausalLM", "opt", opt},          {"BloomForCausalLM", "bloom", bloom},
+          {"FalconForCausalLM", "falcon", falcon}, {"GPTNeoForCausalLM", "gpt_neo", gpt_neo},
           {"PhiForCausalLM", "phi", phi}};
 }
 

@@ -24,8 +24,7 @@ namespace shardsim::models {
 
 class Config {
  public:
-  explicit Config(JsonReader json, bool nested = false)
-      : json_(std::move(json)), nested_(nested) {}
+  explicit Config(JsonReader json, bool nested = false) : json_(std::move(json)), nested_(nested) {}
 
   [[nodiscard]] const JsonReader& json() const { return json_; }
   // Whether one of the spellings is there and not null.

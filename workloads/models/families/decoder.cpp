@@ -54,9 +54,9 @@ Mlp llama_mlp(const Sizes& n) {
 
 LayerKind llama_layer(const Sizes& n, std::string name, Attention attention, Body feed_forward) {
   return {.name = std::move(name),
-          .branches = {{.before = {n.norm, "input_layernorm"}, .body = std::move(attention)},
-                       {.before = {n.norm, "post_attention_layernorm"},
-                        .body = std::move(feed_forward)}}};
+          .branches = {
+              {.before = {n.norm, "input_layernorm"}, .body = std::move(attention)},
+              {.before = {n.norm, "post_attention_layernorm"}, .body = std::move(feed_forward)}}};
 }
 
 // Every expert's size is a share of the tokens': a token cannot visit more than there are.
@@ -76,9 +76,9 @@ Experts read_experts(const Config& c, const Sizes& n, std::string_view number_ke
 
 Experts qwen_experts(const Config& c, const Sizes& n, std::int64_t number, std::int64_t per_token,
                      std::int64_t width, std::int64_t shared, bool renormalize) {
-  Experts experts = read_experts(c, n, "num_experts|num_local_experts", number,
-                                 "num_experts_per_tok", per_token,
-                                 c.size("moe_intermediate_size", width));
+  Experts experts =
+      read_experts(c, n, "num_experts|num_local_experts", number, "num_experts_per_tok", per_token,
+                   c.size("moe_intermediate_size", width));
   experts.router.cast_back = true;
   if (c.flag("norm_topk_prob", renormalize)) {
     experts.router.renormalize = Renormalize::in_place;

@@ -59,8 +59,8 @@ void set_biases(Attention& attention, bool qkv, bool o);
                                    std::int64_t per_token, std::int64_t width);
 // Qwen's: a softmax router, one shared expert with a gate of its own where `shared` is above 0.
 [[nodiscard]] Experts qwen_experts(const Config& c, const Sizes& n, std::int64_t number,
-                                   std::int64_t per_token, std::int64_t width,
-                                   std::int64_t shared, bool renormalize);
+                                   std::int64_t per_token, std::int64_t width, std::int64_t shared,
+                                   bool renormalize);
 [[nodiscard]] bool qwen_has_experts(const Config& c, std::int64_t layer);
 
 // The kinds of layers in order: one for each layer, equal ones counted once.
@@ -70,7 +70,8 @@ struct Layers {
 
   void add(LayerKind kind);
   // make(i) for layers 0 to n - 1; a number in a kind's name would make each layer its own.
-  [[nodiscard]] static Layers of(std::int64_t n, const std::function<LayerKind(std::int64_t)>& make);
+  [[nodiscard]] static Layers of(std::int64_t n,
+                                 const std::function<LayerKind(std::int64_t)>& make);
 };
 
 // Around the layers: embedding, final norm, head, under Llama's names.
@@ -82,6 +83,7 @@ void set_tied(ModelSpec& spec, bool tied);
 // "sliding_attention", "full_attention", ... of each layer: as the file lists them or, where it does
 // not, as `otherwise` says.
 [[nodiscard]] std::vector<std::string> layer_types(
-    const Config& c, std::int64_t layers, const std::function<std::string(std::int64_t)>& otherwise);
+    const Config& c, std::int64_t layers,
+    const std::function<std::string(std::int64_t)>& otherwise);
 
 }  // namespace shardsim::models

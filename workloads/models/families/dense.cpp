@@ -25,9 +25,7 @@ ModelSpec llama(const Config& c) {
   return decoder(n, llama_layer(n, "full", llama_attention(c, n), mlp));
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // Its window, where it has one, is every layer's.
 ModelSpec mistral(const Config& c) {
@@ -35,8 +33,8 @@ ModelSpec mistral(const Config& c) {
   Attention attention = llama_attention(c, n);
   set_biases(attention, false, false);
   attention.window = c.count("sliding_window", 0);
-  return decoder(n, llama_layer(n, attention.window > 0 ? "windowed" : "full", attention,
-                                llama_mlp(n)));
+  return decoder(
+      n, llama_layer(n, attention.window > 0 ? "windowed" : "full", attention, llama_mlp(n)));
 }
 
 namespace {
@@ -69,9 +67,7 @@ ModelSpec qwen2(const Config& c) {
   return windowed(c, n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 ModelSpec qwen3(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 32, .head_dim = 128});
@@ -115,15 +111,15 @@ ModelSpec olmo2_like(const Config& c, const std::vector<std::string>& types, con
   attention.k_norm = {NormKind::rms_wide, "k_norm"};
   attention.norm_whole = true;
   attention.rotary.fp32 = true;
-  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
-                   attention.window = full ? 0 : c.count("sliding_window", 4096);
-                   return LayerKind{
-                       .name = full ? "full" : "windowed",
-                       .branches = {
-                           {.body = attention, .after = {n.norm, "post_attention_layernorm"}},
-                           {.body = llama_mlp(n), .after = {n.norm, "post_feedforward_layernorm"}}}};
-                 }));
+  return decoder(
+      n, Layers::of(n.layers, [&](std::int64_t i) {
+        const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+        attention.window = full ? 0 : c.count("sliding_window", 4096);
+        return LayerKind{
+            .name = full ? "full" : "windowed",
+            .branches = {{.body = attention, .after = {n.norm, "post_attention_layernorm"}},
+                         {.body = llama_mlp(n), .after = {n.norm, "post_feedforward_layernorm"}}}};
+      }));
 }
 
 ModelSpec olmo2(const Config& c) {

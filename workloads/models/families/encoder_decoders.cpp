@@ -34,6 +34,7 @@ Attention t5_attention(const Config& c, std::int64_t heads, const std::string& n
   attention.head_dim = c.size("d_kv", 64);
   attention.dropout = c.rate("dropout_rate", 0.1);
   attention.mask = ScoreMask::relative;
+  attention.fp32_softmax = false;
   return attention;
 }
 
@@ -127,8 +128,8 @@ Attention bart_attention(const BartLike& b, std::int64_t hidden, std::int64_t he
   return attention;
 }
 
-LayerKind bart_layer(const BartLike& b, std::int64_t hidden, std::int64_t heads,
-                     std::int64_t width, bool decodes) {
+LayerKind bart_layer(const BartLike& b, std::int64_t hidden, std::int64_t heads, std::int64_t width,
+                     bool decodes) {
   LayerKind layer{.name = decodes ? "decoder" : "encoder"};
   const auto add = [&](const Body& body, const std::string& norm) {
     Branch branch{.body = body, .dropout = b.dropout};
@@ -163,7 +164,8 @@ Stack bart_stack(const Config& c, const BartLike& b, bool decodes) {
   stack.hidden = c.needed("d_model|hidden_size", 1024);
   const std::int64_t heads = c.size(side + "_attention_heads|num_attention_heads", 16);
   static_cast<void>(c.divided("d_model", stack.hidden, side + "_attention_heads", heads));
-  const LayerKind layer = bart_layer(b, stack.hidden, heads, c.size(side + "_ffn_dim", 4096), decodes);
+  const LayerKind layer =
+      bart_layer(b, stack.hidden, heads, c.size(side + "_ffn_dim", 4096), decodes);
   Layers all = Layers::of(c.layers(side + "_layers|num_hidden_layers", 12),
                           [&](std::int64_t) { return layer; });
   stack.kinds = std::move(all.kinds);
@@ -182,19 +184,18 @@ ModelSpec bart(const Config& c) {
   for (const bool decodes : {false, true}) {
     Stack stack = bart_stack(c, b, decodes);
     const std::string at = decodes ? "model.decoder" : "model.encoder";
-    stack.input = TokenEmbedding{
-        .name = at + ".embed_tokens",
-        .table_of = "model.shared",
-        .vocab = vocab,
-        .width = stack.hidden,
-        .scaled = c.flag("scale_embedding", false),
-        .shifted = decodes,
-        .positions = at + ".embed_positions",
-        .position_rows = c.size("max_position_embeddings", 1024) + offset,
-        .position_offset = offset,
-        .norm = layer_norm_named(at + ".layernorm_embedding"),
-        .dropout_name = at,
-        .dropout = b.dropout};
+    stack.input = TokenEmbedding{.name = at + ".embed_tokens",
+                                 .table_of = "model.shared",
+                                 .vocab = vocab,
+                                 .width = stack.hidden,
+                                 .scaled = c.flag("scale_embedding", false),
+                                 .shifted = decodes,
+                                 .positions = at + ".embed_positions",
+                                 .position_rows = c.size("max_position_embeddings", 1024) + offset,
+                                 .position_offset = offset,
+                                 .norm = layer_norm_named(at + ".layernorm_embedding"),
+                                 .dropout_name = at,
+                                 .dropout = b.dropout};
     spec.stacks.push_back(std::move(stack));
   }
   spec.shared.push_back({"model.shared", vocab, spec.stacks[0].hidden});

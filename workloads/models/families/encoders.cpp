@@ -28,13 +28,12 @@ LayerKind bert_layer(const Config& c, const Sizes& n) {
   mlp.bias = true;
   mlp.up = "intermediate.dense";
   mlp.down = "output.dense";
-  return {.name = "encoder",
-          .branches = {{.body = attention,
-                        .joined = layer_norm_of("attention.output.LayerNorm"),
-                        .dropout = dropout},
-                       {.body = mlp,
-                        .joined = layer_norm_of("output.LayerNorm"),
-                        .dropout = dropout}}};
+  return {
+      .name = "encoder",
+      .branches = {{.body = attention,
+                    .joined = layer_norm_of("attention.output.LayerNorm"),
+                    .dropout = dropout},
+                   {.body = mlp, .joined = layer_norm_of("output.LayerNorm"), .dropout = dropout}}};
 }
 
 // `prefix`: "bert." under a head, nothing for the encoder alone.
@@ -84,10 +83,10 @@ ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& n
 ModelSpec bert(const Config& c) { return bert_like(c, "", /*roberta=*/false); }
 
 ModelSpec bert_masked(const Config& c) {
-  ModelSpec spec = with_masked_head(
-      bert_like(c, "bert.", /*roberta=*/false), c, "cls.predictions.decoder",
-      "cls.predictions.bias", "cls.predictions.transform.dense",
-      "cls.predictions.transform.LayerNorm");
+  ModelSpec spec =
+      with_masked_head(bert_like(c, "bert.", /*roberta=*/false), c, "cls.predictions.decoder",
+                       "cls.predictions.bias", "cls.predictions.transform.dense",
+                       "cls.predictions.transform.LayerNorm");
   spec.head.activation = c.activation("hidden_act", "gelu");
   return spec;
 }

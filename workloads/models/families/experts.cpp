@@ -12,8 +12,8 @@ ModelSpec mixtral(const Config& c) {
   Attention attention = llama_attention(c, n);
   set_biases(attention, false, false);
   attention.window = c.count("sliding_window", 0);
-  Experts experts = read_experts(c, n, "num_local_experts|num_experts", 8, "num_experts_per_tok", 2,
-                                 n.width);
+  Experts experts =
+      read_experts(c, n, "num_local_experts|num_experts", 8, "num_experts_per_tok", 2, n.width);
   experts.router.renormalize = Renormalize::in_place;
   return decoder(n, llama_layer(n, "experts", attention, experts));
 }
@@ -21,7 +21,8 @@ ModelSpec mixtral(const Config& c) {
 ModelSpec qwen_moe(const Config& c, const Sizes& n, const Attention& attention,
                    const Experts& experts) {
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   if (!qwen_has_experts(c, i)) return llama_layer(n, "dense", attention, llama_mlp(n));
+                   if (!qwen_has_experts(c, i))
+                     return llama_layer(n, "dense", attention, llama_mlp(n));
                    return llama_layer(n, "experts", attention, experts);
                  }));
 }
@@ -59,9 +60,9 @@ LatentAttention read_latent(const Config& c, const Sizes& n) {
 
 Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
                          std::int64_t per_token, std::int64_t width, std::int64_t shared) {
-  Experts experts = read_experts(c, n, "n_routed_experts|num_experts|num_local_experts", number,
-                                 "num_experts_per_tok", per_token,
-                                 c.size("moe_intermediate_size", width));
+  Experts experts =
+      read_experts(c, n, "n_routed_experts|num_experts|num_local_experts", number,
+                   "num_experts_per_tok", per_token, c.size("moe_intermediate_size", width));
   experts.router.fp32 = true;
   experts.shared = llama_mlp(n);
   experts.shared->name = "shared_experts";
@@ -145,8 +146,7 @@ ModelSpec olmoe(const Config& c) {
 }
 
 Experts granite_experts(const Config& c, const Sizes& n) {
-  Experts experts =
-      read_experts(c, n, "num_local_experts", 8, "num_experts_per_tok", 2, n.width);
+  Experts experts = read_experts(c, n, "num_local_experts", 8, "num_experts_per_tok", 2, n.width);
   experts.name = "block_sparse_moe";
   experts.router = {.name = "router",
                     .scores = RouterScores::softmax_of_top,
@@ -172,9 +172,9 @@ ModelSpec ernie4_5_moe(const Config& c) {
   attention.rotary.fp32 = attention.rotary.each_layer = true;
   Mlp mlp = llama_mlp(n);
   mlp.bias = bias;
-  Experts experts = read_experts(c, n, "moe_num_experts|num_experts", 64,
-                                 "moe_k|num_experts_per_tok", 6,
-                                 c.size("moe_intermediate_size", 1536));
+  Experts experts =
+      read_experts(c, n, "moe_num_experts|num_experts", 64, "moe_k|num_experts_per_tok", 6,
+                   c.size("moe_intermediate_size", 1536));
   experts.router.fp32 = experts.router.cast_back = true;
   experts.router.renormalize = Renormalize::clamped;
   experts.router.correction_bias = "moe_statics.e_score_correction_bias";
@@ -200,8 +200,7 @@ ModelSpec phimoe(const Config& c) {
   n.norm = NormKind::layer;
   Attention attention = llama_attention(c, n);
   attention.window = c.count("sliding_window", 0);
-  Experts experts =
-      read_experts(c, n, "num_local_experts", 16, "num_experts_per_tok", 2, n.width);
+  Experts experts = read_experts(c, n, "num_local_experts", 16, "num_experts_per_tok", 2, n.width);
   experts.router = {.name = "router", .scores = RouterScores::sparse_mixer};
   LayerKind layer = llama_layer(n, "experts", attention, experts);
   for (Branch& branch : layer.branches) branch.before.bias = true;
@@ -218,8 +217,8 @@ ModelSpec phimoe(const Config& c) {
 ModelSpec llama4_text(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 128});
   Attention base = llama_attention(c, n);
-  Experts experts =
-      read_experts(c, n, "num_local_experts", 16, "num_experts_per_tok", 1, n.width);
+  base.fp32_softmax = false;
+  Experts experts = read_experts(c, n, "num_local_experts", 16, "num_experts_per_tok", 1, n.width);
   experts.name = "feed_forward";
   experts.router = {.name = "router", .scores = RouterScores::sigmoid_of_top};
   experts.transposed = experts.weights_on_input = true;
@@ -263,9 +262,7 @@ ModelSpec llama4_text(const Config& c) {
                  }));
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Family> expert_families() {
   return {{"MixtralForCausalLM", "mixtral", mixtral},

@@ -40,11 +40,11 @@ double likeness(std::string_view a, std::string_view b) {
   });
   names.erase(std::unique(names.begin(), names.end()), names.end());
   names.resize(std::min(names.size(), shown));
-  value.fail(
-      fmt::format("unknown architecture \"{}\"; the nearest known are {} (shardsim model list shows "
-                  "all). A step of any model can be read as a StableHLO program: shardsim import "
-                  "stablehlo",
-                  wanted, fmt::join(names, ", ")));
+  value.fail(fmt::format(
+      "unknown architecture \"{}\"; the nearest known are {} (shardsim model list shows "
+      "all). A step of any model can be read as a StableHLO program: shardsim import "
+      "stablehlo",
+      wanted, fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -54,8 +54,8 @@ const std::vector<Family>& families() {
     std::vector<Family> list;
     for (const auto& table :
          {dense_families(), gemma_families(), classic_families(), expert_families(),
-          state_space_families(), encoder_families(), encoder_decoder_families(),
-          vision_families(), image_text_families()}) {
+          state_space_families(), encoder_families(), encoder_decoder_families(), vision_families(),
+          image_text_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     return list;

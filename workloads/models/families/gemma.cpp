@@ -13,7 +13,10 @@ ModelSpec with_scaled_embedding(ModelSpec spec) {
 }
 
 ModelSpec gemma(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 16, .head_dim = 256, .tied = true, .activation = gelu,
+  Sizes n = read_sizes(c, {.kv_heads = 16,
+                           .head_dim = 256,
+                           .tied = true,
+                           .activation = gelu,
                            .activation_keys = "hidden_activation|hidden_act"});
   n.norm = NormKind::rms_offset;
   return with_scaled_embedding(
@@ -34,18 +37,22 @@ LayerKind layer(const Sizes& n, const std::string& name, const Attention& attent
 ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention,
                    const std::vector<std::string>& types, bool own_tables) {
   ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-    const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
-    Attention a = attention;
-    a.window = full ? 0 : c.count("sliding_window", 4096);
-    if (own_tables) a.rotary.table = full ? "rotary" : "rotary of windows";
-    return layer(n, full ? "full" : "windowed", a);
-  }));
+                             const bool full =
+                                 types[static_cast<std::size_t>(i)] == "full_attention";
+                             Attention a = attention;
+                             a.window = full ? 0 : c.count("sliding_window", 4096);
+                             if (own_tables) a.rotary.table = full ? "rotary" : "rotary of windows";
+                             return layer(n, full ? "full" : "windowed", a);
+                           }));
   return with_scaled_embedding(std::move(spec));
 }
 
 // Windows on every other layer, the first one among them; soft caps of scores and logits.
 ModelSpec gemma2(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 4, .head_dim = 256, .tied = true, .activation = gelu,
+  Sizes n = read_sizes(c, {.kv_heads = 4,
+                           .head_dim = 256,
+                           .tied = true,
+                           .activation = gelu,
                            .activation_keys = "hidden_activation"});
   n.norm = NormKind::rms_offset;
   Attention attention = llama_attention(c, n);
@@ -62,7 +69,10 @@ ModelSpec gemma2(const Config& c) {
 
 // Five windowed layers, one full; norms of queries and keys.
 ModelSpec gemma3_text(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 4, .head_dim = 256, .tied = true, .activation = gelu,
+  Sizes n = read_sizes(c, {.kv_heads = 4,
+                           .head_dim = 256,
+                           .tied = true,
+                           .activation = gelu,
                            .activation_keys = "hidden_activation"});
   n.norm = NormKind::rms_offset;
   Attention attention = llama_attention(c, n);
@@ -77,9 +87,7 @@ ModelSpec gemma3_text(const Config& c) {
   return spec;
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Family> gemma_families() {
   return {{"GemmaForCausalLM", "gemma", gemma},

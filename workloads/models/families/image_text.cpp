@@ -70,8 +70,8 @@ struct TowerNames {
   bool bias = true;
 };
 
-Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
-            std::int64_t heads, std::int64_t width, const TowerNames& names) {
+Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers, std::int64_t heads,
+            std::int64_t width, const TowerNames& names) {
   Attention attention;
   attention.name = names.attention;
   attention.o = names.out;
@@ -119,8 +119,8 @@ ModelSpec llava(const Config& c) {
 ModelSpec gemma3(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = nested(c, "vision_config");
-  ModelSpec spec = inside(gemma3_text(text), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, true));
+  ModelSpec spec =
+      inside(gemma3_text(text), "model.language_model.", "lm_head", tied_anywhere(c, text, true));
   const std::int64_t hidden = images.size("hidden_size", 768);
   const std::int64_t patch = images.size("patch_size", 16);
   const std::int64_t side = images.size("image_size", 224) / patch;
@@ -130,8 +130,8 @@ ModelSpec gemma3(const Config& c) {
   spec.apart.push_back({at + "embeddings.patch_embedding.bias", {hidden}});
   spec.apart.push_back({at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
   add_norm(spec, at + "post_layernorm", hidden, true);
-  spec.apart.push_back({"model.multi_modal_projector.mm_input_projection_weight",
-                        {hidden, spec.stacks[0].hidden}});
+  spec.apart.push_back(
+      {"model.multi_modal_projector.mm_input_projection_weight", {hidden, spec.stacks[0].hidden}});
   add_norm(spec, "model.multi_modal_projector.mm_soft_emb_norm", hidden, false);
   add_silent(spec, tower(at + "encoder.layers", hidden, images.size("num_hidden_layers", 12),
                          images.size("num_attention_heads", 12),
@@ -158,12 +158,17 @@ ModelSpec mistral3(const Config& c) {
   add_linear(spec, projector + "patch_merger.merging_layer", hidden, hidden * merge * merge, false);
   add_linear(spec, projector + "linear_1", out, hidden, bias);
   add_linear(spec, projector + "linear_2", out, out, bias);
-  Stack stack = tower(at + "transformer.layers", hidden, images.size("num_hidden_layers", 24),
-                      images.size("num_attention_heads", 16),
-                      images.size("intermediate_size", 4096),
-                      {.norm1 = "attention_norm", .norm2 = "ffn_norm", .attention = "attention",
-                       .out = "o_proj", .up = "up_proj", .down = "down_proj",
-                       .norm = NormKind::rms, .bias = false});
+  Stack stack =
+      tower(at + "transformer.layers", hidden, images.size("num_hidden_layers", 24),
+            images.size("num_attention_heads", 16), images.size("intermediate_size", 4096),
+            {.norm1 = "attention_norm",
+             .norm2 = "ffn_norm",
+             .attention = "attention",
+             .out = "o_proj",
+             .up = "up_proj",
+             .down = "down_proj",
+             .norm = NormKind::rms,
+             .bias = false});
   for (LayerKind& kind : stack.kinds) {
     auto& mlp = std::get<Mlp>(kind.branches[1].body);
     mlp.name = "feed_forward";
@@ -177,8 +182,8 @@ ModelSpec qwen2_vl(const Config& c) {
   const auto own = c.sub("text_config");
   const Config& text = own ? *own : c;
   const Config images = nested(c, "vision_config");
-  ModelSpec spec = inside(qwen2(text), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+  ModelSpec spec =
+      inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("embed_dim", 1280);
   const std::int64_t patch = images.size("patch_size", 14);
   const std::int64_t merge = images.size("spatial_merge_size", 2);
@@ -190,10 +195,12 @@ ModelSpec qwen2_vl(const Config& c) {
   add_norm(spec, at + "merger.ln_q", hidden, true);
   add_linear(spec, at + "merger.mlp.0", merged, merged, true);
   add_linear(spec, at + "merger.mlp.2", images.size("hidden_size", 3584), merged, true);
-  add_silent(spec, tower(at + "blocks", hidden, images.size("depth", 32),
-                         images.size("num_heads", 16), hidden * images.size("mlp_ratio", 4),
-                         {.norm1 = "norm1", .norm2 = "norm2", .attention = "attn", .out = "proj",
-                          .qkv = "qkv"}));
+  add_silent(
+      spec,
+      tower(
+          at + "blocks", hidden, images.size("depth", 32), images.size("num_heads", 16),
+          hidden * images.size("mlp_ratio", 4),
+          {.norm1 = "norm1", .norm2 = "norm2", .attention = "attn", .out = "proj", .qkv = "qkv"}));
   return spec;
 }
 
@@ -228,8 +235,13 @@ ModelSpec qwen3_vl(const Config& c) {
   }
   add_silent(spec, tower(at + "blocks", hidden, images.size("depth", 27),
                          images.size("num_heads", 16), images.size("intermediate_size", 4304),
-                         {.norm1 = "norm1", .norm2 = "norm2", .attention = "attn", .out = "proj",
-                          .up = "linear_fc1", .down = "linear_fc2", .qkv = "qkv"}));
+                         {.norm1 = "norm1",
+                          .norm2 = "norm2",
+                          .attention = "attn",
+                          .out = "proj",
+                          .up = "linear_fc1",
+                          .down = "linear_fc2",
+                          .qkv = "qkv"}));
   return spec;
 }
 
@@ -256,11 +268,11 @@ ModelSpec llama4(const Config& c) {
              false);
   add_linear(spec, "multi_modal_projector.linear_1", spec.stacks[0].hidden,
              images.size("vision_output_dim", 7680), false);
-  add_silent(spec, tower(at + "model.layers", hidden, images.size("num_hidden_layers", 34),
-                         images.size("num_attention_heads", 16),
-                         images.size("intermediate_size", 5632),
-                         {.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm",
-                          .out = "o_proj"}));
+  add_silent(
+      spec,
+      tower(at + "model.layers", hidden, images.size("num_hidden_layers", 34),
+            images.size("num_attention_heads", 16), images.size("intermediate_size", 5632),
+            {.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .out = "o_proj"}));
   return spec;
 }
 

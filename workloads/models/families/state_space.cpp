@@ -62,8 +62,8 @@ Mamba2 read_mamba2(const Config& c, std::int64_t heads, std::string_view heads_k
 ModelSpec mamba2(const Config& c) {
   Mamba2 mixer = read_mamba2(c, 128, "num_heads", "head_dim", "state_size");
   mixer.bias = c.flag("use_bias", false);
-  const auto inner = static_cast<std::int64_t>(
-      c.number("expand", 2) * static_cast<double>(c.needed("hidden_size", 4096)));
+  const auto inner = static_cast<std::int64_t>(c.number("expand", 2) *
+                                               static_cast<double>(c.needed("hidden_size", 4096)));
   if (inner != mixer.inner()) {
     c.fail("num_heads", "num_heads * head_dim is not expand * hidden_size");
   }
@@ -101,19 +101,20 @@ ModelSpec jamba(const Config& c) {
                          const char* offset, std::int64_t offset_default) {
     return i % c.size(period, period_default) == c.count(offset, offset_default);
   };
-  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-    const bool attends = is_at(i, "attn_layer_period", 8, "attn_layer_offset", 4);
-    const bool routed = experts.experts > 1 &&
-                        is_at(i, "expert_layer_period", 2, "expert_layer_offset", 1);
-    LayerKind layer = llama_layer(n, attends ? "attention" : "mamba", attention, mlp);
-    if (!attends) layer.branches[0].body = mixer;
-    if (routed) {
-      layer.name += ", experts";
-      layer.branches[1].body = experts;
-    }
-    layer.branches[1].before.name = "pre_ff_layernorm";
-    return layer;
-  }));
+  ModelSpec spec =
+      decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                const bool attends = is_at(i, "attn_layer_period", 8, "attn_layer_offset", 4);
+                const bool routed = experts.experts > 1 &&
+                                    is_at(i, "expert_layer_period", 2, "expert_layer_offset", 1);
+                LayerKind layer = llama_layer(n, attends ? "attention" : "mamba", attention, mlp);
+                if (!attends) layer.branches[0].body = mixer;
+                if (routed) {
+                  layer.name += ", experts";
+                  layer.branches[1].body = experts;
+                }
+                layer.branches[1].before.name = "pre_ff_layernorm";
+                return layer;
+              }));
   spec.stacks[0].norm.name = "model.final_layernorm";
   return spec;
 }
@@ -126,8 +127,8 @@ ModelSpec qwen3_next(const Config& c) {
   attention.gate = true;
   attention.q_norm = {n.norm, "q_norm"};
   attention.k_norm = {n.norm, "k_norm"};
-  attention.rotary.dims = static_cast<std::int64_t>(
-      static_cast<double>(n.head_dim) * c.rotary_number("partial_rotary_factor", 0.25));
+  attention.rotary.dims = static_cast<std::int64_t>(static_cast<double>(n.head_dim) *
+                                                    c.rotary_number("partial_rotary_factor", 0.25));
   attention.rotary.concatenated = true;
   DeltaNet net;
   net.key_heads = c.size("linear_num_key_heads", 16);
@@ -154,13 +155,15 @@ ModelSpec qwen3_next(const Config& c) {
 
 // One mixer a layer, as hybrid_override_pattern says: M Mamba-2, * attention, - MLP, E experts.
 ModelSpec nemotron_h(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 128, .activation = "relu2",
-                           .activation_keys = "mlp_hidden_act"});
+  Sizes n = read_sizes(
+      c,
+      {.kv_heads = 8, .head_dim = 128, .activation = "relu2", .activation_keys = "mlp_hidden_act"});
   n.norm = NormKind::rms_cast;
   Attention attention = llama_attention(c, n);
   attention.name = "mixer";
   attention.rotary.dims = 0;
-  Mamba2 mixer = read_mamba2(c, 128, "mamba_num_heads", "mamba_head_dim", "ssm_state_size|state_size");
+  Mamba2 mixer =
+      read_mamba2(c, 128, "mamba_num_heads", "mamba_head_dim", "ssm_state_size|state_size");
   mixer.bias = c.flag("mamba_proj_bias|use_bias", false);
   Mlp mlp = llama_mlp(n);
   mlp.name = "mixer";
@@ -185,24 +188,25 @@ ModelSpec nemotron_h(const Config& c) {
   if (static_cast<std::int64_t>(pattern.size()) != n.layers) {
     c.fail("hybrid_override_pattern", "has not one letter for each layer");
   }
-  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) -> LayerKind {
-    const char letter = pattern[static_cast<std::size_t>(i)];
-    LayerKind layer{.name = "mamba", .branches = {{.before = {n.norm, "norm"}, .body = mixer}}};
-    if (letter == 'M') return layer;
-    if (letter == '*') {
-      layer.name = "attention";
-      layer.branches[0].body = attention;
-    } else if (letter == '-') {
-      layer.name = "mlp";
-      layer.branches[0].body = mlp;
-    } else if (letter == 'E') {
-      layer.name = "experts";
-      layer.branches[0].body = experts;
-    } else {
-      c.fail("hybrid_override_pattern", "has a letter that is none of M, *, - and E");
-    }
-    return layer;
-  }));
+  ModelSpec spec = decoder(
+      n, Layers::of(n.layers, [&](std::int64_t i) -> LayerKind {
+        const char letter = pattern[static_cast<std::size_t>(i)];
+        LayerKind layer{.name = "mamba", .branches = {{.before = {n.norm, "norm"}, .body = mixer}}};
+        if (letter == 'M') return layer;
+        if (letter == '*') {
+          layer.name = "attention";
+          layer.branches[0].body = attention;
+        } else if (letter == '-') {
+          layer.name = "mlp";
+          layer.branches[0].body = mlp;
+        } else if (letter == 'E') {
+          layer.name = "experts";
+          layer.branches[0].body = experts;
+        } else {
+          c.fail("hybrid_override_pattern", "has a letter that is none of M, *, - and E");
+        }
+        return layer;
+      }));
   spec.stacks[0].norm.name = "model.norm_f";
   std::get<TokenEmbedding>(spec.stacks[0].input).name = "model.embeddings";
   spec.stacks[0].fp32_residual = c.flag("residual_in_fp32", false);

@@ -93,13 +93,13 @@ ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
   const VisionSizes n = read_vision(c, "gelu");
   Attention attention = vision_attention(n, "attention", "o_proj");
   attention.fp32_softmax = true;
-  LayerKind layer{.name = "encoder",
-                  .branches = {{.before = named_layer_norm("layernorm_before"),
-                                .body = attention,
-                                .dropout = n.dropout},
-                               {.before = named_layer_norm("layernorm_after"),
-                                .body = vision_mlp(n),
-                                .dropout = n.dropout}}};
+  LayerKind layer{
+      .name = "encoder",
+      .branches = {
+          {.before = named_layer_norm("layernorm_before"), .body = attention, .dropout = n.dropout},
+          {.before = named_layer_norm("layernorm_after"),
+           .body = vision_mlp(n),
+           .dropout = n.dropout}}};
   ModelSpec spec;
   Stack stack = vision_stack(n, layer);
   stack.prefix = prefix + "layers";
@@ -129,13 +129,13 @@ ModelSpec dinov2(const Config& c) {
     mlp.up = "up_proj";
     mlp.down = "down_proj";
   }
-  LayerKind layer{.name = "encoder",
-                  .branches = {{.before = named_layer_norm("norm1"),
-                                .body = vision_attention(n, "attention", "o_proj"),
-                                .scale = "layer_scale1.lambda1"},
-                               {.before = named_layer_norm("norm2"),
-                                .body = mlp,
-                                .scale = "layer_scale2.lambda1"}}};
+  LayerKind layer{
+      .name = "encoder",
+      .branches = {
+          {.before = named_layer_norm("norm1"),
+           .body = vision_attention(n, "attention", "o_proj"),
+           .scale = "layer_scale1.lambda1"},
+          {.before = named_layer_norm("norm2"), .body = mlp, .scale = "layer_scale2.lambda1"}}};
   ModelSpec spec;
   Stack stack = vision_stack(n, layer);
   stack.prefix = "encoder.layer";
@@ -154,9 +154,10 @@ Config part(const Config& c, std::string_view key) {
 }
 
 LayerKind clip_layer(const VisionSizes& n) {
+  Attention attention = vision_attention(n, "self_attn", "out_proj");
+  attention.fp32_softmax = true;
   return {.name = "encoder",
-          .branches = {{.before = named_layer_norm("layer_norm1"),
-                        .body = vision_attention(n, "self_attn", "out_proj")},
+          .branches = {{.before = named_layer_norm("layer_norm1"), .body = attention},
                        {.before = named_layer_norm("layer_norm2"), .body = vision_mlp(n)}}};
 }
 
