@@ -48,6 +48,12 @@ std::int64_t Eager::elements(const Shape& shape) const {
   return product;
 }
 
+void Eager::add_up(std::int64_t& sum, std::int64_t more) const {
+  if (__builtin_add_overflow(sum, more, &sum)) {
+    throw InputError(options_.place, "the model's figures add up to more than can be counted");
+  }
+}
+
 Value Eager::add_parameter(std::string_view name, const Shape& shape, DType dtype) {
   std::string full = full_name(name);
   if (const auto known = numbers_.find(full); known != numbers_.end()) {
@@ -142,9 +148,7 @@ void Eager::count(std::string_view op, std::int64_t forward, std::string_view ba
     if (more == 0) return;
     const auto known = flops.find(name);
     std::int64_t& sum = known != flops.end() ? known->second : flops[std::string(name)];
-    if (__builtin_add_overflow(sum, more, &sum)) {
-      throw InputError(options_.place, "the model's FLOPs are more than can be counted");
-    }
+    add_up(sum, more);
   };
   add_to(forward_, op, forward);
   add_to(backward_, backward_op, backward);

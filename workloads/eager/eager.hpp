@@ -174,6 +174,7 @@ class Eager {
   // Products of sizes: InputError where they leave 63 bits.
   [[nodiscard]] std::int64_t times(std::int64_t a, std::int64_t b) const;
   [[nodiscard]] std::int64_t elements(const Shape& shape) const;
+  void add_up(std::int64_t& sum, std::int64_t more) const;
 
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
   [[nodiscard]] const std::vector<Buffer>& buffers() const { return buffers_; }

@@ -51,9 +51,9 @@ void save_rule(Eager& e, const DeltaNet& n, const Value& x) {
   }
   e.save(e.constant(DType::f32, {batch, sequence, n.value_heads}));
   e.save(e.make({batch, sequence, n.value_heads, chunk}, e.dtype(), true));
-  const std::int64_t per_head =
-      6 * n.key_dim * n.value_dim + 2 * chunk * (3 * n.key_dim + 2 * n.value_dim);
-  e.count_scan(e.times(batch * sequence * n.value_heads, per_head));
+  const std::int64_t per_head = e.times(6 * n.key_dim, n.value_dim) +
+                                2 * chunk * (3 * n.key_dim + 2 * n.value_dim);
+  e.count_scan(e.times(e.times(batch * sequence, n.value_heads), per_head));
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ Value run(Eager& e, const DeltaNet& n, const Value& x) {
   const Value step = e.add(e.cast(p.a, DType::f32), e.parameter("dt_bias", {n.value_heads}));
   e.multiply(e.scaled(decay), e.apply(step, Keeps::input));
   save_rule(e, n, x);
-  e.cache(0, (channels * n.kernel + n.value_heads * n.key_dim * n.value_dim) *
-                 size_of(e.dtype()).count());
+  const std::int64_t state = e.times(n.value_heads * n.key_dim, n.value_dim);
+  e.cache(0, e.times(channels * n.kernel + state, size_of(e.dtype()).count()));
   const std::int64_t rows = x.shape[0] * x.shape[1] * n.value_heads;
   const Value core = e.make({rows, n.value_dim}, e.dtype(), true);
   const Value normed = gated_norm(e, core, Eager::view(p.z, core.shape));

@@ -102,8 +102,8 @@ Value run(Eager& e, const Mamba& m, const Value& x) {
   const Scope at(e, m.name);
   constexpr std::int64_t scan_operations = 9;
   const std::int64_t tokens = x.shape[0] * x.shape[1];
-  e.count_scan(e.times(scan_operations * tokens, m.inner * m.state));
-  e.cache(0, m.inner * (m.kernel + m.state) * size_of(e.dtype()).count());
+  e.count_scan(e.times(e.times(scan_operations * tokens, m.inner), m.state));
+  e.cache(0, e.times(e.times(m.inner, m.kernel + m.state), size_of(e.dtype()).count()));
   Projected p = begin(e, m, x);
   return m.norms ? run_apart(e, m, x, p) : run_fused(e, m, x, p);
 }
@@ -125,8 +125,10 @@ Value run(Eager& e, const Mamba2& m, const Value& x) {
     e.parameter("weight", {inner});
     e.save(e.constant(DType::f32, {tokens, m.groups}));
   }
-  e.count_scan(e.times(tokens, 2 * m.chunk * (m.groups * m.state + inner) + 4 * inner * m.state));
-  e.cache(0, (channels * m.kernel + inner * m.state) * size_of(e.dtype()).count());
+  const std::int64_t in_chunks = e.times(2 * m.chunk, m.groups * m.state + inner);
+  const std::int64_t state = e.times(inner, m.state);
+  e.count_scan(e.times(tokens, in_chunks + e.times(4, state)));
+  e.cache(0, e.times(e.times(channels, m.kernel) + state, size_of(e.dtype()).count()));
   const Scope out(e, "out_proj");
   e.parameter("weight", {x.last(), inner});
   if (m.bias) e.parameter("bias", {x.last()});

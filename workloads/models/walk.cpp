@@ -114,7 +114,7 @@ ModelCounts summed(const Eager& e) {
   for (const Parameter& parameter : n.parameters) {
     const std::int64_t elements = e.elements(parameter.shape);
     const std::int64_t active = active_of(parameter, elements);
-    n.total_parameters += elements;
+    e.add_up(n.total_parameters, elements);
     n.active_parameters += active;
     n.embedding_parameters += parameter.embeddings * elements;
     if (parameter.layer < 0) continue;
@@ -123,12 +123,19 @@ ModelCounts summed(const Eager& e) {
     layer.active_parameters += active;
   }
   for (const Saved& saved : n.saved) {
-    n.saved_bytes += saved.bytes;
+    e.add_up(n.saved_bytes, saved.bytes);
     if (saved.layer >= 0)
       n.layers[static_cast<std::size_t>(saved.layer)].saved_bytes += saved.bytes;
   }
-  for (const auto& [op, flops] : n.forward) n.forward_flops += flops;
-  for (const auto& [op, flops] : n.backward) n.backward_flops += flops;
+  std::int64_t both = 0;
+  for (const auto& [op, flops] : n.forward) {
+    n.forward_flops += flops;
+    e.add_up(both, flops);
+  }
+  for (const auto& [op, flops] : n.backward) {
+    n.backward_flops += flops;
+    e.add_up(both, flops);
+  }
   return n;
 }
 

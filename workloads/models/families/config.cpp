@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/json.hpp"
 #include "workloads/layers/activation.hpp"
@@ -11,7 +10,8 @@
 namespace shardsim::models {
 namespace {
 
-constexpr std::int64_t largest_size = std::numeric_limits<std::int32_t>::max();
+// A hundred times the largest that any model has, and products of two can be added up.
+constexpr std::int64_t largest_size = std::int64_t{1} << 24;
 constexpr std::int64_t most_layers = 10'000;
 
 std::string_view first_of(std::string_view keys) { return keys.substr(0, keys.find('|')); }

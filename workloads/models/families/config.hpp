@@ -2,7 +2,7 @@
 // where it is absent, and one clear error for everything else.
 //
 //   Config c(json);
-//   c.size("hidden_size");                   // needed: from 1 to 2^31 - 1
+//   c.size("hidden_size");                   // needed: from 1 to 2^24
 //   c.size("n_embd|hidden_size", 768);       // two spellings, a default
 //   c.optional_size("q_lora_rank", 1536);    // null says that there is none; absent means 1536
 //   c.flag("tie_word_embeddings", false);

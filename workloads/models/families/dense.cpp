@@ -46,9 +46,8 @@ std::string qwen_type(const Config& c, std::int64_t layer) {
   return windowed ? "sliding_attention" : "full_attention";
 }
 
-ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention, const Mlp& mlp,
+ModelSpec windowed(const Sizes& n, const Attention& attention, const Mlp& mlp,
                    const std::vector<std::string>& types, std::int64_t window) {
-  static_cast<void>(c);
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
                    const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
                    Attention a = attention;
@@ -64,7 +63,7 @@ ModelSpec qwen2(const Config& c) {
   Attention attention = llama_attention(c, n);
   set_biases(attention, true, false);
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
-  return windowed(c, n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
+  return windowed(n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
 
 namespace {}  // namespace
@@ -75,7 +74,7 @@ ModelSpec qwen3(const Config& c) {
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
-  return windowed(c, n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
+  return windowed(n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
 
 namespace {
