@@ -54,7 +54,8 @@ Value renormalized(Eager& e, Renormalize how, const Value& top) {
 // Weights of the chosen experts, [T, per_token].
 Value route(Eager& e, const Experts& m, const Value& x) {
   const Scope at(e, m.router.name);
-  Value weight = e.parameter("weight", {m.experts, x.last()});
+  Value weight =
+      e.parameter("weight", {m.experts, x.last()}, m.router.fp32_weight ? DType::f32 : e.dtype());
   const Value bias = m.router.bias ? e.parameter("bias", {m.experts}) : Value{};
   if (m.router.correction_is_parameter) {
     e.parameter(m.router.correction_bias, {1, m.experts});
@@ -62,7 +63,7 @@ Value route(Eager& e, const Experts& m, const Value& x) {
     e.buffer(m.router.correction_bias, {m.experts}, DType::bf16);
   }
   Value input = x;
-  if (m.router.fp32) {
+  if (m.router.fp32 || m.router.fp32_weight) {
     input = e.cast(x, DType::f32);
     weight = e.cast(weight, DType::f32);
   }
@@ -124,12 +125,16 @@ Value run_shared(Eager& e, const Experts& m, const Value& x) {
 }  // namespace
 
 Value run(Eager& e, const Experts& m, const Value& x) {
-  const Scope at(e, m.name);
   const Value tokens = Eager::view(x, {e.elements(x.shape) / x.last(), x.last()});
-  const Value weights = route(e, m, tokens);
-  const Value out = run_routed(e, m, tokens, weights);
-  if (!m.shared) return Eager::view(out, x.shape);
-  return Eager::view(e.add(out, run_shared(e, m, tokens)), x.shape);
+  Value out;
+  {
+    const Scope at(e, m.name);
+    if (!m.correction_bias.empty()) e.buffer(m.correction_bias, {m.experts}, DType::bf16);
+    out = run_routed(e, m, tokens, route(e, m, tokens));
+    if (m.shared && !m.shared_outside) out = e.add(out, run_shared(e, m, tokens));
+  }
+  if (m.shared_outside) out = e.add(out, run_shared(e, m, tokens));
+  return Eager::view(out, x.shape);
 }
 
 }  // namespace shardsim::models

@@ -61,6 +61,12 @@ void set_biases(Attention& attention, bool qkv, bool o);
 [[nodiscard]] Experts qwen_experts(const Config& c, const Sizes& n, std::int64_t number,
                                    std::int64_t per_token, std::int64_t width, std::int64_t shared,
                                    bool renormalize);
+// DeepSeek's: a router in fp32, shared experts as one MLP.
+[[nodiscard]] Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
+                                       std::int64_t per_token, std::int64_t width,
+                                       std::int64_t shared);
+// Granite's: the softmax of the largest logits.
+[[nodiscard]] Experts granite_experts(const Config& c, const Sizes& n);
 [[nodiscard]] bool qwen_has_experts(const Config& c, std::int64_t layer);
 
 // The kinds of layers in order: one for each layer, equal ones counted once.

@@ -301,6 +301,9 @@ ModelSpec helium(const Config& c) {
   mlp.bias = c.flag("mlp_bias", false);
   Attention attention = llama_attention(c, n);
   attention.o_bias = false;
+  if (n.heads * n.head_dim != n.hidden) {
+    c.fail("head_dim", "num_attention_heads * head_dim is not hidden_size");
+  }
   attention.rotary.each_layer = true;
   return decoder(n, llama_layer(n, "full", attention, mlp));
 }
@@ -349,6 +352,7 @@ std::vector<Family> dense_families() {
           {"GlmForCausalLM", "glm", glm},
           {"Glm4ForCausalLM", "glm4", glm4},
           {"InternLM3ForCausalLM", "internlm3", internlm3},
+          {"LlamaForCausalLM", "internlm3", internlm3},
           {"SeedOssForCausalLM", "seed_oss", seed_oss},
           {"Ernie4_5ForCausalLM", "ernie4_5", ernie4_5},
           {"HeliumForCausalLM", "helium", helium},

@@ -58,6 +58,8 @@ LatentAttention read_latent(const Config& c, const Sizes& n) {
   return latent;
 }
 
+}  // namespace
+
 Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
                          std::int64_t per_token, std::int64_t width, std::int64_t shared) {
   Experts experts =
@@ -69,6 +71,8 @@ Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
   experts.shared->width = experts.width * c.size("n_shared_experts", shared);
   return experts;
 }
+
+namespace {
 
 LayerKind latent_layer(const Sizes& n, const std::string& name, const LatentAttention& attention,
                        const Body& feed_forward) {
@@ -145,6 +149,8 @@ ModelSpec olmoe(const Config& c) {
   return decoder(n, llama_layer(n, "experts", attention, experts));
 }
 
+}  // namespace
+
 Experts granite_experts(const Config& c, const Sizes& n) {
   Experts experts = read_experts(c, n, "num_local_experts", 8, "num_experts_per_tok", 2, n.width);
   experts.name = "block_sparse_moe";
@@ -154,6 +160,8 @@ Experts granite_experts(const Config& c, const Sizes& n) {
                     .cast_back = true};
   return experts;
 }
+
+namespace {
 
 ModelSpec granitemoe(const Config& c) {
   const Sizes n = read_sizes(c, {});
@@ -175,7 +183,7 @@ ModelSpec ernie4_5_moe(const Config& c) {
   Experts experts =
       read_experts(c, n, "moe_num_experts|num_experts", 64, "moe_k|num_experts_per_tok", 6,
                    c.size("moe_intermediate_size", 1536));
-  experts.router.fp32 = experts.router.cast_back = true;
+  experts.router.fp32_weight = experts.router.cast_back = true;
   experts.router.renormalize = Renormalize::clamped;
   experts.router.correction_bias = "moe_statics.e_score_correction_bias";
   experts.router.correction_is_parameter = true;

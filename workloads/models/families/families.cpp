@@ -55,7 +55,8 @@ const std::vector<Family>& families() {
     for (const auto& table :
          {dense_families(), gemma_families(), classic_families(), expert_families(),
           state_space_families(), encoder_families(), encoder_decoder_families(), vision_families(),
-          image_text_families()}) {
+          image_text_families(), llama_kin_families(), experts_kin_families(),
+          classic_kin_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     return list;
@@ -68,6 +69,12 @@ const Family& family_of(const JsonReader& config) {
     const std::vector<JsonReader> entries = list->elements();
     if (entries.empty()) list->fail("is empty");
     const std::string name = entries[0].string();
+    // One class may serve several families, which model_type then tells apart.
+    const auto type = config.find("model_type");
+    const std::string family = type ? type->string() : std::string();
+    const Family* both = find_family(
+        [&](const Family& f) { return f.architecture == name && f.model_type == family; });
+    if (both != nullptr) return *both;
     const Family* found = find_family([&](const Family& f) { return f.architecture == name; });
     if (found != nullptr) return *found;
     fail_unknown(entries[0], /*by_architecture=*/true);

@@ -1,5 +1,6 @@
 // State-space models and hybrids of them with attention.
 #include <cmath>
+#include <optional>
 
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
@@ -120,9 +121,8 @@ ModelSpec jamba(const Config& c) {
 }
 
 // Every full_attention_interval-th layer attends, with a gate; the others run the delta rule.
-ModelSpec qwen3_next(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 2, .head_dim = 256});
-  n.norm = NormKind::rms_offset;
+ModelSpec qwen_hybrid(const Config& c, const Sizes& n, const std::optional<Experts>& experts,
+                      bool fused_projections) {
   Attention attention = llama_attention(c, n);
   attention.gate = true;
   attention.q_norm = {n.norm, "q_norm"};
@@ -136,9 +136,7 @@ ModelSpec qwen3_next(const Config& c) {
   net.value_heads = c.size("linear_num_value_heads", 32);
   net.value_dim = c.size("linear_value_head_dim", 128);
   net.kernel = c.size("linear_conv_kernel_dim", 4);
-  const Experts experts =
-      qwen_experts(c, n, 512, 10, 512, c.size("shared_expert_intermediate_size", 512),
-                   /*renormalize=*/true);
+  net.fused_projections = fused_projections;
   const std::int64_t interval = c.size("full_attention_interval", 4);
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
     return std::string((i + 1) % interval != 0 ? "linear_attention" : "full_attention");
@@ -148,9 +146,35 @@ ModelSpec qwen3_next(const Config& c) {
                    LayerKind layer = llama_layer(n, attends ? "attention" : "delta rule", attention,
                                                  llama_mlp(n));
                    if (!attends) layer.branches[0].body = net;
-                   if (qwen_has_experts(c, i)) layer.branches[1].body = experts;
+                   if (experts && qwen_has_experts(c, i)) layer.branches[1].body = *experts;
                    return layer;
                  }));
+}
+
+Sizes qwen_hybrid_sizes(const Config& c, std::int64_t kv_heads, bool has_width) {
+  Sizes n = read_sizes(c, {.kv_heads = kv_heads, .head_dim = 256, .has_width = has_width});
+  n.norm = NormKind::rms_offset;
+  return n;
+}
+
+ModelSpec qwen3_next(const Config& c) {
+  const Sizes n = qwen_hybrid_sizes(c, 2, /*has_width=*/true);
+  const std::int64_t shared = c.size("shared_expert_intermediate_size", 512);
+  const Experts experts = qwen_experts(c, n, 512, 10, 512, shared, /*renormalize=*/true);
+  return qwen_hybrid(c, n, experts, /*fused_projections=*/true);
+}
+
+ModelSpec qwen3_5(const Config& c) {
+  return qwen_hybrid(c, qwen_hybrid_sizes(c, 4, /*has_width=*/true), std::nullopt,
+                     /*fused_projections=*/false);
+}
+
+ModelSpec qwen3_5_moe(const Config& c) {
+  const Sizes n = qwen_hybrid_sizes(c, 2, /*has_width=*/false);
+  const std::int64_t shared = c.size("shared_expert_intermediate_size", 512);
+  Experts experts = qwen_experts(c, n, 256, 8, 512, shared, /*renormalize=*/true);
+  experts.router.renormalize = Renormalize::in_place;
+  return qwen_hybrid(c, n, experts, /*fused_projections=*/false);
 }
 
 // One mixer a layer, as hybrid_override_pattern says: M Mamba-2, * attention, - MLP, E experts.
@@ -221,6 +245,8 @@ std::vector<Family> state_space_families() {
           {"Mamba2ForCausalLM", "mamba2", mamba2},
           {"JambaForCausalLM", "jamba", jamba},
           {"Qwen3NextForCausalLM", "qwen3_next", qwen3_next},
+          {"Qwen3_5ForCausalLM", "qwen3_5_text", qwen3_5},
+          {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", qwen3_5_moe},
           {"NemotronHForCausalLM", "nemotron_h", nemotron_h}};
 }
 
