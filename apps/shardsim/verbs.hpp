@@ -12,6 +12,7 @@ namespace shardsim {
 [[nodiscard]] Verb run_verb();
 [[nodiscard]] Verb compare_verb();
 [[nodiscard]] Verb plan_verb();
+[[nodiscard]] Verb model_verb();
 [[nodiscard]] Verb specs_verb();
 [[nodiscard]] Verb reshard_verb();
 [[nodiscard]] Verb profiles_verb();

@@ -28,7 +28,7 @@ endfunction()
 
 expect(0 help --help)
 run_examples("${help}")
-foreach(verb run compare plan specs reshard profiles collective calibrate validate import hlo check completion man)
+foreach(verb run compare plan specs reshard model profiles collective calibrate validate import hlo check completion man)
   require_match("${help}" "\n  ${verb} ")
   expect(0 verb_help ${verb} --help)
   require_match("${verb_help}" "^Usage: shardsim ${verb}")

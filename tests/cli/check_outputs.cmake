@@ -16,7 +16,7 @@ require_match("${html}" "^<!DOCTYPE html>|^<!doctype html>")
 # So it is for all verbs.
 foreach(case "plan;${example};plan.json" "specs;${example};specs.csv"
         "collective;--against;examples/collectives/h100-dgx-8-all-reduce.json;collective.csv"
-        "import;hf;gpt2;tree.json" "profiles;show;dgx-h100;profile.json"
+        "model;gpt2;model.json" "import;hf;gpt2;tree.json" "profiles;show;dgx-h100;profile.json"
         "reshard;examples/reshard/trainer-to-sampler.json;reshard.json"
         "hlo;diff;examples/programs/fsdp-matmul.hlo;examples/programs/tp-matmul.hlo;hlo.csv")
   list(POP_BACK case file)
@@ -177,3 +177,15 @@ expect(0 dropped plan ${SOURCE}/examples/fsdp-tutorial.json --batch 136)
 require_match("${dropped}" "each device drops 1 of its 17 examples")
 expect(0 allowed plan ${SOURCE}/examples/fsdp-tutorial.json --batch 130 --allow-uneven)
 require_match("${allowed}" "a batch of 130 does not divide over the 8 devices of data")
+
+foreach(case "csv;^name,instances," "markdown;^# gpt2" "html;^<!DOCTYPE html>|^<!doctype html>")
+  list(GET case 0 format)
+  list(GET case 1 expected)
+  expect(0 printed model gpt2 --format ${format})
+  require_match("${printed}" "${expected}")
+endforeach()
+expect(0 json model list --format json)
+string(JSON schema GET "${json}" schema)
+if(NOT schema STREQUAL "shardsim/models/1")
+  message(FATAL_ERROR "model list: schema ${schema}")
+endif()

@@ -1,0 +1,244 @@
+#include "reports/model/model_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "reports/format/html.hpp"
+#include "reports/html/resources.hpp"
+#include "reports/model/model_tables.hpp"
+
+namespace shardsim {
+namespace {
+
+std::vector<Table> model_tables(const ModelReport& model) {
+  return {layers_table(model), flops_table(model), model_parameters_table(model)};
+}
+
+std::string model_text(const ModelReport& model, std::size_t width) {
+  std::string out = model_title(model) + "\n\n";
+  const auto summary = model_summary(model);
+  std::size_t labels = 0;
+  for (const auto& [label, value] : summary) labels = std::max(labels, label.size());
+  for (const auto& [label, value] : summary) {
+    out += fmt::format("{:<{}}  {}\n", label, labels, wrapped(value, labels + 2, width));
+  }
+  for (const Table& table : model_tables(model)) {
+    out += "\n" + table.caption + "\n" + to_text(table, "  ", width);
+  }
+  return out;
+}
+
+std::string model_markdown(const ModelReport& model) {
+  std::string out = fmt::format("# {}\n\n", markdown_escape(model_title(model)));
+  for (const auto& [label, value] : model_summary(model)) {
+    out += fmt::format("- {}: {}\n", label, markdown_escape(value));
+  }
+  for (const Table& table : model_tables(model)) {
+    out += fmt::format("\n## {}\n\n{}", table.caption, to_markdown(table));
+  }
+  return out;
+}
+
+Json model_parameters_json(const ModelReport& model) {
+  Json list = Json::array();
+  for (const ParameterRow& row : parameter_rows(model)) {
+    Json parameter = {{"name", row.name}};
+    if (row.sets.size() == 1) parameter["instances"] = row.sets[0];
+    if (row.sets.size() > 1) parameter["instances"] = row.sets;
+    parameter["shape"] = row.one.shape;
+    parameter["dtype"] = name_of(row.one.dtype);
+    if (row.one.experts > 0) {
+      parameter["experts"] = row.one.experts;
+      parameter["experts_per_token"] = row.one.visited;
+    }
+    list.push_back(std::move(parameter));
+  }
+  return list;
+}
+
+Json model_layers_json(const ModelReport& model) {
+  Json list = Json::array();
+  for (const LayerRow& row : layer_rows(model)) {
+    list.push_back({{"pattern", row.pattern},
+                    {"kind", row.kind},
+                    {"layers", row.layers},
+                    {"parameters", row.one.parameters},
+                    {"active_parameters", row.one.active_parameters},
+                    {"flops", row.one.forward_flops},
+                    {"flops_backward", row.one.backward_flops},
+                    {"saved_activation_bytes", row.one.saved_bytes},
+                    {"kv_cache_bytes_per_token", row.one.cache_bytes_per_token},
+                    {"state_bytes", row.one.state_bytes}});
+  }
+  return list;
+}
+
+std::string model_json(const ModelReport& model) {
+  const models::ModelCounts& n = model.counts;
+  Json json;
+  json["schema"] = "shardsim/model/1";
+  json["shardsim"] = program_version;
+  json["model"] = model.spec.name;
+  json["architecture"] = model.spec.architecture;
+  json["family"] = model.spec.family;
+  json["batch"] = model.point.batch;
+  json["sequence"] = model.point.sequence;
+  json["parameters"] = model_parameters_json(model);
+  json["tied"] = n.tied;
+  json["buffers"] = Json::array();
+  for (const models::Buffer& buffer : n.buffers) {
+    json["buffers"].push_back(
+        {{"name", buffer.name}, {"shape", buffer.shape}, {"dtype", name_of(buffer.dtype)}});
+  }
+  json["total_parameters"] = n.total_parameters;
+  json["active_parameters"] = n.active_parameters;
+  json["embedding_parameters"] = n.embedding_parameters;
+  Json by_kind = Json::object();
+  Json both_by_kind = Json::object();
+  for (const KindFlops& kind : flops_by_kind(n)) {
+    by_kind[kind.kind] = kind.forward;
+    both_by_kind[kind.kind] = kind.forward + kind.backward;
+  }
+  json["flops"] = {{"forward", n.forward_flops},
+                   {"forward_backward", n.forward_flops + n.backward_flops},
+                   {"by_op", by_kind},
+                   {"forward_backward_by_op", both_by_kind}};
+  json["saved_activation_bytes"] = n.saved_bytes;
+  json["kv_cache_bytes_per_token"] = n.cache_bytes_per_token;
+  json["state_bytes"] = n.state_bytes;
+  json["layers"] = model_layers_json(model);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string model_csv(const ModelReport& model) {
+  std::string out = "name,instances,shape,dtype,parameters\n";
+  for (const ParameterRow& row : parameter_rows(model)) {
+    std::vector<std::string> fields = {
+        row.text, std::to_string(row.instances), dims_text(row.one.shape),
+        std::string(name_of(row.one.dtype)), std::to_string(row.elements * row.instances)};
+    for (std::string& field : fields) field = csv_field(field);
+    out += fmt::format("{}\n", fmt::join(fields, ","));
+  }
+  return out;
+}
+
+// Where parameters and FLOPs sit: a bar of parts in proportion, with a legend.
+std::string share_bar(const std::string& title, const std::vector<std::string>& names,
+                      const std::vector<double>& values) {
+  constexpr double width = 720;
+  constexpr int hues = 360;
+  double total = 0;
+  for (const double value : values) total += value;
+  if (total <= 0) return {};
+  std::string bar;
+  std::string legend;
+  double at = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] <= 0) continue;
+    const double share = values[i] / total;
+    const std::string fill_color =
+        fmt::format("hsl({} 45% 55%)", i * hues / std::max<std::size_t>(values.size(), 1));
+    const std::string text = fmt::format("{}: {}", html_escape(names[i]), format_percent(share));
+    bar += fmt::format(
+        "<rect x=\"{:.2f}\" width=\"{:.2f}\" height=\"28\" fill=\"{}\"><title>{}</title></rect>\n",
+        at * width, share * width, fill_color, text);
+    legend +=
+        fmt::format("<li><span style=\"color:{}\">&#9632;</span> {}</li>\n", fill_color, text);
+    at += share;
+  }
+  return fmt::format(
+      "<figure><figcaption>{0}</figcaption>\n<svg viewBox=\"0 0 {1} 28\" width=\"{1}\" "
+      "height=\"28\" role=\"img\" aria-label=\"{0}\">\n{2}</svg>\n<ul class=\"quiet\">{3}</ul>"
+      "</figure>\n",
+      html_escape(title), width, bar, legend);
+}
+
+std::string model_pictures(const ModelReport& model) {
+  std::vector<std::string> names;
+  std::vector<double> parameters;
+  std::vector<double> flops;
+  std::vector<double> saved;
+  double rest_parameters = static_cast<double>(model.counts.total_parameters);
+  double rest_flops = static_cast<double>(model.counts.forward_flops);
+  double rest_saved = static_cast<double>(model.counts.saved_bytes);
+  const auto add = [&](const std::string& name, double of_parameters, double of_flops,
+                       double of_saved) {
+    names.push_back(name);
+    parameters.push_back(of_parameters);
+    flops.push_back(of_flops);
+    saved.push_back(of_saved);
+    rest_parameters -= of_parameters;
+    rest_flops -= of_flops;
+    rest_saved -= of_saved;
+  };
+  for (const LayerRow& row : layer_rows(model)) {
+    const auto layers = static_cast<double>(row.layers);
+    add(fmt::format("{} ({})", row.pattern, row.kind),
+        layers * static_cast<double>(row.one.parameters),
+        layers * static_cast<double>(row.one.forward_flops),
+        layers * static_cast<double>(row.one.saved_bytes));
+  }
+  add("embedding, head, loss", rest_parameters, rest_flops, rest_saved);
+  return share_bar("Parameters", names, parameters) + share_bar("FLOPs forward", names, flops) +
+         share_bar("Saved activations", names, saved);
+}
+
+std::string model_html(const ModelReport& model) {
+  std::string summary;
+  for (const auto& [label, value] : model_summary(model)) {
+    summary += fmt::format("<tr><th scope=\"row\" class=\"short\">{}</th><td>{}</td></tr>\n",
+                           html_escape(label), html_escape(value));
+  }
+  return fill(resources::model_html,
+              {{"opening", html_opening(model_title(model), "What the model is made of")},
+               {"summary", summary},
+               {"pictures", model_pictures(model)},
+               {"tables", to_html(layers_table(model)) + to_html(flops_table(model))},
+               {"parameters", to_html(model_parameters_table(model))}});
+}
+
+}  // namespace
+
+std::string report_model(const ModelReport& model, Format format, std::size_t width) {
+  switch (format) {
+    case Format::text:
+      return model_text(model, width);
+    case Format::json:
+      return model_json(model);
+    case Format::csv:
+      return model_csv(model);
+    case Format::html:
+      return model_html(model);
+    case Format::markdown:
+      break;
+  }
+  return model_markdown(model);
+}
+
+std::string report_families(const std::vector<KnownFamily>& families,
+                            const std::vector<std::string>& shipped, bool json, std::size_t width) {
+  if (json) {
+    Json document;
+    document["schema"] = "shardsim/models/1";
+    document["shardsim"] = program_version;
+    document["families"] = Json::array();
+    for (const KnownFamily& family : families) {
+      document["families"].push_back(
+          {{"model_type", family.model_type}, {"architecture", family.architecture}});
+    }
+    document["shipped"] = shipped;
+    return document.dump(2) + "\n";
+  }
+  TextTable table({{"model_type"}, {"architecture"}});
+  for (const KnownFamily& family : families) {
+    table.add_row({family.model_type, family.architecture});
+  }
+  return fmt::format("Families\n{}\nShipped by name\n  {}\n", table.text("  ", width),
+                     wrapped(fmt::format("{}", fmt::join(shipped, ", ")), 2, width));
+}
+
+}  // namespace shardsim

@@ -1,0 +1,242 @@
+// Runs tests/golden/models/*.json, or those of SHARDSIM_GOLDEN_DIR: what transformers and PyTorch
+// say that released models are made of (torch 2.15.0, transformers 5.23.0, diffusers 0.42.1 on
+// tensors without data; the records' README says how). Names and shapes, totals, ties, FLOPs by
+// operator are equal to the last digit; saved activations, too, but for those of models whose
+// modules read data, which lie within a hundredth.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "tests/base/golden_files.hpp"
+#include "workloads/models/families/families.hpp"
+#include "workloads/models/walk.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+using Shapes = std::map<std::string, std::vector<std::int64_t>>;
+
+// The numbers of "0-3,5".
+std::vector<std::int64_t> numbers_of(const std::string& set) {
+  std::vector<std::int64_t> numbers;
+  for (std::size_t at = 0; at < set.size();) {
+    std::size_t used = 0;
+    const std::int64_t first = std::stoll(set.substr(at), &used);
+    at += used;
+    std::int64_t last = first;
+    if (at < set.size() && set[at] == '-') {
+      last = std::stoll(set.substr(at + 1), &used);
+      at += used + 1;
+    }
+    for (std::int64_t i = first; i <= last; ++i) numbers.push_back(i);
+    if (at < set.size() && set[at] == ',') ++at;
+  }
+  return numbers;
+}
+
+// Every name of "layers.{0-3,5}.experts.{0-7}.w".
+std::vector<std::string> names_of(const std::string& pattern) {
+  const std::size_t open = pattern.find('{');
+  if (open == std::string::npos) return {pattern};
+  const std::size_t close = pattern.find('}', open);
+  std::vector<std::string> names;
+  for (const std::int64_t number : numbers_of(pattern.substr(open + 1, close - open - 1))) {
+    for (const std::string& rest : names_of(pattern.substr(close + 1))) {
+      names.push_back(pattern.substr(0, open) + std::to_string(number) + rest);
+    }
+  }
+  return names;
+}
+
+struct Checks : Comparison {
+  void equal(const std::string& what, std::int64_t expected, std::int64_t actual) {
+    near(what, expected, actual, 0);
+  }
+  void near(const std::string& what, std::int64_t expected, std::int64_t actual, double share) {
+    const double gap = static_cast<double>(actual) - static_cast<double>(expected);
+    if (std::abs(gap) <= share * static_cast<double>(expected)) {
+      ++passed;
+    } else {
+      failures.push_back(fmt::format("{}: expected {}, found {} ({:+})", what, expected, actual,
+                                     actual - expected));
+    }
+  }
+};
+
+void compare_parameters(Checks& checks, const Json& record, const models::ModelCounts& n) {
+  Shapes expected;
+  Shapes actual;
+  for (const auto& [pattern, shape] : record["parameters"].items()) {
+    for (const std::string& name : names_of(pattern)) {
+      expected[name] = shape.get<std::vector<std::int64_t>>();
+    }
+  }
+  for (const models::Parameter& p : n.parameters) actual[p.name] = p.shape;
+  for (const auto& [name, shape] : expected) {
+    const auto found = actual.find(name);
+    if (found == actual.end()) {
+      checks.failures.push_back("parameter missing: " + name);
+    } else if (found->second != shape) {
+      checks.failures.push_back(fmt::format("shape of {}: expected {}, found {}", name,
+                                            dims_text(shape), dims_text(found->second)));
+    } else {
+      ++checks.passed;
+    }
+  }
+  for (const auto& [name, shape] : actual) {
+    if (!expected.contains(name)) checks.failures.push_back("parameter too many: " + name);
+  }
+}
+
+std::vector<std::vector<std::string>> sorted_groups(std::vector<std::vector<std::string>> groups) {
+  for (auto& group : groups) std::sort(group.begin(), group.end());
+  std::sort(groups.begin(), groups.end());
+  return groups;
+}
+
+void compare_totals(Checks& checks, const Json& record, const models::ModelCounts& n) {
+  checks.equal("total parameters", record["total_parameters"], n.total_parameters);
+  if (record.contains("active_parameters")) {
+    checks.equal("active parameters", record["active_parameters"], n.active_parameters);
+  }
+  checks.equal("embedding parameters", record["embedding_parameters"], n.embedding_parameters);
+  std::vector<std::vector<std::string>> tied;
+  for (const Json& group : record["tied"]) {
+    std::vector<std::string> names;
+    for (const Json& pattern : group) {
+      for (const std::string& name : names_of(pattern)) names.push_back(name);
+    }
+    tied.push_back(std::move(names));
+  }
+  const bool same = sorted_groups(tied) == sorted_groups(n.tied);
+  if (same) {
+    ++checks.passed;
+  } else {
+    checks.failures.push_back(
+        fmt::format("tied: expected {} groups, found {}", tied.size(), n.tied.size()));
+  }
+  Shapes buffers;
+  if (record.contains("persistent_buffers")) {
+    for (const auto& [pattern, buffer] : record["persistent_buffers"].items()) {
+      for (const std::string& name : names_of(pattern)) {
+        buffers[name] = buffer[0].get<std::vector<std::int64_t>>();
+      }
+    }
+  }
+  Shapes found;
+  for (const models::Buffer& buffer : n.buffers) found[buffer.name] = buffer.shape;
+  if (found == buffers) {
+    ++checks.passed;
+  } else {
+    checks.failures.push_back(
+        fmt::format("buffers: expected {}, found {}", buffers.size(), found.size()));
+  }
+}
+
+void compare_flops(Checks& checks, const std::string& at, const Json& flops,
+                   const models::ModelCounts& n) {
+  models::OperatorFlops both = n.forward;
+  for (const auto& [op, count] : n.backward) both[op] += count;
+  const auto compare = [&](const char* key, const models::OperatorFlops& found) {
+    for (const auto& [op, expected] : flops[key].items()) {
+      const auto mine = found.find(op);
+      checks.equal(fmt::format("{} {} {}", at, key, op), expected,
+                   mine == found.end() ? 0 : mine->second);
+    }
+    for (const auto& [op, count] : found) {
+      if (!flops[key].contains(op)) checks.equal(fmt::format("{} {} {}", at, key, op), 0, count);
+    }
+  };
+  compare("forward", n.forward);
+  compare("forward_backward", both);
+}
+
+void compare_saved(Checks& checks, const std::string& at, const Json& saved,
+                   const models::ModelCounts& n, double share) {
+  checks.near(at + " saved", saved["total_bytes"], n.saved_bytes, share);
+  std::map<std::string, std::int64_t> layers;
+  for (const models::LayerCounts& layer : n.layers) layers[layer.prefix] = layer.saved_bytes;
+  for (const auto& [pattern, bytes] : saved["per_layer"].items()) {
+    const std::string name = names_of(pattern).front();
+    if (layers.contains(name)) {
+      checks.near(at + " saved by " + pattern, bytes, layers[name], share);
+    }
+  }
+}
+
+// Models of images have none.
+std::int64_t sequence_of(const Json& point) {
+  const Json& inputs = point["inputs"];
+  if (inputs.contains("input_ids")) return inputs["input_ids"][1].get<int>();
+  return point.contains("sequence") && !point["sequence"].is_null() ? point["sequence"].get<int>()
+                                                                    : 1;
+}
+
+// Tokens that a decoder reads: labels, where the inputs are not as many.
+std::optional<std::int64_t> target_of(const Json& point) {
+  if (point.contains("target") && !point["target"].is_null()) return point["target"].get<int>();
+  return {};
+}
+
+// Of experts, state spaces, images: what is kept depends on packages' own kernels.
+double share_of(const Json& record) {
+  const bool dense = record["kind"] == "causal" && !record.contains("experts_implementation");
+  return dense ? 0 : 0.01;
+}
+
+Checks compare(const Json& record, const std::string& path) {
+  Checks checks;
+  const JsonReader config(record["config"], {path, "/config"});
+  const models::ModelSpec spec = models::read_model(config, path);
+  const models::ModelCounts parts = models::count(spec, {.batch = 1, .sequence = 1}, config.place());
+  compare_parameters(checks, record, parts);
+  compare_totals(checks, record, parts);
+  for (std::size_t i = 0; i < record["flops"].size(); ++i) {
+    const Json& flops = record["flops"][i];
+    // Images and text together: shardsim counts text alone.
+    if (record["kind"] == "image_text" && flops["inputs"].contains("pixel_values")) continue;
+    const models::Point point{
+        .batch = flops["batch"], .sequence = sequence_of(flops), .target = target_of(flops)};
+    const models::ModelCounts n = models::count(spec, point, config.place());
+    const std::string at = fmt::format("{}x{}", point.batch, point.sequence);
+    compare_flops(checks, at, flops, n);
+    compare_saved(checks, at, record["saved_activations"][i], n, share_of(record));
+  }
+  if (record.contains("eager_attention") && !record["eager_attention"].is_null()) {
+    const Json& eager = record["eager_attention"];
+    const models::Point point{.batch = eager["flops"]["batch"],
+                              .sequence = sequence_of(eager["flops"]),
+                              .target = target_of(eager["flops"]),
+                              .attention = models::AttentionKernel::plain};
+    const models::ModelCounts n = models::count(spec, point, config.place());
+    compare_flops(checks, "plain", eager["flops"], n);
+    compare_saved(checks, "plain", eager["saved_activations"], n, share_of(record));
+  }
+  return checks;
+}
+
+}  // namespace
+
+TEST_CASE("Models are made of what transformers and PyTorch say") {
+  for (const std::string& path : golden_files(golden_folder("models"), ".json")) {
+    const Json record = load_json(path);
+    if (!record.is_object() || !record.contains("config")) continue;
+    Checks checks;
+    bool known = true;
+    try {
+      checks = compare(record, path);
+    } catch (const InputError& error) {
+      checks.failures.emplace_back(error.what());
+      known = false;  // a family that has no reader
+    }
+    report(path, checks);
+    CHECK((checks.failures.empty() || !known));
+  }
+}

@@ -1,0 +1,154 @@
+#include "workloads/layers/attention.hpp"
+
+#include "workloads/layers/attention_kernel.hpp"
+#include "workloads/layers/mlp.hpp"
+
+namespace shardsim::models {
+namespace {
+
+const std::pair<Value, Value>& tables(Eager& e, const Rotary& rotary, Context& context) {
+  const std::string table = rotary.each_layer ? e.path() : rotary.table;
+  const auto known = context.rotary.find(table);
+  if (known != context.rotary.end()) return known->second;
+  const bool half = rotary.half_table || rotary.complex;
+  const Shape shape{1, 1, context.sequence, half ? rotary.dims / 2 : rotary.dims};
+  const DType dtype = rotary.complex ? DType::c64 : rotary.fp32 ? DType::f32 : e.dtype();
+  const Value cos = e.constant(dtype, shape);
+  const Value sin = rotary.complex ? Value{} : e.constant(dtype, shape);
+  return context.rotary.emplace(table, std::pair{cos, sin}).first->second;
+}
+
+struct Qkv {
+  Value q, k, v;
+};
+
+Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, Value& gate) {
+  const std::int64_t q_width = a.heads * a.head_dim;
+  const std::int64_t kv_width = a.kv_heads * a.head_dim;
+  if (a.form == QkvForm::separate) {
+    Qkv p;
+    p.q = run_linear(e, a.q, x, a.gate ? 2 * q_width : q_width, a.q_bias);
+    if (a.gate) {
+      gate = p.q;
+      p.q.shape.back() = q_width;
+    }
+    p.k = run_linear(e, a.k, states, kv_width, a.k_bias);
+    p.v = run_linear(e, a.v, states, kv_width, a.v_bias);
+    return p;
+  }
+  const std::int64_t width = q_width + 2 * kv_width;
+  const Value all = a.form == QkvForm::fused
+                        ? run_linear(e, a.qkv, x, width, a.q_bias, a.bias_apart)
+                        : run_conv1d(e, a.qkv, x, width);
+  Qkv p{all, all, all};
+  p.q.shape.back() = q_width;
+  p.k.shape.back() = kv_width;
+  p.v.shape.back() = kv_width;
+  if (a.kv_by_index) {
+    for (Value* x : {&p.k, &p.v}) *x = e.index(*x, e.constant(DType::i64, {1}), x->shape);
+  }
+  return p;
+}
+
+Value by_heads(const Value& x, std::int64_t heads) {
+  return Eager::view(x, {x.shape[0], x.shape[1], heads, x.last() / heads});
+}
+
+void norm_heads(Eager& e, const Attention& a, Value& q, Value& k) {
+  q = run(e, a.q_norm, q);
+  k = run(e, a.k_norm, k);
+}
+
+// T5's: looked up once a stack, in its first layer, and added to a mask in each. Cross attention
+// has zeros.
+Value relative_bias(Eager& e, const Attention& a, const Shape& shape, Context& context) {
+  Value& bias = context.shared["relative bias"];
+  if (a.relative_buckets > 0) {
+    const Scope at(e, "relative_attention_bias");
+    const Value table = e.embedding_table("weight", {a.relative_buckets, a.heads});
+    bias = e.embedding(e.constant(DType::i64, {shape[2], shape[3]}), table);
+  }
+  if (a.cross) {
+    Value& zeros = context.shared["zero bias"];
+    if (!zeros.exists()) zeros = e.constant(e.dtype(), shape);
+    return zeros;
+  }
+  if (a.causal && e.options().attention == AttentionKernel::fused)
+    e.save(e.constant(DType::boolean, {1, 1, shape[2], shape[3]}));
+  return e.make(shape, e.dtype(), true);
+}
+
+Value score_mask(Eager& e, const Attention& a, std::int64_t keys, Context& context) {
+  const std::int64_t s = context.sequence;
+  if (a.mask == ScoreMask::relative) {
+    return relative_bias(e, a, {1, a.heads, s, keys}, context);
+  }
+  if (a.mask == ScoreMask::none) return {};
+  if (a.mask == ScoreMask::each_layer) return e.constant(e.dtype(), {context.batch, 1, s, s});
+  Value& mask = context.shared["mask"];
+  if (!mask.exists()) mask = e.constant(e.dtype(), {context.batch, a.heads, s, s});
+  return mask;
+}
+
+}  // namespace
+
+void turn(Eager& e, const Rotary& rotary, Context& context, Value& q, Value& k) {
+  const auto& [cos, sin] = tables(e, rotary, context);
+  const auto turned = [&e, cos = cos, sin = sin, &rotary](const Value& x) {
+    if (rotary.complex) {
+      const Value pairs = e.cast(x, DType::f32);
+      if (x.grad) e.save(cos);
+      return e.cast(e.copy(pairs), x.dtype);
+    }
+    if (x.grad) {
+      e.save(cos);
+      e.save(sin);
+    }
+    return e.copy(x);
+  };
+  q = turned(q);
+  k = turned(k);
+}
+
+Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
+  const Scope at(e, a.name);
+  const Value& states = a.cross ? context.encoder : x;
+  Value gate;
+  auto [q, k, v] = project(e, a, x, states, gate);
+  if (a.norm_whole) norm_heads(e, a, q, k);
+  q = by_heads(q, a.heads);
+  k = by_heads(k, a.kv_heads);
+  if (!a.norm_whole && !a.norm_after_rotary) norm_heads(e, a, q, k);
+  if (a.rotary.dims > 0) turn(e, a.rotary, context, q, k);
+  if (!a.norm_whole && a.norm_after_rotary) norm_heads(e, a, q, k);
+  if (a.scale_by_position) {
+    q = e.cast(e.multiply(q, e.constant(DType::f32, {1, q.shape[1], 1, 1})), q.dtype);
+  }
+  const auto transposed = [](const Value& t, std::int64_t heads, std::int64_t width) {
+    return Eager::view(t, {t.shape[0], heads, t.shape[1], width});
+  };
+  ScoreRules rules{.soft_cap = a.soft_cap,
+                   .dropout = a.dropout,
+                   .by_heads = a.rotary.concatenated || a.heads_first,
+                   .sinks = a.sinks,
+                   .fp32_softmax = a.fp32_softmax,
+                   .fp32_scores = a.fp32_scores,
+                   .plain_only = a.plain_only || a.alibi,
+                   .from_bias = a.alibi,
+                   .expand_kv = a.expand_kv,
+                   .bias = score_mask(e, a, k.shape[1], context)};
+  if (a.sinks) e.parameter("sinks", {a.heads});
+  Value out = run_attention_kernel(e, transposed(q, a.heads, a.head_dim),
+                                   transposed(k, a.kv_heads, a.head_dim),
+                                   transposed(v, a.kv_heads, a.head_dim), rules);
+  if (!a.cross) e.cache(2 * a.kv_heads * a.head_dim * size_of(e.dtype()).count(), 0);
+  if (a.gate) out = e.multiply(out, e.apply(Eager::view(gate, out.shape), Keeps::result));
+  out = run(e, a.o_norm, out);
+  if (a.o.empty()) return out;
+  if (a.form == QkvForm::fused_conv1d) {
+    return e.dropout(run_conv1d(e, a.o, out, x.last()), a.out_dropout);
+  }
+  return e.dropout(run_linear(e, a.o, out, x.last(), a.o_bias, a.bias_apart), a.out_dropout);
+}
+
+}  // namespace shardsim::models

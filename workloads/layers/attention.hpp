@@ -1,0 +1,89 @@
+// Attention of many heads: projections, norms of queries and keys, rotary positions, the kernel, the
+// output. Grouped heads have `kv_heads` below `heads`; windows, masks and soft caps change what the
+// kernel computes, not its full-attention FLOPs.
+//
+// Example: Llama 3.1 8B, T = 4096, h = 4096, 8 of 32 key heads of 128: kept per layer are the
+// projections' common input (2Th), q and out (2Th each), k and v (2T * 1024 each), logsumexp.
+// The tables of rotary positions are kept once, by the first layer that reads them.
+#pragma once
+
+#include <string>
+
+#include "workloads/eager/eager.hpp"
+#include "workloads/layers/context.hpp"
+#include "workloads/layers/norm.hpp"
+
+namespace shardsim::models {
+
+enum class QkvForm : std::uint8_t {
+  separate,
+  fused,         // one matrix; queries, keys and values are views of its result
+  fused_conv1d,  // the same, weights [in, out]
+};
+
+// Rotary positions of the first `dims` of each head; none where dims is 0.
+struct Rotary {
+  std::int64_t dims = 0;
+  std::string table = "rotary";  // layers that have one table in common
+  bool half_table = false;       // cos and sin of half the dims
+  bool complex = false;          // one table of complex numbers, products in fp32
+  bool fp32 = false;             // tables in fp32
+  // Turned halves or the turned part and the rest are put together: heads lie one after another
+  // then, as the kernel's result does, of which the output projection needs a copy.
+  bool concatenated = false;
+  bool each_layer = false;  // tables are made anew in every layer
+
+  bool operator==(const Rotary&) const = default;
+};
+
+// What the module itself adds to the scores, which takes flash's place.
+enum class ScoreMask : std::uint8_t {
+  none,
+  each_layer,  // a causal mask, made in every layer: [b, 1, s, s]
+  alibi,       // with distances, made once: [b, heads, s, s]
+  relative,    // a learned bias of distances, of the stack's first layer (T5); copied in each
+};
+
+struct Attention {
+  std::string name = "self_attn";
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  QkvForm form = QkvForm::separate;
+  std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj";
+  std::string qkv = "qkv_proj";
+  bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
+  bool bias_apart = false;  // added after the products, not in them
+  Norm q_norm{}, k_norm{};  // per head, unless `norm_whole`
+  bool norm_whole = false;
+  bool norm_after_rotary = false;
+  Norm o_norm{};  // of what the output projection reads
+  Rotary rotary{};
+  std::int64_t window = 0;  // 0: all positions
+  double soft_cap = 0;
+  bool sinks = false;
+  bool cross = false;        // keys and values of the encoder's states
+  bool fp32_softmax = true;  // plain attention's
+  bool plain_only = false;   // no kernel: multiplied out by the model itself
+  bool alibi = false;        // scores that start from a bias of distances; plain only
+  bool fp32_scores = false;  // plain attention's, of queries and keys cast to fp32
+  ScoreMask mask = ScoreMask::none;
+  std::int64_t relative_buckets = 0;  // of the table of distances that this layer has
+  bool causal = false;                // masks what the bias does not
+  bool heads_first = false;           // queries are laid out head after head
+  bool kv_by_index = false;           // keys and values are picked from the fused result by index
+  bool expand_kv = false;             // one key head is seen by all, not copied
+  bool scale_by_position = false;     // queries times a number for each position
+  bool gate = false;                  // sigmoid gate of the output, from twice as wide a q_proj
+  double dropout = 0;                 // of probabilities
+  double out_dropout = 0;             // of the result
+
+  bool operator==(const Attention&) const = default;
+};
+
+Value run(Eager& e, const Attention& attention, const Value& x, Context& context);
+
+// Turns pairs of q's and k's dimensions; gives new tensors of their shapes.
+void turn(Eager& e, const Rotary& rotary, Context& context, Value& q, Value& k);
+
+}  // namespace shardsim::models

@@ -1,0 +1,23 @@
+// What the layers of one walk share: the batch, the tables of rotary positions, and what another
+// stack left for cross attention.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "workloads/eager/eager.hpp"
+
+namespace shardsim::models {
+
+struct Context {
+  std::int64_t batch = 1;
+  std::int64_t sequence = 1;
+  bool causal = true;
+  Value encoder{};  // hidden states that cross attention reads
+  // Computed once, by whom they are first asked for: cos and sin, by the name of their table.
+  std::map<std::string, std::pair<Value, Value>> rotary;
+  std::map<std::string, Value> shared;  // position biases and the like, by name
+};
+
+}  // namespace shardsim::models

@@ -1,0 +1,97 @@
+#include "workloads/layers/embeddings.hpp"
+
+#include "workloads/layers/mlp.hpp"
+
+namespace shardsim::models {
+namespace {
+
+Value token_rows(Eager& e, const TokenEmbedding& embedding, const Value& ids) {
+  const Scope at(e, embedding.name);
+  if (embedding.table_of.empty()) {
+    return e.embedding(ids, e.embedding_table("weight", {embedding.vocab, embedding.width}));
+  }
+  e.tie(embedding.table_of + ".weight", e.path() + ".weight");
+  e.look_up_again(embedding.table_of + ".weight");
+  return e.embedding(ids, e.named(embedding.table_of + ".weight"));
+}
+
+Value with_types(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& x) {
+  if (embedding.types.empty()) return x;
+  const Scope at(e, embedding.types);
+  const Value table = e.embedding_table("weight", {embedding.type_rows, hidden});
+  const std::int64_t rows = embedding.types_per_example ? x.shape[0] : 1;
+  return e.add(x, e.embedding(e.constant(DType::i64, {rows, x.shape[1]}), table));
+}
+
+Value with_positions(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden,
+                     const Value& x) {
+  if (embedding.positions.empty()) return x;
+  const Scope at(e, embedding.positions);
+  const Value table = e.embedding_table("weight", {embedding.position_rows, hidden});
+  const bool each = embedding.position_numbers == PositionNumbers::per_example;
+  const Shape shape{each ? x.shape[0] : 1, x.shape[1]};
+  const bool stored = embedding.position_numbers == PositionNumbers::stored;
+  const Value numbers = stored ? e.input(DType::i64, shape) : e.constant(DType::i64, shape);
+  return e.add(x, e.embedding(numbers, table));
+}
+
+}  // namespace
+
+Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& ids) {
+  Value x = token_rows(e, embedding, embedding.shifted ? e.constant(DType::i64, ids.shape) : ids);
+  if (embedding.scaled) x = e.scaled(x);
+  if (!embedding.project.empty()) x = run_linear(e, embedding.project, x, hidden, false);
+  x = with_types(e, embedding, hidden, x);
+  x = with_positions(e, embedding, hidden, x);
+  x = run(e, embedding.norm, x);
+  const Scope at(e, embedding.dropout_name);
+  return e.dropout(x, embedding.dropout);
+}
+
+Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::int64_t batch) {
+  const std::int64_t side = embedding.image / embedding.patch;
+  const Value pixels =
+      e.input(e.dtype(), {batch, embedding.channels, embedding.image, embedding.image});
+  {
+    const Scope at(e, embedding.projection);
+    const Value weight =
+        e.parameter("weight", {hidden, embedding.channels, embedding.patch, embedding.patch});
+    if (embedding.bias) e.parameter("bias", {hidden});
+    e.convolution(pixels, weight, {side, side});
+  }
+  for (const std::string& token : embedding.tokens) {
+    e.parameter(token, embedding.flat_tokens ? Shape{hidden} : Shape{1, 1, hidden});
+  }
+  if (!embedding.mask_token.empty()) e.parameter(embedding.mask_token, {1, hidden});
+  Value x = e.make({batch, embedding.rows(), hidden}, e.dtype(), true);
+  if (!embedding.positions.empty()) {
+    x = e.add(x, e.parameter(embedding.positions, {1, embedding.rows(), hidden}));
+  }
+  if (!embedding.position_table.empty()) {
+    const Scope at(e, embedding.position_table);
+    const Value table = e.embedding_table("weight", {embedding.rows(), hidden});
+    x = e.add(x, e.embedding(e.input(DType::i64, {1, embedding.rows()}), table));
+  }
+  return e.dropout(run(e, embedding.norm, x), embedding.dropout);
+}
+
+Value run(Eager& e, const AudioStem& stem, std::int64_t hidden, std::int64_t batch) {
+  constexpr std::int64_t kernel = 3;
+  const Scope at(e, stem.prefix);
+  Value x = e.input(e.dtype(), {batch, stem.bins, 2 * stem.rows});
+  const auto convolve = [&](const char* name, std::int64_t places) {
+    const Scope of(e, name);
+    const Value weight = e.parameter("weight", {hidden, x.shape[1], kernel});
+    e.parameter("bias", {hidden});
+    x = e.convolution(x, weight, {places});
+  };
+  convolve("conv1", 2 * stem.rows);
+  x = e.apply(x, Keeps::input);
+  convolve("conv2", stem.rows);
+  x = Eager::view(e.apply(x, Keeps::input), {batch, stem.rows, hidden});
+  const Scope of(e, stem.positions);
+  x = e.add(x, e.embedding_table("weight", {stem.rows, hidden}));
+  return e.dropout(x, stem.dropout);
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,92 @@
+// What enters a stack: tokens, patches of images, frames of audio. Names are full names.
+//
+// Tokens: a table of [vocab, width], positions and token types where there are tables of them, a
+// norm, dropout. Kept: the numbers that index the tables, unless the batch brought them or they are
+// stored; the norm's and dropout's own.
+// Patches: a convolution as long as its step, class tokens put before, positions added. The image
+// needs no gradient: of the convolution's backward pass only the weight's half is computed.
+// Audio: two convolutions over mel frames, the second halves them, GELU after each; positions.
+//
+// Example: ViT-B/16 at 224: 14 x 14 patches and a class token are 197 rows of 768.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "workloads/layers/context.hpp"
+#include "workloads/layers/norm.hpp"
+
+namespace shardsim::models {
+
+enum class PositionNumbers : std::uint8_t {
+  made,         // once for all examples
+  per_example,  // for each
+  stored        // in a buffer
+};
+
+struct TokenEmbedding {
+  std::string name = "model.embed_tokens";
+  std::string table_of{};  // another embedding's full name whose table this is
+  std::int64_t vocab = 0;
+  std::int64_t width = 0;
+  bool scaled = false;      // by a number
+  bool shifted = false;     // numbers are made of the labels, moved by one: a decoder's
+  std::string positions{};  // a learned table; empty: none
+  std::int64_t position_rows = 0;
+  std::int64_t position_offset = 0;  // rows before the first position's
+  PositionNumbers position_numbers = PositionNumbers::made;
+  std::string types{};  // a table of token types; empty: none
+  std::int64_t type_rows = 0;
+  bool types_per_example = false;
+  Norm norm{};
+  std::string dropout_name{};  // of the module; empty: of none
+  double dropout = 0;
+  std::string project{};  // to the stack's width, where it differs; no bias
+
+  bool operator==(const TokenEmbedding&) const = default;
+};
+
+struct PatchEmbedding {
+  std::string projection;  // of the convolution's module
+  std::int64_t channels = 3;
+  std::int64_t image = 0;  // height and width in pixels
+  std::int64_t patch = 0;
+  bool bias = true;
+  std::vector<std::string> tokens{};  // learned rows put before the patches
+  bool flat_tokens = false;           // of shape [h], not [1, 1, h]
+  std::string positions{};            // a parameter [1, rows, h]
+  std::string position_table{};       // or an embedding's module
+  std::string mask_token{};           // a parameter [1, h] that masked training alone uses
+  Norm norm{};
+  double dropout = 0;
+
+  [[nodiscard]] std::int64_t rows() const {
+    return (image / patch) * (image / patch) + static_cast<std::int64_t>(tokens.size());
+  }
+  bool operator==(const PatchEmbedding&) const = default;
+};
+
+struct AudioStem {
+  std::string prefix;       // of conv1 and conv2
+  std::int64_t bins = 0;    // of mel spectra
+  std::int64_t rows = 0;    // positions: half as many as frames
+  std::string positions{};  // an embedding's module
+  double dropout = 0;
+
+  bool operator==(const AudioStem&) const = default;
+};
+
+// What enters comes from parameters that are counted apart: of stacks that do not run.
+struct NoInput {
+  bool operator==(const NoInput&) const = default;
+};
+
+using Input = std::variant<TokenEmbedding, PatchEmbedding, AudioStem, NoInput>;
+
+// `ids`: token numbers of the batch, which images and audio do not read. Rows of width `hidden`.
+Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& ids);
+Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::int64_t batch);
+Value run(Eager& e, const AudioStem& stem, std::int64_t hidden, std::int64_t batch);
+
+}  // namespace shardsim::models

@@ -1,0 +1,140 @@
+#include "workloads/layers/experts.hpp"
+
+#include "workloads/layers/activation.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Scores and the largest of them, [T, per_token].
+Value largest(Eager& e, const Experts& m, Value logits) {
+  const Shape top_shape{logits.shape[0], m.per_token};
+  const auto top_of = [&](const Value& scores) {
+    return e.index(scores, e.constant(DType::i64, top_shape), top_shape);
+  };
+  switch (m.router.scores) {
+    case RouterScores::softmax:
+    case RouterScores::softmax_bf16:
+    case RouterScores::sigmoid: {
+      if (m.router.scores == RouterScores::softmax) logits = e.cast(logits, DType::f32);
+      Value scores = e.apply(logits, Keeps::result);
+      if (m.router.masked) {
+        e.save(e.constant(DType::boolean, scores.shape));
+        scores = e.scaled(scores);
+      }
+      return top_of(scores);
+    }
+    case RouterScores::softmax_of_top:
+      return e.apply(top_of(logits), Keeps::result);
+    case RouterScores::sigmoid_of_top: {
+      const Value kept = e.copy(logits);
+      static_cast<void>(top_of(logits));
+      return top_of(e.cast(e.apply(e.cast(kept, DType::f32), Keeps::result), e.dtype()));
+    }
+    case RouterScores::sparse_mixer: {
+      const Shape one{logits.shape[0], 1};
+      for (std::int64_t i = 0; i < m.per_token; ++i) {
+        e.save(e.constant(DType::boolean, logits.shape));
+        const Value gates = e.apply(e.scaled(logits), Keeps::result);
+        e.save(e.index(gates, e.constant(DType::i64, one), one));
+        e.save(e.constant(DType::i64, one));  // of the largest
+      }
+      return e.make(top_shape, logits.dtype, true);
+    }
+  }
+  return logits;
+}
+
+Value renormalized(Eager& e, Renormalize how, const Value& top) {
+  if (how == Renormalize::no) return top;
+  const Value sum = e.reduce_last(top);
+  if (how == Renormalize::in_place) return e.divide(e.copy(top), sum);
+  return e.divide(top, how == Renormalize::clamped ? e.apply(sum, Keeps::input) : sum);
+}
+
+// Weights of the chosen experts, [T, per_token].
+Value route(Eager& e, const Experts& m, const Value& x) {
+  const Scope at(e, m.router.name);
+  Value weight =
+      e.parameter("weight", {m.experts, x.last()}, m.router.fp32_weight ? DType::f32 : e.dtype());
+  const Value bias = m.router.bias ? e.parameter("bias", {m.experts}) : Value{};
+  if (m.router.correction_is_parameter) {
+    e.parameter(m.router.correction_bias, {1, m.experts});
+  } else if (!m.router.correction_bias.empty()) {
+    e.buffer(m.router.correction_bias, {m.experts}, DType::bf16);
+  }
+  Value input = x;
+  if (m.router.fp32 || m.router.fp32_weight) {
+    input = e.cast(x, DType::f32);
+    weight = e.cast(weight, DType::f32);
+  }
+  Value logits = e.linear(input, weight, bias);
+  if (m.router.fp32_logits) logits = e.cast(logits, DType::f32);
+  const Value top = renormalized(e, m.router.renormalize, largest(e, m, logits));
+  return m.router.cast_back ? e.cast(top, e.dtype()) : top;
+}
+
+Value gated(Eager& e, const Experts& m, const Value& both) {
+  const Shape shape{both.shape[0], m.width};
+  const Value gate = Eager::view(both, shape);
+  const Value up = Eager::view(both, shape);
+  if (m.gate == ExpertsGate::plain) return activate(e, m.activation, both);
+  if (m.gate == ExpertsGate::gated) return e.multiply(activate(e, m.activation, gate), up);
+  const Value clamped = e.apply(gate, Keeps::input);
+  const Value offset = e.scaled(e.apply(up, Keeps::input));
+  const Value sigmoid = e.apply(e.scaled(clamped), Keeps::result);
+  return e.multiply(offset, e.multiply(clamped, sigmoid));
+}
+
+Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weights) {
+  const Scope at(e, m.experts_name);
+  const std::int64_t hidden = x.last();
+  const std::int64_t rows = x.shape[0] * m.per_token;
+  const std::int64_t inner = m.gate == ExpertsGate::plain ? m.width : 2 * m.width;
+  const auto indices = [&] { return e.constant(DType::i64, {rows}); };
+  const auto matrix = [&](const std::string& name, std::int64_t out, std::int64_t in) {
+    const Shape shape = m.transposed ? Shape{m.experts, in, out} : Shape{m.experts, out, in};
+    return e.expert_parameter(name, shape, m.per_token);
+  };
+  Value selected = e.index(x, indices(), {rows, hidden});
+  const Value row_weights = e.index(weights, indices(), {rows, 1});
+  if (m.weights_on_input) selected = e.multiply(selected, row_weights);
+  const Value offsets = e.constant(DType::i32, {m.experts});
+  const Value expert_of_row = indices();
+  const auto multiply = [&](const std::string& name, const Value& from, std::int64_t out) {
+    const Value result = e.grouped_matmul(from, matrix(name, out, from.last()), offsets, out);
+    if (m.bias) {
+      e.index(e.expert_parameter(name + "_bias", {m.experts, out}, m.per_token), expert_of_row,
+              {rows, out});
+    }
+    return result;
+  };
+  const Value product = gated(e, m, multiply(m.gate_up, selected, inner));
+  Value out = multiply(m.down, product, hidden);
+  if (!m.weights_on_input) out = e.multiply(out, row_weights);
+  e.index(out, indices(), {rows, hidden});
+  return e.make(x.shape, x.dtype, true);  // the sum over a token's experts
+}
+
+Value run_shared(Eager& e, const Experts& m, const Value& x) {
+  Value out = run(e, *m.shared, x);
+  if (m.shared_gate.empty()) return out;
+  const Value gate = e.apply(run_linear(e, m.shared_gate, x, 1, false), Keeps::result);
+  return e.multiply(gate, out);
+}
+
+}  // namespace
+
+Value run(Eager& e, const Experts& m, const Value& x) {
+  const Value tokens = Eager::view(x, {e.elements(x.shape) / x.last(), x.last()});
+  Value out;
+  {
+    const Scope at(e, m.name);
+    if (!m.correction_bias.empty()) e.buffer(m.correction_bias, {m.experts}, DType::bf16);
+    out = run_routed(e, m, tokens, route(e, m, tokens));
+    if (m.shared && !m.shared_outside) out = e.add(out, run_shared(e, m, tokens));
+  }
+  if (m.shared_outside) out = e.add(out, run_shared(e, m, tokens));
+  return Eager::view(out, x.shape);
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,82 @@
+// Mixtures of experts: a router picks `per_token` of `experts` MLPs for each token; their outputs,
+// weighted, are summed; shared experts see every token.
+//
+// Routed rows are tokens x per_token whatever the routing, sorted by expert and run as grouped
+// matmuls over stacked weights [experts, 2f, h] and [experts, h, f] (transformers'
+// grouped_mm_experts_forward). Kept, of S = T * per_token rows: what is gathered (2Sh), gate and up
+// (4Sf), act(gate) and the product (2Sf each), the result (2Sh) and indices.
+//
+// Example: Mixtral 8x7B, T = 4096: S = 8192, f = 14336: 2.9 TFLOP a layer, 45.1 of 46.7 B
+// parameters routed, of which a token visits 2 of 8.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "workloads/eager/eager.hpp"
+#include "workloads/layers/mlp.hpp"
+
+namespace shardsim::models {
+
+enum class RouterScores : std::uint8_t {
+  softmax,         // of all logits in fp32, then the largest
+  softmax_bf16,    // the same in the logits' type
+  sigmoid,         // of all logits, then the largest
+  softmax_of_top,  // the largest logits, then their softmax
+  sigmoid_of_top,  // the largest logits kept of all, then their sigmoid (Llama 4)
+  sparse_mixer     // the largest twice, each with noise (Phi-3.5-MoE)
+};
+
+enum class Renormalize : std::uint8_t {
+  no,
+  in_place,  // weights /= sum: a copy of them is kept
+  divided,   // weights / sum
+  clamped    // weights / max(sum, least)
+};
+
+struct Router {
+  std::string name = "gate";
+  RouterScores scores = RouterScores::softmax;
+  Renormalize renormalize = Renormalize::no;
+  bool fp32 = false;                     // logits from copies of input and weight in fp32
+  bool bias = false;                     // of the logits
+  bool fp32_weight = false;  // the parameter itself is fp32; the input is cast
+  bool fp32_logits = false;              // logits cast to fp32 afterwards
+  bool cast_back = false;                // weights in the model's type
+  bool masked = false;                   // scores outside of chosen groups set to 0
+  std::string correction_bias{};         // buffer that moves the choice; empty: none
+  bool correction_is_parameter = false;  // that is not trained, of shape [1, experts]
+
+  bool operator==(const Router&) const = default;
+};
+
+enum class ExpertsGate : std::uint8_t {
+  gated,   // act(gate) * up
+  plain,   // act(up)
+  clamped  // GPT-OSS: (up + 1) * gate * sigmoid(alpha * gate), both clamped
+};
+
+struct Experts {
+  std::string name = "mlp";
+  std::string experts_name = "experts";
+  std::int64_t experts = 0;
+  std::int64_t per_token = 0;
+  std::int64_t width = 0;
+  std::string activation = "silu";
+  Router router{};
+  ExpertsGate gate = ExpertsGate::gated;
+  bool bias = false;
+  bool transposed = false;        // weights [experts, in, out]
+  bool weights_on_input = false;  // rows are weighted before the experts, not after
+  std::string gate_up = "gate_up_proj", down = "down_proj";
+  std::optional<Mlp> shared{};
+  bool shared_outside = false;     // its module lies beside the mixture's
+  std::string correction_bias{};   // the router's, where the mixture's module holds it
+  std::string shared_gate{};  // one row that scales the shared expert
+
+  bool operator==(const Experts&) const = default;
+};
+
+Value run(Eager& e, const Experts& experts, const Value& x);
+
+}  // namespace shardsim::models

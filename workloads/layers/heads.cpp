@@ -1,0 +1,117 @@
+#include "workloads/layers/heads.hpp"
+
+#include "workloads/layers/activation.hpp"
+#include "workloads/layers/mlp.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Keeps the log-softmax and the sum of weights.
+void cross_entropy(Eager& e, const Value& logits) {
+  e.apply(logits, Keeps::result);
+  e.save(e.constant(logits.dtype, {}));
+}
+
+// transformers' ForCausalLMLoss: labels padded by one and shifted, a copy unless the batch is 1 and
+// the shifted rows lie together already.
+void causal_loss(Eager& e, const Value& logits) {
+  const std::int64_t rows = logits.shape[0] * logits.shape[1];
+  e.save(e.constant(DType::i64, {logits.shape[0] == 1 ? rows + 1 : rows}));
+  cross_entropy(e, e.cast(logits, DType::f32));
+}
+
+Value logits_of(Eager& e, const Head& head, const Value& x) {
+  const Scope at(e, head.name);
+  const std::string weight = e.path() + ".weight";
+  if (!head.tied_to.empty()) e.tie(head.tied_to, weight);
+  const Value matrix =
+      head.tied_to.empty() ? e.parameter("weight", {head.vocab, x.last()}) : e.named(head.tied_to);
+  Value bias;
+  if (!head.tied_bias.empty()) {
+    bias = e.named(head.tied_bias);
+    e.tie(head.tied_bias, e.path() + ".bias");
+  } else if (head.bias) {
+    bias = e.parameter("bias", {head.vocab});
+  }
+  return e.linear(e.cast(x, e.dtype()), matrix, bias);
+}
+
+void language(Eager& e, const Head& head, const Value& x) {
+  Value logits = logits_of(e, head, x);
+  if (head.soft_cap > 0) logits = e.scaled(e.apply(e.scaled(logits), Keeps::result));
+  if (head.causal_loss) {
+    causal_loss(e, logits);
+  } else {
+    cross_entropy(e, logits);
+  }
+}
+
+void masked(Eager& e, const Head& head, Value x) {
+  if (!head.tied_bias.empty()) e.parameter(head.tied_bias, {head.vocab});
+  if (!head.transform.empty()) {
+    x = activate(e, head.activation, run_linear(e, head.transform, x, x.last(), true));
+    x = run(e, head.transform_norm, x);
+  }
+  cross_entropy(e, logits_of(e, head, x));
+}
+
+Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()}); }
+
+// Runs, and keeps what it would need, but nothing is taken back: the loss is of the states.
+void pooler(Eager& e, const Head& head, const Value& x) {
+  const Scope at(e, head.name);
+  e.parameter("weight", {x.last(), x.last()});
+  e.parameter("bias", {x.last()});
+  e.count("addmm", e.times(2 * x.shape[0], x.last() * x.last()), "mm", 0);
+  e.save(x);
+  e.apply(e.make({x.shape[0], x.last()}, e.dtype(), true), Keeps::result);
+}
+
+// Of length one: x / sqrt(sum(x * x)); the norm and its root are kept, and x.
+Value unit_length(Eager& e, const Value& x) {
+  const Value sum = e.reduce_last(e.apply(x, Keeps::input));
+  return e.divide(x, e.apply(e.apply(sum, Keeps::result), Keeps::result));
+}
+
+void contrastive(Eager& e, const Head& head, const std::vector<Value>& outputs) {
+  const Value scale = e.parameter("logit_scale", {});
+  std::vector<Value> sides;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    sides.push_back(run_linear(e, head.projections[i], outputs[i], head.vocab, false));
+  }
+  for (Value& side : sides) side = unit_length(e, side);
+  const std::int64_t batch = sides[0].shape[0];
+  const Value products = e.linear(sides[1], sides[0]);
+  const Value logits = e.multiply(products, e.apply(scale, Keeps::result));
+  for (int i = 0; i < 2; ++i) {
+    e.save(e.constant(DType::i64, {batch}));
+    cross_entropy(e, logits);
+  }
+}
+
+}  // namespace
+
+void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
+  const Value& x = outputs.back();
+  switch (head.kind) {
+    case HeadKind::language:
+      language(e, head, x);
+      break;
+    case HeadKind::masked:
+      masked(e, head, x);
+      break;
+    case HeadKind::classification:
+      cross_entropy(e, run_linear(e, head.name, first_row(x), head.vocab, true));
+      break;
+    case HeadKind::pooler:
+      pooler(e, head, x);
+      break;
+    case HeadKind::contrastive:
+      contrastive(e, head, outputs);
+      break;
+    case HeadKind::none:
+      break;
+  }
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,44 @@
+// What reads the last layer's states, and the loss of it. Names are full names.
+//
+//   language        logits of every token; a causal model's loss is taken in fp32 of shifted labels
+//   masked          dense, activation, norm, then logits with a bias of their own (BERT)
+//   classification  logits of one token's or the mean's states
+//   pooler          dense and tanh of the first token: no loss but the sum
+//   contrastive     two projections, each to length one, and a scale (CLIP)
+//   none            the states themselves
+//
+// A cross entropy keeps the log-softmax of the logits in their type and a number; labels that are
+// moved are a copy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/layers/context.hpp"
+#include "workloads/layers/norm.hpp"
+
+namespace shardsim::models {
+
+enum class HeadKind : std::uint8_t { language, masked, classification, pooler, contrastive, none };
+
+struct Head {
+  HeadKind kind = HeadKind::language;
+  std::string name = "lm_head";
+  std::int64_t vocab = 0;  // or classes, or the width of projections
+  bool bias = false;
+  std::string tied_to{};    // the full name of the weight; empty: its own
+  double soft_cap = 0;      // tanh(logits / cap) * cap
+  bool causal_loss = true;  // of shifted labels, in fp32
+  std::string transform{};  // masked: the dense module before
+  std::string activation{};
+  Norm transform_norm{};
+  std::string tied_bias{};  // masked: the full name of the bias that is the decoder's, too
+  std::vector<std::string> projections{};  // contrastive
+
+  bool operator==(const Head&) const = default;
+};
+
+// `outputs` of the stacks, in order; most heads read the last.
+void run(Eager& e, const Head& head, const std::vector<Value>& outputs);
+
+}  // namespace shardsim::models

@@ -1,0 +1,40 @@
+#include "workloads/layers/latent_attention.hpp"
+
+#include "workloads/layers/attention_kernel.hpp"
+#include "workloads/layers/mlp.hpp"
+
+namespace shardsim::models {
+
+Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) {
+  const Scope at(e, a.name);
+  const std::int64_t batch = x.shape[0];
+  const std::int64_t sequence = x.shape[1];
+  const std::int64_t qk_dim = a.nope_dim + a.rope_dim;
+  const auto normed = [&](const char* name, const Value& latent) {
+    Norm norm = a.norm;
+    norm.name = name;
+    return run(e, norm, latent);
+  };
+  Value q;
+  if (a.q_rank == 0) {
+    q = run_linear(e, "q_proj", x, a.heads * qk_dim, false);
+  } else {
+    q = normed("q_a_layernorm", run_linear(e, "q_a_proj", x, a.q_rank, a.bias));
+    q = run_linear(e, "q_b_proj", q, a.heads * qk_dim, false);
+  }
+  const Value both = run_linear(e, "kv_a_proj_with_mqa", x, a.kv_rank + a.rope_dim, a.bias);
+  const Value latent = normed("kv_a_layernorm", Eager::view(both, {batch, sequence, a.kv_rank}));
+  Value q_rope = Eager::view(q, {batch, a.heads, sequence, a.rope_dim});
+  Value k_rope = Eager::view(both, {batch, 1, sequence, a.rope_dim});
+  turn(e, {.dims = a.rope_dim, .complex = a.complex_rotary}, context, q_rope, k_rope);
+  const Value query = e.copy(q, {batch, a.heads, sequence, qk_dim});
+  const Value expanded =
+      run_linear(e, "kv_b_proj", latent, a.heads * (a.nope_dim + a.value_dim), false);
+  const Value key = e.copy(expanded, {batch, a.heads, sequence, qk_dim});
+  const Value value = Eager::view(expanded, {batch, a.heads, sequence, a.value_dim});
+  e.cache((a.kv_rank + a.rope_dim) * size_of(e.dtype()).count(), 0);
+  const Value out = run_attention_kernel(e, query, key, value, {.dropout = a.dropout});
+  return run_linear(e, "o_proj", out, x.last(), a.bias);
+}
+
+}  // namespace shardsim::models

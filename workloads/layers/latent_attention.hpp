@@ -1,0 +1,34 @@
+// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values come from a latent of
+// kv_rank, expanded before attention; a part of each key, with rotary positions, is common to all
+// heads. Only latent and that part are cached: (kv_rank + rope) values per token and layer.
+//
+// Example: DeepSeek-V3: 128 heads, nope 128 + rope 64, v 128, ranks 1536 and 512: 187 M parameters
+// a layer, a cache of 1,152 bytes per token.
+#pragma once
+
+#include <string>
+
+#include "workloads/eager/eager.hpp"
+#include "workloads/layers/attention.hpp"
+
+namespace shardsim::models {
+
+struct LatentAttention {
+  std::string name = "self_attn";
+  std::int64_t heads = 0;
+  std::int64_t q_rank = 0;  // 0: one matrix, q_proj
+  std::int64_t kv_rank = 0;
+  std::int64_t nope_dim = 0;
+  std::int64_t rope_dim = 0;
+  std::int64_t value_dim = 0;
+  bool bias = false;  // of the down-projections and the output
+  Norm norm{NormKind::rms, ""};
+  bool complex_rotary = false;  // DeepSeek-V2's; V3 multiplies by cos and sin
+  double dropout = 0;
+
+  bool operator==(const LatentAttention&) const = default;
+};
+
+Value run(Eager& e, const LatentAttention& attention, const Value& x, Context& context);
+
+}  // namespace shardsim::models

@@ -1,0 +1,45 @@
+#include "workloads/layers/mlp.hpp"
+
+#include "workloads/layers/activation.hpp"
+
+namespace shardsim::models {
+
+Value run_linear(Eager& e, std::string_view name, const Value& x, std::int64_t out, bool bias,
+                 bool bias_apart) {
+  const Scope at(e, name);
+  const Value weight = e.parameter("weight", {out, x.last()});
+  const Value added = bias ? e.parameter("bias", {out}) : Value{};
+  return e.linear(x, weight, bias_apart ? Value{} : added);
+}
+
+Value run_conv1d(Eager& e, std::string_view name, const Value& x, std::int64_t out) {
+  const Scope at(e, name);
+  const Value weight = e.parameter("weight", {x.last(), out});
+  return e.conv1d_linear(x, weight, e.parameter("bias", {out}));
+}
+
+Value run(Eager& e, const Mlp& mlp, const Value& x) {
+  const Scope at(e, mlp.name);
+  const std::int64_t hidden = x.last();
+  const auto project = [&](const std::string& name, const Value& from, std::int64_t out) {
+    return mlp.conv1d ? run_conv1d(e, name, from, out)
+                      : run_linear(e, name, from, out, mlp.bias, mlp.bias_apart);
+  };
+  Value inner;
+  if (mlp.form == MlpForm::plain) {
+    inner = activate(e, mlp.activation, project(mlp.up, x, mlp.width));
+  } else if (mlp.form == MlpForm::gated) {
+    const Value gate = activate(e, mlp.activation, project(mlp.gate, x, mlp.width));
+    inner = e.multiply(gate, project(mlp.up, x, mlp.width));
+  } else {
+    const Value both = project(mlp.up, x, 2 * mlp.width);
+    Shape half = both.shape;
+    half.back() = mlp.width;
+    const Value gate = Eager::view(both, half);
+    inner = e.multiply(Eager::view(both, half), activate(e, mlp.activation, gate));
+  }
+  inner = run(e, mlp.inner_norm, e.dropout(inner, mlp.inner_dropout));
+  return e.dropout(project(mlp.down, inner, hidden), mlp.dropout);
+}
+
+}  // namespace shardsim::models

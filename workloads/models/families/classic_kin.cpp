@@ -1,0 +1,142 @@
+// More decoders before Llama: GPT-J, CodeGen, StarCoder 1, BioGPT.
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+Norm norm_with_bias(std::string name) { return {NormKind::layer, std::move(name), /*bias=*/true}; }
+
+Mlp old_mlp(const Sizes& n, std::string up, std::string down) {
+  Mlp mlp;
+  mlp.width = n.width;
+  mlp.form = MlpForm::plain;
+  mlp.activation = n.activation;
+  mlp.bias = true;
+  mlp.up = std::move(up);
+  mlp.down = std::move(down);
+  return mlp;
+}
+
+Sizes read_old(const Config& c, std::string_view activation, bool tied) {
+  Sizes n = read_sizes(c, {.tied = tied, .activation = activation,
+                           .activation_keys = "activation_function", .has_width = false});
+  n.width = c.size("n_inner", 4 * n.hidden);
+  return n;
+}
+
+// Attention and MLP of one norm, scores in fp32 multiplied out; part of each head turned.
+ModelSpec gptj_like(const Config& c, bool fused) {
+  const Sizes n = read_old(c, "gelu_new", false);
+  const double dropout = c.rate("resid_pdrop", 0);
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, false, false);
+  attention.name = "attn";
+  attention.o = "out_proj";
+  attention.form = fused ? QkvForm::fused : QkvForm::separate;
+  attention.plain_only = attention.fp32_scores = true;
+  attention.dropout = c.rate("attn_pdrop", 0);
+  attention.out_dropout = dropout;
+  attention.rotary.dims = c.size("rotary_dim", 64);
+  attention.rotary.concatenated = true;
+  attention.rotary.each_layer = true;
+  Mlp mlp = old_mlp(n, "fc_in", "fc_out");
+  mlp.dropout = dropout;
+  ModelSpec spec = decoder(n, {.name = "full",
+                               .branches = {{.before = norm_with_bias("ln_1"), .body = attention},
+                                            {.body = mlp}},
+                               .parallel = true});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.h";
+  stack.norm = norm_with_bias("transformer.ln_f");
+  stack.input = TokenEmbedding{.name = "transformer.wte",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .dropout_name = "transformer.drop",
+                               .dropout = c.rate("embd_pdrop", 0)};
+  spec.head.bias = true;
+  set_tied(spec, n.tied);
+  return spec;
+}
+
+ModelSpec gptj(const Config& c) { return gptj_like(c, /*fused=*/false); }
+ModelSpec codegen(const Config& c) { return gptj_like(c, /*fused=*/true); }
+
+// GPT-2 with one key head, linear modules in place of Conv1D.
+ModelSpec gpt_bigcode(const Config& c) {
+  Sizes n = read_old(c, "gelu_pytorch_tanh", true);
+  n.kv_heads = c.flag("multi_query", true) ? 1 : n.heads;
+  const double dropout = c.rate("resid_pdrop", 0.1);
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, true, true);
+  attention.name = "attn";
+  attention.form = QkvForm::fused;
+  attention.qkv = "c_attn";
+  attention.o = "c_proj";
+  attention.rotary.dims = 0;
+  attention.dropout = c.rate("attn_pdrop", 0.1);
+  attention.out_dropout = dropout;
+  Mlp mlp = old_mlp(n, "c_fc", "c_proj");
+  mlp.dropout = dropout;
+  ModelSpec spec = decoder(n, {.name = "full",
+                               .branches = {{.before = norm_with_bias("ln_1"), .body = attention},
+                                            {.before = norm_with_bias("ln_2"), .body = mlp}}});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.h";
+  stack.norm = norm_with_bias("transformer.ln_f");
+  stack.input = TokenEmbedding{.name = "transformer.wte",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .positions = "transformer.wpe",
+                               .position_rows = c.size("n_positions|max_position_embeddings", 1024),
+                               .dropout_name = "transformer.drop",
+                               .dropout = c.rate("embd_pdrop", 0.1)};
+  set_tied(spec, n.tied);
+  return spec;
+}
+
+ModelSpec biogpt(const Config& c) {
+  const Sizes n = read_sizes(c, {.tied = true, .activation = "gelu"});
+  constexpr std::int64_t offset = 2;
+  const double dropout = c.rate("hidden_dropout_prob", 0.1);
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, true, true);
+  attention.o = "out_proj";
+  attention.rotary.dims = 0;
+  attention.dropout = c.rate("attention_probs_dropout_prob", 0.1);
+  attention.fp32_softmax = false;
+  Mlp mlp = old_mlp(n, "fc1", "fc2");
+  mlp.name = "";
+  mlp.inner_dropout = c.rate("activation_dropout", 0);
+  ModelSpec spec = decoder(
+      n, {.name = "full",
+          .branches = {{.before = norm_with_bias("self_attn_layer_norm"), .body = attention,
+                        .dropout = dropout},
+                       {.before = norm_with_bias("final_layer_norm"), .body = mlp,
+                        .dropout = dropout}}});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "biogpt.layers";
+  stack.norm = norm_with_bias("biogpt.layer_norm");
+  stack.input = TokenEmbedding{.name = "biogpt.embed_tokens",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .scaled = c.flag("scale_embedding", true),
+                               .positions = "biogpt.embed_positions",
+                               .position_rows = c.size("max_position_embeddings", 1024) + offset,
+                               .position_offset = offset,
+                               .dropout = dropout};
+  spec.head.name = "output_projection";
+  set_tied(spec, n.tied);
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> classic_kin_families() {
+  return {{"GPTJForCausalLM", "gptj", gptj},
+          {"CodeGenForCausalLM", "codegen", codegen},
+          {"GPTBigCodeForCausalLM", "gpt_bigcode", gpt_bigcode},
+          {"BioGptForCausalLM", "biogpt", biogpt}};
+}
+
+}  // namespace shardsim::models

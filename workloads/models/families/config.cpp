@@ -1,0 +1,141 @@
+#include "workloads/models/families/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "workloads/layers/activation.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// A hundred times the largest that any model has, and products of two can be added up.
+constexpr std::int64_t largest_size = std::int64_t{1} << 24;
+constexpr std::int64_t most_layers = 10'000;
+
+std::string_view first_of(std::string_view keys) { return keys.substr(0, keys.find('|')); }
+
+}  // namespace
+
+std::optional<JsonReader> Config::find(std::string_view keys) const {
+  while (true) {
+    const std::string_view key = first_of(keys);
+    if (auto value = json_.find(key)) return value;
+    if (key.size() == keys.size()) return std::nullopt;
+    keys.remove_prefix(key.size() + 1);
+  }
+}
+
+std::int64_t Config::size(std::string_view keys) const {
+  if (const auto value = find(keys)) return value->integer(1, largest_size);
+  json_.fail(fmt::format("missing key \"{}\"", first_of(keys)));
+}
+
+std::int64_t Config::size(std::string_view keys, std::int64_t otherwise) const {
+  const auto value = find(keys);
+  return value ? value->integer(1, largest_size) : otherwise;
+}
+
+std::int64_t Config::needed(std::string_view keys, std::int64_t otherwise) const {
+  return nested_ ? size(keys, otherwise) : size(keys);
+}
+
+std::optional<std::int64_t> Config::optional_size(std::string_view keys,
+                                                  std::optional<std::int64_t> otherwise) const {
+  if (const auto value = find(keys)) return value->integer(1, largest_size);
+  return json_.json().contains(std::string(first_of(keys))) ? std::nullopt : otherwise;
+}
+
+std::int64_t Config::count(std::string_view keys, std::int64_t otherwise) const {
+  const auto value = find(keys);
+  return value ? value->integer(0, largest_size) : otherwise;
+}
+
+std::int64_t Config::integer(std::string_view keys, std::int64_t otherwise) const {
+  const auto value = find(keys);
+  return value ? value->integer(-largest_size, largest_size) : otherwise;
+}
+
+std::int64_t Config::layers(std::string_view keys, std::int64_t otherwise) const {
+  if (const auto value = find(keys)) return value->integer(1, most_layers);
+  return needed(keys, otherwise);
+}
+
+bool Config::flag(std::string_view keys, bool otherwise) const {
+  const auto value = find(keys);
+  return value ? value->boolean() : otherwise;
+}
+
+double Config::number(std::string_view keys, double otherwise) const {
+  const auto value = find(keys);
+  return value ? value->number() : otherwise;
+}
+
+double Config::rate(std::string_view keys, double otherwise) const {
+  const auto value = find(keys);
+  if (!value) return otherwise;
+  const double rate = value->number();
+  if (rate < 0 || rate >= 1) value->fail(fmt::format("{} is not a rate from 0 to below 1", rate));
+  return rate;
+}
+
+std::string Config::text(std::string_view keys, std::string_view otherwise) const {
+  const auto value = find(keys);
+  return value ? value->string() : std::string(otherwise);
+}
+
+std::string Config::activation(std::string_view keys, std::string_view otherwise) const {
+  const auto value = find(keys);
+  return value ? value->choice(known_activations()) : std::string(otherwise);
+}
+
+std::vector<std::string> Config::texts(std::string_view keys) const {
+  std::vector<std::string> result;
+  if (const auto value = find(keys)) {
+    for (const JsonReader& element : value->elements()) result.push_back(element.string());
+  }
+  return result;
+}
+
+std::vector<std::int64_t> Config::integers(std::string_view keys) const {
+  std::vector<std::int64_t> result;
+  if (const auto value = find(keys)) {
+    for (const JsonReader& element : value->elements()) {
+      result.push_back(element.integer(-largest_size, largest_size));
+    }
+  }
+  return result;
+}
+
+std::optional<Config> Config::sub(std::string_view keys) const {
+  const auto value = find(keys);
+  if (!value) return std::nullopt;
+  if (!value->is_object()) value->fail("expected an object");
+  return Config(*value, /*nested=*/true);
+}
+
+double Config::rotary_number(std::string_view key, double otherwise) const {
+  for (const char* holder : {"rope_parameters", "rope_scaling"}) {
+    if (const auto object = json_.find(holder)) {
+      if (!object->is_object()) object->fail("expected an object");
+      if (const auto value = object->find(key)) return value->number();
+    }
+  }
+  return number(key, otherwise);
+}
+
+std::int64_t Config::divided(std::string_view a_keys, std::int64_t a, std::string_view b_keys,
+                             std::int64_t b) const {
+  if (a % b != 0) {
+    fail(a_keys, fmt::format("{} does not divide by {} {}", a, first_of(b_keys), b));
+  }
+  return a / b;
+}
+
+void Config::fail(std::string_view keys, std::string_view message) const {
+  if (const auto value = find(keys)) value->fail(message);
+  json_.fail(fmt::format("{}: {}", first_of(keys), message));
+}
+
+}  // namespace shardsim::models

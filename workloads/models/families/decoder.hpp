@@ -1,0 +1,95 @@
+// What the descriptions of decoders share: the sizes under their usual keys, Llama's components made
+// of them, and the model around the layers. A family starts with these and changes what differs.
+//
+//   ModelSpec qwen2(const Config& c) {
+//     const Sizes n = read_sizes(c, {.kv_heads = 32});
+//     Attention attention = llama_attention(c, n);
+//     attention.q_bias = attention.k_bias = attention.v_bias = true;
+//     return decoder(n, {llama_layer("full", attention, llama_mlp(c, n))});
+//   }
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/models/families/config.hpp"
+#include "workloads/models/spec.hpp"
+
+namespace shardsim::models {
+
+// Where a class's defaults are not Llama's.
+struct SizeDefaults {
+  std::optional<std::int64_t> kv_heads{};  // none: as many as heads
+  std::optional<std::int64_t> head_dim{};  // none: hidden / heads
+  bool tied = false;
+  std::string_view activation = "silu";
+  std::string_view activation_keys = "hidden_act";
+  std::string_view width_keys = "intermediate_size";
+  bool has_width = true;
+};
+
+struct Sizes {
+  std::int64_t hidden = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t width = 0;
+  std::int64_t vocab = 0;
+  bool tied = false;
+  std::string activation;
+  NormKind norm = NormKind::rms;
+};
+
+[[nodiscard]] Sizes read_sizes(const Config& c, const SizeDefaults& defaults);
+
+// {norm, attention}, {norm, MLP}, under Llama's names.
+[[nodiscard]] Attention llama_attention(const Config& c, const Sizes& n);
+[[nodiscard]] Mlp llama_mlp(const Sizes& n);
+[[nodiscard]] LayerKind llama_layer(const Sizes& n, std::string name, Attention attention,
+                                    Body feed_forward);
+// All biases of q, k, v and o.
+void set_biases(Attention& attention, bool qkv, bool o);
+
+// Experts of this number, of which a token visits so many: no more than there are.
+[[nodiscard]] Experts read_experts(const Config& c, const Sizes& n, std::string_view number_keys,
+                                   std::int64_t number, std::string_view per_token_keys,
+                                   std::int64_t per_token, std::int64_t width);
+// Qwen's: a softmax router, one shared expert with a gate of its own where `shared` is above 0.
+[[nodiscard]] Experts qwen_experts(const Config& c, const Sizes& n, std::int64_t number,
+                                   std::int64_t per_token, std::int64_t width, std::int64_t shared,
+                                   bool renormalize);
+// DeepSeek's: a router in fp32, shared experts as one MLP.
+[[nodiscard]] Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
+                                       std::int64_t per_token, std::int64_t width,
+                                       std::int64_t shared);
+// Granite's: the softmax of the largest logits.
+[[nodiscard]] Experts granite_experts(const Config& c, const Sizes& n);
+[[nodiscard]] bool qwen_has_experts(const Config& c, std::int64_t layer);
+
+// The kinds of layers in order: one for each layer, equal ones counted once.
+struct Layers {
+  std::vector<LayerKind> kinds;
+  std::vector<int> order;
+
+  void add(LayerKind kind);
+  // make(i) for layers 0 to n - 1; a number in a kind's name would make each layer its own.
+  [[nodiscard]] static Layers of(std::int64_t n,
+                                 const std::function<LayerKind(std::int64_t)>& make);
+};
+
+// Around the layers: embedding, final norm, head, under Llama's names.
+[[nodiscard]] ModelSpec decoder(const Sizes& n, Layers layers);
+[[nodiscard]] ModelSpec decoder(const Sizes& n, const LayerKind& kind);
+// The head's weight is the embedding's, and under which full name.
+void set_tied(ModelSpec& spec, bool tied);
+
+// "sliding_attention", "full_attention", ... of each layer: as the file lists them or, where it does
+// not, as `otherwise` says.
+[[nodiscard]] std::vector<std::string> layer_types(
+    const Config& c, std::int64_t layers,
+    const std::function<std::string(std::int64_t)>& otherwise);
+
+}  // namespace shardsim::models

@@ -1,0 +1,255 @@
+// Encoders with decoders that attend to them: T5, BART, Whisper.
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+Norm layer_norm_named(std::string name) {
+  return {NormKind::layer, std::move(name), /*bias=*/true};
+}
+
+// "relu", "gated-gelu": the first words, and whether gated.
+struct FeedForward {
+  std::string activation;
+  bool gated = false;
+};
+
+FeedForward t5_feed_forward(const Config& c) {
+  std::string text = c.text("feed_forward_proj", "relu");
+  const bool gated = text.starts_with("gated-");
+  if (gated) text.erase(0, 6);
+  if (gated && text == "gelu") text = "gelu_new";
+  return {text, gated};
+}
+
+Attention t5_attention(const Config& c, std::int64_t heads, const std::string& name) {
+  Attention attention;
+  attention.name = name;
+  attention.q = "q";
+  attention.k = "k";
+  attention.v = "v";
+  attention.o = "o";
+  attention.heads = attention.kv_heads = heads;
+  attention.head_dim = c.size("d_kv", 64);
+  attention.dropout = c.rate("dropout_rate", 0.1);
+  attention.mask = ScoreMask::relative;
+  attention.fp32_softmax = false;
+  return attention;
+}
+
+LayerKind t5_layer(const Config& c, bool decodes, bool first) {
+  const FeedForward form = t5_feed_forward(c);
+  const std::int64_t heads = c.needed("num_heads", 8);
+  const double dropout = c.rate("dropout_rate", 0.1);
+  LayerKind layer{.name = first ? "first" : "rest"};
+  const auto add = [&](const Body& body) {
+    const std::string at = "layer." + std::to_string(layer.branches.size()) + ".";
+    layer.branches.push_back(
+        {.before = {NormKind::rms_t5, at + "layer_norm"}, .body = body, .dropout = dropout});
+  };
+  Attention attention = t5_attention(c, heads, "layer.0.SelfAttention");
+  attention.causal = decodes;
+  if (first) attention.relative_buckets = c.size("relative_attention_num_buckets", 32);
+  add(attention);
+  if (decodes) {
+    Attention cross = t5_attention(c, heads, "layer.1.EncDecAttention");
+    cross.cross = true;
+    add(cross);
+  }
+  Mlp mlp;
+  mlp.name = "layer." + std::to_string(layer.branches.size()) + ".DenseReluDense";
+  mlp.width = c.needed("d_ff", 2048);
+  mlp.form = form.gated ? MlpForm::gated : MlpForm::plain;
+  mlp.activation = form.activation;
+  mlp.gate = "wi_0";
+  mlp.up = form.gated ? "wi_1" : "wi";
+  mlp.down = "wo";
+  mlp.inner_dropout = dropout;
+  add(mlp);
+  return layer;
+}
+
+Stack t5_stack(const Config& c, bool decodes, std::int64_t layers) {
+  const std::string name = decodes ? "decoder" : "encoder";
+  const double dropout = c.rate("dropout_rate", 0.1);
+  Stack stack;
+  stack.role = decodes ? StackRole::main : StackRole::encoder;
+  stack.prefix = name + ".block";
+  stack.hidden = c.needed("d_model", 512);
+  stack.input = TokenEmbedding{.name = name + ".embed_tokens",
+                               .table_of = "shared",
+                               .vocab = c.needed("vocab_size", 32128),
+                               .width = stack.hidden,
+                               .shifted = decodes,
+                               .dropout_name = name + ".dropout",
+                               .dropout = dropout};
+  Layers all = Layers::of(layers, [&](std::int64_t i) { return t5_layer(c, decodes, i == 0); });
+  stack.kinds = std::move(all.kinds);
+  stack.order = std::move(all.order);
+  stack.norm = {NormKind::rms_t5, name + ".final_layer_norm"};
+  stack.dropout = dropout;
+  return stack;
+}
+
+ModelSpec t5(const Config& c) {
+  const std::int64_t layers = c.layers("num_layers", 6);
+  ModelSpec spec;
+  spec.stacks.push_back(t5_stack(c, /*decodes=*/false, layers));
+  spec.stacks.push_back(t5_stack(c, /*decodes=*/true, c.size("num_decoder_layers", layers)));
+  const std::int64_t vocab = c.needed("vocab_size", 32128);
+  spec.shared.push_back({"shared", vocab, spec.stacks[0].hidden});
+  spec.head.vocab = vocab;
+  spec.head.causal_loss = false;
+  if (c.flag("tie_word_embeddings", true)) spec.head.tied_to = "shared.weight";
+  return spec;
+}
+
+// BART and Whisper name their layers alike; BART norms after the sums, Whisper before.
+struct BartLike {
+  std::string activation;
+  double dropout = 0, attention_dropout = 0, activation_dropout = 0;
+  bool norm_before = false;
+  bool k_bias = true;
+};
+
+Attention bart_attention(const BartLike& b, std::int64_t hidden, std::int64_t heads,
+                         const std::string& name) {
+  Attention attention;
+  attention.name = name;
+  attention.heads = attention.kv_heads = heads;
+  attention.head_dim = hidden / heads;
+  attention.o = "out_proj";
+  set_biases(attention, true, true);
+  attention.k_bias = b.k_bias;
+  attention.heads_first = b.norm_before;  // Whisper's, scaled and made contiguous
+  attention.dropout = b.attention_dropout;
+  attention.fp32_softmax = false;
+  return attention;
+}
+
+LayerKind bart_layer(const BartLike& b, std::int64_t hidden, std::int64_t heads, std::int64_t width,
+                     bool decodes) {
+  LayerKind layer{.name = decodes ? "decoder" : "encoder"};
+  const auto add = [&](const Body& body, const std::string& norm) {
+    Branch branch{.body = body, .dropout = b.dropout};
+    (b.norm_before ? branch.before : branch.joined) = layer_norm_named(norm);
+    layer.branches.push_back(std::move(branch));
+  };
+  Attention attention = bart_attention(b, hidden, heads, "self_attn");
+  add(attention, "self_attn_layer_norm");
+  if (decodes) {
+    Attention cross = bart_attention(b, hidden, heads, "encoder_attn");
+    cross.cross = true;
+    add(cross, "encoder_attn_layer_norm");
+  }
+  Mlp mlp;
+  mlp.name = "";
+  mlp.width = width;
+  mlp.form = MlpForm::plain;
+  mlp.activation = b.activation;
+  mlp.bias = true;
+  mlp.up = "fc1";
+  mlp.down = "fc2";
+  mlp.inner_dropout = b.activation_dropout;
+  add(mlp, "final_layer_norm");
+  return layer;
+}
+
+Stack bart_stack(const Config& c, const BartLike& b, bool decodes) {
+  const std::string side = decodes ? "decoder" : "encoder";
+  Stack stack;
+  stack.role = decodes ? StackRole::main : StackRole::encoder;
+  stack.prefix = "model." + side + ".layers";
+  stack.hidden = c.needed("d_model|hidden_size", 1024);
+  const std::int64_t heads = c.size(side + "_attention_heads|num_attention_heads", 16);
+  static_cast<void>(c.divided("d_model", stack.hidden, side + "_attention_heads", heads));
+  const LayerKind layer =
+      bart_layer(b, stack.hidden, heads, c.size(side + "_ffn_dim", 4096), decodes);
+  Layers all = Layers::of(c.layers(side + "_layers|num_hidden_layers", 12),
+                          [&](std::int64_t) { return layer; });
+  stack.kinds = std::move(all.kinds);
+  stack.order = std::move(all.order);
+  return stack;
+}
+
+ModelSpec bart(const Config& c) {
+  const BartLike b{.activation = c.activation("activation_function", "gelu"),
+                   .dropout = c.rate("dropout", 0.1),
+                   .attention_dropout = c.rate("attention_dropout", 0),
+                   .activation_dropout = c.rate("activation_dropout", 0)};
+  constexpr std::int64_t offset = 2;
+  const std::int64_t vocab = c.needed("vocab_size", 50265);
+  ModelSpec spec;
+  for (const bool decodes : {false, true}) {
+    Stack stack = bart_stack(c, b, decodes);
+    const std::string at = decodes ? "model.decoder" : "model.encoder";
+    stack.input = TokenEmbedding{.name = at + ".embed_tokens",
+                                 .table_of = "model.shared",
+                                 .vocab = vocab,
+                                 .width = stack.hidden,
+                                 .scaled = c.flag("scale_embedding", false),
+                                 .shifted = decodes,
+                                 .positions = at + ".embed_positions",
+                                 .position_rows = c.size("max_position_embeddings", 1024) + offset,
+                                 .position_offset = offset,
+                                 .norm = layer_norm_named(at + ".layernorm_embedding"),
+                                 .dropout_name = at,
+                                 .dropout = b.dropout};
+    spec.stacks.push_back(std::move(stack));
+  }
+  spec.shared.push_back({"model.shared", vocab, spec.stacks[0].hidden});
+  spec.buffers.push_back({"final_logits_bias", {1, vocab}});
+  spec.head.vocab = vocab;
+  spec.head.causal_loss = false;
+  if (c.flag("tie_word_embeddings", true)) spec.head.tied_to = "model.shared.weight";
+  return spec;
+}
+
+// Mel spectra of 30 seconds into an encoder of 1,500 places; tokens of the decoder are the step's.
+ModelSpec whisper(const Config& c) {
+  const BartLike b{.activation = c.activation("activation_function", "gelu"),
+                   .dropout = c.rate("dropout", 0),
+                   .attention_dropout = c.rate("attention_dropout", 0),
+                   .activation_dropout = c.rate("activation_dropout", 0),
+                   .norm_before = true,
+                   .k_bias = false};
+  const std::int64_t vocab = c.needed("vocab_size", 51865);
+  ModelSpec spec;
+  Stack encoder = bart_stack(c, b, /*decodes=*/false);
+  encoder.input = AudioStem{.prefix = "model.encoder",
+                            .bins = c.size("num_mel_bins", 80),
+                            .rows = c.size("max_source_positions", 1500),
+                            .positions = "embed_positions",
+                            .dropout = b.dropout};
+  encoder.norm = layer_norm_named("model.encoder.layer_norm");
+  Stack stack = bart_stack(c, b, /*decodes=*/true);
+  stack.input = TokenEmbedding{.name = "model.decoder.embed_tokens",
+                               .vocab = vocab,
+                               .width = stack.hidden,
+                               .shifted = true,
+                               .positions = "model.decoder.embed_positions",
+                               .position_rows = c.size("max_target_positions", 448),
+                               .position_numbers = PositionNumbers::per_example,
+                               .dropout_name = "model.decoder",
+                               .dropout = b.dropout};
+  stack.norm = layer_norm_named("model.decoder.layer_norm");
+  spec.stacks = {std::move(encoder), std::move(stack)};
+  spec.head.name = "proj_out";
+  spec.head.vocab = vocab;
+  spec.head.causal_loss = false;
+  if (c.flag("tie_word_embeddings", true)) {
+    spec.head.tied_to = "model.decoder.embed_tokens.weight";
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> encoder_decoder_families() {
+  return {{"T5ForConditionalGeneration", "t5", t5},
+          {"BartForConditionalGeneration", "bart", bart},
+          {"WhisperForConditionalGeneration", "whisper", whisper}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,113 @@
+// Encoders of text: BERT and its kin. Norms follow the sums; attention sees both ways.
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+Norm layer_norm_of(std::string name) { return {NormKind::layer, std::move(name), /*bias=*/true}; }
+
+LayerKind bert_layer(const Config& c, const Sizes& n) {
+  const double dropout = c.rate("hidden_dropout_prob", 0.1);
+  Attention attention;
+  attention.name = "attention";
+  attention.q = "self.query";
+  attention.k = "self.key";
+  attention.v = "self.value";
+  attention.o = "output.dense";
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  set_biases(attention, true, true);
+  attention.dropout = c.rate("attention_probs_dropout_prob", 0.1);
+  attention.fp32_softmax = false;
+  Mlp mlp;
+  mlp.name = "";
+  mlp.width = n.width;
+  mlp.form = MlpForm::plain;
+  mlp.activation = n.activation;
+  mlp.bias = true;
+  mlp.up = "intermediate.dense";
+  mlp.down = "output.dense";
+  return {
+      .name = "encoder",
+      .branches = {{.body = attention,
+                    .joined = layer_norm_of("attention.output.LayerNorm"),
+                    .dropout = dropout},
+                   {.body = mlp, .joined = layer_norm_of("output.LayerNorm"), .dropout = dropout}}};
+}
+
+// `prefix`: "bert." under a head, nothing for the encoder alone.
+ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta) {
+  const Sizes n = read_sizes(c, {.tied = true, .activation = "gelu"});
+  const LayerKind layer = bert_layer(c, n);
+  ModelSpec spec = decoder(n, layer);
+  const std::string at = prefix + "embeddings.";
+  Stack& stack = spec.stacks[0];
+  stack.prefix = prefix + "encoder.layer";
+  stack.norm = {};
+  stack.input = TokenEmbedding{
+      .name = at + "word_embeddings",
+      .vocab = n.vocab,
+      .width = n.hidden,
+      .positions = at + "position_embeddings",
+      .position_rows = c.size("max_position_embeddings", 512),
+      .position_offset = roberta ? c.count("pad_token_id", 1) + 1 : 0,
+      .position_numbers = roberta ? PositionNumbers::per_example : PositionNumbers::stored,
+      .types = at + "token_type_embeddings",
+      .type_rows = c.size("type_vocab_size", 2),
+      .types_per_example = roberta,
+      .norm = layer_norm_of(at + "LayerNorm"),
+      .dropout_name = at + "dropout",
+      .dropout = c.rate("hidden_dropout_prob", 0.1)};
+  spec.head = {.kind = HeadKind::pooler, .name = prefix + "pooler.dense"};
+  return spec;
+}
+
+ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& name,
+                           const std::string& bias, const std::string& transform,
+                           const std::string& norm) {
+  const auto& embedding = std::get<TokenEmbedding>(spec.stacks[0].input);
+  const bool tied = c.flag("tie_word_embeddings", true);
+  spec.head = {.kind = HeadKind::masked,
+               .name = name,
+               .vocab = embedding.vocab,
+               .bias = true,
+               .tied_to = tied ? embedding.name + ".weight" : "",
+               .transform = transform,
+               .activation = "gelu",
+               .transform_norm = layer_norm_of(norm),
+               .tied_bias = bias};
+  return spec;
+}
+
+ModelSpec bert(const Config& c) { return bert_like(c, "", /*roberta=*/false); }
+
+ModelSpec bert_masked(const Config& c) {
+  ModelSpec spec =
+      with_masked_head(bert_like(c, "bert.", /*roberta=*/false), c, "cls.predictions.decoder",
+                       "cls.predictions.bias", "cls.predictions.transform.dense",
+                       "cls.predictions.transform.LayerNorm");
+  spec.head.activation = c.activation("hidden_act", "gelu");
+  return spec;
+}
+
+ModelSpec roberta(const Config& c) { return bert_like(c, "", /*roberta=*/true); }
+
+ModelSpec roberta_masked(const Config& c) {
+  return with_masked_head(bert_like(c, "roberta.", /*roberta=*/true), c, "lm_head.decoder",
+                          "lm_head.bias", "lm_head.dense", "lm_head.layer_norm");
+}
+
+}  // namespace
+
+std::vector<Family> encoder_families() {
+  return {{"BertForMaskedLM", "bert", bert_masked},
+          {"BertModel", "bert", bert},
+          {"RobertaForMaskedLM", "roberta", roberta_masked},
+          {"RobertaModel", "roberta", roberta},
+          {"XLMRobertaForMaskedLM", "xlm-roberta", roberta_masked},
+          {"XLMRobertaModel", "xlm-roberta", roberta},
+          {"CamembertForMaskedLM", "camembert", roberta_masked}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,289 @@
+// Decoders with mixtures of experts.
+#include <algorithm>
+
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+ModelSpec mixtral(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, false, false);
+  attention.window = c.count("sliding_window", 0);
+  Experts experts =
+      read_experts(c, n, "num_local_experts|num_experts", 8, "num_experts_per_tok", 2, n.width);
+  experts.router.renormalize = Renormalize::in_place;
+  return decoder(n, llama_layer(n, "experts", attention, experts));
+}
+
+ModelSpec qwen_moe(const Config& c, const Sizes& n, const Attention& attention,
+                   const Experts& experts) {
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   if (!qwen_has_experts(c, i))
+                     return llama_layer(n, "dense", attention, llama_mlp(n));
+                   return llama_layer(n, "experts", attention, experts);
+                 }));
+}
+
+ModelSpec qwen2_moe(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 16});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, c.flag("qkv_bias", true), false);
+  return qwen_moe(c, n, attention,
+                  qwen_experts(c, n, 60, 4, 1408, c.size("shared_expert_intermediate_size", 5632),
+                               /*renormalize=*/false));
+}
+
+ModelSpec qwen3_moe(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 4});
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {NormKind::rms, "q_norm"};
+  attention.k_norm = {NormKind::rms, "k_norm"};
+  return qwen_moe(c, n, attention,
+                  qwen_experts(c, n, 128, 8, 768, /*shared=*/0, /*renormalize=*/false));
+}
+
+LatentAttention read_latent(const Config& c, const Sizes& n) {
+  LatentAttention latent;
+  latent.heads = n.heads;
+  latent.q_rank = c.optional_size("q_lora_rank", 1536).value_or(0);
+  latent.kv_rank = c.size("kv_lora_rank", 512);
+  latent.nope_dim = c.size("qk_nope_head_dim", 128);
+  latent.rope_dim = c.size("qk_rope_head_dim", 64);
+  latent.value_dim = c.size("v_head_dim", 128);
+  latent.bias = c.flag("attention_bias", false);
+  latent.dropout = c.rate("attention_dropout", 0);
+  return latent;
+}
+
+}  // namespace
+
+Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
+                         std::int64_t per_token, std::int64_t width, std::int64_t shared) {
+  Experts experts =
+      read_experts(c, n, "n_routed_experts|num_experts|num_local_experts", number,
+                   "num_experts_per_tok", per_token, c.size("moe_intermediate_size", width));
+  experts.router.fp32 = true;
+  experts.shared = llama_mlp(n);
+  experts.shared->name = "shared_experts";
+  experts.shared->width = experts.width * c.size("n_shared_experts", shared);
+  return experts;
+}
+
+namespace {
+
+LayerKind latent_layer(const Sizes& n, const std::string& name, const LatentAttention& attention,
+                       const Body& feed_forward) {
+  LayerKind layer = llama_layer(n, name, {}, feed_forward);
+  layer.branches[0].body = attention;
+  return layer;
+}
+
+ModelSpec deepseek(const Config& c, const Sizes& n, const LatentAttention& attention,
+                   const Experts& experts, std::int64_t dense) {
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   if (i < dense) return latent_layer(n, "dense", attention, mlp);
+                   return latent_layer(n, "experts", attention, experts);
+                 }));
+}
+
+ModelSpec deepseek_v2(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  LatentAttention attention = read_latent(c, n);
+  attention.complex_rotary = true;
+  Experts experts = deepseek_experts(c, n, 64, 6, 1407, 2);
+  experts.router.masked = c.text("topk_method", "greedy") == "group_limited_greedy";
+  return deepseek(c, n, attention, experts, c.count("first_k_dense_replace", 0));
+}
+
+ModelSpec deepseek_v3(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 128});
+  Experts experts = deepseek_experts(c, n, 256, 8, 2048, 1);
+  experts.router.scores = RouterScores::sigmoid;
+  experts.router.correction_bias = "e_score_correction_bias";
+  if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  return deepseek(c, n, read_latent(c, n), experts, c.count("first_k_dense_replace", 3));
+}
+
+ModelSpec gpt_oss(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 64});
+  n.norm = NormKind::rms_wide;
+  Attention attention = llama_attention(c, n);
+  const bool bias = c.flag("attention_bias", true);
+  set_biases(attention, bias, bias);
+  attention.sinks = true;
+  attention.rotary.half_table = true;
+  attention.rotary.concatenated = true;
+  attention.fp32_softmax = false;
+  Experts experts = read_experts(c, n, "num_local_experts|num_experts", 128,
+                                 "num_experts_per_tok|experts_per_token", 4, n.width);
+  experts.router = {.name = "router", .scores = RouterScores::softmax_of_top, .bias = true};
+  experts.gate = ExpertsGate::clamped;
+  experts.bias = true;
+  experts.transposed = true;
+  const auto types = layer_types(c, n.layers, [](std::int64_t i) {
+    return std::string((i + 1) % 2 != 0 ? "sliding_attention" : "full_attention");
+  });
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+                   attention.window = full ? 0 : c.count("sliding_window", 128);
+                   return llama_layer(n, full ? "full" : "windowed", attention, experts);
+                 }));
+}
+
+// Llama's attention with queries and keys normed over their whole width.
+ModelSpec olmoe(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {NormKind::rms, "q_norm"};
+  attention.k_norm = {NormKind::rms, "k_norm"};
+  attention.norm_whole = true;
+  Experts experts =
+      read_experts(c, n, "num_experts|num_local_experts", 64, "num_experts_per_tok", 8, n.width);
+  experts.router.cast_back = true;
+  if (c.flag("norm_topk_prob", false)) experts.router.renormalize = Renormalize::in_place;
+  return decoder(n, llama_layer(n, "experts", attention, experts));
+}
+
+}  // namespace
+
+Experts granite_experts(const Config& c, const Sizes& n) {
+  Experts experts = read_experts(c, n, "num_local_experts", 8, "num_experts_per_tok", 2, n.width);
+  experts.name = "block_sparse_moe";
+  experts.router = {.name = "router",
+                    .scores = RouterScores::softmax_of_top,
+                    .fp32_logits = true,
+                    .cast_back = true};
+  return experts;
+}
+
+namespace {
+
+ModelSpec granitemoe(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  ModelSpec spec =
+      decoder(n, llama_layer(n, "experts", llama_attention(c, n), granite_experts(c, n)));
+  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  return spec;
+}
+
+// Experts from moe_layer_start_index to moe_layer_end_index, every moe_layer_interval-th layer.
+ModelSpec ernie4_5_moe(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 4, .tied = true});
+  const bool bias = c.flag("use_bias", false);
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, bias, bias);
+  attention.rotary.fp32 = attention.rotary.each_layer = true;
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = bias;
+  Experts experts =
+      read_experts(c, n, "moe_num_experts|num_experts", 64, "moe_k|num_experts_per_tok", 6,
+                   c.size("moe_intermediate_size", 1536));
+  experts.router.fp32_weight = experts.router.cast_back = true;
+  experts.router.renormalize = Renormalize::clamped;
+  experts.router.correction_bias = "moe_statics.e_score_correction_bias";
+  experts.router.correction_is_parameter = true;
+  if (const std::int64_t shared = c.count("moe_num_shared_experts", 2); shared > 0) {
+    experts.shared = mlp;
+    experts.shared->name = "shared_experts";
+    experts.shared->width = experts.width * shared;
+  }
+  const std::int64_t end = c.integer("moe_layer_end_index", -1);
+  const std::int64_t last = end < 0 ? n.layers - 1 : end;
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   const bool routed = (i + 1) % c.size("moe_layer_interval", 1) == 0 &&
+                                       i >= c.count("moe_layer_start_index", 1) && i <= last;
+                   if (!routed) return llama_layer(n, "dense", attention, mlp);
+                   return llama_layer(n, "experts", attention, experts);
+                 }));
+}
+
+// Layer norms with biases; the head may have one, too.
+ModelSpec phimoe(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 8});
+  n.norm = NormKind::layer;
+  Attention attention = llama_attention(c, n);
+  attention.window = c.count("sliding_window", 0);
+  Experts experts = read_experts(c, n, "num_local_experts", 16, "num_experts_per_tok", 2, n.width);
+  experts.router = {.name = "router", .scores = RouterScores::sparse_mixer};
+  LayerKind layer = llama_layer(n, "experts", attention, experts);
+  for (Branch& branch : layer.branches) branch.before.bias = true;
+  ModelSpec spec = decoder(n, layer);
+  spec.stacks[0].norm.bias = true;
+  spec.head.bias = c.flag("lm_head_bias", false);
+  return spec;
+}
+
+}  // namespace
+
+// Every fourth layer has no rotary positions and scales its queries instead; the others norm
+// queries and keys without parameters. Experts every interleave_moe_layer_step-th layer.
+ModelSpec llama4_text(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 128});
+  Attention base = llama_attention(c, n);
+  base.fp32_softmax = false;
+  Experts experts = read_experts(c, n, "num_local_experts", 16, "num_experts_per_tok", 1, n.width);
+  experts.name = "feed_forward";
+  experts.router = {.name = "router", .scores = RouterScores::sigmoid_of_top};
+  experts.transposed = experts.weights_on_input = true;
+  experts.shared = llama_mlp(n);
+  experts.shared->name = "shared_expert";
+  Mlp mlp = llama_mlp(n);
+  mlp.name = "feed_forward";
+  mlp.width = c.size("intermediate_size_mlp", 16384);
+  const std::int64_t step = c.size("interleave_moe_layer_step", 1);
+  const std::int64_t period = c.size("no_rope_layer_interval", 4);
+  const std::vector<std::int64_t> with_rotary = c.integers("no_rope_layers");
+  const std::vector<std::int64_t> routed = c.integers("moe_layers");
+  const auto has_rotary = [&](std::int64_t i) {
+    if (with_rotary.empty()) return (i + 1) % period != 0;
+    if (with_rotary.size() != static_cast<std::size_t>(n.layers)) {
+      c.fail("no_rope_layers", "has not one entry for each layer");
+    }
+    return with_rotary[static_cast<std::size_t>(i)] != 0;
+  };
+  const auto has_experts = [&](std::int64_t i) {
+    if (routed.empty()) return (i + 1) % step == 0;
+    return std::find(routed.begin(), routed.end(), i) != routed.end();
+  };
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   Attention attention = base;
+                   std::string name = has_experts(i) ? "experts" : "dense";
+                   if (has_rotary(i)) {
+                     attention.rotary.complex = true;
+                     attention.window = c.count("attention_chunk_size", 8192);
+                     if (c.flag("use_qk_norm", true)) {
+                       attention.q_norm = attention.k_norm = {NormKind::rms_plain, "qk_norm"};
+                       attention.norm_after_rotary = true;
+                     }
+                   } else {
+                     name += ", no positions";
+                     attention.rotary.dims = 0;
+                     attention.scale_by_position = c.flag("attn_temperature_tuning", true);
+                   }
+                   if (has_experts(i)) return llama_layer(n, name, attention, experts);
+                   return llama_layer(n, name, attention, mlp);
+                 }));
+}
+
+namespace {}  // namespace
+
+std::vector<Family> expert_families() {
+  return {{"MixtralForCausalLM", "mixtral", mixtral},
+          {"Qwen2MoeForCausalLM", "qwen2_moe", qwen2_moe},
+          {"Qwen3MoeForCausalLM", "qwen3_moe", qwen3_moe},
+          {"DeepseekV2ForCausalLM", "deepseek_v2", deepseek_v2},
+          {"DeepseekV3ForCausalLM", "deepseek_v3", deepseek_v3},
+          {"OlmoeForCausalLM", "olmoe", olmoe},
+          {"GraniteMoeForCausalLM", "granitemoe", granitemoe},
+          {"Ernie4_5_MoeForCausalLM", "ernie4_5_moe", ernie4_5_moe},
+          {"PhimoeForCausalLM", "phimoe", phimoe},
+          {"Llama4ForCausalLM", "llama4_text", llama4_text},
+          {"GptOssForCausalLM", "gpt_oss", gpt_oss}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,101 @@
+#include "workloads/models/families/families.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// The first family that `matches`.
+template <class Matches>
+const Family* find_family(const Matches& matches) {
+  const std::vector<Family>& all = families();
+  const auto found = std::find_if(all.begin(), all.end(), matches);
+  return found == all.end() ? nullptr : &*found;
+}
+
+// How much two names have in common: pairs of neighbouring letters (Dice's coefficient).
+double likeness(std::string_view a, std::string_view b) {
+  if (a.size() < 2 || b.size() < 2) return 0;
+  std::size_t common = 0;
+  for (std::size_t i = 0; i + 1 < a.size(); ++i) {
+    if (b.find(a.substr(i, 2)) != std::string_view::npos) ++common;
+  }
+  return 2.0 * static_cast<double>(common) / static_cast<double>(a.size() + b.size() - 2);
+}
+
+[[noreturn]] void fail_unknown(const JsonReader& value, bool by_architecture) {
+  constexpr std::size_t shown = 3;
+  const std::string wanted = value.string();
+  std::vector<std::string_view> names;
+  for (const Family& family : families()) {
+    names.push_back(by_architecture ? family.architecture : family.model_type);
+  }
+  std::stable_sort(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
+    return likeness(wanted, a) > likeness(wanted, b);
+  });
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  names.resize(std::min(names.size(), shown));
+  value.fail(fmt::format(
+      "unknown architecture \"{}\"; the nearest known are {} (shardsim model list shows "
+      "all). A step of any model can be read as a StableHLO program: shardsim import "
+      "stablehlo",
+      wanted, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> list;
+    for (const auto& table :
+         {dense_families(), gemma_families(), classic_families(), expert_families(),
+          state_space_families(), encoder_families(), encoder_decoder_families(), vision_families(),
+          image_text_families(), llama_kin_families(), experts_kin_families(),
+          classic_kin_families()}) {
+      list.insert(list.end(), table.begin(), table.end());
+    }
+    return list;
+  }();
+  return all;
+}
+
+const Family& family_of(const JsonReader& config) {
+  if (const auto list = config.find("architectures")) {
+    const std::vector<JsonReader> entries = list->elements();
+    if (entries.empty()) list->fail("is empty");
+    const std::string name = entries[0].string();
+    // One class may serve several families, which model_type then tells apart.
+    const auto type = config.find("model_type");
+    const std::string family = type ? type->string() : std::string();
+    const Family* both = find_family(
+        [&](const Family& f) { return f.architecture == name && f.model_type == family; });
+    if (both != nullptr) return *both;
+    const Family* found = find_family([&](const Family& f) { return f.architecture == name; });
+    if (found != nullptr) return *found;
+    fail_unknown(entries[0], /*by_architecture=*/true);
+  }
+  const auto type = config.find("model_type");
+  if (!type) {
+    config.fail("says neither \"architectures\" nor \"model_type\": not a model's description");
+  }
+  const std::string name = type->string();
+  const Family* found = find_family([&](const Family& f) { return f.model_type == name; });
+  if (found != nullptr) return *found;
+  fail_unknown(*type, /*by_architecture=*/false);
+}
+
+ModelSpec read_model(const JsonReader& config, const std::string& name) {
+  const Family& family = family_of(config);
+  ModelSpec spec = family.read(Config(config));
+  spec.name = name;
+  spec.architecture = family.architecture;
+  spec.family = family.model_type;
+  return spec;
+}
+
+}  // namespace shardsim::models

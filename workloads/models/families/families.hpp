@@ -1,0 +1,50 @@
+// The families of models that are known: one function each that reads a config.json of the family
+// and describes the model. Adding one is a function in a file of families/ and a row in the table
+// of its file; every key, default and name is in that function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/models/families/config.hpp"
+#include "workloads/models/spec.hpp"
+
+namespace shardsim::models {
+
+struct Family {
+  std::string_view architecture;  // an entry of "architectures": "LlamaForCausalLM"
+  std::string_view model_type;    // "llama"
+  ModelSpec (*read)(const Config& config) = nullptr;
+};
+
+// In the order of the tables.
+[[nodiscard]] const std::vector<Family>& families();
+
+// By "architectures", else by "model_type". Throws InputError: unknown, with the nearest known ones.
+[[nodiscard]] ModelSpec read_model(const JsonReader& config, const std::string& name);
+[[nodiscard]] const Family& family_of(const JsonReader& config);
+
+// The tables, a file each.
+[[nodiscard]] std::vector<Family> dense_families();
+[[nodiscard]] std::vector<Family> gemma_families();
+[[nodiscard]] std::vector<Family> classic_families();
+[[nodiscard]] std::vector<Family> expert_families();
+[[nodiscard]] std::vector<Family> state_space_families();
+[[nodiscard]] std::vector<Family> llama_kin_families();
+[[nodiscard]] std::vector<Family> experts_kin_families();
+[[nodiscard]] std::vector<Family> classic_kin_families();
+[[nodiscard]] std::vector<Family> encoder_families();
+[[nodiscard]] std::vector<Family> encoder_decoder_families();
+[[nodiscard]] std::vector<Family> vision_families();
+[[nodiscard]] std::vector<Family> image_text_families();
+
+// Read by models that hold one: of images, or a text model inside.
+[[nodiscard]] ModelSpec gemma3_text(const Config& c);
+[[nodiscard]] ModelSpec llama4_text(const Config& c);
+[[nodiscard]] ModelSpec llama(const Config& c);
+[[nodiscard]] ModelSpec mistral(const Config& c);
+[[nodiscard]] ModelSpec qwen2(const Config& c);
+[[nodiscard]] ModelSpec qwen3(const Config& c);
+[[nodiscard]] Stack clip_vision(const Config& c, const std::string& prefix);
+
+}  // namespace shardsim::models

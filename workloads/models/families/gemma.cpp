@@ -1,0 +1,98 @@
+// Gemma: RMS norms that scale by 1 + weight, embeddings scaled by sqrt(hidden) and tied to the head.
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+constexpr std::string_view gelu = "gelu_pytorch_tanh";
+
+ModelSpec with_scaled_embedding(ModelSpec spec) {
+  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  return spec;
+}
+
+ModelSpec gemma(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 16,
+                           .head_dim = 256,
+                           .tied = true,
+                           .activation = gelu,
+                           .activation_keys = "hidden_activation|hidden_act"});
+  n.norm = NormKind::rms_offset;
+  return with_scaled_embedding(
+      decoder(n, llama_layer(n, "full", llama_attention(c, n), llama_mlp(n))));
+}
+
+// Four norms: before and after attention and MLP.
+LayerKind layer(const Sizes& n, const std::string& name, const Attention& attention) {
+  return {.name = name,
+          .branches = {{.before = {n.norm, "input_layernorm"},
+                        .body = attention,
+                        .after = {n.norm, "post_attention_layernorm"}},
+                       {.before = {n.norm, "pre_feedforward_layernorm"},
+                        .body = llama_mlp(n),
+                        .after = {n.norm, "post_feedforward_layernorm"}}}};
+}
+
+ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention,
+                   const std::vector<std::string>& types, bool own_tables) {
+  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                             const bool full =
+                                 types[static_cast<std::size_t>(i)] == "full_attention";
+                             Attention a = attention;
+                             a.window = full ? 0 : c.count("sliding_window", 4096);
+                             if (own_tables) a.rotary.table = full ? "rotary" : "rotary of windows";
+                             return layer(n, full ? "full" : "windowed", a);
+                           }));
+  return with_scaled_embedding(std::move(spec));
+}
+
+// Windows on every other layer, the first one among them; soft caps of scores and logits.
+ModelSpec gemma2(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 4,
+                           .head_dim = 256,
+                           .tied = true,
+                           .activation = gelu,
+                           .activation_keys = "hidden_activation"});
+  n.norm = NormKind::rms_offset;
+  Attention attention = llama_attention(c, n);
+  attention.soft_cap = c.number("attn_logit_softcapping", 50);
+  const auto types = layer_types(c, n.layers, [](std::int64_t i) {
+    return std::string((i + 1) % 2 != 0 ? "sliding_attention" : "full_attention");
+  });
+  ModelSpec spec = windowed(c, n, attention, types, /*own_tables=*/false);
+  spec.head.soft_cap = c.number("final_logit_softcapping", 30);
+  return spec;
+}
+
+}  // namespace
+
+// Five windowed layers, one full; norms of queries and keys.
+ModelSpec gemma3_text(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 4,
+                           .head_dim = 256,
+                           .tied = true,
+                           .activation = gelu,
+                           .activation_keys = "hidden_activation"});
+  n.norm = NormKind::rms_offset;
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {n.norm, "q_norm"};
+  attention.k_norm = {n.norm, "k_norm"};
+  const std::int64_t period = c.size("sliding_window_pattern", 6);
+  const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
+    return std::string((i + 1) % period != 0 ? "sliding_attention" : "full_attention");
+  });
+  ModelSpec spec = windowed(c, n, attention, types, /*own_tables=*/true);
+  spec.head.soft_cap = c.number("final_logit_softcapping", 0);
+  return spec;
+}
+
+namespace {}  // namespace
+
+std::vector<Family> gemma_families() {
+  return {{"GemmaForCausalLM", "gemma", gemma},
+          {"Gemma2ForCausalLM", "gemma2", gemma2},
+          {"Gemma3ForCausalLM", "gemma3_text", gemma3_text}};
+}
+
+}  // namespace shardsim::models

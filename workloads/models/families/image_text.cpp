@@ -1,0 +1,290 @@
+// Models that read images and text. A step here is one of text alone: the images' part counts with
+// its parameters and does not run.
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+Config nested(const Config& c, std::string_view key) {
+  if (auto config = c.sub(key)) return *std::move(config);
+  c.json().fail(fmt::format("missing key \"{}\"", key));
+}
+
+// "model.layers" becomes "model.language_model.layers".
+void rename(std::string& name, const std::string& from, const std::string& to) {
+  if (name.starts_with(from)) name.replace(0, from.size(), to);
+}
+
+// The text model under `to` in place of "model."; its head where `head` says.
+ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head, bool tied) {
+  Stack& stack = spec.stacks.back();
+  auto& embedding = std::get<TokenEmbedding>(stack.input);
+  rename(stack.prefix, "model.", to);
+  rename(stack.norm.name, "model.", to);
+  rename(embedding.name, "model.", to);
+  spec.head.name = head;
+  set_tied(spec, tied);
+  return spec;
+}
+
+void add_silent(ModelSpec& spec, Stack stack) {
+  stack.role = StackRole::silent;
+  spec.stacks.insert(spec.stacks.begin(), std::move(stack));
+}
+
+void add_linear(ModelSpec& spec, const std::string& name, std::int64_t out, std::int64_t in,
+                bool bias) {
+  spec.apart.push_back({name + ".weight", {out, in}});
+  if (bias) spec.apart.push_back({name + ".bias", {out}});
+}
+
+void add_norm(ModelSpec& spec, const std::string& name, std::int64_t width, bool bias) {
+  spec.apart.push_back({name + ".weight", {width}});
+  if (bias) spec.apart.push_back({name + ".bias", {width}});
+}
+
+bool tied_anywhere(const Config& c, const Config& text, bool otherwise) {
+  return c.flag("tie_word_embeddings", text.flag("tie_word_embeddings", otherwise));
+}
+
+// Whose text model it is: by text_config's model_type.
+ModelSpec read_text(const Config& text, std::string_view otherwise) {
+  const std::string type = text.text("model_type", otherwise);
+  for (const Family& family : families()) {
+    if (family.model_type == type) return family.read(text);
+  }
+  text.fail("model_type", fmt::format("unknown text model \"{}\"", type));
+}
+
+// A stack of images' encoder layers.
+struct TowerNames {
+  std::string norm1 = "layer_norm1", norm2 = "layer_norm2";
+  std::string attention = "self_attn", out = "out_proj";
+  std::string up = "fc1", down = "fc2";
+  std::string qkv{};  // fused under this name
+  NormKind norm = NormKind::layer;
+  bool bias = true;
+};
+
+Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers, std::int64_t heads,
+            std::int64_t width, const TowerNames& names) {
+  Attention attention;
+  attention.name = names.attention;
+  attention.o = names.out;
+  attention.heads = attention.kv_heads = heads;
+  attention.head_dim = hidden / heads;
+  set_biases(attention, names.bias, names.bias);
+  if (!names.qkv.empty()) {
+    attention.form = QkvForm::fused;
+    attention.qkv = names.qkv;
+  }
+  Mlp mlp;
+  mlp.width = width;
+  mlp.form = MlpForm::plain;
+  mlp.activation = "gelu";
+  mlp.bias = names.bias;
+  mlp.up = names.up;
+  mlp.down = names.down;
+  LayerKind layer{.name = "images",
+                  .branches = {{.before = {names.norm, names.norm1, names.bias}, .body = attention},
+                               {.before = {names.norm, names.norm2, names.bias}, .body = mlp}}};
+  Stack stack;
+  stack.prefix = prefix;
+  stack.hidden = hidden;
+  stack.input = NoInput{};
+  Layers all = Layers::of(layers, [&](std::int64_t) { return layer; });
+  stack.kinds = std::move(all.kinds);
+  stack.order = std::move(all.order);
+  return stack;
+}
+
+ModelSpec llava(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  const std::int64_t hidden = spec.stacks[0].hidden;
+  Stack stack = clip_vision(images, "model.vision_tower.");
+  const bool bias = c.flag("multimodal_projector_bias", true);
+  add_linear(spec, "model.multi_modal_projector.linear_1", hidden, stack.hidden, bias);
+  add_linear(spec, "model.multi_modal_projector.linear_2", hidden, hidden, bias);
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
+ModelSpec gemma3(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  ModelSpec spec =
+      inside(gemma3_text(text), "model.language_model.", "lm_head", tied_anywhere(c, text, true));
+  const std::int64_t hidden = images.size("hidden_size", 768);
+  const std::int64_t patch = images.size("patch_size", 16);
+  const std::int64_t side = images.size("image_size", 224) / patch;
+  const std::string at = "model.vision_tower.";
+  spec.apart.push_back({at + "embeddings.patch_embedding.weight",
+                        {hidden, images.size("num_channels", 3), patch, patch}});
+  spec.apart.push_back({at + "embeddings.patch_embedding.bias", {hidden}});
+  spec.apart.push_back({at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
+  add_norm(spec, at + "post_layernorm", hidden, true);
+  spec.apart.push_back(
+      {"model.multi_modal_projector.mm_input_projection_weight", {hidden, spec.stacks[0].hidden}});
+  add_norm(spec, "model.multi_modal_projector.mm_soft_emb_norm", hidden, false);
+  add_silent(spec, tower(at + "encoder.layers", hidden, images.size("num_hidden_layers", 12),
+                         images.size("num_attention_heads", 12),
+                         images.size("intermediate_size", 3072), {}));
+  return spec;
+}
+
+ModelSpec mistral3(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  ModelSpec spec = inside(read_text(text, "mistral"), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  const std::int64_t hidden = images.size("hidden_size", 1024);
+  const std::int64_t patch = images.size("patch_size", 16);
+  const std::int64_t merge = c.size("spatial_merge_size", 2);
+  const std::int64_t out = spec.stacks[0].hidden;
+  const bool bias = c.flag("multimodal_projector_bias", false);
+  const std::string at = "model.vision_tower.";
+  spec.apart.push_back(
+      {at + "patch_conv.weight", {hidden, images.size("num_channels", 3), patch, patch}});
+  add_norm(spec, at + "ln_pre", hidden, false);
+  const std::string projector = "model.multi_modal_projector.";
+  add_norm(spec, projector + "norm", hidden, false);
+  add_linear(spec, projector + "patch_merger.merging_layer", hidden, hidden * merge * merge, false);
+  add_linear(spec, projector + "linear_1", out, hidden, bias);
+  add_linear(spec, projector + "linear_2", out, out, bias);
+  Stack stack =
+      tower(at + "transformer.layers", hidden, images.size("num_hidden_layers", 24),
+            images.size("num_attention_heads", 16), images.size("intermediate_size", 4096),
+            {.norm1 = "attention_norm",
+             .norm2 = "ffn_norm",
+             .attention = "attention",
+             .out = "o_proj",
+             .up = "up_proj",
+             .down = "down_proj",
+             .norm = NormKind::rms,
+             .bias = false});
+  for (LayerKind& kind : stack.kinds) {
+    auto& mlp = std::get<Mlp>(kind.branches[1].body);
+    mlp.name = "feed_forward";
+    mlp.form = MlpForm::gated;
+  }
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
+ModelSpec qwen2_vl(const Config& c) {
+  const auto own = c.sub("text_config");
+  const Config& text = own ? *own : c;
+  const Config images = nested(c, "vision_config");
+  ModelSpec spec =
+      inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  const std::int64_t hidden = images.size("embed_dim", 1280);
+  const std::int64_t patch = images.size("patch_size", 14);
+  const std::int64_t merge = images.size("spatial_merge_size", 2);
+  const std::string at = "model.visual.";
+  spec.apart.push_back({at + "patch_embed.proj.weight",
+                        {hidden, images.size("in_channels|in_chans", 3),
+                         images.size("temporal_patch_size", 2), patch, patch}});
+  const std::int64_t merged = hidden * merge * merge;
+  add_norm(spec, at + "merger.ln_q", hidden, true);
+  add_linear(spec, at + "merger.mlp.0", merged, merged, true);
+  add_linear(spec, at + "merger.mlp.2", images.size("hidden_size", 3584), merged, true);
+  add_silent(
+      spec,
+      tower(
+          at + "blocks", hidden, images.size("depth", 32), images.size("num_heads", 16),
+          hidden * images.size("mlp_ratio", 4),
+          {.norm1 = "norm1", .norm2 = "norm2", .attention = "attn", .out = "proj", .qkv = "qkv"}));
+  return spec;
+}
+
+ModelSpec qwen3_vl(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  ModelSpec spec =
+      inside(qwen3(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  const std::int64_t hidden = images.size("hidden_size", 1152);
+  const std::int64_t patch = images.size("patch_size", 16);
+  const std::int64_t merge = images.size("spatial_merge_size", 2);
+  const std::int64_t out = images.size("out_hidden_size", 3584);
+  const std::int64_t merged = hidden * merge * merge;
+  const std::string at = "model.visual.";
+  spec.apart.push_back({at + "patch_embed.proj.weight",
+                        {hidden, images.size("in_channels", 3),
+                         images.size("temporal_patch_size", 2), patch, patch}});
+  spec.apart.push_back({at + "patch_embed.proj.bias", {hidden}});
+  spec.apart.push_back(
+      {at + "pos_embed.weight", {images.size("num_position_embeddings", 2304), hidden}, true});
+  const auto merger = [&](const std::string& name, std::int64_t norm) {
+    add_norm(spec, name + ".norm", norm, true);
+    add_linear(spec, name + ".linear_fc1", merged, merged, true);
+    add_linear(spec, name + ".linear_fc2", out, merged, true);
+  };
+  merger(at + "merger", hidden);
+  const std::size_t deep = images.given("deepstack_visual_indexes")
+                               ? images.integers("deepstack_visual_indexes").size()
+                               : 3;
+  for (std::size_t i = 0; i < deep; ++i) {
+    merger(fmt::format("{}deepstack_merger_list.{}", at, i), merged);
+  }
+  add_silent(spec, tower(at + "blocks", hidden, images.size("depth", 27),
+                         images.size("num_heads", 16), images.size("intermediate_size", 4304),
+                         {.norm1 = "norm1",
+                          .norm2 = "norm2",
+                          .attention = "attn",
+                          .out = "proj",
+                          .up = "linear_fc1",
+                          .down = "linear_fc2",
+                          .qkv = "qkv"}));
+  return spec;
+}
+
+ModelSpec llama4(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  ModelSpec spec = inside(llama4_text(text), "language_model.model.", "language_model.lm_head",
+                          tied_anywhere(c, text, false));
+  const std::int64_t hidden = images.size("hidden_size", 768);
+  const std::int64_t patch = images.size("patch_size", 14);
+  const std::int64_t side = images.size("image_size", 448) / patch;
+  const std::int64_t in = images.size("projector_input_dim", 4096);
+  const double ratio = images.number("pixel_shuffle_ratio", 0.5);
+  const std::string at = "vision_model.";
+  spec.apart.push_back({at + "class_embedding", {hidden}});
+  spec.apart.push_back({at + "positional_embedding_vlm", {side * side + 1, hidden}});
+  add_linear(spec, at + "patch_embedding.linear", hidden,
+             images.size("num_channels", 3) * patch * patch, false);
+  add_norm(spec, at + "layernorm_pre", hidden, true);
+  add_norm(spec, at + "layernorm_post", hidden, true);
+  const auto shuffled = static_cast<std::int64_t>(static_cast<double>(hidden) / (ratio * ratio));
+  add_linear(spec, at + "vision_adapter.mlp.fc1", in, shuffled, false);
+  add_linear(spec, at + "vision_adapter.mlp.fc2", images.size("projector_output_dim", 4096), in,
+             false);
+  add_linear(spec, "multi_modal_projector.linear_1", spec.stacks[0].hidden,
+             images.size("vision_output_dim", 7680), false);
+  add_silent(
+      spec,
+      tower(at + "model.layers", hidden, images.size("num_hidden_layers", 34),
+            images.size("num_attention_heads", 16), images.size("intermediate_size", 5632),
+            {.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .out = "o_proj"}));
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> image_text_families() {
+  return {{"LlavaForConditionalGeneration", "llava", llava},
+          {"Gemma3ForConditionalGeneration", "gemma3", gemma3},
+          {"Mistral3ForConditionalGeneration", "mistral3", mistral3},
+          {"Qwen2VLForConditionalGeneration", "qwen2_vl", qwen2_vl},
+          {"Qwen3VLForConditionalGeneration", "qwen3_vl", qwen3_vl},
+          {"Llama4ForConditionalGeneration", "llama4", llama4}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,186 @@
+// Dense decoders near Llama that fewer people train: what differs is a norm's place, queries and keys
+// that are normed, windows, positions of part of the layers.
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+std::int64_t part_of_head(const Config& c, std::int64_t head_dim, double otherwise) {
+  return static_cast<std::int64_t>(static_cast<double>(head_dim) *
+                                   c.rotary_number("partial_rotary_factor", otherwise));
+}
+
+bool is_full(const std::vector<std::string>& types, std::int64_t layer) {
+  return types[static_cast<std::size_t>(layer)] == "full_attention";
+}
+
+ModelSpec ministral(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, false, false);
+  const auto window = c.optional_size("sliding_window", 4096);
+  const auto types = layer_types(c, n.layers, [&](std::int64_t) {
+    return std::string(window ? "sliding_attention" : "full_attention");
+  });
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   attention.window = is_full(types, i) ? 0 : window.value_or(0);
+                   return llama_layer(n, is_full(types, i) ? "full" : "windowed", attention,
+                                      llama_mlp(n));
+                 }));
+}
+
+// Queries are scaled by their position.
+ModelSpec ministral3(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 128});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, false, false);
+  attention.window = c.count("sliding_window", 0);
+  attention.scale_by_position = true;
+  return decoder(n, llama_layer(n, "full", attention, llama_mlp(n)));
+}
+
+ModelSpec cwm(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 128});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, false, false);
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  const auto types = layer_types(c, n.layers, [](std::int64_t i) {
+    return std::string(i % 4 == 0 ? "full_attention" : "sliding_attention");
+  });
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   attention.window = is_full(types, i) ? 0 : c.count("sliding_window", 8192);
+                   return llama_layer(n, is_full(types, i) ? "full" : "windowed", attention, mlp);
+                 }));
+}
+
+// Norms after attention and MLP; positions on windowed layers alone, where there are windows.
+ModelSpec exaone4(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 32});
+  Attention base = llama_attention(c, n);
+  set_biases(base, false, false);
+  base.q_norm = {NormKind::rms, "q_norm"};
+  base.k_norm = {NormKind::rms, "k_norm"};
+  const auto window = c.optional_size("sliding_window", 4096);
+  const std::int64_t period = c.size("sliding_window_pattern", 4);
+  const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
+    const bool slides = window && (i + 1) % period != 0 && i + 1 < n.layers;
+    return std::string(slides ? "sliding_attention" : "full_attention");
+  });
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   Attention attention = base;
+                   attention.window = is_full(types, i) ? 0 : window.value_or(0);
+                   if (is_full(types, i) && window) attention.rotary.dims = 0;
+                   return LayerKind{
+                       .name = is_full(types, i) ? "full" : "windowed",
+                       .branches = {
+                           {.body = attention, .after = {n.norm, "post_attention_layernorm"}},
+                           {.body = llama_mlp(n),
+                            .after = {n.norm, "post_feedforward_layernorm"}}}};
+                 }));
+}
+
+// Queries and keys are normed after they are turned.
+ModelSpec hunyuan_v1_dense(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {NormKind::rms, "query_layernorm"};
+  attention.k_norm = {NormKind::rms, "key_layernorm"};
+  attention.norm_after_rotary = true;
+  return decoder(n, llama_layer(n, "full", attention, llama_mlp(n)));
+}
+
+ModelSpec hyperclovax(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  LayerKind layer = llama_layer(n, "full", llama_attention(c, n), mlp);
+  if (c.flag("use_post_norm", true)) {
+    layer.branches[0].after = {n.norm, "post_norm1"};
+    layer.branches[1].after = {n.norm, "post_norm2"};
+  }
+  return decoder(n, layer);
+}
+
+// Norms without parameters, the embedding's among them; squared ReLU; a soft cap of logits.
+ModelSpec nanochat(const Config& c) {
+  Sizes n = read_sizes(c, {.activation = "relu2"});
+  n.norm = NormKind::rms_plain;
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {n.norm, "q_norm"};
+  attention.k_norm = {n.norm, "k_norm"};
+  attention.norm_after_rotary = true;
+  Mlp mlp = llama_mlp(n);
+  mlp.form = MlpForm::plain;
+  mlp.up = "fc1";
+  mlp.down = "fc2";
+  ModelSpec spec = decoder(n, llama_layer(n, "full", attention, mlp));
+  std::get<TokenEmbedding>(spec.stacks[0].input).norm = {n.norm, "model.initial_norm"};
+  spec.head.soft_cap = c.number("final_logit_softcapping", 15);
+  return spec;
+}
+
+ModelSpec stablelm(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 32});
+  n.norm = NormKind::layer;
+  if (c.flag("qk_layernorm", false)) c.fail("qk_layernorm", "norms per head are not known here");
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, c.flag("use_qkv_bias", false), false);
+  attention.rotary.dims = part_of_head(c, n.head_dim, 0.25);
+  attention.rotary.concatenated = true;
+  LayerKind layer = llama_layer(n, "full", attention, llama_mlp(n));
+  for (Branch& branch : layer.branches) branch.before.bias = true;
+  layer.branches[1].dropout = c.rate("hidden_dropout", 0);
+  if (c.flag("use_parallel_residual", false)) {
+    layer.parallel = true;
+    layer.branches[1].before = {};
+  }
+  ModelSpec spec = decoder(n, layer);
+  spec.stacks[0].norm.bias = true;
+  return spec;
+}
+
+// Queries, keys and values of one matrix, normed; squared ReLU.
+ModelSpec persimmon(const Config& c) {
+  Sizes n = read_sizes(c, {.activation = "relu2"});
+  n.norm = NormKind::layer;
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, true, true);
+  attention.form = QkvForm::fused;
+  attention.qkv = "query_key_value";
+  attention.o = "dense";
+  if (c.flag("qk_layernorm", true)) {
+    attention.q_norm = {n.norm, "q_layernorm", true};
+    attention.k_norm = {n.norm, "k_layernorm", true};
+  }
+  attention.rotary.dims = part_of_head(c, n.head_dim, 0.5);
+  attention.rotary.concatenated = true;
+  Mlp mlp = llama_mlp(n);
+  mlp.form = MlpForm::plain;
+  mlp.bias = true;
+  mlp.up = "dense_h_to_4h";
+  mlp.down = "dense_4h_to_h";
+  LayerKind layer = llama_layer(n, "full", attention, mlp);
+  for (Branch& branch : layer.branches) branch.before.bias = true;
+  layer.branches[1].dropout = c.rate("hidden_dropout", 0);
+  ModelSpec spec = decoder(n, layer);
+  spec.stacks[0].norm = {n.norm, "model.final_layernorm", true};
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> llama_kin_families() {
+  return {{"MinistralForCausalLM", "ministral", ministral},
+          {"Ministral3ForCausalLM", "ministral3", ministral3},
+          {"CwmForCausalLM", "cwm", cwm},
+          {"Exaone4ForCausalLM", "exaone4", exaone4},
+          {"HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", hunyuan_v1_dense},
+          {"HyperCLOVAXForCausalLM", "hyperclovax", hyperclovax},
+          {"NanoChatForCausalLM", "nanochat", nanochat},
+          {"StableLmForCausalLM", "stablelm", stablelm},
+          {"PersimmonForCausalLM", "persimmon", persimmon}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,220 @@
+// Transformers of images, and pairs of them with text.
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+Norm named_layer_norm(std::string name) {
+  return {NormKind::layer, std::move(name), /*bias=*/true};
+}
+
+struct VisionSizes {
+  std::int64_t hidden = 0, layers = 0, heads = 0, width = 0;
+  std::string activation;
+  bool qkv_bias = true;
+  double dropout = 0, attention_dropout = 0;
+};
+
+VisionSizes read_vision(const Config& c, std::string_view activation) {
+  VisionSizes n;
+  n.hidden = c.size("hidden_size", 768);
+  n.layers = c.size("num_hidden_layers", 12);
+  n.heads = c.size("num_attention_heads", 12);
+  n.width = c.size("intermediate_size", 4 * n.hidden);
+  n.activation = c.activation("hidden_act", activation);
+  n.qkv_bias = c.flag("qkv_bias", true);
+  n.dropout = c.rate("hidden_dropout_prob", 0);
+  n.attention_dropout = c.rate("attention_probs_dropout_prob|attention_dropout", 0);
+  static_cast<void>(c.divided("hidden_size", n.hidden, "num_attention_heads", n.heads));
+  return n;
+}
+
+Attention vision_attention(const VisionSizes& n, const std::string& name, const std::string& out) {
+  Attention attention;
+  attention.name = name;
+  attention.o = out;
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.hidden / n.heads;
+  set_biases(attention, n.qkv_bias, true);
+  attention.dropout = n.attention_dropout;
+  attention.fp32_softmax = false;
+  return attention;
+}
+
+Mlp vision_mlp(const VisionSizes& n) {
+  Mlp mlp;
+  mlp.width = n.width;
+  mlp.form = MlpForm::plain;
+  mlp.activation = n.activation;
+  mlp.bias = true;
+  mlp.up = "fc1";
+  mlp.down = "fc2";
+  return mlp;
+}
+
+Stack vision_stack(const VisionSizes& n, const LayerKind& layer) {
+  Stack stack;
+  stack.hidden = n.hidden;
+  Layers all = Layers::of(n.layers, [&](std::int64_t) { return layer; });
+  stack.kinds = std::move(all.kinds);
+  stack.order = std::move(all.order);
+  return stack;
+}
+
+std::int64_t square_size(const Config& c, std::string_view key, std::int64_t otherwise) {
+  return c.size(key, otherwise);
+}
+
+PatchEmbedding read_patches(const Config& c, const std::string& at, std::int64_t image,
+                            std::int64_t patch) {
+  PatchEmbedding patches;
+  patches.projection = at + "patch_embeddings.projection";
+  patches.channels = c.size("num_channels", 3);
+  patches.image = square_size(c, "image_size", image);
+  patches.patch = square_size(c, "patch_size", patch);
+  static_cast<void>(c.divided("image_size", patches.image, "patch_size", patches.patch));
+  patches.tokens = {at + "cls_token"};
+  patches.positions = at + "position_embeddings";
+  return patches;
+}
+
+// ImageNet's classes where the file names none of its own.
+std::int64_t labels_of(const Config& c) {
+  if (c.given("num_labels")) return c.size("num_labels");
+  constexpr std::int64_t two = 2;  // transformers' default
+  if (const auto names = c.sub("id2label")) {
+    return static_cast<std::int64_t>(names->json().members().size());
+  }
+  return two;
+}
+
+ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
+  const VisionSizes n = read_vision(c, "gelu");
+  Attention attention = vision_attention(n, "attention", "o_proj");
+  attention.fp32_softmax = true;
+  LayerKind layer{
+      .name = "encoder",
+      .branches = {
+          {.before = named_layer_norm("layernorm_before"), .body = attention, .dropout = n.dropout},
+          {.before = named_layer_norm("layernorm_after"),
+           .body = vision_mlp(n),
+           .dropout = n.dropout}}};
+  ModelSpec spec;
+  Stack stack = vision_stack(n, layer);
+  stack.prefix = prefix + "layers";
+  PatchEmbedding patches = read_patches(c, prefix + "embeddings.", 224, 16);
+  if (distilled) patches.tokens.push_back(prefix + "embeddings.distillation_token");
+  patches.dropout = n.dropout;
+  stack.input = patches;
+  stack.norm = named_layer_norm(prefix + "layernorm");
+  spec.stacks.push_back(std::move(stack));
+  spec.head = {.kind = HeadKind::classification, .name = "classifier", .vocab = labels_of(c)};
+  return spec;
+}
+
+ModelSpec vit(const Config& c) { return vit_like(c, "vit.", /*distilled=*/false); }
+ModelSpec deit(const Config& c) { return vit_like(c, "deit.", /*distilled=*/true); }
+
+// A learned scale of each branch; the largest has gated MLPs, their width rounded up to eights.
+ModelSpec dinov2(const Config& c) {
+  VisionSizes n = read_vision(c, "gelu");
+  n.width = n.hidden * c.size("mlp_ratio", 4);
+  Mlp mlp = vision_mlp(n);
+  if (c.flag("use_swiglu_ffn", false)) {
+    constexpr std::int64_t multiple = 8;
+    mlp.form = MlpForm::gated;
+    mlp.activation = "silu";
+    mlp.width = (n.width * 2 / 3 + multiple - 1) / multiple * multiple;
+    mlp.up = "up_proj";
+    mlp.down = "down_proj";
+  }
+  LayerKind layer{
+      .name = "encoder",
+      .branches = {
+          {.before = named_layer_norm("norm1"),
+           .body = vision_attention(n, "attention", "o_proj"),
+           .scale = "layer_scale1.lambda1"},
+          {.before = named_layer_norm("norm2"), .body = mlp, .scale = "layer_scale2.lambda1"}}};
+  ModelSpec spec;
+  Stack stack = vision_stack(n, layer);
+  stack.prefix = "encoder.layer";
+  PatchEmbedding patches = read_patches(c, "embeddings.", 224, 14);
+  patches.mask_token = "embeddings.mask_token";
+  stack.input = patches;
+  stack.norm = named_layer_norm("layernorm");
+  spec.stacks.push_back(std::move(stack));
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+Config part(const Config& c, std::string_view key) {
+  if (auto config = c.sub(key)) return *std::move(config);
+  c.json().fail(std::string("missing key \"") + std::string(key) + "\"");
+}
+
+LayerKind clip_layer(const VisionSizes& n) {
+  Attention attention = vision_attention(n, "self_attn", "out_proj");
+  attention.fp32_softmax = true;
+  return {.name = "encoder",
+          .branches = {{.before = named_layer_norm("layer_norm1"), .body = attention},
+                       {.before = named_layer_norm("layer_norm2"), .body = vision_mlp(n)}}};
+}
+
+}  // namespace
+
+Stack clip_vision(const Config& c, const std::string& prefix) {
+  const VisionSizes n = read_vision(c, "quick_gelu");
+  Stack stack = vision_stack(n, clip_layer(n));
+  stack.prefix = prefix + "encoder.layers";
+  PatchEmbedding patches = read_patches(c, prefix + "embeddings.", 224, 32);
+  patches.projection = prefix + "embeddings.patch_embedding";
+  patches.bias = false;
+  patches.tokens = {prefix + "embeddings.class_embedding"};
+  patches.flat_tokens = true;
+  patches.positions.clear();
+  patches.position_table = prefix + "embeddings.position_embedding";
+  patches.norm = named_layer_norm(prefix + "pre_layrnorm");
+  stack.input = patches;
+  stack.norm = named_layer_norm(prefix + "post_layernorm");
+  stack.norm_first_only = true;
+  return stack;
+}
+
+namespace {
+
+ModelSpec clip(const Config& c) {
+  ModelSpec spec;
+  spec.stacks.push_back(clip_vision(part(c, "vision_config"), "vision_model."));
+  const Config text = part(c, "text_config");
+  VisionSizes n = read_vision(text, "quick_gelu");
+  n.hidden = text.size("hidden_size", 512);
+  n.heads = text.size("num_attention_heads", 8);
+  n.width = text.size("intermediate_size", 2048);
+  Stack stack = vision_stack(n, clip_layer(n));
+  stack.prefix = "text_model.encoder.layers";
+  stack.input = TokenEmbedding{.name = "text_model.embeddings.token_embedding",
+                               .vocab = text.size("vocab_size", 49408),
+                               .width = n.hidden,
+                               .positions = "text_model.embeddings.position_embedding",
+                               .position_rows = text.size("max_position_embeddings", 77),
+                               .position_numbers = PositionNumbers::stored};
+  stack.norm = named_layer_norm("text_model.final_layer_norm");
+  stack.picks_row = true;
+  spec.stacks.push_back(std::move(stack));
+  spec.head = {.kind = HeadKind::contrastive,
+               .vocab = c.size("projection_dim", 512),
+               .projections = {"visual_projection", "text_projection"}};
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> vision_families() {
+  return {{"ViTForImageClassification", "vit", vit},
+          {"DeiTForImageClassification", "deit", deit},
+          {"Dinov2Model", "dinov2", dinov2},
+          {"CLIPModel", "clip", clip}};
+}
+
+}  // namespace shardsim::models

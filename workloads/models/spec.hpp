@@ -1,0 +1,116 @@
+// A model as data: what it is made of, in the order in which it runs.
+//
+//   ModelSpec   stacks of layers, and a head
+//   Stack       what enters it, its kinds of layers, the order of the layers, a norm
+//   LayerKind   branches that read the residual stream and add to it, one after another or, where
+//               `parallel`, all of the same input
+//   Branch      norm, body, norm: attention, an MLP, experts, a mixer
+//
+// Llama 3.1 8B is one stack of one kind, 32 times: {norm, attention}, {norm, gated MLP}. Gemma 3 is
+// two kinds, windowed and full, in the order 0 0 0 0 0 1 0 0 ... A layer that differs in anything is
+// another kind; how often a kind occurs costs nothing.
+//
+// Values: they compare, and to_text prints them. A reader of config.json makes them
+// (workloads/models/families); walk.hpp makes parameters, FLOPs and saved activations of them.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "workloads/layers/attention.hpp"
+#include "workloads/layers/delta_net.hpp"
+#include "workloads/layers/embeddings.hpp"
+#include "workloads/layers/experts.hpp"
+#include "workloads/layers/heads.hpp"
+#include "workloads/layers/latent_attention.hpp"
+#include "workloads/layers/mamba.hpp"
+#include "workloads/layers/mlp.hpp"
+
+namespace shardsim::models {
+
+using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2, DeltaNet>;
+
+struct Branch {
+  Norm before{};
+  Body body{};
+  Norm after{};         // of what the body gives
+  Norm joined{};        // of the sum with the residual stream
+  std::string scale{};  // a learned factor of each channel; empty: none
+  double dropout = 0;   // of what is added
+
+  bool operator==(const Branch&) const = default;
+};
+
+struct LayerKind {
+  std::string name;
+  std::vector<Branch> branches{};
+  bool parallel = false;  // a branch without a norm of its own reads the first one's
+
+  bool operator==(const LayerKind&) const = default;
+};
+
+enum class StackRole : std::uint8_t {
+  main,     // its states go to the head
+  encoder,  // its states go to others' cross attention
+  silent    // there, but not run: the images' part of a model that got text alone
+};
+
+struct Stack {
+  StackRole role = StackRole::main;
+  std::string prefix = "model.layers";  // of the layers' names
+  std::int64_t hidden = 0;
+  Input input{};
+  std::vector<LayerKind> kinds;
+  std::vector<int> order;      // kinds[order[i]] is layer i
+  bool fp32_residual = false;  // the stream is kept in fp32, and cast for each branch
+  Norm norm{};                 // of what the last layer leaves; full name
+  std::string project{};       // then to the embedding's width; no bias; full name
+  std::int64_t project_width = 0;
+  double dropout = 0;            // of the norm's result
+  bool norm_first_only = false;  // the norm reads the first row alone
+  bool picks_row = false;        // then one row of each example, by index
+
+  bool operator==(const Stack&) const = default;
+};
+
+// A table of embeddings that several stacks read; its full name.
+struct SharedTable {
+  std::string name;
+  std::int64_t vocab = 0;
+  std::int64_t width = 0;
+
+  bool operator==(const SharedTable&) const = default;
+};
+
+// Of what does not run: projectors between images and text, convolutions of patches.
+struct NamedParameter {
+  std::string name;  // full
+  Shape shape;
+  bool embedding = false;
+
+  bool operator==(const NamedParameter&) const = default;
+};
+
+struct NamedBuffer {  // of the checkpoint, outside the layers
+  std::string name;
+  Shape shape;
+
+  bool operator==(const NamedBuffer&) const = default;
+};
+
+struct ModelSpec {
+  std::string name;
+  std::string architecture;  // "LlamaForCausalLM"
+  std::string family;        // "llama"
+  DType dtype = DType::bf16;
+  std::vector<SharedTable> shared{};
+  std::vector<NamedBuffer> buffers{};
+  std::vector<NamedParameter> apart{};
+  std::vector<Stack> stacks;  // in the order of running
+  Head head{};
+
+  bool operator==(const ModelSpec&) const = default;
+};
+
+}  // namespace shardsim::models

@@ -1,0 +1,189 @@
+#include "workloads/models/walk.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace shardsim::models {
+namespace {
+
+struct RunBody {
+  Eager& e;
+  const Value& x;
+  Context& context;
+
+  Value operator()(const Attention& body) const { return run(e, body, x, context); }
+  Value operator()(const LatentAttention& body) const { return run(e, body, x, context); }
+  template <class Body>
+  Value operator()(const Body& body) const {
+    return run(e, body, x);
+  }
+};
+
+Value run_branch(Eager& e, const Branch& branch, const Value& x, Context& context) {
+  const Value out = std::visit(RunBody{e, x, context}, branch.body);
+  Value result = run(e, branch.after, out);
+  if (!branch.scale.empty()) {
+    result = e.multiply(result, e.parameter(branch.scale, {result.last()}));
+  }
+  return e.dropout(result, branch.dropout);
+}
+
+Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Context& context) {
+  if (kind.parallel) {
+    Value sum = x;
+    Value first;
+    for (const Branch& branch : kind.branches) {
+      const Value input = branch.before.exists() ? run(e, branch.before, x) : first;
+      if (!first.exists()) first = input;
+      sum = e.add(sum, run_branch(e, branch, input, context));
+    }
+    return sum;
+  }
+  for (const Branch& branch : kind.branches) {
+    if (stack.fp32_residual) {
+      const Value input = run(e, branch.before, e.cast(x, e.dtype()));
+      x = e.add(e.cast(x, DType::f32), run_branch(e, branch, input, context));
+      continue;
+    }
+    x = e.add(x, run_branch(e, branch, run(e, branch.before, x), context));
+    x = run(e, branch.joined, x);
+  }
+  return x;
+}
+
+struct RunInput {
+  Eager& e;
+  std::int64_t hidden;
+  const Value& ids;
+
+  Value operator()(const TokenEmbedding& input) const { return run(e, input, hidden, ids); }
+  Value operator()(const NoInput&) const { return e.make({1, 1, hidden}, e.dtype(), true); }
+  template <class Other>
+  Value operator()(const Other& input) const {
+    return run(e, input, hidden, ids.shape[0]);
+  }
+};
+
+Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context) {
+  Value x = std::visit(RunInput{e, stack.hidden, ids}, stack.input);
+  context.sequence = x.shape[1];
+  context.rotary.clear();
+  for (std::size_t i = 0; i < stack.order.size(); ++i) {
+    const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
+    e.open_layer(fmt::format("{}.{}", stack.prefix, i), kind.name);
+    x = run_layer(e, stack, kind, x, context);
+    e.close_layer();
+  }
+  if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});
+  x = e.dropout(run(e, stack.norm, x), stack.dropout);
+  if (stack.picks_row) {
+    const Shape one{x.shape[0], x.last()};
+    e.save(e.constant(DType::i64, {x.shape[0]}));
+    x = e.index(x, e.constant(DType::i64, {x.shape[0]}), one);
+  }
+  if (stack.project.empty()) return x;
+  return run_linear(e, stack.project, x, stack.project_width, /*bias=*/false);
+}
+
+std::int64_t active_of(const Parameter& parameter, std::int64_t elements) {
+  return parameter.experts == 0 ? elements : elements / parameter.experts * parameter.visited;
+}
+
+// What the walk left, summed up.
+ModelCounts summed(const Eager& e) {
+  ModelCounts n;
+  n.parameters = e.parameters();
+  n.buffers = e.buffers();
+  n.tied = e.ties();
+  n.forward = e.forward_flops();
+  n.backward = e.backward_flops();
+  n.scan_flops = e.scan_flops();
+  n.saved = e.saved();
+  for (const Layer& layer : e.layers()) {
+    n.layers.push_back({.prefix = layer.prefix,
+                        .kind = layer.kind,
+                        .forward_flops = layer.forward_flops,
+                        .backward_flops = layer.backward_flops,
+                        .cache_bytes_per_token = layer.cache_bytes_per_token,
+                        .state_bytes = layer.state_bytes});
+    n.cache_bytes_per_token += layer.cache_bytes_per_token;
+    n.state_bytes += layer.state_bytes;
+  }
+  for (const Parameter& parameter : n.parameters) {
+    const std::int64_t elements = e.elements(parameter.shape);
+    const std::int64_t active = active_of(parameter, elements);
+    e.add_up(n.total_parameters, elements);
+    n.active_parameters += active;
+    n.embedding_parameters += parameter.embeddings * elements;
+    if (parameter.layer < 0) continue;
+    LayerCounts& layer = n.layers[static_cast<std::size_t>(parameter.layer)];
+    layer.parameters += elements;
+    layer.active_parameters += active;
+  }
+  for (const Saved& saved : n.saved) {
+    e.add_up(n.saved_bytes, saved.bytes);
+    if (saved.layer >= 0)
+      n.layers[static_cast<std::size_t>(saved.layer)].saved_bytes += saved.bytes;
+  }
+  std::int64_t both = 0;
+  for (const auto& [op, flops] : n.forward) {
+    n.forward_flops += flops;
+    e.add_up(both, flops);
+  }
+  for (const auto& [op, flops] : n.backward) {
+    n.backward_flops += flops;
+    e.add_up(both, flops);
+  }
+  return n;
+}
+
+}  // namespace
+
+std::int64_t most_positions(const ModelSpec& spec) {
+  std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const Stack& stack : spec.stacks) {
+    const auto* embedding = std::get_if<TokenEmbedding>(&stack.input);
+    if (embedding == nullptr || embedding->positions.empty()) continue;
+    most = std::min(most, embedding->position_rows - embedding->position_offset);
+  }
+  return most;
+}
+
+ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place) {
+  Eager e({.place = place, .dtype = spec.dtype, .attention = point.attention});
+  Context context;
+  context.batch = point.batch;
+  context.sequence = point.sequence;
+  const bool decodes = std::any_of(spec.stacks.begin(), spec.stacks.end(), [](const Stack& stack) {
+    return stack.role == StackRole::encoder;
+  });
+  const Value ids = e.input(DType::i64, {point.batch, point.sequence});
+  const Value target = e.input(DType::i64, {point.batch, point.target.value_or(point.sequence)});
+  for (const SharedTable& table : spec.shared) {
+    const Scope at(e, table.name);
+    e.embedding_table("weight", {table.vocab, table.width});
+  }
+  std::vector<Value> outputs;
+  e.mute(false);
+  for (const Stack& stack : spec.stacks) {
+    e.mute(stack.role == StackRole::silent);
+    const bool reads_target = decodes && stack.role == StackRole::main;
+    const Value x = run_stack(e, stack, reads_target ? target : ids, context);
+    if (stack.role == StackRole::encoder) context.encoder = x;
+    if (stack.role == StackRole::main) outputs.push_back(x);
+  }
+  for (const NamedParameter& p : spec.apart) {
+    if (p.embedding) {
+      e.embedding_table(p.name, p.shape);
+    } else {
+      e.parameter(p.name, p.shape);
+    }
+  }
+  for (const NamedBuffer& buffer : spec.buffers) e.buffer(buffer.name, buffer.shape, spec.dtype);
+  run(e, spec.head, outputs);
+  return summed(e);
+}
+
+}  // namespace shardsim::models
