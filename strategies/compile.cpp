@@ -9,6 +9,7 @@
 #include "strategies/emit.hpp"
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition.hpp"
+#include "strategies/schedule/accumulation.hpp"
 
 namespace shardsim {
 namespace {
@@ -192,8 +193,10 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   const SpmdStep step = partition(workload, mesh, assignment, strategy, optimizer);
 
   CompiledStep compiled;
-  compiled.plan = emit(step, workload, mesh, strategy.runtime.gathers.ahead,
-                       {strategy.place.file, "/workload"});
+  check_task_count(step, workload, {strategy.place.file, "/workload"});
+  const PipelineSchedule schedule = accumulation_schedule(
+      static_cast<std::int32_t>(workload.microbatches), has_backward(workload));
+  compiled.plan = emit(step, workload, mesh, schedule, strategy.runtime.gathers.ahead);
   Plan& plan = compiled.plan;
   plan.subject = subject_of(workload, strategy);
   for (const ParameterLayout& a : assignment.parameters) {

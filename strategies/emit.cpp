@@ -54,31 +54,44 @@ class Emitter {
     program_.streams.assign(stream_names.begin(), stream_names.end());
   }
 
-  Plan run(const Place& place) {
+  Plan run(const PipelineSchedule& schedule) {
     const auto count = static_cast<int>(workload_.blocks.size());
     for (int b = 0; b < count; ++b) {
       resolve(step_.blocks[at(b)].forward);
       resolve(step_.blocks[at(b)].backward);
       resolve(step_.blocks[at(b)].optimizer);
     }
-    check_tasks(place);
     make_frames();
-    for (microbatch_ = 0; microbatch_ < workload_.microbatches; ++microbatch_) {
-      previous_ = {};
-      for (const BlockInstance& instance : workload_.order) emit_forward(instance);
-      previous_ = {};
-      if (!has_backward(workload_)) continue;
-      std::for_each(workload_.order.rbegin(), workload_.order.rend(),
-                    [&](const BlockInstance& instance) { emit_backward(instance); });
-    }
-    microbatch_ = 0;
-    for (const BlockInstance& instance : workload_.order) emit_segment(optimizer_pass, instance);
+    assert(schedule.shape.stages() == 1);
+    for (const Action& action : schedule.of_rank.front()) run(action);
     close_buffers();
     plan_.programs.push_back(std::move(program_));
     return std::move(plan_);
   }
 
  private:
+  void run(const Action& action) {
+    const std::vector<BlockInstance>& order = workload_.order;
+    microbatch_ = action.microbatch;
+    previous_ = {};
+    switch (action.kind) {
+      case ActionKind::forward:
+        for (const BlockInstance& instance : order) emit_forward(instance);
+        break;
+      case ActionKind::backward:
+        std::for_each(order.rbegin(), order.rend(),
+                      [&](const BlockInstance& instance) { emit_backward(instance); });
+        break;
+      case ActionKind::optimizer:
+        for (const BlockInstance& instance : order) emit_segment(optimizer_pass, instance);
+        break;
+      case ActionKind::backward_input:
+      case ActionKind::backward_weight:
+        assert(false && "a step of one stage does not split its backward pass");
+        break;
+    }
+  }
+
   // What the segment before hands over.
   struct Handover {
     std::vector<BufferIndex> carries;
@@ -88,26 +101,6 @@ class Emitter {
     return workload_.blocks[at(block)].instances();
   }
   [[nodiscard]] const Value& value(ValueId id) const { return step_.values[at(id)]; }
-
-  // Before any is made.
-  void check_tasks(const Place& place) const {
-    const auto count_of = [](auto number) { return static_cast<double>(number); };
-    double tasks = 0;
-    for (std::size_t i = 0; i < passes_.size(); ++i) {
-      const ResolvedPass& pass = passes_[i];
-      const double layers = count_of(workload_.blocks[i / passes_of_a_block].instances());
-      const bool once = i % passes_of_a_block == optimizer_pass;
-      const double times = once ? 1 : count_of(workload_.microbatches);
-      tasks += layers * (times * (count_of(pass.gathers.size()) + count_of(pass.body.size()) +
-                                  count_of(pass.reductions.size())) +
-                         (times - 1) * count_of(pass.additions.size()) +
-                         count_of(pass.last_reductions.size()));
-    }
-    if (tasks <= most_tasks) return;
-    throw InputError(place, fmt::format("a step in {} microbatches has {:.3g} tasks, more than "
-                                        "{:.3g} are not planned",
-                                        workload_.microbatches, tasks, most_tasks));
-  }
 
   void make_frames() {
     shared_.assign(step_.values.size(), no_buffer);
@@ -366,9 +359,30 @@ class Emitter {
 
 }  // namespace
 
-Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh, int prefetch,
-          const Place& place) {
-  return Emitter(step, workload, mesh, prefetch).run(place);
+void check_task_count(const SpmdStep& step, const Workload& workload, const Place& place) {
+  const auto count_of = [](auto number) { return static_cast<double>(number); };
+  const double microbatches = count_of(workload.microbatches);
+  double tasks = 0;
+  for (std::size_t b = 0; b < step.blocks.size(); ++b) {
+    const BlockProgram& block = step.blocks[b];
+    const double layers = count_of(workload.blocks[b].instances());
+    for (const BlockPass* pass : {&block.forward, &block.backward, &block.optimizer}) {
+      const double times = pass == &block.optimizer ? 1 : microbatches;
+      tasks += layers * (times * (count_of(pass->gathers.size()) + count_of(pass->body.size()) +
+                                  count_of(pass->reductions.size())) +
+                         (times - 1) * count_of(pass->additions.size()) +
+                         count_of(pass->last_reductions.size()));
+    }
+  }
+  if (tasks <= most_tasks) return;
+  throw InputError(place, fmt::format("a step in {} microbatches has {:.3g} tasks, more than "
+                                      "{:.3g} are not planned",
+                                      workload.microbatches, tasks, most_tasks));
+}
+
+Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh,
+          const PipelineSchedule& schedule, int prefetch) {
+  return Emitter(step, workload, mesh, prefetch).run(schedule);
 }
 
 }  // namespace shardsim

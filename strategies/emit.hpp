@@ -1,4 +1,5 @@
-// From blocks to a plan: layers are unrolled, dependencies and lifetimes written down.
+// From blocks to a plan: the actions of a schedule are unrolled over the order of layers,
+// dependencies and lifetimes written down.
 //
 // A pass over one instance of one block is a segment; segments follow each other in execution
 // order. Parameters of segment k may be gathered once segment k - 1 - prefetch has computed, so
@@ -13,13 +14,17 @@
 
 #include "base/error.hpp"
 #include "plan/plan.hpp"
+#include "strategies/schedule/schedule.hpp"
 #include "strategies/spmd.hpp"
 
 namespace shardsim {
 
-// Fills mesh, names, kernels, collectives and one program of the plan. Throws InputError for a step
-// of more than 2^22 tasks, before it makes any.
+// Throws InputError for a step of more than 2^22 tasks.
+void check_task_count(const SpmdStep& step, const Workload& workload, const Place& place);
+
+// Fills mesh, names, kernels, collectives and one program of the plan. `schedule` has one stage, of
+// which no two microbatches are under way at once (accumulation.hpp).
 [[nodiscard]] Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh,
-                        int prefetch, const Place& place);
+                        const PipelineSchedule& schedule, int prefetch);
 
 }  // namespace shardsim

@@ -75,8 +75,8 @@ TEST_CASE("A token visits its share of the routed parameters") {
 }
 
 TEST_CASE("Names that differ in numbers are patterns") {
-  const std::vector<std::string> names = {"a.0.w", "a.1.w", "a.3.w", "head", "b.0.e.1", "b.0.e.0",
-                                          "b.1.e.0", "b.1.e.1"};
+  const std::vector<std::string> names = {"a.0.w",   "a.1.w",   "a.3.w",   "head",
+                                          "b.0.e.1", "b.0.e.0", "b.1.e.0", "b.1.e.1"};
   const auto patterns = fold_patterns(names, std::vector<std::string>(names.size()));
   REQUIRE(patterns.size() == 3);
   CHECK(patterns[0].text() == "a.{0-1,3}.w");

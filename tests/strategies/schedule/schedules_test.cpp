@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "strategies/schedule/accumulation.hpp"
 #include "strategies/schedule/dry_run.hpp"
 #include "strategies/schedule/schedule_text.hpp"
 #include "strategies/schedule/verify.hpp"
@@ -122,4 +123,17 @@ TEST_CASE("Megatron's groups of microbatches") {
   CHECK(refusal(request) ==
         "a.json: /strategy/pipeline/microbatches: 6 microbatches in groups of 4 leave a last group "
         "of 2, fewer than the 4 ranks; 4 or 8 microbatches do");
+}
+
+// Of one stage, 1F1B runs every microbatch forward and backward before the next.
+TEST_CASE("accumulation is 1F1B of one stage") {
+  for (const std::int32_t microbatches : {1, 2, 7}) {
+    const PipelineSchedule expected =
+        make_schedule({.name = "1f1b", .ranks = 1, .microbatches = microbatches}, {});
+    PipelineSchedule schedule = accumulation_schedule(microbatches, /*trains=*/true);
+    CHECK(schedule.shape == expected.shape);
+    CHECK(schedule.of_rank.front().back().kind == ActionKind::optimizer);
+    schedule.of_rank.front().pop_back();
+    CHECK(schedule.of_rank == expected.of_rank);
+  }
 }
