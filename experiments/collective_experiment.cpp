@@ -165,7 +165,7 @@ CollectiveExperiment read_against(const JsonReader& json, const std::string& fil
 
 // Whether collectives there are simulated as flows.
 bool is_simulated(const CollectiveExperiment& experiment) {
-  if (experiment.model == CollectiveModel::flows) return true;
+  if (experiment.model.fidelity == Fidelity::flows) return true;
   if (is_network_text(experiment.machine)) return true;
   const Profile profile = load_profile(experiment.machine, experiment.machine_place);
   return std::holds_alternative<NetworkDescription>(profile.network);
@@ -225,12 +225,10 @@ std::string machine_of(const CollectiveMeasurement& measurement) {
 
 CollectiveModel read_collective_model(const JsonReader& json) {
   std::vector<std::string> names;
-  for (int m = 0; m < collective_models; ++m) {
-    names.emplace_back(name_of(static_cast<CollectiveModel>(m)));
-  }
+  for (const auto& [word, model] : collective_models::by_word) names.emplace_back(word);
   const std::string name = json.choice(names);
   const auto found = std::find(names.begin(), names.end(), name) - names.begin();
-  return static_cast<CollectiveModel>(found);
+  return collective_models::by_word.at(static_cast<std::size_t>(found)).model;
 }
 
 CollectiveExperiment experiment_of(const CollectiveMeasurement& measurement,

@@ -15,8 +15,8 @@
 //              as the model "flows" has it
 //   unfold     true: every device and link of its own; where collectives are simulated, which is
 //              on networks written in place, on graphs, and by the model "flows"
-//   algorithm  where they are simulated: one of sim/network/algorithms.hpp; else, where NCCL runs,
-//              what it is told to take, as NCCL_ALGO; it chooses, when left out
+//   algorithm  where they are simulated: one of sim/network/algorithms/by_name.hpp; else,
+//              where NCCL runs, what it is told to take, as NCCL_ALGO; it chooses, when left out
 //   protocol   NCCL's, as NCCL_PROTO
 //   against    a measured table (measured_tables.hpp): it says everything but the topology
 //
@@ -65,7 +65,7 @@ struct CollectiveExperiment {
   std::vector<Bytes> sizes;
   CostOptions options;  // what a measured table names is added to it where it is priced
   bool with_links = false;
-  CollectiveModel model = CollectiveModel::simulated;
+  CollectiveModel model = {};
   std::optional<std::vector<Calibration>> calibrations;  // instead of the machine's
   std::optional<CollectiveMeasurement> measured;         // its rows are the sizes
   Place machine_place;                                   // where errors about them point to

@@ -78,7 +78,7 @@ Json resolve(const Experiment& experiment) {
   if (!experiment.calibration.is_null()) resolved["calibration"] = *experiment.calibration;
   if (!experiment.slicing.is_null()) resolved["slices"] = *experiment.slicing;
   if (!experiment.placement.is_null()) resolved["placement"] = *experiment.placement;
-  if (experiment.collectives != CollectiveModel::simulated) {
+  if (experiment.collectives != CollectiveModel()) {
     resolved["collectives"] = name_of(experiment.collectives);
   }
   if (!experiment.algorithms.is_null()) resolved["algorithms"] = *experiment.algorithms;

@@ -90,7 +90,7 @@ struct Experiment {
   bool allow_uneven = false;  // shards that JAX refuses are priced (strategies/uneven_shards.hpp)
   std::string machine;
   std::optional<std::string> topology;
-  CollectiveModel collectives = CollectiveModel::simulated;
+  CollectiveModel collectives = {};
   OwnedJson algorithms;  // as they were written; null: what is chosen
   std::vector<ToldAlgorithm> told;
   std::int64_t slices = 1;

@@ -217,7 +217,8 @@ void MachineReshardCost::place_on_torus(const Mesh& mesh,
     DeviceOrder order;
     order.kind = DeviceOrder::Kind::listed;
     order.devices = *listed;
-    end.own = std::make_shared<Ground>(Placement(mesh, machine, CollectiveModel::simulated, order));
+    end.own =
+        std::make_shared<Ground>(Placement(mesh, machine, collective_models::simulated, order));
     return;
   }
   end.own = std::make_shared<Ground>(Placement(mesh, machine));

@@ -9,7 +9,7 @@
 #include "hardware_profiles/plausibility.hpp"
 #include "hardware_profiles/profile_io.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
-#include "sim/tpu/placed_choice.hpp"
+#include "sim/collectives/tpu_choice.hpp"
 
 namespace shardsim {
 namespace {
@@ -163,8 +163,8 @@ CollectiveExperiment on_measured_slice(CollectiveExperiment experiment, const Pr
 // What NCCL took when the table was measured, where it can be told to and nothing else is told.
 CostOptions told_by_table(const CollectiveExperiment& experiment, const Placement& placement) {
   CostOptions options = experiment.options;
-  const bool is_priced = experiment.model == CollectiveModel::simulated ||
-                         experiment.model == CollectiveModel::uncalibrated;
+  const bool is_priced = experiment.model == collective_models::simulated ||
+                         experiment.model == collective_models::uncalibrated;
   const Profile& profile = placement.machine().profile;
   if (!experiment.measured || !is_priced || !why_not_told(profile, experiment.kind).empty()) {
     return options;
@@ -246,8 +246,8 @@ CollectivePoint price(const CollectiveExperiment& experiment, const Located& loc
   point.bytes = size;
   point.cost = costs.cost(collective);
   // Flows do not follow what the compiler chooses.
-  if (experiment.model != CollectiveModel::flows) {
-    point.tpu = tpu::choice_for(located.placement, collective);
+  if (experiment.model.fidelity != Fidelity::flows) {
+    point.tpu = tpu_choice(located.placement, collective);
   }
   if (point.cost.total().count() <= longest_predicted) return point;
   throw InputError(experiment.sizes_place,
@@ -266,7 +266,7 @@ LinkView view_links(const CollectiveExperiment& experiment, const Located& locat
 // Of a machine that formulas price, simulated or shown link by link.
 void add_notes_on_links(const CollectiveExperiment& experiment, const Located& located,
                         CollectiveCosts& costs, CollectivePrediction& prediction) {
-  const bool is_simulated = experiment.model == CollectiveModel::flows;
+  const bool is_simulated = experiment.model.fidelity == Fidelity::flows;
   if (is_simulated) {
     for (const std::string& note : costs.notes_on_flows()) prediction.notes.push_back(note);
   }

@@ -59,7 +59,9 @@ std::vector<std::string> known_values(const Verb& verb, const po::option_descrip
   if (name == "machine" || name == "extends") return shipped_profiles();
   const bool is_collective = verb.name == std::string_view("collective");
   if (name == "collectives" || (name == "model" && is_collective)) {
-    return names_up_to(CollectiveModel::flows);
+    std::vector<std::string> words;
+    for (const auto& [word, model] : collective_models::by_word) words.emplace_back(word);
+    return words;
   }
   if (name == "model") return shipped_models();
   if (name == "strategy") return strategy_names();

@@ -169,7 +169,7 @@ std::string collective_json(const CollectivePrediction& prediction) {
   } else {
     json["nodes"] = prediction.nodes;
   }
-  if (experiment.model != CollectiveModel::simulated) json["model"] = name_of(experiment.model);
+  if (experiment.model != CollectiveModel()) json["model"] = name_of(experiment.model);
   if (beside_measured) json["against"] = against_json(*experiment.measured);
   json["rows"] = Json::array();
   for (const CollectiveFigures& row : figures_of(prediction)) {

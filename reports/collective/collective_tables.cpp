@@ -165,11 +165,11 @@ std::vector<std::string_view> collective_columns(const CollectivePrediction& pre
 }
 
 std::string title_of(const CollectivePrediction& prediction) {
-  const CollectiveModel model = prediction.experiment.model;
-  return fmt::format(
-      "{} over {} on {}{}", name_of(prediction.experiment.kind),
-      counted(prediction.experiment.devices, "device"), prediction.machine.profile.name,
-      model == CollectiveModel::simulated ? "" : fmt::format(", {}", name_of(model)));
+  const CollectiveModel& model = prediction.experiment.model;
+  return fmt::format("{} over {} on {}{}", name_of(prediction.experiment.kind),
+                     counted(prediction.experiment.devices, "device"),
+                     prediction.machine.profile.name,
+                     model == CollectiveModel() ? "" : fmt::format(", {}", name_of(model)));
 }
 
 std::string subject_of(const CollectivePrediction& prediction) {

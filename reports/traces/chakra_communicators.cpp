@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/permute_pairs.hpp"
 
 namespace shardsim {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/collectives/nccl_cost.hpp"
+#include "sim/collectives/permute_pairs.hpp"
 #include "sim/collectives/rccl_cost.hpp"
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl/message_channels.hpp"
@@ -175,7 +176,7 @@ CostBreakdown ClusterCosts::corrected(const CurveKey& key, Bytes payload,
     if (!result.protocol.empty()) result.curve->algorithm = result.algorithm;
     return result;
   };
-  if (placement_.model() != CollectiveModel::simulated) return with_curve(payload);
+  if (!placement_.model().calibrated) return with_curve(payload);
   const LinkProfile& narrow = key.region == Region::node
                                   ? static_cast<const LinkProfile&>(cluster_.scale_up)
                                   : static_cast<const LinkProfile&>(*cluster_.scale_out);

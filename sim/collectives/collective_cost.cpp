@@ -11,8 +11,8 @@
 #include "sim/collectives/network_cost.hpp"
 #include "sim/collectives/slices_cost.hpp"
 #include "sim/collectives/torus_cost.hpp"
+#include "sim/collectives/tpu_choice.hpp"
 #include "sim/collectives/xla_sol.hpp"
-#include "sim/tpu/placed_choice.hpp"
 
 namespace shardsim {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 // All of what a scheduler reckons with counts as transfer.
 CostBreakdown scheduler_cost(const Placement& placement, const Collective& collective,
                              const CostBreakdown& ours) {
-  const std::optional<tpu::Choice> choice = tpu::choice_for(placement, collective);
+  const std::optional<tpu::Choice> choice = tpu_choice(placement, collective);
   if (!choice) {
     throw InputError({"", "/machine"},
                      fmt::format("what the TPU compiler's scheduler makes of this collective on {} "
@@ -38,24 +38,11 @@ CostBreakdown scheduler_cost(const Placement& placement, const Collective& colle
 
 }  // namespace
 
-std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(const Mesh& mesh,
-                                                                 const Collective& collective) {
-  if (!collective.source_targets.empty()) return collective.source_targets;
-  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
-  const auto& groups = collective.groups.empty() ? mesh.groups(collective.axes) : collective.groups;
-  for (const auto& group : groups) {
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      pairs.emplace_back(group[i], group[(i + 1) % group.size()]);
-    }
-  }
-  return pairs;
-}
-
 CollectiveCosts::CollectiveCosts(const Placement& placement, const CostOptions& options)
     : placement_(placement),
       folding_(options.folding),
       told_(placement, options.told),
-      is_simulated_(placement.network() != nullptr || placement.model() == CollectiveModel::flows) {
+      is_simulated_(placement.is_by_flows()) {
   if (is_simulated_) {
     (void)flows();  // says what cannot be simulated
   } else if (placement.machine().slices > 1) {
@@ -98,15 +85,12 @@ CostBreakdown CollectiveCosts::cost_on_devices(const Collective& collective, con
     nothing.algorithm = "nothing to send";
     return nothing;
   }
-  switch (placement_.model()) {
-    case CollectiveModel::tpu_scheduler:
+  switch (placement_.model().estimator) {
+    case Estimator::tpu_scheduler:
       return scheduler_cost(placement_, collective, cost);
-    case CollectiveModel::xla_sol:
+    case Estimator::xla_sol:
       return xla_sol_cost(placement_, collective, cost);
-    case CollectiveModel::simulated:
-    case CollectiveModel::uncalibrated:
-    case CollectiveModel::all_links:
-    case CollectiveModel::flows:
+    case Estimator::shardsim:
       break;
   }
   return cost;

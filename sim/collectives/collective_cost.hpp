@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -82,8 +81,8 @@ class CollectiveCosts {
   [[nodiscard]] const MachineGraph& graph();  // which the links are of
   // What no collective so far was there to be told: "all-reduce over data".
   [[nodiscard]] std::vector<std::string> unused_algorithms() const { return told_.unused(); }
-  // What whoever reads costs by CollectiveModel::flows must know of the machine's graph; of other
-  // models and networks written in place nothing.
+  // What whoever reads costs by Fidelity::flows must know of the machine's graph; of closed forms
+  // and networks written in place nothing.
   [[nodiscard]] std::vector<std::string> notes_on_flows();
 
   // Of such a network, by link: how long it is at work for those groups and pairs that have a
@@ -114,10 +113,5 @@ class CollectiveCosts {
 
 // What whoever reads the cost must know of it; empty: nothing.
 [[nodiscard]] std::string caveat_of(CollectiveKind kind, const CostBreakdown& cost);
-
-// Every device with the next of its group, for a permute that names axes or groups but no pairs;
-// else its pairs.
-[[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> permute_pairs(
-    const Mesh& mesh, const Collective& collective);
 
 }  // namespace shardsim

@@ -8,7 +8,8 @@
 #include <set>
 
 #include "base/index.hpp"
-#include "sim/collectives/torus_cost.hpp"
+#include "sim/collectives/permute_pairs.hpp"
+#include "sim/collectives/torus_lanes.hpp"
 #include "sim/collectives/torus_routes.hpp"
 #include "sim/nccl/node_spread.hpp"
 #include "sim/network/algorithms/node_rings.hpp"

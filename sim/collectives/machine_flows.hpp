@@ -1,6 +1,6 @@
 // Where the ranks of a collective are on the graph of a profile's machine
 // (hardware_profiles/network/machine_graph.hpp), and how its library goes about it there. For
-// CollectiveModel::flows; networks written in place have network/group.hpp.
+// Fidelity::flows; networks written in place have network/group.hpp.
 //
 //   cluster  devices as they are numbered; rings by node (network/algorithms/node_rings.hpp),
 //            all-to-alls with all messages at once
@@ -12,7 +12,7 @@
 
 #include "sim/collectives/cost_breakdown.hpp"
 #include "sim/collectives/placement.hpp"
-#include "sim/network/algorithms.hpp"
+#include "sim/network/algorithms/by_name.hpp"
 
 namespace shardsim {
 

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "sim/collectives/machine_flows.hpp"
+#include "sim/collectives/permute_pairs.hpp"
 #include "sim/network/algorithms/permute.hpp"
 #include "sim/network/group.hpp"
 #include "sim/network/symmetric.hpp"

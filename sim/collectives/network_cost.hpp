@@ -1,7 +1,7 @@
 // Collectives by flows (network/traffic.hpp): every message on its links, all groups at once, by
-// the algorithm that is asked for or the machine's default. On networks written in place and graphs
-// (network/algorithms.hpp), and with CollectiveModel::flows on every machine, whose profile is made
-// a graph (machine_flows.hpp).
+// the algorithm that is asked for or the machine's default (network/algorithms/by_name.hpp). On
+// networks written in place and graphs, and with Fidelity::flows on every machine, whose profile is
+// made a graph (machine_flows.hpp).
 //
 // `latency` is that of the longest chain of messages, one after the other; `transfer` is the rest
 // of the simulated time: what bytes take, and waiting for links that others are on.
@@ -21,7 +21,7 @@
 #include "hardware_profiles/network/machine_graph.hpp"
 #include "hardware_profiles/network/routes.hpp"
 #include "sim/collectives/collective_cost.hpp"
-#include "sim/network/algorithms.hpp"
+#include "sim/network/algorithms/by_name.hpp"
 #include "sim/network/traffic.hpp"
 
 namespace shardsim {

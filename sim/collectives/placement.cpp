@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "base/error.hpp"
@@ -28,29 +27,25 @@ std::vector<std::int64_t> inner_sizes(const Mesh& mesh,
 
 }  // namespace
 
-std::string_view name_of(CollectiveModel model) {
-  constexpr std::array<std::string_view, collective_models> names = {
-      "simulated", "uncalibrated", "all-links", "tpu-scheduler", "xla-sol", "flows"};
-  return names.at(static_cast<std::size_t>(model));
-}
-
-Placement::Placement(const Mesh& mesh, const Machine& machine, CollectiveModel model,
+Placement::Placement(const Mesh& mesh, const Machine& machine, const CollectiveModel& model,
                      const DeviceOrder& order)
     : machine_(machine), model_(model) {
   check_devices(mesh, machine_);
+  (void)name_of(model_);  // says what there is not
   if (network() != nullptr) check_devices(*network(), machine_.devices, {"", "/machine"});
   numbers_ = NumberedMesh(mesh, order);
   if (machine_.torus) place_on_torus(order);
 }
 
 Placement::Placement(const Mesh& mesh, const Machine& machine,
-                     std::vector<std::vector<TorusSpan>> spans, CollectiveModel model)
+                     std::vector<std::vector<TorusSpan>> spans, const CollectiveModel& model)
     : numbers_(mesh),
       machine_(machine),
       slices_along_(mesh.axes().size(), 1),
       spans_(std::move(spans)),
       model_(model) {
   check_devices(mesh, machine_);
+  (void)name_of(model_);  // says what there is not
 }
 
 void Placement::place_on_torus(const DeviceOrder& order) {

@@ -20,13 +20,13 @@ namespace shardsim {
 // axis has an outer part over slices, which device_order.hpp says, and an inner one in each.
 class Placement {
  public:
-  // Throws InputError when the mesh does not fit the machine, and for orders as
-  // check_device_order does.
-  Placement(const Mesh& mesh, const Machine& machine,
-            CollectiveModel model = CollectiveModel::simulated, const DeviceOrder& order = {});
+  // Throws InputError when the mesh does not fit the machine, for a model that has no word, and for
+  // orders as check_device_order does.
+  Placement(const Mesh& mesh, const Machine& machine, const CollectiveModel& model = {},
+            const DeviceOrder& order = {});
   // On a torus with an assignment of one's own: the spans of every mesh axis.
   Placement(const Mesh& mesh, const Machine& machine, std::vector<std::vector<TorusSpan>> spans,
-            CollectiveModel model = CollectiveModel::simulated);
+            const CollectiveModel& model = {});
 
   // Of the devices; that of the plan where `order` moves none.
   [[nodiscard]] const Mesh& mesh() const { return numbers_.mesh(); }
@@ -41,7 +41,7 @@ class Placement {
   [[nodiscard]] bool moves_devices() const { return !numbers_.is_given(); }
 
   [[nodiscard]] const Machine& machine() const { return machine_; }
-  [[nodiscard]] CollectiveModel model() const { return model_; }
+  [[nodiscard]] const CollectiveModel& model() const { return model_; }
   // For tori: over how many slices every axis of mesh() goes, its outer part.
   [[nodiscard]] const std::vector<std::int64_t>& slices_along() const { return slices_along_; }
   // For tori: spans of every axis of mesh(); on several slices of its inner part.
@@ -49,6 +49,10 @@ class Placement {
   // Networks written in place; of others nothing.
   [[nodiscard]] const NetworkDescription* network() const {
     return std::get_if<NetworkDescription>(&machine_.profile.network);
+  }
+  // Whether collectives are simulated as flows: such networks have no closed form.
+  [[nodiscard]] bool is_by_flows() const {
+    return network() != nullptr || model_.fidelity == Fidelity::flows;
   }
 
  private:
@@ -58,7 +62,7 @@ class Placement {
   Machine machine_;
   std::vector<std::int64_t> slices_along_;
   std::vector<std::vector<TorusSpan>> spans_;
-  CollectiveModel model_ = CollectiveModel::simulated;
+  CollectiveModel model_;
 };
 
 }  // namespace shardsim

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "sim/collectives/permute_pairs.hpp"
 #include "sim/collectives/torus_cost.hpp"
 #include "sim/collectives/torus_routes.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "sim/collectives/nccl_cost.hpp"
 #include "sim/collectives/placement.hpp"
-#include "sim/network/algorithms.hpp"
+#include "sim/network/algorithms/by_name.hpp"
 
 namespace shardsim {
 namespace {
@@ -56,20 +56,12 @@ Told of_nccl(const ToldAlgorithm& rule, const Profile& profile) {
 }
 
 Told read(const ToldAlgorithm& rule, const Placement& placement) {
-  switch (placement.model()) {
-    case CollectiveModel::tpu_scheduler:
-    case CollectiveModel::xla_sol:
-      throw InputError(rule.algorithm.empty() ? rule.protocol_place : rule.algorithm_place,
-                       fmt::format("the model \"{}\" is told no algorithm: it has its own times",
-                                   name_of(placement.model())));
-    case CollectiveModel::flows:
-      return of_flows(rule);
-    case CollectiveModel::simulated:
-    case CollectiveModel::uncalibrated:
-    case CollectiveModel::all_links:
-      break;
+  if (placement.model().estimator != Estimator::shardsim) {
+    throw InputError(rule.algorithm.empty() ? rule.protocol_place : rule.algorithm_place,
+                     fmt::format("the model \"{}\" is told no algorithm: it has its own times",
+                                 name_of(placement.model())));
   }
-  if (placement.network() != nullptr) return of_flows(rule);
+  if (placement.is_by_flows()) return of_flows(rule);
   return of_nccl(rule, placement.machine().profile);
 }
 

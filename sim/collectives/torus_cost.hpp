@@ -1,14 +1,11 @@
 // Collectives on a torus: rings and lines along its dimensions, several at once.
 //
-// The axes of a collective select digits of the physical coordinates. All digits in one dimension
-// together are a lane. Of a lane with n members, w = bandwidth of one link in one direction:
+// A group has a lane in every dimension in which it extends, a ring or a line (torus_lanes.hpp). Of
+// a lane with n members, w = bandwidth of one link in one direction:
 //
-//   ring     the members span the whole dimension and it wraps
-//   sharing  groups that lie interleaved on the same links: extent with the gaps / n
 //   rate     what a member can take in along the lane: ring 2 w / sharing, line w / sharing (its
 //            end has one neighbour); the devices of a chip share its links, and have one of their
 //            own between them, which is a line
-//   hops     from a member to the farthest: ring length / 2, line length
 //
 // With N members in all, payload P and lanes i:
 //
@@ -21,7 +18,7 @@
 //   latency                     sum of hops * latency, twice for an all-reduce
 //
 // On slices of TPUs the collective is what XLA's TPU compiler makes of it
-// (tpu/compiler_choice.hpp), unless CollectiveModel::all_links is asked for:
+// (tpu/compiler_choice.hpp), unless the model takes all links (TorusLinks):
 //
 //   rewritten  an all-gather or a reduce-scatter may end as an all-reduce, at twice the time
 //   one ring   over all members of several lanes, both ways, each hop to a neighbour:
@@ -37,34 +34,10 @@
 //   256e6 * 7/8 / (2 * 90e9) = 1.24 ms, and 4 hops of latency.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "sim/collectives/cost_breakdown.hpp"
 #include "sim/collectives/placement.hpp"
 
 namespace shardsim {
-
-struct Lane {
-  int dimension = 0;
-  std::int64_t members = 1;
-  std::int64_t sharing = 1;
-  bool ring = false;
-  std::int64_t hops = 0;
-  friend bool operator==(const Lane&, const Lane&) = default;
-};
-
-// The digits of coordinates that the axes select, major to minor: those of axes[0] first. Throws
-// InputError for a part of an axis that cuts a dimension where it cannot be cut.
-[[nodiscard]] std::vector<TorusSpan> digits_of(const Placement& placement,
-                                               const std::vector<AxisRef>& axes);
-
-// By dimension; dimensions in which the group does not extend are left out.
-[[nodiscard]] std::vector<Lane> lanes_of(const Placement& placement,
-                                         const std::vector<AxisRef>& axes);
-
-// Of the links of a dimension.
-[[nodiscard]] LinkLevel level_of(const Placement& placement, int dimension);
 
 [[nodiscard]] CostBreakdown torus_cost(const Placement& placement, const Collective& collective);
 

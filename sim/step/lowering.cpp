@@ -208,10 +208,9 @@ class Lowering {
                       "is a multiple of the other",
                       from.size(), to.size(), program(channel.to).name));
     }
-    const CollectiveModel model = placement_.model();
+    const CollectiveModel& model = placement_.model();
     const bool is_permute = from.size() == to.size();
-    if (!is_permute &&
-        (model == CollectiveModel::tpu_scheduler || model == CollectiveModel::xla_sol)) {
+    if (!is_permute && model.estimator != Estimator::shardsim) {
       throw InputError(
           {"", "program " + program(channel.from).name},
           fmt::format("what \"{}\" makes of messages from {} to {} is not known", name_of(model),

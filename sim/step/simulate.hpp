@@ -31,7 +31,7 @@ namespace shardsim {
 struct SimulationOptions {
   bool keep_timeline = false;  // fill the memory curves with every change
   std::size_t link_bins = 0;   // of what is taken of links over time; 0: it is not kept
-  CollectiveModel collectives = CollectiveModel::simulated;
+  CollectiveModel collectives = {};
   DeviceOrder order = {};  // of the plan's mesh
   CostOptions costs = {};
 };

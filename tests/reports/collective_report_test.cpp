@@ -138,7 +138,7 @@ TEST_CASE("what the TPU compiler chooses stands beside the prediction where it i
   CHECK(json["instruction"] == "all-reduce");
   CHECK(json["colors"] == 3);
   CHECK(json["scheduler_s"] == 6e-3);
-  made.experiment.model = CollectiveModel::tpu_scheduler;
+  made.experiment.model = collective_models::tpu_scheduler;
   CHECK(json_of(made)["model"] == "tpu-scheduler");
   CHECK_THAT(report_collective(made, Format::text), Contains(", tpu-scheduler ("));
 }

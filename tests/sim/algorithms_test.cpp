@@ -1,5 +1,5 @@
 // Collective algorithms: whether every rank ends with all it is to have, and whoever sends has it.
-#include "sim/network/algorithms.hpp"
+#include "sim/network/algorithms/by_name.hpp"
 
 #include <rapidcheck.h>
 

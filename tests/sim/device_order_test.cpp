@@ -102,7 +102,7 @@ TEST_CASE("an axis that moves out of its node pays for the network") {
   const Collective gather = over(mesh, {"tp"});
   const double wire = 7.0 / 8 * 8 * MiB;
   const auto cost = [&](const DeviceOrder& order) {
-    return collective_cost(Placement(mesh, machine, CollectiveModel::simulated, order), gather);
+    return collective_cost(Placement(mesh, machine, collective_models::simulated, order), gather);
   };
   const CostBreakdown inside = cost(axes({"tp", "dp"}));
   CHECK(inside.total().count() == Approx(wire / 400e9));
@@ -118,7 +118,7 @@ TEST_CASE("groups of a list are found on their nodes") {
   const Machine machine = cluster(16, 8, link(400e9, 0), link(50e9, 0));
   const Mesh mesh({{"dp", 2}, {"tp", 8}});
   const DeviceOrder order = listed({3, 0, 1, 2, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15});
-  const Placement placement(mesh, machine, CollectiveModel::simulated, order);
+  const Placement placement(mesh, machine, collective_models::simulated, order);
   CHECK(collective_cost(placement, over(mesh, {"tp"})).total().count() ==
         Approx(7.0 / 8 * 8 * MiB / (4 * 50e9)));
 }
@@ -129,13 +129,13 @@ TEST_CASE("axes step through the devices of a torus by number") {
   const Machine machine = torus({4, 2}, {true, false}, link(1e9, 0));
   const Mesh mesh({{"b", 2}, {"a", 4}});
   const auto spans = [&](const DeviceOrder& order) {
-    return Placement(mesh, machine, CollectiveModel::all_links, order).spans();
+    return Placement(mesh, machine, collective_models::all_links, order).spans();
   };
   using Spans = std::vector<std::vector<TorusSpan>>;
   CHECK(spans({DeviceOrder::Kind::row_major, {}, {}, {}}) == Spans{{{1, 2, 1}}, {{0, 4, 1}}});
   // The axes of the mesh that is numbered, slowest first: a, then b.
   CHECK(spans(axes({"b", "a"})) == Spans{{{1, 2, 1}, {0, 2, 2}}, {{0, 2, 1}}});
-  const Placement ring(mesh, machine, CollectiveModel::all_links, axes({"a", "b"}));
+  const Placement ring(mesh, machine, collective_models::all_links, axes({"a", "b"}));
   CHECK(collective_cost(ring, over(mesh, {"a"})).transfer.count() ==
         Approx(3.0 / 4 * 8 * MiB / 2e9));
 }
@@ -146,7 +146,7 @@ TEST_CASE("axes step through the devices of a torus by number") {
 TEST_CASE("an order that is no digits of a torus is routed link by link") {
   const Machine machine = torus({4, 1}, {true, false}, link(1e9, 1e-6));
   const Mesh mesh({{"a", 4}});
-  const Placement placement(mesh, machine, CollectiveModel::all_links, listed({0, 2, 1, 3}));
+  const Placement placement(mesh, machine, collective_models::all_links, listed({0, 2, 1, 3}));
   const CostBreakdown cost = collective_cost(placement, over(mesh, {"a"}));
   CHECK(cost.algorithm == "ring as listed");
   // Halfway round the ring are 2 steps of at most 2 hops.

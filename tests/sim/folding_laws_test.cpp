@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/network/algorithms.hpp"
+#include "sim/network/algorithms/by_name.hpp"
 #include "sim/network/symmetric.hpp"
 #include "tests/sim/networks.hpp"
 

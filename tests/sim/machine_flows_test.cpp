@@ -76,8 +76,8 @@ TEST_CASE("a ring in a node takes what the formula says, on every shipped machin
     const Machine machine = machine_of(profile, cluster.devices_per_node.value);
     INFO(name);
     for (const CollectiveKind kind : reductions) {
-      const CostBreakdown formula = cost_of(machine, CollectiveModel::uncalibrated, kind);
-      const CostBreakdown flows = cost_of(machine, CollectiveModel::flows, kind);
+      const CostBreakdown formula = cost_of(machine, collective_models::uncalibrated, kind);
+      const CostBreakdown flows = cost_of(machine, collective_models::flows, kind);
       CHECK(flows.transfer.count() == Approx(formula.transfer.count()).epsilon(rounding));
       CHECK(flows.latency.count() == Approx(formula.latency.count()));
       CHECK(flows.launch == formula.launch);
@@ -90,9 +90,9 @@ TEST_CASE("part of a node linked in pairs has the links between its members") {
   for (const std::int64_t members : {2, 3, 4, 5, 6, 7}) {
     const Machine machine = machine_of(plain("mi300x"), members);
     const CostBreakdown formula =
-        cost_of(machine, CollectiveModel::uncalibrated, CollectiveKind::all_gather);
+        cost_of(machine, collective_models::uncalibrated, CollectiveKind::all_gather);
     const CostBreakdown flows =
-        cost_of(machine, CollectiveModel::flows, CollectiveKind::all_gather);
+        cost_of(machine, collective_models::flows, CollectiveKind::all_gather);
     CHECK(flows.transfer.count() == Approx(formula.transfer.count()).epsilon(rounding));
   }
 }
@@ -117,8 +117,8 @@ TEST_CASE("rings over nodes take what the formula says where the network decides
       if (across < rates.inside(bytes, per_node)) continue;
       ++compared;
       for (const CollectiveKind kind : reductions) {
-        const CostBreakdown formula = cost_of(machine, CollectiveModel::uncalibrated, kind);
-        const CostBreakdown flows = cost_of(machine, CollectiveModel::flows, kind);
+        const CostBreakdown formula = cost_of(machine, collective_models::uncalibrated, kind);
+        const CostBreakdown flows = cost_of(machine, collective_models::flows, kind);
         CHECK(flows.transfer.count() == Approx(formula.transfer.count()).epsilon(rounding));
         CHECK(levels_of(flows) == levels_of(formula));
       }
@@ -138,8 +138,8 @@ TEST_CASE("groups of one device of every node have a rail each") {
       collective.axes = {placement.mesh().whole(0)};
       return collective_cost(placement, collective).total().count();
     };
-    CHECK(cost(CollectiveModel::flows) ==
-          Approx(cost(CollectiveModel::uncalibrated)).epsilon(rounding));
+    CHECK(cost(collective_models::flows) ==
+          Approx(cost(collective_models::uncalibrated)).epsilon(rounding));
   }
 }
 
@@ -151,10 +151,11 @@ TEST_CASE("an all-to-all with all messages at once takes what the formula says")
     for (const std::int64_t nodes : {1, 2, 4}) {
       const Machine machine = machine_of(profile, nodes * per_node);
       INFO(name << ", " << nodes << " nodes");
-      CHECK(cost_of(machine, CollectiveModel::flows, CollectiveKind::all_to_all).transfer.count() ==
-            Approx(cost_of(machine, CollectiveModel::uncalibrated, CollectiveKind::all_to_all)
-                       .transfer.count())
-                .epsilon(rounding));
+      CHECK(
+          cost_of(machine, collective_models::flows, CollectiveKind::all_to_all).transfer.count() ==
+          Approx(cost_of(machine, collective_models::uncalibrated, CollectiveKind::all_to_all)
+                     .transfer.count())
+              .epsilon(rounding));
     }
   }
 }
@@ -162,8 +163,8 @@ TEST_CASE("an all-to-all with all messages at once takes what the formula says")
 TEST_CASE("a cube of a slice takes what the formula says, and so does each of its dimensions") {
   const Machine machine = machine_of(without_latency(plain("tpu-v5p")), 64);
   for (const CollectiveKind kind : reductions) {
-    CHECK(cost_of(machine, CollectiveModel::flows, kind).transfer.count() ==
-          Approx(cost_of(machine, CollectiveModel::all_links, kind).transfer.count())
+    CHECK(cost_of(machine, collective_models::flows, kind).transfer.count() ==
+          Approx(cost_of(machine, collective_models::all_links, kind).transfer.count())
               .epsilon(rounding));
     for (const int axis : {0, 1, 2}) {
       const auto cost = [&](CollectiveModel model) {
@@ -174,11 +175,11 @@ TEST_CASE("a cube of a slice takes what the formula says, and so does each of it
         collective.axes = {placement.mesh().whole(axis)};
         return collective_cost(placement, collective);
       };
-      const CostBreakdown flows = cost(CollectiveModel::flows);
+      const CostBreakdown flows = cost(collective_models::flows);
       CHECK(flows.algorithm == "torus");
       CHECK(flows.transfer.count() ==
-            Approx(cost(CollectiveModel::all_links).transfer.count()).epsilon(rounding));
-      CHECK(levels_of(flows) == levels_of(cost(CollectiveModel::all_links)));
+            Approx(cost(collective_models::all_links).transfer.count()).epsilon(rounding));
+      CHECK(levels_of(flows) == levels_of(cost(collective_models::all_links)));
     }
   }
 }
@@ -203,9 +204,9 @@ TEST_CASE("folded and unfolded take the same time on every shipped machine up to
            {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
             CollectiveKind::all_to_all, CollectiveKind::collective_permute}) {
         const Bytes payload(3 * MiB + 1);
-        const CostBreakdown folded = cost_of(machine, CollectiveModel::flows, kind, payload);
+        const CostBreakdown folded = cost_of(machine, collective_models::flows, kind, payload);
         const CostBreakdown unfolded =
-            cost_of(machine, CollectiveModel::flows, kind, payload, {Folding::unfolded});
+            cost_of(machine, collective_models::flows, kind, payload, {Folding::unfolded});
         CHECK(folded.total() == unfolded.total());
         CHECK(folded.latency == unfolded.latency);
       }

@@ -35,7 +35,7 @@ void check_graph(const ChannelGraph& graph, std::int64_t channels, double intra,
 CostBreakdown cost_of(const Machine& machine, CollectiveKind kind, std::optional<Algorithm> forced,
                       Bytes payload = Bytes(4 * GiB), bool one_of_each_node = false) {
   const Mesh mesh({{"nodes", machine.nodes}, {"x", 8}});
-  const Placement placement(mesh, machine, CollectiveModel::uncalibrated);
+  const Placement placement(mesh, machine, collective_models::uncalibrated);
   Collective collective;
   collective.kind = kind;
   collective.payload = payload;

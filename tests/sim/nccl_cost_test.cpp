@@ -29,7 +29,7 @@ CostBreakdown h100_cost(const Group& group, CollectiveKind kind, double payload,
   const Machine machine =
       make_machine(load_profile("dgx-h100", {}), group.nodes * 8, std::nullopt, {});
   const Mesh mesh({{"nodes", group.nodes}, {"x", 8}});
-  const Placement placement(mesh, machine, CollectiveModel::uncalibrated);
+  const Placement placement(mesh, machine, collective_models::uncalibrated);
   Collective collective;
   collective.kind = kind;
   collective.axes = {mesh.whole(0)};

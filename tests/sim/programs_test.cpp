@@ -18,7 +18,7 @@ using testing::Span;
 using testing::spans;
 using Spans = std::vector<Span>;
 
-Result on_node(const PlanBuilder& builder, CollectiveModel model = CollectiveModel::simulated) {
+Result on_node(const PlanBuilder& builder, CollectiveModel model = collective_models::simulated) {
   SimulationOptions options;
   options.collectives = model;
   return simulate(builder.plan, round_node(builder.plan.mesh.devices()), options);
@@ -131,7 +131,7 @@ TEST_CASE("messages between programs of different size") {
     return b;
   };
   for (const bool there : {true, false}) {
-    for (const CollectiveModel model : {CollectiveModel::simulated, CollectiveModel::flows}) {
+    for (const CollectiveModel model : {collective_models::simulated, collective_models::flows}) {
       CAPTURE(there, name_of(model));
       const Result result = on_node(plan(60, 30, there), model);
       CHECK(spans(result.programs[0]) == Spans{{0, 60}});
@@ -141,7 +141,7 @@ TEST_CASE("messages between programs of different size") {
   }
   CHECK_THROWS_WITH(on_node(plan(60, 60, true)),
                     "plan: message 0 from first to second has two sizes");
-  CHECK_THROWS_WITH(on_node(plan(60, 30, true), CollectiveModel::xla_sol),
+  CHECK_THROWS_WITH(on_node(plan(60, 30, true), collective_models::xla_sol),
                     "program first: what \"xla-sol\" makes of messages from 1 device to 2 is not "
                     "known");
   PlanBuilder b = two_programs({0, 1}, {2, 3, 4});

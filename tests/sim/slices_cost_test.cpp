@@ -35,7 +35,7 @@ Collective over(const Mesh& mesh, CollectiveKind kind, const std::vector<std::st
 
 CostBreakdown cost_of(const Machine& machine, const Mesh& mesh, const Collective& collective,
                       const DeviceOrder& order = {}) {
-  return collective_cost(Placement(mesh, machine, CollectiveModel::all_links, order), collective);
+  return collective_cost(Placement(mesh, machine, collective_models::all_links, order), collective);
 }
 
 double seconds_in_ring(double payload) { return payload * 3 / 4 / (2 * ici); }  // one way
@@ -60,7 +60,7 @@ TEST_CASE("axes lie over slices and in them as jax's hybrid mesh has them") {
   };
   const auto placed = [&](std::vector<std::int64_t> sizes, const DeviceOrder& order) {
     const Mesh mesh({{"replica", sizes[0]}, {"data", sizes[1]}, {"model", sizes[2]}});
-    return Placement(mesh, machine, CollectiveModel::simulated, order);
+    return Placement(mesh, machine, collective_models::simulated, order);
   };
   const Placement first = placed({2, 16, 4}, {});
   CHECK(first.slices_along() == std::vector<std::int64_t>{2, 1, 1});
@@ -209,7 +209,7 @@ TEST_CASE("parts of axes and listed groups lie on slices as whole axes do") {
 TEST_CASE("what several slices cannot be") {
   const Mesh mesh({{"data", 2}, {"fsdp", 4}});
   const auto place = [&](const DeviceOrder& order) {
-    return Placement(mesh, rings(2), CollectiveModel::simulated, order);
+    return Placement(mesh, rings(2), collective_models::simulated, order);
   };
   DeviceOrder row_major;
   row_major.kind = DeviceOrder::Kind::row_major;

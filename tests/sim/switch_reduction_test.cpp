@@ -8,7 +8,7 @@
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/network/algorithms/collnet.hpp"
 #include "sim/network/algorithms/nvls_tree.hpp"
-#include "sim/network/switch_tree.hpp"
+#include "sim/network/algorithms/switch_tree.hpp"
 #include "tests/sim/networks.hpp"
 
 namespace shardsim::network {
@@ -37,7 +37,7 @@ struct Asked {
 
 CostBreakdown flow_cost(const Machine& machine, const char* algorithm, const Asked& asked = {}) {
   const Mesh mesh({{"node", machine.nodes}, {"device", machine.devices / machine.nodes}});
-  const Placement placement(mesh, machine, CollectiveModel::flows);
+  const Placement placement(mesh, machine, collective_models::flows);
   Collective collective;
   collective.kind = asked.kind;
   collective.payload = asked.payload;

@@ -34,7 +34,7 @@ Collective over(const std::vector<std::string>& axes, CollectiveKind kind = redu
   return collective;
 }
 
-Placement on_h100(CollectiveModel model = CollectiveModel::simulated,
+Placement on_h100(CollectiveModel model = collective_models::simulated,
                   const DeviceOrder& order = {}) {
   return {nodes_by_tensor, make_machine(load_profile("dgx-h100", {}), 16, std::nullopt, {}), model,
           order};
@@ -69,7 +69,7 @@ TEST_CASE("what is told for axes comes before what is told for the kind") {
 
 TEST_CASE("the names are those of the mesh, however its devices are ordered") {
   const Placement placement =
-      on_h100(CollectiveModel::simulated, {DeviceOrder::Kind::axes, {"data", "tensor"}, {}, {}});
+      on_h100(collective_models::simulated, {DeviceOrder::Kind::axes, {"data", "tensor"}, {}, {}});
   CollectiveCosts costs(placement, {Folding::folded, {told(reduce, {"tensor"}, "Tree")}});
   CHECK(taken(costs, over({"tensor"})) == "Tree Simple");
   CHECK(taken(costs, over({"data"})) != "Tree Simple");
@@ -94,7 +94,7 @@ TEST_CASE("what no collective asks for is known") {
 }
 
 TEST_CASE("flows are told algorithms of ours") {
-  const Placement placement = on_h100(CollectiveModel::flows);
+  const Placement placement = on_h100(collective_models::flows);
   CollectiveCosts costs(placement,
                         {Folding::folded, {told(reduce, {"tensor"}, "halving-doubling")}});
   CHECK(costs.cost(over({"tensor"})).algorithm == "halving-doubling");
@@ -116,7 +116,7 @@ TEST_CASE("what cannot be told says why") {
              Equals("/algorithms: all-reduce over data+tensor is told twice"));
   CHECK_THAT(mistake(h100, {told(CollectiveKind::all_to_all, {}, "Ring")}),
              Equals("/algorithms: NCCL has one way only for an all-to-all"));
-  CHECK_THAT(mistake(on_h100(CollectiveModel::xla_sol), {told(reduce, {}, "Ring")}),
+  CHECK_THAT(mistake(on_h100(collective_models::xla_sol), {told(reduce, {}, "Ring")}),
              Equals("/algorithms: the model \"xla-sol\" is told no algorithm: it has its own "
                     "times"));
   const Placement slice(nodes_by_tensor,
@@ -126,7 +126,7 @@ TEST_CASE("what cannot be told says why") {
 }
 
 TEST_CASE("XLA's estimate is the launch and the rest") {
-  const Placement placement = on_h100(CollectiveModel::xla_sol);
+  const Placement placement = on_h100(collective_models::xla_sol);
   const CostBreakdown cost = collective_cost(placement, over({"tensor"}));
   const XlaSolConfig config = xla_sol_config(placement.machine().profile.device);
   // The eight of a node.

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "machines.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/torus_lanes.hpp"
 
 namespace shardsim::torus_cost_test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "machines.hpp"
 #include "sim/collectives/collective_cost.hpp"
-#include "sim/collectives/torus_cost.hpp"
+#include "sim/collectives/torus_lanes.hpp"
 #include "sim/collectives/torus_routes.hpp"
 
 namespace shardsim::tpu_torus_test {
@@ -34,7 +34,7 @@ Collective whole(const Mesh& mesh, CollectiveKind kind) {
 
 // One axis over the whole slice.
 CostBreakdown cost_over(const Machine& machine, CollectiveKind kind,
-                        CollectiveModel model = CollectiveModel::simulated) {
+                        CollectiveModel model = collective_models::simulated) {
   const Mesh mesh({{"device", machine.devices}});
   return collective_cost(Placement(mesh, machine, model), whole(mesh, kind));
 }
@@ -58,7 +58,7 @@ TEST_CASE("where the compiler takes one ring the cost does") {
   CHECK(ring.algorithm == "one ring over x+y");
   CHECK(ring.transfer.count() == Approx(255.0 / 256 / 2));
   const CostBreakdown ideal =
-      cost_over(pod, CollectiveKind::all_gather, CollectiveModel::all_links);
+      cost_over(pod, CollectiveKind::all_gather, collective_models::all_links);
   CHECK(ideal.algorithm == "ring on x+y");
   CHECK(ideal.transfer.count() == Approx(255.0 / 256 / 4));
   CHECK(cost_over(pod, CollectiveKind::all_reduce).algorithm == "ring on x+y");
@@ -82,12 +82,13 @@ TEST_CASE("where the compiler rewrites a collective the cost is that of what it 
 }
 
 TEST_CASE("the scheduler's latency in place of ours") {
-  const CostBreakdown cost = cost_over(slice("TPU v5p", {4, 4, 4}, true),
-                                       CollectiveKind::all_reduce, CollectiveModel::tpu_scheduler);
+  const CostBreakdown cost =
+      cost_over(slice("TPU v5p", {4, 4, 4}, true), CollectiveKind::all_reduce,
+                collective_models::tpu_scheduler);
   CHECK(cost.algorithm == "RotatedPincerEmitter UniDirectionNDRingStrategy");
   CHECK(cost.total().count() == Approx(2 * gigabyte / (6 * 93.35e9)).epsilon(1e-4));
   CHECK_THROWS_WITH(cost_over(slice("round", {4, 4, 4}, true), CollectiveKind::all_reduce,
-                              CollectiveModel::tpu_scheduler),
+                              collective_models::tpu_scheduler),
                     "/machine: what the TPU compiler's scheduler makes of this collective on "
                     "hand-made is not known");
 }

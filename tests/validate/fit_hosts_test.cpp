@@ -243,7 +243,7 @@ TEST_CASE("over hosts of GPUs the network stays, and factors are told by region"
   sweep.profile = "dgx-h100";
   sweep.on.backend = "nccl";
   const Profile base = load_profile("dgx-h100", {"test", ""});
-  SweptCosts modelled(base, 16, CollectiveModel::uncalibrated);
+  SweptCosts modelled(base, 16, collective_models::uncalibrated);
   for (SweptCollective& swept : sweep.collectives) {
     const double factor = swept.group_size > 8 ? 2 : 1.2;
     swept.time.median = modelled.of(swept).total() * factor;

@@ -128,7 +128,7 @@ TEST_CASE("a fitted profile is one that programs read, with the source of every 
   REQUIRE(read.calibrations.size() == 1);
   // The curve goes by two groups' medians: noise of one is not all of it.
   const SweptCollective swept = made_up(0.05, 7).collectives[6];
-  SweptCosts costs(read, 4, CollectiveModel::simulated);
+  SweptCosts costs(read, 4, collective_models::simulated);
   CHECK(costs.of(swept).total().count() == Approx(swept.time.median.count()).epsilon(0.2));
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("of a published profile efficiencies are fitted, and what is left of c
     sweep.kernels.push_back({{"copy", KernelClass::memory, DType::f32, Flops(0), Bytes(bytes)},
                              exactly(launch + static_cast<double>(bytes) / bandwidth)});
   }
-  SweptCosts by_base(base, 8, CollectiveModel::simulated);
+  SweptCosts by_base(base, 8, collective_models::simulated);
   for (std::int64_t bytes = 64 * KiB; bytes <= GiB; bytes *= 4) {
     SweptCollective swept{CollectiveKind::all_reduce, 8, 1, Bytes(bytes), {}};
     swept.time = exactly(1.25 * by_base.of(swept).total().count());
@@ -174,7 +174,7 @@ TEST_CASE("of a published profile efficiencies are fitted, and what is left of c
     return number.quantity == "device.peak.fp32";
   };
   CHECK(std::count_if(fitted.numbers.begin(), fitted.numbers.end(), is_of_fp32) == 1);
-  SweptCosts by_fitted(fitted.profile, 8, CollectiveModel::simulated);
+  SweptCosts by_fitted(fitted.profile, 8, collective_models::simulated);
   for (const SweptCollective& swept : sweep.collectives) {
     CAPTURE(swept.payload.count());
     CHECK(by_fitted.of(swept).total().count() == Approx(swept.time.median.count()).epsilon(0.05));

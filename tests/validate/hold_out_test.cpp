@@ -29,7 +29,7 @@ CalibrationTable ring_table(const std::string& id, double factor) {
     measurement.rows.push_back({point.bytes, point.cost.total() * factor});
   }
   experiment.measured = measurement;
-  experiment.model = CollectiveModel::simulated;
+  experiment.model = collective_models::simulated;
   return sample_table(experiment);
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/permute_pairs.hpp"
 
 namespace shardsim {
 

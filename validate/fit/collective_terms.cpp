@@ -82,12 +82,12 @@ Profile with_fitted(Profile profile, const RobustFit& fit) {
 class TermsByProfile {
  public:
   TermsByProfile(const Profile& profile, std::int64_t processes)
-      : profile_(profile), costs_(profile, processes, CollectiveModel::uncalibrated) {
+      : profile_(profile), costs_(profile, processes, collective_models::uncalibrated) {
     if (!cluster().scale_out) return;
     Profile slower = profile;
     std::get<ClusterProfile>(slower.network).scale_out->latency.value =
         step_across() * (1 + little);
-    slower_.emplace(slower, processes, CollectiveModel::uncalibrated);
+    slower_.emplace(slower, processes, collective_models::uncalibrated);
   }
 
   [[nodiscard]] CollectiveTerms of(const SweptCollective& swept) {
@@ -127,7 +127,7 @@ class TermsByProfile {
 
 }  // namespace
 
-SweptCosts::SweptCosts(const Profile& profile, std::int64_t processes, CollectiveModel model)
+SweptCosts::SweptCosts(const Profile& profile, std::int64_t processes, const CollectiveModel& model)
     : placement_(Mesh({{"processes", processes}}),
                  make_machine(profile, processes, std::nullopt, {"", "/collectives"}), model),
       costs_(placement_) {}

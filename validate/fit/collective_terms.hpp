@@ -24,7 +24,7 @@ namespace shardsim {
 // Keep it for all records of a sweep: what they have in common is found once.
 class SweptCosts {
  public:
-  SweptCosts(const Profile& profile, std::int64_t processes, CollectiveModel model);
+  SweptCosts(const Profile& profile, std::int64_t processes, const CollectiveModel& model);
   SweptCosts(const SweptCosts&) = delete;
   SweptCosts& operator=(const SweptCosts&) = delete;
   [[nodiscard]] CostBreakdown of(const SweptCollective& swept);

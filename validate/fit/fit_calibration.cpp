@@ -66,7 +66,7 @@ CurveKey pooled(CurveKey key) {
 CalibrationTable sample_table(const CollectiveExperiment& experiment) {
   assert(experiment.measured);
   CollectiveExperiment plain = experiment;
-  plain.model = CollectiveModel::uncalibrated;
+  plain.model = collective_models::uncalibrated;
   const CollectivePrediction prediction = predict_collective(plain);
   CalibrationTable table{experiment.measured->id, experiment.measured->source, {}};
   table.experiment = experiment;

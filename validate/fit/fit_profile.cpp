@@ -140,7 +140,7 @@ void ProfileFit::fit_collectives() {
 void ProfileFit::calibrate() {
   std::map<std::string, CalibrationTable> tables;
   std::map<std::pair<std::string, Bytes>, const SweptCollective*> rows;
-  SweptCosts uncalibrated(profile_, sweep_.on.processes, CollectiveModel::uncalibrated);
+  SweptCosts uncalibrated(profile_, sweep_.on.processes, collective_models::uncalibrated);
   for (const SweptCollective& swept : sweep_.collectives) {
     const CostBreakdown cost = uncalibrated.of(swept);
     assert(cost.curve);
@@ -161,7 +161,7 @@ void ProfileFit::calibrate() {
   std::vector<CalibrationTable> all;
   for (auto& [id, table] : tables) all.push_back(std::move(table));
   profile_.calibrations = {fit_calibration(header, all)};
-  SweptCosts calibrated(profile_, sweep_.on.processes, CollectiveModel::simulated);
+  SweptCosts calibrated(profile_, sweep_.on.processes, collective_models::simulated);
   add_errors(profile_.calibrations[0], all,
              [&](const CalibrationTable& table, const CalibrationSample& sample) {
                return calibrated.of(*rows.at({table.id, sample.bytes})).total();
@@ -177,7 +177,7 @@ std::optional<ErrorSummary> collective_errors(const Profile& profile,
                                               std::int64_t processes) {
   std::vector<double> errors;
   if (collectives.empty()) return std::nullopt;  // the profile may be of a network without nodes
-  SweptCosts costs(profile, processes, CollectiveModel::simulated);
+  SweptCosts costs(profile, processes, collective_models::simulated);
   for (const SweptCollective& swept : collectives) {
     if (swept.payload < smallest_judged) continue;
     const Seconds predicted = costs.of(swept).total();

@@ -154,7 +154,7 @@ std::optional<double> plateau_factor(const std::vector<JudgedRow>& rows) {
 
 std::vector<JudgedRow> judged_rows(const CollectiveExperiment& experiment) {
   CollectiveExperiment plain = experiment;
-  plain.model = CollectiveModel::uncalibrated;
+  plain.model = collective_models::uncalibrated;
   const CollectivePrediction prediction = predict_collective(plain);
   JudgedRows rows;
   for (const CollectivePoint& point : prediction.points) {

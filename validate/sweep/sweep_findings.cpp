@@ -44,7 +44,7 @@ std::vector<Contention> contention_in(const DeviceSweep& sweep, const Profile& f
   }
   std::vector<Contention> rows;
   if (alone.empty()) return rows;
-  SweptCosts costs(fitted, sweep.on.processes, CollectiveModel::simulated);
+  SweptCosts costs(fitted, sweep.on.processes, collective_models::simulated);
   const auto predicted = [&](const SweptCollective& swept) {
     return costs.of(swept).total().count();
   };

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "sim/network/switch_tree.hpp"
+#include "sim/network/algorithms/switch_tree.hpp"
 
 namespace shardsim::network {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/network/switch_tree.hpp"
+#include "sim/network/algorithms/switch_tree.hpp"
 
 #include <algorithm>
 #include <map>

@@ -28,23 +28,11 @@
 #include <variant>
 
 #include "base/error.hpp"
-#include "hardware_profiles/network/network_text.hpp"
 #include "plan/plan.hpp"
+#include "sim/network/group.hpp"
 #include "sim/network/placed_group.hpp"
 
 namespace shardsim::network {
-
-// What is known of where the ranks of a group are.
-struct GroupOnNetwork {
-  std::int64_t ranks = 1;
-  NetworkKind kind = NetworkKind::ring;
-  bool wraps = true;
-  Shape dimensions;           // of a torus that it fills, row-major; empty: it does not
-  std::int64_t per_leaf = 1;  // ranks that follow each other under one leaf; 1: no such leaves
-  // What switches lack to take part: "a group over several nodes"; empty: nothing.
-  std::string collnet_lacks = {};
-  std::string nvls_tree_lacks = {};
-};
 
 // Phases of a group's shape, or streams: of the group, or of all groups on a graph at once. There
 // the last size of the shape is how many ranks of a network written in place are a node.

@@ -1,15 +1,19 @@
-#include "sim/tpu/placed_choice.hpp"
+#include "sim/collectives/tpu_choice.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
 
-#include "sim/collectives/torus_cost.hpp"
+#include "sim/collectives/permute_pairs.hpp"
+#include "sim/collectives/torus_lanes.hpp"
 #include "sim/collectives/torus_routes.hpp"
 
-namespace shardsim::tpu {
+namespace shardsim {
 namespace {
 
-Coordinates coordinates_of(const TorusRoutes& routes, std::int64_t device) {
-  Coordinates coordinates;
+tpu::Coordinates coordinates_of(const TorusRoutes& routes, std::int64_t device) {
+  tpu::Coordinates coordinates;
   const std::vector<std::int64_t> at = routes.coordinates(device);
   const auto chip_dimensions = at.begin() + static_cast<std::ptrdiff_t>(routes.chip_dimensions());
   std::copy(at.begin(), chip_dimensions, coordinates.chip.begin());
@@ -18,10 +22,10 @@ Coordinates coordinates_of(const TorusRoutes& routes, std::int64_t device) {
 }
 
 // As describe() would find the group that takes these digits, without listing its devices.
-Group group_of(const Slice& slice, std::size_t chip_dimensions,
-               const std::vector<TorusSpan>& digits) {
-  std::array<std::int64_t, dimensions> extents{1, 1, 1};
-  Group group;
+tpu::Group group_of(const tpu::Slice& slice, std::size_t chip_dimensions,
+                    const std::vector<TorusSpan>& digits) {
+  std::array<std::int64_t, tpu::dimensions> extents{1, 1, 1};
+  tpu::Group group;
   group.in_order = true;
   for (std::size_t i = 0; i < digits.size(); ++i) {
     const auto dimension = static_cast<std::size_t>(digits[i].dimension);
@@ -36,7 +40,7 @@ Group group_of(const Slice& slice, std::size_t chip_dimensions,
   }
   group.closed = true;
   bool all = true;
-  for (std::size_t i = 0; i < dimensions; ++i) {
+  for (std::size_t i = 0; i < tpu::dimensions; ++i) {
     if (extents.at(i) == 1) continue;
     group.dimensions.push_back(i);
     group.closed = group.closed && slice.closed(i);
@@ -47,43 +51,44 @@ Group group_of(const Slice& slice, std::size_t chip_dimensions,
   return group;
 }
 
-bool shifts_uniformly(const Slice& slice, const Placement& placement,
+bool shifts_uniformly(const tpu::Slice& slice, const Placement& placement,
                       const Collective& collective) {
   const TorusRoutes routes(placement);
-  std::vector<std::pair<Coordinates, Coordinates>> pairs;
+  std::vector<std::pair<tpu::Coordinates, tpu::Coordinates>> pairs;
   for (const auto& [source, target] : permute_pairs(placement.mesh(), collective)) {
     pairs.emplace_back(coordinates_of(routes, source), coordinates_of(routes, target));
   }
   return is_uniform_shift(slice, pairs);
 }
 
-Group listed_group(const Slice& slice, const Placement& placement,
-                   const std::vector<std::int64_t>& members) {
+tpu::Group listed_group(const tpu::Slice& slice, const Placement& placement,
+                        const std::vector<std::int64_t>& members) {
   const TorusRoutes routes(placement);
-  std::vector<Coordinates> devices;
+  std::vector<tpu::Coordinates> devices;
   for (const std::int64_t member : members) devices.push_back(coordinates_of(routes, member));
   return describe(slice, devices);
 }
 
-Group group_of(const Slice& slice, const Placement& placement, const Collective& collective) {
+tpu::Group group_of(const tpu::Slice& slice, const Placement& placement,
+                    const Collective& collective) {
   if (!collective.groups.empty()) return listed_group(slice, placement, collective.groups.front());
   if (!collective.axes.empty()) {
     return group_of(slice, placement.machine().torus->sizes.size(),
                     digits_of(placement, collective.axes));
   }
-  Group pairs;  // of a permute that names nothing else
+  tpu::Group pairs;  // of a permute that names nothing else
   pairs.members = static_cast<std::int64_t>(collective.source_targets.size()) + 1;
   return pairs;
 }
 
 }  // namespace
 
-std::optional<Choice> choice_for(const Placement& placement, const Collective& collective) {
-  const std::optional<Slice> slice = slice_of(placement.machine());
+std::optional<tpu::Choice> tpu_choice(const Placement& placement, const Collective& collective) {
+  const std::optional<tpu::Slice> slice = tpu::slice_of(placement.machine());
   if (!slice) return std::nullopt;
-  const Group group = group_of(*slice, placement, collective);
+  const tpu::Group group = group_of(*slice, placement, collective);
   if (group.members < 2) return std::nullopt;
-  Request request;
+  tpu::Request request;
   request.kind = collective.kind;
   request.bytes = collective.payload;
   if (collective.kind == CollectiveKind::collective_permute && slice->limited_routing()) {
@@ -92,4 +97,4 @@ std::optional<Choice> choice_for(const Placement& placement, const Collective& c
   return choose(*slice, group, request);
 }
 
-}  // namespace shardsim::tpu
+}  // namespace shardsim

@@ -1,4 +1,4 @@
-#include "sim/network/algorithms.hpp"
+#include "sim/network/algorithms/by_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
