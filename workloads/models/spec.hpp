@@ -14,6 +14,7 @@
 // (workloads/models/families); walk.hpp makes parameters, FLOPs and saved activations of them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,14 +27,17 @@
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/layers/short_convolution.hpp"
 
 namespace shardsim::models {
 
-using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2, DeltaNet>;
+using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2, DeltaNet,
+                          ShortConvolution>;
 
 struct Branch {
   Norm before{};
   Body body{};
+  std::optional<Body> beside{};  // another that reads the same, added to what the first gives
   Norm after{};         // of what the body gives
   Norm joined{};        // of the sum with the residual stream
   std::string scale{};  // a learned factor of each channel; empty: none
