@@ -51,8 +51,8 @@ void save_rule(Eager& e, const DeltaNet& n, const Value& x) {
   }
   e.save(e.constant(DType::f32, {batch, sequence, n.value_heads}));
   e.save(e.make({batch, sequence, n.value_heads, chunk}, e.dtype(), true));
-  const std::int64_t per_head = e.times(6 * n.key_dim, n.value_dim) +
-                                2 * chunk * (3 * n.key_dim + 2 * n.value_dim);
+  const std::int64_t per_head =
+      e.times(6 * n.key_dim, n.value_dim) + 2 * chunk * (3 * n.key_dim + 2 * n.value_dim);
   e.count_scan(e.times(e.times(batch * sequence, n.value_heads), per_head));
 }
 

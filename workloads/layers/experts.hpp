@@ -40,7 +40,7 @@ struct Router {
   Renormalize renormalize = Renormalize::no;
   bool fp32 = false;                     // logits from copies of input and weight in fp32
   bool bias = false;                     // of the logits
-  bool fp32_weight = false;  // the parameter itself is fp32; the input is cast
+  bool fp32_weight = false;              // the parameter itself is fp32; the input is cast
   bool fp32_logits = false;              // logits cast to fp32 afterwards
   bool cast_back = false;                // weights in the model's type
   bool masked = false;                   // scores outside of chosen groups set to 0
@@ -70,9 +70,9 @@ struct Experts {
   bool weights_on_input = false;  // rows are weighted before the experts, not after
   std::string gate_up = "gate_up_proj", down = "down_proj";
   std::optional<Mlp> shared{};
-  bool shared_outside = false;     // its module lies beside the mixture's
-  std::string correction_bias{};   // the router's, where the mixture's module holds it
-  std::string shared_gate{};  // one row that scales the shared expert
+  bool shared_outside = false;    // its module lies beside the mixture's
+  std::string correction_bias{};  // the router's, where the mixture's module holds it
+  std::string shared_gate{};      // one row that scales the shared expert
 
   bool operator==(const Experts&) const = default;
 };

@@ -19,8 +19,10 @@ Mlp old_mlp(const Sizes& n, std::string up, std::string down) {
 }
 
 Sizes read_old(const Config& c, std::string_view activation, bool tied) {
-  Sizes n = read_sizes(c, {.tied = tied, .activation = activation,
-                           .activation_keys = "activation_function", .has_width = false});
+  Sizes n = read_sizes(c, {.tied = tied,
+                           .activation = activation,
+                           .activation_keys = "activation_function",
+                           .has_width = false});
   n.width = c.size("n_inner", 4 * n.hidden);
   return n;
 }
@@ -42,10 +44,10 @@ ModelSpec gptj_like(const Config& c, bool fused) {
   attention.rotary.each_layer = true;
   Mlp mlp = old_mlp(n, "fc_in", "fc_out");
   mlp.dropout = dropout;
-  ModelSpec spec = decoder(n, {.name = "full",
-                               .branches = {{.before = norm_with_bias("ln_1"), .body = attention},
-                                            {.body = mlp}},
-                               .parallel = true});
+  ModelSpec spec = decoder(
+      n, {.name = "full",
+          .branches = {{.before = norm_with_bias("ln_1"), .body = attention}, {.body = mlp}},
+          .parallel = true});
   Stack& stack = spec.stacks[0];
   stack.prefix = "transformer.h";
   stack.norm = norm_with_bias("transformer.ln_f");
@@ -110,10 +112,11 @@ ModelSpec biogpt(const Config& c) {
   mlp.inner_dropout = c.rate("activation_dropout", 0);
   ModelSpec spec = decoder(
       n, {.name = "full",
-          .branches = {{.before = norm_with_bias("self_attn_layer_norm"), .body = attention,
-                        .dropout = dropout},
-                       {.before = norm_with_bias("final_layer_norm"), .body = mlp,
-                        .dropout = dropout}}});
+          .branches = {
+              {.before = norm_with_bias("self_attn_layer_norm"),
+               .body = attention,
+               .dropout = dropout},
+              {.before = norm_with_bias("final_layer_norm"), .body = mlp, .dropout = dropout}}});
   Stack& stack = spec.stacks[0];
   stack.prefix = "biogpt.layers";
   stack.norm = norm_with_bias("biogpt.layer_norm");

@@ -36,8 +36,8 @@ ModelSpec glm4_moe(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8});
   Attention attention = llama_attention(c, n);
   attention.o_bias = false;
-  attention.rotary.dims = static_cast<std::int64_t>(
-      static_cast<double>(n.head_dim) * c.rotary_number("partial_rotary_factor", 0.5));
+  attention.rotary.dims = static_cast<std::int64_t>(static_cast<double>(n.head_dim) *
+                                                    c.rotary_number("partial_rotary_factor", 0.5));
   attention.rotary.concatenated = true;
   if (c.flag("use_qk_norm", false)) norm_heads(attention, NormKind::rms);
   return after_dense(c, n, attention, sigmoid_experts(c, n, 128, 8, 1408, 1, true), 1);
@@ -66,12 +66,12 @@ ModelSpec minimax_m2(const Config& c) {
   attention.norm_whole = true;
   attention.rotary.dims = c.size("rotary_dim", n.head_dim);
   if (c.given("rope_parameters") || c.given("partial_rotary_factor")) {
-    attention.rotary.dims = static_cast<std::int64_t>(
-        static_cast<double>(n.head_dim) * c.rotary_number("partial_rotary_factor", 1));
+    attention.rotary.dims = static_cast<std::int64_t>(static_cast<double>(n.head_dim) *
+                                                      c.rotary_number("partial_rotary_factor", 1));
   }
   attention.rotary.concatenated = true;
-  Experts experts = read_experts(c, n, "num_local_experts|num_experts", 256,
-                                 "num_experts_per_tok", 8, n.width);
+  Experts experts =
+      read_experts(c, n, "num_local_experts|num_experts", 256, "num_experts_per_tok", 8, n.width);
   experts.router.scores = RouterScores::sigmoid;
   experts.router.fp32_logits = true;
   experts.router.renormalize = Renormalize::in_place;
@@ -102,8 +102,8 @@ ModelSpec flex_olmo(const Config& c) {
   norm_heads(attention, n.norm);
   attention.norm_whole = true;
   attention.rotary.fp32 = true;
-  Experts experts = read_experts(c, n, "num_experts|num_local_experts", 7, "num_experts_per_tok", 5,
-                                 n.width);
+  Experts experts =
+      read_experts(c, n, "num_experts|num_local_experts", 7, "num_experts_per_tok", 5, n.width);
   experts.router.cast_back = true;
   if (c.flag("norm_topk_prob", false)) experts.router.renormalize = Renormalize::in_place;
   return decoder(

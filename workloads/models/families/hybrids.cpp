@@ -34,9 +34,7 @@ bool contains(const std::vector<std::int64_t>& list, std::int64_t value) {
 }
 
 // Older files say "mamba" and "attention".
-bool attends(const std::string& type) {
-  return type == "full_attention" || type == "attention";
-}
+bool attends(const std::string& type) { return type == "full_attention" || type == "attention"; }
 
 ModelSpec bamba(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8});
@@ -49,12 +47,12 @@ ModelSpec bamba(const Config& c) {
   mlp.bias = c.flag("mlp_bias", false);
   const std::vector<std::int64_t> attending = c.integers("attn_layer_indices");
   ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-    LayerKind layer =
-        llama_layer(n, contains(attending, i) ? "attention" : "mamba", attention, mlp);
-    if (!contains(attending, i)) layer.branches[0].body = mixer;
-    layer.branches[1].before.name = "pre_ff_layernorm";
-    return layer;
-  }));
+                             LayerKind layer = llama_layer(
+                                 n, contains(attending, i) ? "attention" : "mamba", attention, mlp);
+                             if (!contains(attending, i)) layer.branches[0].body = mixer;
+                             layer.branches[1].before.name = "pre_ff_layernorm";
+                             return layer;
+                           }));
   spec.stacks[0].norm.name = "model.final_layernorm";
   return spec;
 }
@@ -79,14 +77,15 @@ ModelSpec granitemoehybrid(const Config& c) {
     experts.shared_outside = true;
     feed_forward = experts;
   }
-  const auto types = layer_types(
-      c, n.layers, [](std::int64_t) { return std::string("linear_attention"); });
+  const auto types =
+      layer_types(c, n.layers, [](std::int64_t) { return std::string("linear_attention"); });
   ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-    const bool full = attends(types[static_cast<std::size_t>(i)]);
-    LayerKind layer = llama_layer(n, full ? "attention" : "mamba", attention, feed_forward);
-    if (!full) layer.branches[0].body = mixer;
-    return layer;
-  }));
+                             const bool full = attends(types[static_cast<std::size_t>(i)]);
+                             LayerKind layer = llama_layer(n, full ? "attention" : "mamba",
+                                                           attention, feed_forward);
+                             if (!full) layer.branches[0].body = mixer;
+                             return layer;
+                           }));
   std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
   return spec;
 }
@@ -143,13 +142,14 @@ ModelSpec lfm2(const Config& c) {
     return std::string(full ? "full_attention" : "conv");
   });
   ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-    const bool full = attends(types[static_cast<std::size_t>(i)]);
-    LayerKind layer = llama_layer(n, full ? "attention" : "convolution", attention, mlp);
-    if (!full) layer.branches[0].body = convolution;
-    layer.branches[0].before.name = "operator_norm";
-    layer.branches[1].before.name = "ffn_norm";
-    return layer;
-  }));
+                             const bool full = attends(types[static_cast<std::size_t>(i)]);
+                             LayerKind layer =
+                                 llama_layer(n, full ? "attention" : "convolution", attention, mlp);
+                             if (!full) layer.branches[0].body = convolution;
+                             layer.branches[0].before.name = "operator_norm";
+                             layer.branches[1].before.name = "ffn_norm";
+                             return layer;
+                           }));
   spec.stacks[0].norm.name = "model.embedding_norm";
   return spec;
 }

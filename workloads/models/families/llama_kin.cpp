@@ -68,17 +68,16 @@ ModelSpec exaone4(const Config& c) {
     const bool slides = window && (i + 1) % period != 0 && i + 1 < n.layers;
     return std::string(slides ? "sliding_attention" : "full_attention");
   });
-  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   Attention attention = base;
-                   attention.window = is_full(types, i) ? 0 : window.value_or(0);
-                   if (is_full(types, i) && window) attention.rotary.dims = 0;
-                   return LayerKind{
-                       .name = is_full(types, i) ? "full" : "windowed",
-                       .branches = {
-                           {.body = attention, .after = {n.norm, "post_attention_layernorm"}},
-                           {.body = llama_mlp(n),
-                            .after = {n.norm, "post_feedforward_layernorm"}}}};
-                 }));
+  return decoder(
+      n, Layers::of(n.layers, [&](std::int64_t i) {
+        Attention attention = base;
+        attention.window = is_full(types, i) ? 0 : window.value_or(0);
+        if (is_full(types, i) && window) attention.rotary.dims = 0;
+        return LayerKind{
+            .name = is_full(types, i) ? "full" : "windowed",
+            .branches = {{.body = attention, .after = {n.norm, "post_attention_layernorm"}},
+                         {.body = llama_mlp(n), .after = {n.norm, "post_feedforward_layernorm"}}}};
+      }));
 }
 
 // Queries and keys are normed after they are turned.
