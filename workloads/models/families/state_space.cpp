@@ -17,12 +17,12 @@ std::int64_t step_rank(const Config& c, std::string_view key, std::int64_t hidde
 }
 
 // Around the layers of Mamba and Mamba-2: names, and a residual stream in fp32.
-ModelSpec mamba_model(const Config& c, LayerKind layer) {
+ModelSpec mamba_model(const Config& c, const LayerKind& layer) {
   Sizes n;
   n.hidden = c.needed("hidden_size", 768);
   n.layers = c.layers("num_hidden_layers", 32);
   n.vocab = c.needed("vocab_size", 50280);
-  ModelSpec spec = decoder(n, std::move(layer));
+  ModelSpec spec = decoder(n, layer);
   Stack& stack = spec.stacks[0];
   stack.prefix = "backbone.layers";
   stack.norm = {NormKind::rms, "backbone.norm_f"};
