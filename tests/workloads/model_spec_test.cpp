@@ -38,6 +38,14 @@ TEST_CASE("Gemma 3 has five windows to each full layer, tables of its own for bo
   CHECK(std::get<Attention>(spec.stacks[0].kinds[1].branches[0].body).window == 0);
 }
 
+TEST_CASE("A description prints its kinds and where they are") {
+  CHECK(to_text(read(small_llama)) ==
+        "model.layers, width 64\n"
+        "  0-2: full\n"
+        "    RMS norm, attention, 4 heads of 16, 2 of keys, rotary 16\n"
+        "    RMS norm, gated MLP of 128, silu\n");
+}
+
 TEST_CASE("Llama's figures are those of the formulas") {
   const ModelCounts n = count(read(small_llama), {.batch = 2, .sequence = 16}, {});
   // Per layer: q and o 64 * 64, k and v 32 * 64, three matrices 64 * 128, two norms.
@@ -75,8 +83,8 @@ TEST_CASE("A token visits its share of the routed parameters") {
 }
 
 TEST_CASE("Names that differ in numbers are patterns") {
-  const std::vector<std::string> names = {"a.0.w", "a.1.w", "a.3.w", "head", "b.0.e.1", "b.0.e.0",
-                                          "b.1.e.0", "b.1.e.1"};
+  const std::vector<std::string> names = {"a.0.w",   "a.1.w",   "a.3.w",   "head",
+                                          "b.0.e.1", "b.0.e.0", "b.1.e.0", "b.1.e.1"};
   const auto patterns = fold_patterns(names, std::vector<std::string>(names.size()));
   REQUIRE(patterns.size() == 3);
   CHECK(patterns[0].text() == "a.{0-1,3}.w");

@@ -195,7 +195,8 @@ Checks compare(const Json& record, const std::string& path) {
   Checks checks;
   const JsonReader config(record["config"], {path, "/config"});
   const models::ModelSpec spec = models::read_model(config, path);
-  const models::ModelCounts parts = models::count(spec, {.batch = 1, .sequence = 1}, config.place());
+  const models::Point least{.batch = 1, .sequence = 1};
+  const models::ModelCounts parts = models::count(spec, least, config.place());
   compare_parameters(checks, record, parts);
   compare_totals(checks, record, parts);
   for (std::size_t i = 0; i < record["flops"].size(); ++i) {

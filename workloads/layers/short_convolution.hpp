@@ -1,5 +1,6 @@
-// LFM2's gated short convolution: B, C and x of one projection; out(C * conv(B * x)), the convolution
-// depthwise, causal and a few tokens long, as causal_conv1d's kernel: no FLOPs of ATen, its input kept.
+// LFM2's gated short convolution: B, C and x of one projection; out(C * conv(B * x)), the
+// convolution depthwise, causal and a few tokens long, as causal_conv1d's kernel: no FLOPs of
+// ATen, its input kept.
 //
 // Example: LFM2 1.2B, T = 4096, h = 2048: kept are the input (2Th), B, C and x (6Th), B * x, the
 // convolution's result and what the output projection reads (2Th each). Cached: `kernel` tokens.
