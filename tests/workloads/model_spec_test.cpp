@@ -38,6 +38,14 @@ TEST_CASE("Gemma 3 has five windows to each full layer, tables of its own for bo
   CHECK(std::get<Attention>(spec.stacks[0].kinds[1].branches[0].body).window == 0);
 }
 
+TEST_CASE("A description prints its kinds and where they are") {
+  CHECK(to_text(read(small_llama)) ==
+        "model.layers, width 64\n"
+        "  0-2: full\n"
+        "    RMS norm, attention, 4 heads of 16, 2 of keys, rotary 16\n"
+        "    RMS norm, gated MLP of 128, silu\n");
+}
+
 TEST_CASE("Llama's figures are those of the formulas") {
   const ModelCounts n = count(read(small_llama), {.batch = 2, .sequence = 16}, {});
   // Per layer: q and o 64 * 64, k and v 32 * 64, three matrices 64 * 128, two norms.

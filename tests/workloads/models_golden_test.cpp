@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -195,8 +197,8 @@ Checks compare(const Json& record, const std::string& path) {
   Checks checks;
   const JsonReader config(record["config"], {path, "/config"});
   const models::ModelSpec spec = models::read_model(config, path);
-  const models::ModelCounts parts =
-      models::count(spec, {.batch = 1, .sequence = 1}, config.place());
+  const models::Point least{.batch = 1, .sequence = 1};
+  const models::ModelCounts parts = models::count(spec, least, config.place());
   compare_parameters(checks, record, parts);
   compare_totals(checks, record, parts);
   for (std::size_t i = 0; i < record["flops"].size(); ++i) {
@@ -223,6 +225,12 @@ Checks compare(const Json& record, const std::string& path) {
   return checks;
 }
 
+// Families that have no reader yet: convolutional ones, diffusion, shared blocks. Whoever writes
+// one takes its records off.
+const std::set<std::string> without_a_reader = {
+    "dit-xl-2-256", "resnet-50", "sd-1.5-unet", "sd-vae",      "sd3-medium",
+    "sd3.5-large",  "sdxl-unet", "swin-base",   "zamba2-1.2b", "zamba2-2.7b"};
+
 }  // namespace
 
 TEST_CASE("Models are made of what transformers and PyTorch say") {
@@ -230,14 +238,13 @@ TEST_CASE("Models are made of what transformers and PyTorch say") {
     const Json record = load_json(path);
     if (!record.is_object() || !record.contains("config")) continue;
     Checks checks;
-    bool known = true;
     try {
       checks = compare(record, path);
     } catch (const InputError& error) {
       checks.failures.emplace_back(error.what());
-      known = false;  // a family that has no reader
     }
     report(path, checks);
-    CHECK((checks.failures.empty() || !known));
+    const std::string name = std::filesystem::path(path).stem().string();
+    CHECK(checks.failures.empty() != (without_a_reader.count(name) > 0));
   }
 }

@@ -1,6 +1,6 @@
-// Attention of many heads: projections, norms of queries and keys, rotary positions, the kernel, the
-// output. Grouped heads have `kv_heads` below `heads`; windows, masks and soft caps change what the
-// kernel computes, not its full-attention FLOPs.
+// Attention of many heads: projections, norms of queries and keys, rotary positions, the kernel,
+// the output. Grouped heads have `kv_heads` below `heads`; windows, masks and soft caps change
+// what the kernel computes, not its full-attention FLOPs.
 //
 // Example: Llama 3.1 8B, T = 4096, h = 4096, 8 of 32 key heads of 128: kept per layer are the
 // projections' common input (2Th), q and out (2Th each), k and v (2T * 1024 each), logsumexp.

@@ -54,7 +54,8 @@ void save_random_state(Eager& e, bool flash) {
   e.save(e.constant(DType::u64, {}));
 }
 
-Value fused(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const ScoreRules& rules) {
+Value fused(Eager& e, const Value& q, Value k, Value v, const KernelSizes& n,
+            const ScoreRules& rules) {
   constexpr std::int64_t largest_flash_head = 256;
   constexpr std::int64_t padding = 32;  // of the efficient kernel's logsumexp
   const bool flash =

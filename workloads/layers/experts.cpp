@@ -101,7 +101,7 @@ Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weight
   const Value offsets = e.constant(DType::i32, {m.experts});
   const Value expert_of_row = indices();
   const auto multiply = [&](const std::string& name, const Value& from, std::int64_t out) {
-    const Value result = e.grouped_matmul(from, matrix(name, out, from.last()), offsets, out);
+    Value result = e.grouped_matmul(from, matrix(name, out, from.last()), offsets, out);
     if (m.bias) {
       e.index(e.expert_parameter(name + "_bias", {m.experts, out}, m.per_token), expert_of_row,
               {rows, out});

@@ -77,6 +77,6 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
-Value run(Eager& e, const Experts& experts, const Value& x);
+Value run(Eager& e, const Experts& mixture, const Value& x);
 
 }  // namespace shardsim::models

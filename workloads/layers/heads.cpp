@@ -49,10 +49,12 @@ void language(Eager& e, const Head& head, const Value& x) {
 void masked(Eager& e, const Head& head, Value x) {
   if (!head.tied_bias.empty()) e.parameter(head.tied_bias, {head.vocab});
   if (!head.transform.empty()) {
-    x = activate(e, head.activation, run_linear(e, head.transform, x, x.last(), true));
+    x = activate(e, head.activation,
+                 run_linear(e, head.transform, x, x.last(), head.transform_bias));
     x = run(e, head.transform_norm, x);
   }
-  cross_entropy(e, logits_of(e, head, x));
+  const Value logits = logits_of(e, head, x);
+  cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
 }
 
 Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()}); }

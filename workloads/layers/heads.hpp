@@ -30,9 +30,11 @@ struct Head {
   double soft_cap = 0;      // tanh(logits / cap) * cap
   bool causal_loss = true;  // of shifted labels, in fp32
   std::string transform{};  // masked: the dense module before
+  bool transform_bias = true;
   std::string activation{};
   Norm transform_norm{};
   std::string tied_bias{};  // masked: the full name of the bias that is the decoder's, too
+  bool fp32_loss = false;   // masked: of logits cast to fp32
   std::vector<std::string> projections{};  // contrastive
 
   bool operator==(const Head&) const = default;

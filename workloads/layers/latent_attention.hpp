@@ -1,6 +1,6 @@
-// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values come from a latent of
-// kv_rank, expanded before attention; a part of each key, with rotary positions, is common to all
-// heads. Only latent and that part are cached: (kv_rank + rope) values per token and layer.
+// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values come from a latent
+// of kv_rank, expanded before attention; a part of each key, with rotary positions, is common to
+// all heads. Only latent and that part are cached: (kv_rank + rope) values per token and layer.
 //
 // Example: DeepSeek-V3: 128 heads, nope 128 + rope 64, v 128, ranks 1536 and 512: 187 M parameters
 // a layer, a cache of 1,152 bytes per token.

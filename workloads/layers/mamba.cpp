@@ -114,7 +114,8 @@ Value run(Eager& e, const Mamba2& m, const Value& x) {
   const std::int64_t inner = m.inner();
   const std::int64_t channels = inner + 2 * m.groups * m.state;
   convolution_parameters(e, channels, m.kernel, m.conv_bias);
-  const Value all = run_linear(e, "in_proj", x, inner + channels + m.heads, m.bias);
+  Value all = run_linear(e, "in_proj", x, inner + channels + m.heads, m.bias);
+  if (m.scaled_projection) all = e.scaled(all);
   e.parameter("dt_bias", {m.heads});
   e.parameter("D", {m.heads});
   const Value log = e.cast(e.parameter("A_log", {m.heads}), DType::f32);

@@ -43,7 +43,8 @@ struct Mamba2 {
   std::int64_t chunk = 0;
   bool conv_bias = true;
   bool bias = false;
-  bool norm = true;  // gated, inside the kernel
+  bool norm = true;                // gated, inside the kernel
+  bool scaled_projection = false;  // times a fixed vector
 
   [[nodiscard]] std::int64_t inner() const { return heads * head_dim; }
   bool operator==(const Mamba2&) const = default;

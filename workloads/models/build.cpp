@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/json.hpp"
+#include "workloads/models/families/families.hpp"
 #include "workloads/models/gpt2.hpp"
 #include "workloads/models/llama.hpp"
 #include "workloads/models/mlp.hpp"
@@ -36,7 +37,15 @@ const std::vector<Architecture> architectures = {
   for (const Architecture& a : architectures) {
     names.push_back(a.name.empty() ? a.model_type : a.name);
   }
-  value.fail(fmt::format("unsupported architecture \"{}\"; supported are {}", value.string(),
+  const std::string name = value.string();
+  const std::vector<models::Family>& known = models::families();
+  const bool is_known = std::any_of(known.begin(), known.end(), [&](const models::Family& family) {
+    return family.architecture == name || family.model_type == name;
+  });
+  value.fail(fmt::format("unsupported architecture \"{}\"{}; supported are {}", name,
+                         is_known ? ": \"shardsim model\" says what it is made of, steps of it "
+                                    "cannot be built yet"
+                                  : "",
                          fmt::join(names, ", ")));
 }
 

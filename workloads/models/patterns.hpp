@@ -3,8 +3,8 @@
 //   layers.0.w, layers.1.w, layers.3.w          ->  "layers.{}.w"             "0-1,3"
 //   blocks.{0..5}.experts.{0..7}.w              ->  "blocks.{}.experts.{}.w"  "0-5", "0-7"
 //
-// A number is all that stands between two dots. Two sets multiply; names whose numbers are no product
-// of sets become several patterns.
+// A number is all that stands between two dots. Two sets multiply; names whose numbers are no
+// product of sets become several patterns.
 #pragma once
 
 #include <cstdint>

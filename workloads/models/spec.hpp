@@ -7,13 +7,14 @@
 //   Branch      norm, body, norm: attention, an MLP, experts, a mixer
 //
 // Llama 3.1 8B is one stack of one kind, 32 times: {norm, attention}, {norm, gated MLP}. Gemma 3 is
-// two kinds, windowed and full, in the order 0 0 0 0 0 1 0 0 ... A layer that differs in anything is
-// another kind; how often a kind occurs costs nothing.
+// two kinds, windowed and full, in the order 0 0 0 0 0 1 0 0 ... A layer that differs in anything
+// is another kind; how often a kind occurs costs nothing.
 //
 // Values: they compare, and to_text prints them. A reader of config.json makes them
 // (workloads/models/families); walk.hpp makes parameters, FLOPs and saved activations of them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,18 +27,21 @@
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/layers/short_convolution.hpp"
 
 namespace shardsim::models {
 
-using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2, DeltaNet>;
+using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2, DeltaNet,
+                          ShortConvolution>;
 
 struct Branch {
   Norm before{};
   Body body{};
-  Norm after{};         // of what the body gives
-  Norm joined{};        // of the sum with the residual stream
-  std::string scale{};  // a learned factor of each channel; empty: none
-  double dropout = 0;   // of what is added
+  std::optional<Body> beside{};  // another that reads the same, added to what the first gives
+  Norm after{};                  // of what the body gives
+  Norm joined{};                 // of the sum with the residual stream
+  std::string scale{};           // a learned factor of each channel; empty: none
+  double dropout = 0;            // of what is added
 
   bool operator==(const Branch&) const = default;
 };
@@ -112,5 +116,8 @@ struct ModelSpec {
 
   bool operator==(const ModelSpec&) const = default;
 };
+
+// Stacks, their kinds of layers and which layers are of each, branch by branch.
+[[nodiscard]] std::string to_text(const ModelSpec& spec);
 
 }  // namespace shardsim::models

@@ -22,7 +22,8 @@ struct RunBody {
 };
 
 Value run_branch(Eager& e, const Branch& branch, const Value& x, Context& context) {
-  const Value out = std::visit(RunBody{e, x, context}, branch.body);
+  Value out = std::visit(RunBody{e, x, context}, branch.body);
+  if (branch.beside) out = e.add(out, std::visit(RunBody{e, x, context}, *branch.beside));
   Value result = run(e, branch.after, out);
   if (!branch.scale.empty()) {
     result = e.multiply(result, e.parameter(branch.scale, {result.last()}));

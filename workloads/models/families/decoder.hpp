@@ -1,5 +1,6 @@
-// What the descriptions of decoders share: the sizes under their usual keys, Llama's components made
-// of them, and the model around the layers. A family starts with these and changes what differs.
+// What the descriptions of decoders share: the sizes under their usual keys, Llama's components
+// made of them, and the model around the layers. A family starts with these and changes what
+// differs.
 //
 //   ModelSpec qwen2(const Config& c) {
 //     const Sizes n = read_sizes(c, {.kv_heads = 32});
@@ -86,8 +87,8 @@ struct Layers {
 // The head's weight is the embedding's, and under which full name.
 void set_tied(ModelSpec& spec, bool tied);
 
-// "sliding_attention", "full_attention", ... of each layer: as the file lists them or, where it does
-// not, as `otherwise` says.
+// "sliding_attention", "full_attention", ... of each layer: as the file lists them or, where it
+// does not, as `otherwise` says.
 [[nodiscard]] std::vector<std::string> layer_types(
     const Config& c, std::int64_t layers,
     const std::function<std::string(std::int64_t)>& otherwise);

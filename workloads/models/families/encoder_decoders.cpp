@@ -167,7 +167,7 @@ Stack bart_stack(const Config& c, const BartLike& b, bool decodes) {
   const LayerKind layer =
       bart_layer(b, stack.hidden, heads, c.size(side + "_ffn_dim", 4096), decodes);
   Layers all = Layers::of(c.layers(side + "_layers|num_hidden_layers", 12),
-                          [&](std::int64_t) { return layer; });
+                          [&](std::int64_t) { return LayerKind(layer); });
   stack.kinds = std::move(all.kinds);
   stack.order = std::move(all.order);
   return stack;

@@ -20,7 +20,8 @@ struct Family {
 // In the order of the tables.
 [[nodiscard]] const std::vector<Family>& families();
 
-// By "architectures", else by "model_type". Throws InputError: unknown, with the nearest known ones.
+// By "architectures", else by "model_type". Throws InputError: unknown, with the nearest known
+// ones.
 [[nodiscard]] ModelSpec read_model(const JsonReader& config, const std::string& name);
 [[nodiscard]] const Family& family_of(const JsonReader& config);
 
@@ -30,6 +31,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> classic_families();
 [[nodiscard]] std::vector<Family> expert_families();
 [[nodiscard]] std::vector<Family> state_space_families();
+[[nodiscard]] std::vector<Family> hybrid_families();
 [[nodiscard]] std::vector<Family> llama_kin_families();
 [[nodiscard]] std::vector<Family> experts_kin_families();
 [[nodiscard]] std::vector<Family> classic_kin_families();

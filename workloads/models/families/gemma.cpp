@@ -1,4 +1,5 @@
-// Gemma: RMS norms that scale by 1 + weight, embeddings scaled by sqrt(hidden) and tied to the head.
+// Gemma: RMS norms that scale by 1 + weight, embeddings scaled by sqrt(hidden) and tied to the
+// head.
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
 

@@ -204,6 +204,42 @@ ModelSpec qwen2_vl(const Config& c) {
   return spec;
 }
 
+// As Qwen2-VL, with RMS norms and gated MLPs in the images' part.
+ModelSpec qwen2_5_vl(const Config& c) {
+  const auto own = c.sub("text_config");
+  const Config& text = own ? *own : c;
+  const Config images = nested(c, "vision_config");
+  ModelSpec spec =
+      inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  const std::int64_t hidden = images.size("hidden_size", 3584);
+  const std::int64_t patch = images.size("patch_size", 14);
+  const std::int64_t merge = images.size("spatial_merge_size", 2);
+  const std::int64_t merged = hidden * merge * merge;
+  const std::string at = "model.visual.";
+  spec.apart.push_back({at + "patch_embed.proj.weight",
+                        {hidden, images.size("in_channels|in_chans", 3),
+                         images.size("temporal_patch_size", 2), patch, patch}});
+  add_norm(spec, at + "merger.ln_q", hidden, false);
+  add_linear(spec, at + "merger.mlp.0", merged, merged, true);
+  add_linear(spec, at + "merger.mlp.2", images.size("out_hidden_size", 3584), merged, true);
+  Stack stack = tower(at + "blocks", hidden, images.size("depth", 32), images.size("num_heads", 16),
+                      images.size("intermediate_size", 3420),
+                      {.norm1 = "norm1",
+                       .norm2 = "norm2",
+                       .attention = "attn",
+                       .out = "proj",
+                       .up = "up_proj",
+                       .down = "down_proj",
+                       .qkv = "qkv",
+                       .norm = NormKind::rms});
+  for (LayerKind& kind : stack.kinds) {
+    for (Branch& branch : kind.branches) branch.before.bias = false;
+    std::get<Mlp>(kind.branches[1].body).form = MlpForm::gated;
+  }
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
 ModelSpec qwen3_vl(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = nested(c, "vision_config");
@@ -283,6 +319,7 @@ std::vector<Family> image_text_families() {
           {"Gemma3ForConditionalGeneration", "gemma3", gemma3},
           {"Mistral3ForConditionalGeneration", "mistral3", mistral3},
           {"Qwen2VLForConditionalGeneration", "qwen2_vl", qwen2_vl},
+          {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", qwen2_5_vl},
           {"Qwen3VLForConditionalGeneration", "qwen3_vl", qwen3_vl},
           {"Llama4ForConditionalGeneration", "llama4", llama4}};
 }

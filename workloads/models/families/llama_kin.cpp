@@ -1,5 +1,5 @@
-// Dense decoders near Llama that fewer people train: what differs is a norm's place, queries and keys
-// that are normed, windows, positions of part of the layers.
+// Dense decoders near Llama that fewer people train: what differs is a norm's place, queries and
+// keys that are normed, windows, positions of part of the layers.
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
 

@@ -17,12 +17,12 @@ std::int64_t step_rank(const Config& c, std::string_view key, std::int64_t hidde
 }
 
 // Around the layers of Mamba and Mamba-2: names, and a residual stream in fp32.
-ModelSpec mamba_model(const Config& c, LayerKind layer) {
+ModelSpec mamba_model(const Config& c, const LayerKind& layer) {
   Sizes n;
   n.hidden = c.needed("hidden_size", 768);
   n.layers = c.layers("num_hidden_layers", 32);
   n.vocab = c.needed("vocab_size", 50280);
-  ModelSpec spec = decoder(n, std::move(layer));
+  ModelSpec spec = decoder(n, layer);
   Stack& stack = spec.stacks[0];
   stack.prefix = "backbone.layers";
   stack.norm = {NormKind::rms, "backbone.norm_f"};
@@ -177,6 +177,18 @@ ModelSpec qwen3_5_moe(const Config& c) {
   return qwen_hybrid(c, n, experts, /*fused_projections=*/false);
 }
 
+// Letters of each layer; newer files list words in their place.
+std::string nemotron_pattern(const Config& c) {
+  std::string pattern = c.text("hybrid_override_pattern", "");
+  if (!pattern.empty()) return pattern;
+  for (const std::string& type : c.texts("layers_block_type|layer_types")) {
+    const bool mixes = type == "mamba" || type == "linear_attention";
+    const bool sees = type == "attention" || type == "full_attention";
+    pattern += mixes ? 'M' : sees ? '*' : type == "moe" ? 'E' : '-';
+  }
+  return pattern;
+}
+
 // One mixer a layer, as hybrid_override_pattern says: M Mamba-2, * attention, - MLP, E experts.
 ModelSpec nemotron_h(const Config& c) {
   Sizes n = read_sizes(
@@ -208,7 +220,7 @@ ModelSpec nemotron_h(const Config& c) {
   experts.shared = mlp;
   experts.shared->name = "shared_experts";
   experts.shared->width = c.size("moe_shared_expert_intermediate_size", 7688);
-  const std::string pattern = c.text("hybrid_override_pattern", "");
+  const std::string pattern = nemotron_pattern(c);
   if (static_cast<std::int64_t>(pattern.size()) != n.layers) {
     c.fail("hybrid_override_pattern", "has not one letter for each layer");
   }

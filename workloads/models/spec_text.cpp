@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "workloads/models/patterns.hpp"
+#include "workloads/models/spec.hpp"
+
+namespace shardsim::models {
+namespace {
+
+std::string of_mlp(const Mlp& mlp) {
+  return fmt::format("{}MLP of {}, {}{}", mlp.form == MlpForm::plain ? "" : "gated ", mlp.width,
+                     mlp.activation, mlp.bias ? ", biases" : "");
+}
+
+struct Describe {
+  std::string operator()(const Attention& a) const {
+    std::string text =
+        fmt::format("{}attention, {} heads of {}", a.cross ? "cross " : "", a.heads, a.head_dim);
+    if (a.kv_heads != a.heads) text += fmt::format(", {} of keys", a.kv_heads);
+    if (a.rotary.dims > 0) text += fmt::format(", rotary {}", a.rotary.dims);
+    if (a.window > 0) text += fmt::format(", window {}", a.window);
+    if (a.q_norm.exists()) text += ", queries and keys normed";
+    if (a.soft_cap > 0) text += fmt::format(", soft cap {}", a.soft_cap);
+    if (a.sinks) text += ", sinks";
+    if (a.gate) text += ", gated";
+    return text;
+  }
+  std::string operator()(const LatentAttention& a) const {
+    return fmt::format("latent attention, {} heads of {} + {}, values {}, ranks {} and {}", a.heads,
+                       a.nope_dim, a.rope_dim, a.value_dim, a.q_rank, a.kv_rank);
+  }
+  std::string operator()(const Mlp& mlp) const { return of_mlp(mlp); }
+  std::string operator()(const Experts& m) const {
+    std::string text =
+        fmt::format("{} of {} experts of {}, {}", m.per_token, m.experts, m.width, m.activation);
+    if (m.shared) text += ", shared " + of_mlp(*m.shared);
+    return text;
+  }
+  std::string operator()(const Mamba& m) const {
+    return fmt::format("Mamba, {} channels, state {}", m.inner, m.state);
+  }
+  std::string operator()(const Mamba2& m) const {
+    return fmt::format("Mamba-2, {} heads of {}, state {}, {} groups", m.heads, m.head_dim, m.state,
+                       m.groups);
+  }
+  std::string operator()(const DeltaNet& n) const {
+    return fmt::format("gated delta rule, {} heads of {} x {}", n.value_heads, n.key_dim,
+                       n.value_dim);
+  }
+  std::string operator()(const ShortConvolution& c) const {
+    return fmt::format("short convolution of {}", c.kernel);
+  }
+};
+
+std::string of_branch(const Branch& branch) {
+  std::string text;
+  if (branch.before.exists()) text += fmt::format("{}, ", name_of(branch.before.kind));
+  text += std::visit(Describe{}, branch.body);
+  if (branch.beside) text += " beside " + std::visit(Describe{}, *branch.beside);
+  if (branch.after.exists()) text += fmt::format(", {}", name_of(branch.after.kind));
+  if (branch.joined.exists()) text += fmt::format(", {} of the sum", name_of(branch.joined.kind));
+  return text;
+}
+
+// "0-4,6" of the layers that are of this kind.
+std::string places_of(const Stack& stack, int kind) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < stack.order.size(); ++i) {
+    if (stack.order[i] == kind) names.push_back("." + std::to_string(i));
+  }
+  return fold_patterns(names, std::vector<std::string>(names.size())).front().sets.front();
+}
+
+}  // namespace
+
+std::string to_text(const ModelSpec& spec) {
+  std::string text;
+  for (const Stack& stack : spec.stacks) {
+    text += fmt::format("{}, width {}{}\n", stack.prefix, stack.hidden,
+                        stack.role == StackRole::silent ? ", not run" : "");
+    for (std::size_t k = 0; k < stack.kinds.size(); ++k) {
+      const LayerKind& kind = stack.kinds[k];
+      text += fmt::format("  {}: {}{}\n", places_of(stack, static_cast<int>(k)), kind.name,
+                          kind.parallel ? ", branches in parallel" : "");
+      for (const Branch& branch : kind.branches) text += fmt::format("    {}\n", of_branch(branch));
+    }
+  }
+  return text;
+}
+
+}  // namespace shardsim::models
