@@ -114,7 +114,6 @@ class Eager {
   void close_layer();
   // Modules that are there but do not run: their parameters count, nothing else does.
   void mute(bool muted) { muted_ = muted; }
-  [[nodiscard]] bool muted() const { return muted_; }
 
   // Leaves. A parameter that is named twice is one.
   Value parameter(std::string_view name, const Shape& shape);
@@ -127,9 +126,6 @@ class Eager {
   // `second`, a full name, is another name of the parameter `first`.
   void tie(const std::string& first, const std::string& second);
   [[nodiscard]] Value named(const std::string& full_name) const;  // a parameter that exists
-  [[nodiscard]] bool has(const std::string& full_name) const {
-    return numbers_.count(full_name) > 0;
-  }
   Value input(DType dtype, const Shape& shape);     // a batch's tensor: no gradient, never counted
   Value constant(DType dtype, const Shape& shape);  // computed without gradient: counts once saved
 
@@ -138,7 +134,6 @@ class Eager {
   Value copy(const Value& x);  // contiguous(), cat, index: of the same type
   Value copy(const Value& x, const Shape& shape);
   Value cast(const Value& x, DType dtype);  // itself where it has the type
-  static Value detach(const Value& x);
 
   // Elementwise, of broadcast shapes; the result has the wider type.
   Value add(const Value& a, const Value& b);

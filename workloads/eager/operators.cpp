@@ -36,12 +36,6 @@ Value Eager::view(const Value& x, const Shape& shape) {
   return result;
 }
 
-Value Eager::detach(const Value& x) {
-  Value result = x;
-  result.grad = false;
-  return result;
-}
-
 Value Eager::copy(const Value& x) { return make(x.shape, x.dtype, x.grad); }
 
 Value Eager::copy(const Value& x, const Shape& shape) { return make(shape, x.dtype, x.grad); }

@@ -13,7 +13,6 @@ namespace shardsim::models {
 struct Context {
   std::int64_t batch = 1;
   std::int64_t sequence = 1;
-  bool causal = true;
   Value encoder{};  // hidden states that cross attention reads
   // Computed once, by whom they are first asked for: cos and sin, by the name of their table.
   std::map<std::string, std::pair<Value, Value>> rotary;

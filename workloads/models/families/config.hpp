@@ -29,7 +29,6 @@ class Config {
   [[nodiscard]] const JsonReader& json() const { return json_; }
   // Whether one of the spellings is there and not null.
   [[nodiscard]] bool given(std::string_view keys) const { return find(keys).has_value(); }
-  [[nodiscard]] bool is_nested() const { return nested_; }
 
   [[nodiscard]] std::int64_t size(std::string_view keys) const;
   [[nodiscard]] std::int64_t size(std::string_view keys, std::int64_t otherwise) const;
