@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "hardware_profiles/network/machine_graph.hpp"
 #include "sim/collectives/cost_breakdown.hpp"
 #include "sim/collectives/placement.hpp"
 #include "sim/network/algorithms/by_name.hpp"
