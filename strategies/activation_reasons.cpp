@@ -14,9 +14,9 @@ std::string who(const Op& op) { return fmt::format("{} ({})", op.name, name_of(o
 
 }  // namespace
 
-ActivationReasons::ActivationReasons(const SpmdBuilder& builder, const Layout& assignment,
+ActivationReasons::ActivationReasons(const SpmdBuilder& builder, const Layout& layout,
                                      const Strategy& strategy, const ParameterReasons& parameters)
-    : builder_(builder), all_(assignment), strategy_(strategy), parameters_(parameters) {
+    : builder_(builder), layout_(layout), strategy_(strategy), parameters_(parameters) {
   for (const Block& block : builder.workload().blocks) {
     for (const auto* ops : {&block.forward, &block.backward}) {
       for (const Op& op : *ops) {
@@ -132,7 +132,7 @@ std::vector<TensorId> ActivationReasons::splitting(LabelId label, const AxisList
                                                    int block) const {
   const bool anywhere = is_carried(label);
   std::vector<TensorId> found;
-  for (const ParameterLayout& a : all_.parameters) {
+  for (const ParameterLayout& a : layout_.parameters) {
     const Tensor& parameter = builder_.tensor(a.tensor);
     if (parameter.block != block && !anywhere) continue;
     for (std::size_t d = 0; d < parameter.dims.size() && d < a.compute.dims.size(); ++d) {
@@ -169,7 +169,7 @@ Words ActivationReasons::made(const Op& op, const Value& made, const Sharding& t
   const int block = builder_.tensor(made.tensor).block;
   Words words;
   if (!is_within(axes, made.sharding.partial)) {
-    const bool pinned = all_.pinned.contains(made.tensor);
+    const bool pinned = layout_.pinned.contains(made.tensor);
     words.reason = fmt::format("{} makes {} as {}, and {} asks for {}", who(op), made.name,
                                to_string(made.sharding, builder_.mesh()),
                                !pinned ? "what reads it"

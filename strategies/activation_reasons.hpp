@@ -14,7 +14,7 @@ namespace shardsim {
 
 class ActivationReasons {
  public:
-  ActivationReasons(const SpmdBuilder& builder, const Layout& assignment, const Strategy& strategy,
+  ActivationReasons(const SpmdBuilder& builder, const Layout& layout, const Strategy& strategy,
                     const ParameterReasons& parameters);
 
   // An input, as it enters, brought to how it is read.
@@ -54,7 +54,7 @@ class ActivationReasons {
   [[nodiscard]] const std::string& label_name(LabelId label) const;
 
   const SpmdBuilder& builder_;
-  const Layout& all_;
+  const Layout& layout_;
   const Strategy& strategy_;
   const ParameterReasons& parameters_;
   std::map<TensorId, const Op*> makers_;

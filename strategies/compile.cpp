@@ -171,13 +171,13 @@ std::string balanced_causal_attention(const Workload& workload, const Op& op,
 
 // Models have one kind of attention: what the first does, all do.
 void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
-                       const Strategy& strategy, const Layout& assignment, CompiledStep& compiled) {
+                       const Strategy& strategy, const Layout& layout, CompiledStep& compiled) {
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
     const Op* op = nullptr;
     const Sharding* sharding = attention_sharding(workload.blocks[b], step.blocks[b], step, &op);
     if (sharding == nullptr) continue;
-    std::string warning = repeated_attention(head_counts(workload, *op), *sharding, mesh, strategy,
-                                             assignment.idle_axes);
+    std::string warning =
+        repeated_attention(head_counts(workload, *op), *sharding, mesh, strategy, layout.idle_axes);
     if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
     std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
     if (!note.empty()) compiled.plan.notes.push_back(std::move(note));
@@ -189,8 +189,8 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 
 CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer, const Mesh& mesh,
                      const Strategy& strategy) {
-  const Layout assignment = assign(workload, mesh, strategy, optimizer.parameters);
-  const SpmdStep step = partition(workload, mesh, assignment, strategy, optimizer);
+  const Layout layout = assign(workload, mesh, strategy, optimizer.parameters);
+  const SpmdStep step = partition(workload, mesh, layout, strategy, optimizer);
 
   CompiledStep compiled;
   check_task_count(step, workload, {strategy.place.file, "/workload"});
@@ -199,7 +199,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   compiled.plan = emit(step, workload, mesh, schedule, strategy.runtime.gathers.ahead);
   Plan& plan = compiled.plan;
   plan.subject = subject_of(workload, strategy);
-  for (const ParameterLayout& a : assignment.parameters) {
+  for (const ParameterLayout& a : layout.parameters) {
     compiled.parameters.push_back(describe(a, workload, mesh, optimizer.parameters));
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
                 optimizer.parameters, plan.padding);
@@ -214,7 +214,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
     row.by_tactic = true;
     compiled.outputs.push_back(std::move(row));
   }
-  for (const auto& [id, sharding] : assignment.pinned) {
+  for (const auto& [id, sharding] : layout.pinned) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
     if (tensor.role == TensorRole::input) {
       add_padding(tensor.name, workload.shape(tensor.dims), sharding, 1, tensor.dtype,
@@ -225,9 +225,9 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
       "every op writes its result to memory of its own, as eager PyTorch does; no fusion");
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
-  compiled.warnings = assignment.warnings;
-  tell_of_attention(workload, step, mesh, strategy, assignment, compiled);
-  compiled.rules = assignment.rules;
+  compiled.warnings = layout.warnings;
+  tell_of_attention(workload, step, mesh, strategy, layout, compiled);
+  compiled.rules = layout.rules;
   verify(plan);
   return compiled;
 }

@@ -15,9 +15,9 @@ std::string ActivationReasons::gather_embedding_on(const Op& op, const AxisList&
       const bool gradient = tensor.role == TensorRole::parameter_gradient;
       const TensorId parameter = gradient ? tensor.primal : operand.tensor;
       const auto table =
-          std::find_if(all_.parameters.begin(), all_.parameters.end(),
+          std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
                        [&](const ParameterLayout& one) { return one.tensor == parameter; });
-      if (table == all_.parameters.end()) continue;
+      if (table == layout_.parameters.end()) continue;
       const ParameterLayout& a = *table;
       const bool gathers = std::all_of(axes.begin(), axes.end(), [&](const AxisRef& axis) {
         return overlaps_any(axis, split_axes(a.look_up)) &&

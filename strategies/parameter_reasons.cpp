@@ -15,15 +15,15 @@ std::string_view pass_of(Phase phase) { return phase == Phase::forward ? "forwar
 
 }  // namespace
 
-ParameterReasons::ParameterReasons(const SpmdBuilder& builder, const Layout& assignment,
+ParameterReasons::ParameterReasons(const SpmdBuilder& builder, const Layout& layout,
                                    const Strategy& strategy, const OptimizerOptions& optimizer)
     : builder_(builder),
-      all_(assignment),
+      layout_(layout),
       strategy_(strategy),
       stored_dtype_(optimizer.parameters),
       gradient_dtype_(optimizer.gradients),
       trains_(has_backward(builder.workload())) {
-  for (const ParameterLayout& a : assignment.parameters) by_tensor_[a.tensor] = &a;
+  for (const ParameterLayout& a : layout.parameters) by_tensor_[a.tensor] = &a;
   for (const Tensor& tensor : builder.workload().tensors) {
     if (tensor.role == TensorRole::optimizer_state) states_[tensor.primal].push_back(tensor.dtype);
   }
@@ -33,7 +33,7 @@ std::string ParameterReasons::assigned_by(const std::vector<TensorId>& parameter
                                           const AxisList& axes) const {
   std::vector<std::string> by;
   for (const TensorId parameter : parameters) {
-    const ParameterLayout& a = assignment(parameter);
+    const ParameterLayout& a = layout_of(parameter);
     if (is_within(axes, split_axes(a.stored))) add_once(by, a.assigned_by);
   }
   return by.empty() ? "" : fmt::format(" ({})", fmt::join(by, "; "));
@@ -62,7 +62,7 @@ Bytes ParameterReasons::price_without(const std::vector<TensorId>& parameters,
                                       const AxisList& axes) const {
   Bytes more{0};
   for (const TensorId parameter : parameters) {
-    const ParameterLayout& a = assignment(parameter);
+    const ParameterLayout& a = layout_of(parameter);
     const auto freed = [&](const Sharding& sharding) {
       return shard_elements(a.shape, without(sharding, axes)) - shard_elements(a.shape, sharding);
     };
@@ -81,7 +81,7 @@ Bytes ParameterReasons::price_without(const std::vector<TensorId>& parameters,
 Bytes ParameterReasons::gathered_bytes(const std::vector<TensorId>& parameters) const {
   Bytes bytes{0};
   for (const TensorId parameter : parameters) {
-    const ParameterLayout& a = assignment(parameter);
+    const ParameterLayout& a = layout_of(parameter);
     bytes += a.instances() * shard_elements(a.shape, a.compute) *
              size_of(builder_.tensor(parameter).dtype);
   }
@@ -135,7 +135,7 @@ Words ParameterReasons::reduce(const std::string& unit, const std::vector<Tensor
         fmt::format("gradients of {} are made split over {}, their parameters are not", unit, over);
     return words;
   }
-  const bool of_data = is_within(step.axes, all_.data_axes);
+  const bool of_data = is_within(step.axes, layout_.data_axes);
   words.reason = fmt::format(
       "gradients of {} are partial sums over {}, as {}", unit, over,
       of_data ? splits_inputs(step.axes)
@@ -169,7 +169,7 @@ Words ParameterReasons::updated(const std::string& unit, const std::vector<Tenso
   Bytes states{0};
   Bytes gradients{0};
   for (const TensorId parameter : parameters) {
-    const ParameterLayout& a = assignment(parameter);
+    const ParameterLayout& a = layout_of(parameter);
     const auto more = [&](const Sharding& now) {
       return a.instances() * (shard_elements(a.shape, a.stored) - shard_elements(a.shape, now));
     };

@@ -24,7 +24,7 @@ namespace shardsim {
 // Of parameters, on their way to ops and back as gradients.
 class ParameterReasons {
  public:
-  ParameterReasons(const SpmdBuilder& builder, const Layout& assignment, const Strategy& strategy,
+  ParameterReasons(const SpmdBuilder& builder, const Layout& layout, const Strategy& strategy,
                    const OptimizerOptions& optimizer);
 
   // Parameters of a unit, on their way from how they are stored to how ops read them.
@@ -51,7 +51,7 @@ class ParameterReasons {
                                     const AxisList& axes) const;
 
  private:
-  [[nodiscard]] const ParameterLayout& assignment(TensorId parameter) const {
+  [[nodiscard]] const ParameterLayout& layout_of(TensorId parameter) const {
     return *by_tensor_.at(parameter);
   }
   // "splits the batch", "splits the sequence", ...: what the inputs are split along.
@@ -59,7 +59,7 @@ class ParameterReasons {
   [[nodiscard]] Bytes gathered_bytes(const std::vector<TensorId>& parameters) const;
 
   const SpmdBuilder& builder_;
-  const Layout& all_;
+  const Layout& layout_;
   const Strategy& strategy_;
   DType stored_dtype_;
   DType gradient_dtype_;

@@ -51,19 +51,18 @@ Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
 
 class Partitioner {
  public:
-  Partitioner(const Workload& workload, const Mesh& mesh, const Layout& assignment,
+  Partitioner(const Workload& workload, const Mesh& mesh, const Layout& layout,
               const Strategy& strategy, const OptimizerOptions& optimizer)
       : workload_(workload),
         runtime_(strategy.runtime),
-        shardings_(propagate(workload, assignment)),
+        shardings_(propagate(workload, layout)),
         builder_(workload, mesh),
-        parameter_reasons_(builder_, assignment, strategy, optimizer),
-        reasons_(builder_, assignment, strategy, parameter_reasons_),
-        parameters_(builder_, assignment, strategy.runtime.gathers, optimizer, parameter_reasons_),
-        gradients_(builder_, assignment, strategy.runtime.reductions, optimizer,
-                   parameter_reasons_),
+        parameter_reasons_(builder_, layout, strategy, optimizer),
+        reasons_(builder_, layout, strategy, parameter_reasons_),
+        parameters_(builder_, layout, strategy.runtime.gathers, optimizer, parameter_reasons_),
+        gradients_(builder_, layout, strategy.runtime.reductions, optimizer, parameter_reasons_),
         partial_sums_(workload, shardings_),
-        assignment_(assignment),
+        layout_(layout),
         home_(workload.tensors.size(), no_value),
         trains_(has_backward(workload)),
         donates_(optimizer.donate) {
@@ -92,7 +91,7 @@ class Partitioner {
     add_outputs(builder_.step.blocks.back().forward);
     for (std::size_t b = count; trains_ && b-- > 0;) backward(b);
     add_scalar_sums(
-        builder_, assignment_.data_axes, runtime_, home_of(workload_.loss),
+        builder_, layout_.data_axes, runtime_, home_of(workload_.loss),
         trains_ ? builder_.step.blocks.front().backward : builder_.step.blocks.back().forward);
     OptimizerPass optimizer(builder_, parameters_, gradients_, parameter_reasons_, donates_);
     for (std::size_t b = 0; b < count; ++b) optimizer.add(b);
@@ -105,8 +104,8 @@ class Partitioner {
       const Tensor& tensor = workload_.tensors[t];
       if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
       const auto id = static_cast<TensorId>(t);
-      const auto enters = assignment_.entering.find(id);
-      const bool as_read = enters == assignment_.entering.end();
+      const auto enters = layout_.entering.find(id);
+      const bool as_read = enters == layout_.entering.end();
       home_[t] = builder_.add_value(id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
                                     BufferCategory::inputs);
       builder_.value(home_[t]).persistent = true;
@@ -115,7 +114,7 @@ class Partitioner {
 
   // Inputs of the block that lie otherwise than they are read, before anything reads them.
   void bring_inputs(std::size_t b, BlockPass& pass) {
-    for (const auto& input : assignment_.entering) {
+    for (const auto& input : layout_.entering) {
       const TensorId id = input.first;
       if (builder_.tensor(id).block != static_cast<int>(b)) continue;
       const ValueId entered = home_[at(id)];
@@ -377,7 +376,7 @@ class Partitioner {
   ParameterGathers parameters_;
   GradientReductions gradients_;
   PartialSums partial_sums_;
-  const Layout& assignment_;
+  const Layout& layout_;
   std::vector<ValueId> home_;
   bool trains_;
   bool donates_;
@@ -387,9 +386,9 @@ class Partitioner {
 
 }  // namespace
 
-SpmdStep partition(const Workload& workload, const Mesh& mesh, const Layout& assignment,
+SpmdStep partition(const Workload& workload, const Mesh& mesh, const Layout& layout,
                    const Strategy& strategy, const OptimizerOptions& optimizer) {
-  return Partitioner(workload, mesh, assignment, strategy, optimizer).run();
+  return Partitioner(workload, mesh, layout, strategy, optimizer).run();
 }
 
 }  // namespace shardsim

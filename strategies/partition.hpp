@@ -16,8 +16,7 @@
 
 namespace shardsim {
 
-[[nodiscard]] SpmdStep partition(const Workload& workload, const Mesh& mesh,
-                                 const Layout& assignment, const Strategy& strategy,
-                                 const OptimizerOptions& optimizer);
+[[nodiscard]] SpmdStep partition(const Workload& workload, const Mesh& mesh, const Layout& layout,
+                                 const Strategy& strategy, const OptimizerOptions& optimizer);
 
 }  // namespace shardsim

@@ -12,14 +12,14 @@ namespace {
 
 class Propagation {
  public:
-  Propagation(const Workload& workload, const Layout& assignment)
+  Propagation(const Workload& workload, const Layout& layout)
       : workload_(workload), successions_(successions(workload)) {
     for (const Tensor& tensor : workload.tensors)
       shardings_.tensors.push_back(replicated(tensor.dims.size()));
     open_.assign(workload.tensors.size(), true);
     is_source_.assign(workload.tensors.size(), true);
-    for (const auto& [tensor, sharding] : assignment.pinned) pin(tensor, sharding);
-    for (const ParameterLayout& a : assignment.parameters) {
+    for (const auto& [tensor, sharding] : layout.pinned) pin(tensor, sharding);
+    for (const ParameterLayout& a : layout.parameters) {
       pin(a.tensor, a.compute);
       is_source_[at(a.tensor)] = false;
       if (a.look_up != a.compute) shardings_.look_up[a.tensor] = a.look_up;
@@ -194,8 +194,8 @@ class Propagation {
 
 }  // namespace
 
-TensorShardings propagate(const Workload& workload, const Layout& assignment) {
-  return Propagation(workload, assignment).run();
+TensorShardings propagate(const Workload& workload, const Layout& layout) {
+  return Propagation(workload, layout).run();
 }
 
 }  // namespace shardsim

@@ -31,6 +31,6 @@
 
 namespace shardsim {
 
-[[nodiscard]] TensorShardings propagate(const Workload& workload, const Layout& assignment);
+[[nodiscard]] TensorShardings propagate(const Workload& workload, const Layout& layout);
 
 }  // namespace shardsim

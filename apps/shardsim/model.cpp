@@ -26,6 +26,9 @@ const Manual model_manual = {
     {"shardsim model llama-3.1-8b", "shardsim model gpt2 --batch 8 --sequence 1024 --format json",
      "shardsim model qwen3-1.7b --sequence 8192 -o qwen3.html", "shardsim model list"}};
 
+// At which the records of released models are counted (tests/golden/models/README.md).
+constexpr std::int64_t usual_sequence = 4096;
+
 constexpr std::array model_flags{
     Flag{"batch", "batch", "N", "sequences or images of the step (1)"},
     Flag{"sequence", "sequence", "N",
@@ -83,7 +86,6 @@ int run_model(const Given& given) {
   report.spec = models::read_model(reader, config.name);
   report.point.batch = asked(given, "batch").value_or(1);
   const std::int64_t most = models::most_positions(report.spec);
-  constexpr std::int64_t usual_sequence = 4096;
   report.point.sequence = asked(given, "sequence").value_or(std::min(usual_sequence, most));
   if (report.point.sequence > most) {
     throw InputError(place, fmt::format("a sequence of {} is longer than the {} positions that {} "

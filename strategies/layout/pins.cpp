@@ -159,13 +159,13 @@ class Pinner {
 }  // namespace
 
 void pin_inputs(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
-                Layout& assignment) {
-  Pinner(workload, mesh, strategy, assignment).pin_inputs();
+                Layout& layout) {
+  Pinner(workload, mesh, strategy, layout).pin_inputs();
 }
 
 void pin_activations(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
-                     Layout& assignment) {
-  Pinner(workload, mesh, strategy, assignment).pin_activations();
+                     Layout& layout) {
+  Pinner(workload, mesh, strategy, layout).pin_activations();
 }
 
 }  // namespace shardsim

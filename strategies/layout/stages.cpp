@@ -7,6 +7,7 @@
 
 #include "strategies/key_place.hpp"
 #include "strategies/layout/layout_string.hpp"
+#include "strategies/schedule/schedule.hpp"
 
 namespace shardsim {
 namespace {
@@ -150,11 +151,12 @@ void check_ways(const StagesRequest& request, const Place& place) {
     throw InputError(place_of_key(place, "layers"),
                      "a layout says where embedding and loss are; they cannot count as well");
   }
-  if (request.ranks < 1 || chunks_of(request) < 1 || request.layers < 0 || request.ranks > 32767 ||
-      std::int64_t{request.ranks} * chunks_of(request) > 32767) {
-    throw InputError(place, fmt::format("{} layers on {} ranks of {} stages each: expected 1 to "
-                                        "32767 stages",
-                                        request.layers, request.ranks, chunks_of(request)));
+  if (request.ranks < 1 || chunks_of(request) < 1 || request.layers < 0 ||
+      request.ranks > max_stages || std::int64_t{request.ranks} * chunks_of(request) > max_stages) {
+    throw InputError(place,
+                     fmt::format("{} layers on {} ranks of {} stages each: expected 1 to "
+                                 "{} stages",
+                                 request.layers, request.ranks, chunks_of(request), max_stages));
   }
 }
 

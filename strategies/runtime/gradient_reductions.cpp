@@ -6,14 +6,14 @@
 
 namespace shardsim {
 
-GradientReductions::GradientReductions(SpmdBuilder& builder, const Layout& assignment,
+GradientReductions::GradientReductions(SpmdBuilder& builder, const Layout& layout,
                                        const Reductions& runtime, const OptimizerOptions& optimizer,
                                        const ParameterReasons& reasons)
     : builder_(builder),
       runtime_(runtime),
       reasons_(reasons),
       gradient_dtype_(optimizer.gradients) {
-  for (const ParameterLayout& a : assignment.parameters) targets_[a.tensor] = a.gradient;
+  for (const ParameterLayout& a : layout.parameters) targets_[a.tensor] = a.gradient;
 }
 
 void GradientReductions::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {

@@ -16,7 +16,7 @@ namespace shardsim {
 
 class GradientReductions {
  public:
-  GradientReductions(SpmdBuilder& builder, const Layout& assignment, const Reductions& runtime,
+  GradientReductions(SpmdBuilder& builder, const Layout& layout, const Reductions& runtime,
                      const OptimizerOptions& optimizer, const ParameterReasons& reasons);
 
   // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with

@@ -20,7 +20,7 @@ void OptimizerPass::add(std::size_t b) {
   std::vector<ValueId> homes;
   for (const Op& op : block.optimizer) {
     const TensorId parameter = parameter_of(op);
-    const ParameterLayout& a = parameters_.assignment(parameter);
+    const ParameterLayout& a = parameters_.layout_of(parameter);
     const std::int64_t elements = shard_elements(a.shape, a.optimizer);
     for (const Operand& operand : op.operands)
       update.operands.push_back(read(operand.tensor, a, pass));

@@ -6,11 +6,11 @@
 
 namespace shardsim {
 
-ParameterGathers::ParameterGathers(SpmdBuilder& builder, const Layout& assignment,
+ParameterGathers::ParameterGathers(SpmdBuilder& builder, const Layout& layout,
                                    const Gathers& runtime, const OptimizerOptions& optimizer,
                                    const ParameterReasons& reasons)
     : builder_(builder), runtime_(runtime), reasons_(reasons) {
-  for (const ParameterLayout& a : assignment.parameters) {
+  for (const ParameterLayout& a : layout.parameters) {
     by_tensor_[a.tensor] = &a;
     const ValueId stored =
         builder.add_value(a.tensor, a.stored, optimizer.parameters, BufferCategory::parameters);
@@ -137,9 +137,9 @@ void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
   const AxisRef part = {axis.axis, axis.size / runtime_.slices->over, runtime_.slices->over};
   std::vector<ValueId> from, to;
   for (const TensorId parameter : unit_parameters(block)) {
-    Sharding slice = assignment(parameter).stored;
+    Sharding slice = layout_of(parameter).stored;
     for (DimSharding& dim : slice.dims) std::replace(dim.axes.begin(), dim.axes.end(), axis, part);
-    if (slice == assignment(parameter).stored) continue;
+    if (slice == layout_of(parameter).stored) continue;
     const ValueId whole = gathered_.at(parameter);
     slices_[parameter] = builder_.add_value(parameter, slice, builder_.value(whole).dtype,
                                             BufferCategory::gathered_parameters);

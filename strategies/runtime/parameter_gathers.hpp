@@ -25,10 +25,10 @@ namespace shardsim {
 
 class ParameterGathers {
  public:
-  ParameterGathers(SpmdBuilder& builder, const Layout& assignment, const Gathers& runtime,
+  ParameterGathers(SpmdBuilder& builder, const Layout& layout, const Gathers& runtime,
                    const OptimizerOptions& optimizer, const ParameterReasons& reasons);
 
-  [[nodiscard]] const ParameterLayout& assignment(TensorId parameter) const {
+  [[nodiscard]] const ParameterLayout& layout_of(TensorId parameter) const {
     return *by_tensor_.at(parameter);
   }
   [[nodiscard]] ValueId stored(TensorId parameter) const { return stored_.at(parameter); }

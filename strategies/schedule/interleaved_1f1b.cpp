@@ -37,34 +37,10 @@ std::int32_t megatron_group(const ScheduleRequest& request, const Place& place) 
 }  // namespace
 
 PipelineSchedule interleaved_1f1b(const ScheduleRequest& request, const Place& place) {
-  if (request.limits == ScheduleLimits::megatron) {
-    return one_each(request, megatron_group(request, place), /*per_hop=*/2);
-  }
-  return one_each(request, pytorch_group(request, place), /*per_hop=*/2);
-}
-
-PipelineSchedule one_each(const ScheduleRequest& request, std::int32_t group,
-                          std::int32_t per_hop) {
-  const std::int32_t chunks = request.virtual_stages;
-  const std::vector<Turn> turns = forward_turns(request.microbatches, chunks, group);
-  PipelineSchedule schedule;
-  schedule.shape =
-      pipeline_shape(request.ranks, chunks, request.microbatches, StagePlacement::loop);
-  for (std::int32_t rank = 0; rank < request.ranks; ++rank) {
-    std::vector<Action>& actions = schedule.of_rank.emplace_back();
-    const auto add = [&](ActionKind kind, std::int32_t chunk, std::int32_t microbatch) {
-      const auto stage = static_cast<std::int16_t>(chunk * request.ranks + rank);
-      actions.push_back({kind, /*with_next=*/false, stage, microbatch});
-    };
-    const auto warmup = static_cast<std::size_t>(warmup_forwards(request, group, per_hop, rank));
-    for (std::size_t i = 0; i < turns.size() + warmup; ++i) {
-      if (i < turns.size()) add(ActionKind::forward, turns[i].chunk, turns[i].microbatch);
-      if (i < warmup) continue;
-      const Turn& turn = turns[i - warmup];
-      add(ActionKind::backward, chunks - 1 - turn.chunk, turn.microbatch);
-    }
-  }
-  return schedule;
+  const bool megatron = request.limits == ScheduleLimits::megatron;
+  const std::int32_t group =
+      megatron ? megatron_group(request, place) : pytorch_group(request, place);
+  return schedule_of_turns(request, group, /*per_hop=*/2, WeightPass::with_input);
 }
 
 }  // namespace shardsim

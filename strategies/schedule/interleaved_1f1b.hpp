@@ -20,8 +20,4 @@ struct ScheduleRequest;
 
 [[nodiscard]] PipelineSchedule interleaved_1f1b(const ScheduleRequest& request, const Place& place);
 
-// The order that 1F1B and interleaved 1F1B share: warmup, a forward and a backward each, the rest.
-[[nodiscard]] PipelineSchedule one_each(const ScheduleRequest& request, std::int32_t group,
-                                        std::int32_t per_hop);
-
 }  // namespace shardsim

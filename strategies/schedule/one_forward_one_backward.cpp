@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "strategies/key_place.hpp"
-#include "strategies/schedule/interleaved_1f1b.hpp"
 #include "strategies/schedule/turns.hpp"
 
 namespace shardsim {
@@ -15,7 +14,8 @@ PipelineSchedule one_forward_one_backward(const ScheduleRequest& request, const 
                                  "than {}; {} or more do, or gpipe",
                                  request.microbatches, request.ranks, request.ranks));
   }
-  return one_each(request, /*group=*/request.microbatches, /*per_hop=*/1);
+  return schedule_of_turns(request, /*group=*/request.microbatches, /*per_hop=*/1,
+                           WeightPass::with_input);
 }
 
 }  // namespace shardsim

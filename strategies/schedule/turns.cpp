@@ -43,4 +43,38 @@ std::int32_t pytorch_group(const ScheduleRequest& request, const Place& place) {
   return request.microbatches / rounds;
 }
 
+PipelineSchedule schedule_of_turns(const ScheduleRequest& request, std::int32_t group,
+                                   std::int32_t per_hop, WeightPass weights) {
+  const std::int32_t chunks = request.virtual_stages;
+  const bool splits = weights == WeightPass::late;
+  const std::vector<Turn> turns = forward_turns(request.microbatches, chunks, group);
+  PipelineSchedule schedule;
+  schedule.shape =
+      pipeline_shape(request.ranks, chunks, request.microbatches, StagePlacement::loop);
+  for (std::int32_t rank = 0; rank < request.ranks; ++rank) {
+    std::vector<Action>& actions = schedule.of_rank.emplace_back();
+    const auto add = [&](ActionKind kind, std::int32_t chunk, std::int32_t microbatch) {
+      const auto stage = static_cast<std::int16_t>(chunk * request.ranks + rank);
+      actions.push_back({kind, /*with_next=*/false, stage, microbatch});
+    };
+    const auto add_backward = [&](ActionKind kind, const Turn& turn) {
+      add(kind, chunks - 1 - turn.chunk, turn.microbatch);
+    };
+    const auto warmup = static_cast<std::size_t>(warmup_forwards(request, group, per_hop, rank));
+    const auto late = static_cast<std::size_t>(per_hop) * static_cast<std::size_t>(rank);
+    for (std::size_t i = 0; i < turns.size() + warmup; ++i) {
+      if (i < turns.size()) add(ActionKind::forward, turns[i].chunk, turns[i].microbatch);
+      if (i < warmup) continue;
+      const std::size_t done = i - warmup;
+      add_backward(splits ? ActionKind::backward_input : ActionKind::backward, turns[done]);
+      if (splits && done >= late) add_backward(ActionKind::backward_weight, turns[done - late]);
+    }
+    if (!splits) continue;
+    for (std::size_t i = turns.size() - std::min(late, turns.size()); i < turns.size(); ++i) {
+      add_backward(ActionKind::backward_weight, turns[i]);
+    }
+  }
+  return schedule;
+}
+
 }  // namespace shardsim

@@ -35,6 +35,17 @@ struct Turn {
 [[nodiscard]] std::int64_t warmup_forwards(const ScheduleRequest& request, std::int32_t group,
                                            std::int32_t per_hop, std::int32_t rank);
 
+// When the gradients of weights are computed.
+enum class WeightPass : std::uint8_t {
+  with_input,  // in one backward pass, B
+  late         // I at once, W `per_hop` microbatches later for every rank before this one
+};
+
+// Every rank's warmup, then a forward and a backward each while there are forwards, the backwards
+// that are left, and the W that are still owed.
+[[nodiscard]] PipelineSchedule schedule_of_turns(const ScheduleRequest& request, std::int32_t group,
+                                                 std::int32_t per_hop, WeightPass weights);
+
 // The group that PyTorch chooses: with rounds = max(1, microbatches / ranks), rounded down,
 // microbatches / rounds. Refuses microbatches that the rounds do not divide.
 [[nodiscard]] std::int32_t pytorch_group(const ScheduleRequest& request, const Place& place);

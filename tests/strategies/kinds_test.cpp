@@ -17,14 +17,17 @@ using namespace shardsim::test;
 
 namespace {
 
+constexpr std::int64_t batch = 16, hidden = 64, ffn = 256, wide_ffn = 512;
+
 using Kinds = std::vector<std::vector<std::int32_t>>;
 
 // x -> (norm, up, silu, down, + x) of every layer -> head; the layers of `wide` kinds have a wider
 // middle.
 Workload residual_net(const Kinds& kinds, std::size_t wide = 99) {
   GraphBuilder g("net", DType::bf16);
-  const Dim b{g.label("batch", 16, LabelRole::batch)}, h{g.label("hidden", 64, LabelRole::hidden)},
-      f{g.label("ffn", 256, LabelRole::width)}, w{g.label("wide", 512, LabelRole::width)};
+  const Dim b{g.label("batch", batch, LabelRole::batch)},
+      h{g.label("hidden", hidden, LabelRole::hidden)}, f{g.label("ffn", ffn, LabelRole::width)},
+      w{g.label("wide", wide_ffn, LabelRole::width)};
   g.begin_block("in");
   const TensorId x = g.input("x", DType::bf16, {b, h});
   g.carry_out(g.linear("in", x, g.parameter("in.weight", {h, h}), {b, h}));
@@ -112,8 +115,9 @@ TEST_CASE("kinds come in the order of their layers' numbers") {
   CHECK(w.order ==
         std::vector<BlockInstance>{{0, 0}, {1, 0}, {1, 1}, {2, 0}, {1, 2}, {1, 3}, {2, 1}, {3, 0}});
   CHECK(successions(w) == std::vector<Succession>{{0, 1}, {1, 1}, {1, 2}, {2, 1}, {2, 3}});
-  // 64 x 64 before, 64 + 2 x 64 x 256 in four layers, 64 + 2 x 64 x 512 in two.
-  CHECK(parameter_count(w) == 4096 + 4 * (64 + 32768) + 2 * (64 + 65536));
+  // A matrix before; a norm, up and down in each of four layers and of two wide ones.
+  CHECK(parameter_count(w) ==
+        hidden * hidden + 4 * (hidden + 2 * hidden * ffn) + 2 * (hidden + 2 * hidden * wide_ffn));
 }
 
 // Two layers of one kind, one of the other, four times over: the repetition has three layers.

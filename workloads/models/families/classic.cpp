@@ -6,19 +6,6 @@
 namespace shardsim::models {
 namespace {
 
-Norm layer_norm(std::string name) { return {NormKind::layer, std::move(name), /*bias=*/true}; }
-
-Mlp plain_mlp(const Sizes& n, std::string up, std::string down) {
-  Mlp mlp;
-  mlp.width = n.width;
-  mlp.form = MlpForm::plain;
-  mlp.activation = n.activation;
-  mlp.bias = true;
-  mlp.up = std::move(up);
-  mlp.down = std::move(down);
-  return mlp;
-}
-
 Attention fused_attention(const Sizes& n, std::string name, std::string qkv, std::string out) {
   Attention attention;
   attention.name = std::move(name);
@@ -48,21 +35,7 @@ ModelSpec gpt2(const Config& c) {
   Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
   mlp.conv1d = true;
   mlp.dropout = dropout;
-  ModelSpec spec = decoder(n, {.name = "full",
-                               .branches = {{.before = layer_norm("ln_1"), .body = attention},
-                                            {.before = layer_norm("ln_2"), .body = mlp}}});
-  Stack& stack = spec.stacks[0];
-  stack.prefix = "transformer.h";
-  stack.norm = layer_norm("transformer.ln_f");
-  stack.input = TokenEmbedding{.name = "transformer.wte",
-                               .vocab = n.vocab,
-                               .width = n.hidden,
-                               .positions = "transformer.wpe",
-                               .position_rows = c.size("n_positions|max_position_embeddings", 1024),
-                               .dropout_name = "transformer.drop",
-                               .dropout = c.rate("embd_pdrop", 0.1)};
-  set_tied(spec, n.tied);
-  return spec;
+  return gpt2_decoder(c, n, attention, mlp);
 }
 
 // Attention and MLP in parallel, each of its own norm.

@@ -5,19 +5,6 @@
 namespace shardsim::models {
 namespace {
 
-Norm norm_with_bias(std::string name) { return {NormKind::layer, std::move(name), /*bias=*/true}; }
-
-Mlp old_mlp(const Sizes& n, std::string up, std::string down) {
-  Mlp mlp;
-  mlp.width = n.width;
-  mlp.form = MlpForm::plain;
-  mlp.activation = n.activation;
-  mlp.bias = true;
-  mlp.up = std::move(up);
-  mlp.down = std::move(down);
-  return mlp;
-}
-
 Sizes read_old(const Config& c, std::string_view activation, bool tied) {
   Sizes n = read_sizes(c, {.tied = tied,
                            .activation = activation,
@@ -42,15 +29,15 @@ ModelSpec gptj_like(const Config& c, bool fused) {
   attention.rotary.dims = c.size("rotary_dim", 64);
   attention.rotary.concatenated = true;
   attention.rotary.each_layer = true;
-  Mlp mlp = old_mlp(n, "fc_in", "fc_out");
+  Mlp mlp = plain_mlp(n, "fc_in", "fc_out");
   mlp.dropout = dropout;
-  ModelSpec spec = decoder(
-      n, {.name = "full",
-          .branches = {{.before = norm_with_bias("ln_1"), .body = attention}, {.body = mlp}},
-          .parallel = true});
+  ModelSpec spec =
+      decoder(n, {.name = "full",
+                  .branches = {{.before = layer_norm("ln_1"), .body = attention}, {.body = mlp}},
+                  .parallel = true});
   Stack& stack = spec.stacks[0];
   stack.prefix = "transformer.h";
-  stack.norm = norm_with_bias("transformer.ln_f");
+  stack.norm = layer_norm("transformer.ln_f");
   stack.input = TokenEmbedding{.name = "transformer.wte",
                                .vocab = n.vocab,
                                .width = n.hidden,
@@ -78,23 +65,9 @@ ModelSpec gpt_bigcode(const Config& c) {
   attention.rotary.dims = 0;
   attention.dropout = c.rate("attn_pdrop", 0.1);
   attention.out_dropout = dropout;
-  Mlp mlp = old_mlp(n, "c_fc", "c_proj");
+  Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
   mlp.dropout = dropout;
-  ModelSpec spec = decoder(n, {.name = "full",
-                               .branches = {{.before = norm_with_bias("ln_1"), .body = attention},
-                                            {.before = norm_with_bias("ln_2"), .body = mlp}}});
-  Stack& stack = spec.stacks[0];
-  stack.prefix = "transformer.h";
-  stack.norm = norm_with_bias("transformer.ln_f");
-  stack.input = TokenEmbedding{.name = "transformer.wte",
-                               .vocab = n.vocab,
-                               .width = n.hidden,
-                               .positions = "transformer.wpe",
-                               .position_rows = c.size("n_positions|max_position_embeddings", 1024),
-                               .dropout_name = "transformer.drop",
-                               .dropout = c.rate("embd_pdrop", 0.1)};
-  set_tied(spec, n.tied);
-  return spec;
+  return gpt2_decoder(c, n, attention, mlp);
 }
 
 ModelSpec biogpt(const Config& c) {
@@ -107,19 +80,17 @@ ModelSpec biogpt(const Config& c) {
   attention.rotary.dims = 0;
   attention.dropout = c.rate("attention_probs_dropout_prob", 0.1);
   attention.fp32_softmax = false;
-  Mlp mlp = old_mlp(n, "fc1", "fc2");
+  Mlp mlp = plain_mlp(n, "fc1", "fc2");
   mlp.name = "";
   mlp.inner_dropout = c.rate("activation_dropout", 0);
   ModelSpec spec = decoder(
       n, {.name = "full",
           .branches = {
-              {.before = norm_with_bias("self_attn_layer_norm"),
-               .body = attention,
-               .dropout = dropout},
-              {.before = norm_with_bias("final_layer_norm"), .body = mlp, .dropout = dropout}}});
+              {.before = layer_norm("self_attn_layer_norm"), .body = attention, .dropout = dropout},
+              {.before = layer_norm("final_layer_norm"), .body = mlp, .dropout = dropout}}});
   Stack& stack = spec.stacks[0];
   stack.prefix = "biogpt.layers";
-  stack.norm = norm_with_bias("biogpt.layer_norm");
+  stack.norm = layer_norm("biogpt.layer_norm");
   stack.input = TokenEmbedding{.name = "biogpt.embed_tokens",
                                .vocab = n.vocab,
                                .width = n.hidden,

@@ -33,6 +33,24 @@ void set_biases(Attention& attention, bool qkv, bool o) {
   attention.o_bias = o;
 }
 
+Norm layer_norm(std::string name) { return {NormKind::layer, std::move(name), /*bias=*/true}; }
+
+Mlp plain_mlp(const Sizes& n, std::string up, std::string down) {
+  Mlp mlp;
+  mlp.width = n.width;
+  mlp.form = MlpForm::plain;
+  mlp.activation = n.activation;
+  mlp.bias = true;
+  mlp.up = std::move(up);
+  mlp.down = std::move(down);
+  return mlp;
+}
+
+std::int64_t rotary_dims(const Config& c, std::int64_t head_dim, double otherwise) {
+  return static_cast<std::int64_t>(static_cast<double>(head_dim) *
+                                   c.rotary_number("partial_rotary_factor", otherwise));
+}
+
 Attention llama_attention(const Config& c, const Sizes& n) {
   Attention attention;
   attention.heads = n.heads;
@@ -144,6 +162,29 @@ std::vector<std::string> layer_types(const Config& c, std::int64_t layers,
     c.fail("layer_types", fmt::format("has {} entries for {} layers", types.size(), layers));
   }
   return types;
+}
+
+bool is_full(const std::vector<std::string>& types, std::int64_t layer) {
+  return types[static_cast<std::size_t>(layer)] == "full_attention";
+}
+
+ModelSpec gpt2_decoder(const Config& c, const Sizes& n, const Attention& attention,
+                       const Mlp& mlp) {
+  ModelSpec spec = decoder(n, {.name = "full",
+                               .branches = {{.before = layer_norm("ln_1"), .body = attention},
+                                            {.before = layer_norm("ln_2"), .body = mlp}}});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.h";
+  stack.norm = layer_norm("transformer.ln_f");
+  stack.input = TokenEmbedding{.name = "transformer.wte",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .positions = "transformer.wpe",
+                               .position_rows = c.size("n_positions|max_position_embeddings", 1024),
+                               .dropout_name = "transformer.drop",
+                               .dropout = c.rate("embd_pdrop", 0.1)};
+  set_tied(spec, n.tied);
+  return spec;
 }
 
 }  // namespace shardsim::models

@@ -51,6 +51,11 @@ struct Sizes {
 [[nodiscard]] Mlp llama_mlp(const Sizes& n);
 [[nodiscard]] LayerKind llama_layer(const Sizes& n, std::string name, Attention attention,
                                     Body feed_forward);
+// Layer norm with a bias; an MLP without a gate, with biases; both as before Llama.
+[[nodiscard]] Norm layer_norm(std::string name);
+[[nodiscard]] Mlp plain_mlp(const Sizes& n, std::string up, std::string down);
+// Dimensions of a head that are turned: a part of all.
+[[nodiscard]] std::int64_t rotary_dims(const Config& c, std::int64_t head_dim, double otherwise);
 // All biases of q, k, v and o.
 void set_biases(Attention& attention, bool qkv, bool o);
 
@@ -87,10 +92,15 @@ struct Layers {
 // The head's weight is the embedding's, and under which full name.
 void set_tied(ModelSpec& spec, bool tied);
 
+// GPT-2's: learned positions, two layer norms before the branches, its names around the layers.
+[[nodiscard]] ModelSpec gpt2_decoder(const Config& c, const Sizes& n, const Attention& attention,
+                                     const Mlp& mlp);
+
 // "sliding_attention", "full_attention", ... of each layer: as the file lists them or, where it
 // does not, as `otherwise` says.
 [[nodiscard]] std::vector<std::string> layer_types(
     const Config& c, std::int64_t layers,
     const std::function<std::string(std::int64_t)>& otherwise);
+[[nodiscard]] bool is_full(const std::vector<std::string>& types, std::int64_t layer);
 
 }  // namespace shardsim::models

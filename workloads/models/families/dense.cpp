@@ -9,23 +9,12 @@
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
-namespace {
-
-std::int64_t rotary_dims(const Config& c, std::int64_t head_dim, double otherwise) {
-  return static_cast<std::int64_t>(static_cast<double>(head_dim) *
-                                   c.rotary_number("partial_rotary_factor", otherwise));
-}
-
-}  // namespace
-
 ModelSpec llama(const Config& c) {
   const Sizes n = read_sizes(c, {});
   Mlp mlp = llama_mlp(n);
   mlp.bias = c.flag("mlp_bias", false);
   return decoder(n, llama_layer(n, "full", llama_attention(c, n), mlp));
 }
-
-namespace {}  // namespace
 
 // Its window, where it has one, is every layer's.
 ModelSpec mistral(const Config& c) {
@@ -49,7 +38,7 @@ std::string qwen_type(const Config& c, std::int64_t layer) {
 ModelSpec windowed(const Sizes& n, const Attention& attention, const Mlp& mlp,
                    const std::vector<std::string>& types, std::int64_t window) {
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+                   const bool full = is_full(types, i);
                    Attention a = attention;
                    a.window = full ? 0 : window;
                    return llama_layer(n, full ? "full" : "windowed", a, mlp);
@@ -65,8 +54,6 @@ ModelSpec qwen2(const Config& c) {
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
   return windowed(n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
-
-namespace {}  // namespace
 
 ModelSpec qwen3(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 32, .head_dim = 128});
@@ -112,7 +99,7 @@ ModelSpec olmo2_like(const Config& c, const std::vector<std::string>& types, con
   attention.rotary.fp32 = true;
   return decoder(
       n, Layers::of(n.layers, [&](std::int64_t i) {
-        const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+        const bool full = is_full(types, i);
         attention.window = full ? 0 : c.count("sliding_window", 4096);
         return LayerKind{
             .name = full ? "full" : "windowed",
@@ -165,7 +152,7 @@ ModelSpec cohere2(const Config& c) {
     return std::string((i + 1) % period != 0 ? "sliding_attention" : "full_attention");
   });
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+                   const bool full = is_full(types, i);
                    Attention attention = llama_attention(c, n);
                    attention.window = full ? 0 : c.count("sliding_window", 4096);
                    if (full) attention.rotary.dims = 0;
@@ -224,7 +211,7 @@ ModelSpec smollm3(const Config& c) {
                    Attention attention = llama_attention(c, n);
                    std::string name = has_rotary(i) ? "full" : "full, no positions";
                    if (!has_rotary(i)) attention.rotary.dims = 0;
-                   if (types[static_cast<std::size_t>(i)] != "full_attention") {
+                   if (!is_full(types, i)) {
                      attention.window = c.count("sliding_window", 0);
                      name = "windowed";
                    }

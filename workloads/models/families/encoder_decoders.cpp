@@ -5,10 +5,6 @@
 namespace shardsim::models {
 namespace {
 
-Norm layer_norm_named(std::string name) {
-  return {NormKind::layer, std::move(name), /*bias=*/true};
-}
-
 // "relu", "gated-gelu": the first words, and whether gated.
 struct FeedForward {
   std::string activation;
@@ -133,7 +129,7 @@ LayerKind bart_layer(const BartLike& b, std::int64_t hidden, std::int64_t heads,
   LayerKind layer{.name = decodes ? "decoder" : "encoder"};
   const auto add = [&](const Body& body, const std::string& norm) {
     Branch branch{.body = body, .dropout = b.dropout};
-    (b.norm_before ? branch.before : branch.joined) = layer_norm_named(norm);
+    (b.norm_before ? branch.before : branch.joined) = layer_norm(norm);
     layer.branches.push_back(std::move(branch));
   };
   Attention attention = bart_attention(b, hidden, heads, "self_attn");
@@ -193,7 +189,7 @@ ModelSpec bart(const Config& c) {
                                  .positions = at + ".embed_positions",
                                  .position_rows = c.size("max_position_embeddings", 1024) + offset,
                                  .position_offset = offset,
-                                 .norm = layer_norm_named(at + ".layernorm_embedding"),
+                                 .norm = layer_norm(at + ".layernorm_embedding"),
                                  .dropout_name = at,
                                  .dropout = b.dropout};
     spec.stacks.push_back(std::move(stack));
@@ -222,7 +218,7 @@ ModelSpec whisper(const Config& c) {
                             .rows = c.size("max_source_positions", 1500),
                             .positions = "embed_positions",
                             .dropout = b.dropout};
-  encoder.norm = layer_norm_named("model.encoder.layer_norm");
+  encoder.norm = layer_norm("model.encoder.layer_norm");
   Stack stack = bart_stack(c, b, /*decodes=*/true);
   stack.input = TokenEmbedding{.name = "model.decoder.embed_tokens",
                                .vocab = vocab,
@@ -233,7 +229,7 @@ ModelSpec whisper(const Config& c) {
                                .position_numbers = PositionNumbers::per_example,
                                .dropout_name = "model.decoder",
                                .dropout = b.dropout};
-  stack.norm = layer_norm_named("model.decoder.layer_norm");
+  stack.norm = layer_norm("model.decoder.layer_norm");
   spec.stacks = {std::move(encoder), std::move(stack)};
   spec.head.name = "proj_out";
   spec.head.vocab = vocab;

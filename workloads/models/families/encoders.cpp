@@ -5,8 +5,6 @@
 namespace shardsim::models {
 namespace {
 
-Norm layer_norm_of(std::string name) { return {NormKind::layer, std::move(name), /*bias=*/true}; }
-
 LayerKind bert_layer(const Config& c, const Sizes& n) {
   const double dropout = c.rate("hidden_dropout_prob", 0.1);
   Attention attention;
@@ -31,9 +29,9 @@ LayerKind bert_layer(const Config& c, const Sizes& n) {
   return {
       .name = "encoder",
       .branches = {{.body = attention,
-                    .joined = layer_norm_of("attention.output.LayerNorm"),
+                    .joined = layer_norm("attention.output.LayerNorm"),
                     .dropout = dropout},
-                   {.body = mlp, .joined = layer_norm_of("output.LayerNorm"), .dropout = dropout}}};
+                   {.body = mlp, .joined = layer_norm("output.LayerNorm"), .dropout = dropout}}};
 }
 
 // `prefix`: "bert." under a head, nothing for the encoder alone.
@@ -56,7 +54,7 @@ ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta) {
       .types = at + "token_type_embeddings",
       .type_rows = c.size("type_vocab_size", 2),
       .types_per_example = roberta,
-      .norm = layer_norm_of(at + "LayerNorm"),
+      .norm = layer_norm(at + "LayerNorm"),
       .dropout_name = at + "dropout",
       .dropout = c.rate("hidden_dropout_prob", 0.1)};
   spec.head = {.kind = HeadKind::pooler, .name = prefix + "pooler.dense"};
@@ -75,7 +73,7 @@ ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& n
                .tied_to = tied ? embedding.name + ".weight" : "",
                .transform = transform,
                .activation = "gelu",
-               .transform_norm = layer_norm_of(norm),
+               .transform_norm = layer_norm(norm),
                .tied_bias = bias};
   return spec;
 }
@@ -122,7 +120,7 @@ ModelSpec modernbert(const Config& c) {
   });
   ModelSpec spec =
       decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+                const bool full = is_full(types, i);
                 attention.window = full ? 0 : c.count("local_attention", 128);
                 attention.rotary.table = full ? "rotary" : "rotary of windows";
                 LayerKind layer{

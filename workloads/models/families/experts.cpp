@@ -129,7 +129,7 @@ ModelSpec gpt_oss(const Config& c) {
     return std::string((i + 1) % 2 != 0 ? "sliding_attention" : "full_attention");
   });
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool full = types[static_cast<std::size_t>(i)] == "full_attention";
+                   const bool full = is_full(types, i);
                    attention.window = full ? 0 : c.count("sliding_window", 128);
                    return llama_layer(n, full ? "full" : "windowed", attention, experts);
                  }));
@@ -269,8 +269,6 @@ ModelSpec llama4_text(const Config& c) {
                    return llama_layer(n, name, attention, mlp);
                  }));
 }
-
-namespace {}  // namespace
 
 std::vector<Family> expert_families() {
   return {{"MixtralForCausalLM", "mixtral", mixtral},

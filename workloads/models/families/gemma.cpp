@@ -6,20 +6,23 @@
 namespace shardsim::models {
 namespace {
 
-constexpr std::string_view gelu = "gelu_pytorch_tanh";
-
 ModelSpec with_scaled_embedding(ModelSpec spec) {
   std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
   return spec;
 }
 
-ModelSpec gemma(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 16,
+Sizes gemma_sizes(const Config& c, std::int64_t kv_heads, std::string_view activation_keys) {
+  Sizes n = read_sizes(c, {.kv_heads = kv_heads,
                            .head_dim = 256,
                            .tied = true,
-                           .activation = gelu,
-                           .activation_keys = "hidden_activation|hidden_act"});
+                           .activation = "gelu_pytorch_tanh",
+                           .activation_keys = activation_keys});
   n.norm = NormKind::rms_offset;
+  return n;
+}
+
+ModelSpec gemma(const Config& c) {
+  const Sizes n = gemma_sizes(c, 16, "hidden_activation|hidden_act");
   return with_scaled_embedding(
       decoder(n, llama_layer(n, "full", llama_attention(c, n), llama_mlp(n))));
 }
@@ -38,8 +41,7 @@ LayerKind layer(const Sizes& n, const std::string& name, const Attention& attent
 ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention,
                    const std::vector<std::string>& types, bool own_tables) {
   ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                             const bool full =
-                                 types[static_cast<std::size_t>(i)] == "full_attention";
+                             const bool full = is_full(types, i);
                              Attention a = attention;
                              a.window = full ? 0 : c.count("sliding_window", 4096);
                              if (own_tables) a.rotary.table = full ? "rotary" : "rotary of windows";
@@ -50,12 +52,7 @@ ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention,
 
 // Windows on every other layer, the first one among them; soft caps of scores and logits.
 ModelSpec gemma2(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 4,
-                           .head_dim = 256,
-                           .tied = true,
-                           .activation = gelu,
-                           .activation_keys = "hidden_activation"});
-  n.norm = NormKind::rms_offset;
+  const Sizes n = gemma_sizes(c, 4, "hidden_activation");
   Attention attention = llama_attention(c, n);
   attention.soft_cap = c.number("attn_logit_softcapping", 50);
   const auto types = layer_types(c, n.layers, [](std::int64_t i) {
@@ -70,12 +67,7 @@ ModelSpec gemma2(const Config& c) {
 
 // Five windowed layers, one full; norms of queries and keys.
 ModelSpec gemma3_text(const Config& c) {
-  Sizes n = read_sizes(c, {.kv_heads = 4,
-                           .head_dim = 256,
-                           .tied = true,
-                           .activation = gelu,
-                           .activation_keys = "hidden_activation"});
-  n.norm = NormKind::rms_offset;
+  const Sizes n = gemma_sizes(c, 4, "hidden_activation");
   Attention attention = llama_attention(c, n);
   attention.q_norm = {n.norm, "q_norm"};
   attention.k_norm = {n.norm, "k_norm"};
@@ -87,8 +79,6 @@ ModelSpec gemma3_text(const Config& c) {
   spec.head.soft_cap = c.number("final_logit_softcapping", 0);
   return spec;
 }
-
-namespace {}  // namespace
 
 std::vector<Family> gemma_families() {
   return {{"GemmaForCausalLM", "gemma", gemma},

@@ -178,6 +178,17 @@ ModelSpec mistral3(const Config& c) {
   return spec;
 }
 
+// Patches of frames, and how wide a square of them is that is merged into one token.
+std::int64_t add_qwen_patches(ModelSpec& spec, const Config& images, const std::string& at,
+                              std::int64_t hidden, std::int64_t usual_patch) {
+  const std::int64_t patch = images.size("patch_size", usual_patch);
+  const std::int64_t merge = images.size("spatial_merge_size", 2);
+  spec.apart.push_back({at + "patch_embed.proj.weight",
+                        {hidden, images.size("in_channels|in_chans", 3),
+                         images.size("temporal_patch_size", 2), patch, patch}});
+  return hidden * merge * merge;
+}
+
 ModelSpec qwen2_vl(const Config& c) {
   const auto own = c.sub("text_config");
   const Config& text = own ? *own : c;
@@ -185,13 +196,8 @@ ModelSpec qwen2_vl(const Config& c) {
   ModelSpec spec =
       inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("embed_dim", 1280);
-  const std::int64_t patch = images.size("patch_size", 14);
-  const std::int64_t merge = images.size("spatial_merge_size", 2);
   const std::string at = "model.visual.";
-  spec.apart.push_back({at + "patch_embed.proj.weight",
-                        {hidden, images.size("in_channels|in_chans", 3),
-                         images.size("temporal_patch_size", 2), patch, patch}});
-  const std::int64_t merged = hidden * merge * merge;
+  const std::int64_t merged = add_qwen_patches(spec, images, at, hidden, 14);
   add_norm(spec, at + "merger.ln_q", hidden, true);
   add_linear(spec, at + "merger.mlp.0", merged, merged, true);
   add_linear(spec, at + "merger.mlp.2", images.size("hidden_size", 3584), merged, true);
@@ -212,13 +218,8 @@ ModelSpec qwen2_5_vl(const Config& c) {
   ModelSpec spec =
       inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 3584);
-  const std::int64_t patch = images.size("patch_size", 14);
-  const std::int64_t merge = images.size("spatial_merge_size", 2);
-  const std::int64_t merged = hidden * merge * merge;
   const std::string at = "model.visual.";
-  spec.apart.push_back({at + "patch_embed.proj.weight",
-                        {hidden, images.size("in_channels|in_chans", 3),
-                         images.size("temporal_patch_size", 2), patch, patch}});
+  const std::int64_t merged = add_qwen_patches(spec, images, at, hidden, 14);
   add_norm(spec, at + "merger.ln_q", hidden, false);
   add_linear(spec, at + "merger.mlp.0", merged, merged, true);
   add_linear(spec, at + "merger.mlp.2", images.size("out_hidden_size", 3584), merged, true);
@@ -246,14 +247,9 @@ ModelSpec qwen3_vl(const Config& c) {
   ModelSpec spec =
       inside(qwen3(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 1152);
-  const std::int64_t patch = images.size("patch_size", 16);
-  const std::int64_t merge = images.size("spatial_merge_size", 2);
   const std::int64_t out = images.size("out_hidden_size", 3584);
-  const std::int64_t merged = hidden * merge * merge;
   const std::string at = "model.visual.";
-  spec.apart.push_back({at + "patch_embed.proj.weight",
-                        {hidden, images.size("in_channels", 3),
-                         images.size("temporal_patch_size", 2), patch, patch}});
+  const std::int64_t merged = add_qwen_patches(spec, images, at, hidden, 16);
   spec.apart.push_back({at + "patch_embed.proj.bias", {hidden}});
   spec.apart.push_back(
       {at + "pos_embed.weight", {images.size("num_position_embeddings", 2304), hidden}, true});

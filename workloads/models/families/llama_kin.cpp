@@ -6,15 +6,6 @@
 namespace shardsim::models {
 namespace {
 
-std::int64_t part_of_head(const Config& c, std::int64_t head_dim, double otherwise) {
-  return static_cast<std::int64_t>(static_cast<double>(head_dim) *
-                                   c.rotary_number("partial_rotary_factor", otherwise));
-}
-
-bool is_full(const std::vector<std::string>& types, std::int64_t layer) {
-  return types[static_cast<std::size_t>(layer)] == "full_attention";
-}
-
 ModelSpec ministral(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8});
   Attention attention = llama_attention(c, n);
@@ -126,7 +117,7 @@ ModelSpec stablelm(const Config& c) {
   if (c.flag("qk_layernorm", false)) c.fail("qk_layernorm", "norms per head are not known here");
   Attention attention = llama_attention(c, n);
   set_biases(attention, c.flag("use_qkv_bias", false), false);
-  attention.rotary.dims = part_of_head(c, n.head_dim, 0.25);
+  attention.rotary.dims = rotary_dims(c, n.head_dim, 0.25);
   attention.rotary.concatenated = true;
   LayerKind layer = llama_layer(n, "full", attention, llama_mlp(n));
   for (Branch& branch : layer.branches) branch.before.bias = true;
@@ -153,7 +144,7 @@ ModelSpec persimmon(const Config& c) {
     attention.q_norm = {n.norm, "q_layernorm", true};
     attention.k_norm = {n.norm, "k_layernorm", true};
   }
-  attention.rotary.dims = part_of_head(c, n.head_dim, 0.5);
+  attention.rotary.dims = rotary_dims(c, n.head_dim, 0.5);
   attention.rotary.concatenated = true;
   Mlp mlp = llama_mlp(n);
   mlp.form = MlpForm::plain;

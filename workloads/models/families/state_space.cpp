@@ -142,7 +142,7 @@ ModelSpec qwen_hybrid(const Config& c, const Sizes& n, const std::optional<Exper
     return std::string((i + 1) % interval != 0 ? "linear_attention" : "full_attention");
   });
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool attends = types[static_cast<std::size_t>(i)] == "full_attention";
+                   const bool attends = is_full(types, i);
                    LayerKind layer = llama_layer(n, attends ? "attention" : "delta rule", attention,
                                                  llama_mlp(n));
                    if (!attends) layer.branches[0].body = net;

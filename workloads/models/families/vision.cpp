@@ -5,10 +5,6 @@
 namespace shardsim::models {
 namespace {
 
-Norm named_layer_norm(std::string name) {
-  return {NormKind::layer, std::move(name), /*bias=*/true};
-}
-
 struct VisionSizes {
   std::int64_t hidden = 0, layers = 0, heads = 0, width = 0;
   std::string activation;
@@ -96,10 +92,8 @@ ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
   LayerKind layer{
       .name = "encoder",
       .branches = {
-          {.before = named_layer_norm("layernorm_before"), .body = attention, .dropout = n.dropout},
-          {.before = named_layer_norm("layernorm_after"),
-           .body = vision_mlp(n),
-           .dropout = n.dropout}}};
+          {.before = layer_norm("layernorm_before"), .body = attention, .dropout = n.dropout},
+          {.before = layer_norm("layernorm_after"), .body = vision_mlp(n), .dropout = n.dropout}}};
   ModelSpec spec;
   Stack stack = vision_stack(n, layer);
   stack.prefix = prefix + "layers";
@@ -107,7 +101,7 @@ ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
   if (distilled) patches.tokens.push_back(prefix + "embeddings.distillation_token");
   patches.dropout = n.dropout;
   stack.input = patches;
-  stack.norm = named_layer_norm(prefix + "layernorm");
+  stack.norm = layer_norm(prefix + "layernorm");
   spec.stacks.push_back(std::move(stack));
   spec.head = {.kind = HeadKind::classification, .name = "classifier", .vocab = labels_of(c)};
   return spec;
@@ -131,18 +125,17 @@ ModelSpec dinov2(const Config& c) {
   }
   LayerKind layer{
       .name = "encoder",
-      .branches = {
-          {.before = named_layer_norm("norm1"),
-           .body = vision_attention(n, "attention", "o_proj"),
-           .scale = "layer_scale1.lambda1"},
-          {.before = named_layer_norm("norm2"), .body = mlp, .scale = "layer_scale2.lambda1"}}};
+      .branches = {{.before = layer_norm("norm1"),
+                    .body = vision_attention(n, "attention", "o_proj"),
+                    .scale = "layer_scale1.lambda1"},
+                   {.before = layer_norm("norm2"), .body = mlp, .scale = "layer_scale2.lambda1"}}};
   ModelSpec spec;
   Stack stack = vision_stack(n, layer);
   stack.prefix = "encoder.layer";
   PatchEmbedding patches = read_patches(c, "embeddings.", 224, 14);
   patches.mask_token = "embeddings.mask_token";
   stack.input = patches;
-  stack.norm = named_layer_norm("layernorm");
+  stack.norm = layer_norm("layernorm");
   spec.stacks.push_back(std::move(stack));
   spec.head.kind = HeadKind::none;
   return spec;
@@ -157,8 +150,8 @@ LayerKind clip_layer(const VisionSizes& n) {
   Attention attention = vision_attention(n, "self_attn", "out_proj");
   attention.fp32_softmax = true;
   return {.name = "encoder",
-          .branches = {{.before = named_layer_norm("layer_norm1"), .body = attention},
-                       {.before = named_layer_norm("layer_norm2"), .body = vision_mlp(n)}}};
+          .branches = {{.before = layer_norm("layer_norm1"), .body = attention},
+                       {.before = layer_norm("layer_norm2"), .body = vision_mlp(n)}}};
 }
 
 }  // namespace
@@ -174,9 +167,9 @@ Stack clip_vision(const Config& c, const std::string& prefix) {
   patches.flat_tokens = true;
   patches.positions.clear();
   patches.position_table = prefix + "embeddings.position_embedding";
-  patches.norm = named_layer_norm(prefix + "pre_layrnorm");
+  patches.norm = layer_norm(prefix + "pre_layrnorm");
   stack.input = patches;
-  stack.norm = named_layer_norm(prefix + "post_layernorm");
+  stack.norm = layer_norm(prefix + "post_layernorm");
   stack.norm_first_only = true;
   return stack;
 }
@@ -199,7 +192,7 @@ ModelSpec clip(const Config& c) {
                                .positions = "text_model.embeddings.position_embedding",
                                .position_rows = text.size("max_position_embeddings", 77),
                                .position_numbers = PositionNumbers::stored};
-  stack.norm = named_layer_norm("text_model.final_layer_norm");
+  stack.norm = layer_norm("text_model.final_layer_norm");
   stack.picks_row = true;
   spec.stacks.push_back(std::move(stack));
   spec.head = {.kind = HeadKind::contrastive,
