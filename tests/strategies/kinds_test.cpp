@@ -17,7 +17,7 @@ using namespace shardsim::test;
 
 namespace {
 
-constexpr std::int64_t batch = 16, hidden = 64, ffn = 256, wide_ffn = 512;
+constexpr std::int64_t net_batch = 16, net_hidden = 64, net_ffn = 256, wide_ffn = 512;
 
 using Kinds = std::vector<std::vector<std::int32_t>>;
 
@@ -25,9 +25,9 @@ using Kinds = std::vector<std::vector<std::int32_t>>;
 // middle.
 Workload residual_net(const Kinds& kinds, std::size_t wide = 99) {
   GraphBuilder g("net", DType::bf16);
-  const Dim b{g.label("batch", batch, LabelRole::batch)},
-      h{g.label("hidden", hidden, LabelRole::hidden)}, f{g.label("ffn", ffn, LabelRole::width)},
-      w{g.label("wide", wide_ffn, LabelRole::width)};
+  const Dim b{g.label("batch", net_batch, LabelRole::batch)},
+      h{g.label("hidden", net_hidden, LabelRole::hidden)},
+      f{g.label("ffn", net_ffn, LabelRole::width)}, w{g.label("wide", wide_ffn, LabelRole::width)};
   g.begin_block("in");
   const TensorId x = g.input("x", DType::bf16, {b, h});
   g.carry_out(g.linear("in", x, g.parameter("in.weight", {h, h}), {b, h}));
@@ -116,8 +116,9 @@ TEST_CASE("kinds come in the order of their layers' numbers") {
         std::vector<BlockInstance>{{0, 0}, {1, 0}, {1, 1}, {2, 0}, {1, 2}, {1, 3}, {2, 1}, {3, 0}});
   CHECK(successions(w) == std::vector<Succession>{{0, 1}, {1, 1}, {1, 2}, {2, 1}, {2, 3}});
   // A matrix before; a norm, up and down in each of four layers and of two wide ones.
-  CHECK(parameter_count(w) ==
-        hidden * hidden + 4 * (hidden + 2 * hidden * ffn) + 2 * (hidden + 2 * hidden * wide_ffn));
+  CHECK(parameter_count(w) == net_hidden * net_hidden +
+                                  4 * (net_hidden + 2 * net_hidden * net_ffn) +
+                                  2 * (net_hidden + 2 * net_hidden * wide_ffn));
 }
 
 // Two layers of one kind, one of the other, four times over: the repetition has three layers.
