@@ -10,6 +10,7 @@ extern const std::string_view page_html;
 extern const std::string_view configuration_html;
 extern const std::string_view machine_html;
 extern const std::string_view model_html;
+extern const std::string_view model_js;
 extern const std::string_view specs_html;
 extern const std::string_view report_css;
 extern const std::string_view collective_html;

@@ -130,65 +130,25 @@ std::string model_csv(const ModelReport& model) {
   return out;
 }
 
-// Where parameters and FLOPs sit: a bar of parts in proportion, with a legend.
-std::string share_bar(const std::string& title, const std::vector<std::string>& names,
-                      const std::vector<double>& values) {
-  constexpr double width = 720;
-  constexpr int hues = 360;
-  double total = 0;
-  for (const double value : values) total += value;
-  if (total <= 0) return {};
-  std::string bar;
-  std::string legend;
-  double at = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] <= 0) continue;
-    const double share = values[i] / total;
-    const std::string fill_color =
-        fmt::format("hsl({} 45% 55%)", i * hues / std::max<std::size_t>(values.size(), 1));
-    const std::string text = fmt::format("{}: {}", html_escape(names[i]), format_percent(share));
-    bar += fmt::format(
-        "<rect x=\"{:.2f}\" width=\"{:.2f}\" height=\"28\" fill=\"{}\"><title>{}</title></rect>\n",
-        at * width, share * width, fill_color, text);
-    legend +=
-        fmt::format("<li><span style=\"color:{}\">&#9632;</span> {}</li>\n", fill_color, text);
-    at += share;
-  }
-  return fmt::format(
-      "<figure><figcaption>{0}</figcaption>\n<svg viewBox=\"0 0 {1} 28\" width=\"{1}\" "
-      "height=\"28\" role=\"img\" aria-label=\"{0}\">\n{2}</svg>\n<ul class=\"quiet\">{3}</ul>"
-      "</figure>\n",
-      html_escape(title), width, bar, legend);
-}
-
-std::string model_pictures(const ModelReport& model) {
-  std::vector<std::string> names;
-  std::vector<double> parameters;
-  std::vector<double> flops;
-  std::vector<double> saved;
-  double rest_parameters = static_cast<double>(model.counts.total_parameters);
-  double rest_flops = static_cast<double>(model.counts.forward_flops);
-  double rest_saved = static_cast<double>(model.counts.saved_bytes);
-  const auto add = [&](const std::string& name, double of_parameters, double of_flops,
-                       double of_saved) {
-    names.push_back(name);
-    parameters.push_back(of_parameters);
-    flops.push_back(of_flops);
-    saved.push_back(of_saved);
-    rest_parameters -= of_parameters;
-    rest_flops -= of_flops;
-    rest_saved -= of_saved;
-  };
+// What the page's chart is made of: rows of layers and the rest, each as a whole.
+Json model_parts(const ModelReport& model) {
+  Json parts = Json::array();
+  Json rest = {{"name", "embedding, head, loss"},
+               {"parameters", model.counts.total_parameters},
+               {"forward_flops", model.counts.forward_flops},
+               {"saved_bytes", model.counts.saved_bytes}};
   for (const LayerRow& row : layer_rows(model)) {
-    const auto layers = static_cast<double>(row.layers);
-    add(fmt::format("{} ({})", row.pattern, row.kind),
-        layers * static_cast<double>(row.one.parameters),
-        layers * static_cast<double>(row.one.forward_flops),
-        layers * static_cast<double>(row.one.saved_bytes));
+    Json part = {{"name", fmt::format("{} ({})", row.pattern, row.kind)},
+                 {"parameters", row.layers * row.one.parameters},
+                 {"forward_flops", row.layers * row.one.forward_flops},
+                 {"saved_bytes", row.layers * row.one.saved_bytes}};
+    for (const char* key : {"parameters", "forward_flops", "saved_bytes"}) {
+      rest[key] = rest[key].get<std::int64_t>() - part[key].get<std::int64_t>();
+    }
+    parts.push_back(std::move(part));
   }
-  add("embedding, head, loss", rest_parameters, rest_flops, rest_saved);
-  return share_bar("Parameters", names, parameters) + share_bar("FLOPs forward", names, flops) +
-         share_bar("Saved activations", names, saved);
+  parts.push_back(std::move(rest));
+  return {{"parts", std::move(parts)}};
 }
 
 std::string model_html(const ModelReport& model) {
@@ -200,9 +160,9 @@ std::string model_html(const ModelReport& model) {
   return fill(resources::model_html,
               {{"opening", html_opening(model_title(model), "What the model is made of")},
                {"summary", summary},
-               {"pictures", model_pictures(model)},
                {"tables", to_html(layers_table(model)) + to_html(flops_table(model))},
-               {"parameters", to_html(model_parameters_table(model))}});
+               {"parameters", to_html(model_parameters_table(model))},
+               {"end", html_end(model_parts(model), resources::model_js)}});
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ Value largest(Eager& e, const Experts& m, Value logits) {
   };
   switch (m.router.scores) {
     case RouterScores::softmax:
-    case RouterScores::softmax_bf16:
     case RouterScores::sigmoid: {
       if (m.router.scores == RouterScores::softmax) logits = e.cast(logits, DType::f32);
       Value scores = e.apply(logits, Keeps::result);
@@ -48,7 +47,7 @@ Value renormalized(Eager& e, Renormalize how, const Value& top) {
   if (how == Renormalize::no) return top;
   const Value sum = e.reduce_last(top);
   if (how == Renormalize::in_place) return e.divide(e.copy(top), sum);
-  return e.divide(top, how == Renormalize::clamped ? e.apply(sum, Keeps::input) : sum);
+  return e.divide(top, e.apply(sum, Keeps::input));
 }
 
 // Weights of the chosen experts, [T, per_token].

@@ -20,7 +20,6 @@ namespace shardsim::models {
 
 enum class RouterScores : std::uint8_t {
   softmax,         // of all logits in fp32, then the largest
-  softmax_bf16,    // the same in the logits' type
   sigmoid,         // of all logits, then the largest
   softmax_of_top,  // the largest logits, then their softmax
   sigmoid_of_top,  // the largest logits kept of all, then their sigmoid (Llama 4)
@@ -30,7 +29,6 @@ enum class RouterScores : std::uint8_t {
 enum class Renormalize : std::uint8_t {
   no,
   in_place,  // weights /= sum: a copy of them is kept
-  divided,   // weights / sum
   clamped    // weights / max(sum, least)
 };
 
