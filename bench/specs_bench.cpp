@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "strategies/spec_table.hpp"
+#include "strategies/specs/spec_table.hpp"
 
 #include "base/json.hpp"
 

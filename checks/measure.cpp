@@ -18,8 +18,8 @@
 #include "reports/format/figures.hpp"
 #include "spmd/propagation/prepare.hpp"
 #include "stablehlo/module.hpp"
-#include "strategies/coverage.hpp"
-#include "strategies/placed_tree.hpp"
+#include "strategies/specs/coverage.hpp"
+#include "strategies/specs/placed_tree.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {

@@ -15,7 +15,7 @@
 #include "checks/baseline.hpp"
 #include "experiments/experiment.hpp"
 #include "reports/step/explanation.hpp"
-#include "strategies/spec_table.hpp"
+#include "strategies/specs/spec_table.hpp"
 
 namespace shardsim {
 

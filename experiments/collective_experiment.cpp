@@ -8,9 +8,9 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "experiments/measured_tables.hpp"
-#include "experiments/size_sweep.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
+#include "measurements/measured_tables.hpp"
+#include "measurements/size_sweep.hpp"
 
 namespace shardsim {
 namespace {

@@ -47,8 +47,9 @@
 #include <string>
 #include <vector>
 
-#include "experiments/collective_measurement.hpp"
 #include "experiments/link_view.hpp"
+#include "measurements/collective_measurement.hpp"
+#include "measurements/error_summary.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/nccl/selection.hpp"
 #include "sim/tpu/compiler_choice.hpp"
@@ -107,14 +108,6 @@ struct CollectivePoint {
   [[nodiscard]] std::optional<double> relative_error() const;
 };
 
-// Of the absolute relative errors. Between two of them quantiles are interpolated: of 1, 2 and 4 %
-// the median is 2 %, the 90th percentile 2 + 0.8 * 2 = 3.6 %.
-struct ErrorSummary {
-  std::size_t rows = 0;  // that have a time
-  double median = 0;
-  double percentile_90 = 0;
-};
-
 struct CollectivePrediction {
   CollectiveExperiment experiment;
   Machine machine;
@@ -131,8 +124,5 @@ using SizeBegins = std::function<void(Bytes)>;
 // Throws InputError for a group that the machine cannot have.
 [[nodiscard]] CollectivePrediction predict_collective(const CollectiveExperiment& experiment,
                                                       const SizeBegins& begins = {});
-
-// `fraction` from 0 to 1; at least one value.
-[[nodiscard]] double quantile(std::vector<double> values, double fraction);
 
 }  // namespace shardsim

@@ -15,7 +15,7 @@
 #include "experiments/read_workload.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 #include "plan/read_mesh.hpp"
-#include "strategies/placed_tree.hpp"
+#include "strategies/specs/placed_tree.hpp"
 
 namespace shardsim {
 namespace {

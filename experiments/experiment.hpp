@@ -56,7 +56,7 @@
 //                             row-major elsewhere (read_placement.hpp)
 // A mesh may also be written as on the command line, "data=2,fsdp=4", or in pairs, [["data", -1]]:
 // -1 is what the other axes leave of "devices". Its axes have roles by their
-// names (strategies/axis_roles.hpp), others by "roles": {"x": "model"}.
+// names (strategies/layout/axis_roles.hpp), others by "roles": {"x": "model"}.
 #pragma once
 
 #include <optional>
@@ -66,8 +66,8 @@
 
 #include "hardware_profiles/machine.hpp"
 #include "sim/step/simulate.hpp"
-#include "strategies/compile.hpp"
-#include "strategies/train_state.hpp"
+#include "strategies/compile/compile.hpp"
+#include "strategies/specs/train_state.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {
@@ -87,7 +87,8 @@ struct Experiment {
   Mesh mesh;
   AxisRoles roles;
   Strategy strategy;
-  bool allow_uneven = false;  // shards that JAX refuses are priced (strategies/uneven_shards.hpp)
+  bool allow_uneven =
+      false;  // shards that JAX refuses are priced (strategies/specs/uneven_shards.hpp)
   std::string machine;
   std::optional<std::string> topology;
   CollectiveModel collectives = {};

@@ -34,8 +34,8 @@
 #include <vector>
 
 #include "hardware_profiles/machine.hpp"
+#include "sharding/cross_mesh_reshard.hpp"
 #include "sim/collectives/collective_cost.hpp"
-#include "strategies/cross_mesh_reshard.hpp"
 
 namespace shardsim {
 

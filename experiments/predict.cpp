@@ -6,8 +6,8 @@
 #include "experiments/program.hpp"
 #include "hardware_profiles/plausibility.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
-#include "strategies/placed_tree.hpp"
-#include "strategies/uneven_shards.hpp"
+#include "strategies/specs/placed_tree.hpp"
+#include "strategies/specs/uneven_shards.hpp"
 #include "workloads/models/model_tree.hpp"
 
 namespace shardsim {

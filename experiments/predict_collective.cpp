@@ -233,8 +233,7 @@ std::optional<ErrorSummary> summarize(const std::vector<CollectivePoint>& points
   for (const CollectivePoint& point : points) {
     if (const auto error = point.relative_error()) errors.push_back(std::abs(*error));
   }
-  if (errors.empty()) return std::nullopt;
-  return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, 0.9)};
+  return summary_of(errors);
 }
 
 CollectivePoint price(const CollectiveExperiment& experiment, const Located& located, Bytes size,
@@ -295,15 +294,6 @@ void add_note(std::vector<std::string>& notes, const std::string& note) {
 std::optional<double> CollectivePoint::relative_error() const {
   if (!measured) return std::nullopt;
   return cost.total().count() / measured->count() - 1;
-}
-
-double quantile(std::vector<double> values, double fraction) {
-  assert(!values.empty());
-  std::sort(values.begin(), values.end());
-  const double at = fraction * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(std::floor(at));
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 std::int64_t devices_of_slice(const std::string& machine, const std::string& topology,

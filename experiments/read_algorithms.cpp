@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json.hpp"
-#include "experiments/collective_measurement.hpp"
+#include "measurements/collective_measurement.hpp"
 
 namespace shardsim {
 namespace {

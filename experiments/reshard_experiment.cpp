@@ -12,8 +12,8 @@
 #include "experiments/experiment.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 #include "plan/read_mesh.hpp"
-#include "strategies/placed_tree.hpp"
-#include "strategies/spec_table.hpp"
+#include "strategies/specs/placed_tree.hpp"
+#include "strategies/specs/spec_table.hpp"
 #include "strategies/strategy.hpp"
 
 namespace shardsim {

@@ -43,8 +43,8 @@
 #include <vector>
 
 #include "experiments/machine_reshard_cost.hpp"
-#include "strategies/partition_spec.hpp"
-#include "strategies/rules/pathways.hpp"
+#include "sharding/partition_spec.hpp"
+#include "sharding/pathways.hpp"
 #include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {

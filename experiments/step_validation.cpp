@@ -90,9 +90,7 @@ std::optional<ErrorSummary> errors_of(const std::vector<ValidatedTask>& tasks, S
     const auto error = task.time.relative_error();
     if (error && is_part(task, part)) errors.push_back(std::abs(*error));
   }
-  if (errors.empty()) return std::nullopt;
-  constexpr double ninety = 0.9;
-  return ErrorSummary{errors.size(), quantile(errors, 0.5), quantile(errors, ninety)};
+  return summary_of(errors);
 }
 
 }  // namespace shardsim

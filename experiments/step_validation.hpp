@@ -7,18 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "experiments/collective_experiment.hpp"
 #include "experiments/experiment.hpp"
+#include "measurements/error_summary.hpp"
+#include "measurements/run_on.hpp"
 
 namespace shardsim {
-
-// On what a step ran.
-struct RunOn {
-  std::string backend;             // "mpi"
-  std::string library;             // "Open MPI v4.1.4"
-  std::int64_t processes = 1;      // or threads of one: ranks
-  std::vector<std::string> hosts;  // distinct
-};
 
 struct Compared {
   Seconds predicted{0};

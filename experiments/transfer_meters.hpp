@@ -8,8 +8,8 @@
 
 #include "hardware_profiles/machine.hpp"
 #include "hardware_profiles/network/machine_graph.hpp"
+#include "sharding/cross_mesh_reshard.hpp"
 #include "sim/collectives/placement.hpp"
-#include "strategies/cross_mesh_reshard.hpp"
 
 namespace shardsim {
 

@@ -28,8 +28,8 @@
 
 #include "base/owned_json.hpp"
 #include "plan/mesh.hpp"
-#include "strategies/axis_roles.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
+#include "strategies/layout/axis_roles.hpp"
 #include "strategies/rules/system_axes.hpp"
 #include "strategies/runtime/runtime.hpp"
 

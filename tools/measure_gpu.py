@@ -7,7 +7,7 @@
     python measure_gpu.py train CONFIG -o FILE   a whole step of a model: time and memory
 
 `kernels` writes one table a class: products.json, attention-forward.json, ... as `shardsim calibrate`
-reads published tables of kernels (experiments/kernel_table.hpp). A time is the median over repeats
+reads published tables of kernels (measurements/kernel_table.hpp). A time is the median over repeats
 of one call between two CUDA events, over inputs that change from call to call so that no cache holds
 them. Shapes come in the order of their use; when --seconds are over, what is measured is written and
 the table says that it is not whole.

@@ -9,8 +9,8 @@
 
 #include "calibrate_sweep.hpp"
 #include "command.hpp"
-#include "experiments/measured_tables.hpp"
 #include "hardware_profiles/sourced_reader.hpp"
+#include "measurements/measured_tables.hpp"
 #include "output.hpp"
 #include "validate/fit/calibration_report.hpp"
 #include "validate/fit/hold_out.hpp"

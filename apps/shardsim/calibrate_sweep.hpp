@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "command.hpp"
-#include "experiments/kernel_table.hpp"
-#include "experiments/measured_tables.hpp"
+#include "measurements/kernel_table.hpp"
+#include "measurements/measured_tables.hpp"
 #include "output.hpp"
 
 namespace shardsim {

@@ -11,7 +11,7 @@
 #include "experiment_options.hpp"
 #include "output.hpp"
 #include "report_format.hpp"
-#include "strategies/coverage.hpp"
+#include "strategies/specs/coverage.hpp"
 #include "verbs.hpp"
 
 namespace shardsim {

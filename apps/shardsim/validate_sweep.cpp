@@ -8,9 +8,9 @@
 #include "base/json.hpp"
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
-#include "experiments/collective_measurement.hpp"
-#include "experiments/size_sweep.hpp"
 #include "hardware_profiles/profile_io.hpp"
+#include "measurements/collective_measurement.hpp"
+#include "measurements/size_sweep.hpp"
 #include "processes.hpp"
 #include "progress.hpp"
 

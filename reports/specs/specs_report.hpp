@@ -10,7 +10,7 @@
 #include "base/pattern.hpp"
 #include "reports/format/report.hpp"
 #include "strategies/rules/submesh_index.hpp"
-#include "strategies/spec_table.hpp"
+#include "strategies/specs/spec_table.hpp"
 
 namespace shardsim {
 

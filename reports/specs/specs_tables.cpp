@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include "base/rule_error.hpp"
 #include "base/text.hpp"
 #include "strategies/rules/auto_spec.hpp"
-#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {

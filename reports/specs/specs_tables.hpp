@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "reports/format/tables.hpp"
-#include "strategies/coverage.hpp"
-#include "strategies/spec_table.hpp"
+#include "strategies/specs/coverage.hpp"
+#include "strategies/specs/spec_table.hpp"
 
 namespace shardsim {
 

@@ -7,8 +7,8 @@
 
 #include "base/text.hpp"
 #include "reports/format/html.hpp"
-#include "strategies/partition_spec.hpp"
-#include "strategies/spec_summary.hpp"
+#include "sharding/partition_spec.hpp"
+#include "strategies/specs/spec_summary.hpp"
 
 namespace shardsim {
 namespace {

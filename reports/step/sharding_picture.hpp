@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/sharding.hpp"
+#include "sharding/sharding.hpp"
 
 namespace shardsim {
 

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "sharding/sharding.hpp"
 #include "strategies/rules/rule_system.hpp"
-#include "strategies/sharding.hpp"
 #include "strategies/strategy.hpp"
 #include "workloads/graph/op_graph.hpp"
 

@@ -1,5 +1,5 @@
 // eformer's analyze_sharding_strategy, as it behaves. What its docstring promises, memory per
-// device, balance and communication, is summarize_specs of strategies/spec_summary.hpp.
+// device, balance and communication, is summarize_specs of strategies/specs/spec_summary.hpp.
 //
 // Only the two counts of its answer are ever filled in; memory_per_device and partition_stats stay
 // empty and balance_score 0, as the size that it computes for each leaf is thrown away. "Sharded"
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "plan/mesh.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/rule_system.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/pattern.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/big_vision_ops.hpp"
-#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/rule_matches.hpp"
 
 namespace shardsim {

@@ -7,9 +7,9 @@
 #include <array>
 #include <cmath>
 
+#include "base/rule_error.hpp"
 #include "base/text.hpp"
 #include "strategies/rules/op_string.hpp"
-#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

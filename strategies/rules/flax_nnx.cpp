@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

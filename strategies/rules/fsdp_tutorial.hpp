@@ -38,7 +38,7 @@
 #include "base/json_reader.hpp"
 #include "base/pattern.hpp"
 #include "plan/mesh.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/rule_system.hpp"
 

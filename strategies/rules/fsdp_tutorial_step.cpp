@@ -9,7 +9,7 @@
 #include <functional>
 #include <numeric>
 
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/json_reader.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "workloads/files/parameter_tree.hpp"
 

@@ -6,9 +6,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/rule_error.hpp"
 #include "base/text.hpp"
 #include "strategies/rules/partition_axis.hpp"
-#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {

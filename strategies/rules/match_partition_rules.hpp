@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "base/pattern.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/rule_matches.hpp"
 
 namespace shardsim {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/rule_error.hpp"
 #include "strategies/rules/python_expression.hpp"
-#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {

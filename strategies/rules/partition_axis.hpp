@@ -25,7 +25,7 @@
 
 #include "base/json_reader.hpp"
 #include "plan/mesh.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/system_axes.hpp"
 
 namespace shardsim {

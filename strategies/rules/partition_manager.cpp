@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
-#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/rules/semantic_axes.hpp"
 

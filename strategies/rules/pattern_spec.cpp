@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/json.hpp"
 #include "base/pattern.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"
-#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/rule_matches.hpp"
 
 namespace shardsim {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "base/json_reader.hpp"
 #include "plan/mesh.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/system_axes.hpp"
 #include "strategies/runtime/runtime.hpp"
 #include "workloads/files/parameter_tree.hpp"
@@ -75,7 +75,7 @@ struct InputSpecs {
   PartitionSpec read;
 };
 
-// Parameters with a dimension that its axes do not divide (strategies/uneven_shards.hpp).
+// Parameters with a dimension that its axes do not divide (strategies/specs/uneven_shards.hpp).
 enum class UnevenParameters : std::uint8_t {
   refused_by_jit,        // as in_shardings and out_shardings have to divide
   refused_by_shard_map,  // as in_specs and out_specs have to

@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/axis_roles.hpp"
+#include "strategies/layout/axis_roles.hpp"
 
 namespace shardsim {
 

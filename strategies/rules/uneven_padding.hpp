@@ -4,7 +4,7 @@
 //   padding = (p - size % p) % p,  p = product of the sizes of the dimension's axes
 //
 // Example: 51200 vocabulary entries over mdl=24: 51200 % 24 = 8, padded by 16 to 51216, 2134 on
-// each device. That is what shard_size of strategies/sharding.hpp counts.
+// each device. That is what shard_size of sharding/sharding.hpp counts.
 //
 // Reproduced on purpose: spec and shape are paired entry by entry and the longer is cut off, so a
 // spec shorter than the rank pads fewer dimensions; praxis' create_state_padded_shapes even drops
@@ -18,7 +18,7 @@
 
 #include "base/error.hpp"
 #include "plan/mesh.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 
 namespace shardsim {
 

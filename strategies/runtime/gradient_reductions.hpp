@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "strategies/compile/parameter_reasons.hpp"
 #include "strategies/layout/assign.hpp"
-#include "strategies/parameter_reasons.hpp"
-#include "strategies/spmd_builder.hpp"
+#include "strategies/partition/spmd_builder.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "strategies/parameter_reasons.hpp"
+#include "strategies/compile/parameter_reasons.hpp"
+#include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_reductions.hpp"
 #include "strategies/runtime/parameter_gathers.hpp"
-#include "strategies/spmd_builder.hpp"
 
 namespace shardsim {
 

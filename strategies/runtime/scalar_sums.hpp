@@ -9,8 +9,8 @@
 //                 all gradients are reduced in every microbatch, as such a program does it
 #pragma once
 
+#include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/runtime.hpp"
-#include "strategies/spmd_builder.hpp"
 
 namespace shardsim {
 

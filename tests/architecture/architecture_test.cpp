@@ -47,11 +47,11 @@ TEST_CASE("each kind of violation is found in the fixture, and nothing else") {
   const Levels levels = read_levels(here / "levels.txt");
   CHECK(violations(here / "fixture", levels) ==
         std::vector<std::string>{
-            "plan/CMakeLists.txt: plan (level 1) sees strategies (level 2)",
-            "plan/plan.cpp:3: plan (level 1) sees sim (level 2)",
+            "plan/CMakeLists.txt: plan (level 1) sees strategies (level 3)",
+            "plan/plan.cpp:3: plan (level 1) sees sim (level 3)",
             "plan/plan.cpp:4: plan (level 1) sees workloads (level 1)",
             "plan/plan.cpp:5: \"elsewhere/thing.hpp\" belongs to no room",
             "plan/plan.cpp:6: \"local.hpp\" does not say its room",
-            "sim/CMakeLists.txt: sim (level 2) sees reports (level 4)",
+            "sim/CMakeLists.txt: sim (level 3) sees reports (level 6)",
         });
 }

@@ -5,7 +5,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
-#include "strategies/coverage.hpp"
+#include "strategies/specs/coverage.hpp"
 
 namespace shardsim {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
-#include "strategies/coverage.hpp"
+#include "strategies/specs/coverage.hpp"
 
 namespace shardsim {
 namespace {

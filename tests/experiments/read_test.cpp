@@ -21,7 +21,7 @@ std::vector<Experiment> with(const char* path, const char* value) {
   return read(json);
 }
 
-// What axes are for (strategies/axis_roles.hpp) is said at the mesh, or by the experiment.
+// What axes are for (strategies/layout/axis_roles.hpp) is said at the mesh, or by the experiment.
 TEST_CASE("an axis of a step has a role that its strategy serves") {
   CHECK_THROWS_WITH(with("mesh", "pp=2,dp=4"),
                     Catch::StartsWith("dir/a.json: /mesh: axis \"pp\" is for pipeline stages"));

@@ -1,6 +1,6 @@
 // A measured table of a collective, and the sizes of a sweep: they are read or refused.
-#include "experiments/collective_measurement.hpp"
-#include "experiments/size_sweep.hpp"
+#include "measurements/collective_measurement.hpp"
+#include "measurements/size_sweep.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {

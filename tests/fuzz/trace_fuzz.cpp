@@ -1,6 +1,6 @@
 // A trace of the PyTorch profiler: its collectives become measured tables or it is refused.
-#include "experiments/collective_measurement.hpp"
-#include "experiments/trace_tables.hpp"
+#include "measurements/collective_measurement.hpp"
+#include "measurements/trace_tables.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
-#include "strategies/placed_tree.hpp"
+#include "strategies/specs/placed_tree.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "workloads/files/safetensors.hpp"
 

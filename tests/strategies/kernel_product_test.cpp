@@ -1,5 +1,5 @@
 // Products of a step's kernels.
-#include "strategies/kernel_product.hpp"
+#include "strategies/partition/kernel_product.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "strategies/compile.hpp"
+#include "strategies/compile/compile.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim::test {

@@ -1,9 +1,9 @@
-#include "strategies/placed_tree.hpp"
+#include "strategies/specs/placed_tree.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim::placed_tree_test {
 

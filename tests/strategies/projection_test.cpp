@@ -1,4 +1,4 @@
-#include "strategies/projection.hpp"
+#include "strategies/layout/projection.hpp"
 
 #include <catch2/catch.hpp>
 

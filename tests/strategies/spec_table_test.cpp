@@ -1,11 +1,11 @@
-#include "strategies/spec_table.hpp"
+#include "strategies/specs/spec_table.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "strategies/coverage.hpp"
-#include "strategies/rules/rule_error.hpp"
-#include "strategies/train_state.hpp"
+#include "base/rule_error.hpp"
+#include "strategies/specs/coverage.hpp"
+#include "strategies/specs/train_state.hpp"
 
 namespace shardsim {
 namespace {

@@ -59,7 +59,7 @@ TEST_CASE("Defaults come from the mesh") {
   CHECK(read(R"("fsdp")", Mesh({{"data", 8}})).shard_axis == "data");
 }
 
-// strategies/axis_roles.hpp, the list of names.
+// strategies/layout/axis_roles.hpp, the list of names.
 TEST_CASE("Axes have roles by their names") {
   const auto role = [](const char* axis) { return AxisRoles().of(axis); };
   for (const char* axis : {"data", "dp", "replica", "dp_replicate", "dcn", "diloco"}) {

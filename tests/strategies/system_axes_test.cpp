@@ -6,7 +6,7 @@
 
 #include "base/json.hpp"
 #include "model_step.hpp"
-#include "strategies/coverage.hpp"
+#include "strategies/specs/coverage.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;

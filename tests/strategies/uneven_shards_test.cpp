@@ -1,9 +1,9 @@
-#include "strategies/uneven_shards.hpp"
+#include "strategies/specs/uneven_shards.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim::uneven_shards_test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "strategies/placed_tree.hpp"
+#include "strategies/specs/placed_tree.hpp"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

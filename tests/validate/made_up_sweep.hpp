@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "experiments/device_sweep.hpp"
+#include "measurements/device_sweep.hpp"
 
 namespace shardsim::testing {
 

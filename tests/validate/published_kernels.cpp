@@ -1,7 +1,7 @@
 #include "published_kernels.hpp"
 
 #include "base/json.hpp"
-#include "experiments/kernel_table.hpp"
+#include "measurements/kernel_table.hpp"
 
 namespace shardsim::test {
 namespace {

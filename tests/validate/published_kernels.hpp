@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/device_sweep.hpp"
+#include "measurements/device_sweep.hpp"
 
 namespace shardsim::test {
 

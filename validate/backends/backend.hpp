@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "experiments/device_sweep.hpp"
+#include "measurements/device_sweep.hpp"
 #include "plan/plan.hpp"
 #include "validate/backends/device_memory.hpp"
 #include "validate/exchange/exchange.hpp"

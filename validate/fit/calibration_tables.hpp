@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measured_tables.hpp"
+#include "measurements/measured_tables.hpp"
 #include "validate/fit/fit_calibration.hpp"
 
 namespace shardsim {

@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "measurements/device_sweep.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "validate/fit/robust_fit.hpp"
 

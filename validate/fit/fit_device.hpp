@@ -1,8 +1,8 @@
 // A profile's device from the kernels and copies of a sweep (kernel_terms.hpp).
 #pragma once
 
-#include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "measurements/device_sweep.hpp"
 #include "validate/fit/fitted_numbers.hpp"
 
 namespace shardsim {

@@ -30,8 +30,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "measurements/device_sweep.hpp"
 #include "validate/fit/fitted_numbers.hpp"
 #include "validate/fit/kernel_errors.hpp"
 

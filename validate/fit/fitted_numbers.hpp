@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "measurements/device_sweep.hpp"
 #include "validate/fit/robust_fit.hpp"
 
 namespace shardsim {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "measurements/device_sweep.hpp"
 #include "validate/fit/size_errors.hpp"
 
 namespace shardsim {

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "measurements/device_sweep.hpp"
 #include "validate/fit/robust_fit.hpp"
 
 namespace shardsim {

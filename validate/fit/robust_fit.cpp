@@ -8,7 +8,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "experiments/collective_experiment.hpp"
+#include "measurements/error_summary.hpp"
 #include "validate/fit/nonnegative_least_squares.hpp"
 #include "validate/fit/student_t.hpp"
 

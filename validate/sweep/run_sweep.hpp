@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/device_sweep.hpp"
+#include "measurements/device_sweep.hpp"
 #include "validate/backends/backend.hpp"
 #include "validate/step/execute.hpp"
 

@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "base/json_reader.hpp"
-#include "experiments/device_sweep.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "measurements/device_sweep.hpp"
 #include "validate/fit/robust_fit.hpp"
 
 namespace shardsim {

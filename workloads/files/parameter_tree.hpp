@@ -67,7 +67,7 @@ using LeafVisitor = std::function<void(const ParameterLeaf&, const JsonReader&)>
 [[nodiscard]] std::vector<ParameterLeaf> read_parameter_leaves(const JsonReader& parameters,
                                                                DType dtype = DType::f32,
                                                                const LeafVisitor& visit = {});
-// The whole document, without its mesh and specs: strategies/placed_tree.hpp reads those.
+// The whole document, without its mesh and specs: strategies/specs/placed_tree.hpp reads those.
 [[nodiscard]] ParameterTree read_parameter_tree(const JsonReader& document,
                                                 const LeafVisitor& visit = {});
 // The inverse, flat.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/mesh.hpp"
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "workloads/files/parameter_tree.hpp"
 
 namespace shardsim::test {

@@ -7,8 +7,8 @@
 #include <rapidcheck.h>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/dimension_order.hpp"
-#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "strategies/coverage.hpp"
+#include "strategies/specs/coverage.hpp"
 
 #include "base/json.hpp"
 

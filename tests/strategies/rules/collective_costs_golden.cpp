@@ -13,9 +13,9 @@
 #include "base/json.hpp"
 #include "golden.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "sharding/partition_spec.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/collectives/torus_routes.hpp"
-#include "strategies/partition_spec.hpp"
 #include "tests/sim/machines.hpp"
 
 namespace shardsim::test {

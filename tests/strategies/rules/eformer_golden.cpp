@@ -2,15 +2,15 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "golden.hpp"
 #include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/rules/auto_spec.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
 #include "strategies/rules/partition_manager.hpp"
 #include "strategies/rules/pattern_spec.hpp"
-#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/submesh_index.hpp"
-#include "strategies/spec_summary.hpp"
+#include "strategies/specs/spec_summary.hpp"
 
 namespace shardsim::test {
 namespace {

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/rules/auto_spec.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
 #include "strategies/rules/pattern_spec.hpp"
-#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/submesh_index.hpp"
 #include "tests/strategies/rules/arbitrary_sharding.hpp"
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/fsdp_tutorial_step.hpp"
-#include "strategies/rules/rule_error.hpp"
 
 namespace shardsim::fsdp_tutorial_test {
 namespace {

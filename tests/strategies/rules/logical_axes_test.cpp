@@ -7,9 +7,9 @@
 #include <rapidcheck.h>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/flax_nnx.hpp"
 #include "strategies/rules/haliax.hpp"
-#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/t5x.hpp"
 
 namespace shardsim::logical_axes_test {

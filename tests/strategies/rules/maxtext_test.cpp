@@ -6,8 +6,8 @@
 #include <rapidcheck.h>
 
 #include "base/json.hpp"
-#include "strategies/named_sharding.hpp"
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
+#include "sharding/named_sharding.hpp"
 
 namespace shardsim::maxtext_test {
 namespace {

@@ -1,9 +1,9 @@
-#include "strategies/named_sharding.hpp"
+#include "sharding/named_sharding.hpp"
 
 #include "base/json.hpp"
 #include "golden.hpp"
-#include "strategies/partition_spec.hpp"
-#include "strategies/shardy_sharding.hpp"
+#include "sharding/partition_spec.hpp"
+#include "sharding/shardy_sharding.hpp"
 
 namespace shardsim::test {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/json.hpp"
 #include "golden.hpp"
 #include "strategies/rules/rule_system.hpp"
-#include "strategies/spec_summary.hpp"
+#include "strategies/specs/spec_summary.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;

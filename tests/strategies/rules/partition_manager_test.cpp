@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "strategies/rules/rule_error.hpp"
+#include "base/rule_error.hpp"
 #include "tests/strategies/rules/arbitrary_sharding.hpp"
 
 using namespace shardsim;

@@ -1,6 +1,6 @@
 #include "base/json.hpp"
 #include "golden.hpp"
-#include "strategies/rules/pathways.hpp"
+#include "sharding/pathways.hpp"
 
 #include <limits>
 #include <numeric>

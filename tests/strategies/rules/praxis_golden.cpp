@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "golden.hpp"
 #include "strategies/rules/logical_axes.hpp"
 #include "strategies/rules/praxis_layers.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"
-#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/uneven_padding.hpp"
-#include "strategies/shifting_pipeline.hpp"
+#include "strategies/schedule/shifting_pipeline.hpp"
 
 namespace shardsim::test {
 namespace {

@@ -4,12 +4,12 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
+#include "base/rule_error.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/praxis_layers.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"
-#include "strategies/rules/rule_error.hpp"
 #include "strategies/rules/uneven_padding.hpp"
-#include "strategies/shifting_pipeline.hpp"
+#include "strategies/schedule/shifting_pipeline.hpp"
 
 namespace shardsim::praxis_test {
 namespace {

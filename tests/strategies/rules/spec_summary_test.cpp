@@ -1,10 +1,10 @@
-#include "strategies/spec_summary.hpp"
+#include "strategies/specs/spec_summary.hpp"
 
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
 
-#include "strategies/partition_spec.hpp"
+#include "sharding/partition_spec.hpp"
 #include "strategies/rules/submesh_index.hpp"
 #include "tests/strategies/rules/arbitrary_sharding.hpp"
 

@@ -1,0 +1,93 @@
+#include "strategies/partition/kernel_product.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/index.hpp"
+
+namespace shardsim {
+namespace {
+
+using Labels = std::set<LabelId>;
+
+Labels labels_of(const std::vector<Dim>& dims) {
+  Labels labels;
+  for (const Dim& dim : dims) labels.insert(dim.begin(), dim.end());
+  return labels;
+}
+
+class LocalSizes {
+ public:
+  LocalSizes(const Workload& workload, const FactorAxes& factors)
+      : workload_(workload), factors_(factors) {}
+
+  // Of those labels for which `is_meant` holds.
+  template <class IsMeant>
+  [[nodiscard]] std::int64_t of(const Labels& labels, const IsMeant& is_meant) const {
+    std::vector<LabelId> meant;
+    std::copy_if(labels.begin(), labels.end(), std::back_inserter(meant), is_meant);
+    return local_points(workload_, meant, factors_);
+  }
+
+ private:
+  const Workload& workload_;
+  const FactorAxes& factors_;
+};
+
+Product einsum_product(const Op& op, const LocalSizes& sizes) {
+  const Labels first = labels_of(op.operands.at(0).dims);
+  const Labels second = labels_of(op.operands.at(1).dims);
+  const Labels result = labels_of(op.results.at(0).dims);
+  const auto in_second = [&](LabelId label) { return second.contains(label); };
+  const auto in_result = [&](LabelId label) { return result.contains(label); };
+  Product product;
+  product.batch = sizes.of(first, [&](LabelId l) { return in_second(l) && in_result(l); });
+  product.m = sizes.of(first, [&](LabelId l) { return !in_second(l) && in_result(l); });
+  product.n = sizes.of(second, [&](LabelId l) { return !first.contains(l) && in_result(l); });
+  product.k = sizes.of(first, [&](LabelId l) { return !in_result(l); });
+  return product;
+}
+
+// Backward, the output's gradient stands before queries and keys. Attention sees the sequence of
+// the keys under another label than the tensor itself has, which is that of the queries.
+Product attention_product(const Workload& workload, const Op& op, const LocalSizes& sizes) {
+  const std::size_t first = op.function == Function::attention ? 0 : 1;
+  const Operand& key_operand = op.operands.at(first + 1);
+  const Labels queries = labels_of(op.operands.at(first).dims);
+  const Labels keys = labels_of(key_operand.dims);
+  const Labels stored = labels_of(workload.tensors[at(key_operand.tensor)].dims);
+  const auto is_whole = [&](LabelId label) {
+    return std::find(op.whole.begin(), op.whole.end(), label) != op.whole.end();
+  };
+  const auto is_row = [&](LabelId l) { return !keys.contains(l) && stored.contains(l); };
+  const auto is_in_head = [&](LabelId l) { return keys.contains(l) && is_whole(l); };
+  Product product;
+  product.m = sizes.of(queries, is_row);
+  product.n = sizes.of(keys, [&](LabelId l) { return !queries.contains(l); });
+  product.k = sizes.of(queries, is_in_head);
+  product.batch = sizes.of(queries, [&](LabelId l) { return !is_row(l) && !is_in_head(l); });
+  return product;
+}
+
+}  // namespace
+
+std::int64_t local_points(const Workload& workload, const std::vector<LabelId>& labels,
+                          const FactorAxes& factors) {
+  std::int64_t count = 1;
+  for (const LabelId label : labels) {
+    const auto found = factors.find(label);
+    const std::int64_t shards = found == factors.end() ? 1 : Mesh::size_of(found->second);
+    count *= ceil_div(workload.labels[at(label)].size, shards);
+  }
+  return count;
+}
+
+std::optional<Product> product_of(const Workload& workload, const Op& op,
+                                  const FactorAxes& factors) {
+  const LocalSizes sizes(workload, factors);
+  if (kind_of(op) == OpKind::einsum) return einsum_product(op, sizes);
+  if (kind_of(op) == OpKind::attention) return attention_product(workload, op, sizes);
+  return std::nullopt;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,95 @@
+#include "strategies/partition/partial_sums.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+
+namespace shardsim {
+TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal) {
+  for (auto op = block.backward.rbegin(); op != block.backward.rend(); ++op) {
+    for (const Operand& result : op->results) {
+      const Tensor& tensor = workload.tensors[at(result.tensor)];
+      const bool is_gradient = tensor.role == TensorRole::activation_gradient ||
+                               tensor.role == TensorRole::parameter_gradient;
+      if (is_gradient && tensor.primal == primal) return result.tensor;
+    }
+  }
+  return no_tensor;
+}
+
+PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardings)
+    : workload_(workload),
+      shardings_(shardings),
+      maker_(workload.tensors.size()),
+      use_(workload.tensors.size()) {
+  for (const Block& block : workload.blocks) {
+    for (const std::vector<Op>* ops : {&block.forward, &block.backward, &block.optimizer}) {
+      for (const Op& op : *ops) {
+        for (const Operand& operand : op.operands) {
+          use_[at(operand.tensor)].op = &op;
+          ++use_[at(operand.tensor)].readers;
+        }
+        for (const Operand& result : op.results) maker_[at(result.tensor)] = &op;
+      }
+    }
+    for (const TensorId carry : block.carries_out) ++use_[at(carry)].readers;
+    // The last gradient of a carry that a block makes leaves it: its reader is in the block before.
+    for (const TensorId carry : block.carries_in) {
+      const TensorId leaving = last_gradient(workload, block, carry);
+      if (leaving != no_tensor) ++use_[at(leaving)].readers;
+    }
+  }
+}
+
+FactorAxes PartialSums::factors_of(const Op& op) const {
+  FactorAxes factors = choose_factors(workload_, op, shardings_);
+  const AxisList passed = passed_on(op);
+  for (auto& [factor, axes] : factors) {
+    std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, passed); });
+  }
+  return factors;
+}
+
+AxisList PartialSums::made(TensorId tensor) const {
+  const Op* op = maker_[at(tensor)];
+  if (op == nullptr) return {};
+  const auto result = std::find_if(op->results.begin(), op->results.end(),
+                                   [&](const Operand& r) { return r.tensor == tensor; });
+  AxisList axes = summed_axes(*op, result->dims, factors_of(*op));
+  const AxisList passed = passed_on(*op);
+  axes.insert(axes.end(), passed.begin(), passed.end());
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+AxisList PartialSums::passed_on(const Op& op) const {
+  if (!traits(op.function).linear) return {};
+  AxisList common;
+  bool first = true;
+  for (const Operand& operand : op.operands) {
+    const TensorRole role = workload_.tensors[at(operand.tensor)].role;
+    if (role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter)
+      continue;
+    const bool read_here_only = use_[at(operand.tensor)].readers == 1;
+    const AxisList other = read_here_only ? made(operand.tensor) : AxisList{};
+    if (first) common = other;
+    std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
+    first = false;
+  }
+  return common;
+}
+
+bool PartialSums::is_summand(TensorId tensor) const {
+  const Use& use = use_[at(tensor)];
+  return use.readers == 1 && use.op != nullptr && kind_of(*use.op) != OpKind::optimizer;
+}
+
+AxisList PartialSums::kept(TensorId tensor) const {
+  if (!is_summand(tensor)) return {};
+  AxisList common = made(tensor);
+  const AxisList carried = passed_on(*use_[at(tensor)].op);
+  std::erase_if(common, [&](const AxisRef& axis) { return !contains(carried, axis); });
+  return common;
+}
+
+}  // namespace shardsim

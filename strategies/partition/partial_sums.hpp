@@ -1,0 +1,47 @@
+// Which values may stay partial sums: those whose only reader is a linear op all of whose operands
+// are partial over the same axes. Summing first and reducing once is what Megatron does with the
+// input gradients of q, k and v: one all-reduce, not three.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "sharding/sharding.hpp"
+#include "strategies/layout/factors.hpp"
+#include "workloads/graph/op_graph.hpp"
+
+namespace shardsim {
+
+// The gradient of `primal` that the backward pass of `block` ends with, or no_tensor.
+[[nodiscard]] TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal);
+
+class PartialSums {
+ public:
+  PartialSums(const Workload& workload, const TensorShardings& shardings);
+
+  // choose_factors, without the axes that a linear op passes on as partial sums.
+  [[nodiscard]] FactorAxes factors_of(const Op& op) const;
+  // Axes over which the op that makes `tensor` gives partial sums; empty when no op makes it.
+  [[nodiscard]] AxisList made(TensorId tensor) const;
+  // Of a gradient: is its only reader an op of the backward pass, which adds it to others?
+  [[nodiscard]] bool is_summand(TensorId tensor) const;
+  // Of the axes it is made partial over, those that are left for that reader to carry on.
+  [[nodiscard]] AxisList kept(TensorId tensor) const;
+
+ private:
+  // Of a linear op: the axes over which all its activations and gradients are partial; of others
+  // none.
+  [[nodiscard]] AxisList passed_on(const Op& op) const;
+
+  struct Use {
+    const Op* op = nullptr;
+    int readers = 0;  // a carry counts as one
+  };
+
+  const Workload& workload_;
+  const TensorShardings& shardings_;
+  std::vector<const Op*> maker_;
+  std::vector<Use> use_;
+};
+
+}  // namespace shardsim

@@ -1,0 +1,394 @@
+#include "strategies/partition/partition.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/index.hpp"
+#include "strategies/compile/activation_reasons.hpp"
+#include "strategies/layout/factors.hpp"
+#include "strategies/layout/propagate.hpp"
+#include "strategies/partition/kernel_product.hpp"
+#include "strategies/partition/partial_sums.hpp"
+#include "strategies/partition/spmd_builder.hpp"
+#include "strategies/runtime/gradient_reductions.hpp"
+#include "strategies/runtime/optimizer_pass.hpp"
+#include "strategies/runtime/parameter_gathers.hpp"
+#include "strategies/runtime/scalar_sums.hpp"
+
+namespace shardsim {
+namespace {
+
+KernelClass class_of(const Op& op) {
+  if (kind_of(op) == OpKind::einsum) return KernelClass::matmul;
+  if (kind_of(op) == OpKind::attention) {
+    return op.function == Function::attention ? KernelClass::attention
+                                              : KernelClass::attention_backward;
+  }
+  return KernelClass::memory;
+}
+
+// As `from`, in the order of axes in which those that stay come first: then a gather over those
+// that leave is enough.
+Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
+  Sharding result = from;
+  for (std::size_t d = 0; d < from.dims.size(); ++d) {
+    const AxisList& stay = to.dims[d].axes;
+    const AxisList& had = from.dims[d].axes;
+    const bool all_stay = std::all_of(stay.begin(), stay.end(),
+                                      [&](const AxisRef& axis) { return contains(had, axis); });
+    if (!all_stay || is_prefix(stay, had)) continue;
+    AxisList axes = stay;
+    for (const AxisRef& axis : had) {
+      if (!contains(stay, axis)) axes.push_back(axis);
+    }
+    result.dims[d].axes = std::move(axes);
+  }
+  return result;
+}
+
+class Partitioner {
+ public:
+  Partitioner(const Workload& workload, const Mesh& mesh, const Layout& layout,
+              const Strategy& strategy, const OptimizerOptions& optimizer)
+      : workload_(workload),
+        runtime_(strategy.runtime),
+        shardings_(propagate(workload, layout)),
+        builder_(workload, mesh),
+        parameter_reasons_(builder_, layout, strategy, optimizer),
+        reasons_(builder_, layout, strategy, parameter_reasons_),
+        parameters_(builder_, layout, strategy.runtime.gathers, optimizer, parameter_reasons_),
+        gradients_(builder_, layout, strategy.runtime.reductions, optimizer, parameter_reasons_),
+        partial_sums_(workload, shardings_),
+        layout_(layout),
+        home_(workload.tensors.size(), no_value),
+        trains_(has_backward(workload)),
+        donates_(optimizer.donate) {
+    if (!trains_) return;
+    for (const Block& block : workload.blocks) {
+      for (const Op& op : block.backward) {
+        for (const Operand& operand : op.operands) kept_for_backward_.insert(operand.tensor);
+      }
+      kept_for_backward_.insert(block.carries_out.begin(), block.carries_out.end());
+      // What is kept in part is kept whole.
+      for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) {
+        if (!op->view && !op->in_place) continue;
+        const bool kept = std::any_of(
+            op->results.begin(), op->results.end(),
+            [&](const Operand& result) { return kept_for_backward_.contains(result.tensor); });
+        if (kept) kept_for_backward_.insert(op->operands.front().tensor);
+      }
+    }
+  }
+
+  SpmdStep run() {
+    const std::size_t count = workload_.blocks.size();
+    builder_.step.blocks.resize(count);
+    add_inputs();
+    for (std::size_t b = 0; b < count; ++b) forward(b);
+    add_outputs(builder_.step.blocks.back().forward);
+    for (std::size_t b = count; trains_ && b-- > 0;) backward(b);
+    add_scalar_sums(
+        builder_, layout_.data_axes, runtime_, home_of(workload_.loss),
+        trains_ ? builder_.step.blocks.front().backward : builder_.step.blocks.back().forward);
+    OptimizerPass optimizer(builder_, parameters_, gradients_, parameter_reasons_, donates_);
+    for (std::size_t b = 0; b < count; ++b) optimizer.add(b);
+    return std::move(builder_.step);
+  }
+
+ private:
+  void add_inputs() {
+    for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+      const Tensor& tensor = workload_.tensors[t];
+      if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
+      const auto id = static_cast<TensorId>(t);
+      const auto enters = layout_.entering.find(id);
+      const bool as_read = enters == layout_.entering.end();
+      home_[t] = builder_.add_value(id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
+                                    BufferCategory::inputs);
+      builder_.value(home_[t]).persistent = true;
+    }
+  }
+
+  // Inputs of the block that lie otherwise than they are read, before anything reads them.
+  void bring_inputs(std::size_t b, BlockPass& pass) {
+    for (const auto& input : layout_.entering) {
+      const TensorId id = input.first;
+      if (builder_.tensor(id).block != static_cast<int>(b)) continue;
+      const ValueId entered = home_[at(id)];
+      const auto words = [&](const ReshardStep&) {
+        return reasons_.input(builder_.value(entered), shardings_.of(id));
+      };
+      const Sharding first = with_axes_that_stay_first(input.second, shardings_.of(id));
+      if (first != input.second) {
+        home_[at(id)] = builder_.permute(entered, first, Stream::activations, words({}), pass.body);
+      }
+      home_[at(id)] =
+          builder_.bring(home_[at(id)], shardings_.of(id), Stream::activations, words, pass.body);
+    }
+  }
+
+  void forward(std::size_t b) {
+    const Block& block = workload_.blocks[b];
+    BlockProgram& program = builder_.step.blocks[b];
+    forget_brought();
+    for (const TensorId carry : block.carries_in) program.carries_in.push_back(home_of(carry));
+    parameters_.gather(b, Phase::forward, program.forward);
+    bring_inputs(b, program.forward);
+    for (const Op& op : block.forward) visit(op, program.forward);
+    parameters_.keep_slices(b, program.forward);
+    for (const TensorId carry : block.carries_out) program.carries_out.push_back(home_of(carry));
+  }
+
+  // They are there when the step ends, and a program has their place from its start.
+  void add_outputs(BlockPass& pass) {
+    for (const TensorId id : workload_.outputs) {
+      const Tensor& tensor = builder_.tensor(id);
+      const ValueId made = home_of(id);
+      const Sharding leaves =
+          runtime_.whole_outputs ? replicated(tensor.dims.size()) : shardings_.of(id);
+      const auto words = [&](const ReshardStep& step) { return reasons_.output(id, step.axes); };
+      const ValueId output = builder_.bring(made, leaves, Stream::activations, words, pass.body);
+      builder_.step.outputs.push_back(output);
+      ValueId memory = output;
+      while (builder_.value(memory).storage != no_value) memory = builder_.value(memory).storage;
+      if (builder_.value(memory).persistent) continue;
+      Value place = builder_.value(memory);
+      place.name += " (output)";
+      place.persistent = true;
+      builder_.step.values.push_back(std::move(place));
+      builder_.value(memory).storage = static_cast<ValueId>(builder_.step.values.size()) - 1;
+    }
+  }
+
+  void backward(std::size_t b) {
+    const Block& block = workload_.blocks[b];
+    BlockProgram& program = builder_.step.blocks[b];
+    forget_brought();
+    for (const TensorId carry : block.carries_out) {
+      const TensorId entering = entering_gradient(block, carry);
+      program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value
+                                                                       : home_of(entering));
+    }
+    parameters_.gather(b, Phase::backward, program.backward);
+    for (const Op& op : block.backward) visit(op, program.backward);
+    gradients_.reduce_unit(b, program.backward);
+    for (const TensorId carry : block.carries_in) {
+      // A gradient that only passes through enters and leaves as the same tensor.
+      TensorId leaving = last_gradient(workload_, block, carry);
+      if (leaving == no_tensor) leaving = entering_gradient(block, carry);
+      program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
+    }
+  }
+
+  // The backward pass reads the same inputs: token numbers are not gathered twice.
+  void forget_brought() {
+    std::erase_if(brought_, [&](const auto& brought) {
+      return builder_.tensor(brought.first).role != TensorRole::input;
+    });
+  }
+
+  // The gradient of `carry` that ops of the backward pass read without any of them making it.
+  [[nodiscard]] TensorId entering_gradient(const Block& block, TensorId carry) const {
+    for (const Op& op : block.backward) {
+      for (const Operand& operand : op.operands) {
+        const Tensor& tensor = workload_.tensors[at(operand.tensor)];
+        if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry)
+          return operand.tensor;
+      }
+    }
+    return no_tensor;
+  }
+
+  // The value that stands for a tensor, under the sharding that propagation gave it.
+  ValueId home_of(TensorId tensor) {
+    ValueId& home = home_[at(tensor)];
+    if (home == no_value) {
+      home = builder_.add_value(tensor, shardings_.of(tensor), builder_.tensor(tensor).dtype,
+                                category_of(tensor));
+    }
+    return home;
+  }
+
+  [[nodiscard]] BufferCategory category_of(TensorId tensor) const {
+    const Tensor& t = workload_.tensors[at(tensor)];
+    if (t.role == TensorRole::parameter_gradient) return BufferCategory::gradients;
+    if (t.role == TensorRole::activation && t.primal == no_tensor &&
+        kept_for_backward_.contains(tensor)) {
+      return BufferCategory::activations;
+    }
+    return BufferCategory::temporaries;
+  }
+
+  void visit(const Op& op, BlockPass& pass) {
+    const FactorAxes factors = partial_sums_.factors_of(op);
+    if (op.view) {
+      visit_view(op, factors, pass);
+      return;
+    }
+    Item item;
+    item.name = op.name;
+    item.recompute = op.recompute;
+    for (const Operand& operand : op.operands)
+      item.operands.push_back(read(op, operand, factors, pass));
+    for (const Statistic& statistic : op.statistics)
+      reduce_statistic(op, statistic, factors, item, pass);
+    std::vector<ValueId> made;
+    for (std::size_t r = 0; r < op.results.size(); ++r) {
+      made.push_back(make(op.results[r], factors));
+      if (op.in_place) builder_.value(made[r]).storage = item.operands[r];
+    }
+    item.results = made;
+    item.kernel = kernel_of(op, factors, item);
+    pass.body.push_back(std::move(item));
+    for (std::size_t r = 0; r < op.results.size(); ++r)
+      reshard_result(op, op.results[r], made[r], pass);
+  }
+
+  // Results that are parts of an operand: no work, no memory of their own.
+  void visit_view(const Op& op, const FactorAxes& factors, BlockPass& pass) {
+    const ValueId whole = read(op, op.operands.front(), factors, pass);
+    for (const Operand& result : op.results) {
+      const ValueId part = make(result, factors);
+      builder_.value(part).storage = whole;
+      reshard_result(op, result, part, pass);
+    }
+  }
+
+  ValueId read(const Op& op, const Operand& operand, const FactorAxes& factors, BlockPass& pass) {
+    const TensorId tensor = operand.tensor;
+    const bool parameter = builder_.tensor(tensor).role == TensorRole::parameter;
+    const ValueId home = parameter ? parameters_.readable(op, tensor) : home_of(tensor);
+    Sharding needed = sharding_of(operand.dims, factors, workload_.labels);
+    needed.partial = builder_.value(home).sharding.partial;
+    if (builder_.value(home).sharding == needed) return home;
+    for (const ValueId known : brought_[tensor]) {
+      if (builder_.value(known).sharding == needed) return known;
+    }
+    const Value lies = builder_.value(home);
+    const auto words = [&](const ReshardStep& step) {
+      return reasons_.read(op, lies, needed, step.axes);
+    };
+    const ValueId brought = builder_.bring(home, needed, Stream::activations, words, pass.body);
+    brought_[tensor].push_back(brought);
+    return brought;
+  }
+
+  void reduce_statistic(const Op& op, const Statistic& statistic, const FactorAxes& factors,
+                        Item& item, BlockPass& pass) {
+    AxisList axes;
+    for (const LabelId factor : statistic.over) {
+      const auto found = factors.find(factor);
+      if (found != factors.end())
+        axes.insert(axes.end(), found->second.begin(), found->second.end());
+    }
+    if (axes.empty()) return;
+    const Bytes payload =
+        local_points(workload_, statistic.dims, factors) * size_of(statistic.dtype);
+    Item reduction;
+    reduction.kind = TaskKind::collective;
+    reduction.stream = Stream::activations;
+    reduction.name = op.name;
+    reduction.operands = item.operands;
+    axes = merged(axes);
+    Words words = reasons_.statistic(op, statistic, axes);
+    reduction.collective = {CollectiveKind::all_reduce,
+                            axes,
+                            {},
+                            {},
+                            statistic.dtype,
+                            payload,
+                            {{op.name + " " + statistic.name, payload}},
+                            std::move(words.reason),
+                            std::move(words.remedy)};
+    // The op waits for it through a value of its own.
+    const ValueId value =
+        builder_.add_value(op.results.front().tensor,
+                           replicated(builder_.tensor(op.results.front().tensor).dims.size()),
+                           statistic.dtype, BufferCategory::communication);
+    builder_.value(value).name = op.name + " " + statistic.name;
+    builder_.value(value).bytes = payload;
+    reduction.results = {value};
+    item.operands.push_back(value);
+    pass.body.push_back(std::move(reduction));
+  }
+
+  // The result as the op leaves it.
+  ValueId make(const Operand& result, const FactorAxes& factors) {
+    Sharding sharding = sharding_of(result.dims, factors, workload_.labels);
+    sharding.partial = partial_sums_.made(result.tensor);
+    return builder_.add_value(result.tensor, sharding, builder_.tensor(result.tensor).dtype,
+                              category_of(result.tensor));
+  }
+
+  // From how the op made it to the sharding that propagation gave it.
+  void reshard_result(const Op& op, const Operand& result, ValueId made, BlockPass& pass) {
+    const TensorId id = result.tensor;
+    const Tensor& tensor = builder_.tensor(id);
+    if (tensor.role == TensorRole::parameter_gradient && !partial_sums_.is_summand(id)) {
+      gradients_.reduce_later(tensor.primal, made, pass);
+      return;
+    }
+    if (id == workload_.loss) {  // for the eye of one device: nobody waits for its sum
+      home_[at(id)] = made;
+      return;
+    }
+    const AxisList kept = partial_sums_.kept(id);
+    // Gradients made apart are reduced to where they are kept, then added up.
+    const auto apart = tensor.role == TensorRole::parameter_gradient
+                           ? shardings_.summed.find(tensor.primal)
+                           : shardings_.summed.end();
+    const bool reduces = apart != shardings_.summed.end();
+    Sharding target = without(reduces ? apart->second : shardings_.of(id), kept);
+    target.partial = kept;
+    const Value value = builder_.value(made);
+    const auto words = [&](const ReshardStep& step) {
+      return reduces ? parameter_reasons_.reduce(builder_.tensor(tensor.primal).name,
+                                                 {tensor.primal}, step)
+                     : reasons_.made(op, value, target, partial_sums_, step.axes);
+    };
+    const Stream stream = reduces ? Stream::reductions : Stream::activations;
+    home_[at(id)] = builder_.bring(made, target, stream, words, pass.body);
+  }
+
+  Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
+    const auto work = static_cast<double>(local_points(workload_, shardsim::factors(op), factors));
+    Bytes bytes{0};
+    for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
+    for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
+    const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
+    return {std::string(name_of(op.function)),
+            class_of(op),
+            dtype,
+            Flops(work * traits(op.function).flops * op.work_fraction),
+            bytes,
+            product_of(workload_, op, factors)};
+  }
+
+  const Workload& workload_;
+  const Runtime& runtime_;
+  TensorShardings shardings_;
+  SpmdBuilder builder_;
+  ParameterReasons parameter_reasons_;
+  ActivationReasons reasons_;
+  ParameterGathers parameters_;
+  GradientReductions gradients_;
+  PartialSums partial_sums_;
+  const Layout& layout_;
+  std::vector<ValueId> home_;
+  bool trains_;
+  bool donates_;
+  std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
+  std::set<TensorId> kept_for_backward_;
+};
+
+}  // namespace
+
+SpmdStep partition(const Workload& workload, const Mesh& mesh, const Layout& layout,
+                   const Strategy& strategy, const OptimizerOptions& optimizer) {
+  return Partitioner(workload, mesh, layout, strategy, optimizer).run();
+}
+
+}  // namespace shardsim

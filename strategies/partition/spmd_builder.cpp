@@ -1,0 +1,181 @@
+#include "strategies/partition/spmd_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <iterator>
+
+#include <map>
+
+#include "sharding/named_sharding.hpp"
+
+namespace shardsim {
+
+ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtype,
+                               BufferCategory category) {
+  const Tensor& t = tensor(id);
+  const std::int64_t elements = shard_elements(shape(id), sharding);
+  const bool of_the_step = t.role == TensorRole::input || t.role == TensorRole::constant;
+  const bool shared = of_the_step || !workload_.blocks[static_cast<std::size_t>(t.block)].is_layer;
+  step.values.push_back({id, t.name, sharding, dtype, elements * size_of(dtype), category, t.block,
+                         shared,
+                         /*persistent=*/false, no_value});
+  return static_cast<ValueId>(step.values.size()) - 1;
+}
+
+ValueId SpmdBuilder::add_view(ValueId of, const Sharding& sharding) {
+  const Value source = value(of);
+  const ValueId view = add_value(source.tensor, sharding, source.dtype, source.category);
+  value(view).storage = of;
+  return view;
+}
+
+ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
+                           std::vector<Item>& items) {
+  const Value source = value(from);
+  ValueId now = from;
+  for (const ReshardStep& hop : reshard(shape(source.tensor), source.sharding, to)) {
+    ValueId next = no_value;
+    if (hop.kind == CollectiveKind::all_reduce) {
+      next = add_view(now, hop.after);
+    } else {
+      const bool parameter = tensor(source.tensor).role == TensorRole::parameter;
+      next = add_value(source.tensor, hop.after, source.dtype,
+                       parameter ? BufferCategory::gathered_parameters : source.category);
+    }
+    const Bytes payload = hop.elements * size_of(source.dtype);
+    Item item;
+    item.kind = TaskKind::collective;
+    item.stream = stream;
+    item.name = source.name;
+    Words said = words(hop);
+    item.collective = {hop.kind,
+                       hop.axes,
+                       {},
+                       {},
+                       source.dtype,
+                       payload,
+                       {{source.name, payload}},
+                       std::move(said.reason),
+                       std::move(said.remedy)};
+    item.operands = {now};
+    item.results = {next};
+    items.push_back(std::move(item));
+    now = next;
+  }
+  return value(now).sharding == to ? now : add_view(now, to);
+}
+
+std::vector<ValueId> SpmdBuilder::bring_together(const std::vector<ValueId>& from,
+                                                 const std::vector<Sharding>& to, Stream stream,
+                                                 std::string_view name, const WordsOf& words,
+                                                 std::vector<Item>& items) {
+  std::vector<ValueId> arrived;
+  std::vector<std::vector<Item>> rounds;  // the k-th step of every value
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::vector<Item> own;
+    arrived.push_back(bring(from[i], to[i], stream, words, own));
+    if (rounds.size() < own.size()) rounds.resize(own.size());
+    for (std::size_t k = 0; k < own.size(); ++k) rounds[k].push_back(std::move(own[k]));
+  }
+  for (std::vector<Item>& round : rounds) {
+    std::vector<Item> calls;
+    for (Item& item : round) {
+      const auto same = std::find_if(calls.begin(), calls.end(), [&](const Item& call) {
+        return call.collective.kind == item.collective.kind &&
+               call.collective.axes == item.collective.axes &&
+               call.collective.dtype == item.collective.dtype;
+      });
+      if (same == calls.end()) {
+        calls.push_back(std::move(item));
+        calls.back().name = name;
+        continue;
+      }
+      same->collective.payload += item.collective.payload;
+      same->collective.parts.push_back(item.collective.parts.front());
+      same->operands.push_back(item.operands.front());
+      same->results.push_back(item.results.front());
+    }
+    std::move(calls.begin(), calls.end(), std::back_inserter(items));
+  }
+  return arrived;
+}
+
+ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Words words,
+                             std::vector<Item>& items) {
+  const Value source = value(from);
+  const ValueId next = add_value(source.tensor, to, source.dtype, source.category);
+  const DeviceIndex before(shape(source.tensor), source.sharding, mesh_);
+  const DeviceIndex after(shape(source.tensor), to, mesh_);
+  const auto by_part = [&](const DeviceIndex& index) {
+    std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> devices;
+    for (std::int64_t device = 0; device < index.devices(); ++device) {
+      std::vector<std::int64_t> part;
+      for (std::size_t d = 0; d < source.sharding.dims.size(); ++d) {
+        part.push_back(index.chunk(device, d));
+      }
+      devices[part].push_back(device);
+    }
+    return devices;
+  };
+  Item item;
+  item.kind = TaskKind::collective;
+  item.stream = stream;
+  item.name = source.name;
+  item.collective.kind = CollectiveKind::collective_permute;
+  const auto targets = by_part(after);
+  for (const auto& [part, holders] : by_part(before)) {
+    for (std::size_t i = 0; i < holders.size(); ++i) {
+      item.collective.source_targets.emplace_back(holders[i], targets.at(part)[i]);
+    }
+  }
+  item.collective.dtype = source.dtype;
+  item.collective.payload = source.bytes;
+  item.collective.parts = {{source.name, source.bytes}};
+  item.collective.reason = std::move(words.reason);
+  item.collective.remedy = std::move(words.remedy);
+  item.operands = {from};
+  item.results = {next};
+  items.push_back(std::move(item));
+  return next;
+}
+
+Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,
+                       const std::vector<ValueId>& to, Stream stream) {
+  Item item;
+  item.stream = stream;
+  item.name = std::move(name);
+  item.operands = from;
+  item.results = to;
+  Bytes bytes{0};
+  for (const ValueId v : from) bytes += value(v).bytes;
+  for (const ValueId v : to) bytes += value(v).bytes;
+  item.kernel = {"cast", KernelClass::memory, value(to.front()).dtype, Flops(0), bytes};
+  return item;
+}
+
+Item SpmdBuilder::slice(std::string name, const std::vector<ValueId>& from,
+                        const std::vector<ValueId>& to, Stream stream) {
+  Item item;
+  item.stream = stream;
+  item.name = std::move(name);
+  item.operands = from;
+  item.results = to;
+  Bytes bytes{0};
+  for (const ValueId v : to) bytes += 2 * value(v).bytes;  // read and written
+  item.kernel = {"copy", KernelClass::memory, value(to.front()).dtype, Flops(0), bytes};
+  return item;
+}
+
+std::string SpmdBuilder::names(const AxisList& axes) const {
+  return fmt::format("{}", fmt::join(mesh_.names_of(axes), " and "));
+}
+
+bool SpmdBuilder::is_root(std::size_t block) const { return !workload_.blocks[block].is_layer; }
+
+std::string SpmdBuilder::unit_name(std::size_t block) const {
+  return is_root(block) ? "root" : workload_.blocks[block].name;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,79 @@
+// Makes values and items of an SpmdStep; shared by the parts of the partitioner.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sharding/reshard.hpp"
+#include "strategies/partition/spmd.hpp"
+
+namespace shardsim {
+
+// Of a collective: why it is there, and what would avoid it (empty: nothing is known).
+struct Words {
+  std::string reason;
+  std::string remedy;
+};
+using WordsOf = std::function<Words(const ReshardStep& step)>;
+
+class SpmdBuilder {
+ public:
+  SpmdBuilder(const Workload& workload, const Mesh& mesh) : workload_(workload), mesh_(mesh) {}
+
+  [[nodiscard]] const Workload& workload() const { return workload_; }
+  [[nodiscard]] const Mesh& mesh() const { return mesh_; }
+  [[nodiscard]] const Tensor& tensor(TensorId id) const {
+    return workload_.tensors[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] const Value& value(ValueId id) const {
+    return step.values[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] Value& value(ValueId id) { return step.values[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] std::vector<std::int64_t> shape(TensorId id) const {
+    return workload_.shape(tensor(id).dims);
+  }
+
+  // A new value of `id` under `sharding`, its bytes filled in.
+  ValueId add_value(TensorId id, const Sharding& sharding, DType dtype, BufferCategory category);
+  // The same memory seen under a finer sharding.
+  ValueId add_view(ValueId of, const Sharding& sharding);
+
+  // Brings a value to another sharding, adding items; answers the value that has it.
+  ValueId bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
+                std::vector<Item>& items);
+  // One step of a reshard, taken by many values together: items with the same kind and axes become
+  // one call of that name. Answers the values that have arrived, in order.
+  [[nodiscard]] std::vector<ValueId> bring_together(const std::vector<ValueId>& from,
+                                                    const std::vector<Sharding>& to, Stream stream,
+                                                    std::string_view name, const WordsOf& words,
+                                                    std::vector<Item>& items);
+  // The same shards on other devices, where `to` has the axes of each dimension in another order:
+  // one permute.
+  ValueId permute(ValueId from, const Sharding& to, Stream stream, Words words,
+                  std::vector<Item>& items);
+
+  // A kernel that converts element types; memory bound.
+  [[nodiscard]] Item cast(std::string name, const std::vector<ValueId>& from,
+                          const std::vector<ValueId>& to, Stream stream);
+
+  // A kernel that copies of each value the part that its target holds; memory bound.
+  [[nodiscard]] Item slice(std::string name, const std::vector<ValueId>& from,
+                           const std::vector<ValueId>& to, Stream stream);
+
+  // Is the block's unit of parameters the root's, as that of every block that is there once?
+  [[nodiscard]] bool is_root(std::size_t block) const;
+  [[nodiscard]] std::string unit_name(std::size_t block) const;
+
+  // "fsdp", "data and model".
+  [[nodiscard]] std::string names(const AxisList& axes) const;
+
+  SpmdStep step;
+
+ private:
+  const Workload& workload_;
+  const Mesh& mesh_;
+};
+
+}  // namespace shardsim
