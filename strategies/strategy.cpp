@@ -78,6 +78,7 @@ std::vector<Rule> read_activations(const JsonReader& json, const Mesh& mesh,
 void read_system(const JsonReader& json, const RuleSystem& system, Strategy& options) {
   *options.system = {{"name", options.name}};
   options.runtime = system.runtime;
+  options.whole_outputs = system.whole_outputs;
   if (!json.is_object()) return;
   if (options.name == "praxis") refuse_keys_of_inputs(json);
   for (const std::string& key : system.keys) {
@@ -102,9 +103,6 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
     const bool units = gather->choice(choices_of_key("gather")) == "unit";
     runtime.gathers.grain = runtime.reductions.grain = units ? Grain::unit : Grain::tensor;
   }
-  if (const auto outputs = json.find("outputs")) {
-    runtime.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
-  }
   if (const auto dtype = json.find("gather_dtype")) {
     const bool stored = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
     runtime.gathers.dtype = stored ? GatherDType::stored : GatherDType::compute;
@@ -128,7 +126,6 @@ Json runtime_to_json(const Runtime& runtime) {
           {"gather", gathers.grain == Grain::unit ? "unit" : "tensor"},
           {"gather_dtype", gathers.dtype == GatherDType::stored ? "parameters" : "compute"},
           {"reduce_loss", runtime.averages_loss},
-          {"outputs", runtime.whole_outputs ? "whole" : "as_made"},
           {"reduce_each_microbatch", choices_of_key("reduce_each_microbatch")[each]},
           {"prefetch", gathers.ahead}};
 }
@@ -140,6 +137,9 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   };
   flag("sequence_parallel", options.sequence_parallel);
   flag("gather_embedding", options.gather_embedding);
+  if (const auto outputs = json.find("outputs")) {
+    options.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
+  }
   if (const auto dimension = json.find("shard_dimension")) {
     options.shard_dimension = dimension->choice(choices_of_key("shard_dimension")) == "first"
                                   ? ShardDimension::first
@@ -250,6 +250,7 @@ Json strategy_to_json(const Strategy& options) {
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
   if (!options.is_rule_system()) json["sequence_parallel"] = options.sequence_parallel;
   json.update(runtime_to_json(options.runtime));
+  json["outputs"] = options.whole_outputs ? "whole" : "as_made";
   json["gather_embedding"] = options.gather_embedding;
   if (options.is_rule_system()) {
     json.update(*options.system);

@@ -68,6 +68,7 @@ struct Strategy {
   bool gather_embedding = true;  // look-ups read the whole table (FSDP2); false: each device looks
                                  // all tokens up in its shard (XLA, where that sends less)
   std::vector<Rule> rules;       // for parameters
+  bool whole_outputs = false;    // Workload::outputs are gathered to every device
   OwnedJson system;  // of a rule system: the object with its own keys; null for a recipe
   Place place;       // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints

@@ -15,8 +15,8 @@ std::string who(const Op& op) { return fmt::format("{} ({})", op.name, name_of(o
 }  // namespace
 
 ActivationReasons::ActivationReasons(const SpmdBuilder& builder, const Layout& layout,
-                                     const Strategy& strategy, const ParameterReasons& parameters)
-    : builder_(builder), layout_(layout), strategy_(strategy), parameters_(parameters) {
+                                     const PartialSums& sums, const ParameterReasons& parameters)
+    : builder_(builder), layout_(layout), sums_(sums), parameters_(parameters) {
   for (const Block& block : builder.workload().blocks) {
     for (const auto* ops : {&block.forward, &block.backward}) {
       for (const Op& op : *ops) {
@@ -31,13 +31,12 @@ const std::string& ActivationReasons::label_name(LabelId label) const {
 }
 
 bool ActivationReasons::is_model_axis(const AxisList& axes) const {
-  return strategy_.splits_model && axes.size() == 1 &&
-         builder_.mesh().names_of(axes).front() == strategy_.model_axis;
+  return axes.size() == 1 && axes == layout_.model_axes;
 }
 
 std::string ActivationReasons::sequence_parallel_off(const Value& value,
                                                      const AxisList& axes) const {
-  if (!strategy_.sequence_parallel || !is_model_axis(axes)) return "";
+  if (!layout_.sequence_parallel || !is_model_axis(axes)) return "";
   const std::int64_t elements =
       shard_elements(builder_.shape(value.tensor), without(value.sharding, axes));
   return fmt::format(
@@ -48,9 +47,8 @@ std::string ActivationReasons::sequence_parallel_off(const Value& value,
 }
 
 std::string ActivationReasons::sequence_axes_off(const AxisList& axes) const {
-  for (const std::string& name : builder_.mesh().names_of(axes)) {
-    const auto& along = strategy_.sequence_axes;
-    if (std::find(along.begin(), along.end(), name) == along.end()) return "";
+  for (const AxisRef& axis : axes) {
+    if (!overlaps_any(axis, layout_.sequence_axes)) return "";
   }
   return fmt::format(
       "take {} off \"sequence_axes\": every device then computes and keeps {} times "
@@ -58,26 +56,29 @@ std::string ActivationReasons::sequence_axes_off(const AxisList& axes) const {
       builder_.names(axes), Mesh::size_of(axes));
 }
 
-Words ActivationReasons::input(const Value& entering, const Sharding& read) const {
+Words ActivationReasons::words(const InputEnters& fact, const Collective&) const {
+  const Value& entering = builder_.value(fact.entered);
   return {fmt::format("{} enters as {}, its batch over the whole mesh, and is read as {} "
                       "(\"inputs_split_mapping\")",
                       entering.name, to_string(entering.sharding, builder_.mesh()),
-                      to_string(read, builder_.mesh())),
+                      to_string(fact.read, builder_.mesh())),
           "\"batch_axes\" and no \"inputs_split_mapping\": inputs then enter as they are read"};
 }
 
-Words ActivationReasons::output(TensorId tensor, const AxisList& axes) const {
+Words ActivationReasons::words(const OutputLeaves& fact, const Collective& call) const {
   return {fmt::format("{} leaves the step whole on every device of {} (\"outputs\": \"whole\")",
-                      builder_.tensor(tensor).name, builder_.names(axes)),
+                      builder_.tensor(fact.tensor).name, builder_.names(call.axes)),
           "\"outputs\": \"as_made\" leaves each device its part"};
 }
 
-Words ActivationReasons::read(const Op& op, const Value& home, const Sharding& needed,
-                              const AxisList& axes) const {
+Words ActivationReasons::words(const OpReads& fact, const Collective& call) const {
+  const Op& op = *fact.op;
+  const Value& home = builder_.value(fact.lies);
+  const AxisList& axes = call.axes;
   Words words;
-  words.reason =
-      fmt::format("{} needs {} as {}, which lies as {}", who(op), home.name,
-                  to_string(needed, builder_.mesh()), to_string(home.sharding, builder_.mesh()));
+  words.reason = fmt::format("{} needs {} as {}, which lies as {}", who(op), home.name,
+                             to_string(fact.needed, builder_.mesh()),
+                             to_string(home.sharding, builder_.mesh()));
   std::vector<std::string> whole;
   for (const LabelId label : op.whole) add_once(whole, label_name(label));
   if (!whole.empty()) words.reason += fmt::format("; it takes {} whole", listed(whole));
@@ -87,10 +88,10 @@ Words ActivationReasons::read(const Op& op, const Value& home, const Sharding& n
   return words;
 }
 
-void ActivationReasons::find_summed(const Op& op, const AxisList& axes, const PartialSums& sums,
+void ActivationReasons::find_summed(const Op& op, const AxisList& axes,
                                     std::vector<Summed>& found) const {
   bool own = false;
-  for (const auto& factor : sums.factors_of(op)) {
+  for (const auto& factor : sums_.factors_of(op)) {
     const LabelId label = factor.first;
     const AxisList& split = factor.second;
     const bool in_result =
@@ -110,10 +111,10 @@ void ActivationReasons::find_summed(const Op& op, const AxisList& axes, const Pa
   }
   if (own) return;
   for (const Operand& operand : op.operands) {  // a linear op hands on what its operands are
-    const AxisList partial = sums.kept(operand.tensor);
+    const AxisList partial = sums_.kept(operand.tensor);
     const auto maker = makers_.find(operand.tensor);
     if (maker == makers_.end() || !is_within(axes, partial)) continue;
-    find_summed(*maker->second, axes, sums, found);
+    find_summed(*maker->second, axes, found);
   }
 }
 
@@ -164,8 +165,10 @@ std::string ActivationReasons::split_none(const std::vector<LabelId>& labels, co
       format_bytes(parameters_.price_without(parameters, axes)), Mesh::size_of(axes));
 }
 
-Words ActivationReasons::made(const Op& op, const Value& made, const Sharding& target,
-                              const PartialSums& sums, const AxisList& axes) const {
+Words ActivationReasons::words(const OpMakes& fact, const Collective& call) const {
+  const Op& op = *fact.op;
+  const Value& made = builder_.value(fact.made);
+  const AxisList& axes = call.axes;
   const int block = builder_.tensor(made.tensor).block;
   Words words;
   if (!is_within(axes, made.sharding.partial)) {
@@ -173,15 +176,15 @@ Words ActivationReasons::made(const Op& op, const Value& made, const Sharding& t
     words.reason = fmt::format("{} makes {} as {}, and {} asks for {}", who(op), made.name,
                                to_string(made.sharding, builder_.mesh()),
                                !pinned ? "what reads it"
-                               : strategy_.sequence_parallel && is_model_axis(axes)
+                               : layout_.sequence_parallel && is_model_axis(axes)
                                    ? "\"sequence_parallel\""
                                    : "a rule of \"activations\"",
-                               to_string(target, builder_.mesh()));
+                               to_string(fact.wanted, builder_.mesh()));
     words.remedy = sequence_parallel_off(made, axes);
     return words;
   }
   std::vector<Summed> summed;
-  find_summed(op, axes, sums, summed);
+  find_summed(op, axes, summed);
   std::vector<std::string> by;
   std::vector<LabelId> labels;
   std::vector<TensorId> parameters;
@@ -204,7 +207,7 @@ Words ActivationReasons::made(const Op& op, const Value& made, const Sharding& t
   words.remedy = gather_embedding_on(op, axes);
   if (words.remedy.empty()) words.remedy = split_none(labels, axes, block);
   if (words.remedy.empty()) words.remedy = sequence_axes_off(axes);
-  if (is_model_axis(axes) && !strategy_.sequence_parallel && !words.remedy.empty()) {
+  if (is_model_axis(axes) && !layout_.sequence_parallel && !words.remedy.empty()) {
     words.remedy +=
         "; \"sequence_parallel\": true makes it a reduce-scatter and an all-gather, together as "
         "many bytes, and splits the activations between blocks";
@@ -212,8 +215,10 @@ Words ActivationReasons::made(const Op& op, const Value& made, const Sharding& t
   return words;
 }
 
-Words ActivationReasons::statistic(const Op& op, const Statistic& statistic,
-                                   const AxisList& axes) const {
+Words ActivationReasons::words(const OpNeeds& fact, const Collective& call) const {
+  const Op& op = *fact.op;
+  const Statistic& statistic = *fact.statistic;
+  const AxisList& axes = call.axes;
   std::vector<std::string> over;
   for (const LabelId label : statistic.over) add_once(over, label_name(label));
   const int block = builder_.tensor(op.results.front().tensor).block;

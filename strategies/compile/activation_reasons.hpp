@@ -14,21 +14,14 @@ namespace shardsim {
 
 class ActivationReasons {
  public:
-  ActivationReasons(const SpmdBuilder& builder, const Layout& layout, const Strategy& strategy,
+  ActivationReasons(const SpmdBuilder& builder, const Layout& layout, const PartialSums& sums,
                     const ParameterReasons& parameters);
 
-  // An input, as it enters, brought to how it is read.
-  [[nodiscard]] Words input(const Value& entering, const Sharding& read) const;
-  // An op reads a tensor otherwise than it lies.
-  [[nodiscard]] Words read(const Op& op, const Value& home, const Sharding& needed,
-                           const AxisList& axes) const;
-  // An op makes a tensor otherwise than it is wanted; `sums` have the factors of `op`.
-  [[nodiscard]] Words made(const Op& op, const Value& made, const Sharding& target,
-                           const PartialSums& sums, const AxisList& axes) const;
-  // What leaves the step.
-  [[nodiscard]] Words output(TensorId tensor, const AxisList& axes) const;
-  [[nodiscard]] Words statistic(const Op& op, const Statistic& statistic,
-                                const AxisList& axes) const;
+  [[nodiscard]] Words words(const InputEnters& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const OpReads& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const OpMakes& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const OpNeeds& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const OutputLeaves& fact, const Collective& call) const;
 
  private:
   // A factor that an op sums over, split.
@@ -42,8 +35,7 @@ class ActivationReasons {
   [[nodiscard]] bool is_carried(LabelId label) const;
   [[nodiscard]] std::vector<TensorId> splitting(LabelId label, const AxisList& axes,
                                                 int block) const;
-  void find_summed(const Op& op, const AxisList& axes, const PartialSums& sums,
-                   std::vector<Summed>& found) const;
+  void find_summed(const Op& op, const AxisList& axes, std::vector<Summed>& found) const;
   [[nodiscard]] std::string split_none(const std::vector<LabelId>& labels, const AxisList& axes,
                                        int block) const;
   // Of a look-up that reads its table in shards over `axes`; empty for other ops.
@@ -55,7 +47,7 @@ class ActivationReasons {
 
   const SpmdBuilder& builder_;
   const Layout& layout_;
-  const Strategy& strategy_;
+  const PartialSums& sums_;
   const ParameterReasons& parameters_;
   std::map<TensorId, const Op*> makers_;
 };

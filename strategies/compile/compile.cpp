@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "strategies/compile/emit.hpp"
+#include "strategies/compile/word_reasons.hpp"
 #include "strategies/layout/assign.hpp"
+#include "strategies/layout/propagate.hpp"
 #include "strategies/partition/partition.hpp"
+#include "strategies/runtime/make_calls.hpp"
 #include "strategies/schedule/accumulation.hpp"
 
 namespace shardsim {
@@ -115,7 +119,7 @@ const Sharding* attention_sharding(const Block& block, const BlockProgram& progr
 // and so do those over which nothing splits attention. (Where only the heads of keys and values are
 // too few, these are repeated and nobody's work is.)
 std::string repeated_attention(const HeadCounts& heads, const Sharding& sharding, const Mesh& mesh,
-                               const Strategy& strategy, const AxisList& idle) {
+                               bool splits_model, const AxisList& idle) {
   const AxisList split = split_axes(sharding);
   std::vector<std::string> names;
   std::int64_t devices = 1;
@@ -148,7 +152,7 @@ std::string repeated_attention(const HeadCounts& heads, const Sharding& sharding
       "{} heads{} do not go evenly over the {} devices of {}: attention is computed {:.1f} times, "
       "by devices that repeat each other's work{}",
       heads.queries, keys, devices, axes, times,
-      strategy.splits_model ? "; Megatron and torchtitan refuse it" : "");
+      splits_model ? "; Megatron and torchtitan refuse it" : "");
 }
 
 // Under a causal mask the last of n contiguous shards of the queries reads keys of all, twice the
@@ -171,13 +175,13 @@ std::string balanced_causal_attention(const Workload& workload, const Op& op,
 
 // Models have one kind of attention: what the first does, all do.
 void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
-                       const Strategy& strategy, const Layout& layout, CompiledStep& compiled) {
+                       const Layout& layout, CompiledStep& compiled) {
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
     const Op* op = nullptr;
     const Sharding* sharding = attention_sharding(workload.blocks[b], step.blocks[b], step, &op);
     if (sharding == nullptr) continue;
-    std::string warning =
-        repeated_attention(head_counts(workload, *op), *sharding, mesh, strategy, layout.idle_axes);
+    std::string warning = repeated_attention(head_counts(workload, *op), *sharding, mesh,
+                                             !layout.model_axes.empty(), layout.idle_axes);
     if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
     std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
     if (!note.empty()) compiled.plan.notes.push_back(std::move(note));
@@ -189,14 +193,19 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 
 CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer, const Mesh& mesh,
                      const Strategy& strategy) {
+  const Runtime& runtime = strategy.runtime;
   const Layout layout = assign(workload, mesh, strategy, optimizer.parameters);
-  const SpmdStep step = partition(workload, mesh, layout, strategy, optimizer);
+  const TensorShardings shardings = propagate(workload, layout);
+  const PartialSums sums(workload, shardings);
+  SpmdStep step = partition(workload, mesh, layout, shardings, sums);
+  step = make_calls(std::move(step), workload, mesh, layout, runtime, optimizer);
+  step = word_reasons(std::move(step), workload, mesh, layout, sums, runtime, optimizer);
 
   CompiledStep compiled;
   check_task_count(step, workload, {strategy.place.file, "/workload"});
   const PipelineSchedule schedule = accumulation_schedule(
       static_cast<std::int32_t>(workload.microbatches), has_backward(workload));
-  compiled.plan = emit(step, workload, mesh, schedule, strategy.runtime.gathers.ahead);
+  compiled.plan = emit(step, workload, mesh, schedule, runtime.gathers.ahead);
   Plan& plan = compiled.plan;
   plan.subject = subject_of(workload, strategy);
   for (const ParameterLayout& a : layout.parameters) {
@@ -209,8 +218,9 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
     ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
                                      without_unit_axes(output.sharding), mesh);
-    row.assigned_by = strategy.runtime.whole_outputs ? "whole" : "as made";
-    if (strategy.runtime.whole_outputs) row.returned = {};
+    const bool is_whole = layout.leaving.contains(output.tensor);
+    row.assigned_by = is_whole ? "whole" : "as made";
+    if (is_whole) row.returned = {};
     row.by_tactic = true;
     compiled.outputs.push_back(std::move(row));
   }
@@ -226,7 +236,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = layout.warnings;
-  tell_of_attention(workload, step, mesh, strategy, layout, compiled);
+  tell_of_attention(workload, step, mesh, layout, compiled);
   compiled.rules = layout.rules;
   verify(plan);
   return compiled;

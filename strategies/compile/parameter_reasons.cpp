@@ -16,11 +16,10 @@ std::string_view pass_of(Phase phase) { return phase == Phase::forward ? "forwar
 }  // namespace
 
 ParameterReasons::ParameterReasons(const SpmdBuilder& builder, const Layout& layout,
-                                   const Strategy& strategy, const OptimizerOptions& optimizer)
+                                   const Runtime& runtime, const OptimizerOptions& optimizer)
     : builder_(builder),
       layout_(layout),
-      strategy_(strategy),
-      stored_dtype_(optimizer.parameters),
+      runtime_(runtime),
       gradient_dtype_(optimizer.gradients),
       trains_(has_backward(builder.workload())) {
   for (const ParameterLayout& a : layout.parameters) by_tensor_[a.tensor] = &a;
@@ -48,9 +47,8 @@ std::string ParameterReasons::names_of(const std::vector<TensorId>& parameters) 
 std::string ParameterReasons::splits_inputs(const AxisList& axes) const {
   bool sequence = false;
   bool batch = false;
-  for (const std::string& name : builder_.mesh().names_of(axes)) {
-    const auto& along = strategy_.sequence_axes;
-    (std::find(along.begin(), along.end(), name) != along.end() ? sequence : batch) = true;
+  for (const AxisRef& axis : axes) {
+    (overlaps_any(axis, layout_.sequence_axes) ? sequence : batch) = true;
   }
   return fmt::format("{} {} the {}", builder_.names(axes), splits(axes),
                      batch && sequence ? "batch and the sequence"
@@ -66,11 +64,11 @@ Bytes ParameterReasons::price_without(const std::vector<TensorId>& parameters,
     const auto freed = [&](const Sharding& sharding) {
       return shard_elements(a.shape, without(sharding, axes)) - shard_elements(a.shape, sharding);
     };
-    Bytes own = freed(a.stored) * size_of(stored_dtype_);
+    Bytes own = freed(a.stored) * size_of(layout_.stored_dtype);
     // ZeRO shards them over the batch axes whatever the parameter's spec says.
-    if (trains_ && strategy_.zero_stage < 2) own += freed(a.gradient) * size_of(gradient_dtype_);
+    if (trains_ && layout_.zero_stage < 2) own += freed(a.gradient) * size_of(gradient_dtype_);
     const auto states = states_.find(parameter);
-    if (strategy_.zero_stage < 1 && states != states_.end()) {
+    if (layout_.zero_stage < 1 && states != states_.end()) {
       for (const DType dtype : states->second) own += freed(a.optimizer) * size_of(dtype);
     }
     more += a.instances() * own;
@@ -88,9 +86,10 @@ Bytes ParameterReasons::gathered_bytes(const std::vector<TensorId>& parameters) 
   return bytes;
 }
 
-Words ParameterReasons::gather(const std::string& unit, bool is_root,
-                               const std::vector<TensorId>& parameters, Phase phase,
-                               const AxisList& axes) const {
+Words ParameterReasons::words(const UnitGathered& fact, const Collective& call) const {
+  const auto& [unit, parameters, is_root, from_slices, phase] = fact;
+  const AxisList& axes = call.axes;
+  if (from_slices) return slices_gathered(fact, axes);
   Words words;
   words.reason = fmt::format(
       "parameters of {} are stored over {}{} and read whole in the {} pass, as {}", unit,
@@ -102,52 +101,50 @@ Words ParameterReasons::gather(const std::string& unit, bool is_root,
         is_root ? "reshard_root_after_forward" : "reshard_after_forward",
         format_bytes(gathered_bytes(parameters)));
   }
-  words.remedy += fmt::format(
-      "take {} off their specs: a device holds {} more{}{}", builder_.names(axes),
-      format_bytes(price_without(parameters, axes)),
-      trains_ ? " (with gradients and optimizer state)" : "",
-      trains_ && strategy_.zero_stage < 2 ? ", and their gradients are all-reduced" : "");
+  words.remedy +=
+      fmt::format("take {} off their specs: a device holds {} more{}{}", builder_.names(axes),
+                  format_bytes(price_without(parameters, axes)),
+                  trains_ ? " (with gradients and optimizer state)" : "",
+                  trains_ && layout_.zero_stage < 2 ? ", and their gradients are all-reduced" : "");
   return words;
 }
 
-Words ParameterReasons::gather_slices(const std::string& unit,
-                                      const std::vector<TensorId>& parameters,
-                                      const AxisList& axes) const {
-  const Bytes gathered = gathered_bytes(parameters);
-  const Bytes more = gathered - Bytes(gathered.count() / strategy_.runtime.gathers.slices->over);
+Words ParameterReasons::slices_gathered(const UnitGathered& fact, const AxisList& axes) const {
+  const Bytes gathered = gathered_bytes(fact.parameters);
+  const Bytes more = gathered - Bytes(gathered.count() / runtime_.gathers.slices->over);
   return {
       fmt::format("parameters of {} are kept in slices over {} after the forward pass "
                   "(\"reshard_after_forward\": {}) and read whole in the backward pass, as {}",
-                  unit, builder_.names(axes), strategy_.runtime.gathers.slices->over,
+                  fact.unit, builder_.names(axes), runtime_.gathers.slices->over,
                   splits_inputs(axes)),
       fmt::format("\"reshard_after_forward\": false keeps all that the forward pass gathered: {} "
                   "more on a device",
                   format_bytes(more))};
 }
 
-Words ParameterReasons::reduce(const std::string& unit, const std::vector<TensorId>& parameters,
-                               const ReshardStep& step) const {
-  const std::string over = builder_.names(step.axes);
-  const bool scatters = step.kind == CollectiveKind::reduce_scatter;
+Words ParameterReasons::words(const GradientsReduced& fact, const Collective& call) const {
+  const auto& [unit, parameters] = fact;
+  const std::string over = builder_.names(call.axes);
+  const bool scatters = call.kind == CollectiveKind::reduce_scatter;
   Words words;
-  if (!scatters && step.kind != CollectiveKind::all_reduce) {
+  if (!scatters && call.kind != CollectiveKind::all_reduce) {
     words.reason =
         fmt::format("gradients of {} are made split over {}, their parameters are not", unit, over);
     return words;
   }
-  const bool of_data = is_within(step.axes, layout_.data_axes);
+  const bool of_data = is_within(call.axes, layout_.data_axes);
   words.reason = fmt::format(
       "gradients of {} are partial sums over {}, as {}", unit, over,
-      of_data ? splits_inputs(step.axes)
-              : fmt::format("{} {} what they are summed over", over, splits(step.axes)));
+      of_data ? splits_inputs(call.axes)
+              : fmt::format("{} {} what they are summed over", over, splits(call.axes)));
   if (scatters) {
-    const std::string by = assigned_by(parameters, step.axes);
+    const std::string by = assigned_by(parameters, call.axes);
     words.reason +=
         fmt::format("; they are kept in shards{}",
-                    by.empty() ? fmt::format(" (\"zero_stage\": {})", strategy_.zero_stage) : by);
+                    by.empty() ? fmt::format(" (\"zero_stage\": {})", layout_.zero_stage) : by);
   }
   if (!of_data) return words;
-  const ReduceEachMicrobatch each = strategy_.runtime.reductions.each_microbatch;
+  const ReduceEachMicrobatch each = runtime_.reductions.each_microbatch;
   const bool repeats =
       builder_.workload().microbatches > 1 &&
       (each == ReduceEachMicrobatch::all || (each == ReduceEachMicrobatch::shards && scatters));
@@ -160,12 +157,18 @@ Words ParameterReasons::reduce(const std::string& unit, const std::vector<Tensor
   words.remedy += fmt::format(
       "none while {}: every device sees other tokens, and a step needs the "
       "sum over all",
-      splits_inputs(step.axes));
+      splits_inputs(call.axes));
   return words;
 }
 
-Words ParameterReasons::updated(const std::string& unit, const std::vector<TensorId>& parameters,
-                                const AxisList& axes) const {
+Words ParameterReasons::words(const OptimizerReads& fact, const Collective& call) const {
+  return {fmt::format("the optimizer keeps its state of {} over {}, as its gradient is not",
+                      builder_.tensor(fact.parameter).name, builder_.names(call.axes)),
+          ""};
+}
+
+Words ParameterReasons::words(const UnitUpdated& fact, const Collective& call) const {
+  const auto& [unit, parameters] = fact;
   Bytes states{0};
   Bytes gradients{0};
   for (const TensorId parameter : parameters) {
@@ -182,13 +185,23 @@ Words ParameterReasons::updated(const std::string& unit, const std::vector<Tenso
   words.reason = fmt::format(
       "\"zero_stage\": {}: each device updates its shard over {} of the "
       "parameters of {}, which are stored whole",
-      strategy_.zero_stage, builder_.names(axes), unit);
+      layout_.zero_stage, builder_.names(call.axes), unit);
   words.remedy = fmt::format(
       "\"zero_stage\": 0: a device holds {} more optimizer state{}", format_bytes(states),
       gradients > Bytes{0}
           ? fmt::format(" and {} more gradients, which are all-reduced", format_bytes(gradients))
           : "");
   return words;
+}
+
+Words ParameterReasons::words(const LossAveraged&, const Collective& call) const {
+  return {fmt::format("\"reduce_loss\": the loss is averaged over {}", builder_.names(call.axes)),
+          "\"reduce_loss\": false leaves each device its own loss"};
+}
+
+Words ParameterReasons::words(const MetricSummed& fact, const Collective& call) const {
+  return {fmt::format("metric {} is summed over {}", fact.metric, builder_.names(call.axes)),
+          fmt::format("leave {} out of \"workload.metrics\"", fact.metric)};
 }
 
 }  // namespace shardsim

@@ -17,30 +17,29 @@
 
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
+#include "strategies/runtime/runtime.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {
 
+// Of a collective: why it is there, and what would avoid it (empty: nothing is known).
+struct Words {
+  std::string reason;
+  std::string remedy;
+};
+
 // Of parameters, on their way to ops and back as gradients.
 class ParameterReasons {
  public:
-  ParameterReasons(const SpmdBuilder& builder, const Layout& layout, const Strategy& strategy,
+  ParameterReasons(const SpmdBuilder& builder, const Layout& layout, const Runtime& runtime,
                    const OptimizerOptions& optimizer);
 
-  // Parameters of a unit, on their way from how they are stored to how ops read them.
-  [[nodiscard]] Words gather(const std::string& unit, bool is_root,
-                             const std::vector<TensorId>& parameters, Phase phase,
-                             const AxisList& axes) const;
-  // The same from slices that the forward pass left.
-  [[nodiscard]] Words gather_slices(const std::string& unit,
-                                    const std::vector<TensorId>& parameters,
-                                    const AxisList& axes) const;
-  // Their gradients, partial sums or otherwise made than they are kept.
-  [[nodiscard]] Words reduce(const std::string& unit, const std::vector<TensorId>& parameters,
-                             const ReshardStep& step) const;
-  // Parameters that the optimizer has updated in shards.
-  [[nodiscard]] Words updated(const std::string& unit, const std::vector<TensorId>& parameters,
-                              const AxisList& axes) const;
+  [[nodiscard]] Words words(const UnitGathered& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const GradientsReduced& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const OptimizerReads& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const UnitUpdated& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const LossAveraged& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const MetricSummed& fact, const Collective& call) const;
 
   // " (fsdp: dimension 0 over fsdp)": what gave `axes` to those of the parameters that have them.
   [[nodiscard]] std::string assigned_by(const std::vector<TensorId>& parameters,
@@ -57,11 +56,11 @@ class ParameterReasons {
   // "splits the batch", "splits the sequence", ...: what the inputs are split along.
   [[nodiscard]] std::string splits_inputs(const AxisList& axes) const;
   [[nodiscard]] Bytes gathered_bytes(const std::vector<TensorId>& parameters) const;
+  [[nodiscard]] Words slices_gathered(const UnitGathered& fact, const AxisList& axes) const;
 
   const SpmdBuilder& builder_;
   const Layout& layout_;
-  const Strategy& strategy_;
-  DType stored_dtype_;
+  const Runtime& runtime_;
   DType gradient_dtype_;
   bool trains_;
   std::map<TensorId, const ParameterLayout*> by_tensor_;

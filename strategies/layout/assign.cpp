@@ -27,8 +27,20 @@ class Assigner {
 
   Layout run() {
     result_.data_axes = splitting_axes(strategy_.batch_axes, mesh_);
-    const AxisList sequence = splitting_axes(strategy_.sequence_axes, mesh_);
-    result_.data_axes.insert(result_.data_axes.end(), sequence.begin(), sequence.end());
+    result_.sequence_axes = splitting_axes(strategy_.sequence_axes, mesh_);
+    result_.data_axes.insert(result_.data_axes.end(), result_.sequence_axes.begin(),
+                             result_.sequence_axes.end());
+    if (strategy_.splits_model) {
+      result_.model_axes = splitting_axes({strategy_.model_axis}, mesh_);
+    }
+    result_.stored_dtype = stored_dtype_;
+    result_.sequence_parallel = strategy_.sequence_parallel;
+    result_.zero_stage = strategy_.zero_stage;
+    if (strategy_.whole_outputs) {
+      for (const TensorId output : workload_.outputs) {
+        result_.leaving[output] = replicated(tensor(output).dims.size());
+      }
+    }
     pin_inputs(workload_, mesh_, strategy_, result_);
     assign_parameters();
     pin_activations(workload_, mesh_, strategy_, result_);

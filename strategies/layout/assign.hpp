@@ -47,7 +47,13 @@ struct Layout {
   std::map<TensorId, Sharding> pinned;      // inputs, constants, activations; tensor dims
   std::map<TensorId, Sharding> entering;    // inputs that do not enter as they are pinned
   std::vector<RuleUse> rules;               // for parameters
+  std::map<TensorId, Sharding> leaving;     // outputs that do not leave as they are made
+  DType stored_dtype = DType::bf16;         // of parameters between steps
   AxisList data_axes;                       // split the batch or the sequence
+  AxisList sequence_axes;                   // of these: the sequence
+  AxisList model_axes;                      // tensor parallelism splits heads, width, vocabulary
+  bool sequence_parallel = false;           // over these, between blocks
+  int zero_stage = 0;                       // that shards optimizer state and gradients further
   AxisList idle_axes;                       // used by nothing
   std::vector<std::string> warnings;
 };

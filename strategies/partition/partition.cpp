@@ -1,22 +1,13 @@
 #include "strategies/partition/partition.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/index.hpp"
-#include "strategies/compile/activation_reasons.hpp"
 #include "strategies/layout/factors.hpp"
-#include "strategies/layout/propagate.hpp"
 #include "strategies/partition/kernel_product.hpp"
-#include "strategies/partition/partial_sums.hpp"
 #include "strategies/partition/spmd_builder.hpp"
-#include "strategies/runtime/gradient_reductions.hpp"
-#include "strategies/runtime/optimizer_pass.hpp"
-#include "strategies/runtime/parameter_gathers.hpp"
-#include "strategies/runtime/scalar_sums.hpp"
 
 namespace shardsim {
 namespace {
@@ -52,20 +43,14 @@ Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
 class Partitioner {
  public:
   Partitioner(const Workload& workload, const Mesh& mesh, const Layout& layout,
-              const Strategy& strategy, const OptimizerOptions& optimizer)
+              const TensorShardings& shardings, const PartialSums& sums)
       : workload_(workload),
-        runtime_(strategy.runtime),
-        shardings_(propagate(workload, layout)),
+        shardings_(shardings),
         builder_(workload, mesh),
-        parameter_reasons_(builder_, layout, strategy, optimizer),
-        reasons_(builder_, layout, strategy, parameter_reasons_),
-        parameters_(builder_, layout, strategy.runtime.gathers, optimizer, parameter_reasons_),
-        gradients_(builder_, layout, strategy.runtime.reductions, optimizer, parameter_reasons_),
-        partial_sums_(workload, shardings_),
+        partial_sums_(sums),
         layout_(layout),
         home_(workload.tensors.size(), no_value),
-        trains_(has_backward(workload)),
-        donates_(optimizer.donate) {
+        trains_(has_backward(workload)) {
     if (!trains_) return;
     for (const Block& block : workload.blocks) {
       for (const Op& op : block.backward) {
@@ -86,19 +71,79 @@ class Partitioner {
   SpmdStep run() {
     const std::size_t count = workload_.blocks.size();
     builder_.step.blocks.resize(count);
+    for (const ParameterLayout& a : layout_.parameters) add_parameter(a);
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
     add_outputs(builder_.step.blocks.back().forward);
     for (std::size_t b = count; trains_ && b-- > 0;) backward(b);
-    add_scalar_sums(
-        builder_, layout_.data_axes, runtime_, home_of(workload_.loss),
-        trains_ ? builder_.step.blocks.front().backward : builder_.step.blocks.back().forward);
-    OptimizerPass optimizer(builder_, parameters_, gradients_, parameter_reasons_, donates_);
-    for (std::size_t b = 0; b < count; ++b) optimizer.add(b);
+    builder_.step.loss = home_of(workload_.loss);
     return std::move(builder_.step);
   }
 
  private:
+  // As it is stored and, where these differ, as ops and look-ups read it.
+  void add_parameter(const ParameterLayout& a) {
+    const DType stored_dtype = layout_.stored_dtype;
+    const DType compute_dtype = builder_.tensor(a.tensor).dtype;
+    const DType look_up_dtype = look_up_type(a.tensor);
+    const auto gathered = [&](const Sharding& sharding, DType dtype) {
+      return builder_.add_value(a.tensor, sharding, dtype, BufferCategory::gathered_parameters);
+    };
+    ParameterValues& values = builder_.step.parameters[a.tensor];
+    values.stored =
+        builder_.add_value(a.tensor, a.stored, stored_dtype, BufferCategory::parameters);
+    builder_.value(values.stored).persistent = true;
+    values.computed = values.looked_up = values.stored;
+    const bool looked_up_apart = a.look_up != a.compute || look_up_dtype != compute_dtype;
+    const bool looked_up_as_stored = a.look_up == a.stored && look_up_dtype == stored_dtype;
+    if (looked_up_apart && !looked_up_as_stored) {
+      values.looked_up = gathered(a.look_up, look_up_dtype);
+    }
+    if (looked_up_apart && !is_read_but_by_look_ups(a.tensor)) return;
+    if (a.stored != a.compute || stored_dtype != compute_dtype) {
+      values.computed = gathered(a.compute, compute_dtype);
+    }
+    if (!looked_up_apart) values.looked_up = values.computed;
+  }
+
+  // The type in which look-ups read a table.
+  [[nodiscard]] DType look_up_type(TensorId parameter) const {
+    const DType compute_dtype = builder_.tensor(parameter).dtype;
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        if (kind_of(op) != OpKind::lookup || op.operands[1].tensor != parameter) continue;
+        return op.weight_dtype.value_or(compute_dtype);
+      }
+    }
+    return compute_dtype;
+  }
+
+  [[nodiscard]] bool is_read_but_by_look_ups(TensorId parameter) const {
+    for (const Block& block : workload_.blocks) {
+      for (const std::vector<Op>* ops : {&block.forward, &block.backward}) {
+        for (const Op& op : *ops) {
+          if (kind_of(op) == OpKind::lookup) continue;
+          for (const Operand& operand : op.operands) {
+            if (operand.tensor == parameter) return true;
+          }
+        }
+      }
+    }
+    return false;
+  }
+
+  // The value of a parameter that `op` reads; that it has to be there is a need of the pass.
+  ValueId readable(const Op& op, TensorId parameter, BlockPass& pass) const {
+    const ParameterValues& values = builder_.step.parameters.at(parameter);
+    if (kind_of(op) == OpKind::lookup && values.looked_up != values.computed) {
+      return values.looked_up;
+    }
+    const bool known =
+        std::find(pass.reads.begin(), pass.reads.end(), parameter) != pass.reads.end();
+    if (values.computed != values.stored && !known) pass.reads.push_back(parameter);
+    return values.computed;
+  }
+
   void add_inputs() {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& tensor = workload_.tensors[t];
@@ -118,15 +163,13 @@ class Partitioner {
       const TensorId id = input.first;
       if (builder_.tensor(id).block != static_cast<int>(b)) continue;
       const ValueId entered = home_[at(id)];
-      const auto words = [&](const ReshardStep&) {
-        return reasons_.input(builder_.value(entered), shardings_.of(id));
-      };
+      const InputEnters reason{entered, shardings_.of(id)};
       const Sharding first = with_axes_that_stay_first(input.second, shardings_.of(id));
       if (first != input.second) {
-        home_[at(id)] = builder_.permute(entered, first, Stream::activations, words({}), pass.body);
+        home_[at(id)] = builder_.permute(entered, first, Stream::activations, reason, pass.body);
       }
       home_[at(id)] =
-          builder_.bring(home_[at(id)], shardings_.of(id), Stream::activations, words, pass.body);
+          builder_.bring(home_[at(id)], shardings_.of(id), Stream::activations, reason, pass.body);
     }
   }
 
@@ -135,22 +178,19 @@ class Partitioner {
     BlockProgram& program = builder_.step.blocks[b];
     forget_brought();
     for (const TensorId carry : block.carries_in) program.carries_in.push_back(home_of(carry));
-    parameters_.gather(b, Phase::forward, program.forward);
     bring_inputs(b, program.forward);
     for (const Op& op : block.forward) visit(op, program.forward);
-    parameters_.keep_slices(b, program.forward);
     for (const TensorId carry : block.carries_out) program.carries_out.push_back(home_of(carry));
   }
 
   // They are there when the step ends, and a program has their place from its start.
   void add_outputs(BlockPass& pass) {
     for (const TensorId id : workload_.outputs) {
-      const Tensor& tensor = builder_.tensor(id);
-      const ValueId made = home_of(id);
-      const Sharding leaves =
-          runtime_.whole_outputs ? replicated(tensor.dims.size()) : shardings_.of(id);
-      const auto words = [&](const ReshardStep& step) { return reasons_.output(id, step.axes); };
-      const ValueId output = builder_.bring(made, leaves, Stream::activations, words, pass.body);
+      const auto leaving = layout_.leaving.find(id);
+      const Sharding& leaves =
+          leaving != layout_.leaving.end() ? leaving->second : shardings_.of(id);
+      const ValueId output =
+          builder_.bring(home_of(id), leaves, Stream::activations, OutputLeaves{id}, pass.body);
       builder_.step.outputs.push_back(output);
       ValueId memory = output;
       while (builder_.value(memory).storage != no_value) memory = builder_.value(memory).storage;
@@ -172,9 +212,7 @@ class Partitioner {
       program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value
                                                                        : home_of(entering));
     }
-    parameters_.gather(b, Phase::backward, program.backward);
     for (const Op& op : block.backward) visit(op, program.backward);
-    gradients_.reduce_unit(b, program.backward);
     for (const TensorId carry : block.carries_in) {
       // A gradient that only passes through enters and leaves as the same tensor.
       TensorId leaving = last_gradient(workload_, block, carry);
@@ -260,18 +298,15 @@ class Partitioner {
   ValueId read(const Op& op, const Operand& operand, const FactorAxes& factors, BlockPass& pass) {
     const TensorId tensor = operand.tensor;
     const bool parameter = builder_.tensor(tensor).role == TensorRole::parameter;
-    const ValueId home = parameter ? parameters_.readable(op, tensor) : home_of(tensor);
+    const ValueId home = parameter ? readable(op, tensor, pass) : home_of(tensor);
     Sharding needed = sharding_of(operand.dims, factors, workload_.labels);
     needed.partial = builder_.value(home).sharding.partial;
     if (builder_.value(home).sharding == needed) return home;
     for (const ValueId known : brought_[tensor]) {
       if (builder_.value(known).sharding == needed) return known;
     }
-    const Value lies = builder_.value(home);
-    const auto words = [&](const ReshardStep& step) {
-      return reasons_.read(op, lies, needed, step.axes);
-    };
-    const ValueId brought = builder_.bring(home, needed, Stream::activations, words, pass.body);
+    const ValueId brought =
+        builder_.bring(home, needed, Stream::activations, OpReads{&op, home, needed}, pass.body);
     brought_[tensor].push_back(brought);
     return brought;
   }
@@ -293,7 +328,7 @@ class Partitioner {
     reduction.name = op.name;
     reduction.operands = item.operands;
     axes = merged(axes);
-    Words words = reasons_.statistic(op, statistic, axes);
+    reduction.reason = OpNeeds{&op, &statistic};
     reduction.collective = {CollectiveKind::all_reduce,
                             axes,
                             {},
@@ -301,8 +336,8 @@ class Partitioner {
                             statistic.dtype,
                             payload,
                             {{op.name + " " + statistic.name, payload}},
-                            std::move(words.reason),
-                            std::move(words.remedy)};
+                            {},
+                            {}};
     // The op waits for it through a value of its own.
     const ValueId value =
         builder_.add_value(op.results.front().tensor,
@@ -328,7 +363,7 @@ class Partitioner {
     const TensorId id = result.tensor;
     const Tensor& tensor = builder_.tensor(id);
     if (tensor.role == TensorRole::parameter_gradient && !partial_sums_.is_summand(id)) {
-      gradients_.reduce_later(tensor.primal, made, pass);
+      pass.writes.push_back({tensor.primal, made, pass.body.size()});
       return;
     }
     if (id == workload_.loss) {  // for the eye of one device: nobody waits for its sum
@@ -343,14 +378,13 @@ class Partitioner {
     const bool reduces = apart != shardings_.summed.end();
     Sharding target = without(reduces ? apart->second : shardings_.of(id), kept);
     target.partial = kept;
-    const Value value = builder_.value(made);
-    const auto words = [&](const ReshardStep& step) {
-      return reduces ? parameter_reasons_.reduce(builder_.tensor(tensor.primal).name,
-                                                 {tensor.primal}, step)
-                     : reasons_.made(op, value, target, partial_sums_, step.axes);
-    };
-    const Stream stream = reduces ? Stream::reductions : Stream::activations;
-    home_[at(id)] = builder_.bring(made, target, stream, words, pass.body);
+    if (reduces) {
+      const GradientsReduced reason{builder_.tensor(tensor.primal).name, {tensor.primal}};
+      home_[at(id)] = builder_.bring(made, target, Stream::reductions, reason, pass.body);
+    } else {
+      const OpMakes reason{&op, made, target};
+      home_[at(id)] = builder_.bring(made, target, Stream::activations, reason, pass.body);
+    }
   }
 
   Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
@@ -368,18 +402,12 @@ class Partitioner {
   }
 
   const Workload& workload_;
-  const Runtime& runtime_;
-  TensorShardings shardings_;
+  const TensorShardings& shardings_;
   SpmdBuilder builder_;
-  ParameterReasons parameter_reasons_;
-  ActivationReasons reasons_;
-  ParameterGathers parameters_;
-  GradientReductions gradients_;
-  PartialSums partial_sums_;
+  const PartialSums& partial_sums_;
   const Layout& layout_;
   std::vector<ValueId> home_;
   bool trains_;
-  bool donates_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::set<TensorId> kept_for_backward_;
 };
@@ -387,8 +415,8 @@ class Partitioner {
 }  // namespace
 
 SpmdStep partition(const Workload& workload, const Mesh& mesh, const Layout& layout,
-                   const Strategy& strategy, const OptimizerOptions& optimizer) {
-  return Partitioner(workload, mesh, layout, strategy, optimizer).run();
+                   const TensorShardings& shardings, const PartialSums& sums) {
+  return Partitioner(workload, mesh, layout, shardings, sums).run();
 }
 
 }  // namespace shardsim

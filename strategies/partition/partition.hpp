@@ -6,17 +6,21 @@
 //   3. it runs on its shard;
 //   4. its results are brought to the sharding that propagation gave them: partial sums are
 //      reduced here, unless a linear reader carries them on (partial_sums.hpp).
-// Parameters are gathered before and their gradients reduced after, unit by unit
-// (parameter_gathers.hpp, gradient_reductions.hpp). Every collective says why it is there.
+// What it needs of parameters (to read them as the layout has them computed with) and of gradients
+// (that they get to where they are kept) it states: runtime/make_calls.hpp does it. Every collective
+// knows why it is there.
 #pragma once
 
 #include "strategies/layout/assign.hpp"
+#include "strategies/layout/tensor_shardings.hpp"
+#include "strategies/partition/partial_sums.hpp"
 #include "strategies/partition/spmd.hpp"
-#include "workloads/models/build.hpp"
 
 namespace shardsim {
 
+// Forward and backward passes of every block, without calls for parameters and gradients. What it
+// answers points into `workload`.
 [[nodiscard]] SpmdStep partition(const Workload& workload, const Mesh& mesh, const Layout& layout,
-                                 const Strategy& strategy, const OptimizerOptions& optimizer);
+                                 const TensorShardings& shardings, const PartialSums& sums);
 
 }  // namespace shardsim

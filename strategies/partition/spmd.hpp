@@ -1,19 +1,20 @@
 // The partitioned step before layers are unrolled: what one device does for every block, as kernels
-// and collectives over local values. Made by partition.hpp, unrolled into a plan by emit.hpp.
+// and collectives over local values. partition.hpp makes it and states what is needed of parameters
+// and their gradients, runtime/make_calls.hpp turns the needs into calls, compile/emit.hpp unrolls
+// it into a plan.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "plan/plan.hpp"
 #include "sharding/sharding.hpp"
+#include "strategies/partition/reason.hpp"
 #include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
-
-using ValueId = std::int32_t;
-inline constexpr ValueId no_value = -1;
 
 // A tensor as a device holds it, under one sharding.
 struct Value {
@@ -38,14 +39,27 @@ struct Item {
   std::string name;
   bool recompute = false;
   Kernel kernel;          // of a kernel
-  Collective collective;  // of a collective
+  Collective collective;  // of a collective; without words until word_reasons
+  Reason reason{};        // of a collective
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
+};
+
+// A gradient is complete, as an op leaves it, and has to get to where it is kept.
+struct Write {
+  TensorId parameter = no_tensor;
+  ValueId gradient = no_value;
+  std::size_t after = 0;  // so many items of the body
 };
 
 // One pass over one block. `gathers` bring parameters before the body needs them, `reductions`
 // bring its parameter gradients home after it.
 struct BlockPass {
+  // Needs: parameters read otherwise than they are stored, by other ops than look-ups, in the order
+  // of first reads; gradients that are made.
+  std::vector<TensorId> reads;
+  std::vector<Write> writes;
+
   std::vector<Item> gathers;
   std::vector<Item> body;
   std::vector<Item> reductions;
@@ -72,10 +86,19 @@ struct BlockProgram {
       gradients_of_carries_out;  // backward; no_value: none
 };
 
+// A parameter as it is stored and as ops read it: one value where these are the same.
+struct ParameterValues {
+  ValueId stored = no_value;
+  ValueId computed = no_value;   // by all ops but look-ups
+  ValueId looked_up = no_value;  // by look-ups
+};
+
 struct SpmdStep {
   std::vector<Value> values;
+  std::map<TensorId, ParameterValues> parameters;
   std::vector<BlockProgram> blocks;  // as Workload::blocks
   std::vector<ValueId> outputs;      // as Workload::outputs
+  ValueId loss = no_value;
 };
 
 }  // namespace shardsim

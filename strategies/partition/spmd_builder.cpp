@@ -31,7 +31,7 @@ ValueId SpmdBuilder::add_view(ValueId of, const Sharding& sharding) {
   return view;
 }
 
-ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
+ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, const Reason& reason,
                            std::vector<Item>& items) {
   const Value source = value(from);
   ValueId now = from;
@@ -49,16 +49,9 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, cons
     item.kind = TaskKind::collective;
     item.stream = stream;
     item.name = source.name;
-    Words said = words(hop);
-    item.collective = {hop.kind,
-                       hop.axes,
-                       {},
-                       {},
-                       source.dtype,
-                       payload,
-                       {{source.name, payload}},
-                       std::move(said.reason),
-                       std::move(said.remedy)};
+    item.collective = {hop.kind, hop.axes, {}, {}, source.dtype, payload, {{source.name, payload}},
+                       {},       {}};
+    item.reason = reason;
     item.operands = {now};
     item.results = {next};
     items.push_back(std::move(item));
@@ -69,13 +62,13 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, cons
 
 std::vector<ValueId> SpmdBuilder::bring_together(const std::vector<ValueId>& from,
                                                  const std::vector<Sharding>& to, Stream stream,
-                                                 std::string_view name, const WordsOf& words,
+                                                 std::string_view name, const Reason& reason,
                                                  std::vector<Item>& items) {
   std::vector<ValueId> arrived;
   std::vector<std::vector<Item>> rounds;  // the k-th step of every value
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::vector<Item> own;
-    arrived.push_back(bring(from[i], to[i], stream, words, own));
+    arrived.push_back(bring(from[i], to[i], stream, reason, own));
     if (rounds.size() < own.size()) rounds.resize(own.size());
     for (std::size_t k = 0; k < own.size(); ++k) rounds[k].push_back(std::move(own[k]));
   }
@@ -102,7 +95,7 @@ std::vector<ValueId> SpmdBuilder::bring_together(const std::vector<ValueId>& fro
   return arrived;
 }
 
-ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Words words,
+ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Reason reason,
                              std::vector<Item>& items) {
   const Value source = value(from);
   const ValueId next = add_value(source.tensor, to, source.dtype, source.category);
@@ -133,8 +126,7 @@ ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Wo
   item.collective.dtype = source.dtype;
   item.collective.payload = source.bytes;
   item.collective.parts = {{source.name, source.bytes}};
-  item.collective.reason = std::move(words.reason);
-  item.collective.remedy = std::move(words.remedy);
+  item.reason = std::move(reason);
   item.operands = {from};
   item.results = {next};
   items.push_back(std::move(item));

@@ -1,9 +1,9 @@
-// Makes values and items of an SpmdStep; shared by the parts of the partitioner.
+// Makes values and items of an SpmdStep; shared by the partitioner and the runtime's calls.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sharding/reshard.hpp"
@@ -11,16 +11,10 @@
 
 namespace shardsim {
 
-// Of a collective: why it is there, and what would avoid it (empty: nothing is known).
-struct Words {
-  std::string reason;
-  std::string remedy;
-};
-using WordsOf = std::function<Words(const ReshardStep& step)>;
-
 class SpmdBuilder {
  public:
-  SpmdBuilder(const Workload& workload, const Mesh& mesh) : workload_(workload), mesh_(mesh) {}
+  SpmdBuilder(const Workload& workload, const Mesh& mesh, SpmdStep started = {})
+      : step(std::move(started)), workload_(workload), mesh_(mesh) {}
 
   [[nodiscard]] const Workload& workload() const { return workload_; }
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
@@ -41,17 +35,17 @@ class SpmdBuilder {
   ValueId add_view(ValueId of, const Sharding& sharding);
 
   // Brings a value to another sharding, adding items; answers the value that has it.
-  ValueId bring(ValueId from, const Sharding& to, Stream stream, const WordsOf& words,
+  ValueId bring(ValueId from, const Sharding& to, Stream stream, const Reason& reason,
                 std::vector<Item>& items);
   // One step of a reshard, taken by many values together: items with the same kind and axes become
   // one call of that name. Answers the values that have arrived, in order.
   [[nodiscard]] std::vector<ValueId> bring_together(const std::vector<ValueId>& from,
                                                     const std::vector<Sharding>& to, Stream stream,
-                                                    std::string_view name, const WordsOf& words,
+                                                    std::string_view name, const Reason& reason,
                                                     std::vector<Item>& items);
   // The same shards on other devices, where `to` has the axes of each dimension in another order:
   // one permute.
-  ValueId permute(ValueId from, const Sharding& to, Stream stream, Words words,
+  ValueId permute(ValueId from, const Sharding& to, Stream stream, Reason reason,
                   std::vector<Item>& items);
 
   // A kernel that converts element types; memory bound.

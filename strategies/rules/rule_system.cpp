@@ -93,11 +93,10 @@ const std::vector<RuleSystem> system_table = {
      .axes = praxis_axes,
      .inputs = praxis_inputs,
      .entering_axes = praxis_entering_axes,
-     // Its steps return all but the state whole on every device.
+     .whole_outputs = true,
      .runtime = {.gathers = {.grain = Grain::tensor},
                  .reductions = {.grain = Grain::tensor},
-                 .averages_loss = true,
-                 .whole_outputs = true}},
+                 .averages_loss = true}},
     {.name = "fsdp_tutorial",
      .summary = "shard_map FSDP of the UvA tutorials: the largest free dimension",
      .keys = {"axis", "min_weight_size", "argsort", "modules", "partitioned"},

@@ -106,6 +106,7 @@ struct RuleSystem {
                                                            const Mesh& mesh) = nullptr;
   // Goes by names of dimensions, which parameter trees have and the models that ship do not.
   bool reads_logical_axes = false;
+  bool whole_outputs = false;  // all but the state leaves a step whole on every device
   // Of programs of jit: tensor by tensor.
   Runtime runtime{.gathers = {.grain = Grain::tensor}, .reductions = {.grain = Grain::tensor}};
 };

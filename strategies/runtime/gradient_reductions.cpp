@@ -3,34 +3,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shardsim {
 
 GradientReductions::GradientReductions(SpmdBuilder& builder, const Layout& layout,
-                                       const Reductions& runtime, const OptimizerOptions& optimizer,
-                                       const ParameterReasons& reasons)
-    : builder_(builder),
-      runtime_(runtime),
-      reasons_(reasons),
-      gradient_dtype_(optimizer.gradients) {
+                                       const Reductions& runtime, DType gradient_dtype)
+    : builder_(builder), runtime_(runtime), gradient_dtype_(gradient_dtype) {
   for (const ParameterLayout& a : layout.parameters) targets_[a.tensor] = a.gradient;
 }
 
-void GradientReductions::reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass) {
+void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
   if (runtime_.grain == Grain::tensor) {
-    reduce_together({{parameter, gradient}}, builder_.tensor(parameter).name, pass, pass.body);
+    reduce_one_by_one(pass);
     return;
   }
-  const auto block = static_cast<std::size_t>(builder_.tensor(parameter).block);
-  (builder_.is_root(block) ? pending_root_ : pending_block_).push_back({parameter, gradient});
+  if (!builder_.is_root(block)) {
+    reduce_together(pass.writes, builder_.unit_name(block), pass, pass.reductions);
+    return;
+  }
+  of_root_.insert(of_root_.end(), pass.writes.begin(), pass.writes.end());
+  // The root's last gradients come from the first block.
+  if (block == 0) reduce_together(of_root_, builder_.unit_name(block), pass, pass.reductions);
 }
 
-void GradientReductions::reduce_unit(std::size_t block, BlockPass& pass) {
-  if (builder_.is_root(block) && block != 0)
-    return;  // the root's last gradients come from the first block
-  std::vector<Pending>& pending = builder_.is_root(block) ? pending_root_ : pending_block_;
-  reduce_together(pending, builder_.unit_name(block), pass, pass.reductions);
-  pending.clear();
+void GradientReductions::reduce_one_by_one(BlockPass& pass) {
+  std::vector<Item> made = std::move(pass.body);
+  std::vector<Item> body;
+  auto write = pass.writes.begin();
+  for (std::size_t i = 0; i <= made.size(); ++i) {
+    for (; write != pass.writes.end() && write->after == i; ++write) {
+      reduce_together({*write}, builder_.tensor(write->parameter).name, pass, body);
+    }
+    if (i < made.size()) body.push_back(std::move(made[i]));
+  }
+  pass.body = std::move(body);
 }
 
 Sharding GradientReductions::reduced_each_time(const Sharding& made, const Sharding& target) const {
@@ -103,37 +110,34 @@ std::vector<ValueId> GradientReductions::cast_gradients(std::vector<ValueId> gra
   return gradients;
 }
 
-void GradientReductions::reduce_together(const std::vector<Pending>& pending,
-                                         const std::string& unit, BlockPass& pass,
-                                         std::vector<Item>& items) {
+void GradientReductions::reduce_together(const std::vector<Write>& writes, const std::string& unit,
+                                         BlockPass& pass, std::vector<Item>& items) {
   std::vector<ValueId> made;
   std::vector<Sharding> shardings;
   std::vector<TensorId> parameters;
-  for (const auto& [parameter, gradient] : pending) {
-    made.push_back(gradient);
-    shardings.push_back(targets_.at(parameter));
-    parameters.push_back(parameter);
+  for (const Write& write : writes) {
+    made.push_back(write.gradient);
+    shardings.push_back(targets_.at(write.parameter));
+    parameters.push_back(write.parameter);
   }
   const std::vector<ValueId> sources =
       cast_gradients(std::move(made), shardings, /*wide=*/false, unit, items);
-  const auto words = [&](const ReshardStep& step) {
-    return reasons_.reduce(unit, parameters, step);
-  };
+  const GradientsReduced reason{unit, parameters};
   // Reduced, then added up; what is not reduced in each microbatch is when it is added up.
   std::vector<Sharding> each_time;
-  for (std::size_t i = 0; i < pending.size(); ++i) {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
     each_time.push_back(reduced_each_time(builder_.value(sources[i]).sharding, shardings[i]));
   }
   const std::vector<ValueId> summands =
-      builder_.bring_together(sources, each_time, Stream::reductions, unit, words, items);
+      builder_.bring_together(sources, each_time, Stream::reductions, unit, reason, items);
   std::vector<ValueId> early_summands, late_summands;
   std::vector<Sharding> early_targets, late_targets;
   std::vector<TensorId> early, late;
-  for (std::size_t i = 0; i < pending.size(); ++i) {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
     const bool is_done = each_time[i] == shardings[i];
     (is_done ? early_summands : late_summands).push_back(summands[i]);
     (is_done ? early_targets : late_targets).push_back(shardings[i]);
-    (is_done ? early : late).push_back(pending[i].parameter);
+    (is_done ? early : late).push_back(writes[i].parameter);
   }
   const auto keep = [&](const std::vector<TensorId>& owners,
                         const std::vector<ValueId>& gradients) {
@@ -147,9 +151,9 @@ void GradientReductions::reduce_together(const std::vector<Pending>& pending,
   keep(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
   std::vector<Item>& last = pass.last_reductions;
-  keep(late, cast_gradients(
-                 builder_.bring_together(sums, late_targets, Stream::reductions, unit, words, last),
-                 late_targets, /*wide=*/true, unit, last));
+  keep(late, cast_gradients(builder_.bring_together(sums, late_targets, Stream::reductions, unit,
+                                                    reason, last),
+                            late_targets, /*wide=*/true, unit, last));
 }
 
 }  // namespace shardsim

@@ -1,5 +1,10 @@
-// Gradients from where ops leave them to where the optimizer finds them: reduced with their unit or
-// one by one, in every microbatch or once, and added up over the microbatches.
+// Gradients from where ops leave them (BlockPass::writes) to where the optimizer finds them: reduced
+// with their unit or one by one, in every microbatch or once, and added up over the microbatches.
+//   unit     a layer's in one call per kind and axes after its backward pass, in the gradient dtype;
+//            the root's after the last
+//   tensor   each in a call of its own, as soon as it is made (XLA's way)
+// Gradients that an op makes in a wider type than it computes with (norms in fp32) are reduced in
+// that type and cast afterwards.
 #pragma once
 
 #include <map>
@@ -7,34 +12,26 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/compile/parameter_reasons.hpp"
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
-#include "workloads/models/build.hpp"
+#include "strategies/runtime/runtime.hpp"
 
 namespace shardsim {
 
 class GradientReductions {
  public:
   GradientReductions(SpmdBuilder& builder, const Layout& layout, const Reductions& runtime,
-                     const OptimizerOptions& optimizer, const ParameterReasons& reasons);
+                     DType gradient_dtype);
 
-  // Takes the finished gradient of a parameter, a partial sum over some axes; it is reduced with
-  // its unit, or at once where gradients travel one by one.
-  void reduce_later(TensorId parameter, ValueId gradient, BlockPass& pass);
-  // To be called at the end of a block's backward pass.
-  void reduce_unit(std::size_t block, BlockPass& pass);
+  // To be called for the backward passes of all blocks, the last first.
+  void reduce(std::size_t block, BlockPass& pass);
   // The reduced gradient.
   [[nodiscard]] ValueId gradient(TensorId parameter) const { return gradients_.at(parameter); }
 
  private:
-  struct Pending {
-    TensorId parameter;
-    ValueId gradient;
-  };
-
-  void reduce_together(const std::vector<Pending>& pending, const std::string& unit,
-                       BlockPass& pass, std::vector<Item>& items);
+  void reduce_one_by_one(BlockPass& pass);
+  void reduce_together(const std::vector<Write>& writes, const std::string& unit, BlockPass& pass,
+                       std::vector<Item>& items);
   // How a gradient that is made so lies when it is added up: reduced as far as it is in every
   // microbatch. Mean-scattered over data and whole over replicas, it is a sum over these until the
   // last.
@@ -52,12 +49,10 @@ class GradientReductions {
 
   SpmdBuilder& builder_;
   const Reductions& runtime_;
-  const ParameterReasons& reasons_;
   DType gradient_dtype_;
   std::map<TensorId, Sharding> targets_;  // how gradients are kept
   std::map<TensorId, ValueId> gradients_;
-  std::vector<Pending> pending_root_;
-  std::vector<Pending> pending_block_;
+  std::vector<Write> of_root_;  // so far
 };
 
 }  // namespace shardsim

@@ -7,6 +7,12 @@
 
 namespace shardsim {
 
+OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Layout& layout,
+                             const GradientReductions& gradients, bool donates)
+    : builder_(builder), gradients_(gradients), donates_(donates) {
+  for (const ParameterLayout& a : layout.parameters) layouts_[a.tensor] = &a;
+}
+
 void OptimizerPass::add(std::size_t b) {
   const Block& block = builder_.workload().blocks[b];
   if (block.optimizer.empty()) return;
@@ -20,12 +26,12 @@ void OptimizerPass::add(std::size_t b) {
   std::vector<ValueId> homes;
   for (const Op& op : block.optimizer) {
     const TensorId parameter = parameter_of(op);
-    const ParameterLayout& a = parameters_.layout_of(parameter);
+    const ParameterLayout& a = *layouts_.at(parameter);
     const std::int64_t elements = shard_elements(a.shape, a.optimizer);
     for (const Operand& operand : op.operands)
       update.operands.push_back(read(operand.tensor, a, pass));
     update.kernel.flops += Flops(static_cast<double>(elements) * traits(op.function).flops);
-    const ValueId home = new_state(parameters_.stored(parameter));
+    const ValueId home = new_state(builder_.step.parameters.at(parameter).stored);
     const ValueId shard = builder_.add_view(home, a.optimizer);
     update.results.push_back(shard);
     if (a.optimizer == a.stored) continue;
@@ -68,15 +74,10 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass
     new_state(state);
     return state;
   }
-  const ValueId whole =
-      role == TensorRole::parameter ? parameters_.stored(tensor) : gradients_.gradient(a.tensor);
-  const std::string& name = builder_.tensor(a.tensor).name;
-  const auto words = [&](const ReshardStep& step) {
-    return Words{fmt::format("the optimizer keeps its state of {} over {}, as its gradient is not",
-                             name, builder_.names(step.axes)),
-                 ""};
-  };
-  return builder_.bring(whole, a.optimizer, Stream::reductions, words, pass.body);
+  const ValueId whole = role == TensorRole::parameter ? builder_.step.parameters.at(tensor).stored
+                                                      : gradients_.gradient(a.tensor);
+  return builder_.bring(whole, a.optimizer, Stream::reductions, OptimizerReads{a.tensor},
+                        pass.body);
 }
 
 void OptimizerPass::gather_updated(const std::string& unit, const std::vector<ValueId>& updated,
@@ -85,11 +86,8 @@ void OptimizerPass::gather_updated(const std::string& unit, const std::vector<Va
   if (updated.empty()) return;
   std::vector<TensorId> parameters;
   for (const ValueId shard : updated) parameters.push_back(builder_.value(shard).tensor);
-  const auto words = [&](const ReshardStep& step) {
-    return reasons_.updated(unit, parameters, step.axes);
-  };
-  const std::vector<ValueId> arrived =
-      builder_.bring_together(updated, stored, Stream::gathers, unit, words, pass.reductions);
+  const std::vector<ValueId> arrived = builder_.bring_together(
+      updated, stored, Stream::gathers, unit, UnitUpdated{unit, parameters}, pass.reductions);
   for (std::size_t i = 0; i < arrived.size(); ++i) builder_.value(arrived[i]).storage = homes[i];
 }
 

@@ -2,25 +2,20 @@
 // updates the shards whose state it holds, and what others need is gathered.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
-#include "strategies/compile/parameter_reasons.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_reductions.hpp"
-#include "strategies/runtime/parameter_gathers.hpp"
 
 namespace shardsim {
 
 class OptimizerPass {
  public:
-  OptimizerPass(SpmdBuilder& builder, const ParameterGathers& parameters,
-                const GradientReductions& gradients, const ParameterReasons& reasons, bool donates)
-      : builder_(builder),
-        parameters_(parameters),
-        gradients_(gradients),
-        reasons_(reasons),
-        donates_(donates) {}
+  OptimizerPass(SpmdBuilder& builder, const Layout& layout, const GradientReductions& gradients,
+                bool donates);
 
   // Nothing where the block owns no parameter.
   void add(std::size_t block);
@@ -37,9 +32,8 @@ class OptimizerPass {
                       BlockPass& pass);
 
   SpmdBuilder& builder_;
-  const ParameterGathers& parameters_;
+  std::map<TensorId, const ParameterLayout*> layouts_;
   const GradientReductions& gradients_;
-  const ParameterReasons& reasons_;
   bool donates_;
 };
 

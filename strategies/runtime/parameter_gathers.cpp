@@ -6,84 +6,11 @@
 
 namespace shardsim {
 
-ParameterGathers::ParameterGathers(SpmdBuilder& builder, const Layout& layout,
-                                   const Gathers& runtime, const OptimizerOptions& optimizer,
-                                   const ParameterReasons& reasons)
-    : builder_(builder), runtime_(runtime), reasons_(reasons) {
-  for (const ParameterLayout& a : layout.parameters) {
-    by_tensor_[a.tensor] = &a;
-    const ValueId stored =
-        builder.add_value(a.tensor, a.stored, optimizer.parameters, BufferCategory::parameters);
-    builder.value(stored).persistent = true;
-    stored_[a.tensor] = stored;
-    const DType compute_dtype = builder.tensor(a.tensor).dtype;
-    const DType look_up_dtype = look_up_type(a.tensor);
-    if (a.look_up != a.compute || look_up_dtype != compute_dtype) {
-      const bool as_stored = a.look_up == a.stored && look_up_dtype == optimizer.parameters;
-      looked_up_[a.tensor] = as_stored ? stored
-                                       : builder.add_value(a.tensor, a.look_up, look_up_dtype,
-                                                           BufferCategory::gathered_parameters);
-      if (!is_read_whole(a.tensor)) continue;
-    }
-    if (a.stored != a.compute || optimizer.parameters != compute_dtype) {
-      gathered_[a.tensor] = builder.add_value(a.tensor, a.compute, compute_dtype,
-                                              BufferCategory::gathered_parameters);
-    }
-  }
-}
-
-DType ParameterGathers::look_up_type(TensorId parameter) const {
-  for (const Block& block : builder_.workload().blocks) {
-    for (const Op& op : block.forward) {
-      if (kind_of(op) != OpKind::lookup || op.operands[1].tensor != parameter) continue;
-      return op.weight_dtype.value_or(builder_.tensor(parameter).dtype);
-    }
-  }
-  return builder_.tensor(parameter).dtype;
-}
-
-bool ParameterGathers::looks_up(const Op& op, TensorId parameter) const {
-  return kind_of(op) == OpKind::lookup && looked_up_.contains(parameter);
-}
-
-bool ParameterGathers::is_read_whole(TensorId parameter) const {
-  for (const Block& block : builder_.workload().blocks) {
-    for (const std::vector<Op>* ops : {&block.forward, &block.backward}) {
-      for (const Op& op : *ops) {
-        if (looks_up(op, parameter)) continue;
-        for (const Operand& operand : op.operands) {
-          if (operand.tensor == parameter) return true;
-        }
-      }
-    }
-  }
-  return false;
-}
-
-ValueId ParameterGathers::readable(const Op& op, TensorId parameter) const {
-  if (looks_up(op, parameter)) return looked_up_.at(parameter);
-  const auto gathered = gathered_.find(parameter);
-  return gathered != gathered_.end() ? gathered->second : stored_.at(parameter);
-}
-
-// Parameters that differ from their stored form and that ops of this pass read, in order.
-std::vector<TensorId> ParameterGathers::read_in(std::size_t block, Phase phase) const {
-  const Block& b = builder_.workload().blocks[block];
-  std::vector<TensorId> read;
-  for (const Op& op : phase == Phase::forward ? b.forward : b.backward) {
-    for (const Operand& operand : op.operands) {
-      const bool known = std::count(read.begin(), read.end(), operand.tensor) > 0;
-      if (known || looks_up(op, operand.tensor)) continue;
-      if (gathered_.contains(operand.tensor)) read.push_back(operand.tensor);
-    }
-  }
-  return read;
-}
-
 // All parameters of the block's unit that differ from their stored form.
 std::vector<TensorId> ParameterGathers::unit_parameters(std::size_t block) const {
   std::vector<TensorId> unit;
-  for (const auto& [parameter, gathered] : gathered_) {
+  for (const auto& [parameter, values] : builder_.step.parameters) {
+    if (values.computed == values.stored) continue;
     const auto owner = static_cast<std::size_t>(builder_.tensor(parameter).block);
     if (owner == block || (builder_.is_root(owner) && builder_.is_root(block)))
       unit.push_back(parameter);
@@ -96,7 +23,7 @@ bool ParameterGathers::keeps_gathered(std::size_t block) const {
   return (builder_.is_root(block) ? runtime_.kept_root : runtime_.kept) == Kept::backward;
 }
 
-void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) {
+void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) const {
   const std::vector<BlockInstance>& order = builder_.workload().order;
   const auto first = static_cast<std::size_t>(order.front().block);
   const auto last = static_cast<std::size_t>(order.back().block);
@@ -104,7 +31,7 @@ void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) {
   if (forward) gather_tables(block, pass.gathers);
   if (runtime_.grain == Grain::tensor) {
     if (!forward && keeps_gathered(block)) return;
-    for (const TensorId parameter : read_in(block, phase)) {
+    for (const TensorId parameter : pass.reads) {
       gather_together({whole(parameter, phase)}, builder_.tensor(parameter).name, phase,
                       pass.gathers);
     }
@@ -119,14 +46,15 @@ void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) {
   if (takes && (forward || !keeps_gathered(block)))
     gather_together(all, builder_.unit_name(block), phase, pass.gathers);
   if (gives_back && !(forward && keeps_gathered(block))) {
-    for (const TensorId parameter : unit) pass.held.push_back(gathered_.at(parameter));
+    for (const TensorId parameter : unit) pass.held.push_back(values_of(parameter).computed);
   }
 }
 
 ParameterGathers::Gathered ParameterGathers::whole(TensorId parameter, Phase phase) const {
   const auto slice = slices_.find(parameter);
   const bool from_slices = phase == Phase::backward && slice != slices_.end();
-  return {parameter, from_slices ? slice->second : stored_.at(parameter), gathered_.at(parameter)};
+  const ParameterValues& values = values_of(parameter);
+  return {parameter, from_slices ? slice->second : values.stored, values.computed};
 }
 
 // Neighbours hold the slices: the minor part of the axis, as FSDP2's post-forward mesh is the shard
@@ -137,10 +65,11 @@ void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
   const AxisRef part = {axis.axis, axis.size / runtime_.slices->over, runtime_.slices->over};
   std::vector<ValueId> from, to;
   for (const TensorId parameter : unit_parameters(block)) {
-    Sharding slice = layout_of(parameter).stored;
+    const Sharding& stored = builder_.value(values_of(parameter).stored).sharding;
+    Sharding slice = stored;
     for (DimSharding& dim : slice.dims) std::replace(dim.axes.begin(), dim.axes.end(), axis, part);
-    if (slice == layout_of(parameter).stored) continue;
-    const ValueId whole = gathered_.at(parameter);
+    if (slice == stored) continue;
+    const ValueId whole = values_of(parameter).computed;
     slices_[parameter] = builder_.add_value(parameter, slice, builder_.value(whole).dtype,
                                             BufferCategory::gathered_parameters);
     from.push_back(whole);
@@ -152,18 +81,20 @@ void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
   }
 }
 
-void ParameterGathers::gather_tables(std::size_t block, std::vector<Item>& items) {
-  for (const auto& [parameter, table] : looked_up_) {
+void ParameterGathers::gather_tables(std::size_t block, std::vector<Item>& items) const {
+  for (const auto& [parameter, values] : builder_.step.parameters) {
     const Tensor& tensor = builder_.tensor(parameter);
     const bool here = static_cast<std::size_t>(tensor.block) == block;
-    if (!here || table == stored_.at(parameter)) continue;
-    gather_together({{parameter, stored_.at(parameter), table}}, tensor.name, Phase::forward,
+    const bool apart = values.looked_up != values.stored && values.looked_up != values.computed;
+    if (!here || !apart) continue;
+    gather_together({{parameter, values.stored, values.looked_up}}, tensor.name, Phase::forward,
                     items);
   }
 }
 
 void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, const std::string& unit,
-                                       Phase phase, std::vector<Item>& items) {
+                                       Phase phase, std::vector<Item>& items) const {
+  if (wanted.empty()) return;
   // Where the compute dtype travels shards are converted first, else what was gathered of them.
   std::vector<ValueId> first_from, first_to, then_from, then_to, sources, targets;
   std::vector<Sharding> shardings;
@@ -201,16 +132,11 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
     items.push_back(builder_.cast(fmt::format("{} cast", unit), from, to, Stream::gathers));
   };
   add_cast(first_from, first_to);
-  const auto words = [&](const ReshardStep& step) {
-    if (wanted.front().from != stored_.at(wanted.front().parameter)) {
-      return reasons_.gather_slices(unit, moved, step.axes);
-    }
-    const bool root =
-        builder_.is_root(static_cast<std::size_t>(builder_.tensor(moved.front()).block));
-    return reasons_.gather(unit, root, moved, phase, step.axes);
-  };
+  const auto first = static_cast<std::size_t>(builder_.tensor(wanted.front().parameter).block);
+  const bool from_slices = wanted.front().from != values_of(wanted.front().parameter).stored;
+  const UnitGathered reason{unit, moved, builder_.is_root(first), from_slices, phase};
   const std::vector<ValueId> arrived =
-      builder_.bring_together(sources, shardings, Stream::gathers, unit, words, items);
+      builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items);
   fulfil(targets, arrived, unit, items);
   add_cast(then_from, then_to);
 }
@@ -219,7 +145,7 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
 // its part out of what that made.
 void ParameterGathers::fulfil(const std::vector<ValueId>& promised,
                               const std::vector<ValueId>& arrived, const std::string& unit,
-                              std::vector<Item>& items) {
+                              std::vector<Item>& items) const {
   std::vector<ValueId> cut_from, cut_to;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     bool is_made = false;

@@ -69,7 +69,6 @@ struct Runtime {
   Gathers gathers{};
   Reductions reductions{};
   bool averages_loss = false;  // over the devices (scalar_sums.hpp)
-  bool whole_outputs = false;  // Workload::outputs are gathered to every device
   friend bool operator==(const Runtime&, const Runtime&) = default;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 // An all-reduce of one fp32 scalar, once `after` is there.
 Item scalar_sum(SpmdBuilder& builder, const AxisList& axes, const std::string& name, ValueId after,
-                Words words) {
+                Reason reason) {
   const Bytes scalar = size_of(DType::f32);
   const ValueId sum = builder.add_value(builder.value(after).tensor, replicated(0), DType::f32,
                                         BufferCategory::communication);
@@ -21,40 +21,31 @@ Item scalar_sum(SpmdBuilder& builder, const AxisList& axes, const std::string& n
   item.name = name;
   item.operands = {after};
   item.results = {sum};
-  item.collective = {CollectiveKind::all_reduce,
-                     axes,
-                     {},
-                     {},
-                     DType::f32,
-                     scalar,
-                     {{name, scalar}},
-                     std::move(words.reason),
-                     std::move(words.remedy)};
+  item.collective = {CollectiveKind::all_reduce, axes, {}, {}, DType::f32, scalar,
+                     {{name, scalar}},           {},   {}};
+  item.reason = std::move(reason);
   return item;
 }
 
 }  // namespace
 
 void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runtime& runtime,
-                     ValueId loss, BlockPass& pass) {
+                     BlockPass& pass) {
   if (data_axes.empty()) return;
-  const std::string axes = builder.names(data_axes);
+  const ValueId loss = builder.step.loss;
   if (runtime.averages_loss) {
     const bool each = runtime.reductions.each_microbatch == ReduceEachMicrobatch::all;
     const std::string name = builder.value(loss).name;
     (each ? pass.reductions : pass.last_reductions)
-        .push_back(scalar_sum(builder, data_axes, name, loss,
-                              {fmt::format("\"reduce_loss\": the loss is averaged over {}", axes),
-                               "\"reduce_loss\": false leaves each device its own loss"}));
+        .push_back(scalar_sum(builder, data_axes, name, loss, LossAveraged{}));
   }
   std::vector<const char*> parts = {"sum"};
   if (builder.workload().microbatches > 1) parts.push_back("count");
   for (const std::string& metric : builder.workload().metrics) {
     for (const char* part : parts) {
-      pass.last_reductions.push_back(
-          scalar_sum(builder, data_axes, fmt::format("metrics.{}.{}", metric, part), loss,
-                     {fmt::format("metric {} is summed over {}", metric, axes),
-                      fmt::format("leave {} out of \"workload.metrics\"", metric)}));
+      pass.last_reductions.push_back(scalar_sum(builder, data_axes,
+                                                fmt::format("metrics.{}.{}", metric, part), loss,
+                                                MetricSummed{metric}));
     }
   }
 }

@@ -15,8 +15,8 @@
 namespace shardsim {
 
 // Appends an fp32 all-reduce over `data_axes` for each scalar to `pass`, after its reductions; they
-// wait for `loss`. Nothing when no axis splits the data.
+// wait for the loss. Nothing when no axis splits the data.
 void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runtime& runtime,
-                     ValueId loss, BlockPass& pass);
+                     BlockPass& pass);
 
 }  // namespace shardsim

@@ -1,0 +1,47 @@
+#include "strategies/compile/word_reasons.hpp"
+
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "strategies/compile/activation_reasons.hpp"
+#include "strategies/compile/parameter_reasons.hpp"
+#include "strategies/partition/spmd_builder.hpp"
+
+namespace shardsim {
+
+SpmdStep word_reasons(SpmdStep called, const Workload& workload, const Mesh& mesh,
+                      const Layout& layout, const PartialSums& sums, const Runtime& runtime,
+                      const OptimizerOptions& optimizer) {
+  SpmdBuilder builder(workload, mesh, std::move(called));
+  const ParameterReasons parameters(builder, layout, runtime, optimizer);
+  const ActivationReasons activations(builder, layout, sums, parameters);
+  const auto word = [&](Item& item) {
+    const auto words_of = [&](const auto& fact) -> Words {
+      using Fact = std::decay_t<decltype(fact)>;
+      if constexpr (std::is_same_v<Fact, std::monostate>) {
+        return {};
+      } else if constexpr (requires { parameters.words(fact, item.collective); }) {
+        return parameters.words(fact, item.collective);
+      } else {
+        return activations.words(fact, item.collective);
+      }
+    };
+    Words words = std::visit(words_of, item.reason);
+    item.collective.reason = std::move(words.reason);
+    item.collective.remedy = std::move(words.remedy);
+  };
+  for (BlockProgram& block : builder.step.blocks) {
+    for (BlockPass* pass : {&block.forward, &block.backward, &block.optimizer}) {
+      for (std::vector<Item>* items :
+           {&pass->gathers, &pass->body, &pass->reductions, &pass->last_reductions}) {
+        for (Item& item : *items) {
+          if (item.kind == TaskKind::collective) word(item);
+        }
+      }
+    }
+  }
+  return std::move(builder.step);
+}
+
+}  // namespace shardsim

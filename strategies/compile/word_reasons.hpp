@@ -1,0 +1,18 @@
+// Says in words why each collective of a step is there and what would avoid it: the last thing that
+// is done to a step, from the facts that partitioner and runtime have left with it.
+#pragma once
+
+#include "strategies/layout/assign.hpp"
+#include "strategies/partition/partial_sums.hpp"
+#include "strategies/partition/spmd.hpp"
+#include "strategies/runtime/runtime.hpp"
+#include "workloads/models/build.hpp"
+
+namespace shardsim {
+
+// Fills reason and remedy of every collective.
+[[nodiscard]] SpmdStep word_reasons(SpmdStep step, const Workload& workload, const Mesh& mesh,
+                                    const Layout& layout, const PartialSums& sums,
+                                    const Runtime& runtime, const OptimizerOptions& optimizer);
+
+}  // namespace shardsim

@@ -1,0 +1,37 @@
+#include "strategies/runtime/make_calls.hpp"
+
+#include <utility>
+
+#include "strategies/partition/spmd_builder.hpp"
+#include "strategies/runtime/gradient_reductions.hpp"
+#include "strategies/runtime/optimizer_pass.hpp"
+#include "strategies/runtime/parameter_gathers.hpp"
+#include "strategies/runtime/scalar_sums.hpp"
+
+namespace shardsim {
+
+SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
+                    const Layout& layout, const Runtime& runtime,
+                    const OptimizerOptions& optimizer) {
+  SpmdBuilder builder(workload, mesh, std::move(partitioned));
+  std::vector<BlockProgram>& blocks = builder.step.blocks;
+  const std::size_t count = blocks.size();
+  const bool trains = has_backward(workload);
+  ParameterGathers parameters(builder, runtime.gathers);
+  for (std::size_t b = 0; b < count; ++b) {
+    parameters.gather(b, Phase::forward, blocks[b].forward);
+    parameters.keep_slices(b, blocks[b].forward);
+  }
+  GradientReductions gradients(builder, layout, runtime.reductions, optimizer.gradients);
+  for (std::size_t b = count; trains && b-- > 0;) {
+    parameters.gather(b, Phase::backward, blocks[b].backward);
+    gradients.reduce(b, blocks[b].backward);
+  }
+  add_scalar_sums(builder, layout.data_axes, runtime,
+                  trains ? blocks.front().backward : blocks.back().forward);
+  OptimizerPass update(builder, layout, gradients, optimizer.donate);
+  for (std::size_t b = 0; b < count; ++b) update.add(b);
+  return std::move(builder.step);
+}
+
+}  // namespace shardsim

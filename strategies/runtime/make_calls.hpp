@@ -1,0 +1,20 @@
+// From what a partitioned step needs to calls, as the runtime makes them: parameters gathered before
+// they are read, gradients reduced after they are made, scalars summed, parameters updated.
+//
+//   part.forward.reads  {wq, wk, wv, wo, ...}   FSDP2: one all-gather of the unit; XLA: one each
+//   part.backward.writes {wo, wv, ...}          FSDP2: one reduce-scatter after the unit's backward
+#pragma once
+
+#include "strategies/layout/assign.hpp"
+#include "strategies/partition/spmd.hpp"
+#include "strategies/runtime/runtime.hpp"
+#include "workloads/models/build.hpp"
+
+namespace shardsim {
+
+// Of the optimizer: the dtype of gradients, and whether the old state is donated.
+[[nodiscard]] SpmdStep make_calls(SpmdStep step, const Workload& workload, const Mesh& mesh,
+                                  const Layout& layout, const Runtime& runtime,
+                                  const OptimizerOptions& optimizer);
+
+}  // namespace shardsim
