@@ -1,4 +1,6 @@
+#include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
@@ -6,8 +8,10 @@
 #include "experiments/program.hpp"
 #include "hardware_profiles/plausibility.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
+#include "strategies/compile/passes.hpp"
 #include "strategies/specs/placed_tree.hpp"
 #include "strategies/specs/uneven_shards.hpp"
+#include "workloads/graph/graph_json.hpp"
 #include "workloads/models/model_tree.hpp"
 
 namespace shardsim {
@@ -95,12 +99,18 @@ std::string program_path(const Experiment& experiment) {
   return (std::filesystem::path(experiment.directory) / path).string();
 }
 
-CompiledStep compile_experiment(const Experiment& experiment) {
-  if (!experiment.program.empty()) {
-    if (experiment.machine.empty()) return compile_program(experiment, nullptr);
-    const Profile profile = profile_of(experiment);
-    return compile_program(experiment, &profile);
-  }
+namespace {
+
+// The op graph of a model's step.
+struct StepGraph {
+  Workload workload;
+  std::vector<std::string> warnings;  // of the batch that enters
+  Seconds time{0};                    // that it took to make
+};
+
+StepGraph make_graph(const Experiment& experiment) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
   if (!experiment.tree.is_null()) {
     throw InputError(experiment.model_place,
                      "a parameter tree has no operations: its specs can be shown, its step cannot "
@@ -117,9 +127,43 @@ CompiledStep compile_experiment(const Experiment& experiment) {
     add_backward(workload, experiment.rematerialization);
     add_optimizer(workload, experiment.optimizer);
   }
-  CompiledStep step = compile(workload, experiment.optimizer, experiment.mesh, experiment.strategy);
-  verify(step.plan);
-  step.warnings.insert(step.warnings.begin(), entering.warnings.begin(), entering.warnings.end());
+  const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
+  return {std::move(workload), std::move(entering.warnings), time};
+}
+
+constexpr std::string_view graph_pass = "graph";
+
+}  // namespace
+
+std::vector<NamedPass> compile_passes() {
+  std::vector<NamedPass> all = {{graph_pass, "the ops of one step, unsharded"}};
+  for (const Pass& pass : passes()) all.push_back({pass.name, pass.makes});
+  return all;
+}
+
+Json compile_until(const Experiment& experiment, std::string_view pass) {
+  if (!experiment.program.empty()) {
+    throw InputError(experiment.model_place,
+                     "a program is partitioned as XLA does it, without the passes of a strategy: "
+                     "name a \"model\"");
+  }
+  const StepGraph graph = make_graph(experiment);
+  if (pass == graph_pass) return graph_to_json(graph.workload);
+  return compile_until(pass, graph.workload, experiment.optimizer, experiment.mesh,
+                       experiment.strategy);
+}
+
+CompiledStep compile_experiment(const Experiment& experiment) {
+  if (!experiment.program.empty()) {
+    if (experiment.machine.empty()) return compile_program(experiment, nullptr);
+    const Profile profile = profile_of(experiment);
+    return compile_program(experiment, &profile);
+  }
+  const StepGraph graph = make_graph(experiment);
+  CompiledStep step =
+      compile(graph.workload, experiment.optimizer, experiment.mesh, experiment.strategy);
+  step.times.insert(step.times.begin(), {graph_pass, graph.time});
+  step.warnings.insert(step.warnings.begin(), graph.warnings.begin(), graph.warnings.end());
   warn_of_uneven(experiment, step.parameters, step.rules, step.warnings);
   return step;
 }

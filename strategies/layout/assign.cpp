@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "strategies/key_place.hpp"
+#include "strategies/layout/layout_json.hpp"
 #include "strategies/layout/pins.hpp"
 #include "strategies/rules/pattern_rules.hpp"
 
@@ -26,6 +28,13 @@ class Assigner {
       : workload_(workload), mesh_(mesh), strategy_(strategy), stored_dtype_(stored_dtype) {}
 
   Layout run() {
+    if (!strategy_.layout.is_null()) {
+      result_ = read_layout(JsonReader(*strategy_.layout, place_of_key(strategy_.place, "layout")),
+                            workload_, mesh_);
+      result_.stored_dtype = stored_dtype_;
+      warn_about_idle_axes();
+      return std::move(result_);
+    }
     result_.data_axes = splitting_axes(strategy_.batch_axes, mesh_);
     result_.sequence_axes = splitting_axes(strategy_.sequence_axes, mesh_);
     result_.data_axes.insert(result_.data_axes.end(), result_.sequence_axes.begin(),
