@@ -258,8 +258,8 @@ Json strategy_to_json(const Strategy& options) {
   } else {
     json["rules"] = rules_to_json(options.rules);
   }
-  if (!options.layout.is_null()) json["layout"] = *options.layout;
   if (!json.contains("activations")) json["activations"] = rules_to_json(options.activations);
+  if (!options.layout.is_null()) json["layout"] = *options.layout;
   return json;
 }
 

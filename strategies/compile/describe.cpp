@@ -219,6 +219,11 @@ void describe(Compilation& c) {
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = layout.warnings;
+  for (const AxisRef& axis : layout.idle_axes) {
+    compiled.warnings.push_back(
+        fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same",
+                    mesh.names_of({axis}).front(), axis.size));
+  }
   tell_of_attention(workload, step, mesh, layout, compiled);
   compiled.rules = layout.rules;
   *compiled.layout = layout_to_json(layout, workload, mesh);

@@ -1,5 +1,5 @@
-// What people are told of a compiled step beside its plan: specs of parameters and outputs, padding,
-// notes and warnings.
+// What people are told of a compiled step beside its plan: specs of parameters and outputs,
+// padding, notes and warnings.
 #pragma once
 
 #include "strategies/compile/passes.hpp"

@@ -1,5 +1,5 @@
-// The passes from the op graph of a step to its plan, in order. Each reads what those before it have
-// made and adds its own; any station on the way can be looked at (`plan --stop-after PASS`).
+// The passes from the op graph of a step to its plan, in order. Each reads what those before it
+// have made and adds its own; any station on the way can be looked at (`plan --stop-after PASS`).
 //
 //   layout      what lies where: parameters, inputs, chosen activations
 //   propagate   a sharding for every value

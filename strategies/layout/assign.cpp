@@ -32,7 +32,7 @@ class Assigner {
       result_ = read_layout(JsonReader(*strategy_.layout, place_of_key(strategy_.place, "layout")),
                             workload_, mesh_);
       result_.stored_dtype = stored_dtype_;
-      warn_about_idle_axes();
+      find_idle_axes();
       return std::move(result_);
     }
     result_.data_axes = splitting_axes(strategy_.batch_axes, mesh_);
@@ -53,7 +53,7 @@ class Assigner {
     pin_inputs(workload_, mesh_, strategy_, result_);
     assign_parameters();
     pin_activations(workload_, mesh_, strategy_, result_);
-    warn_about_idle_axes();
+    find_idle_axes();
     return std::move(result_);
   }
 
@@ -237,7 +237,7 @@ class Assigner {
     return count;
   }
 
-  void warn_about_idle_axes() {
+  void find_idle_axes() {
     AxisList used = result_.data_axes;
     for (const ParameterLayout& a : result_.parameters) {
       for (const Sharding* sharding : {&a.stored, &a.optimizer}) {
@@ -253,8 +253,6 @@ class Assigner {
       const MeshAxis& axis = mesh_.axes()[i];
       if (axis.size == 1 || overlaps_any(mesh_.whole(static_cast<int>(i)), used)) continue;
       result_.idle_axes.push_back(mesh_.whole(static_cast<int>(i)));
-      result_.warnings.push_back(fmt::format(
-          "axis \"{}\" is used by nothing: its {} devices all do the same", axis.name, axis.size));
     }
   }
 

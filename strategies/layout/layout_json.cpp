@@ -60,7 +60,7 @@ class LayoutReader {
 
   Layout read(const JsonReader& json) {
     json.only_keys({"parameters", "pinned", "entering", "leaving", "data_axes", "sequence_axes",
-                    "model_axes", "sequence_parallel", "zero_stage"});
+                    "model_axes", "sequence_parallel", "zero_stage", "warnings"});
     if (const auto list = json.find("data_axes")) layout_.data_axes = axes(*list);
     if (const auto list = json.find("sequence_axes")) layout_.sequence_axes = axes(*list);
     if (const auto list = json.find("model_axes")) layout_.model_axes = axes(*list);
@@ -68,6 +68,9 @@ class LayoutReader {
       layout_.sequence_parallel = flag->boolean();
     if (const auto stage = json.find("zero_stage"))
       layout_.zero_stage = static_cast<int>(stage->integer(0, last_zero_stage));
+    if (const auto warnings = json.find("warnings")) {
+      for (const JsonReader& one : warnings->elements()) layout_.warnings.push_back(one.string());
+    }
     if (const auto pins = json.find("pinned")) layout_.pinned = shardings(*pins);
     if (const auto pins = json.find("entering")) layout_.entering = shardings(*pins);
     if (const auto pins = json.find("leaving")) layout_.leaving = shardings(*pins);
@@ -205,7 +208,8 @@ Json layout_to_json(const Layout& layout, const Workload& workload, const Mesh& 
           {"sequence_axes", mesh.names_of(layout.sequence_axes)},
           {"model_axes", mesh.names_of(layout.model_axes)},
           {"sequence_parallel", layout.sequence_parallel},
-          {"zero_stage", layout.zero_stage}};
+          {"zero_stage", layout.zero_stage},
+          {"warnings", layout.warnings}};
 }
 
 Layout read_layout(const JsonReader& json, const Workload& workload, const Mesh& mesh) {

@@ -1,5 +1,5 @@
-// A layout as JSON, printed and read again: what a strategy came to, and what may be written by hand
-// in its place.
+// A layout as JSON, printed and read again: what a strategy came to, and what may be written by
+// hand in its place.
 //
 //   "strategy": {"name": "fsdp", "layout": {
 //     "parameters": {"model.layers.{0-31}.self_attn.q_proj.weight":
@@ -8,7 +8,7 @@
 //                       "by": "fsdp: dimension 0 over fsdp"}, ...},
 //     "pinned": {"input_ids": ["fsdp", null]}, "entering": {}, "leaving": {},
 //     "data_axes": ["fsdp"], "sequence_axes": [], "model_axes": [], "sequence_parallel": false,
-//     "zero_stage": 0}}
+//     "zero_stage": 0, "warnings": []}}
 //
 // A tensor has the name that `plan` prints, with the numbers of its layers. A sharding has an entry
 // for each dimension: null, an axis, a list of axes major to minor, or {"axes": [...], "blocks": 3}

@@ -1,5 +1,5 @@
-// An op graph as JSON, to look at: labels, and the ops of every kind of block with what they read and
-// make.
+// An op graph as JSON, to look at: labels, and the ops of every kind of block with what they read
+// and make.
 //
 //   {"labels": [{"name": "batch", "size": 8, "role": "batch"}, ...],
 //    "blocks": [{"block": "model.layers.{}", "layers": "0-31",
