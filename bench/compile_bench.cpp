@@ -1,5 +1,5 @@
-// From a model to its plan: what the op graph of a step takes, and what each pass after it takes, by
-// model, strategy and microbatches. Layers and microbatches are unrolled by the last passes alone.
+// From a model to its plan: what the op graph of a step takes, and what each pass after it takes,
+// by model, strategy and microbatches. Only the last passes unroll layers and microbatches.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
