@@ -205,6 +205,10 @@ struct ParameterView {
 [[nodiscard]] bool has_backward(const Workload& workload);
 // Labels of an op, in order of first appearance in operands, then results.
 [[nodiscard]] std::vector<LabelId> factors(const Op& op);
+// Operations per point of the space that the op's labels span: the function's, but for attention
+// whose values are of another size than its keys. Its products over head_dim d are not over the
+// values' v and the other way round: forward 2/v + 2/d, backward 6/v + 4/d.
+[[nodiscard]] double flops_per_point(const Workload& workload, const Op& op);
 // Operations of one step on all devices, forward and backward, recomputation left out: the
 // numerator of MFU. `needed` counts of attention what its mask leaves, half of it under a causal
 // one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Of a step without

@@ -135,7 +135,7 @@ class Gpt2Builder {
     const std::vector<TensorId> parts =
         g_.split({at + "query", at + "key", at + "value"}, fused, qkv_);
     const TensorId out = g_.attention(at + "attention", parts[0], parts[1], parts[2], head_dim_,
-                                      {{sequence_, key_sequence_}}, /*causal=*/true);
+                                      {{sequence_, key_sequence_}}, {.fraction = 0.5});
     return conv1d(at + "c_proj", out, {heads_, head_dim_}, {hidden_}, stream());
   }
 

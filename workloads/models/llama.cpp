@@ -200,7 +200,7 @@ class LlamaBuilder {
     q = g_.rope(at + "q_rope", q, cos_, sin_, head_dim_);
     k = g_.rope(at + "k_rope", k, cos_, sin_, head_dim_);
     const TensorId out = g_.attention(at + "attention", q, k, v, head_dim_,
-                                      {{sequence_, key_sequence_}}, /*causal=*/true);
+                                      {{sequence_, key_sequence_}}, {.fraction = 0.5});
     return linear(at + "o_proj", out, {{hidden_}, query_rows}, stream(), m_.attention_bias);
   }
 

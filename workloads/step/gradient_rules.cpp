@@ -86,6 +86,31 @@ void gelu_rule(const Op& op, GradientTape& tape) {
   contribute_result(op_of(Function::gelu_backward, {dy, op.operands[0]}), op.operands[0], tape);
 }
 
+void relu_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::relu_backward, {dy, op.results[0]}), op.operands[0], tape);
+}
+
+void relu_squared_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::relu_squared_backward, {dy, op.operands[0]}), op.operands[0],
+                    tape);
+}
+
+void sigmoid_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::sigmoid_backward, {dy, op.results[0]}), op.operands[0], tape);
+}
+
+void scale_rule(const Op& op, GradientTape& tape) {
+  contribute_result(op_of(Function::scale, {arrived(tape, op.results[0])}), op.operands[0], tape);
+}
+
+void soft_cap_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::soft_cap_backward, {dy, op.results[0]}), op.operands[0], tape);
+}
+
 void cast_rule(const Op& op, GradientTape& tape) {
   contribute_result(op_of(Function::cast, {arrived(tape, op.results[0])}), op.operands[0], tape);
 }
@@ -115,13 +140,21 @@ void split_rule(const Op& op, GradientTape& tape) {
   contribute_result(std::move(back), op.operands[0], tape);
 }
 
-// Forward: x, weight (, bias) -> y (, mean), rstd.
+// The other way round: parts of the gradient are views of it.
+void concatenate_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::split, {arrived(tape, op.results[0])});
+  back.whole = op.whole;
+  back.view = true;
+  contribute_results(std::move(back), op.operands, tape);
+}
+
+// Forward: x (, weight (, bias)) -> y (, mean), rstd.
 void norm_rule(const Op& op, GradientTape& tape) {
   const bool has_mean = op.function == Function::layer_norm;
   Op back = op_of(has_mean ? Function::layer_norm_backward : Function::rms_norm_backward,
                   {arrived(tape, op.results[0]), op.operands[0]});
   back.operands.insert(back.operands.end(), op.results.begin() + 1, op.results.end());
-  back.operands.push_back(op.operands[1]);
+  if (op.operands.size() > 1) back.operands.push_back(op.operands[1]);
   const Statistic& rows = op.statistics[0];
   back.statistics = {{"sum of gradient times input", rows.over, rows.dims, rows.dtype}};
   if (has_mean) back.statistics.push_back({"sum of gradient", rows.over, rows.dims, rows.dtype});

@@ -129,6 +129,14 @@ Layers Layers::of(std::int64_t n, const std::function<LayerKind(std::int64_t)>& 
   return layers;
 }
 
+void set_multipliers(ModelSpec& spec) {
+  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  for (LayerKind& kind : spec.stacks[0].kinds) {
+    for (Branch& branch : kind.branches) branch.multiplied = true;
+  }
+  spec.head.scaled = true;
+}
+
 void set_tied(ModelSpec& spec, bool tied) {
   const auto& embedding = std::get<TokenEmbedding>(spec.stacks.back().input);
   spec.head.tied_to = tied ? embedding.name + ".weight" : std::string();

@@ -140,7 +140,9 @@ ModelSpec cohere(const Config& c) {
     attention.q_norm = {n.norm, "q_norm", false, {n.heads, n.head_dim}};
     attention.k_norm = {n.norm, "k_norm", false, {n.kv_heads, n.head_dim}};
   }
-  return decoder(n, cohere_layer(n, "full", attention));
+  ModelSpec spec = decoder(n, cohere_layer(n, "full", attention));
+  spec.head.scaled = true;
+  return spec;
 }
 
 // Full layers, every fourth, have no rotary positions.
@@ -151,13 +153,15 @@ ModelSpec cohere2(const Config& c) {
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
     return std::string((i + 1) % period != 0 ? "sliding_attention" : "full_attention");
   });
-  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool full = is_full(types, i);
-                   Attention attention = llama_attention(c, n);
-                   attention.window = full ? 0 : c.count("sliding_window", 4096);
-                   if (full) attention.rotary.dims = 0;
-                   return cohere_layer(n, full ? "full" : "windowed", attention);
-                 }));
+  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                             const bool full = is_full(types, i);
+                             Attention attention = llama_attention(c, n);
+                             attention.window = full ? 0 : c.count("sliding_window", 4096);
+                             if (full) attention.rotary.dims = 0;
+                             return cohere_layer(n, full ? "full" : "windowed", attention);
+                           }));
+  spec.head.scaled = true;
+  return spec;
 }
 
 ModelSpec starcoder2(const Config& c) {
@@ -186,7 +190,7 @@ ModelSpec starcoder2(const Config& c) {
 // Llama with multipliers, which change no shape.
 ModelSpec granite(const Config& c) {
   ModelSpec spec = llama(c);
-  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  set_multipliers(spec);
   return spec;
 }
 

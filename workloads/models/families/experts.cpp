@@ -167,7 +167,7 @@ ModelSpec granitemoe(const Config& c) {
   const Sizes n = read_sizes(c, {});
   ModelSpec spec =
       decoder(n, llama_layer(n, "experts", llama_attention(c, n), granite_experts(c, n)));
-  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  set_multipliers(spec);
   return spec;
 }
 

@@ -1,0 +1,173 @@
+// Training steps of decoders from their descriptions. Expectations: parameters and FLOPs of the
+// records of tests/golden/models (torch 2.15.0 and transformers 5.23.0 on tensors without data; the
+// README there), the share of a window by hand.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/json.hpp"
+#include "strategies/compile/compile.hpp"
+#include "tests/base/golden_files.hpp"
+#include "tests/workloads/model_records.hpp"
+#include "workloads/models/build.hpp"
+#include "workloads/models/families/families.hpp"
+#include "workloads/models/graph/decoder_graph.hpp"
+#include "workloads/models/graph/graph_context.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+// Records of causal models that have no op graph yet, and what of them has none.
+const std::map<std::string, std::string> refused = {
+    {"codestral-mamba-7b", "Mamba-2"},
+    {"deepseek-v2-lite", "latent attention"},
+    {"deepseek-v2", "latent attention"},
+    {"deepseek-v3", "latent attention"},
+    {"ernie-4.5-21b-a3b", "a mixture of experts"},
+    {"gpt-oss-120b", "a mixture of experts"},
+    {"gpt-oss-20b", "a mixture of experts"},
+    {"granite-3.0-1b-a400m", "a mixture of experts"},
+    {"granite-3.1-3b-a800m", "a mixture of experts"},
+    {"jamba-v0.1", "Mamba"},
+    {"kimi-k2", "latent attention"},
+    {"mamba-130m", "Mamba"},
+    {"mamba-2.8b", "Mamba"},
+    {"mamba2-2.7b", "Mamba-2"},
+    {"mixtral-8x22b", "a mixture of experts"},
+    {"mixtral-8x7b", "a mixture of experts"},
+    {"moonlight-16b-a3b", "latent attention"},
+    {"nemotron-3-nano-30b-a3b", "Mamba-2"},
+    {"nemotron-h-8b", "Mamba-2"},
+    {"olmoe-1b-7b", "a mixture of experts"},
+    {"phi-3.5-moe", "a mixture of experts"},
+    {"qwen1.5-moe-a2.7b", "a mixture of experts"},
+    {"qwen2-57b-a14b", "a mixture of experts"},
+    {"qwen3-235b-a22b", "a mixture of experts"},
+    {"qwen3-30b-a3b", "a mixture of experts"},
+    {"qwen3-coder-480b-a35b", "a mixture of experts"},
+    {"qwen3-next-80b-a3b", "the gated delta rule"},
+    {"zamba2-1.2b", "unknown architecture"},
+    {"zamba2-2.7b", "unknown architecture"},
+};
+
+Shapes shapes_of(const Workload& workload) {
+  Shapes shapes;
+  for (const ParameterView& view : parameters(workload)) {
+    const std::string& name = workload.tensors[static_cast<std::size_t>(view.tensor)].name;
+    for (const std::int32_t number : view.numbers) shapes[instance_name(name, number)] = view.shape;
+  }
+  return shapes;
+}
+
+// Of products and attention, all that a record counts; attention whole, whatever its mask.
+double product_flops(const Workload& workload, std::vector<Op> Block::*ops) {
+  double flops = 0;
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.*ops) {
+      const bool attends = kind_of(op) == OpKind::attention;
+      if (kind_of(op) != OpKind::einsum && !attends) continue;
+      double points = flops_per_point(workload, op) * static_cast<double>(block.instances());
+      for (const LabelId label : factors(op)) {
+        points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+      }
+      flops += attends ? points : points * op.work_fraction;
+    }
+  }
+  return flops;
+}
+
+struct RecordedFlops {
+  double forward = 0;
+  double backward = 0;
+};
+
+// Where a class multiplies attention out, its backward pass is four products of scores; that of one
+// kernel, which computes the scores again, is five.
+RecordedFlops recorded_flops(const Json& point) {
+  RecordedFlops flops;
+  for (const auto& [op, count] : point["forward"].items()) {
+    flops.forward += count.get<double>();
+    if (op == "bmm" || op == "baddbmm") flops.backward += count.get<double>() / 2;
+  }
+  for (const auto& [op, count] : point["forward_backward"].items()) {
+    flops.backward += count.get<double>();
+  }
+  flops.backward -= flops.forward;
+  return flops;
+}
+
+void compile_under(const Workload& workload, const std::vector<MeshAxis>& axes,
+                   const char* strategy) {
+  INFO(strategy);
+  const Mesh mesh(axes);
+  const Json json = parse_json(fmt::format("\"{}\"", strategy), "strategy");
+  const CompiledStep step =
+      compile(workload, {}, mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+  CHECK(!step.plan.programs.at(0).tasks.empty());
+}
+
+void compile_steps(Workload workload) {
+  add_backward(workload, {});
+  add_optimizer(workload, {});
+  compile_under(workload, {{"data", 8}}, "dp");
+  compile_under(workload, {{"fsdp", 8}}, "fsdp");
+  compile_under(workload, {{"model", 8}}, "tp");
+  compile_under(workload, {{"fsdp", 4}, {"model", 2}}, "fsdp+tp");
+}
+
+// The refusal, or nothing where the model was built.
+std::string check_record(const Json& record, const std::string& path) {
+  try {
+    const JsonReader config(record["config"], {path, "/config"});
+    const models::ModelSpec spec = models::read_model(config, path);
+    for (const Json& point : record["flops"]) {
+      const WorkloadOptions options{.batch = point["batch"], .sequence = point["sequence"]};
+      Workload workload = models::build_decoder_graph(spec, options, config.place());
+      CHECK(shapes_of(workload) == recorded_shapes(record));
+      add_backward(workload, {});
+      const RecordedFlops expected = recorded_flops(point);
+      CHECK(product_flops(workload, &Block::forward) == expected.forward);
+      CHECK(product_flops(workload, &Block::backward) == expected.backward);
+    }
+    compile_steps(models::build_decoder_graph(spec, {.batch = 8, .sequence = 64}, config.place()));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("A decoder's op graph has the parameters and the work of its record") {
+  std::set<std::string> seen;
+  for (const std::string& path : golden_files(golden_folder("models"), ".json")) {
+    const Json record = load_json(path);
+    if (!record.is_object() || !record.contains("config") || record["kind"] != "causal") continue;
+    const std::string name = std::filesystem::path(path).stem().string();
+    INFO(name);
+    seen.insert(name);
+    const std::string refusal = check_record(record, path);
+    INFO(refusal);
+    const auto expected = refused.find(name);
+    if (expected == refused.end()) {
+      CHECK(refusal.empty());
+    } else {
+      CHECK(refusal.find(expected->second) != std::string::npos);
+    }
+  }
+  CHECK(!seen.empty());
+}
+
+// Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which
+// the causal triangle is s^2 / 2 leaves the terms of second order. w = 2, s = 8: 16 - 2 of 64.
+TEST_CASE("A window leaves its share of attention") {
+  CHECK(models::attention_fraction(0, 8) == 0.5);
+  CHECK(models::attention_fraction(8, 8) == 0.5);
+  CHECK(models::attention_fraction(100, 8) == 0.5);
+  CHECK(models::attention_fraction(2, 8) == 14.0 / 64);
+}
