@@ -13,6 +13,7 @@
 #include "tests/base/golden_files.hpp"
 #include "tests/workloads/model_records.hpp"
 #include "workloads/models/build.hpp"
+#include "workloads/models/described_model.hpp"
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/graph/decoder_graph.hpp"
 #include "workloads/models/graph/graph_context.hpp"
@@ -53,6 +54,13 @@ const std::map<std::string, std::string> refused = {
     {"qwen3-next-80b-a3b", "the gated delta rule"},
     {"zamba2-1.2b", "unknown architecture"},
     {"zamba2-2.7b", "unknown architecture"},
+};
+
+// Keys of the hub's files whose values are not built, whatever the model.
+const std::map<std::string, std::string> keys_refused = {
+    {"deepseek-v3", "/quantization_config"},  {"gemma-2-27b", "/_attn_implementation"},
+    {"gpt-oss-120b", "/quantization_config"}, {"gpt-oss-20b", "/quantization_config"},
+    {"kimi-k2", "/quantization_config"},
 };
 
 Shapes shapes_of(const Workload& workload) {
@@ -161,6 +169,30 @@ TEST_CASE("A decoder's op graph has the parameters and the work of its record") 
     }
   }
   CHECK(!seen.empty());
+}
+
+// The records' configurations are those of the hub (its README).
+TEST_CASE("Every key of the hub's files is known") {
+  for (const std::string& path : golden_files(golden_folder("models"), ".json")) {
+    const Json record = load_json(path);
+    if (!record.is_object() || !record.contains("config") || record["kind"] != "causal") continue;
+    const std::string name = std::filesystem::path(path).stem().string();
+    const auto known = refused.find(name);
+    if (known != refused.end() && known->second == "unknown architecture") continue;
+    INFO(name);
+    std::string error;
+    try {
+      static_cast<void>(read_described({name, name, OwnedJson(record["config"])}));
+    } catch (const InputError& caught) {
+      error = caught.what();
+    }
+    const auto expected = keys_refused.find(name);
+    if (expected == keys_refused.end()) {
+      CHECK(error == "");
+    } else {
+      CHECK(error.find(expected->second) != std::string::npos);
+    }
+  }
 }
 
 // Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which

@@ -126,7 +126,7 @@ ModelSpec granitemoeshared(const Config& c) {
     experts.shared_outside = true;
   }
   ModelSpec spec = decoder(n, llama_layer(n, "experts", llama_attention(c, n), experts));
-  set_multipliers(spec);
+  set_multipliers(c, spec);
   return spec;
 }
 

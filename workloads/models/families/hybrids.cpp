@@ -86,7 +86,7 @@ ModelSpec granitemoehybrid(const Config& c) {
                              if (!full) layer.branches[0].body = mixer;
                              return layer;
                            }));
-  set_multipliers(spec);
+  set_multipliers(c, spec);
   return spec;
 }
 

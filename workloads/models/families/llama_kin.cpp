@@ -91,7 +91,7 @@ ModelSpec hyperclovax(const Config& c) {
     layer.branches[1].after = {n.norm, "post_norm2"};
   }
   ModelSpec spec = decoder(n, layer);
-  set_multipliers(spec);
+  set_multipliers(c, spec);
   return spec;
 }
 

@@ -2,40 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+#include <optional>
+
 #include "workloads/models/graph/graph_context.hpp"
 #include "workloads/models/walk.hpp"
 
 namespace shardsim::models {
 namespace {
 
-// What stands before a decoder graph can begin: one stack that reads tokens.
-const Stack& only_stack(const ModelSpec& spec, const Place& place) {
-  const auto refuse = [&](bool has, std::string_view component) {
-    if (!has) return;
-    throw InputError(place, fmt::format("{} has no op graph yet: {}; \"shardsim model\" says what "
-                                        "the model is made of",
-                                        spec.architecture, component));
-  };
-  refuse(spec.stacks.size() != 1 || !spec.apart.empty() || !spec.shared.empty(),
-         "several stacks of layers");
+// Why a model cannot have a decoder's graph; nothing where it can.
+std::optional<std::string_view> what_is_no_decoder(const ModelSpec& spec) {
+  if (spec.stacks.size() != 1 || !spec.apart.empty() || !spec.shared.empty()) {
+    return "several stacks of layers";
+  }
   const Stack& stack = spec.stacks.front();
-  refuse(!std::holds_alternative<TokenEmbedding>(stack.input), "images or audio as input");
-  refuse(stack.norm_first_only || stack.picks_row, "pooling of the last layer's rows");
-  refuse(spec.head.kind != HeadKind::language || !spec.head.causal_loss,
-         "a head that is no causal language model's");
-  const auto& embedding = std::get<TokenEmbedding>(stack.input);
-  refuse(!embedding.types.empty(), "token types");
-  refuse(embedding.shifted || !embedding.table_of.empty(), "a decoder of an encoder");
-  refuse(!spec.head.tied_to.empty() && spec.head.tied_to != embedding.name + ".weight",
-         "a head that is tied to another table than the embedding's");
-  refuse(!spec.head.tied_bias.empty(), "a tied bias of the head");
-  return stack;
+  const auto* embedding = std::get_if<TokenEmbedding>(&stack.input);
+  const Head& head = spec.head;
+  if (embedding == nullptr) return "images or audio as input";
+  if (stack.norm_first_only || stack.picks_row) return "pooling of the last layer's rows";
+  if (head.kind != HeadKind::language || !head.causal_loss) {
+    return "a head that is no causal language model's";
+  }
+  if (!embedding->types.empty()) return "token types";
+  if (embedding->shifted || !embedding->table_of.empty()) return "a decoder of an encoder";
+  if (!head.tied_to.empty() && head.tied_to != embedding->name + ".weight") {
+    return "a head that is tied to another table than the embedding's";
+  }
+  if (!head.tied_bias.empty()) return "a tied bias of the head";
+  return std::nullopt;
 }
 
 class DecoderGraph {
  public:
   DecoderGraph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place)
-      : stack_(only_stack(spec, place)),
+      : stack_(spec.stacks.front()),
         embedding_(std::get<TokenEmbedding>(stack_.input)),
         head_(spec.head),
         c_(spec, options, place) {}
@@ -63,12 +64,7 @@ class DecoderGraph {
   }
 
   void embed() {
-    const std::int64_t rows = most_positions(c_.spec);
-    if (*c_.options.sequence > rows) {
-      throw InputError(c_.place, fmt::format("the model has {} positions, fewer than the "
-                                             "sequence's {} tokens",
-                                             rows, *c_.options.sequence));
-    }
+    assert(*c_.options.sequence <= most_positions(c_.spec));
     c_.g.begin_block("embedding");
     const TensorId ids =
         c_.g.input("input_ids", c_.options.index_dtype, {{c_.batch}, {c_.sequence}});
@@ -245,8 +241,16 @@ class DecoderGraph {
 
 }  // namespace
 
+bool is_decoder(const ModelSpec& spec) { return !what_is_no_decoder(spec); }
+
+void require_decoder(const ModelSpec& spec, const Place& place) {
+  const auto component = what_is_no_decoder(spec);
+  if (component) throw_no_graph(spec, place, *component);
+}
+
 Workload build_decoder_graph(const ModelSpec& spec, const WorkloadOptions& options,
                              const Place& place) {
+  require_decoder(spec, place);
   return DecoderGraph(spec, options, place).build();
 }
 

@@ -19,13 +19,18 @@
 //
 // Throws InputError for a component that has no op graph: parameters and counts of it are known
 // (`shardsim model`), a training step is not. Nothing is approximated in its place. Dropout is left
-// out, which the caller says (build.cpp).
+// out, which the caller says (described_model.hpp). The sequence fits the model's positions.
 #pragma once
 
 #include "workloads/models/build.hpp"
 #include "workloads/models/spec.hpp"
 
 namespace shardsim::models {
+
+// Whether it is one stack that reads tokens, with a causal language model's head: what has an op
+// graph if its components have. require_decoder throws InputError where it is not.
+[[nodiscard]] bool is_decoder(const ModelSpec& spec);
+void require_decoder(const ModelSpec& spec, const Place& place);
 
 [[nodiscard]] Workload build_decoder_graph(const ModelSpec& spec, const WorkloadOptions& options,
                                            const Place& place);

@@ -30,10 +30,14 @@ LabelId GraphContext::label(const std::string& name, std::int64_t size, LabelRol
   return labels_.back().id;
 }
 
-void GraphContext::refuse(std::string_view component) const {
+void throw_no_graph(const ModelSpec& spec, const Place& place, std::string_view component) {
   throw InputError(place, fmt::format("{} has no op graph yet: {}; \"shardsim model\" says what "
                                       "the model is made of",
                                       spec.architecture, component));
+}
+
+void GraphContext::refuse(std::string_view component) const {
+  throw_no_graph(spec, place, component);
 }
 
 void GraphContext::refuse_if(bool has, std::string_view component) const {

@@ -24,6 +24,10 @@ namespace shardsim::models {
 
 using Dims = GraphBuilder::Dims;
 
+// Throws InputError: "LlamaForCausalLM has no op graph yet: COMPONENT".
+[[noreturn]] void throw_no_graph(const ModelSpec& spec, const Place& place,
+                                 std::string_view component);
+
 class GraphContext {
   struct KnownLabel {
     std::string name;
@@ -38,7 +42,6 @@ class GraphContext {
 
   // Kinds of layers share the labels that are alike; the second size of a name is "name_2".
   LabelId label(const std::string& name, std::int64_t size, LabelRole role = LabelRole::none);
-  // Throws InputError: `component` "has no op graph yet".
   [[noreturn]] void refuse(std::string_view component) const;
   void refuse_if(bool has, std::string_view component) const;
   // Once, however often it is said.
