@@ -22,6 +22,8 @@ constexpr std::array table{
     // x and weight (and a bias, which nobody reads); multiply, add
     FunctionTraits{F::matmul, "matmul", K::einsum, 2, is_not, {0b11, 0}, einsum_rule},
     FunctionTraits{F::linear, "linear", K::einsum, 2, is_not, {0b11, 0}, einsum_rule},
+    FunctionTraits{F::grouped_matmul, "grouped_matmul", K::einsum, 2, is_not, {0b11, 0},
+                   einsum_rule},
     FunctionTraits{F::add, "add", K::elementwise, 1, is_linear, nothing, add_rule},
     FunctionTraits{F::multiply, "multiply", K::elementwise, 1, is_not, {0b11, 0}, multiply_rule},
     // x / (1 + exp(-x))
@@ -44,6 +46,18 @@ constexpr std::array table{
     FunctionTraits{F::split, "split", K::elementwise, 0, is_not, nothing, split_rule},
     FunctionTraits{F::concatenate, "concatenate", K::elementwise, 0, is_not, nothing,
                    concatenate_rule},
+    FunctionTraits{F::expand, "expand", K::elementwise, 0, is_not, nothing, expand_rule},
+    // maximum, subtract, exp, sum, divide
+    FunctionTraits{F::softmax, "softmax", K::elementwise, 5, is_not, {0, 0b1}, softmax_rule},
+    // sum, divide
+    FunctionTraits{F::normalize, "normalize", K::elementwise, 2, is_not, {0b1, 0b1},
+                   normalize_rule},
+    // x -> (largest, their numbers)
+    FunctionTraits{F::top_k, "top_k", K::elementwise, 1, is_not, {0, 0b10}, top_k_rule},
+    // of (x, numbers)
+    FunctionTraits{F::dispatch, "dispatch", K::elementwise, 0, is_not, {0b10, 0}, dispatch_rule},
+    // of (rows, numbers) or, with a product and a sum, of (rows, numbers, weights)
+    FunctionTraits{F::combine, "combine", K::elementwise, 2, is_not, {0b111, 0}, combine_rule},
     // square, sum, scale, weight; (x, weight) -> (y, rstd)
     FunctionTraits{F::rms_norm, "rms_norm", K::norm, 4, is_not, {0b11, 0b10}, norm_rule},
     // sum, centre, square, sum, scale, weight, bias; (x, weight, bias) -> (y, mean, rstd)
@@ -73,6 +87,16 @@ constexpr std::array table{
                    none},
     // dy (1 - (y / c)^2)
     FunctionTraits{F::soft_cap_backward, "soft_cap_backward", K::elementwise, 4, is_not, nothing,
+                   none},
+    FunctionTraits{F::softmax_backward, "softmax_backward", K::elementwise, 4, is_not, nothing,
+                   none},
+    FunctionTraits{F::normalize_backward, "normalize_backward", K::elementwise, 4, is_not, nothing,
+                   none},
+    FunctionTraits{F::top_k_backward, "top_k_backward", K::elementwise, 0, is_not, nothing, none},
+    FunctionTraits{F::dispatch_backward, "dispatch_backward", K::elementwise, 1, is_not, nothing,
+                   none},
+    // dy weights, sum(dy rows)
+    FunctionTraits{F::combine_backward, "combine_backward", K::elementwise, 3, is_not, nothing,
                    none},
     FunctionTraits{F::mean_backward, "mean_backward", K::elementwise, 1, is_not, nothing, none},
     FunctionTraits{F::rope_backward, "rope_backward", K::elementwise, 3, is_not, nothing, none},

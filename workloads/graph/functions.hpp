@@ -36,7 +36,8 @@ enum class OpKind : std::uint8_t {
 
 enum class Function : std::uint8_t {
   matmul,
-  linear,  // with a bias
+  linear,          // with a bias
+  grouped_matmul,  // each row with the matrix of one expert, perhaps with its bias
   add,
   multiply,
   silu,
@@ -51,6 +52,12 @@ enum class Function : std::uint8_t {
   rope,
   split,
   concatenate,
+  expand,     // the same for each of a label
+  softmax,    // over one label
+  normalize,  // x / sum(x), over one label
+  top_k,
+  dispatch,  // copies of tokens' rows, sorted by expert
+  combine,   // of a token's rows, weighted
   rms_norm,
   layer_norm,
   attention,
@@ -65,6 +72,11 @@ enum class Function : std::uint8_t {
   relu_squared_backward,
   sigmoid_backward,
   soft_cap_backward,
+  softmax_backward,
+  normalize_backward,
+  top_k_backward,
+  dispatch_backward,
+  combine_backward,
   mean_backward,
   rope_backward,
   rms_norm_backward,

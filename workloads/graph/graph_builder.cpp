@@ -107,13 +107,13 @@ TensorId GraphBuilder::constant(std::string name, DType dtype, Dims dims) {
 }
 
 TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
-                              TensorId bias) {
+                              TensorId bias, std::optional<DType> dtype) {
   Op op;
   op.function = bias == no_tensor ? Function::matmul : Function::linear;
   op.name = name;
   op.operands = {whole_of(x), whole_of(weight)};
   if (bias != no_tensor) op.operands.push_back(whole_of(bias));
-  const TensorId y = activation(name, compute_dtype_, std::move(result));
+  const TensorId y = activation(name, dtype.value_or(compute_dtype_), std::move(result));
   op.results = {whole_of(y)};
   block().forward.push_back(std::move(op));
   return y;

@@ -56,9 +56,9 @@ class GraphBuilder {
   TensorId constant(std::string name, DType dtype, Dims dims);
 
   // result = x . weight (+ bias), summed over every label that the result lacks; the bias is added
-  // once, to the complete sum.
+  // once, to the complete sum. In the compute dtype, unless `dtype` says otherwise.
   TensorId linear(const std::string& name, TensorId x, TensorId weight, Dims result,
-                  TensorId bias = no_tensor);
+                  TensorId bias = no_tensor, std::optional<DType> dtype = {});
   // The result has the dims and dtype of the first operand.
   TensorId elementwise(Function function, const std::string& name,
                        const std::vector<TensorId>& operands);
@@ -88,6 +88,21 @@ class GraphBuilder {
   // Function::rms_norm or layer_norm over several labels; `affine`: weight and bias, or fewer.
   TensorId norm(Function function, const std::string& name, TensorId x,
                 const std::vector<TensorId>& affine, const std::vector<LabelId>& over);
+  // x seen for each of the labels that it lacks, without a copy.
+  TensorId expand(const std::string& name, TensorId x, Dims result);
+  // softmax or normalize over one label, which is whole.
+  TensorId over_label(Function function, const std::string& name, TensorId x, LabelId over);
+  // The largest of `from`, as many as `choice` has, and their numbers (i64).
+  std::pair<TensorId, TensorId> top_k(const std::string& name, TensorId x, LabelId from,
+                                      LabelId choice);
+  // Rows of tokens for the experts that they visit, and their (weighted) sum for each token.
+  TensorId dispatch(const std::string& name, TensorId x, TensorId numbers, Dims rows,
+                    LabelId choice);
+  TensorId combine(const std::string& name, TensorId rows, TensorId numbers, TensorId weights,
+                   Dims result, LabelId choice);
+  // linear where every row of x has the matrix of one of `experts`, a label of weight and bias.
+  TensorId grouped_linear(const std::string& name, TensorId x, TensorId weight, Dims result,
+                          LabelId experts, TensorId bias = no_tensor);
   struct AttentionParts {
     double fraction = 1;         // of all pairs of queries and keys that is computed: 0.5 if causal
     TensorId sinks = no_tensor;  // one more score for each head, a parameter
@@ -116,6 +131,7 @@ class GraphBuilder {
  private:
   TensorId tensor(Tensor tensor);
   TensorId activation(std::string name, DType dtype, Dims dims);
+  TensorId emit(Op op, DType dtype, Dims dims);  // with one result, named after it
   [[nodiscard]] const Tensor& at(TensorId id) const;
   [[nodiscard]] Operand whole_of(TensorId id) const;  // the operand under its own dims
   [[nodiscard]] Block& block();

@@ -57,7 +57,9 @@ enum class LabelRole : std::uint8_t {
   heads,         // of keys and values, each with `head_group` heads of queries where there are more
   head_group,
   width,  // of a feed-forward layer, between its two products
-  vocab
+  vocab,
+  experts,       // of a mixture
+  expert_tokens  // copies of a token, one for each expert that it visits
 };
 
 struct Label {
@@ -132,7 +134,8 @@ struct Op {
   // In which a norm or a look-up takes its weights and makes their gradients, where that is not the
   // weights' own. A look-up reads a table of that type; a norm casts as it reads.
   std::optional<DType> weight_dtype;
-  double work_fraction = 1;  // part of its points really computed: 0.5 under a causal mask
+  // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
+  double work_fraction = 1;
 };
 
 // A kind of block.

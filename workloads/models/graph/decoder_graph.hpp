@@ -13,6 +13,8 @@
 //   attention          q, k, v              -> [b, s, k, g, head_dim]
 //   o_proj             [hidden, k*g*head_dim] -> [b, s, hidden], added to x
 //
+// Experts: experts_graph.cpp; latent attention: latent_attention_graph.cpp.
+//
 // Of a fused projection queries, keys and values are views: [qkv*heads*head_dim, hidden] of GPT-2,
 // [k*(g + 2)*head_dim, hidden] of all others. Branches of one input (Cohere, Phi) are added up
 // before the stream is added, so that their partial sums are reduced together.

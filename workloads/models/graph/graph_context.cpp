@@ -114,12 +114,6 @@ TensorId GraphContext::activate(const std::string& activation, const std::string
   refuse(fmt::format("the activation \"{}\"", activation));
 }
 
-TensorId add(GraphContext& c, const LatentAttention& /*attention*/, TensorId /*x*/) {
-  c.refuse("latent attention");
-}
-TensorId add(GraphContext& c, const Experts& /*experts*/, TensorId /*x*/) {
-  c.refuse("a mixture of experts");
-}
 TensorId add(GraphContext& c, const Mamba& /*mamba*/, TensorId /*x*/) { c.refuse("Mamba"); }
 TensorId add(GraphContext& c, const Mamba2& /*mamba*/, TensorId /*x*/) { c.refuse("Mamba-2"); }
 TensorId add(GraphContext& c, const DeltaNet& /*net*/, TensorId /*x*/) {

@@ -86,9 +86,9 @@ class GraphContext {
 // For the components of layers.
 TensorId add(GraphContext& c, const Attention& attention, TensorId x);
 TensorId add(GraphContext& c, const Mlp& mlp, TensorId x);
+TensorId add(GraphContext& c, const LatentAttention& attention, TensorId x);
+TensorId add(GraphContext& c, const Experts& experts, TensorId x);
 // No op graph yet.
-[[noreturn]] TensorId add(GraphContext& c, const LatentAttention& attention, TensorId x);
-[[noreturn]] TensorId add(GraphContext& c, const Experts& experts, TensorId x);
 [[noreturn]] TensorId add(GraphContext& c, const Mamba& mamba, TensorId x);
 [[noreturn]] TensorId add(GraphContext& c, const Mamba2& mamba, TensorId x);
 [[noreturn]] TensorId add(GraphContext& c, const DeltaNet& net, TensorId x);
