@@ -91,13 +91,17 @@ RecordedFlops recorded_flops(const Json& point) {
   return flops;
 }
 
+CompiledStep compile_with(const Workload& workload, const std::vector<MeshAxis>& axes,
+                          const char* strategy) {
+  const Mesh mesh(axes);
+  const Json json = parse_json(fmt::format("\"{}\"", strategy), "strategy");
+  return compile(workload, {}, mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+}
+
 void compile_under(const Workload& workload, const std::vector<MeshAxis>& axes,
                    const char* strategy) {
   INFO(strategy);
-  const Mesh mesh(axes);
-  const Json json = parse_json(fmt::format("\"{}\"", strategy), "strategy");
-  const CompiledStep step =
-      compile(workload, {}, mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+  const CompiledStep step = compile_with(workload, axes, strategy);
   CHECK(!step.plan.programs.at(0).tasks.empty());
 }
 
@@ -201,6 +205,58 @@ TEST_CASE("Every key of the hub's files is known") {
       CHECK(error.find(expected->second) != std::string::npos);
     }
   }
+}
+
+namespace {
+
+// 32 tokens under tensor parallelism over 4 devices.
+std::int64_t reduced_elements(const Json& config, Phase phase) {
+  Workload workload =
+      build_workload({"tiny", "tiny", OwnedJson(config)}, {.batch = 2, .sequence = 16});
+  add_backward(workload, {});
+  add_optimizer(workload, {});
+  const Plan plan = compile_with(workload, {{"model", 4}}, "tp").plan;
+  std::int64_t bytes = 0;
+  for (const Task& task : plan.programs.at(0).tasks) {
+    if (task.kind != TaskKind::collective || task.phase != phase) continue;
+    const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
+    if (c.kind == CollectiveKind::all_reduce && c.dtype == DType::bf16) bytes += c.payload.count();
+  }
+  return bytes / 2;
+}
+
+}  // namespace
+
+// Megatron's tensor parallelism: rows of the embedding, of attention's and of the experts' output
+// are sums over devices; backward those of the head's, the experts' and attention's input. Of the
+// experts it is a row for each of the two that a token visits.
+TEST_CASE("Tensor parallelism reduces the rows of experts") {
+  const Json mixtral{
+      {"model_type", "mixtral"},  {"hidden_size", 64},        {"num_hidden_layers", 1},
+      {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"intermediate_size", 128},
+      {"num_local_experts", 4},   {"num_experts_per_tok", 2}, {"vocab_size", 512}};
+  CHECK(reduced_elements(mixtral, Phase::forward) == 32 * 64 * (1 + 1 + 2));
+  CHECK(reduced_elements(mixtral, Phase::backward) == 32 * 64 * (1 + 2 + 1));
+}
+
+// What makes latents is whole on every device; gradients of the latents, and of the part of keys
+// that heads have in common, are sums over devices: ranks of 16 and 8, 4 rotary dimensions.
+TEST_CASE("Tensor parallelism reduces the gradients of latents") {
+  const Json deepseek{{"model_type", "deepseek_v2"},
+                      {"hidden_size", 64},
+                      {"num_hidden_layers", 1},
+                      {"num_attention_heads", 8},
+                      {"num_key_value_heads", 8},
+                      {"q_lora_rank", 16},
+                      {"kv_lora_rank", 8},
+                      {"qk_nope_head_dim", 8},
+                      {"qk_rope_head_dim", 4},
+                      {"v_head_dim", 8},
+                      {"intermediate_size", 128},
+                      {"first_k_dense_replace", 1},
+                      {"vocab_size", 512}};
+  CHECK(reduced_elements(deepseek, Phase::forward) == 32 * 64 * (1 + 1 + 1));
+  CHECK(reduced_elements(deepseek, Phase::backward) == 32 * (64 + 64 + 16 + 8 + 4));
 }
 
 // Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which
