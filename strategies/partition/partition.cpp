@@ -396,7 +396,7 @@ class Partitioner {
     return {std::string(name_of(op.function)),
             class_of(op),
             dtype,
-            Flops(work * traits(op.function).flops * op.work_fraction),
+            Flops(work * flops_per_point(workload_, op) * op.work_fraction),
             bytes,
             product_of(workload_, op, factors)};
   }

@@ -50,9 +50,54 @@ Json random_vit() {
           {"pool_type", "gap"}};
 }
 
+// Llama's sizes for a family whose graph has more: experts, a fused projection of grouped heads, a
+// part of each head turned, parallel branches, norms of whole queries.
+Json random_kin() {
+  Json json = random_llama();
+  json["model_type"] = *rc::gen::element<std::string>("mixtral", "gpt_neox", "olmo2", "gemma2");
+  if (json["model_type"] == "mixtral") {
+    const auto experts = *rc::gen::inRange<std::int64_t>(1, 9);
+    json["num_local_experts"] = experts;
+    json["num_experts_per_tok"] = *rc::gen::inRange<std::int64_t>(1, experts + 1);
+  }
+  if (json["model_type"] == "gpt_neox") {
+    json["head_dim"] = 4 * *rc::gen::inRange<std::int64_t>(1, 5);
+    json["rotary_pct"] = 0.5;
+  }
+  if (json["model_type"] == "gemma2") json["sliding_window"] = 16;
+  return json;
+}
+
+Json random_deepseek() {
+  const auto size = [](int most) { return *rc::gen::inRange<std::int64_t>(1, most); };
+  const std::int64_t experts = size(9);
+  const std::int64_t heads = size(5);
+  return {{"model_type", "deepseek_v3"},
+          {"hidden_size", heads * size(20)},
+          {"num_hidden_layers", size(5)},
+          {"num_attention_heads", heads},
+          {"num_key_value_heads", heads},
+          {"q_lora_rank", size(20)},
+          {"kv_lora_rank", size(20)},
+          {"qk_nope_head_dim", size(9)},
+          {"qk_rope_head_dim", 2 * size(9)},
+          {"v_head_dim", size(9)},
+          {"intermediate_size", size(90)},
+          {"moe_intermediate_size", size(9)},
+          {"n_routed_experts", experts},
+          {"num_experts_per_tok", size(static_cast<int>(experts) + 1)},
+          {"n_shared_experts", size(3)},
+          {"first_k_dense_replace", size(3)},
+          {"vocab_size", size(300)}};
+}
+
 Workload random_training_graph() {
-  const int family = *rc::gen::inRange(0, 3);
-  const Json json = family == 0 ? random_llama() : family == 1 ? random_gpt2() : random_vit();
+  const int family = *rc::gen::inRange(0, 5);
+  const Json json = family == 0   ? random_llama()
+                    : family == 1 ? random_gpt2()
+                    : family == 2 ? random_vit()
+                    : family == 3 ? random_kin()
+                                  : random_deepseek();
   WorkloadOptions options;
   options.batch = *rc::gen::inRange<std::int64_t>(1, 9);
   if (family != 2) options.sequence = *rc::gen::inRange<std::int64_t>(1, 65);

@@ -15,6 +15,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "tests/base/golden_files.hpp"
+#include "tests/workloads/model_records.hpp"
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/walk.hpp"
 
@@ -22,40 +23,6 @@ using namespace shardsim;
 using namespace shardsim::test;
 
 namespace {
-
-using Shapes = std::map<std::string, std::vector<std::int64_t>>;
-
-// The numbers of "0-3,5".
-std::vector<std::int64_t> numbers_of(const std::string& set) {
-  std::vector<std::int64_t> numbers;
-  for (std::size_t at = 0; at < set.size();) {
-    std::size_t used = 0;
-    const std::int64_t first = std::stoll(set.substr(at), &used);
-    at += used;
-    std::int64_t last = first;
-    if (at < set.size() && set[at] == '-') {
-      last = std::stoll(set.substr(at + 1), &used);
-      at += used + 1;
-    }
-    for (std::int64_t i = first; i <= last; ++i) numbers.push_back(i);
-    if (at < set.size() && set[at] == ',') ++at;
-  }
-  return numbers;
-}
-
-// Every name of "layers.{0-3,5}.experts.{0-7}.w".
-std::vector<std::string> names_of(const std::string& pattern) {
-  const std::size_t open = pattern.find('{');
-  if (open == std::string::npos) return {pattern};
-  const std::size_t close = pattern.find('}', open);
-  std::vector<std::string> names;
-  for (const std::int64_t number : numbers_of(pattern.substr(open + 1, close - open - 1))) {
-    for (const std::string& rest : names_of(pattern.substr(close + 1))) {
-      names.push_back(pattern.substr(0, open) + std::to_string(number) + rest);
-    }
-  }
-  return names;
-}
 
 struct Checks : Comparison {
   void equal(const std::string& what, std::int64_t expected, std::int64_t actual) {
@@ -73,13 +40,8 @@ struct Checks : Comparison {
 };
 
 void compare_parameters(Checks& checks, const Json& record, const models::ModelCounts& n) {
-  Shapes expected;
+  const Shapes expected = recorded_shapes(record);
   Shapes actual;
-  for (const auto& [pattern, shape] : record["parameters"].items()) {
-    for (const std::string& name : names_of(pattern)) {
-      expected[name] = shape.get<std::vector<std::int64_t>>();
-    }
-  }
   for (const models::Parameter& p : n.parameters) actual[p.name] = p.shape;
   for (const auto& [name, shape] : expected) {
     const auto found = actual.find(name);

@@ -22,22 +22,47 @@ constexpr std::array table{
     // x and weight (and a bias, which nobody reads); multiply, add
     FunctionTraits{F::matmul, "matmul", K::einsum, 2, is_not, {0b11, 0}, einsum_rule},
     FunctionTraits{F::linear, "linear", K::einsum, 2, is_not, {0b11, 0}, einsum_rule},
+    FunctionTraits{F::grouped_matmul, "grouped_matmul", K::einsum, 2, is_not, {0b11, 0},
+                   einsum_rule},
     FunctionTraits{F::add, "add", K::elementwise, 1, is_linear, nothing, add_rule},
     FunctionTraits{F::multiply, "multiply", K::elementwise, 1, is_not, {0b11, 0}, multiply_rule},
     // x / (1 + exp(-x))
     FunctionTraits{F::silu, "silu", K::elementwise, 4, is_not, {0b1, 0}, silu_rule},
     // x/2 (1 + tanh(a (x + b x^3)))
     FunctionTraits{F::gelu, "gelu", K::elementwise, 9, is_not, {0b1, 0}, gelu_rule},
+    FunctionTraits{F::relu, "relu", K::elementwise, 1, is_not, {0, 0b1}, relu_rule},
+    // r = max(x, 0), r r
+    FunctionTraits{F::relu_squared, "relu_squared", K::elementwise, 2, is_not, {0b1, 0},
+                   relu_squared_rule},
+    // 1 / (1 + exp(-x))
+    FunctionTraits{F::sigmoid, "sigmoid", K::elementwise, 3, is_not, {0, 0b1}, sigmoid_rule},
+    FunctionTraits{F::scale, "scale", K::elementwise, 1, is_linear, nothing, scale_rule},
+    // c tanh(x / c)
+    FunctionTraits{F::soft_cap, "soft_cap", K::elementwise, 3, is_not, {0, 0b1}, soft_cap_rule},
     FunctionTraits{F::cast, "cast", K::elementwise, 0, is_not, nothing, cast_rule},
     FunctionTraits{F::mean, "mean", K::elementwise, 1, is_not, nothing, mean_rule},
     // x cos + rotated x sin, of (x, cos, sin)
     FunctionTraits{F::rope, "rope", K::elementwise, 3, is_not, {0b110, 0}, rope_rule},
     FunctionTraits{F::split, "split", K::elementwise, 0, is_not, nothing, split_rule},
+    FunctionTraits{F::concatenate, "concatenate", K::elementwise, 0, is_not, nothing,
+                   concatenate_rule},
+    FunctionTraits{F::expand, "expand", K::elementwise, 0, is_not, nothing, expand_rule},
+    // maximum, subtract, exp, sum, divide
+    FunctionTraits{F::softmax, "softmax", K::elementwise, 5, is_not, {0, 0b1}, softmax_rule},
+    // sum, divide
+    FunctionTraits{F::normalize, "normalize", K::elementwise, 2, is_not, {0b1, 0b1},
+                   normalize_rule},
+    // x -> (largest, their numbers)
+    FunctionTraits{F::top_k, "top_k", K::elementwise, 1, is_not, {0, 0b10}, top_k_rule},
+    // of (x, numbers)
+    FunctionTraits{F::dispatch, "dispatch", K::elementwise, 0, is_not, {0b10, 0}, dispatch_rule},
+    // of (rows, numbers) or, with a product and a sum, of (rows, numbers, weights)
+    FunctionTraits{F::combine, "combine", K::elementwise, 2, is_not, {0b111, 0}, combine_rule},
     // square, sum, scale, weight; (x, weight) -> (y, rstd)
     FunctionTraits{F::rms_norm, "rms_norm", K::norm, 4, is_not, {0b11, 0b10}, norm_rule},
     // sum, centre, square, sum, scale, weight, bias; (x, weight, bias) -> (y, mean, rstd)
     FunctionTraits{F::layer_norm, "layer_norm", K::norm, 7, is_not, {0b11, 0b110}, norm_rule},
-    // q.k and p.v; (q, k, v) -> (out, logsumexp)
+    // q.k and p.v; (q, k, v) -> (out, logsumexp), and a parameter of sinks where there are any
     FunctionTraits{F::attention, "attention", K::attention, 4, is_not, {0b111, 0b11},
                    attention_rule},
     // of (ids, table)
@@ -49,10 +74,30 @@ constexpr std::array table{
     FunctionTraits{F::nll_loss, "nll_loss", K::softmax_loss, 0, is_not, {0b10, 0}, nll_loss_rule},
 
     FunctionTraits{F::sum, "sum", K::elementwise, 1, is_linear, nothing, none},
-    FunctionTraits{F::concatenate, "concatenate", K::elementwise, 0, is_not, nothing, none},
     // dy s (1 + x (1 - s)) with s = 1 / (1 + exp(-x))
     FunctionTraits{F::silu_backward, "silu_backward", K::elementwise, 9, is_not, nothing, none},
     FunctionTraits{F::gelu_backward, "gelu_backward", K::elementwise, 18, is_not, nothing, none},
+    // dy where y > 0
+    FunctionTraits{F::relu_backward, "relu_backward", K::elementwise, 1, is_not, nothing, none},
+    // 2 dy max(x, 0)
+    FunctionTraits{F::relu_squared_backward, "relu_squared_backward", K::elementwise, 3, is_not,
+                   nothing, none},
+    // dy y (1 - y)
+    FunctionTraits{F::sigmoid_backward, "sigmoid_backward", K::elementwise, 3, is_not, nothing,
+                   none},
+    // dy (1 - (y / c)^2)
+    FunctionTraits{F::soft_cap_backward, "soft_cap_backward", K::elementwise, 4, is_not, nothing,
+                   none},
+    FunctionTraits{F::softmax_backward, "softmax_backward", K::elementwise, 4, is_not, nothing,
+                   none},
+    FunctionTraits{F::normalize_backward, "normalize_backward", K::elementwise, 4, is_not, nothing,
+                   none},
+    FunctionTraits{F::top_k_backward, "top_k_backward", K::elementwise, 0, is_not, nothing, none},
+    FunctionTraits{F::dispatch_backward, "dispatch_backward", K::elementwise, 1, is_not, nothing,
+                   none},
+    // dy weights, sum(dy rows)
+    FunctionTraits{F::combine_backward, "combine_backward", K::elementwise, 3, is_not, nothing,
+                   none},
     FunctionTraits{F::mean_backward, "mean_backward", K::elementwise, 1, is_not, nothing, none},
     FunctionTraits{F::rope_backward, "rope_backward", K::elementwise, 3, is_not, nothing, none},
     FunctionTraits{F::rms_norm_backward, "rms_norm_backward", K::norm, 9, is_not, nothing, none},

@@ -36,15 +36,28 @@ enum class OpKind : std::uint8_t {
 
 enum class Function : std::uint8_t {
   matmul,
-  linear,  // with a bias
+  linear,          // with a bias
+  grouped_matmul,  // each row with the matrix of one expert, perhaps with its bias
   add,
   multiply,
   silu,
   gelu,
+  relu,
+  relu_squared,
+  sigmoid,
+  scale,     // by a number
+  soft_cap,  // cap * tanh(x / cap)
   cast,
   mean,
   rope,
   split,
+  concatenate,
+  expand,     // the same for each of a label
+  softmax,    // over one label
+  normalize,  // x / sum(x), over one label
+  top_k,
+  dispatch,  // copies of tokens' rows, sorted by expert
+  combine,   // of a token's rows, weighted
   rms_norm,
   layer_norm,
   attention,
@@ -53,9 +66,17 @@ enum class Function : std::uint8_t {
   nll_loss,
   // Of backward passes alone.
   sum,
-  concatenate,
   silu_backward,
   gelu_backward,
+  relu_backward,
+  relu_squared_backward,
+  sigmoid_backward,
+  soft_cap_backward,
+  softmax_backward,
+  normalize_backward,
+  top_k_backward,
+  dispatch_backward,
+  combine_backward,
   mean_backward,
   rope_backward,
   rms_norm_backward,

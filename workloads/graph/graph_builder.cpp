@@ -107,13 +107,13 @@ TensorId GraphBuilder::constant(std::string name, DType dtype, Dims dims) {
 }
 
 TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
-                              TensorId bias) {
+                              TensorId bias, std::optional<DType> dtype) {
   Op op;
   op.function = bias == no_tensor ? Function::matmul : Function::linear;
   op.name = name;
   op.operands = {whole_of(x), whole_of(weight)};
   if (bias != no_tensor) op.operands.push_back(whole_of(bias));
-  const TensorId y = activation(name, compute_dtype_, std::move(result));
+  const TensorId y = activation(name, dtype.value_or(compute_dtype_), std::move(result));
   op.results = {whole_of(y)};
   block().forward.push_back(std::move(op));
   return y;
@@ -186,37 +186,68 @@ std::vector<TensorId> GraphBuilder::split(const std::vector<std::string>& names,
   return parts;
 }
 
+std::vector<TensorId> GraphBuilder::slices(const std::string& name, TensorId fused,
+                                           const std::vector<Part>& parts,
+                                           std::vector<LabelId> whole) {
+  Op op;
+  op.function = Function::split;
+  op.name = name;
+  op.operands = {whole_of(fused)};
+  op.whole = std::move(whole);
+  op.view = true;
+  std::vector<TensorId> ids;
+  for (const Part& part : parts) {
+    ids.push_back(activation(part.name, at(fused).dtype, part.dims));
+    op.results.push_back(whole_of(ids.back()));
+  }
+  block().forward.push_back(std::move(op));
+  return ids;
+}
+
+TensorId GraphBuilder::concatenate(const std::string& name, const std::vector<TensorId>& parts,
+                                   Dims result, std::vector<LabelId> whole) {
+  Op op;
+  op.function = Function::concatenate;
+  op.name = name;
+  op.whole = std::move(whole);
+  for (const TensorId part : parts) op.operands.push_back(whole_of(part));
+  const TensorId y = activation(name, at(parts[0]).dtype, std::move(result));
+  op.results = {whole_of(y)};
+  block().forward.push_back(std::move(op));
+  return y;
+}
+
 TensorId GraphBuilder::rms_norm(const std::string& name, TensorId x, TensorId weight,
                                 LabelId over) {
-  return norm(Function::rms_norm, name, {x, weight}, over);
+  return norm(Function::rms_norm, name, x, {weight}, {over});
 }
 
 TensorId GraphBuilder::layer_norm(const std::string& name, TensorId x, TensorId weight,
                                   TensorId bias, LabelId over) {
-  return norm(Function::layer_norm, name, {x, weight, bias}, over);
+  return norm(Function::layer_norm, name, x, {weight, bias}, {over});
 }
 
-TensorId GraphBuilder::norm(Function function, const std::string& name,
-                            const std::vector<TensorId>& operands, LabelId over) {
+TensorId GraphBuilder::norm(Function function, const std::string& name, TensorId x,
+                            const std::vector<TensorId>& affine, const std::vector<LabelId>& over) {
   const bool has_mean = function == Function::layer_norm;
-  const TensorId x = operands[0];
   const std::vector<LabelId> rows = labels_without(x, over);
   Dims row_dims = at(x).dims;
-  std::erase(row_dims, Dim{over});
+  for (const LabelId label : over) std::erase(row_dims, Dim{label});
 
   Op op;
   op.function = function;
   op.name = name;
-  for (const TensorId operand : operands) op.operands.push_back(whole_of(operand));
+  op.operands = {whole_of(x)};
+  for (const TensorId operand : affine) op.operands.push_back(whole_of(operand));
   const TensorId y = activation(name, at(x).dtype, at(x).dims);
   op.results = {whole_of(y)};
   if (has_mean) {
-    op.statistics.push_back({"sum", {over}, rows, DType::f32});
+    op.statistics.push_back({"sum", over, rows, DType::f32});
     op.results.push_back(whole_of(activation(name + ".mean", DType::f32, row_dims)));
   }
-  op.statistics.push_back({"sum of squares", {over}, rows, DType::f32});
+  op.statistics.push_back({"sum of squares", over, rows, DType::f32});
   op.results.push_back(whole_of(activation(name + ".rstd", DType::f32, row_dims)));
-  op.weight_dtype = weights_.norms;
+  if (!affine.empty()) op.weight_dtype = weights_.norms;
   block().forward.push_back(std::move(op));
   return y;
 }
@@ -224,19 +255,24 @@ TensorId GraphBuilder::norm(Function function, const std::string& name,
 TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k, TensorId v,
                                  LabelId head_dim,
                                  const std::vector<std::pair<LabelId, LabelId>>& key_labels,
-                                 bool causal) {
+                                 const AttentionParts& parts) {
   Op op;
   op.function = Function::attention;
   op.name = name;
   op.operands = {
       whole_of(q), {k, renamed(at(k).dims, key_labels)}, {v, renamed(at(v).dims, key_labels)}};
+  if (parts.sinks != no_tensor) op.operands.push_back(whole_of(parts.sinks));
   for (const auto& [from, to] : key_labels) op.whole.push_back(to);
   op.whole.push_back(head_dim);
-  op.work_fraction = causal ? 0.5 : 1.0;
+  if (parts.value_dim) op.whole.push_back(*parts.value_dim);
+  op.work_fraction = parts.fraction;
 
   Dims logsumexp_dims = at(q).dims;
   std::erase(logsumexp_dims, Dim{head_dim});
-  const TensorId out = activation(name, at(q).dtype, at(q).dims);
+  Dims out_dims = at(q).dims;
+  std::replace(out_dims.begin(), out_dims.end(), Dim{head_dim},
+               Dim{parts.value_dim.value_or(head_dim)});
+  const TensorId out = activation(name, at(q).dtype, std::move(out_dims));
   op.results = {whole_of(out)};
   op.results.push_back(
       whole_of(activation(name + ".logsumexp", DType::f32, std::move(logsumexp_dims))));
@@ -260,7 +296,7 @@ TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId
 
 TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes) {
   assert(at(logits).dtype == DType::f32);
-  const std::vector<LabelId> rows = labels_without(logits, classes);
+  const std::vector<LabelId> rows = labels_without(logits, {classes});
   Op log_softmax;
   log_softmax.function = Function::log_softmax;
   log_softmax.name = "loss.log_softmax";
@@ -285,6 +321,10 @@ TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId 
 TensorId GraphBuilder::marked(TensorId id, StreamMark mark) {
   workload_.tensors[static_cast<std::size_t>(id)].mark = mark;
   return id;
+}
+
+std::int64_t GraphBuilder::label_size(LabelId label) const {
+  return workload_.labels[static_cast<std::size_t>(label)].size;
 }
 
 void GraphBuilder::note(std::string text) { workload_.notes.push_back(std::move(text)); }
@@ -316,11 +356,12 @@ Block& GraphBuilder::block() {
   return workload_.blocks.back();
 }
 
-std::vector<LabelId> GraphBuilder::labels_without(TensorId id, LabelId over) const {
+std::vector<LabelId> GraphBuilder::labels_without(TensorId id,
+                                                  const std::vector<LabelId>& over) const {
   std::vector<LabelId> labels;
   for (const Dim& dim : at(id).dims) {
     for (const LabelId label : dim) {
-      if (label != over) labels.push_back(label);
+      if (std::count(over.begin(), over.end(), label) == 0) labels.push_back(label);
     }
   }
   return labels;

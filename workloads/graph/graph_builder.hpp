@@ -14,6 +14,7 @@
 // Which functions exist, what they cost and how they are differentiated: functions.hpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,9 +56,9 @@ class GraphBuilder {
   TensorId constant(std::string name, DType dtype, Dims dims);
 
   // result = x . weight (+ bias), summed over every label that the result lacks; the bias is added
-  // once, to the complete sum.
+  // once, to the complete sum. In the compute dtype, unless `dtype` says otherwise.
   TensorId linear(const std::string& name, TensorId x, TensorId weight, Dims result,
-                  TensorId bias = no_tensor);
+                  TensorId bias = no_tensor, std::optional<DType> dtype = {});
   // The result has the dims and dtype of the first operand.
   TensorId elementwise(Function function, const std::string& name,
                        const std::vector<TensorId>& operands);
@@ -68,14 +69,50 @@ class GraphBuilder {
   TensorId rope(const std::string& name, TensorId x, TensorId cos, TensorId sin, LabelId head_dim);
   // Parts of a fused tensor along `part`, without a copy.
   std::vector<TensorId> split(const std::vector<std::string>& names, TensorId fused, LabelId part);
+  // Parts of unlike sizes: each has labels of its own, which with that of the fused tensor are
+  // `whole`. concatenate puts such parts together, which is a copy.
+  //
+  //   x[b, s, head_dim 80] -> turned[b, s, rotary 32], rest[b, s, rest 48]
+  struct Part {
+    std::string name;
+    Dims dims;
+  };
+  std::vector<TensorId> slices(const std::string& name, TensorId fused,
+                               const std::vector<Part>& parts, std::vector<LabelId> whole);
+  TensorId concatenate(const std::string& name, const std::vector<TensorId>& parts, Dims result,
+                       std::vector<LabelId> whole);
   // Keeps 1/sqrt(mean square + eps) in fp32, and the mean for layer_norm.
   TensorId rms_norm(const std::string& name, TensorId x, TensorId weight, LabelId over);
   TensorId layer_norm(const std::string& name, TensorId x, TensorId weight, TensorId bias,
                       LabelId over);
+  // Function::rms_norm or layer_norm over several labels; `affine`: weight and bias, or fewer.
+  TensorId norm(Function function, const std::string& name, TensorId x,
+                const std::vector<TensorId>& affine, const std::vector<LabelId>& over);
+  // x seen for each of the labels that it lacks, without a copy.
+  TensorId expand(const std::string& name, TensorId x, Dims result);
+  // softmax or normalize over one label, which is whole.
+  TensorId over_label(Function function, const std::string& name, TensorId x, LabelId over);
+  // The largest of `from`, as many as `choice` has, and their numbers (i64).
+  std::pair<TensorId, TensorId> top_k(const std::string& name, TensorId x, LabelId from,
+                                      LabelId choice);
+  // Rows of tokens for the experts that they visit, and their (weighted) sum for each token.
+  TensorId dispatch(const std::string& name, TensorId x, TensorId numbers, Dims rows,
+                    LabelId choice);
+  TensorId combine(const std::string& name, TensorId rows, TensorId numbers, TensorId weights,
+                   Dims result, LabelId choice);
+  // linear where every row of x has the matrix of one of `experts`, a label of weight and bias.
+  TensorId grouped_linear(const std::string& name, TensorId x, TensorId weight, Dims result,
+                          LabelId experts, TensorId bias = no_tensor);
+  struct AttentionParts {
+    double fraction = 1;         // of all pairs of queries and keys that is computed: 0.5 if causal
+    TensorId sinks = no_tensor;  // one more score for each head, a parameter
+    std::optional<LabelId> value_dim{};  // of values and result, where it is not head_dim
+  };
   // FlashAttention: keeps the logsumexp of each query in fp32. `key_labels` renames the labels that
   // keys and values have under another name: {sequence, key_sequence}.
   TensorId attention(const std::string& name, TensorId q, TensorId k, TensorId v, LabelId head_dim,
-                     const std::vector<std::pair<LabelId, LabelId>>& key_labels, bool causal);
+                     const std::vector<std::pair<LabelId, LabelId>>& key_labels,
+                     const AttentionParts& parts);
   // Rows of the table, cast to the compute dtype where they are looked up in another.
   TensorId embedding(const std::string& name, TensorId ids, TensorId weight, Dims result);
   // Mean cross entropy of fp32 logits over `classes`.
@@ -86,18 +123,21 @@ class GraphBuilder {
 
   void note(std::string text);
   [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }
+  [[nodiscard]] std::int64_t label_size(LabelId label) const;
+  [[nodiscard]] const Dims& dims_of(TensorId id) const { return at(id).dims; }
+  [[nodiscard]] const std::string& name_of(TensorId id) const { return at(id).name; }
   [[nodiscard]] Workload finish(TensorId loss);
 
  private:
   TensorId tensor(Tensor tensor);
   TensorId activation(std::string name, DType dtype, Dims dims);
+  TensorId emit(Op op, DType dtype, Dims dims);  // with one result, named after it
   [[nodiscard]] const Tensor& at(TensorId id) const;
   [[nodiscard]] Operand whole_of(TensorId id) const;  // the operand under its own dims
   [[nodiscard]] Block& block();
-  // Dims of `id` without label `over`, each label for itself.
-  [[nodiscard]] std::vector<LabelId> labels_without(TensorId id, LabelId over) const;
-  TensorId norm(Function function, const std::string& name, const std::vector<TensorId>& operands,
-                LabelId over);
+  // Dims of `id` without the labels of `over`, each label for itself.
+  [[nodiscard]] std::vector<LabelId> labels_without(TensorId id,
+                                                    const std::vector<LabelId>& over) const;
 
   Workload workload_;
   std::size_t stack_ = 0;  // the first block of the current stack

@@ -33,6 +33,10 @@ std::string_view name_of(LabelRole role) {
       return "width";
     case LabelRole::vocab:
       return "vocabulary";
+    case LabelRole::experts:
+      return "experts";
+    case LabelRole::expert_tokens:
+      return "copies for experts";
   }
   return "";
 }

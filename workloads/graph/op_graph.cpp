@@ -6,9 +6,27 @@
 namespace shardsim {
 namespace {
 
+// Of one point, see flops_per_point. `over_head`: operations of the products whose sum or result
+// goes over a head of keys; `over_value` likewise.
+double attention_flops(const Workload& workload, const Op& op, double over_head,
+                       double over_value) {
+  const std::size_t first = op.function == Function::attention_backward ? 1 : 0;
+  const LabelId head_dim = op.operands[first].dims.back().front();
+  const LabelId value_dim = op.operands[first + 2].dims.back().front();
+  if (head_dim == value_dim) return over_head + over_value;
+  const auto size = [&](LabelId label) {
+    return static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+  };
+  return over_head / size(value_dim) + over_value / size(head_dim);
+}
+
 // FlashAttention's backward pass is five matmuls, the first of which computes the scores again.
-// What the model asks for is the other four.
-constexpr double attention_backward_without_recomputation = 4.0 / 5.0;
+// What the model asks for is the other four: gradients of queries and keys, of probabilities and
+// values.
+double needed_per_point(const Workload& workload, const Op& op) {
+  if (op.function != Function::attention_backward) return flops_per_point(workload, op);
+  return attention_flops(workload, op, 4, 4);
+}
 
 double model_flops_of(const Op& op, const Workload& workload) {
   if (op.recompute || (kind_of(op) != OpKind::einsum && kind_of(op) != OpKind::attention)) return 0;
@@ -16,9 +34,7 @@ double model_flops_of(const Op& op, const Workload& workload) {
   for (const LabelId label : factors(op)) {
     points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
   }
-  const double share =
-      op.function == Function::attention_backward ? attention_backward_without_recomputation : 1.0;
-  return points * traits(op.function).flops * share;  // without its mask
+  return points * needed_per_point(workload, op);  // without its mask
 }
 
 }  // namespace
@@ -91,6 +107,12 @@ bool has_backward(const Workload& workload) {
                      [](const Block& block) { return !block.backward.empty(); });
 }
 
+double flops_per_point(const Workload& workload, const Op& op) {
+  if (op.function == Function::attention) return attention_flops(workload, op, 2, 2);
+  if (op.function == Function::attention_backward) return attention_flops(workload, op, 6, 4);
+  return traits(op.function).flops;
+}
+
 std::vector<LabelId> factors(const Op& op) {
   std::vector<LabelId> labels;
   const auto add = [&](const std::vector<Operand>& operands) {
@@ -116,7 +138,7 @@ ModelFlops model_flops(const Workload& workload) {
       for (const Op& op : *ops) {
         const double flops = model_flops_of(op, workload) * static_cast<double>(block.instances());
         needed += flops * op.work_fraction;
-        full += flops;
+        full += kind_of(op) == OpKind::attention ? flops : flops * op.work_fraction;
       }
     }
   }

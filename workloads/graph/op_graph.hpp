@@ -57,7 +57,9 @@ enum class LabelRole : std::uint8_t {
   heads,         // of keys and values, each with `head_group` heads of queries where there are more
   head_group,
   width,  // of a feed-forward layer, between its two products
-  vocab
+  vocab,
+  experts,       // of a mixture
+  expert_tokens  // copies of a token, one for each expert that it visits
 };
 
 struct Label {
@@ -132,7 +134,8 @@ struct Op {
   // In which a norm or a look-up takes its weights and makes their gradients, where that is not the
   // weights' own. A look-up reads a table of that type; a norm casts as it reads.
   std::optional<DType> weight_dtype;
-  double work_fraction = 1;  // part of its points really computed: 0.5 under a causal mask
+  // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
+  double work_fraction = 1;
 };
 
 // A kind of block.
@@ -205,6 +208,10 @@ struct ParameterView {
 [[nodiscard]] bool has_backward(const Workload& workload);
 // Labels of an op, in order of first appearance in operands, then results.
 [[nodiscard]] std::vector<LabelId> factors(const Op& op);
+// Operations per point of the space that the op's labels span: the function's, but for attention
+// whose values are of another size than its keys. Its products over head_dim d are not over the
+// values' v and the other way round: forward 2/v + 2/d, backward 6/v + 4/d.
+[[nodiscard]] double flops_per_point(const Workload& workload, const Op& op);
 // Operations of one step on all devices, forward and backward, recomputation left out: the
 // numerator of MFU. `needed` counts of attention what its mask leaves, half of it under a causal
 // one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Of a step without

@@ -38,6 +38,7 @@ Value logits_of(Eager& e, const Head& head, const Value& x) {
 
 void language(Eager& e, const Head& head, const Value& x) {
   Value logits = logits_of(e, head, x);
+  if (head.scaled) logits = e.scaled(logits);
   if (head.soft_cap > 0) logits = e.scaled(e.apply(e.scaled(logits), Keeps::result));
   if (head.causal_loss) {
     causal_loss(e, logits);

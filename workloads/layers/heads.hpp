@@ -28,6 +28,7 @@ struct Head {
   bool bias = false;
   std::string tied_to{};    // the full name of the weight; empty: its own
   double soft_cap = 0;      // tanh(logits / cap) * cap
+  bool scaled = false;      // logits times a number: Cohere's and Granite's
   bool causal_loss = true;  // of shifted labels, in fp32
   std::string transform{};  // masked: the dense module before
   bool transform_bias = true;

@@ -1,71 +1,39 @@
 #include "workloads/models/build.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 
 #include "base/json.hpp"
+#include "workloads/models/described_model.hpp"
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/gpt2.hpp"
-#include "workloads/models/llama.hpp"
+#include "workloads/models/graph/decoder_graph.hpp"
 #include "workloads/models/mlp.hpp"
 #include "workloads/models/vit.hpp"
 
 namespace shardsim {
 namespace {
 
-struct Architecture {
-  std::string name;        // Hugging Face: an entry of "architectures"
-  std::string model_type;  // and its "model_type"; ours: only this
-  bool has_sequence = true;
+struct Program {
+  std::string_view model_type;
   Workload (*build)(const ModelConfig&, const WorkloadOptions&) = nullptr;
 };
 
-const std::vector<Architecture> architectures = {
-    {"LlamaForCausalLM", "llama", true, build_llama},
-    {"Qwen3ForCausalLM", "qwen3", true, build_qwen3},
-    {"GPT2LMHeadModel", "gpt2", true, build_gpt2},
-    {"", "big_vision_vit", false, build_vit},
-    {"", "mlp_classifier", false, build_mlp},
-};
+// Of our own descriptions, which nothing but "model_type" names.
+constexpr std::array programs{Program{"big_vision_vit", build_vit},
+                              Program{"mlp_classifier", build_mlp}};
 
-[[noreturn]] void fail_unsupported(const JsonReader& value) {
-  std::vector<std::string> names;
-  for (const Architecture& a : architectures) {
-    names.push_back(a.name.empty() ? a.model_type : a.name);
-  }
-  const std::string name = value.string();
-  const std::vector<models::Family>& known = models::families();
-  const bool is_known = std::any_of(known.begin(), known.end(), [&](const models::Family& family) {
-    return family.architecture == name || family.model_type == name;
+// Nothing where a family describes the model.
+const Program* program_of(const JsonReader& config) {
+  if (config.find("architectures") || !config.find("model_type")) return nullptr;
+  const std::string type = config.at("model_type").string();
+  const auto* found = std::find_if(programs.begin(), programs.end(), [&](const Program& program) {
+    return program.model_type == type;
   });
-  value.fail(fmt::format("unsupported architecture \"{}\"{}; supported are {}", name,
-                         is_known ? ": \"shardsim model\" says what it is made of, steps of it "
-                                    "cannot be built yet"
-                                  : "",
-                         fmt::join(names, ", ")));
-}
-
-const Architecture& architecture_of(const JsonReader& config) {
-  if (const auto list = config.find("architectures")) {
-    const std::vector<JsonReader> entries = list->elements();
-    if (entries.empty()) list->fail("is empty");
-    for (const Architecture& a : architectures) {
-      if (!a.name.empty() && a.name == entries[0].string()) return a;
-    }
-    fail_unsupported(entries[0]);
-  }
-  if (!config.find("model_type")) {
-    config.fail("says neither \"architectures\" nor \"model_type\": not a model's description");
-  }
-  const JsonReader type = config.at("model_type");
-  for (const Architecture& a : architectures) {
-    if (a.model_type == type.string()) return a;
-  }
-  fail_unsupported(type);
+  return found == programs.end() ? nullptr : found;
 }
 
 // Sizes are products of numbers from the description: the largest must be countable, with room for
@@ -130,22 +98,29 @@ void add_outputs(Workload& workload, const WorkloadOptions& options) {
 
 std::vector<std::string> output_names() { return {"logits", "labels", "losses"}; }
 
-bool reads_tokens(const ModelConfig& config) {
-  return architecture_of(JsonReader(*config.json, {config.path, ""})).has_sequence;
+bool is_described(const ModelConfig& config) {
+  const JsonReader json(*config.json, {config.path, ""});
+  if (program_of(json) != nullptr) return false;
+  static_cast<void>(models::family_of(json));
+  return true;
 }
+
+// Our own programs read images and rows of numbers.
+bool reads_tokens(const ModelConfig& config) { return is_described(config); }
 
 Workload build_workload(const ModelConfig& config, const WorkloadOptions& options) {
   assert(options.batch >= 1 && (!options.sequence || *options.sequence >= 1));
   const JsonReader json(*config.json, {config.path, ""});
-  const Architecture& architecture = architecture_of(json);
+  const bool described = is_described(config);
   const auto fail = [&](const std::string& key, std::string_view message) {
     if (options.place.file.empty()) json.fail(message);
     throw InputError({options.place.file, options.place.pointer + key}, message);
   };
-  if (architecture.has_sequence && !options.sequence) {
+  if (described && !options.sequence) {
+    models::require_decoder(read_described(config).spec, json.place());
     fail("", "a sequence length is needed: this model reads tokens");
   }
-  if (!architecture.has_sequence && options.sequence) {
+  if (!described && options.sequence) {
     fail("/sequence", "a sequence length was given: this model derives it from the image");
   }
   if (options.batch % options.microbatches != 0) {
@@ -154,7 +129,8 @@ Workload build_workload(const ModelConfig& config, const WorkloadOptions& option
   }
   WorkloadOptions part = options;
   part.batch = options.batch / options.microbatches;
-  Workload workload = architecture.build(config, part);
+  Workload workload =
+      described ? build_described(config, part) : program_of(json)->build(config, part);
   check_countable(workload, json.place());
   workload.microbatches = options.microbatches;
   workload.metrics = options.metrics;

@@ -30,7 +30,8 @@ struct WorkloadOptions {
   Place place{};                       // of these options; without a file the model's
 };
 
-// A model's description: a Hugging Face config.json, or our own for big_vision's ViT. `name` is a
+// A model's description: a Hugging Face config.json of a family that is known
+// (families/families.hpp), or our own for big_vision's ViT and a classifier. `name` is a
 // shipped model ("llama-3.1-8b", see shipped_models()) or a path, tried relative to `directory`.
 struct ModelConfig {
   std::string name;  // file name without directory and .json
@@ -51,9 +52,10 @@ struct ModelConfig {
 // an unsupported architecture.
 [[nodiscard]] bool reads_tokens(const ModelConfig& config);
 
-// Throws InputError: unsupported architecture (lists the supported), unknown or missing keys of
-// consequence, impossible sizes, sequence longer than the model's positions where it has a table, a
-// batch that the microbatches do not divide, an unknown output, outputs of several microbatches.
+// Throws InputError: an architecture that is not known (with the nearest ones) or has a component
+// without an op graph (named), unknown or missing keys of consequence, impossible sizes, sequence
+// longer than the model's positions where it has a table, a batch that the microbatches do not
+// divide, an unknown output, outputs of several microbatches.
 [[nodiscard]] Workload build_workload(const ModelConfig& config, const WorkloadOptions& options);
 
 // Which forward activations the backward pass keeps; the others are computed again from what is

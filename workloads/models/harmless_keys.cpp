@@ -16,6 +16,11 @@ constexpr std::string_view token = "a token's number";
 constexpr std::string_view generation = "of generation";
 constexpr std::string_view other_head = "of heads that a language model does not have";
 constexpr std::string_view returned = "the form in which results are returned";
+constexpr std::string_view routing =
+    "which experts a token visits, not how many; routing is taken as balanced";
+constexpr std::string_view balance =
+    "of a loss for balance that is not computed (output_router_logits)";
+constexpr std::string_view kernels = "of kernels; attention and scans are one each";
 constexpr std::string_view export_only = "of other runtimes and exports";
 
 const std::vector<HarmlessKey> table = {
@@ -102,11 +107,64 @@ const std::vector<HarmlessKey> table = {
     {"use_bfloat16", export_only},
     {"transformers.js_config", export_only},
     {"_attn_implementation_autoset", "who chose the attention kernel"},
+    {"attention_multiplier", constant},
+    {"query_pre_attn_scalar", constant},
+    {"norm_eps", constant},
+    {"norm_epsilon", constant},
+    {"swiglu_limit", constant},
+    {"routed_scaling_factor", constant},
+    {"router_jitter_noise", constant},
+    {"rope_local_base_freq", tables},
+    {"rotary_emb_base", tables},
+    {"original_max_position_embeddings", tables},
+    {"initial_context_length", tables},
+    {"rescale_prenorm_residual", start},
+    {"n_group", routing},
+    {"topk_group", routing},
+    {"topk_method", routing},
+    {"norm_topk_prob", routing},
+    {"scoring_func", routing},
+    {"router_aux_loss_coef", balance},
+    {"aux_loss_alpha", balance},
+    {"seq_aux", balance},
+    {"moe_capacity", balance},
+    {"num_nextn_predict_layers", "layers of multi-token prediction, which transformers leaves out"},
+    {"cache_implementation", generation},
+    {"num_logits_to_keep", generation},
+    {"attention_softmax_in_fp32", kernels},
+    {"scale_attention_softmax_in_fp32", kernels},
+    {"use_mamba_kernels", kernels},
+    {"mamba_ssm_cache_dtype", kernels},
+    {"time_step_min", start},
+    {"time_step_max", start},
+    {"time_step_floor", start},
+    {"expand", "a width that the number and the size of heads give"},
+    {"ep_size", "how other code spreads experts over devices"},
+    {"full_attn_mod", "of the authors' own code; transformers does not read it"},
+    {"interpolate_factor", "of the authors' own code; transformers does not read it"},
+};
+
+// What the value asks for is what is there anyway.
+const std::vector<HarmlessValue> values = {
+    {"num_local_experts", "0"},
+    {"num_experts", "0"},
+    {"use_sliding_window", "false"},
+    {"output_router_logits", "false"},
+    {"apply_residual_connection_post_layernorm", "false"},
+    {"shared_expert_intermediate_size", "0"},
+    {"mamba_hidden_act", "\"silu\""},
+    {"hidden_act", "\"silu\""},
+    {"moe_layer_freq", "1"},
+    {"mlp_type", "\"default\""},
+    {"norm_type", "\"layer_norm\""},
+    {"rms_norm", "true"},
 };
 
 }  // namespace harmless
 }  // namespace
 
 const std::vector<HarmlessKey>& harmless_keys() { return harmless::table; }
+
+const std::vector<HarmlessValue>& harmless_values() { return harmless::values; }
 
 }  // namespace shardsim

@@ -15,4 +15,12 @@ struct HarmlessKey {
 
 [[nodiscard]] const std::vector<HarmlessKey>& harmless_keys();
 
+// Of no consequence with this value alone.
+struct HarmlessValue {
+  std::string_view key;
+  std::string_view value;  // as JSON
+};
+
+[[nodiscard]] const std::vector<HarmlessValue>& harmless_values();
+
 }  // namespace shardsim

@@ -41,6 +41,7 @@ struct Branch {
   Norm after{};                  // of what the body gives
   Norm joined{};                 // of the sum with the residual stream
   std::string scale{};           // a learned factor of each channel; empty: none
+  bool multiplied = false;       // by a number: Granite's residual multiplier
   double dropout = 0;            // of what is added
 
   bool operator==(const Branch&) const = default;

@@ -127,7 +127,7 @@ class VitBuilder {
     const TensorId key = project("key");
     const TensorId value = project("value");
     const TensorId out = g_.attention(at + "attention", query, key, value, head_dim_,
-                                      {{rows_, key_rows_}, {cols_, key_cols_}}, /*causal=*/false);
+                                      {{rows_, key_rows_}, {cols_, key_cols_}}, {});
     return dense(at + "out", out, {{heads_}, {head_dim_}}, {{hidden_}}, stream());
   }
 

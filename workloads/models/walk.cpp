@@ -28,6 +28,7 @@ Value run_branch(Eager& e, const Branch& branch, const Value& x, Context& contex
   if (!branch.scale.empty()) {
     result = e.multiply(result, e.parameter(branch.scale, {result.last()}));
   }
+  if (branch.multiplied) result = e.scaled(result);
   return e.dropout(result, branch.dropout);
 }
 

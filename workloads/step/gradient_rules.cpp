@@ -56,11 +56,18 @@ void contribute_results(Op op, const std::vector<Operand>& primals, GradientTape
 
 void einsum_rule(const Op& op, GradientTape& tape) {
   const Operand dy = arrived(tape, op.results[0]);
+  const bool grouped = op.function == Function::grouped_matmul;
   for (std::size_t i = 0; i < 2; ++i) {
     if (!tape.needs_gradient(op.operands[i].tensor)) continue;
-    contribute_result(op_of(Function::matmul, {dy, op.operands[1 - i]}), op.operands[i], tape);
+    Op back = op_of(grouped ? op.function : Function::matmul, {dy, op.operands[1 - i]});
+    back.work_fraction = op.work_fraction;
+    contribute_result(std::move(back), op.operands[i], tape);
   }
-  if (op.operands.size() == 3) contribute_sum(dy, op.operands[2], tape);
+  if (op.operands.size() < 3) return;
+  if (!grouped) return contribute_sum(dy, op.operands[2], tape);
+  Op sum = op_of(Function::sum, {dy});
+  sum.work_fraction = op.work_fraction;
+  contribute_result(std::move(sum), op.operands[2], tape);
 }
 
 void add_rule(const Op& op, GradientTape& tape) {
@@ -84,6 +91,31 @@ void silu_rule(const Op& op, GradientTape& tape) {
 void gelu_rule(const Op& op, GradientTape& tape) {
   const Operand dy = arrived(tape, op.results[0]);
   contribute_result(op_of(Function::gelu_backward, {dy, op.operands[0]}), op.operands[0], tape);
+}
+
+void relu_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::relu_backward, {dy, op.results[0]}), op.operands[0], tape);
+}
+
+void relu_squared_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::relu_squared_backward, {dy, op.operands[0]}), op.operands[0],
+                    tape);
+}
+
+void sigmoid_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::sigmoid_backward, {dy, op.results[0]}), op.operands[0], tape);
+}
+
+void scale_rule(const Op& op, GradientTape& tape) {
+  contribute_result(op_of(Function::scale, {arrived(tape, op.results[0])}), op.operands[0], tape);
+}
+
+void soft_cap_rule(const Op& op, GradientTape& tape) {
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::soft_cap_backward, {dy, op.results[0]}), op.operands[0], tape);
 }
 
 void cast_rule(const Op& op, GradientTape& tape) {
@@ -115,13 +147,64 @@ void split_rule(const Op& op, GradientTape& tape) {
   contribute_result(std::move(back), op.operands[0], tape);
 }
 
-// Forward: x, weight (, bias) -> y (, mean), rstd.
+// The other way round: parts of the gradient are views of it.
+void concatenate_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::split, {arrived(tape, op.results[0])});
+  back.whole = op.whole;
+  back.view = true;
+  contribute_results(std::move(back), op.operands, tape);
+}
+
+void expand_rule(const Op& op, GradientTape& tape) {
+  contribute_sum(arrived(tape, op.results[0]), op.operands[0], tape);
+}
+
+void softmax_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::softmax_backward, {arrived(tape, op.results[0]), op.results[0]});
+  back.whole = op.whole;
+  contribute_result(std::move(back), op.operands[0], tape);
+}
+
+void normalize_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::normalize_backward,
+                  {arrived(tape, op.results[0]), op.operands[0], op.results[0]});
+  back.whole = op.whole;
+  contribute_result(std::move(back), op.operands[0], tape);
+}
+
+// Zero, but for what was chosen.
+void top_k_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::top_k_backward, {arrived(tape, op.results[0]), op.results[1]});
+  back.whole = op.whole;
+  contribute_result(std::move(back), op.operands[0], tape);
+}
+
+// A token's gradient is the sum of its rows'.
+void dispatch_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::dispatch_backward, {arrived(tape, op.results[0]), op.operands[1]});
+  back.whole = op.whole;
+  contribute_result(std::move(back), op.operands[0], tape);
+}
+
+// Of rows and, where they are weighted, of the weights.
+void combine_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::combine_backward, {arrived(tape, op.results[0]), op.operands[1]});
+  back.whole = op.whole;
+  if (op.operands.size() < 3) {
+    return contribute_result(std::move(back), op.operands[0], tape);
+  }
+  back.operands.push_back(op.operands[0]);
+  back.operands.push_back(op.operands[2]);
+  contribute_results(std::move(back), {op.operands[0], op.operands[2]}, tape);
+}
+
+// Forward: x (, weight (, bias)) -> y (, mean), rstd.
 void norm_rule(const Op& op, GradientTape& tape) {
   const bool has_mean = op.function == Function::layer_norm;
   Op back = op_of(has_mean ? Function::layer_norm_backward : Function::rms_norm_backward,
                   {arrived(tape, op.results[0]), op.operands[0]});
   back.operands.insert(back.operands.end(), op.results.begin() + 1, op.results.end());
-  back.operands.push_back(op.operands[1]);
+  if (op.operands.size() > 1) back.operands.push_back(op.operands[1]);
   const Statistic& rows = op.statistics[0];
   back.statistics = {{"sum of gradient times input", rows.over, rows.dims, rows.dtype}};
   if (has_mean) back.statistics.push_back({"sum of gradient", rows.over, rows.dims, rows.dtype});

@@ -7,7 +7,15 @@
 //   y = x + bias                       dbias = sum(dy) over the labels that the bias lacks
 //   y = a + b                          da = db = dy, no op
 //   y = a * b                          da = dy * b, db = dy * a
-//   y = f(x), silu or gelu             dx = f_backward(dy, x)
+//   y = f(x), silu, gelu ...           dx = f_backward(dy, x)
+//   y = f(x), relu or soft_cap         dx = f_backward(dy, y)
+//   y = c x                            dx = c dy
+//   y = softmax(x), normalize(x)       dx = f_backward(dy, y), (dy, x, y)
+//   parts = split(x)                   dx = concatenate(dparts); the other way round a view
+//   w, n = top_k(x)                    dx = top_k_backward(dw, n)
+//   r = dispatch(x, n)                 dx = dispatch_backward(dr, n)
+//   y = combine(r, n, w)               dr, dw = combine_backward(dy, n, r, w)
+//   y = expand(x)                      dx = sum(dy)
 //   y, rstd = rms_norm(x, w)           dx, dw = rms_norm_backward(dy, x, rstd, w); layer_norm
 //                                      likewise
 //   o, l = attention(q, k, v)          dq, dk, dv = attention_backward(do, q, k, v, o, l), as
@@ -27,10 +35,22 @@ void add_rule(const Op& op, GradientTape& tape);
 void multiply_rule(const Op& op, GradientTape& tape);
 void silu_rule(const Op& op, GradientTape& tape);
 void gelu_rule(const Op& op, GradientTape& tape);
+void relu_rule(const Op& op, GradientTape& tape);
+void relu_squared_rule(const Op& op, GradientTape& tape);
+void sigmoid_rule(const Op& op, GradientTape& tape);
+void scale_rule(const Op& op, GradientTape& tape);
+void soft_cap_rule(const Op& op, GradientTape& tape);
 void cast_rule(const Op& op, GradientTape& tape);
 void mean_rule(const Op& op, GradientTape& tape);
 void rope_rule(const Op& op, GradientTape& tape);
 void split_rule(const Op& op, GradientTape& tape);
+void concatenate_rule(const Op& op, GradientTape& tape);
+void expand_rule(const Op& op, GradientTape& tape);
+void softmax_rule(const Op& op, GradientTape& tape);
+void normalize_rule(const Op& op, GradientTape& tape);
+void top_k_rule(const Op& op, GradientTape& tape);
+void dispatch_rule(const Op& op, GradientTape& tape);
+void combine_rule(const Op& op, GradientTape& tape);
 void norm_rule(const Op& op, GradientTape& tape);
 void attention_rule(const Op& op, GradientTape& tape);
 void embedding_rule(const Op& op, GradientTape& tape);

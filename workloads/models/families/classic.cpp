@@ -179,7 +179,8 @@ ModelSpec falcon(const Config& c) {
       c, {.tied = true, .activation = "gelu", .activation_keys = "activation", .has_width = false});
   n.width = c.size("ffn_hidden_size", 4 * n.hidden);
   const bool grouped = c.flag("new_decoder_architecture", false);
-  const bool one_key_head = !grouped && c.flag("multi_query", true);
+  const bool multi_query = c.flag("multi_query", true);
+  const bool one_key_head = !grouped && multi_query;
   const bool parallel = c.flag("parallel_attn", true);
   const bool alibi = c.flag("alibi", false);
   const bool bias = c.flag("bias", false);
@@ -215,6 +216,28 @@ ModelSpec falcon(const Config& c) {
   return spec;
 }
 
+// GPT-Neo's attention_types: [[["global", "local"], 12]] is a pattern, 12 times.
+std::vector<bool> local_layers(const Config& c, std::int64_t layers) {
+  std::vector<bool> local;
+  if (!c.given("attention_types")) {
+    for (std::int64_t i = 0; i < layers; ++i) local.push_back(i % 2 != 0);
+    return local;
+  }
+  constexpr std::int64_t most = 10'000;
+  for (const JsonReader& entry : c.json().at("attention_types").elements()) {
+    const std::vector<JsonReader> parts = entry.elements();
+    if (parts.size() != 2) entry.fail("expected a pattern and how often it comes");
+    const std::int64_t times = parts[1].integer(1, most);
+    for (std::int64_t i = 0; i < times && static_cast<std::int64_t>(local.size()) < layers; ++i) {
+      for (const JsonReader& type : parts[0].elements()) local.push_back(type.string() == "local");
+    }
+  }
+  if (static_cast<std::int64_t>(local.size()) != layers) {
+    c.fail("attention_types", "does not list as many layers as there are");
+  }
+  return local;
+}
+
 // Every other layer sees a window of 256; scores in fp32, multiplied out.
 ModelSpec gpt_neo(const Config& c) {
   Sizes n = read_sizes(c, {.tied = true,
@@ -232,9 +255,16 @@ ModelSpec gpt_neo(const Config& c) {
   attention.out_dropout = dropout;
   Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
   mlp.dropout = dropout;
-  ModelSpec spec = decoder(n, {.name = "full",
-                               .branches = {{.before = layer_norm("ln_1"), .body = attention},
-                                            {.before = layer_norm("ln_2"), .body = mlp}}});
+  const std::vector<bool> local = local_layers(c, n.layers);
+  const std::int64_t window = c.count("window_size", 256);
+  ModelSpec spec =
+      decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                const bool windowed = local[static_cast<std::size_t>(i)];
+                attention.window = windowed ? window : 0;
+                return LayerKind{.name = windowed ? "windowed" : "full",
+                                 .branches = {{.before = layer_norm("ln_1"), .body = attention},
+                                              {.before = layer_norm("ln_2"), .body = mlp}}};
+              }));
   Stack& stack = spec.stacks[0];
   stack.prefix = "transformer.h";
   stack.norm = layer_norm("transformer.ln_f");

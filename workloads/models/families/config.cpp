@@ -18,11 +18,30 @@ std::string_view first_of(std::string_view keys) { return keys.substr(0, keys.fi
 
 }  // namespace
 
+void Config::ask(std::string_view keys) const {
+  if (asked_ == nullptr) return;
+  std::vector<std::string>& known = asked_->keys;
+  if (std::find(known.begin(), known.end(), keys) == known.end()) known.emplace_back(keys);
+}
+
 std::optional<JsonReader> Config::find(std::string_view keys) const {
+  ask(keys);
+  std::optional<JsonReader> found;
+  std::string_view name;
   while (true) {
     const std::string_view key = first_of(keys);
-    if (auto value = json_.find(key)) return value;
-    if (key.size() == keys.size()) return std::nullopt;
+    if (auto value = json_.find(key)) {
+      // Two spellings that contradict: one of them is meant.
+      if (found && asked_ != nullptr && found->json() != value->json()) {
+        value->fail(fmt::format("is another name for \"{}\", which is there", name));
+      }
+      if (!found) {
+        found = std::move(value);
+        name = key;
+        if (asked_ == nullptr) return found;
+      }
+    }
+    if (key.size() == keys.size()) return found;
     keys.remove_prefix(key.size() + 1);
   }
 }
@@ -74,9 +93,16 @@ double Config::number(std::string_view keys, double otherwise) const {
 
 double Config::rate(std::string_view keys, double otherwise) const {
   const auto value = find(keys);
-  if (!value) return otherwise;
-  const double rate = value->number();
-  if (rate < 0 || rate >= 1) value->fail(fmt::format("{} is not a rate from 0 to below 1", rate));
+  const double rate = value ? value->number() : otherwise;
+  if (value && (rate < 0 || rate >= 1))
+    value->fail(fmt::format("{} is not a rate from 0 to below 1", rate));
+  if (rate > 0 && asked_ != nullptr) {
+    std::vector<AskedKeys::Rate>& rates = asked_->rates;
+    const std::string key(first_of(keys));
+    const bool told = std::any_of(rates.begin(), rates.end(),
+                                  [&](const AskedKeys::Rate& known) { return known.key == key; });
+    if (!told) rates.push_back({key, rate, value.has_value()});
+  }
   return rate;
 }
 
@@ -116,7 +142,9 @@ std::optional<Config> Config::sub(std::string_view keys) const {
 }
 
 double Config::rotary_number(std::string_view key, double otherwise) const {
+  ask(key);
   for (const char* holder : {"rope_parameters", "rope_scaling"}) {
+    ask(holder);
     if (const auto object = json_.find(holder)) {
       if (!object->is_object()) object->fail("expected an object");
       if (const auto value = object->find(key)) return value->number();
@@ -128,7 +156,8 @@ double Config::rotary_number(std::string_view key, double otherwise) const {
 std::int64_t Config::divided(std::string_view a_keys, std::int64_t a, std::string_view b_keys,
                              std::int64_t b) const {
   if (a % b != 0) {
-    fail(a_keys, fmt::format("{} does not divide by {} {}", a, first_of(b_keys), b));
+    fail(a_keys, fmt::format("{} does not divide by {} {}{}", a, first_of(b_keys), b,
+                             given(b_keys) ? "" : ", which the file does not say"));
   }
   return a / b;
 }

@@ -22,9 +22,23 @@
 
 namespace shardsim::models {
 
+// What a family's reader asked a file for: keys that are not among these say nothing to it.
+struct AskedKeys {
+  struct Rate {  // of dropout, above 0
+    std::string key;
+    double value = 0;
+    bool given = false;  // false: the class's default
+  };
+  std::vector<std::string> keys;  // with all spellings: "n_embd|hidden_size"
+  std::vector<Rate> rates;
+};
+
 class Config {
  public:
-  explicit Config(JsonReader json, bool nested = false) : json_(std::move(json)), nested_(nested) {}
+  // `asked` collects what is asked of the top of the file; with it, spellings of one key that are
+  // both there and differ are an error.
+  explicit Config(JsonReader json, bool nested = false, AskedKeys* asked = nullptr)
+      : json_(std::move(json)), nested_(nested), asked_(asked) {}
 
   [[nodiscard]] const JsonReader& json() const { return json_; }
   // Whether one of the spellings is there and not null.
@@ -59,9 +73,11 @@ class Config {
 
  private:
   [[nodiscard]] std::optional<JsonReader> find(std::string_view keys) const;
+  void ask(std::string_view keys) const;
 
   JsonReader json_;
   bool nested_;
+  AskedKeys* asked_;
 };
 
 }  // namespace shardsim::models

@@ -21,9 +21,9 @@ Sizes read_sizes(const Config& c, const SizeDefaults& defaults) {
   if (c.given("head_dim")) {
     n.head_dim = c.size("head_dim");
   } else {
-    n.head_dim = defaults.head_dim
-                     ? *defaults.head_dim
-                     : c.divided("hidden_size|n_embd", n.hidden, "num_attention_heads", n.heads);
+    n.head_dim = defaults.head_dim ? *defaults.head_dim
+                                   : c.divided("hidden_size|n_embd", n.hidden,
+                                               "num_attention_heads|n_head", n.heads);
   }
   return n;
 }
@@ -127,6 +127,18 @@ Layers Layers::of(std::int64_t n, const std::function<LayerKind(std::int64_t)>& 
   Layers layers;
   for (std::int64_t i = 0; i < n; ++i) layers.add(make(i));
   return layers;
+}
+
+void set_multipliers(const Config& c, ModelSpec& spec) {
+  // Of 1, too: the class multiplies in any case.
+  for (const char* key : {"embedding_multiplier", "residual_multiplier", "logits_scaling"}) {
+    static_cast<void>(c.number(key, 1));
+  }
+  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  for (LayerKind& kind : spec.stacks[0].kinds) {
+    for (Branch& branch : kind.branches) branch.multiplied = true;
+  }
+  spec.head.scaled = true;
 }
 
 void set_tied(ModelSpec& spec, bool tied) {

@@ -89,6 +89,8 @@ struct Layers {
 // Around the layers: embedding, final norm, head, under Llama's names.
 [[nodiscard]] ModelSpec decoder(const Sizes& n, Layers layers);
 [[nodiscard]] ModelSpec decoder(const Sizes& n, const LayerKind& kind);
+// Granite's numbers: of embeddings, of what each branch adds, of logits.
+void set_multipliers(const Config& c, ModelSpec& spec);
 // The head's weight is the embedding's, and under which full name.
 void set_tied(ModelSpec& spec, bool tied);
 

@@ -30,9 +30,10 @@ namespace {
 
 // Windows from max_window_layers on, where they are asked for.
 std::string qwen_type(const Config& c, std::int64_t layer) {
-  const bool windowed = c.flag("use_sliding_window", false) && c.given("sliding_window") &&
-                        layer >= c.count("max_window_layers", 28);
-  return windowed ? "sliding_attention" : "full_attention";
+  const bool used = c.flag("use_sliding_window", false);
+  const std::int64_t first = c.count("max_window_layers", 28);
+  return used && c.given("sliding_window") && layer >= first ? "sliding_attention"
+                                                             : "full_attention";
 }
 
 ModelSpec windowed(const Sizes& n, const Attention& attention, const Mlp& mlp,
@@ -140,7 +141,10 @@ ModelSpec cohere(const Config& c) {
     attention.q_norm = {n.norm, "q_norm", false, {n.heads, n.head_dim}};
     attention.k_norm = {n.norm, "k_norm", false, {n.kv_heads, n.head_dim}};
   }
-  return decoder(n, cohere_layer(n, "full", attention));
+  ModelSpec spec = decoder(n, cohere_layer(n, "full", attention));
+  static_cast<void>(c.number("logit_scale", 1));  // multiplied by in any case
+  spec.head.scaled = true;
+  return spec;
 }
 
 // Full layers, every fourth, have no rotary positions.
@@ -151,13 +155,16 @@ ModelSpec cohere2(const Config& c) {
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
     return std::string((i + 1) % period != 0 ? "sliding_attention" : "full_attention");
   });
-  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool full = is_full(types, i);
-                   Attention attention = llama_attention(c, n);
-                   attention.window = full ? 0 : c.count("sliding_window", 4096);
-                   if (full) attention.rotary.dims = 0;
-                   return cohere_layer(n, full ? "full" : "windowed", attention);
-                 }));
+  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                             const bool full = is_full(types, i);
+                             Attention attention = llama_attention(c, n);
+                             attention.window = full ? 0 : c.count("sliding_window", 4096);
+                             if (full) attention.rotary.dims = 0;
+                             return cohere_layer(n, full ? "full" : "windowed", attention);
+                           }));
+  static_cast<void>(c.number("logit_scale", 1));  // multiplied by in any case
+  spec.head.scaled = true;
+  return spec;
 }
 
 ModelSpec starcoder2(const Config& c) {
@@ -186,7 +193,7 @@ ModelSpec starcoder2(const Config& c) {
 // Llama with multipliers, which change no shape.
 ModelSpec granite(const Config& c) {
   ModelSpec spec = llama(c);
-  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  set_multipliers(c, spec);
   return spec;
 }
 
@@ -204,8 +211,10 @@ ModelSpec smollm3(const Config& c) {
     return with_rotary[at] != 0;
   };
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
-    const bool slides = c.flag("use_sliding_window", false) && c.given("sliding_window");
-    return std::string(slides && has_rotary(i) ? "sliding_attention" : "full_attention");
+    const bool given = c.given("sliding_window");
+    return std::string(c.flag("use_sliding_window", false) && given && has_rotary(i)
+                           ? "sliding_attention"
+                           : "full_attention");
   });
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
                    Attention attention = llama_attention(c, n);

@@ -41,6 +41,7 @@ ModelSpec qwen3_moe(const Config& c) {
   Attention attention = llama_attention(c, n);
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
+  static_cast<void>(c.flag("use_qk_norm", true));  // in files; the class norms in any case
   return qwen_moe(c, n, attention,
                   qwen_experts(c, n, 128, 8, 768, /*shared=*/0, /*renormalize=*/false));
 }
@@ -167,7 +168,7 @@ ModelSpec granitemoe(const Config& c) {
   const Sizes n = read_sizes(c, {});
   ModelSpec spec =
       decoder(n, llama_layer(n, "experts", llama_attention(c, n), granite_experts(c, n)));
-  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  set_multipliers(c, spec);
   return spec;
 }
 

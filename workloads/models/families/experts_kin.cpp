@@ -126,7 +126,7 @@ ModelSpec granitemoeshared(const Config& c) {
     experts.shared_outside = true;
   }
   ModelSpec spec = decoder(n, llama_layer(n, "experts", llama_attention(c, n), experts));
-  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  set_multipliers(c, spec);
   return spec;
 }
 

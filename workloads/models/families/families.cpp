@@ -89,9 +89,9 @@ const Family& family_of(const JsonReader& config) {
   fail_unknown(*type, /*by_architecture=*/false);
 }
 
-ModelSpec read_model(const JsonReader& config, const std::string& name) {
+ModelSpec read_model(const JsonReader& config, const std::string& name, AskedKeys* asked) {
   const Family& family = family_of(config);
-  ModelSpec spec = family.read(Config(config));
+  ModelSpec spec = family.read(Config(config, /*nested=*/false, asked));
   spec.name = name;
   spec.architecture = family.architecture;
   spec.family = family.model_type;

@@ -22,7 +22,8 @@ struct Family {
 
 // By "architectures", else by "model_type". Throws InputError: unknown, with the nearest known
 // ones.
-[[nodiscard]] ModelSpec read_model(const JsonReader& config, const std::string& name);
+[[nodiscard]] ModelSpec read_model(const JsonReader& config, const std::string& name,
+                                   AskedKeys* asked = nullptr);
 [[nodiscard]] const Family& family_of(const JsonReader& config);
 
 // The tables, a file each.

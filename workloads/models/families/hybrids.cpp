@@ -86,7 +86,7 @@ ModelSpec granitemoehybrid(const Config& c) {
                              if (!full) layer.branches[0].body = mixer;
                              return layer;
                            }));
-  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  set_multipliers(c, spec);
   return spec;
 }
 

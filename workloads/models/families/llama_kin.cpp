@@ -90,7 +90,9 @@ ModelSpec hyperclovax(const Config& c) {
     layer.branches[0].after = {n.norm, "post_norm1"};
     layer.branches[1].after = {n.norm, "post_norm2"};
   }
-  return decoder(n, layer);
+  ModelSpec spec = decoder(n, layer);
+  set_multipliers(c, spec);
+  return spec;
 }
 
 // Norms without parameters, the embedding's among them; squared ReLU; a soft cap of logits.

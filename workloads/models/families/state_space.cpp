@@ -219,6 +219,7 @@ ModelSpec nemotron_h(const Config& c) {
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
   experts.shared = mlp;
   experts.shared->name = "shared_experts";
+  static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
   experts.shared->width = c.size("moe_shared_expert_intermediate_size", 7688);
   const std::string pattern = nemotron_pattern(c);
   if (static_cast<std::int64_t>(pattern.size()) != n.layers) {

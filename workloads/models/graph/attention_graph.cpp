@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workloads/models/graph/graph_context.hpp"
+
+namespace shardsim::models {
+namespace {
+
+struct AttentionLabels {
+  LabelId heads;  // of keys and values
+  LabelId group;  // heads of queries for each
+  LabelId dim;    // of a head
+};
+
+// Queries [b, s, heads, group, dim], keys and values [b, s, heads, dim]; `rows` are those of
+// queries, which the output projection reads.
+struct Projected {
+  TensorId q = no_tensor, k = no_tensor, v = no_tensor;
+  TensorId gate = no_tensor;
+  Dim rows;
+  std::vector<LabelId> q_heads, k_heads;
+};
+
+void check(const GraphContext& c, const Attention& a) {
+  c.refuse_if(a.cross, "cross attention");
+  c.refuse_if(a.mask == ScoreMask::relative || a.relative_buckets > 0,
+              "attention with a learned bias of distances");
+  c.refuse_if(a.o.empty(), "attention without an output projection");
+  if (a.rotary.dims % 2 != 0) {
+    throw InputError(
+        c.place, fmt::format("head_dim {} is odd: rotary embedding turns pairs", a.rotary.dims));
+  }
+  c.refuse_if(a.rotary.dims > a.head_dim, "rotary positions of more than a head");
+  c.refuse_if(
+      a.form != QkvForm::separate && (a.gate || a.q_bias != a.k_bias || a.q_bias != a.v_bias),
+      "a fused projection with a gate, or with a bias of some parts");
+}
+
+// One kernel does what transformers' class multiplies out.
+void note_kernel(GraphContext& c, const Attention& a) {
+  const auto in_kernel = [&](bool has, const char* what) {
+    if (has) c.note(fmt::format("attention is one kernel, {} in it (FlexAttention)", what));
+  };
+  in_kernel(a.soft_cap > 0, "the soft cap of its scores");
+  in_kernel(a.alibi || a.mask == ScoreMask::alibi, "ALiBi's bias");
+  in_kernel(a.sinks, "its sinks");
+  if (a.plain_only && !a.alibi) {
+    c.note("attention is one kernel; transformers' class multiplies its scores out");
+  }
+}
+
+Projected separate(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
+  const AttentionLabels n{c.label("kv_heads", a.kv_heads, LabelRole::heads),
+                          c.label("group", a.heads / a.kv_heads, LabelRole::head_group),
+                          c.label("head_dim", a.head_dim)};
+  const Dims query{{c.batch}, {c.sequence}, {n.heads}, {n.group}, {n.dim}};
+  const Dims key{{c.batch}, {c.sequence}, {n.heads}, {n.dim}};
+  const Dim key_rows{n.heads, n.dim};
+  Projected p;
+  p.rows = {n.heads, n.group, n.dim};
+  p.q_heads = {n.heads, n.group};
+  p.k_heads = {n.heads};
+  const auto project = [&](const std::string& name, const Dim& rows, bool bias, const Dims& to) {
+    return c.linear({GraphContext::inside(at, name), rows, {c.hidden}, bias}, x, to);
+  };
+  if (a.gate) {  // each head's queries, then its gate
+    const LabelId two = c.label("query_gate", 2);
+    const TensorId both = project(a.q, {n.heads, n.group, two, n.dim}, a.q_bias,
+                                  {{c.batch}, {c.sequence}, {n.heads}, {n.group}, {two}, {n.dim}});
+    const std::vector<TensorId> parts = c.g.split({at + ".query", at + ".gate"}, both, two);
+    p.q = parts[0];
+    p.gate = parts[1];
+  } else {
+    p.q = project(a.q, p.rows, a.q_bias, query);
+  }
+  p.k = project(a.k, key_rows, a.k_bias, key);
+  p.v = project(a.v, key_rows, a.v_bias, key);
+  return p;
+}
+
+// GPT-2's: all queries, all keys, all values.
+Projected fused_by_kind(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
+  const LabelId three = c.label("qkv", 3);
+  const LabelId heads = c.label("heads", a.heads, LabelRole::heads);
+  const LabelId head_dim = c.label("head_dim", a.head_dim);
+  const TensorId all = c.linear({GraphContext::inside(at, a.qkv),
+                                 {three, heads, head_dim},
+                                 {c.hidden},
+                                 a.q_bias,
+                                 a.form == QkvForm::fused_conv1d},
+                                x, {{c.batch}, {c.sequence}, {three}, {heads}, {head_dim}});
+  const std::vector<TensorId> parts =
+      c.g.split({at + ".query", at + ".key", at + ".value"}, all, three);
+  return {parts[0], parts[1], parts[2], no_tensor, {heads, head_dim}, {heads}, {heads}};
+}
+
+// Head of keys by head of keys: its queries, its key, its value, as Megatron's, Falcon's and
+// GPT-NeoX's rows lie. Phi-3's lie in another order, of as many rows: tensor parallelism of them
+// needs this one (as Megatron's and vLLM's loaders make).
+Projected fused_by_group(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
+  const std::int64_t group = a.heads / a.kv_heads;
+  const AttentionLabels n{c.label("kv_heads", a.kv_heads, LabelRole::heads),
+                          c.label("group", group, LabelRole::head_group),
+                          c.label("head_dim", a.head_dim)};
+  const LabelId all_rows = c.label("group_qkv", group + 2);
+  const TensorId all =
+      c.linear({GraphContext::inside(at, a.qkv), {n.heads, all_rows, n.dim}, {c.hidden}, a.q_bias},
+               x, {{c.batch}, {c.sequence}, {n.heads}, {all_rows}, {n.dim}});
+  const Dims key{{c.batch}, {c.sequence}, {n.heads}, {n.dim}};
+  const std::vector<TensorId> parts =
+      c.g.slices(GraphContext::inside(at, a.qkv), all,
+                 {{at + ".query", {{c.batch}, {c.sequence}, {n.heads}, {n.group}, {n.dim}}},
+                  {at + ".key", key},
+                  {at + ".value", key}},
+                 {all_rows, n.group});
+  return {parts[0],           parts[1], parts[2], no_tensor, {n.heads, n.group, n.dim},
+          {n.heads, n.group}, {n.heads}};
+}
+
+// Of each head, of all heads together, or of each with a weight of its own.
+TensorId norm_heads(GraphContext& c, const Norm& norm, const std::string& at, bool whole,
+                    const std::vector<LabelId>& heads, LabelId head_dim, TensorId x) {
+  if (!norm.exists()) return x;
+  std::vector<LabelId> over;
+  if (whole) over = heads;
+  over.push_back(head_dim);
+  const Dims each_head = norm.weight_shape.empty() ? Dims{} : Dims{heads, {head_dim}};
+  return c.norm(norm, GraphContext::inside(at, norm.name), x, over, each_head);
+}
+
+// cos and sin of the current kind's layers.
+const GraphContext::RotaryTable& rotary_table(GraphContext& c, const Rotary& rotary, LabelId dims) {
+  const auto known = std::find_if(c.rotary.begin(), c.rotary.end(),
+                                  [&](const auto& table) { return table.dims == dims; });
+  if (known != c.rotary.end()) return *known;
+  const DType dtype = rotary.fp32 ? DType::f32 : c.g.compute_dtype();
+  const Dims angles{{c.sequence}, {dims}};
+  c.rotary.push_back(
+      {dims, c.g.constant("rope.cos", dtype, angles), c.g.constant("rope.sin", dtype, angles)});
+  return c.rotary.back();
+}
+
+TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q) {
+  const TensorId factors = c.g.constant(name + ".factors", DType::f32, {{c.sequence}});
+  return c.g.elementwise(Function::multiply, name, {q, factors});
+}
+
+}  // namespace
+
+void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId head_dim,
+          TensorId& q, TensorId& k) {
+  const std::int64_t size = c.g.label_size(head_dim);
+  if (rotary.dims == size) {
+    const GraphContext::RotaryTable table = rotary_table(c, rotary, head_dim);
+    q = c.g.rope(at + ".q_rope", q, table.cos, table.sin, head_dim);
+    k = c.g.rope(at + ".k_rope", k, table.cos, table.sin, head_dim);
+    return;
+  }
+  // A part of each head: what is turned and the rest are put together again.
+  const LabelId turned = c.label("rotary_dim", rotary.dims);
+  const LabelId rest = c.label("still_dim", size - rotary.dims);
+  const GraphContext::RotaryTable table = rotary_table(c, rotary, turned);
+  const auto turn_part = [&](const std::string& name, TensorId x) {
+    Dims whole = c.g.dims_of(x);
+    const auto part = [&](LabelId label) {
+      Dims dims = whole;
+      dims.back() = {label};
+      return dims;
+    };
+    const std::vector<TensorId> parts = c.g.slices(
+        name + ".parts", x, {{name + ".turned", part(turned)}, {name + ".still", part(rest)}},
+        {head_dim, turned, rest});
+    const TensorId y = c.g.rope(name + "_rope", parts[0], table.cos, table.sin, turned);
+    return c.g.concatenate(name, {y, parts[1]}, whole, {head_dim, turned, rest});
+  };
+  q = turn_part(at + ".q", q);
+  k = turn_part(at + ".k", k);
+}
+
+double attention_fraction(std::int64_t window, std::int64_t sequence) {
+  if (window <= 0 || window >= sequence) return 0.5;
+  const double r = static_cast<double>(window) / static_cast<double>(sequence);
+  return r * (1 - r / 2);
+}
+
+TensorId add(GraphContext& c, const Attention& a, TensorId x) {
+  check(c, a);
+  note_kernel(c, a);
+  const std::string at = c.inside(a.name);
+  Projected p = a.form == QkvForm::separate       ? separate(c, a, at, x)
+                : a.form == QkvForm::fused_conv1d ? fused_by_kind(c, a, at, x)
+                                                  : fused_by_group(c, a, at, x);
+  const LabelId head_dim = p.rows.back();
+  const auto norm_both = [&] {
+    p.q = norm_heads(c, a.q_norm, at, a.norm_whole, p.q_heads, head_dim, p.q);
+    p.k = norm_heads(c, a.k_norm, at, a.norm_whole, p.k_heads, head_dim, p.k);
+  };
+  if (!a.norm_after_rotary) norm_both();
+  if (a.rotary.dims > 0) turn(c, a.rotary, at, head_dim, p.q, p.k);
+  if (a.norm_after_rotary) norm_both();
+  if (a.scale_by_position) p.q = scale_by_position(c, at + ".q_scaled", p.q);
+  const TensorId sinks = a.sinks ? c.g.parameter(at + ".sinks", {p.q_heads}) : no_tensor;
+  TensorId out = c.g.attention(
+      at + ".attention", p.q, p.k, p.v, head_dim, {{c.sequence, c.key_sequence}},
+      {.fraction = attention_fraction(a.window, *c.options.sequence), .sinks = sinks});
+  if (p.gate != no_tensor) {
+    const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {p.gate});
+    out = c.g.elementwise(Function::multiply, at + ".gated", {out, open});
+  }
+  if (a.o_norm.exists()) {
+    out = c.norm(a.o_norm, GraphContext::inside(at, a.o_norm.name), out, p.rows);
+  }
+  return c.linear({GraphContext::inside(at, a.o),
+                   {c.hidden},
+                   p.rows,
+                   a.o_bias,
+                   a.form == QkvForm::fused_conv1d},
+                  out, c.stream());
+}
+
+}  // namespace shardsim::models

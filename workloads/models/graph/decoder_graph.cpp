@@ -1,0 +1,257 @@
+#include "workloads/models/graph/decoder_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <optional>
+
+#include "workloads/models/graph/graph_context.hpp"
+#include "workloads/models/walk.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Why a model cannot have a decoder's graph; nothing where it can.
+std::optional<std::string_view> what_is_no_decoder(const ModelSpec& spec) {
+  if (spec.stacks.size() != 1 || !spec.apart.empty() || !spec.shared.empty()) {
+    return "several stacks of layers";
+  }
+  const Stack& stack = spec.stacks.front();
+  const auto* embedding = std::get_if<TokenEmbedding>(&stack.input);
+  const Head& head = spec.head;
+  if (embedding == nullptr) return "images or audio as input";
+  if (stack.norm_first_only || stack.picks_row) return "pooling of the last layer's rows";
+  if (head.kind != HeadKind::language || !head.causal_loss) {
+    return "a head that is no causal language model's";
+  }
+  if (!embedding->types.empty()) return "token types";
+  if (embedding->shifted || !embedding->table_of.empty()) return "a decoder of an encoder";
+  if (!head.tied_to.empty() && head.tied_to != embedding->name + ".weight") {
+    return "a head that is tied to another table than the embedding's";
+  }
+  if (!head.tied_bias.empty()) return "a tied bias of the head";
+  return std::nullopt;
+}
+
+class DecoderGraph {
+ public:
+  DecoderGraph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place)
+      : stack_(spec.stacks.front()),
+        embedding_(std::get<TokenEmbedding>(stack_.input)),
+        head_(spec.head),
+        c_(spec, options, place) {}
+
+  Workload build() {
+    embed();
+    for (std::size_t k = 0; k < stack_.kinds.size(); ++k) layers(k);
+    const TensorId loss = head();
+    return c_.g.finish(loss);
+  }
+
+ private:
+  using Inside = GraphContext;
+
+  // Width of the rows of the table: the stream's, or one that is projected to it (OPT-350m).
+  LabelId table_width() {
+    if (embedding_.width == stack_.hidden) return c_.hidden;
+    return c_.label("embedding_width", embedding_.width);
+  }
+
+  LabelId rows_of_table() { return c_.label("vocab", embedding_.vocab, LabelRole::vocab); }
+
+  TensorId token_table() {
+    return c_.g.parameter(embedding_.name + ".weight", {{rows_of_table()}, {table_width()}});
+  }
+
+  void embed() {
+    assert(*c_.options.sequence <= most_positions(c_.spec));
+    c_.g.begin_block("embedding");
+    const TensorId ids =
+        c_.g.input("input_ids", c_.options.index_dtype, {{c_.batch}, {c_.sequence}});
+    TensorId x = embedding_.positions.empty() ? look_up(ids) : with_positions(ids);
+    if (embedding_.norm.exists()) {
+      x = c_.norm(embedding_.norm, embedding_.norm.name, x, {c_.hidden});
+    }
+    if (stack_.fp32_residual) x = c_.g.cast(embedding_.name + ".fp32", x, DType::f32);
+    c_.g.carry_out(x);
+  }
+
+  TensorId look_up(TensorId ids) {
+    const LabelId width = table_width();
+    TensorId x =
+        c_.g.embedding(embedding_.name, ids, token_table(), {{c_.batch}, {c_.sequence}, {width}});
+    if (embedding_.scaled) {
+      x = c_.g.elementwise(Function::scale, embedding_.name + ".scaled", {x});
+    }
+    if (embedding_.project.empty()) return x;
+    return c_.linear({embedding_.project, {c_.hidden}, {width}}, x, c_.stream());
+  }
+
+  TensorId with_positions(TensorId ids) {
+    const bool each = embedding_.position_numbers == PositionNumbers::per_example;
+    const Dims places = each ? Dims{{c_.batch}, {c_.sequence}} : Dims{{c_.sequence}};
+    Dims rows = places;
+    rows.push_back({c_.hidden});
+    const LabelId positions = c_.label("positions", embedding_.position_rows);
+    const TensorId numbers = c_.g.constant("position_ids", c_.options.index_dtype, places);
+    const TensorId table =
+        c_.g.parameter(embedding_.positions + ".weight", {{positions}, {c_.hidden}});
+    const TensorId tokens = look_up(ids);
+    const TensorId looked_up = c_.g.embedding(embedding_.positions, numbers, table, rows);
+    const std::size_t dot = embedding_.name.rfind('.');
+    const std::string scope = dot == std::string::npos ? "" : embedding_.name.substr(0, dot);
+    return c_.g.marked(
+        c_.g.elementwise(Function::add, Inside::inside(scope, "positions"), {tokens, looked_up}),
+        StreamMark::stream);
+  }
+
+  void layers(std::size_t kind_number) {
+    std::vector<std::int32_t> numbers;
+    for (std::size_t i = 0; i < stack_.order.size(); ++i) {
+      if (stack_.order[i] == static_cast<int>(kind_number)) {
+        numbers.push_back(static_cast<std::int32_t>(i));
+      }
+    }
+    c_.layer = stack_.prefix + ".{}";
+    c_.rotary.clear();
+    c_.g.begin_layers(c_.layer, std::move(numbers));
+    const LayerKind& kind = stack_.kinds[kind_number];
+    const TensorId x = c_.g.carry_in(c_.inside("input"));
+    c_.g.carry_out(kind.parallel ? parallel(kind, x) : sequential(kind, x));
+  }
+
+  TensorId sequential(const LayerKind& kind, TensorId x) {
+    for (const Branch& branch : kind.branches) {
+      const TensorId out = run(branch, input_of(branch, x));
+      const std::string name = c_.inside(fmt::format("{}_residual", word(kind, branch)));
+      x = c_.g.marked(c_.g.elementwise(Function::add, name, {x, out}), StreamMark::stream);
+      if (branch.joined.exists()) {
+        x = c_.g.marked(c_.norm(branch.joined, c_.inside(branch.joined.name), x, {c_.hidden}),
+                        StreamMark::stream);
+      }
+    }
+    return x;
+  }
+
+  TensorId parallel(const LayerKind& kind, TensorId x) {
+    TensorId first = no_tensor;
+    TensorId sum = no_tensor;
+    for (const Branch& branch : kind.branches) {
+      c_.refuse_if(branch.joined.exists(), "a norm of the stream after parallel branches");
+      if (branch.before.exists() || first == no_tensor) {
+        const TensorId input = input_of(branch, x);
+        if (first == no_tensor) first = input;
+        add_to(sum, run(branch, input));
+      } else {
+        add_to(sum, run(branch, first));
+      }
+    }
+    return c_.g.marked(c_.g.elementwise(Function::add, c_.inside("residual"), {x, sum}),
+                       StreamMark::stream);
+  }
+
+  void add_to(TensorId& sum, TensorId out) {
+    sum =
+        sum == no_tensor ? out : c_.g.elementwise(Function::add, c_.inside("branches"), {sum, out});
+  }
+
+  // What a branch reads: a stream that is kept in fp32 is cast first.
+  TensorId input_of(const Branch& branch, TensorId x) {
+    const std::string name = branch.before.exists() ? c_.inside(branch.before.name) : c_.layer;
+    if (stack_.fp32_residual) x = c_.g.cast(name + ".cast", x, c_.g.compute_dtype());
+    if (!branch.before.exists()) return x;
+    return c_.g.marked(c_.norm(branch.before, name, x, {c_.hidden}), StreamMark::branch);
+  }
+
+  // "attention", "mlp": of its residual add.
+  static std::string word(const LayerKind& kind, const Branch& branch) {
+    std::string name = "mixer";
+    if (std::holds_alternative<Attention>(branch.body) ||
+        std::holds_alternative<LatentAttention>(branch.body)) {
+      name = "attention";
+    }
+    if (std::holds_alternative<Mlp>(branch.body) || std::holds_alternative<Experts>(branch.body)) {
+      name = "mlp";
+    }
+    int same = 0;
+    for (const Branch& other : kind.branches) {
+      if (&other == &branch) break;
+      if (other.body.index() == branch.body.index()) ++same;
+    }
+    return same == 0 ? name : fmt::format("{}_{}", name, same + 1);
+  }
+
+  TensorId run(const Branch& branch, TensorId x) {
+    const auto run_body = [&](const Body& body) {
+      return std::visit([&](const auto& what) { return add(c_, what, x); }, body);
+    };
+    TensorId out = run_body(branch.body);
+    if (branch.beside) {
+      out = c_.g.elementwise(Function::add, c_.inside("beside"), {out, run_body(*branch.beside)});
+    }
+    if (branch.after.exists()) {
+      out = c_.norm(branch.after, c_.inside(branch.after.name), out, {c_.hidden});
+    }
+    if (!branch.scale.empty()) {
+      const TensorId scale = c_.g.parameter(c_.inside(branch.scale), {{c_.hidden}});
+      out = c_.g.elementwise(Function::multiply, c_.inside(branch.scale), {out, scale});
+    }
+    if (!branch.multiplied) return out;
+    const std::string name = fmt::format("{}.multiplied", c_.g.name_of(out));
+    return c_.g.elementwise(Function::scale, name, {out});
+  }
+
+  TensorId head() {
+    c_.g.begin_block("head");
+    const std::string name = stack_.norm.exists() ? stack_.norm.name : head_.name;
+    TensorId x = c_.g.carry_in(name + ".input");
+    if (stack_.fp32_residual) x = c_.g.cast(name + ".cast", x, c_.g.compute_dtype());
+    if (stack_.norm.exists()) {
+      x = c_.g.marked(c_.norm(stack_.norm, name, x, {c_.hidden}), StreamMark::branch);
+    }
+    LabelId width = c_.hidden;
+    if (!stack_.project.empty()) {
+      width = c_.label("embedding_width", stack_.project_width);
+      x = c_.linear({stack_.project, {width}, {c_.hidden}}, x,
+                    {{c_.batch}, {c_.sequence}, {width}});
+    }
+    const TensorId weight = head_.tied_to.empty()
+                                ? c_.g.parameter(head_.name + ".weight", {{c_.vocab}, {width}})
+                                : token_table();
+    const TensorId bias =
+        head_.bias ? c_.g.parameter(head_.name + ".bias", {{c_.vocab}}) : no_tensor;
+    TensorId logits =
+        c_.g.linear(head_.name, x, weight, {{c_.batch}, {c_.sequence}, {c_.vocab}}, bias);
+    if (head_.scaled) {
+      logits = c_.g.elementwise(Function::scale, head_.name + ".scaled", {logits});
+    }
+    if (head_.soft_cap > 0) {
+      logits = c_.g.elementwise(Function::soft_cap, head_.name + ".soft_cap", {logits});
+    }
+    const TensorId labels =
+        c_.g.input("labels", c_.options.index_dtype, {{c_.batch}, {c_.sequence}});
+    return c_.g.cross_entropy(c_.g.cast("loss.logits", logits, DType::f32), labels, c_.vocab);
+  }
+
+  const Stack& stack_;
+  const TokenEmbedding& embedding_;
+  const Head& head_;
+  GraphContext c_;
+};
+
+}  // namespace
+
+bool is_decoder(const ModelSpec& spec) { return !what_is_no_decoder(spec); }
+
+void require_decoder(const ModelSpec& spec, const Place& place) {
+  const auto component = what_is_no_decoder(spec);
+  if (component) throw_no_graph(spec, place, *component);
+}
+
+Workload build_decoder_graph(const ModelSpec& spec, const WorkloadOptions& options,
+                             const Place& place) {
+  require_decoder(spec, place);
+  return DecoderGraph(spec, options, place).build();
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include "workloads/models/graph/graph_context.hpp"
+
+// A token's rows are [batch, sequence, choice, ...]: a copy for each expert that it visits, sorted
+// by expert in memory. A product of them multiplies each row with the matrix of one expert: of the
+// space (rows x experts x in x out) the share 1 / experts is computed, 2 rows in out operations
+// whatever the routing. The kernel reads the matrices of all experts.
+//
+// Example: Mixtral 8x7B, T tokens: choice 2, experts 8, 2 * 2T * 4096 * 28672 for gate and up.
+namespace shardsim::models {
+namespace {
+
+struct ExpertLabels {
+  LabelId experts;
+  LabelId choice;
+  LabelId width;
+};
+
+struct Routed {
+  TensorId weights = no_tensor;  // [batch, sequence, choice]
+  TensorId numbers = no_tensor;  // of the experts, likewise
+};
+
+class ExpertsGraph {
+ public:
+  ExpertsGraph(GraphContext& c, const Experts& m)
+      : c_(c),
+        m_(m),
+        at_(c.inside(m.name)),
+        n_{c.label("experts", m.experts, LabelRole::experts),
+           c.label("choice", m.per_token, LabelRole::expert_tokens),
+           c.label("ffn", m.width, LabelRole::width)} {}
+
+  TensorId build(TensorId x) {
+    c_.refuse_if(m_.router.correction_is_parameter,
+                 "a parameter of the router that is not trained");
+    c_.note(
+        fmt::format("routing is taken as balanced: each of {} experts sees {} rows of {} tokens",
+                    m_.experts, m_.per_token, m_.experts));
+    const Routed routed = route(x);
+    const TensorId out = run_experts(x, routed);
+    if (!m_.shared) return out;
+    return c_.g.elementwise(Function::add, inside("sum"), {out, run_shared(x)});
+  }
+
+ private:
+  [[nodiscard]] std::string inside(const std::string& name) const {
+    return GraphContext::inside(at_, name);
+  }
+  [[nodiscard]] Dims rows_of(const Dim& last) const {
+    return {{c_.batch}, {c_.sequence}, {n_.choice}, last};
+  }
+
+  // Scores of all experts, the largest, and what is made of them.
+  Routed route(TensorId x) {
+    const Router& r = m_.router;
+    const std::string at = inside(r.name);
+    const bool wide = r.fp32 || r.fp32_weight;
+    const DType dtype = wide ? DType::f32 : c_.g.compute_dtype();
+    if (wide) x = c_.g.cast(at + ".input", x, dtype);
+    const TensorId weight = c_.g.parameter(at + ".weight", {{n_.experts}, {c_.hidden}});
+    const TensorId bias = r.bias ? c_.g.parameter(at + ".bias", {{n_.experts}}) : no_tensor;
+    TensorId scores =
+        c_.g.linear(at, x, weight, {{c_.batch}, {c_.sequence}, {n_.experts}}, bias, dtype);
+    if (r.fp32_logits || r.scores == RouterScores::softmax) {
+      scores = c_.g.cast(at + ".logits", scores, DType::f32);
+    }
+    if (r.scores == RouterScores::sparse_mixer) {
+      c_.note("the router's sparse mixer is taken as one softmax; its noise is left out");
+    }
+    if (r.scores == RouterScores::softmax || r.scores == RouterScores::sparse_mixer) {
+      scores = c_.g.over_label(Function::softmax, at + ".softmax", scores, n_.experts);
+    } else if (r.scores == RouterScores::sigmoid) {
+      scores = c_.g.elementwise(Function::sigmoid, at + ".sigmoid", {scores});
+    }
+    // Which groups are looked at is of a few numbers a token; what they leave is a pass over all.
+    if (r.masked) scores = c_.g.elementwise(Function::scale, at + ".masked", {scores});
+    const auto [largest, numbers] = c_.g.top_k(at + ".top_k", scores, n_.experts, n_.choice);
+    TensorId weights = largest;
+    if (r.scores == RouterScores::softmax_of_top) {
+      weights = c_.g.over_label(Function::softmax, at + ".softmax", weights, n_.choice);
+    } else if (r.scores == RouterScores::sigmoid_of_top) {
+      weights = c_.g.elementwise(Function::sigmoid, at + ".sigmoid", {weights});
+    }
+    if (r.renormalize != Renormalize::no) {
+      weights = c_.g.over_label(Function::normalize, at + ".normalized", weights, n_.choice);
+    }
+    return {c_.g.cast(at + ".weights", weights, c_.g.compute_dtype()), numbers};
+  }
+
+  TensorId multiply(const std::string& name, TensorId rows, const Dim& out, const Dim& in) {
+    const std::string at = inside(GraphContext::inside(m_.experts_name, name));
+    const Dims dims = m_.transposed ? Dims{{n_.experts}, in, out} : Dims{{n_.experts}, out, in};
+    const TensorId matrices = c_.g.parameter(at, dims);
+    const TensorId bias = m_.bias ? c_.g.parameter(at + "_bias", {{n_.experts}, out}) : no_tensor;
+    Dims result = rows_of({});
+    result.pop_back();
+    for (const LabelId label : out) result.push_back({label});
+    return c_.g.grouped_linear(at, rows, matrices, result, n_.experts, bias);
+  }
+
+  // GPT-OSS's clamps are done with the activation, in one kernel.
+  TensorId inner(TensorId rows) {
+    const std::string at = inside(m_.experts_name);
+    if (m_.gate == ExpertsGate::plain) {
+      const TensorId up = multiply(m_.gate_up, rows, {n_.width}, {c_.hidden});
+      return c_.activate(m_.activation, at + ".act", up);
+    }
+    const LabelId two = c_.label("gate_up", 2);
+    const TensorId both = multiply(m_.gate_up, rows, {two, n_.width}, {c_.hidden});
+    const std::vector<TensorId> parts = c_.g.split({at + ".gate", at + ".up"}, both, two);
+    const TensorId gate = c_.activate(m_.activation, at + ".act_fn", parts[0]);
+    return c_.g.elementwise(Function::multiply, at + ".product", {gate, parts[1]});
+  }
+
+  TensorId run_experts(TensorId x, const Routed& routed) {
+    const std::string at = inside(m_.experts_name);
+    TensorId rows =
+        c_.g.dispatch(at + ".dispatch", x, routed.numbers, rows_of({c_.hidden}), n_.choice);
+    if (m_.weights_on_input) {
+      rows = c_.g.elementwise(Function::multiply, at + ".weighted", {rows, routed.weights});
+    }
+    const TensorId out = multiply(m_.down, inner(rows), {c_.hidden}, {n_.width});
+    const TensorId weights = m_.weights_on_input ? no_tensor : routed.weights;
+    return c_.g.combine(at + ".combine", out, routed.numbers, weights, c_.stream(), n_.choice);
+  }
+
+  TensorId run_shared(TensorId x) {
+    Mlp mlp = *m_.shared;
+    const std::string module = m_.shared_outside ? "" : m_.name;
+    mlp.name = module.empty() ? mlp.name : GraphContext::inside(module, mlp.name);
+    const TensorId out = add(c_, mlp, x);
+    if (m_.shared_gate.empty()) return out;
+    const std::string name = m_.shared_outside ? c_.inside(m_.shared_gate) : inside(m_.shared_gate);
+    const LabelId one = c_.label("one", 1);
+    const TensorId gate =
+        c_.linear({name, {one}, {c_.hidden}}, x, {{c_.batch}, {c_.sequence}, {one}});
+    const TensorId open = c_.g.elementwise(Function::sigmoid, name + ".open", {gate});
+    return c_.g.elementwise(Function::multiply, name + ".product", {out, open});
+  }
+
+  GraphContext& c_;
+  const Experts& m_;
+  std::string at_;
+  ExpertLabels n_;
+};
+
+}  // namespace
+
+TensorId add(GraphContext& c, const Experts& m, TensorId x) { return ExpertsGraph(c, m).build(x); }
+
+}  // namespace shardsim::models

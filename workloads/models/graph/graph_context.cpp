@@ -1,0 +1,126 @@
+#include "workloads/models/graph/graph_context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardsim::models {
+
+GraphContext::GraphContext(const ModelSpec& model, const WorkloadOptions& workload_options,
+                           const Place& at)
+    : spec(model),
+      options(workload_options),
+      place(at),
+      g(model.name, options.compute_dtype, options.weights),
+      batch(label("batch", options.batch, LabelRole::batch)),
+      sequence(label("sequence", *options.sequence, LabelRole::sequence)),
+      key_sequence(label("key_sequence", *options.sequence, LabelRole::key_sequence)),
+      hidden(label("hidden", model.stacks.at(0).hidden, LabelRole::hidden)),
+      vocab(label("vocab", model.head.vocab, LabelRole::vocab)) {}
+
+LabelId GraphContext::label(const std::string& name, std::int64_t size, LabelRole role) {
+  std::int64_t others = 0;
+  for (const KnownLabel& known : labels_) {
+    if (known.name != name) continue;
+    if (known.size == size) return known.id;
+    ++others;
+  }
+  const std::string unique = others == 0 ? name : fmt::format("{}_{}", name, others + 1);
+  labels_.push_back({name, size, g.label(unique, size, role)});
+  return labels_.back().id;
+}
+
+void throw_no_graph(const ModelSpec& spec, const Place& place, std::string_view component) {
+  throw InputError(place, fmt::format("{} has no op graph yet: {}; \"shardsim model\" says what "
+                                      "the model is made of",
+                                      spec.architecture, component));
+}
+
+void GraphContext::refuse(std::string_view component) const {
+  throw_no_graph(spec, place, component);
+}
+
+void GraphContext::refuse_if(bool has, std::string_view component) const {
+  if (has) refuse(component);
+}
+
+void GraphContext::note(const std::string& text) {
+  if (std::find(notes_.begin(), notes_.end(), text) != notes_.end()) return;
+  notes_.push_back(text);
+  g.note(text);
+}
+
+std::string GraphContext::inside(const std::string& scope, const std::string& name) {
+  return name.empty() ? scope : scope + "." + name;
+}
+
+std::string GraphContext::inside(const std::string& name) const { return inside(layer, name); }
+
+TensorId GraphContext::linear(const Linear& module, TensorId x, Dims result) {
+  const TensorId matrix =
+      g.parameter(module.name + ".weight",
+                  module.conv1d ? Dims{module.in, module.out} : Dims{module.out, module.in});
+  const TensorId bias = module.bias ? g.parameter(module.name + ".bias", {module.out}) : no_tensor;
+  return g.linear(module.name, x, matrix, std::move(result), bias);
+}
+
+TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId x,
+                            const std::vector<LabelId>& over, const Dims& weight) {
+  Function function = Function::rms_norm;
+  bool has_weight = true;
+  bool has_bias = false;
+  switch (norm.kind) {
+    case NormKind::none:
+      return x;
+    case NormKind::rms:
+    case NormKind::rms_wide:
+    case NormKind::rms_cast:
+    case NormKind::rms_offset:
+    case NormKind::rms_t5:
+      break;
+    case NormKind::rms_plain:
+      has_weight = false;
+      break;
+    case NormKind::layer:
+    case NormKind::layer_offset:
+      has_bias = norm.bias;
+      [[fallthrough]];
+    case NormKind::layer_wide:
+      function = Function::layer_norm;
+      break;
+    case NormKind::layer_plain:
+    case NormKind::layer_fixed:
+      function = Function::layer_norm;
+      has_weight = false;
+      break;
+  }
+  const Dims dims = weight.empty() ? Dims{over} : weight;
+  std::vector<TensorId> affine;
+  if (has_weight) affine.push_back(g.parameter(name + ".weight", dims));
+  if (has_bias) affine.push_back(g.parameter(name + ".bias", dims));
+  return g.norm(function, name, x, affine, over);
+}
+
+TensorId GraphContext::activate(const std::string& activation, const std::string& name,
+                                TensorId x) {
+  if (activation == "linear") return x;
+  if (activation == "silu" || activation == "swish") {
+    return g.elementwise(Function::silu, name, {x});
+  }
+  if (activation.starts_with("gelu")) return g.elementwise(Function::gelu, name, {x});
+  if (activation == "relu") return g.elementwise(Function::relu, name, {x});
+  if (activation == "relu2") return g.elementwise(Function::relu_squared, name, {x});
+  if (activation == "sigmoid") return g.elementwise(Function::sigmoid, name, {x});
+  refuse(fmt::format("the activation \"{}\"", activation));
+}
+
+TensorId add(GraphContext& c, const Mamba& /*mamba*/, TensorId /*x*/) { c.refuse("Mamba"); }
+TensorId add(GraphContext& c, const Mamba2& /*mamba*/, TensorId /*x*/) { c.refuse("Mamba-2"); }
+TensorId add(GraphContext& c, const DeltaNet& /*net*/, TensorId /*x*/) {
+  c.refuse("the gated delta rule");
+}
+TensorId add(GraphContext& c, const ShortConvolution& /*convolution*/, TensorId /*x*/) {
+  c.refuse("a short convolution");
+}
+
+}  // namespace shardsim::models
