@@ -38,7 +38,7 @@ class GraphContext {
   std::vector<std::string> notes_;
 
  public:
-  GraphContext(const ModelSpec& spec, const WorkloadOptions& options, const Place& place);
+  GraphContext(const ModelSpec& model, const WorkloadOptions& workload_options, const Place& at);
 
   // Kinds of layers share the labels that are alike; the second size of a name is "name_2".
   LabelId label(const std::string& name, std::int64_t size, LabelRole role = LabelRole::none);
@@ -84,10 +84,10 @@ class GraphContext {
 };
 
 // For the components of layers.
-TensorId add(GraphContext& c, const Attention& attention, TensorId x);
-TensorId add(GraphContext& c, const Mlp& mlp, TensorId x);
-TensorId add(GraphContext& c, const LatentAttention& attention, TensorId x);
-TensorId add(GraphContext& c, const Experts& experts, TensorId x);
+TensorId add(GraphContext& c, const Attention& a, TensorId x);
+TensorId add(GraphContext& c, const Mlp& m, TensorId x);
+TensorId add(GraphContext& c, const LatentAttention& a, TensorId x);
+TensorId add(GraphContext& c, const Experts& m, TensorId x);
 // No op graph yet.
 [[noreturn]] TensorId add(GraphContext& c, const Mamba& mamba, TensorId x);
 [[noreturn]] TensorId add(GraphContext& c, const Mamba2& mamba, TensorId x);
