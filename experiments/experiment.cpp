@@ -12,7 +12,7 @@
 #include "experiments/missing_key.hpp"
 #include "experiments/read_algorithms.hpp"
 #include "experiments/read_placement.hpp"
-#include "experiments/read_workload.hpp"
+#include "experiments/read_step.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/specs/placed_tree.hpp"
@@ -58,6 +58,30 @@ class Sections {
   Place root_;
   std::map<std::string, Place> places_;
 };
+
+void read_workload(const JsonReader& json, Experiment& experiment) {
+  json.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics",
+                  "outputs", "precision", "optimizer", "donate", "rematerialization"});
+  if (const auto tree = json.find("tree")) {
+    json.only_keys({"tree"});
+    *experiment.tree = tree->json();
+    experiment.model_place = tree->place();
+    return;
+  }
+  const auto model = json.find("model");
+  if (!model) json.fail(missing_key("model"));
+  experiment.model = model->string();
+  experiment.model_place = model->place();
+  experiment.step_place = json.place();
+  experiment.step = read_step(json);
+}
+
+Json workload_to_json(const Experiment& experiment) {
+  if (!experiment.tree.is_null()) return {{"tree", *experiment.tree}};
+  Json workload = {{"model", experiment.model}};
+  workload.update(step_to_json(experiment.step));
+  return workload;
+}
 
 Json resolve(const Experiment& experiment) {
   Json resolved;
@@ -192,7 +216,6 @@ void read_program(const Sections& sections, const JsonReader& program, Experimen
   experiment.program = program.string();
   if (experiment.program.empty()) program.fail("names no file");
   if (const auto like = sections.find("like")) experiment.like_xla = like->choice({"xla"}) == "xla";
-  experiment.step = "program";
   experiment.model_place = program.place();
   if (const auto mesh = sections.find("mesh")) experiment.mesh = read_mesh(*mesh);
   read_machine(sections, experiment);

@@ -68,7 +68,7 @@
 #include "sim/step/simulate.hpp"
 #include "strategies/compile/compile.hpp"
 #include "strategies/specs/train_state.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
@@ -80,10 +80,8 @@ struct Experiment {
   std::string program;    // in place of model, mesh and strategy: a path, relative to the directory
   bool like_xla = false;  // of a program: reshard as XLA does, even where other ways send less
   OwnedJson tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
-  std::string step = "train";  // or "forward": no gradients, no optimizer
-  WorkloadOptions workload;
-  Rematerialization rematerialization;
-  OptimizerOptions optimizer;
+  Step step;       // of a model
+  Place step_place;
   Mesh mesh;
   AxisRoles roles;
   Strategy strategy;

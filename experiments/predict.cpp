@@ -77,14 +77,14 @@ ParameterTree tree_of(const Experiment& experiment) {
   }
   ParameterTree tree =
       model_tree(load_model_config(experiment.model, experiment.directory, experiment.model_place));
-  for (ParameterLeaf& leaf : tree.leaves) leaf.dtype = experiment.optimizer.parameters;
+  for (ParameterLeaf& leaf : tree.leaves) leaf.dtype = experiment.step.optimizer.parameters;
   return tree;
 }
 
 // As the step of a model keeps them; a tree does not say.
 StateTypes state_types_of(const Experiment& experiment) {
   if (!experiment.tree.is_null()) return {};
-  return {experiment.optimizer.moments, experiment.optimizer.master};
+  return {experiment.step.optimizer.moments, experiment.step.optimizer.master};
 }
 
 }  // namespace
@@ -108,16 +108,13 @@ CompiledStep compile_experiment(const Experiment& experiment) {
   }
   const ModelConfig config =
       load_model_config(experiment.model, experiment.directory, experiment.model_place);
-  EnteringBatch entering = entering_batch(experiment.workload, experiment.strategy, experiment.mesh,
-                                          experiment.allow_uneven);
-  WorkloadOptions options = experiment.workload;
-  options.batch = entering.examples;
-  Workload workload = build_workload(config, options);
-  if (experiment.step != "forward") {
-    add_backward(workload, experiment.rematerialization);
-    add_optimizer(workload, experiment.optimizer);
-  }
-  CompiledStep step = compile(workload, experiment.optimizer, experiment.mesh, experiment.strategy);
+  EnteringBatch entering =
+      entering_batch(experiment.step, experiment.step_place, experiment.strategy, experiment.mesh,
+                     experiment.allow_uneven);
+  Step entered = experiment.step;
+  entered.batch = entering.examples;
+  const Workload workload = build_step(config, entered, experiment.step_place);
+  CompiledStep step = compile(workload, entered, experiment.mesh, experiment.strategy);
   verify(step.plan);
   step.warnings.insert(step.warnings.begin(), entering.warnings.begin(), entering.warnings.end());
   warn_of_uneven(experiment, step.parameters, step.rules, step.warnings);
@@ -136,8 +133,7 @@ SpecTable experiment_specs(const Experiment& experiment,
                                                 state_types_of(experiment))
                             : tree_specs(tree, experiment.mesh, experiment.strategy);
     warn_of_uneven(experiment, table.parameters, table.rules, table.warnings);
-    if (!experiment.workload.outputs.empty())
-      table.outputs = compile_experiment(experiment).outputs;
+    if (!experiment.step.outputs.empty()) table.outputs = compile_experiment(experiment).outputs;
     return table;
   }
   CompiledStep step = compile_experiment(experiment);
@@ -145,7 +141,7 @@ SpecTable experiment_specs(const Experiment& experiment,
   table.subject = step.plan.subject.model;
   table.mesh = experiment.mesh;
   table.of_a_step = true;
-  table.trains = experiment.step != "forward";
+  table.trains = experiment.step.kind == StepKind::train;
   table.data_axes = data_axes(experiment.strategy, experiment.mesh);
   table.parameters = std::move(step.parameters);
   table.outputs = std::move(step.outputs);

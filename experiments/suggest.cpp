@@ -18,11 +18,11 @@ std::int64_t devices_over(const Mesh& mesh, const std::vector<std::string>& axes
 
 void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& changes) {
   const Strategy& strategy = experiment.strategy;
-  if (strategy.splits_model && !strategy.sequence_parallel && experiment.workload.sequence) {
+  if (strategy.splits_model && !strategy.sequence_parallel && experiment.step.sequence) {
     changes.push_back({"strategy.sequence_parallel", "true"});
   }
   const bool several = devices_over(experiment.mesh, strategy.batch_axes) > 1;
-  if (several && !strategy.shards_parameters && experiment.step != "forward") {
+  if (several && !strategy.shards_parameters && experiment.step.kind == StepKind::train) {
     for (int stage = strategy.zero_stage + 1; stage <= 2; ++stage) {
       changes.push_back({"strategy.zero_stage", std::to_string(stage)});
     }
@@ -42,19 +42,20 @@ void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& ch
 }
 
 void add_workload_changes(const Experiment& experiment, std::vector<Setting>& changes) {
-  const WorkloadOptions& workload = experiment.workload;
+  const Step& step = experiment.step;
   const std::int64_t most =
-      workload.batch / devices_over(experiment.mesh, experiment.strategy.batch_axes);
-  std::vector<std::int64_t> counts = {2 * workload.microbatches, 4 * workload.microbatches, most};
+      step.batch / devices_over(experiment.mesh, experiment.strategy.batch_axes);
+  std::vector<std::int64_t> counts = {2 * step.microbatches, 4 * step.microbatches, most};
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   for (const std::int64_t count : counts) {
-    if (count <= workload.microbatches || count > most || workload.batch % count != 0) continue;
+    if (count <= step.microbatches || count > most || step.batch % count != 0) continue;
     changes.push_back({"workload.microbatches", std::to_string(count)});
   }
-  if (experiment.step == "forward") return;  // there is no backward pass to compute again for
+  if (experiment.step.kind == StepKind::forward)
+    return;  // there is no backward pass to compute again for
   using Policy = Rematerialization::Policy;
-  const Policy policy = experiment.rematerialization.policy;
+  const Policy policy = step.rematerialization.policy;
   if (policy == Policy::none) changes.push_back({"workload.rematerialization", "selective"});
   if (policy != Policy::full) changes.push_back({"workload.rematerialization", "full"});
 }

@@ -116,7 +116,7 @@ Figures figures_of(const Prediction& prediction) {
   Figures figures;
   figures.name = experiment.name;
   figures.model = subject.model;
-  figures.step_kind = experiment.step;
+  figures.step_kind = experiment.program.empty() ? name_of(experiment.step.kind) : "program";
   figures.strategy = subject.strategy;
   figures.mesh = mesh_text(compiled.plan.mesh);
   figures.machine = machine.profile.name;
@@ -126,7 +126,7 @@ Figures figures_of(const Prediction& prediction) {
   figures.parameters = subject.parameters;
   figures.tokens_per_step = subject.tokens_per_step;
   if (subject.tokens_per_step == 0 && experiment.program.empty()) {
-    figures.images_per_step = experiment.workload.batch;
+    figures.images_per_step = experiment.step.batch;
   }
   add_times(figures, result);
   add_memory(figures, result);

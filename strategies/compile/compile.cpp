@@ -57,10 +57,15 @@ ParameterSharding describe(const ParameterLayout& a, const Workload& workload, c
   return p;
 }
 
-PlanSubject subject_of(const Workload& workload, const Strategy& strategy) {
+PlanSubject subject_of(const Workload& workload, const Step& step, const Strategy& strategy) {
   const ModelFlops flops = model_flops(workload);
-  return {workload.model,  strategy.name, parameter_count(workload),
-          workload.tokens, flops.needed,  flops.full_attention};
+  const auto passes = static_cast<double>(step.microbatches);
+  return {workload.model,
+          strategy.name,
+          parameter_count(workload),
+          step.microbatches * workload.tokens,
+          passes * flops.needed,
+          passes * flops.full_attention};
 }
 
 // Work that padding of the inputs adds: every device computes on its padded shard.
@@ -191,30 +196,30 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 
 }  // namespace
 
-CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer, const Mesh& mesh,
+CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mesh,
                      const Strategy& strategy) {
   const Runtime& runtime = strategy.runtime;
-  const Layout layout = assign(workload, mesh, strategy, optimizer.parameters);
+  const Layout layout = assign(workload, mesh, strategy, step.optimizer.parameters);
   const TensorShardings shardings = propagate(workload, layout);
   const PartialSums sums(workload, shardings);
-  SpmdStep step = partition(workload, mesh, layout, shardings, sums);
-  step = make_calls(std::move(step), workload, mesh, layout, runtime, optimizer);
-  step = word_reasons(std::move(step), workload, mesh, layout, sums, runtime, optimizer);
+  SpmdStep spmd = partition(workload, mesh, layout, shardings, sums);
+  spmd = make_calls(std::move(spmd), workload, mesh, layout, runtime, step);
+  spmd = word_reasons(std::move(spmd), workload, mesh, layout, sums, runtime, step);
 
   CompiledStep compiled;
-  check_task_count(step, workload, {strategy.place.file, "/workload"});
-  const PipelineSchedule schedule = accumulation_schedule(
-      static_cast<std::int32_t>(workload.microbatches), has_backward(workload));
-  compiled.plan = emit(step, workload, mesh, schedule, runtime.gathers.ahead);
+  check_task_count(spmd, workload, step.microbatches, {strategy.place.file, "/workload"});
+  const PipelineSchedule schedule =
+      accumulation_schedule(static_cast<std::int32_t>(step.microbatches), has_backward(workload));
+  compiled.plan = emit(spmd, workload, mesh, schedule, runtime.gathers.ahead);
   Plan& plan = compiled.plan;
-  plan.subject = subject_of(workload, strategy);
+  plan.subject = subject_of(workload, step, strategy);
   for (const ParameterLayout& a : layout.parameters) {
-    compiled.parameters.push_back(describe(a, workload, mesh, optimizer.parameters));
+    compiled.parameters.push_back(describe(a, workload, mesh, step.optimizer.parameters));
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
-                optimizer.parameters, plan.padding);
+                step.optimizer.parameters, plan.padding);
   }
-  for (const ValueId id : step.outputs) {
-    const Value& output = step.values[static_cast<std::size_t>(id)];
+  for (const ValueId id : spmd.outputs) {
+    const Value& output = spmd.values[static_cast<std::size_t>(id)];
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
     ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
                                      without_unit_axes(output.sharding), mesh);
@@ -236,7 +241,7 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = layout.warnings;
-  tell_of_attention(workload, step, mesh, layout, compiled);
+  tell_of_attention(workload, spmd, mesh, layout, compiled);
   compiled.rules = layout.rules;
   verify(plan);
   return compiled;

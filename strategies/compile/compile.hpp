@@ -1,4 +1,4 @@
-// compile(workload, mesh, strategy) -> plan: shardings are assigned, propagated, and what must be
+// compile(workload, step, mesh, strategy) -> plan: shardings are assigned, propagated, and what must be
 // communicated is inserted.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "strategies/specs/spec_table.hpp"
 #include "strategies/strategy.hpp"
 #include "workloads/graph/op_graph.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
@@ -21,9 +21,10 @@ struct CompiledStep {
   std::vector<std::string> warnings;       // e.g. "rule 3 is shadowed", "large tensor replicated"
 };
 
-// `workload` has its backward pass and optimizer, or neither: a forward step. Throws InputError: a
-// rule that matches nothing, an axis used twice in a spec, a spec longer than the tensor's rank.
-[[nodiscard]] CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer,
-                                   const Mesh& mesh, const Strategy& strategy);
+// `workload` is the step's (build_step): with its backward pass and optimizer, or neither. Throws
+// InputError: a rule that matches nothing, an axis used twice in a spec, a spec longer than the
+// tensor's rank.
+[[nodiscard]] CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mesh,
+                                   const Strategy& strategy);
 
 }  // namespace shardsim
