@@ -1,5 +1,5 @@
-// compile(workload, step, mesh, strategy) -> plan: shardings are assigned, propagated, and what must be
-// communicated is inserted.
+// compile(workload, step, mesh, strategy) -> plan: shardings are assigned, propagated, and what must
+// be communicated is inserted.
 #pragma once
 
 #include <string>

@@ -85,7 +85,7 @@ using Subjects = std::map<std::string, Subject>;
 void add(const Json& document, const std::string& path, const std::string& prefix,
          Subjects& subjects) {
   for (const Experiment& experiment : read_experiments(document, path)) {
-    if (!experiment.tree->is_null()) continue;  // has no plan
+    if (std::holds_alternative<TreeSubject>(experiment.subject)) continue;  // has no plan
     const std::string name = prefix.empty() ? experiment.name : prefix + ": " + experiment.name;
     INFO(name);
     REQUIRE(subjects.emplace(name, look_at(experiment)).second);

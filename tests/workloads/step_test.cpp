@@ -41,9 +41,8 @@ TEST_CASE("Steps are the same when all that they say is") {
   CHECK(usual != with([](Step& s) { s.precision.indices = DType::i32; }));
   CHECK(usual != with([](Step& s) { s.optimizer.donate = false; }));
   CHECK(usual != with([](Step& s) { s.optimizer.master.reset(); }));
-  CHECK(usual != with([](Step& s) {
-    s.rematerialization.policy = Rematerialization::Policy::full;
-  }));
+  CHECK(usual !=
+        with([](Step& s) { s.rematerialization.policy = Rematerialization::Policy::full; }));
 }
 
 // 8 sequences in 4 microbatches are 2 in each; the optimizer is there once, whatever their number.
