@@ -31,8 +31,10 @@ namespace shardsim {
 [[nodiscard]] std::string counted(std::int64_t count,
                                   std::string_view noun);                     // "1 node", "8 nodes"
 [[nodiscard]] std::string dims_text(const std::vector<std::int64_t>& shape);  // "[128, 4096]"
-[[nodiscard]] std::string format_percent(double fraction);                    // "41.3 %"
-[[nodiscard]] std::string format_flops(Flops flops);                          // "1.234 PFLOP"
+// Ascending: 0, 1, 2, 5 is "0-2,5".
+[[nodiscard]] std::string number_ranges(const std::vector<std::int64_t>& numbers);
+[[nodiscard]] std::string format_percent(double fraction);  // "41.3 %"
+[[nodiscard]] std::string format_flops(Flops flops);        // "1.234 PFLOP"
 
 // Characters in a line of text for people. The library asks no terminal: who prints says how wide.
 inline constexpr std::size_t default_text_width = 120;

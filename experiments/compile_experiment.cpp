@@ -1,10 +1,15 @@
+#include <chrono>
+#include <utility>
+
 #include "base/json.hpp"
 #include "base/overloaded.hpp"
 #include "experiments/experiment.hpp"
 #include "experiments/experiment_profile.hpp"
 #include "experiments/program.hpp"
+#include "strategies/compile/passes.hpp"
 #include "strategies/specs/placed_tree.hpp"
 #include "strategies/specs/uneven_shards.hpp"
+#include "workloads/graph/graph_json.hpp"
 #include "workloads/models/model_tree.hpp"
 
 namespace shardsim {
@@ -30,21 +35,44 @@ ModelConfig config_of(const ModelStep& model, const Experiment& experiment) {
   return load_model_config(model.model, experiment.directory, experiment.written.subject);
 }
 
-CompiledStep compile_model(const ModelStep& model, const Experiment& experiment) {
-  const Partitioning& partitioning = model.partitioning;
+// The op graph of a model's step.
+struct StepGraph {
+  Step step;  // as it is computed, of the batch that enters
+  Workload workload;
+  std::vector<std::string> warnings;  // of that batch
+  Seconds time{0};                    // that it took to make
+};
+
+StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto& [mesh, roles, strategy, allow_uneven] = model.partitioning;
   const Place& place = experiment.written.step;
   const ModelConfig config = config_of(model, experiment);
-  const EnteringBatch entering = entering_batch(model.step, place, partitioning.strategy,
-                                                partitioning.mesh, partitioning.allow_uneven);
+  EnteringBatch entering = entering_batch(model.step, place, strategy, mesh, allow_uneven);
   Step step = model.step;
   step.batch = entering.examples;
-  const Workload workload = build_step(config, step, place);
-  CompiledStep compiled = compile(workload, step, partitioning.mesh, partitioning.strategy);
-  verify(compiled.plan);
-  compiled.warnings.insert(compiled.warnings.begin(), entering.warnings.begin(),
-                           entering.warnings.end());
-  warn_of_uneven(partitioning, compiled.parameters, compiled.rules, compiled.warnings);
-  return compiled;
+  Workload workload = build_step(config, step, place);
+  const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
+  return {std::move(step), std::move(workload), std::move(entering.warnings), time};
+}
+
+constexpr std::string_view graph_pass = "graph";
+
+CompiledStep compile_model(const ModelStep& model, const Experiment& experiment) {
+  const Partitioning& partitioning = model.partitioning;
+  const StepGraph graph = make_graph(model, experiment);
+  CompiledStep step = compile(graph.workload, graph.step, partitioning.mesh, partitioning.strategy);
+  step.times.insert(step.times.begin(), {graph_pass, graph.time});
+  step.warnings.insert(step.warnings.begin(), graph.warnings.begin(), graph.warnings.end());
+  warn_of_uneven(partitioning, step.parameters, step.rules, step.warnings);
+  return step;
+}
+
+[[noreturn]] void fail_without_operations(const Experiment& experiment) {
+  throw InputError(experiment.written.subject,
+                   "a parameter tree has no operations: its specs can be shown, its step cannot "
+                   "be planned; name a \"model\"");
 }
 
 SpecTable step_specs(const ModelStep& model, const Experiment& experiment) {
@@ -98,6 +126,30 @@ CompiledStep compile_program(const ProgramStep& program, const Profile* profile)
   return step;
 }
 
+std::vector<NamedPass> compile_passes() {
+  std::vector<NamedPass> all = {{graph_pass, "the ops of one step, unsharded"}};
+  for (const Pass& pass : passes()) all.push_back({pass.name, pass.makes});
+  return all;
+}
+
+Json compile_until(const Experiment& experiment, std::string_view pass) {
+  return std::visit(
+      Overloaded{[&](const ModelStep& model) {
+                   const auto& [mesh, roles, strategy, allow_uneven] = model.partitioning;
+                   const StepGraph graph = make_graph(model, experiment);
+                   return pass == graph_pass
+                              ? graph_to_json(graph.workload)
+                              : compile_until(pass, graph.workload, graph.step, mesh, strategy);
+                 },
+                 [&](const ProgramStep&) -> Json {
+                   throw InputError(experiment.written.subject,
+                                    "a program is partitioned as XLA does it, without the passes "
+                                    "of a strategy: name a \"model\"");
+                 },
+                 [&](const TreeSubject&) -> Json { fail_without_operations(experiment); }},
+      experiment.subject);
+}
+
 CompiledStep compile_experiment(const Experiment& experiment) {
   return std::visit(
       Overloaded{[&](const ModelStep& model) { return compile_model(model, experiment); },
@@ -106,11 +158,7 @@ CompiledStep compile_experiment(const Experiment& experiment) {
                    const Profile profile = profile_of(experiment);
                    return compile_program(program, &profile);
                  },
-                 [&](const TreeSubject&) -> CompiledStep {
-                   throw InputError(experiment.written.subject,
-                                    "a parameter tree has no operations: its specs can be shown, "
-                                    "its step cannot be planned; name a \"model\"");
-                 }},
+                 [&](const TreeSubject&) -> CompiledStep { fail_without_operations(experiment); }},
       experiment.subject);
 }
 

@@ -61,6 +61,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -159,6 +160,15 @@ struct Prediction {
   Result result;
   std::vector<Suggestion> suggestions = {};  // of one that does not fit, where they were asked for
 };
+// The passes that a model's step goes through, in order: "graph", then those of a strategy
+// (strategies/compile/passes.hpp).
+struct NamedPass {
+  std::string_view name;
+  std::string_view makes;
+};
+[[nodiscard]] std::vector<NamedPass> compile_passes();
+// What the step is after the pass of that name. Throws InputError for a program and a tree.
+[[nodiscard]] Json compile_until(const Experiment& experiment, std::string_view pass);
 // Need no machine; with one, the plan of a program has the memory that its compiler would take. A
 // parameter tree has no operations to compile, a program no parameters by name: InputError.
 [[nodiscard]] CompiledStep compile_experiment(const Experiment& experiment);

@@ -136,6 +136,7 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
     if (const auto field = json.find(key)) value = field->boolean();
   };
   flag("sequence_parallel", options.sequence_parallel);
+  if (const auto layout = json.find("layout")) *options.layout = layout->json();
   flag("gather_embedding", options.gather_embedding);
   if (const auto outputs = json.find("outputs")) {
     options.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
@@ -258,6 +259,7 @@ Json strategy_to_json(const Strategy& options) {
     json["rules"] = rules_to_json(options.rules);
   }
   if (!json.contains("activations")) json["activations"] = rules_to_json(options.activations);
+  if (!options.layout.is_null()) json["layout"] = *options.layout;
   return json;
 }
 

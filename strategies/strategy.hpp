@@ -69,6 +69,7 @@ struct Strategy {
                                  // all tokens up in its shard (XLA, where that sends less)
   std::vector<Rule> rules;       // for parameters
   bool whole_outputs = false;    // Workload::outputs are gathered to every device
+  OwnedJson layout;  // as it is written out (layout/layout_json.hpp); null: by what stands above
   OwnedJson system;  // of a rule system: the object with its own keys; null for a recipe
   Place place;       // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints

@@ -114,6 +114,12 @@ const std::vector<StrategyKey> key_table = {
      "specs of parameters whose names the regular expression is found in; the first that matches "
      "holds, before the recipe",
      /*of_recipes_alone=*/true},
+    {"layout",
+     {},
+     R"({"parameters": {"lm_head.weight": {"stored": ["fsdp", null]}, ...}, ...})",
+     "what name, axes and rules come to",
+     "what lies where, tensor by tensor, as a result's \"strategy\" and plan --stop-after layout "
+     "print it; goes before all else that says so"},
     {"activations",
      {},
      R"([{"pattern": "attention", "spec": ["data"]}, ...])",

@@ -1,7 +1,14 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
 #include <optional>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/outline.hpp"
+#include "base/text.hpp"
 #include "checks/measure.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
@@ -31,6 +38,7 @@ const Manual plan_manual = {
      "shardsim plan examples/qwen3-1.7b-fsdp4.json --format json -o plan.json",
      "shardsim plan examples/llama-3.1-8b-8xh100.json --name tp -o plan.dot",
      "shardsim plan examples/llama-3.1-8b-8xh100.json --name tp --explain",
+     "shardsim plan examples/llama-3.1-8b-8xh100.json --name tp --stop-after layout",
      "shardsim plan --program examples/programs/mlp-fsdp-tp.mlir --explain",
      "shardsim plan examples/qwen3-1.7b-fsdp4.json -o step.et",
      "shardsim plan examples/qwen3-1.7b-fsdp4.json -o step.perfetto-trace"}};
@@ -45,6 +53,35 @@ std::string render(const Explanation& explanation, const Output& output) {
   if (output.format == "json") return explain_json(explanation);
   if (output.format == "markdown") return explain_markdown(explanation);
   return explain_text(explanation, output.width);
+}
+
+// A station on the way to the plan, whose name is given.
+int show_station(const Given& given) {
+  if (given.has("explain")) throw UsageError("--explain is of the plan, after the last pass");
+  if (given.has("ranks")) throw UsageError("--ranks is for Chakra traces: -o step.et");
+  const auto name = given.all("stop-after").back();
+  std::vector<std::string> known;
+  for (const NamedPass& pass : compile_passes()) known.emplace_back(pass.name);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::string suggestion = closest(name, known);
+    throw UsageError(
+        fmt::format("--stop-after: there is no pass \"{}\"{}; there are {}", name,
+                    suggestion.empty() ? "" : fmt::format(", did you mean \"{}\"?", suggestion),
+                    fmt::join(known, ", ")));
+  }
+  const auto outputs = read_outputs(given, {"text", "json"});
+  const Json station = compile_until(read_given_experiment(given), name);
+  write(outputs, [&](const Output& output) {
+    return output.format == "json" ? station.dump(1) + "\n" : outline(station, output.width);
+  });
+  return exit_done;
+}
+
+// To the side: what is printed is the same at every run.
+void print_times(const CompiledStep& step) {
+  for (const PassTime& one : step.times) {
+    std::cerr << fmt::format("{:10}{:>10}\n", one.pass, format_seconds(one.time));
+  }
 }
 
 int explain_plan(const Given& given) {
@@ -76,6 +113,7 @@ int write_plan(const Given& given) {
       simulated(experiment, wants_trace(outputs), !chakra_paths.empty());
   const Result* times = prediction ? &prediction->result : nullptr;
   const CompiledStep step = prediction ? prediction->step : compile_experiment(experiment);
+  if (given.has("timings")) print_times(step);
   Plan plan = step.plan;
   // A plan has one list of what its reader must know.
   plan.notes.insert(plan.notes.end(), step.warnings.begin(), step.warnings.end());
@@ -93,14 +131,26 @@ int write_plan(const Given& given) {
   return exit_done;
 }
 
+std::string pass_help() {
+  std::string text = "what the step is after a pass on the way to the plan, as text or json:";
+  for (const NamedPass& pass : compile_passes()) {
+    text += fmt::format(" {} ({}){}", pass.name, pass.makes,
+                        pass.name == compile_passes().back().name ? "" : ";");
+  }
+  return text;
+}
+
 void add_plan_options(po::options_description& options) {
   add_experiment_options(options);
-  options.add_options()("explain", "why each collective is there, and what would avoid it");
+  options.add_options()("explain", "why each collective is there, and what would avoid it")(
+      "stop-after", po::value<std::string>()->value_name("PASS"), pass_help().c_str())(
+      "timings", "how long each pass took, to stderr");
   add_ranks_option(options);
   add_output_options(options, {"text", "json", "dot", "markdown", "perfetto", "chrome", "chakra"});
 }
 
 int run_plan(const Given& given) {
+  if (given.has("stop-after")) return show_station(given);
   if (given.has("explain")) return explain_plan(given);
   return write_plan(given);
 }

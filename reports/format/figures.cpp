@@ -157,6 +157,9 @@ Figures figures_of(const Prediction& prediction) {
   figures.notes = compiled.plan.notes;
   figures.notes.insert(figures.notes.end(), result.notes.begin(), result.notes.end());
   figures.experiment = experiment.resolved;
+  if (!compiled.layout.is_null()) {
+    (*figures.experiment)["strategy"]["layout"] = *compiled.layout;
+  }
   figures.workload = workload_of(*experiment.resolved);
   for (const Suggestion& change : suggestions) {
     const Bytes beside = not_counted(machine.profile, change.peak).high;

@@ -1,250 +1,39 @@
 #include "strategies/compile/compile.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <cmath>
+#include <cassert>
+#include <chrono>
 #include <utility>
 
-#include "strategies/compile/emit.hpp"
-#include "strategies/compile/word_reasons.hpp"
-#include "strategies/layout/assign.hpp"
-#include "strategies/layout/propagate.hpp"
-#include "strategies/partition/partition.hpp"
-#include "strategies/runtime/make_calls.hpp"
-#include "strategies/schedule/accumulation.hpp"
+#include "base/json.hpp"
+#include "strategies/compile/passes.hpp"
 
 namespace shardsim {
-namespace {
-
-double padding_fraction(std::int64_t size, const DimSharding& dim) {
-  const std::int64_t padded = shard_size(size, dim) * Mesh::size_of(dim.axes);
-  return 1.0 - static_cast<double>(size) / static_cast<double>(padded);
-}
-
-// One entry per dimension that its axes do not divide.
-void add_padding(const std::string& name, const std::vector<std::int64_t>& shape,
-                 const Sharding& sharding, std::int64_t instances, DType dtype,
-                 std::vector<Padding>& out) {
-  const Bytes shard = shard_elements(shape, sharding) * size_of(dtype);
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const std::int64_t shards = Mesh::size_of(sharding.dims[d].axes);
-    const std::int64_t padded = shard_size(shape[d], sharding.dims[d]) * shards;
-    if (padded == shape[d]) continue;
-    const double wasted =
-        static_cast<double>(shard.count()) * padding_fraction(shape[d], sharding.dims[d]);
-    out.push_back({name, static_cast<int>(d), shape[d], shards, padded, instances,
-                   Bytes(std::llround(wasted)) * instances});
-  }
-}
-
-ParameterSharding describe(const ParameterLayout& a, const Workload& workload, const Mesh& mesh,
-                           DType stored) {
-  ParameterSharding p = describe(workload.tensors[static_cast<std::size_t>(a.tensor)].name, a.shape,
-                                 a.instances(), stored, a.stored, mesh);
-  p.assigned_by = a.assigned_by;
-  p.rule = a.rule;
-  p.reason = a.reason;
-  if (a.from_system) {
-    p.returned = a.from_system->spec;
-    p.dimension_rules = a.from_system->dimension_rules;
-    p.by_tactic = !a.from_system->tactic.empty();
-  }
-  p.compute_spec = spec_of(a.compute, mesh);
-  p.gradient_spec = spec_of(a.gradient, mesh);
-  p.optimizer_spec = spec_of(a.optimizer, mesh);
-  return p;
-}
-
-PlanSubject subject_of(const Workload& workload, const Step& step, const Strategy& strategy) {
-  const ModelFlops flops = model_flops(workload);
-  const auto passes = static_cast<double>(step.microbatches);
-  return {workload.model,
-          strategy.name,
-          parameter_count(workload),
-          step.microbatches * workload.tokens,
-          passes * flops.needed,
-          passes * flops.full_attention};
-}
-
-// Work that padding of the inputs adds: every device computes on its padded shard.
-void note_padded_inputs(const Plan& plan, const Workload& workload,
-                        std::vector<std::string>& notes) {
-  for (const Tensor& tensor : workload.tensors) {
-    if (tensor.role != TensorRole::input) continue;
-    for (const Padding& padding : plan.padding) {
-      if (padding.tensor != tensor.name) continue;
-      notes.push_back(fmt::format(
-          "{} dimension {}: {} over {} shards is padded to {}, {:.1f} % more work", padding.tensor,
-          padding.dimension, padding.size, padding.shards, padding.padded_size,
-          100.0 *
-              (static_cast<double>(padding.padded_size) / static_cast<double>(padding.size) - 1)));
-    }
-  }
-}
-
-// How many heads an attention op has of queries, and of keys and values.
-struct HeadCounts {
-  std::int64_t queries = 1;
-  std::int64_t keys = 1;
-};
-
-HeadCounts head_counts(const Workload& workload, const Op& attention) {
-  const auto count = [&](const Operand& operand) {
-    std::int64_t heads = 1;
-    for (const Dim& dim : operand.dims) {
-      for (const LabelId id : dim) {
-        const Label& label = workload.labels[static_cast<std::size_t>(id)];
-        if (label.role == LabelRole::heads || label.role == LabelRole::head_group)
-          heads *= label.size;
-      }
-    }
-    return heads;
-  };
-  return {count(attention.operands[0]), count(attention.operands[1])};
-}
-
-// How the block's first attention op leaves its result; nothing where it has none.
-const Sharding* attention_sharding(const Block& block, const BlockProgram& program,
-                                   const SpmdStep& step, const Op** attention) {
-  for (const Op& op : block.forward) {
-    if (kind_of(op) != OpKind::attention) continue;
-    *attention = &op;
-    for (const Item& item : program.forward.body) {
-      if (item.kind == TaskKind::kernel && item.name == op.name) {
-        return &step.values[static_cast<std::size_t>(item.results.front())].sharding;
-      }
-    }
-  }
-  return nullptr;
-}
-
-// Heads are not cut: devices of an axis to which they cannot be dealt out evenly do what others do,
-// and so do those over which nothing splits attention. (Where only the heads of keys and values are
-// too few, these are repeated and nobody's work is.)
-std::string repeated_attention(const HeadCounts& heads, const Sharding& sharding, const Mesh& mesh,
-                               bool splits_model, const AxisList& idle) {
-  const AxisList split = split_axes(sharding);
-  std::vector<std::string> names;
-  std::int64_t devices = 1;
-  std::int64_t parts = 1;
-  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
-    const AxisRef whole = mesh.whole(static_cast<int>(i));
-    if (whole.size == 1 || overlaps_any(whole, idle)) continue;
-    std::int64_t over = 1;
-    for (const AxisRef& axis : split) {
-      if (overlaps_any(axis, {whole})) over *= axis.size;
-    }
-    if (over == whole.size) continue;
-    names.push_back(fmt::format("\"{}\"", mesh.axes()[i].name));
-    devices *= whole.size;
-    parts *= over;
-  }
-  if (names.empty()) return "";
-  const std::string axes =
-      fmt::format("{} {}", names.size() == 1 ? "axis" : "axes", fmt::join(names, " and "));
-  const double times = static_cast<double>(devices) / static_cast<double>(parts);
-  if (heads.keys % devices == 0) {
-    return fmt::format(
-        "attention is computed {:.1f} times: nothing splits it over {}, whose {} devices repeat "
-        "each other's work",
-        times, axes, devices);
-  }
-  const std::string keys =
-      heads.keys != heads.queries ? fmt::format(" ({} of keys and values)", heads.keys) : "";
-  return fmt::format(
-      "{} heads{} do not go evenly over the {} devices of {}: attention is computed {:.1f} times, "
-      "by devices that repeat each other's work{}",
-      heads.queries, keys, devices, axes, times,
-      splits_model ? "; Megatron and torchtitan refuse it" : "");
-}
-
-// Under a causal mask the last of n contiguous shards of the queries reads keys of all, twice the
-// mean but for its own: (2n - 1) / n.
-std::string balanced_causal_attention(const Workload& workload, const Op& op,
-                                      const Sharding& sharding, const Mesh& mesh) {
-  if (op.work_fraction == 1) return "";
-  const std::vector<Dim>& dims = op.results.front().dims;
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    const auto shards = static_cast<double>(Mesh::size_of(sharding.dims[d].axes));
-    const Label& label = workload.labels[static_cast<std::size_t>(dims[d].front())];
-    if (label.role != LabelRole::sequence || shards == 1) continue;
-    return fmt::format(
-        "causal attention over {} parts of the sequence ({}) is counted as if balanced, as zigzag "
-        "ring attention is; of contiguous parts the last has {:.2f} times the mean",
-        shards, fmt::join(mesh.names_of(sharding.dims[d].axes), ", "), (2 * shards - 1) / shards);
-  }
-  return "";
-}
-
-// Models have one kind of attention: what the first does, all do.
-void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
-                       const Layout& layout, CompiledStep& compiled) {
-  for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
-    const Op* op = nullptr;
-    const Sharding* sharding = attention_sharding(workload.blocks[b], step.blocks[b], step, &op);
-    if (sharding == nullptr) continue;
-    std::string warning = repeated_attention(head_counts(workload, *op), *sharding, mesh,
-                                             !layout.model_axes.empty(), layout.idle_axes);
-    if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
-    std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
-    if (!note.empty()) compiled.plan.notes.push_back(std::move(note));
-    return;
-  }
-}
-
-}  // namespace
 
 CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mesh,
                      const Strategy& strategy) {
-  const Runtime& runtime = strategy.runtime;
-  const Layout layout = assign(workload, mesh, strategy, step.optimizer.parameters);
-  const TensorShardings shardings = propagate(workload, layout);
-  const PartialSums sums(workload, shardings);
-  SpmdStep spmd = partition(workload, mesh, layout, shardings, sums);
-  spmd = make_calls(std::move(spmd), workload, mesh, layout, runtime, step);
-  spmd = word_reasons(std::move(spmd), workload, mesh, layout, sums, runtime, step);
+  using Clock = std::chrono::steady_clock;
+  Compilation compilation{workload, step, mesh, strategy};
+  std::vector<PassTime> times;
+  for (const Pass& pass : passes()) {
+    const auto begin = Clock::now();
+    pass.run(compilation);
+    times.push_back(
+        {pass.name, Seconds(std::chrono::duration<double>(Clock::now() - begin).count())});
+  }
+  verify(compilation.compiled.plan);
+  compilation.compiled.times = std::move(times);
+  return std::move(compilation.compiled);
+}
 
-  CompiledStep compiled;
-  check_task_count(spmd, workload, step.microbatches, {strategy.place.file, "/workload"});
-  const PipelineSchedule schedule =
-      accumulation_schedule(static_cast<std::int32_t>(step.microbatches), has_backward(workload));
-  compiled.plan = emit(spmd, workload, mesh, schedule, runtime.gathers.ahead);
-  Plan& plan = compiled.plan;
-  plan.subject = subject_of(workload, step, strategy);
-  for (const ParameterLayout& a : layout.parameters) {
-    compiled.parameters.push_back(describe(a, workload, mesh, step.optimizer.parameters));
-    add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
-                step.optimizer.parameters, plan.padding);
+Json compile_until(std::string_view last, const Workload& workload, const Step& step,
+                   const Mesh& mesh, const Strategy& strategy) {
+  Compilation compilation{workload, step, mesh, strategy};
+  for (const Pass& pass : passes()) {
+    pass.run(compilation);
+    if (pass.name == last) return pass.station(compilation);
   }
-  for (const ValueId id : spmd.outputs) {
-    const Value& output = spmd.values[static_cast<std::size_t>(id)];
-    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
-    ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
-                                     without_unit_axes(output.sharding), mesh);
-    const bool is_whole = layout.leaving.contains(output.tensor);
-    row.assigned_by = is_whole ? "whole" : "as made";
-    if (is_whole) row.returned = {};
-    row.by_tactic = true;
-    compiled.outputs.push_back(std::move(row));
-  }
-  for (const auto& [id, sharding] : layout.pinned) {
-    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
-    if (tensor.role == TensorRole::input) {
-      add_padding(tensor.name, workload.shape(tensor.dims), sharding, 1, tensor.dtype,
-                  plan.padding);
-    }
-  }
-  plan.notes.emplace_back(
-      "every op writes its result to memory of its own, as eager PyTorch does; no fusion");
-  plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
-  note_padded_inputs(plan, workload, plan.notes);
-  compiled.warnings = layout.warnings;
-  tell_of_attention(workload, spmd, mesh, layout, compiled);
-  compiled.rules = layout.rules;
-  verify(plan);
-  return compiled;
+  assert(false && "no such pass");
+  return {};
 }
 
 }  // namespace shardsim

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "strategies/key_place.hpp"
+#include "strategies/layout/layout_json.hpp"
 #include "strategies/layout/pins.hpp"
 #include "strategies/rules/pattern_rules.hpp"
 
@@ -26,6 +28,13 @@ class Assigner {
       : workload_(workload), mesh_(mesh), strategy_(strategy), stored_dtype_(stored_dtype) {}
 
   Layout run() {
+    if (!strategy_.layout.is_null()) {
+      result_ = read_layout(JsonReader(*strategy_.layout, place_of_key(strategy_.place, "layout")),
+                            workload_, mesh_);
+      result_.stored_dtype = stored_dtype_;
+      find_idle_axes();
+      return std::move(result_);
+    }
     result_.data_axes = splitting_axes(strategy_.batch_axes, mesh_);
     result_.sequence_axes = splitting_axes(strategy_.sequence_axes, mesh_);
     result_.data_axes.insert(result_.data_axes.end(), result_.sequence_axes.begin(),
@@ -44,7 +53,7 @@ class Assigner {
     pin_inputs(workload_, mesh_, strategy_, result_);
     assign_parameters();
     pin_activations(workload_, mesh_, strategy_, result_);
-    warn_about_idle_axes();
+    find_idle_axes();
     return std::move(result_);
   }
 
@@ -228,7 +237,7 @@ class Assigner {
     return count;
   }
 
-  void warn_about_idle_axes() {
+  void find_idle_axes() {
     AxisList used = result_.data_axes;
     for (const ParameterLayout& a : result_.parameters) {
       for (const Sharding* sharding : {&a.stored, &a.optimizer}) {
@@ -244,8 +253,6 @@ class Assigner {
       const MeshAxis& axis = mesh_.axes()[i];
       if (axis.size == 1 || overlaps_any(mesh_.whole(static_cast<int>(i)), used)) continue;
       result_.idle_axes.push_back(mesh_.whole(static_cast<int>(i)));
-      result_.warnings.push_back(fmt::format(
-          "axis \"{}\" is used by nothing: its {} devices all do the same", axis.name, axis.size));
     }
   }
 

@@ -179,6 +179,7 @@ AxisRoles AxisRoles::of_system(const std::map<std::string, AxisRole>& roles) con
 
 void require_served_axes(const Strategy& strategy, const Mesh& mesh, const AxisRoles& given,
                          const JsonReader& mesh_json) {
+  if (!strategy.layout.is_null()) return;  // that says itself what axes are for
   const AxisRoles roles = given.of_system(system_axes(strategy, mesh).roles);
   for (const MeshAxis& axis : mesh.axes()) {
     const std::optional<AxisRole> role = roles.of(axis.name);

@@ -7,8 +7,8 @@
 //   4. its results are brought to the sharding that propagation gave them: partial sums are
 //      reduced here, unless a linear reader carries them on (partial_sums.hpp).
 // What it needs of parameters (to read them as the layout has them computed with) and of gradients
-// (that they get to where they are kept) it states: runtime/make_calls.hpp does it. Every collective
-// knows why it is there.
+// (that they get to where they are kept) it states: runtime/make_calls.hpp does it. Every
+// collective knows why it is there.
 #pragma once
 
 #include "strategies/layout/assign.hpp"

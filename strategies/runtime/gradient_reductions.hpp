@@ -1,7 +1,8 @@
-// Gradients from where ops leave them (BlockPass::writes) to where the optimizer finds them: reduced
-// with their unit or one by one, in every microbatch or once, and added up over the microbatches.
-//   unit     a layer's in one call per kind and axes after its backward pass, in the gradient dtype;
-//            the root's after the last
+// Gradients from where ops leave them (BlockPass::writes) to where the optimizer finds them:
+// reduced with their unit or one by one, in every microbatch or once, and added up over the
+// microbatches.
+//   unit     a layer's in one call per kind and axes after its backward pass, in the gradient
+//            dtype; the root's after the last
 //   tensor   each in a call of its own, as soon as it is made (XLA's way)
 // Gradients that an op makes in a wider type than it computes with (norms in fp32) are reduced in
 // that type and cast afterwards.

@@ -1,5 +1,5 @@
-// From what a partitioned step needs to calls, as the runtime makes them: parameters gathered before
-// they are read, gradients reduced after they are made, scalars summed, parameters updated.
+// From what a partitioned step needs to calls, as the runtime makes them: parameters gathered
+// before they are read, gradients reduced after they are made, scalars summed, parameters updated.
 //
 //   part.forward.reads  {wq, wk, wv, wo, ...}   FSDP2: one all-gather of the unit; XLA: one each
 //   part.backward.writes {wo, wv, ...}          FSDP2: one reduce-scatter after the unit's backward

@@ -1,4 +1,5 @@
-// Parameters on their way to the ops, unit by unit: the needs of passes (BlockPass::reads) as calls.
+// Parameters on their way to the ops, unit by unit: the needs of passes (BlockPass::reads) as
+// calls.
 //
 // A unit is what FSDP2 wraps: every repeated block is one, everything outside them is the root.
 //   gather unit, forward    all-gather of the unit's shards, in one call; in the compute dtype or,

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -81,46 +82,70 @@ Subject look_at(const Experiment& experiment) {
 }
 
 using Subjects = std::map<std::string, Subject>;
+using Experiments = std::map<std::string, Experiment>;
 
 void add(const Json& document, const std::string& path, const std::string& prefix,
-         Subjects& subjects) {
-  for (const Experiment& experiment : read_experiments(document, path)) {
+         Experiments& experiments) {
+  for (Experiment& experiment : read_experiments(document, path)) {
     if (std::holds_alternative<TreeSubject>(experiment.subject)) continue;  // has no plan
     const std::string name = prefix.empty() ? experiment.name : prefix + ": " + experiment.name;
     INFO(name);
-    REQUIRE(subjects.emplace(name, look_at(experiment)).second);
+    REQUIRE(experiments.emplace(name, std::move(experiment)).second);
   }
 }
 
-void add_examples(Subjects& subjects) {
+void add_examples(Experiments& experiments) {
   for (const auto& entry : fs::directory_iterator(SHARDSIM_SOURCE_DIR "/examples")) {
     const std::string file = entry.path().filename().string();
     if (entry.path().extension() != ".json" || file.starts_with("sweep-")) continue;
-    add(load_json(entry.path().string()), entry.path().string(), file, subjects);
+    add(load_json(entry.path().string()), entry.path().string(), file, experiments);
   }
 }
 
 // Every choice of the lists from `list` on laid over `document`.
 void add_choices(const Json& group, Json::const_iterator list, const Json& document,
-                 Subjects& subjects) {
-  if (list == group.end()) return add(document, folder + "matrix.json", "", subjects);
+                 Experiments& experiments) {
+  if (list == group.end()) return add(document, folder + "matrix.json", "", experiments);
   for (const Json& choice : *list) {
     Json next = document;
     next.merge_patch(choice);
     const std::string before = document.value("name", "");
     next["name"] = before + (before.empty() ? "" : ", ") + choice.at("name").get<std::string>();
-    add_choices(group, std::next(list), next, subjects);
+    add_choices(group, std::next(list), next, experiments);
   }
+}
+
+Experiments all_experiments() {
+  Experiments experiments;
+  add_examples(experiments);
+  const Json matrix = load_json(folder + "matrix.json");
+  for (const Json& group : matrix.at("groups")) {
+    add_choices(group, group.begin(), matrix.at("base"), experiments);
+  }
+  return experiments;
 }
 
 Subjects all_subjects() {
   Subjects subjects;
-  add_examples(subjects);
-  const Json matrix = load_json(folder + "matrix.json");
-  for (const Json& group : matrix.at("groups")) {
-    add_choices(group, group.begin(), matrix.at("base"), subjects);
+  for (const auto& [name, experiment] : all_experiments()) {
+    INFO(name);
+    subjects[name] = look_at(experiment);
   }
   return subjects;
+}
+
+// The experiment with its layout written out; without what a recipe would make it of.
+Experiment written_out(const Experiment& experiment, const Json& layout) {
+  Json document = *experiment.resolved;
+  Json& strategy = document["strategy"];
+  strategy["layout"] = layout;
+  if (!std::get<ModelStep>(experiment.subject).partitioning.strategy.is_rule_system()) {
+    for (const char* key : {"rules", "activations", "shard_dimension", "sequence_parallel",
+                            "gather_embedding", "outputs", "zero_stage"}) {
+      strategy.erase(key);
+    }
+  }
+  return read_experiments(document, experiment.file).at(0);
 }
 
 // Where two programs differ first, for a person.
@@ -179,6 +204,20 @@ TEST_CASE("plans are those that were recorded") {
     INFO(name << " is recorded and not made any more");
     CHECK(subjects.count(name) == 1);
   }
+}
+
+TEST_CASE("a layout that is written out gives the plan of the strategy that came to it") {
+  std::size_t written = 0;
+  for (const auto& [name, experiment] : all_experiments()) {
+    if (!std::holds_alternative<ModelStep>(experiment.subject)) continue;
+    INFO(name);
+    const CompiledStep step = compile_experiment(experiment);
+    const CompiledStep again = compile_experiment(written_out(experiment, *step.layout));
+    CHECK(*again.layout == *step.layout);
+    CHECK(fingerprint_of(plan_to_json(again.plan)) == fingerprint_of(plan_to_json(step.plan)));
+    ++written;
+  }
+  CHECK(written >= 300);
 }
 
 // One plan a line, so that a diff names those that changed.

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace shardsim::models {
 namespace {
 
@@ -30,18 +32,6 @@ SplitName split(const std::string& name) {
     at = end + 1;
   }
   return result;
-}
-
-std::string set_text(const Numbers& sorted) {
-  std::string text;
-  for (std::size_t i = 0; i < sorted.size();) {
-    std::size_t last = i;
-    while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += last == i ? std::to_string(sorted[i]) : fmt::format("{}-{}", sorted[i], sorted[last]);
-    i = last + 1;
-  }
-  return text;
 }
 
 // A product of sets, and what it stands for.
@@ -104,7 +94,7 @@ std::vector<NamePattern> fold_patterns(const std::vector<std::string>& names,
   for (const auto& [key, members] : groups) {
     for (Product& product : products(members, 0)) {
       NamePattern pattern{key.first, {}, std::move(product.members)};
-      for (const Numbers& set : product.sets) pattern.sets.push_back(set_text(set));
+      for (const Numbers& set : product.sets) pattern.sets.push_back(number_ranges(set));
       std::sort(pattern.members.begin(), pattern.members.end());
       patterns.push_back(std::move(pattern));
     }

@@ -1,0 +1,67 @@
+#include "strategies/compile/passes.hpp"
+
+#include <utility>
+
+#include "plan/plan_io.hpp"
+#include "strategies/compile/describe.hpp"
+#include "strategies/compile/emit.hpp"
+#include "strategies/compile/stations.hpp"
+#include "strategies/compile/word_reasons.hpp"
+#include "strategies/layout/propagate.hpp"
+#include "strategies/partition/partition.hpp"
+#include "strategies/runtime/make_calls.hpp"
+#include "strategies/schedule/accumulation.hpp"
+
+namespace shardsim {
+namespace {
+
+void assign(Compilation& c) {
+  c.layout = assign(c.workload, c.mesh, c.strategy, c.step.optimizer.parameters);
+}
+
+void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
+
+void partition(Compilation& c) {
+  c.sums.emplace(c.workload, c.shardings);
+  c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
+}
+
+void make_calls(Compilation& c) {
+  c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, c.strategy.runtime, c.step);
+}
+
+void word_reasons(Compilation& c) {
+  c.spmd = word_reasons(std::move(c.spmd), c.workload, c.mesh, c.layout, *c.sums,
+                        c.strategy.runtime, c.step);
+}
+
+void make_schedule(Compilation& c) {
+  check_task_count(c.spmd, c.workload, c.step.microbatches, {c.strategy.place.file, "/workload"});
+  c.schedule = accumulation_schedule(static_cast<std::int32_t>(c.step.microbatches),
+                                     has_backward(c.workload));
+}
+
+void emit(Compilation& c) {
+  c.compiled.plan = emit(c.spmd, c.workload, c.mesh, c.schedule, c.strategy.runtime.gathers.ahead);
+}
+
+Json plan_station(const Compilation& c) { return plan_to_json(c.compiled.plan); }
+
+}  // namespace
+
+const std::vector<Pass>& passes() {
+  static const std::vector<Pass> table = {
+      {"layout", "what lies where: parameters, inputs, chosen activations", assign, layout_station},
+      {"propagate", "a sharding for every value", propagate, shardings_station},
+      {"partition", "each op on its shard, and what is needed of parameters", partition,
+       step_station},
+      {"runtime", "the needs as calls: gathers, reductions, updates", make_calls, step_station},
+      {"reasons", "why each collective is there", word_reasons, step_station},
+      {"schedule", "the order of the passes of microbatches", make_schedule, schedule_station},
+      {"emit", "the plan: all unrolled, with dependencies and lifetimes", emit, plan_station},
+      {"describe", "the plan with notes and padding", describe, plan_station},
+  };
+  return table;
+}
+
+}  // namespace shardsim

@@ -1,0 +1,51 @@
+// The passes from the op graph of a step to its plan, in order. Each reads what those before it
+// have made and adds its own; any station on the way can be looked at (`plan --stop-after PASS`).
+//
+//   layout      what lies where: parameters, inputs, chosen activations
+//   propagate   a sharding for every value
+//   partition   each op on its shard, and what is needed of parameters and gradients
+//   runtime     the needs as calls
+//   reasons     of each collective, in words
+//   schedule    the order of forward and backward passes of microbatches
+//   emit        the plan: everything unrolled, with dependencies and lifetimes
+//   describe    what people are told beside it: specs, padding, notes, warnings
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/json_reader.hpp"
+#include "strategies/compile/compile.hpp"
+#include "strategies/layout/assign.hpp"
+#include "strategies/layout/tensor_shardings.hpp"
+#include "strategies/partition/partial_sums.hpp"
+#include "strategies/partition/spmd.hpp"
+#include "strategies/schedule/schedule.hpp"
+
+namespace shardsim {
+
+// A step on its way to a plan. `sums` and `spmd` point into what stands above them.
+struct Compilation {
+  const Workload& workload;
+  const Step& step;
+  const Mesh& mesh;
+  const Strategy& strategy;
+
+  Layout layout{};
+  TensorShardings shardings{};
+  std::optional<PartialSums> sums{};
+  SpmdStep spmd{};
+  PipelineSchedule schedule{};
+  CompiledStep compiled{};
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view makes;  // for --help
+  void (*run)(Compilation& compilation);
+  Json (*station)(const Compilation& compilation);  // what it has made, to look at
+};
+[[nodiscard]] const std::vector<Pass>& passes();
+
+}  // namespace shardsim
