@@ -80,7 +80,7 @@ void read_system(const JsonReader& json, const RuleSystem& system, Strategy& opt
   options.runtime = system.runtime;
   options.whole_outputs = system.whole_outputs;
   if (!json.is_object()) return;
-  if (options.name == "praxis") refuse_keys_of_inputs(json);
+  if (system.inputs != nullptr) refuse_keys_of_inputs(json);
   for (const std::string& key : system.keys) {
     if (json.json().contains(key)) (*options.system)[key] = json.json()[key];
   }
@@ -220,10 +220,9 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
   if (const RuleSystem* system = find_rule_system(options.name)) {
     read_system(json, *system, options);
   }
-  for (const Recipe& recipe : recipes()) {
-    if (recipe.name != options.name) continue;
-    options.shards_parameters = recipe.shards_parameters;
-    options.splits_model = recipe.splits_model;
+  if (const Recipe* recipe = find_recipe(options.name)) {
+    options.shards_parameters = recipe->shards_parameters;
+    options.splits_model = recipe->splits_model;
   }
   if (json.is_object()) {
     read_fields(json, mesh, options);

@@ -7,6 +7,7 @@
 
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
+#include "strategies/strategy_keys.hpp"
 
 namespace shardsim {
 namespace {
@@ -140,8 +141,8 @@ std::vector<std::string> default_sequence_axes(const Strategy& options, const Me
 }
 
 // praxis says it of inputs by their rank: where neither is given, as its configurations do.
-void settle_inputs_split_mapping(const JsonReader& json, const SystemAxes& system,
-                                 Strategy& options) {
+void match_inputs_split_mapping(const JsonReader& json, const SystemAxes& system,
+                                Strategy& options) {
   const auto has_key = [&](std::string_view key) {
     return json.is_object() && json.find(key).has_value();
   };
@@ -216,7 +217,10 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
   }
   fail_if_both(options.model_axis, options.batch_axes, "the batch and the model");
   fail_if_both(options.model_axis, options.sequence_axes, "the sequence and the model");
-  if (options.name == "praxis") settle_inputs_split_mapping(json, system, options);
+  const RuleSystem* rules = find_rule_system(options.name);
+  if (rules != nullptr && rules->inputs != nullptr) {
+    match_inputs_split_mapping(json, system, options);
+  }
   if (!options.shards_parameters) return;
   if (!shard) options.shard_axis = default_shard_axis(options, json, mesh, roles);
   if (!has(options.batch_axes, options.shard_axis) &&
@@ -225,8 +229,9 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
         fmt::format("\"shard_axis\" is \"{}\", which splits neither the batch nor the sequence",
                     options.shard_axis));
   }
-  if (options.name == "hsdp" && options.batch_axes.size() < 2) {
-    json.fail("strategy \"hsdp\" needs two batch axes: one of shards, one of replicas");
+  if (find_recipe(options.name)->has_replicas && options.batch_axes.size() < 2) {
+    json.fail(fmt::format("strategy \"{}\" needs two batch axes: one of shards, one of replicas",
+                          options.name));
   }
 }
 

@@ -22,9 +22,12 @@ struct Recipe {
   std::string_view meaning;
   bool shards_parameters = false;  // over the shard axis
   bool splits_model = false;       // over the model axis
+  bool has_replicas = false;       // of the shards, over another batch axis
+  bool by_rules_alone = false;
 };
 
 [[nodiscard]] const std::vector<Recipe>& recipes();
+[[nodiscard]] const Recipe* find_recipe(std::string_view name);  // nullptr: none
 [[nodiscard]] const std::vector<StrategyKey>& strategy_keys();
 // Those that the strategy may have, a rule system's own among them.
 [[nodiscard]] std::vector<std::string> keys_of_strategy(std::string_view strategy);

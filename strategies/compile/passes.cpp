@@ -45,6 +45,8 @@ void emit(Compilation& c) {
   c.compiled.plan = emit(c.spmd, c.workload, c.mesh, c.schedule, c.strategy.runtime.gathers.ahead);
 }
 
+void verify(Compilation& c) { verify(c.compiled.plan); }
+
 Json plan_station(const Compilation& c) { return plan_to_json(c.compiled.plan); }
 
 }  // namespace
@@ -59,6 +61,7 @@ const std::vector<Pass>& passes() {
       {"reasons", "why each collective is there", word_reasons, step_station},
       {"schedule", "the order of the passes of microbatches", make_schedule, schedule_station},
       {"emit", "the plan: all unrolled, with dependencies and lifetimes", emit, plan_station},
+      {"verify", "the plan, found to keep what plans promise", verify, plan_station},
       {"describe", "the plan with notes and padding", describe, plan_station},
   };
   return table;

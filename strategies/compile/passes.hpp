@@ -8,6 +8,7 @@
 //   reasons     of each collective, in words
 //   schedule    the order of forward and backward passes of microbatches
 //   emit        the plan: everything unrolled, with dependencies and lifetimes
+//   verify      whether the plan keeps what plans promise: a bug of ours if not
 //   describe    what people are told beside it: specs, padding, notes, warnings
 #pragma once
 

@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/strategy_keys.hpp"
 
 namespace shardsim {
 namespace {
@@ -102,7 +103,8 @@ bool serves(const Strategy& strategy, const std::string& axis, std::optional<Axi
 
 std::string served_roles(const Strategy& strategy) {
   if (strategy.is_rule_system()) return "batch, shard and model axes";
-  if (strategy.name == "rules") return "batch and shard axes and those that its rules name";
+  if (find_recipe(strategy.name)->by_rules_alone)
+    return "batch and shard axes and those that its rules name";
   return strategy.splits_model ? "batch and shard axes and one model axis" : "batch and shard axes";
 }
 

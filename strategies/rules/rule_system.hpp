@@ -106,6 +106,11 @@ struct RuleSystem {
                                                            const Mesh& mesh) = nullptr;
   // Goes by names of dimensions, which parameter trees have and the models that ship do not.
   bool reads_logical_axes = false;
+  // The train state beside the parameters: what its names begin with, whether a counter of steps is
+  // in it, and whether the rules see all of it or the parameters alone.
+  std::string_view state_prefix = "opt_state/";
+  bool counts_steps = true;
+  bool sees_state = false;
   bool whole_outputs = false;  // all but the state leaves a step whole on every device
   // Of programs of jit: tensor by tensor.
   Runtime runtime{.gathers = {.grain = Grain::tensor}, .reductions = {.grain = Grain::tensor}};

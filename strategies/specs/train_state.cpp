@@ -4,17 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <string>
+#include <utility>
 
 #include "strategies/layout/assign.hpp"
 
 namespace shardsim {
 namespace {
-
-constexpr std::array<std::string_view, 5> whole_state_systems = {
-    "big_vision", "match_partition_rules", "partition_manager", "eformer_pattern",
-    "auto_partition_spec"};
 
 ParameterLeaf integers(std::string name, std::vector<std::int64_t> shape, const Place& place) {
   ParameterLeaf leaf;
@@ -33,8 +29,8 @@ struct State {
 
 State state_of(const ParameterTree& tree, const Strategy& strategy, const StateOptimizer& optimizer,
                const StateTypes& types) {
-  const bool is_big_vision = strategy.name == "big_vision";
-  const std::string prefix = is_big_vision ? "opt/" : "opt_state/";
+  const RuleSystem* system = find_rule_system(strategy.name);
+  const std::string prefix(system != nullptr ? system->state_prefix : RuleSystem{}.state_prefix);
   State state;
   const auto add = [&](ParameterLeaf leaf, std::optional<std::size_t> parameter) {
     state.leaves.push_back(std::move(leaf));
@@ -59,7 +55,7 @@ State state_of(const ParameterTree& tree, const Strategy& strategy, const StateO
       add(integers(prefix + slot.path, {}, strategy.place), {});
     }
   }
-  if (!is_big_vision) add(integers("step", {}, strategy.place), {});
+  if (system == nullptr || system->counts_steps) add(integers("step", {}, strategy.place), {});
   return state;
 }
 
@@ -91,10 +87,9 @@ ParameterSharding moment_row(const ParameterLeaf& leaf, const ParameterSharding&
 SpecTable train_state_specs(const ParameterTree& tree, const Mesh& mesh, const Strategy& strategy,
                             const StateOptimizer& optimizer, const StateTypes& types) {
   const State state = state_of(tree, strategy, optimizer, types);
-  const bool sees_all =
-      std::count(whole_state_systems.begin(), whole_state_systems.end(), strategy.name) > 0;
+  const RuleSystem* system = find_rule_system(strategy.name);
   SpecTable table;
-  if (sees_all) {
+  if (system != nullptr && system->sees_state) {
     ParameterTree whole = tree;
     whole.leaves.insert(whole.leaves.end(), state.leaves.begin(), state.leaves.end());
     table = tree_specs(whole, mesh, strategy);
