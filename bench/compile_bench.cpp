@@ -5,7 +5,7 @@
 
 #include "base/json.hpp"
 #include "strategies/compile/compile.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 using namespace shardsim;
 
@@ -22,15 +22,14 @@ constexpr Case cases[] = {{"llama-3.1-8b", "fsdp", 1},
                           {"llama-3.1-405b", "fsdp+tp", 16},
                           {"vit-b16", "dp", 1}};
 
+Step step_of(const Case& one) {
+  Step step{.batch = 4096, .microbatches = one.microbatches};
+  if (std::string(one.model) != "vit-b16") step.sequence = 8192;
+  return step;
+}
+
 Workload graph_of(const Case& one) {
-  WorkloadOptions options;
-  options.batch = 4096;
-  if (std::string(one.model) != "vit-b16") options.sequence = 8192;
-  options.microbatches = one.microbatches;
-  Workload workload = build_workload(load_model_config(one.model, "", {}), options);
-  add_backward(workload, {});
-  add_optimizer(workload, {});
-  return workload;
+  return build_step(load_model_config(one.model, "", {}), step_of(one));
 }
 
 void graph(benchmark::State& state) {
@@ -45,10 +44,11 @@ void compile_all(benchmark::State& state) {
   const Mesh mesh({{"fsdp", 128}, {"model", 8}});
   const Json json = one.strategy;
   const Strategy strategy = read_strategy(JsonReader(json, {"bench", ""}), mesh);
+  const Step asked = step_of(one);
   const Workload workload = graph_of(one);
   std::vector<PassTime> sums;
   for (auto _ : state) {
-    const CompiledStep step = compile(workload, {}, mesh, strategy);
+    const CompiledStep step = compile(workload, asked, mesh, strategy);
     sums.resize(step.times.size());
     for (std::size_t i = 0; i < sums.size(); ++i) {
       sums[i] = {step.times[i].pass, sums[i].time + step.times[i].time};

@@ -10,6 +10,7 @@
 
 #include "base/gzip.hpp"
 #include "base/json.hpp"
+#include "base/overloaded.hpp"
 #include "base/version.hpp"
 #include "checks/digest.hpp"
 #include "checks/metric.hpp"
@@ -42,14 +43,19 @@ Json shortened(const Json& resolved) {
 }
 
 std::string model_digest(const Experiment& experiment) {
-  if (!experiment.program.empty()) return text_digest(read_maybe_gzip(program_path(experiment)));
-  if (!experiment.tree.is_null()) {
-    return digest_of(placed_tree_to_json(read_placed_tree(
-        JsonReader(*experiment.tree, experiment.model_place), experiment.directory)));
-  }
-  const ModelConfig config =
-      load_model_config(experiment.model, experiment.directory, experiment.model_place);
-  return digest_of(*config.json);
+  const std::string& directory = experiment.directory;
+  const Place& place = experiment.written.subject;
+  return std::visit(
+      Overloaded{
+          [&](const ModelStep& model) {
+            return digest_of(*load_model_config(model.model, directory, place).json);
+          },
+          [](const ProgramStep& program) { return text_digest(read_maybe_gzip(program.path)); },
+          [&](const TreeSubject& subject) {
+            const JsonReader tree(*subject.tree, place);
+            return digest_of(placed_tree_to_json(read_placed_tree(tree, directory)));
+          }},
+      experiment.subject);
 }
 
 // As explanation.hpp names them, for what has no axes.
@@ -154,14 +160,13 @@ void record_arguments(const std::string& path, Recorded& recorded) {
   }
 }
 
-SpecTable specs_of(const Experiment& experiment, const CompiledStep& step) {
+SpecTable specs_of(const CompiledStep& step) {
   SpecTable specs;
   specs.subject = step.plan.subject.model;
   specs.mesh = step.plan.mesh;
   specs.of_a_step = true;
   specs.parameters = step.parameters;
   specs.rules = step.rules;
-  if (!experiment.program.empty()) specs.parameters.clear();
   return specs;
 }
 
@@ -224,14 +229,14 @@ Measured Meter::measure(const Experiment& experiment) {
   recorded.made_from.experiment = digest_of(resolved);
   recorded.made_from.model = model_digest(experiment);
   recorded.made_from.shardsim = program_version;
-  if (!experiment.tree.is_null()) {
+  if (std::holds_alternative<TreeSubject>(experiment.subject)) {
     measured.specs = experiment_specs(experiment);
     recorded.values["parameter_bytes"] =
         static_cast<double>(summarize(measured.specs).max_bytes_per_device.count());
   } else if (experiment.machine.empty()) {
     const CompiledStep step = compile_experiment(experiment);
     measured.explanation = explain(step.plan, nullptr);
-    measured.specs = specs_of(experiment, step);
+    measured.specs = specs_of(step);
     for (const ExplainedCollective& row : measured.explanation.collectives) {
       add_traffic(recorded, traffic_part(name_of(row.kind), row.over), row.count,
                   row.total_wire_bytes());
@@ -240,20 +245,20 @@ Measured Meter::measure(const Experiment& experiment) {
     const Prediction prediction = predict(experiment, {});
     record_step(prediction, recorded);
     measured.explanation = explain(prediction.step.plan, &prediction.result);
-    measured.specs = specs_of(experiment, prediction.step);
+    measured.specs = specs_of(prediction.step);
     const Profile& profile = prediction.machine.profile;
-    const std::string machine =
-        fmt::format("{}\n{}\n{}\n{}", profile.path, profile.name, experiment.directory,
-                    experiment.calibration->dump(-1, ' ', false, Json::error_handler_t::replace));
+    const std::string machine = fmt::format(
+        "{}\n{}\n{}\n{}", profile.path, profile.name, experiment.directory,
+        resolved.value("calibration", Json()).dump(-1, ' ', false, Json::error_handler_t::replace));
     const MachineDigests& digests = digests_of(profile, machine);
     recorded.made_from.machine = digests.profile;
     recorded.made_from.calibration = digests.calibration;
   }
   record_collectives(measured.explanation, recorded);
-  if (experiment.program.empty()) {
-    record_parameters(measured.specs, recorded);
+  if (const auto* program = std::get_if<ProgramStep>(&experiment.subject)) {
+    record_arguments(program->path, recorded);
   } else {
-    record_arguments(program_path(experiment), recorded);
+    record_parameters(measured.specs, recorded);
   }
   return measured;
 }
@@ -280,13 +285,17 @@ void forget_program_path(Recorded& recorded) {
 }
 
 Explanation explain_with_remedies(const Experiment& experiment) {
+  const auto with_remedies = [&](Plan& plan) {
+    const auto* program = std::get_if<ProgramStep>(&experiment.subject);
+    if (program != nullptr) try_remedies(program->path, plan);
+  };
   if (experiment.machine.empty()) {
     CompiledStep step = compile_experiment(experiment);
-    try_remedies(program_path(experiment), step.plan);
+    with_remedies(step.plan);
     return explain(step.plan, nullptr);
   }
   Prediction prediction = predict(experiment, {});
-  try_remedies(program_path(experiment), prediction.step.plan);
+  with_remedies(prediction.step.plan);
   return explain(prediction.step.plan, &prediction.result);
 }
 

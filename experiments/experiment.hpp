@@ -63,48 +63,68 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "hardware_profiles/machine.hpp"
 #include "sim/step/simulate.hpp"
 #include "strategies/compile/compile.hpp"
 #include "strategies/specs/train_state.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
+// How a model's or a tree's tensors lie on devices.
+struct Partitioning {
+  Mesh mesh;
+  AxisRoles roles;
+  Strategy strategy;
+  // Shards that JAX refuses are priced (strategies/specs/uneven_shards.hpp).
+  bool allow_uneven = false;
+};
+
+// One of three things: a step of a model, a program that is one, or parameters alone.
+struct ModelStep {
+  std::string model;  // a shipped one's name, or a path, relative to the experiment's directory
+  Step step{};
+  Partitioning partitioning{};
+};
+struct ProgramStep {
+  std::string path;            // from here
+  bool like_xla = false;       // reshard as XLA does, even where other ways send less
+  std::optional<Mesh> mesh{};  // for HLO, which has none: axes to tell groups by
+};
+struct TreeSubject {
+  OwnedJson tree;  // a path, relative to the experiment's directory, or a document
+  Partitioning partitioning{};
+};
+using ExperimentSubject = std::variant<ModelStep, ProgramStep, TreeSubject>;
+
+// Where an experiment says what: errors about it point there.
+struct Written {
+  Place subject;  // "model", "program" or "tree"
+  Place step;     // "workload", of a model
+  Place machine;
+  Place calibration;
+};
+
+// What it means has members of its own; as it was written it is in `resolved`.
 struct Experiment {
   std::string name;  // of the variant, else the file's stem
   std::string file;
   std::string directory;  // paths in the experiment are relative to it
-  std::string model;
-  std::string program;    // in place of model, mesh and strategy: a path, relative to the directory
-  bool like_xla = false;  // of a program: reshard as XLA does, even where other ways send less
-  OwnedJson tree;  // in place of a model: a path or a document, for `specs` alone; null: a model
-  std::string step = "train";  // or "forward": no gradients, no optimizer
-  WorkloadOptions workload;
-  Rematerialization rematerialization;
-  OptimizerOptions optimizer;
-  Mesh mesh;
-  AxisRoles roles;
-  Strategy strategy;
-  bool allow_uneven =
-      false;  // shards that JAX refuses are priced (strategies/specs/uneven_shards.hpp)
-  std::string machine;
+  ExperimentSubject subject;
+
+  std::string machine;  // empty: none
   std::optional<std::string> topology;
-  CollectiveModel collectives = {};
-  OwnedJson algorithms;  // as they were written; null: what is chosen
-  std::vector<ToldAlgorithm> told;
+  std::optional<std::vector<Calibration>> calibrations;  // nothing: the machine's
   std::int64_t slices = 1;
-  OwnedJson placement;  // as it was written; null: automatic
-  OwnedJson slicing;    // "slices" as it was written; null: one
-  DeviceOrder order;    // that it means
-  Place model_place;    // where errors about them point to
-  Place machine_place;
-  OwnedJson calibration;                                 // as it was written; null: the machine's
-  std::optional<std::vector<Calibration>> calibrations;  // that it means
-  Place calibration_place;
-  OwnedJson resolved;  // the experiment with every default filled in; itself a valid experiment
+  DeviceOrder order;
+  CollectiveModel collectives = {};
+  std::vector<ToldAlgorithm> told;
+
+  Written written;
+  OwnedJson resolved;  // with every default filled in; itself a valid experiment
 };
 
 // `document` has overrides applied already. Throws InputError. At most 2^31 devices and sequences
@@ -156,8 +176,6 @@ struct NamedPass {
 // they are stored, by what the strategy says of a tree.
 [[nodiscard]] SpecTable experiment_specs(const Experiment& experiment,
                                          const std::optional<StateOptimizer>& state = std::nullopt);
-// Path of the experiment's program; empty: it has none.
-[[nodiscard]] std::string program_path(const Experiment& experiment);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& given);
 // `given` with what the experiment says of them.
 [[nodiscard]] SimulationOptions simulation_options(const Experiment& experiment,

@@ -16,13 +16,13 @@ std::int64_t devices_over(const Mesh& mesh, const std::vector<std::string>& axes
   return devices;
 }
 
-void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& changes) {
-  const Strategy& strategy = experiment.strategy;
-  if (strategy.splits_model && !strategy.sequence_parallel && experiment.workload.sequence) {
+void add_strategy_changes(const ModelStep& model, std::vector<Setting>& changes) {
+  const auto& [mesh, roles, strategy, allow_uneven] = model.partitioning;
+  if (strategy.splits_model && !strategy.sequence_parallel && model.step.sequence) {
     changes.push_back({"strategy.sequence_parallel", "true"});
   }
-  const bool several = devices_over(experiment.mesh, strategy.batch_axes) > 1;
-  if (several && !strategy.shards_parameters && experiment.step != "forward") {
+  const bool several = devices_over(mesh, strategy.batch_axes) > 1;
+  if (several && !strategy.shards_parameters && model.step.kind == StepKind::train) {
     for (int stage = strategy.zero_stage + 1; stage <= 2; ++stage) {
       changes.push_back({"strategy.zero_stage", std::to_string(stage)});
     }
@@ -41,28 +41,31 @@ void add_strategy_changes(const Experiment& experiment, std::vector<Setting>& ch
   }
 }
 
-void add_workload_changes(const Experiment& experiment, std::vector<Setting>& changes) {
-  const WorkloadOptions& workload = experiment.workload;
+void add_step_changes(const ModelStep& model, std::vector<Setting>& changes) {
+  const Step& step = model.step;
   const std::int64_t most =
-      workload.batch / devices_over(experiment.mesh, experiment.strategy.batch_axes);
-  std::vector<std::int64_t> counts = {2 * workload.microbatches, 4 * workload.microbatches, most};
+      step.batch / devices_over(model.partitioning.mesh, model.partitioning.strategy.batch_axes);
+  std::vector<std::int64_t> counts = {2 * step.microbatches, 4 * step.microbatches, most};
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   for (const std::int64_t count : counts) {
-    if (count <= workload.microbatches || count > most || workload.batch % count != 0) continue;
+    if (count <= step.microbatches || count > most || step.batch % count != 0) continue;
     changes.push_back({"workload.microbatches", std::to_string(count)});
   }
-  if (experiment.step == "forward") return;  // there is no backward pass to compute again for
+  if (step.kind == StepKind::forward) return;  // there is no backward pass to compute again for
   using Policy = Rematerialization::Policy;
-  const Policy policy = experiment.rematerialization.policy;
+  const Policy policy = step.rematerialization.policy;
   if (policy == Policy::none) changes.push_back({"workload.rematerialization", "selective"});
   if (policy != Policy::full) changes.push_back({"workload.rematerialization", "full"});
 }
 
+// Of a program nothing: its text says all.
 std::vector<Setting> changes_of(const Experiment& experiment) {
   std::vector<Setting> changes;
-  add_strategy_changes(experiment, changes);
-  add_workload_changes(experiment, changes);
+  if (const auto* model = std::get_if<ModelStep>(&experiment.subject)) {
+    add_strategy_changes(*model, changes);
+    add_step_changes(*model, changes);
+  }
   return changes;
 }
 
@@ -90,7 +93,7 @@ bool is_shorter(const Suggestion& a, const Suggestion& b) { return a.step < b.st
 }  // namespace
 
 std::vector<Suggestion> suggest_to_fit(const Prediction& prediction) {
-  if (prediction.result.fits() || !prediction.experiment.program.empty()) return {};
+  if (prediction.result.fits()) return {};
   std::vector<Suggestion> fitting;
   Suggestion nearest = suggestion_of({}, prediction);
   Experiment from = prediction.experiment;

@@ -208,7 +208,7 @@ class CheckRun {
       const bool compares =
           !records_ && known != baseline_.experiments.end() && known->second.holds_figures();
       Remedies remedies;
-      if (!source.experiment.program.empty()) {
+      if (std::holds_alternative<ProgramStep>(source.experiment.subject)) {
         remedies = [&] { return explain_with_remedies(source.experiment); };
       }
       CheckedExperiment checked = check_experiment(source.key, compares ? &known->second : nullptr,

@@ -9,9 +9,9 @@
 #include "base/json.hpp"
 #include "base/outline.hpp"
 #include "base/text.hpp"
+#include "checks/measure.hpp"
 #include "command.hpp"
 #include "experiment_options.hpp"
-#include "experiments/program.hpp"
 #include "output.hpp"
 #include "plan/plan_io.hpp"
 #include "reports/step/explain_report.hpp"
@@ -55,21 +55,6 @@ std::string render(const Explanation& explanation, const Output& output) {
   return explain_text(explanation, output.width);
 }
 
-Explanation explain(const Experiment& experiment) {
-  const auto with_prices = [&](Plan& plan) {
-    const std::string program = program_path(experiment);
-    if (!program.empty()) try_remedies(program, plan);
-  };
-  if (experiment.machine.empty()) {
-    CompiledStep step = compile_experiment(experiment);
-    with_prices(step.plan);
-    return explain(step.plan, nullptr);
-  }
-  Prediction prediction = predict(experiment, {});
-  with_prices(prediction.step.plan);
-  return explain(prediction.step.plan, &prediction.result);
-}
-
 // A station on the way to the plan, whose name is given.
 int show_station(const Given& given) {
   if (given.has("explain")) throw UsageError("--explain is of the plan, after the last pass");
@@ -102,7 +87,7 @@ void print_times(const CompiledStep& step) {
 int explain_plan(const Given& given) {
   if (given.has("ranks")) throw UsageError("--ranks is for Chakra traces: -o step.et");
   const auto outputs = read_outputs(given, {"text", "json", "markdown"});
-  const Explanation explanation = explain(read_given_experiment(given));
+  const Explanation explanation = explain_with_remedies(read_given_experiment(given));
   write(outputs, [&](const Output& output) { return render(explanation, output); });
   return exit_done;
 }

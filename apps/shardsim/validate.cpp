@@ -157,7 +157,7 @@ Experiment with_machine(Experiment experiment, const Given& given, const Backend
   if (given.has("calibrated")) {
     // Seen from where the user is, not from the experiment.
     experiment.machine = std::filesystem::absolute(given.all("calibrated").back()).string();
-    experiment.machine_place = {"command line", "/calibrated"};
+    experiment.written.machine = {"command line", "/calibrated"};
     experiment.calibrations.reset();  // it has its own
   } else if (experiment.machine.empty()) {
     experiment.machine = backend.profile();

@@ -29,11 +29,11 @@ std::string extent_of(const Machine& machine) {
 
 // ", placed tp-cp-dp-pp"; empty where the experiment leaves it open.
 std::string placement_text(const Experiment& experiment) {
-  if (experiment.placement.is_null()) return "";
-  if (experiment.placement->is_string()) {
-    return ", placed " + experiment.placement->get<std::string>();
-  }
-  if (experiment.order.kind == DeviceOrder::Kind::listed) return ", placed as listed";
+  using Kind = DeviceOrder::Kind;
+  if (experiment.order.kind == Kind::automatic) return "";
+  const Json& written = experiment.resolved->at("placement");
+  if (written.is_string()) return ", placed " + written.get<std::string>();
+  if (experiment.order.kind == Kind::listed) return ", placed as listed";
   return fmt::format(", placed {}", fmt::join(experiment.order.axes, "-"));
 }
 
@@ -116,7 +116,6 @@ Figures figures_of(const Prediction& prediction) {
   Figures figures;
   figures.name = experiment.name;
   figures.model = subject.model;
-  figures.step_kind = experiment.step;
   figures.strategy = subject.strategy;
   figures.mesh = mesh_text(compiled.plan.mesh);
   figures.machine = machine.profile.name;
@@ -125,8 +124,11 @@ Figures figures_of(const Prediction& prediction) {
   figures.devices = machine.devices;
   figures.parameters = subject.parameters;
   figures.tokens_per_step = subject.tokens_per_step;
-  if (subject.tokens_per_step == 0 && experiment.program.empty()) {
-    figures.images_per_step = experiment.workload.batch;
+  if (const auto* model = std::get_if<ModelStep>(&experiment.subject)) {
+    figures.step_kind = name_of(model->step.kind);
+    if (subject.tokens_per_step == 0) figures.images_per_step = model->step.batch;
+  } else {
+    figures.step_kind = "program";
   }
   add_times(figures, result);
   add_memory(figures, result);

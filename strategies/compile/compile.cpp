@@ -9,10 +9,10 @@
 
 namespace shardsim {
 
-CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer, const Mesh& mesh,
+CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mesh,
                      const Strategy& strategy) {
   using Clock = std::chrono::steady_clock;
-  Compilation compilation{workload, optimizer, mesh, strategy};
+  Compilation compilation{workload, step, mesh, strategy};
   std::vector<PassTime> times;
   for (const Pass& pass : passes()) {
     const auto begin = Clock::now();
@@ -24,9 +24,9 @@ CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer
   return std::move(compilation.compiled);
 }
 
-Json compile_until(std::string_view last, const Workload& workload,
-                   const OptimizerOptions& optimizer, const Mesh& mesh, const Strategy& strategy) {
-  Compilation compilation{workload, optimizer, mesh, strategy};
+Json compile_until(std::string_view last, const Workload& workload, const Step& step,
+                   const Mesh& mesh, const Strategy& strategy) {
+  Compilation compilation{workload, step, mesh, strategy};
   for (const Pass& pass : passes()) {
     pass.run(compilation);
     if (pass.name == last) return pass.station(compilation);

@@ -12,7 +12,7 @@
 #include "strategies/specs/spec_table.hpp"
 #include "strategies/strategy.hpp"
 #include "workloads/graph/op_graph.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
@@ -31,13 +31,13 @@ struct CompiledStep {
   std::vector<PassTime> times;             // of the passes, in order
 };
 
-// `workload` has its backward pass and optimizer, or neither: a forward step. Throws InputError: a
-// rule that matches nothing, an axis used twice in a spec, a spec longer than the tensor's rank.
-[[nodiscard]] CompiledStep compile(const Workload& workload, const OptimizerOptions& optimizer,
-                                   const Mesh& mesh, const Strategy& strategy);
+// `workload` is the step's (build_step): with its backward pass and optimizer, or neither. Throws
+// InputError: a rule that matches nothing, an axis used twice in a spec, a spec longer than the
+// tensor's rank.
+[[nodiscard]] CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mesh,
+                                   const Strategy& strategy);
 // The station after the pass of that name, one of passes().
-[[nodiscard]] Json compile_until(std::string_view pass, const Workload& workload,
-                                 const OptimizerOptions& optimizer, const Mesh& mesh,
-                                 const Strategy& strategy);
+[[nodiscard]] Json compile_until(std::string_view pass, const Workload& workload, const Step& step,
+                                 const Mesh& mesh, const Strategy& strategy);
 
 }  // namespace shardsim

@@ -52,10 +52,15 @@ ParameterSharding describe(const ParameterLayout& a, const Workload& workload, c
   return p;
 }
 
-PlanSubject subject_of(const Workload& workload, const Strategy& strategy) {
+PlanSubject subject_of(const Workload& workload, const Step& step, const Strategy& strategy) {
   const ModelFlops flops = model_flops(workload);
-  return {workload.model,  strategy.name, parameter_count(workload),
-          workload.tokens, flops.needed,  flops.full_attention};
+  const auto passes = static_cast<double>(step.microbatches);
+  return {workload.model,
+          strategy.name,
+          parameter_count(workload),
+          step.microbatches * workload.tokens,
+          passes * flops.needed,
+          passes * flops.full_attention};
 }
 
 // Work that padding of the inputs adds: every device computes on its padded shard.
@@ -187,17 +192,17 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 }  // namespace
 
 void describe(Compilation& c) {
-  const auto& [workload, optimizer, mesh, strategy, layout, shardings, sums, step, schedule, _] = c;
+  const auto& [workload, step, mesh, strategy, layout, shardings, sums, spmd, schedule, _] = c;
   CompiledStep& compiled = c.compiled;
   Plan& plan = compiled.plan;
-  plan.subject = subject_of(workload, strategy);
+  plan.subject = subject_of(workload, step, strategy);
   for (const ParameterLayout& a : layout.parameters) {
-    compiled.parameters.push_back(describe(a, workload, mesh, optimizer.parameters));
+    compiled.parameters.push_back(describe(a, workload, mesh, step.optimizer.parameters));
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
-                optimizer.parameters, plan.padding);
+                step.optimizer.parameters, plan.padding);
   }
-  for (const ValueId id : step.outputs) {
-    const Value& output = step.values[static_cast<std::size_t>(id)];
+  for (const ValueId id : spmd.outputs) {
+    const Value& output = spmd.values[static_cast<std::size_t>(id)];
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
     ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
                                      without_unit_axes(output.sharding), mesh);
@@ -224,7 +229,7 @@ void describe(Compilation& c) {
         fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same",
                     mesh.names_of({axis}).front(), axis.size));
   }
-  tell_of_attention(workload, step, mesh, layout, compiled);
+  tell_of_attention(workload, spmd, mesh, layout, compiled);
   compiled.rules = layout.rules;
   *compiled.layout = layout_to_json(layout, workload, mesh);
 }

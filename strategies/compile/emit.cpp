@@ -63,6 +63,7 @@ class Emitter {
     }
     make_frames();
     assert(schedule.shape.stages() == 1);
+    microbatches_ = schedule.shape.microbatches;
     for (const Action& action : schedule.of_rank.front()) run(action);
     close_buffers();
     plan_.programs.push_back(std::move(program_));
@@ -250,7 +251,7 @@ class Emitter {
     } else {
       for (const ResolvedItem& item : pass.additions) emit_item(item, i, no_task);
     }
-    if (microbatch_ + 1 < workload_.microbatches) return;
+    if (microbatch_ + 1 < microbatches_) return;
     for (const ResolvedItem& item : pass.last_reductions) emit_item(item, i, no_task);
   }
 
@@ -355,19 +356,20 @@ class Emitter {
   Phase phase_ = Phase::forward;
   std::int64_t layer_ = -1;
   std::int64_t microbatch_ = 0;
+  std::int64_t microbatches_ = 1;
 };
 
 }  // namespace
 
-void check_task_count(const SpmdStep& step, const Workload& workload, const Place& place) {
+void check_task_count(const SpmdStep& step, const Workload& workload, std::int64_t microbatches,
+                      const Place& place) {
   const auto count_of = [](auto number) { return static_cast<double>(number); };
-  const double microbatches = count_of(workload.microbatches);
   double tasks = 0;
   for (std::size_t b = 0; b < step.blocks.size(); ++b) {
     const BlockProgram& block = step.blocks[b];
     const double layers = count_of(workload.blocks[b].instances());
     for (const BlockPass* pass : {&block.forward, &block.backward, &block.optimizer}) {
-      const double times = pass == &block.optimizer ? 1 : microbatches;
+      const double times = pass == &block.optimizer ? 1 : count_of(microbatches);
       tasks += layers * (times * (count_of(pass->gathers.size()) + count_of(pass->body.size()) +
                                   count_of(pass->reductions.size())) +
                          (times - 1) * count_of(pass->additions.size()) +
@@ -377,7 +379,7 @@ void check_task_count(const SpmdStep& step, const Workload& workload, const Plac
   if (tasks <= most_tasks) return;
   throw InputError(place, fmt::format("a step in {} microbatches has {:.3g} tasks, more than "
                                       "{:.3g} are not planned",
-                                      workload.microbatches, tasks, most_tasks));
+                                      microbatches, tasks, most_tasks));
 }
 
 Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh,

@@ -20,7 +20,8 @@
 namespace shardsim {
 
 // Throws InputError for a step of more than 2^22 tasks.
-void check_task_count(const SpmdStep& step, const Workload& workload, const Place& place);
+void check_task_count(const SpmdStep& step, const Workload& workload, std::int64_t microbatches,
+                      const Place& place);
 
 // Fills mesh, names, kernels, collectives and one program of the plan. `schedule` has one stage, of
 // which no two microbatches are under way at once (accumulation.hpp).

@@ -16,11 +16,12 @@ std::string_view pass_of(Phase phase) { return phase == Phase::forward ? "forwar
 }  // namespace
 
 ParameterReasons::ParameterReasons(const SpmdBuilder& builder, const Layout& layout,
-                                   const Runtime& runtime, const OptimizerOptions& optimizer)
+                                   const Runtime& runtime, const Step& step)
     : builder_(builder),
       layout_(layout),
       runtime_(runtime),
-      gradient_dtype_(optimizer.gradients),
+      gradient_dtype_(step.optimizer.gradients),
+      microbatches_(step.microbatches),
       trains_(has_backward(builder.workload())) {
   for (const ParameterLayout& a : layout.parameters) by_tensor_[a.tensor] = &a;
   for (const Tensor& tensor : builder.workload().tensors) {
@@ -145,14 +146,13 @@ Words ParameterReasons::words(const GradientsReduced& fact, const Collective& ca
   }
   if (!of_data) return words;
   const ReduceEachMicrobatch each = runtime_.reductions.each_microbatch;
-  const bool repeats =
-      builder_.workload().microbatches > 1 &&
-      (each == ReduceEachMicrobatch::all || (each == ReduceEachMicrobatch::shards && scatters));
+  const bool repeats = microbatches_ > 1 && (each == ReduceEachMicrobatch::all ||
+                                             (each == ReduceEachMicrobatch::shards && scatters));
   if (repeats) {
     words.remedy = fmt::format(
         "\"reduce_each_microbatch\": \"none\" adds up the microbatches first: one reduction for "
         "all {}, of sums that every device keeps whole until then; otherwise ",
-        builder_.workload().microbatches);
+        microbatches_);
   }
   words.remedy += fmt::format(
       "none while {}: every device sees other tokens, and a step needs the "

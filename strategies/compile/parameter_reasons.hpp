@@ -18,7 +18,7 @@
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/runtime.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
@@ -32,7 +32,7 @@ struct Words {
 class ParameterReasons {
  public:
   ParameterReasons(const SpmdBuilder& builder, const Layout& layout, const Runtime& runtime,
-                   const OptimizerOptions& optimizer);
+                   const Step& step);
 
   [[nodiscard]] Words words(const UnitGathered& fact, const Collective& call) const;
   [[nodiscard]] Words words(const GradientsReduced& fact, const Collective& call) const;
@@ -62,6 +62,7 @@ class ParameterReasons {
   const Layout& layout_;
   const Runtime& runtime_;
   DType gradient_dtype_;
+  std::int64_t microbatches_;
   bool trains_;
   std::map<TensorId, const ParameterLayout*> by_tensor_;
   std::map<TensorId, std::vector<DType>> states_;  // of the optimizer, by parameter

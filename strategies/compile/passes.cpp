@@ -16,34 +16,33 @@ namespace shardsim {
 namespace {
 
 void assign(Compilation& c) {
-  c.layout = assign(c.workload, c.mesh, c.strategy, c.optimizer.parameters);
+  c.layout = assign(c.workload, c.mesh, c.strategy, c.step.optimizer.parameters);
 }
 
 void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
 
 void partition(Compilation& c) {
   c.sums.emplace(c.workload, c.shardings);
-  c.step = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
+  c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
 }
 
 void make_calls(Compilation& c) {
-  c.step =
-      make_calls(std::move(c.step), c.workload, c.mesh, c.layout, c.strategy.runtime, c.optimizer);
+  c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, c.strategy.runtime, c.step);
 }
 
 void word_reasons(Compilation& c) {
-  c.step = word_reasons(std::move(c.step), c.workload, c.mesh, c.layout, *c.sums,
-                        c.strategy.runtime, c.optimizer);
+  c.spmd = word_reasons(std::move(c.spmd), c.workload, c.mesh, c.layout, *c.sums,
+                        c.strategy.runtime, c.step);
 }
 
 void make_schedule(Compilation& c) {
-  check_task_count(c.step, c.workload, {c.strategy.place.file, "/workload"});
-  c.schedule = accumulation_schedule(static_cast<std::int32_t>(c.workload.microbatches),
+  check_task_count(c.spmd, c.workload, c.step.microbatches, {c.strategy.place.file, "/workload"});
+  c.schedule = accumulation_schedule(static_cast<std::int32_t>(c.step.microbatches),
                                      has_backward(c.workload));
 }
 
 void emit(Compilation& c) {
-  c.compiled.plan = emit(c.step, c.workload, c.mesh, c.schedule, c.strategy.runtime.gathers.ahead);
+  c.compiled.plan = emit(c.spmd, c.workload, c.mesh, c.schedule, c.strategy.runtime.gathers.ahead);
 }
 
 void verify(Compilation& c) { verify(c.compiled.plan); }

@@ -26,17 +26,17 @@
 
 namespace shardsim {
 
-// A step on its way to a plan. `sums` and `step` point into what stands above them.
+// A step on its way to a plan. `sums` and `spmd` point into what stands above them.
 struct Compilation {
   const Workload& workload;
-  const OptimizerOptions& optimizer;
+  const Step& step;
   const Mesh& mesh;
   const Strategy& strategy;
 
   Layout layout{};
   TensorShardings shardings{};
   std::optional<PartialSums> sums{};
-  SpmdStep step{};
+  SpmdStep spmd{};
   PipelineSchedule schedule{};
   CompiledStep compiled{};
 };

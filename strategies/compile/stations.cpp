@@ -38,8 +38,8 @@ Json item_json(const Compilation& c, const Item& item) {
     json["bytes"] = item.kernel.bytes.count();
     if (item.recompute) json["recompute"] = true;
   }
-  json["reads"] = values_json(c.step, item.operands, c.mesh);
-  json["makes"] = values_json(c.step, item.results, c.mesh);
+  json["reads"] = values_json(c.spmd, item.operands, c.mesh);
+  json["makes"] = values_json(c.spmd, item.results, c.mesh);
   return json;
 }
 
@@ -82,7 +82,7 @@ Json shardings_station(const Compilation& c) {
 Json step_station(const Compilation& c) {
   Json blocks = Json::array();
   for (std::size_t b = 0; b < c.workload.blocks.size(); ++b) {
-    const BlockProgram& program = c.step.blocks[b];
+    const BlockProgram& program = c.spmd.blocks[b];
     Json block = {{"block", c.workload.blocks[b].name}};
     const auto add = [&](const char* key, const BlockPass& pass) {
       Json json = pass_json(c, pass);

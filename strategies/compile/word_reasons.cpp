@@ -12,9 +12,9 @@ namespace shardsim {
 
 SpmdStep word_reasons(SpmdStep called, const Workload& workload, const Mesh& mesh,
                       const Layout& layout, const PartialSums& sums, const Runtime& runtime,
-                      const OptimizerOptions& optimizer) {
+                      const Step& step) {
   SpmdBuilder builder(workload, mesh, std::move(called));
-  const ParameterReasons parameters(builder, layout, runtime, optimizer);
+  const ParameterReasons parameters(builder, layout, runtime, step);
   const ActivationReasons activations(builder, layout, sums, parameters);
   const auto word = [&](Item& item) {
     const auto words_of = [&](const auto& fact) -> Words {

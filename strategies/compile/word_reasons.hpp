@@ -6,13 +6,13 @@
 #include "strategies/partition/partial_sums.hpp"
 #include "strategies/partition/spmd.hpp"
 #include "strategies/runtime/runtime.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
 // Fills reason and remedy of every collective.
-[[nodiscard]] SpmdStep word_reasons(SpmdStep step, const Workload& workload, const Mesh& mesh,
+[[nodiscard]] SpmdStep word_reasons(SpmdStep called, const Workload& workload, const Mesh& mesh,
                                     const Layout& layout, const PartialSums& sums,
-                                    const Runtime& runtime, const OptimizerOptions& optimizer);
+                                    const Runtime& runtime, const Step& step);
 
 }  // namespace shardsim

@@ -8,8 +8,11 @@
 namespace shardsim {
 
 GradientReductions::GradientReductions(SpmdBuilder& builder, const Layout& layout,
-                                       const Reductions& runtime, DType gradient_dtype)
-    : builder_(builder), runtime_(runtime), gradient_dtype_(gradient_dtype) {
+                                       const Reductions& runtime, const Step& step)
+    : builder_(builder),
+      runtime_(runtime),
+      gradient_dtype_(step.optimizer.gradients),
+      microbatches_(step.microbatches) {
   for (const ParameterLayout& a : layout.parameters) targets_[a.tensor] = a.gradient;
 }
 
@@ -42,7 +45,7 @@ void GradientReductions::reduce_one_by_one(BlockPass& pass) {
 
 Sharding GradientReductions::reduced_each_time(const Sharding& made, const Sharding& target) const {
   const bool all = runtime_.each_microbatch == ReduceEachMicrobatch::all;
-  if (builder_.workload().microbatches == 1 || all) return target;
+  if (microbatches_ == 1 || all) return target;
   if (runtime_.each_microbatch == ReduceEachMicrobatch::none) return made;
   const AxisList shards = split_axes(target);
   const auto scatters = [&](const AxisRef& axis) { return overlaps_any(axis, shards); };
@@ -55,7 +58,7 @@ Sharding GradientReductions::reduced_each_time(const Sharding& made, const Shard
 
 std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& summands,
                                                     std::string_view unit, BlockPass& pass) {
-  if (builder_.workload().microbatches == 1) return summands;
+  if (microbatches_ == 1) return summands;
   Item addition;
   addition.stream = Stream::reductions;
   addition.name = fmt::format("{} gradient accumulation", unit);

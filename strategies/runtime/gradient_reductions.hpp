@@ -16,13 +16,14 @@
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/runtime.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
 class GradientReductions {
  public:
   GradientReductions(SpmdBuilder& builder, const Layout& layout, const Reductions& runtime,
-                     DType gradient_dtype);
+                     const Step& step);
 
   // To be called for the backward passes of all blocks, the last first.
   void reduce(std::size_t block, BlockPass& pass);
@@ -51,6 +52,7 @@ class GradientReductions {
   SpmdBuilder& builder_;
   const Reductions& runtime_;
   DType gradient_dtype_;
+  std::int64_t microbatches_;
   std::map<TensorId, Sharding> targets_;  // how gradients are kept
   std::map<TensorId, ValueId> gradients_;
   std::vector<Write> of_root_;  // so far

@@ -8,13 +8,13 @@
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd.hpp"
 #include "strategies/runtime/runtime.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
-// Of the optimizer: the dtype of gradients, and whether the old state is donated.
-[[nodiscard]] SpmdStep make_calls(SpmdStep step, const Workload& workload, const Mesh& mesh,
-                                  const Layout& layout, const Runtime& runtime,
-                                  const OptimizerOptions& optimizer);
+// Of the step: its microbatches and metrics, the dtype of gradients, and whether the old state is
+// donated.
+[[nodiscard]] SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
+                                  const Layout& layout, const Runtime& runtime, const Step& step);
 
 }  // namespace shardsim

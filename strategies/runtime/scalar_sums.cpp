@@ -30,7 +30,7 @@ Item scalar_sum(SpmdBuilder& builder, const AxisList& axes, const std::string& n
 }  // namespace
 
 void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runtime& runtime,
-                     BlockPass& pass) {
+                     const Step& step, BlockPass& pass) {
   if (data_axes.empty()) return;
   const ValueId loss = builder.step.loss;
   if (runtime.averages_loss) {
@@ -40,8 +40,8 @@ void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runt
         .push_back(scalar_sum(builder, data_axes, name, loss, LossAveraged{}));
   }
   std::vector<const char*> parts = {"sum"};
-  if (builder.workload().microbatches > 1) parts.push_back("count");
-  for (const std::string& metric : builder.workload().metrics) {
+  if (step.microbatches > 1) parts.push_back("count");
+  for (const std::string& metric : step.metrics) {
     for (const char* part : parts) {
       pass.last_reductions.push_back(scalar_sum(builder, data_axes,
                                                 fmt::format("metrics.{}.{}", metric, part), loss,

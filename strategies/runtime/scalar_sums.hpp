@@ -11,12 +11,13 @@
 
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/runtime.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
 // Appends an fp32 all-reduce over `data_axes` for each scalar to `pass`, after its reductions; they
 // wait for the loss. Nothing when no axis splits the data.
 void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runtime& runtime,
-                     BlockPass& pass);
+                     const Step& step, BlockPass& pass);
 
 }  // namespace shardsim

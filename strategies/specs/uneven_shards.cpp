@@ -56,9 +56,7 @@ void check_input(std::string_view what, std::int64_t size, const std::vector<std
                                  who_refuses(system), ceil_div(size, shards)));
 }
 
-Place place_of(const WorkloadOptions& workload, const char* key) {
-  return {workload.place.file, workload.place.pointer + key};
-}
+Place key_of(const Place& step, const char* key) { return {step.file, step.pointer + key}; }
 
 }  // namespace
 
@@ -90,39 +88,39 @@ std::vector<std::string> check_even_parameters(const std::vector<ParameterShardi
                       who_refuses(*system))};
 }
 
-EnteringBatch entering_batch(const WorkloadOptions& workload, const Strategy& strategy,
+EnteringBatch entering_batch(const Step& step, const Place& place, const Strategy& strategy,
                              const Mesh& mesh, bool allow_uneven) {
-  EnteringBatch entering{workload.batch, {}};
+  EnteringBatch entering{step.batch, {}};
   const RuleSystem* system = system_of(strategy);
   if (system == nullptr) return entering;
   const auto enters_over =
       system->entering_axes == nullptr
           ? std::nullopt
           : system->entering_axes(JsonReader(*strategy.system, strategy.place), mesh);
-  check_input("a batch", workload.batch, enters_over.value_or(strategy.batch_axes), mesh, *system,
-              allow_uneven, place_of(workload, "/batch"), entering.warnings);
-  if (workload.sequence && !enters_over) {
-    check_input("a sequence", *workload.sequence, strategy.sequence_axes, mesh, *system,
-                allow_uneven, place_of(workload, "/sequence"), entering.warnings);
+  check_input("a batch", step.batch, enters_over.value_or(strategy.batch_axes), mesh, *system,
+              allow_uneven, key_of(place, "/batch"), entering.warnings);
+  if (step.sequence && !enters_over) {
+    check_input("a sequence", *step.sequence, strategy.sequence_axes, mesh, *system, allow_uneven,
+                key_of(place, "/sequence"), entering.warnings);
   }
   if (!system->drops_examples) return entering;
   const std::int64_t devices = size_of_axes(strategy.batch_axes, mesh);
-  const std::int64_t local = ceil_div(workload.batch, devices);
-  const std::int64_t minibatch = local / workload.microbatches;
-  const std::int64_t dropped = local - minibatch * workload.microbatches;
+  const std::int64_t local = ceil_div(step.batch, devices);
+  const std::int64_t minibatch = local / step.microbatches;
+  const std::int64_t dropped = local - minibatch * step.microbatches;
   if (minibatch == 0) {
-    throw InputError(place_of(workload, "/microbatches"),
+    throw InputError(key_of(place, "/microbatches"),
                      fmt::format("{} minibatches of the {} examples of a device have none each: "
                                  "their loss is not a number",
-                                 workload.microbatches, local));
+                                 step.microbatches, local));
   }
   if (dropped == 0) return entering;
-  entering.examples = minibatch * workload.microbatches * devices;
+  entering.examples = minibatch * step.microbatches * devices;
   entering.warnings.push_back(fmt::format(
       "each device drops {} of its {} examples, as the tutorial does: {} minibatches of {} = {} // "
       "{}; a step computes with {} of {}",
-      dropped, local, workload.microbatches, minibatch, local, workload.microbatches,
-      entering.examples, workload.batch));
+      dropped, local, step.microbatches, minibatch, local, step.microbatches, entering.examples,
+      step.batch));
   return entering;
 }
 

@@ -26,7 +26,7 @@
 
 #include "strategies/specs/spec_table.hpp"
 #include "strategies/strategy.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
@@ -42,8 +42,8 @@ struct EnteringBatch {
   std::vector<std::string> warnings;
 };
 // Of a rule system, batch and sequence as they enter: throws as above, and InputError for
-// minibatches that the system leaves without an example.
-[[nodiscard]] EnteringBatch entering_batch(const WorkloadOptions& workload,
+// minibatches that the system leaves without an example. `place`: where the step is written.
+[[nodiscard]] EnteringBatch entering_batch(const Step& step, const Place& place,
                                            const Strategy& strategy, const Mesh& mesh,
                                            bool allow_uneven);
 

@@ -48,15 +48,15 @@ TEST_CASE("steps from a config.json and from StableHLO count the same model work
     const stablehlo::ModelWork program =
         stablehlo::model_work(module, *module.find_function("main"));
     const Experiment experiment = read_experiments(step.at("experiment"), file).at(0);
-    Workload workload = build_workload(
-        load_model_config(experiment.model, experiment.directory, {}), experiment.workload);
-    add_backward(workload, experiment.rematerialization);
-    const ModelFlops config = model_flops(workload);
+    const auto& model = std::get<ModelStep>(experiment.subject);
+    const ModelFlops pass = model_flops(
+        build_step(load_model_config(model.model, experiment.directory, {}), model.step));
+    const auto passes = static_cast<double>(model.step.microbatches);
     const bool is_custom_call = id.ends_with("-splash") || id.ends_with("-cudnn");
-    const double full = config.full_attention.count();
-    const double needed = config.needed.count();
+    const double full = passes * pass.full_attention.count();
+    const double needed = passes * pass.needed.count();
     const double attention = 2 * (full - needed);  // 12 s of each output's element, whole
-    const auto sequence = static_cast<double>(experiment.workload.sequence.value_or(1));
+    const auto sequence = static_cast<double>(model.step.sequence.value_or(1));
     const double beside = id.ends_with("-splash") ? attention / (6 * sequence) : 0;
     const double products = full - attention + beside;
     CHECK(program.full_attention().count() ==

@@ -4,6 +4,7 @@
 
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
+#include "experiments/read_step.hpp"
 #include "plan/read_mesh.hpp"
 
 namespace shardsim {
@@ -14,12 +15,18 @@ const char* const minimal = R"({"workload": {"model": "llama-3.1-8b", "batch": 8
 
 std::vector<Experiment> read(const Json& json) { return read_experiments(json, "dir/a.json"); }
 
+const ModelStep& model_of(const Experiment& experiment) {
+  return std::get<ModelStep>(experiment.subject);
+}
+
 // The minimal experiment with one value changed, read.
 std::vector<Experiment> with(const char* path, const char* value) {
   Json json = Json::parse(minimal);
   apply_override(json, path, value);
   return read(json);
 }
+
+Mesh mesh(const char* value) { return model_of(with("mesh", value).at(0)).partitioning.mesh; }
 
 // What axes are for (strategies/layout/axis_roles.hpp) is said at the mesh, or by the experiment.
 TEST_CASE("an axis of a step has a role that its strategy serves") {
@@ -31,7 +38,7 @@ TEST_CASE("an axis of a step has a role that its strategy serves") {
   json["mesh"] = {{"x", 2}, {"dp", 4}};
   json["roles"] = {{"x", "shard"}};
   const Experiment experiment = read(json).at(0);
-  CHECK(experiment.strategy.shard_axis == "x");
+  CHECK(model_of(experiment).partitioning.strategy.shard_axis == "x");
   CHECK(*read(*experiment.resolved).at(0).resolved == *experiment.resolved);
   CHECK((*experiment.resolved)["roles"] == Json{{"x", "shard"}});
 }
@@ -129,20 +136,21 @@ TEST_CASE("a step's collectives go by what they are told") {
 
 TEST_CASE("what is left out gets the documented default") {
   const Experiment e = read(Json::parse(minimal)).at(0);
+  const Step& step = model_of(e).step;
   CHECK(e.name == "a");
   CHECK(e.directory == "dir");
-  CHECK(e.step == "train");
-  CHECK(e.mesh == Mesh({{"data", 2}, {"fsdp", 4}}));
-  CHECK(e.workload.compute_dtype == DType::bf16);
-  CHECK_FALSE(e.workload.weights.norms.has_value());
-  CHECK_FALSE(e.workload.weights.look_ups.has_value());
-  CHECK(e.workload.index_dtype == DType::i64);
-  CHECK(e.optimizer.kind == "adamw");
-  CHECK(e.optimizer.parameters == DType::bf16);
-  CHECK(e.optimizer.gradients == DType::bf16);
-  CHECK(e.optimizer.master == DType::f32);
-  CHECK(e.optimizer.moments == DType::f32);
-  CHECK(e.rematerialization.policy == Rematerialization::Policy::none);
+  CHECK(step.kind == StepKind::train);
+  CHECK(model_of(e).partitioning.mesh == Mesh({{"data", 2}, {"fsdp", 4}}));
+  CHECK(step.precision.compute == DType::bf16);
+  CHECK_FALSE(step.precision.weights.norms.has_value());
+  CHECK_FALSE(step.precision.weights.look_ups.has_value());
+  CHECK(step.precision.indices == DType::i64);
+  CHECK(step.optimizer.kind == "adamw");
+  CHECK(step.optimizer.parameters == DType::bf16);
+  CHECK(step.optimizer.gradients == DType::bf16);
+  CHECK(step.optimizer.master == DType::f32);
+  CHECK(step.optimizer.moments == DType::f32);
+  CHECK(step.rematerialization.policy == Rematerialization::Policy::none);
   CHECK(e.machine.empty());
   CHECK_FALSE(e.topology.has_value());
 }
@@ -173,6 +181,51 @@ TEST_CASE("the resolved experiment is an experiment and resolves to itself") {
   CHECK(read(defaults).at(0).resolved->dump() == defaults.dump());
 }
 
+// Whatever the file's: documents of two experiments are compared line by line. The order is that
+// in which experiments are written, what first and then on what.
+TEST_CASE("what is resolved has its keys in one order") {
+  const auto keys = [](const Json& object) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : object.items()) names.push_back(name);
+    return names;
+  };
+  const Json json = Json::parse(R"({"algorithms": {"all-reduce": "Ring"}, "collectives": "flows",
+      "placement": "row-major", "slices": 1, "calibration": [], "topology": "2x4",
+      "machine": "dgx-h100", "roles": {"x": "shard"}, "allow_uneven": true,
+      "mesh": {"x": 2, "dp": 4}, "strategy": "fsdp", "name": "all",
+      "workload": {"rematerialization": "full", "donate": false, "optimizer": "sgd",
+                   "precision": {"indices": "int32", "norms": "fp32", "compute": "fp16"},
+                   "sequence": 64, "outputs": ["logits"], "metrics": ["loss"], "microbatches": 1,
+                   "batch": 8, "step": "train", "model": "gpt2"}})");
+  using Keys = std::vector<std::string>;
+  const Json resolved = *read(json).at(0).resolved;
+  CHECK(keys(resolved) == Keys{"name", "workload", "strategy", "mesh", "allow_uneven", "roles",
+                               "machine", "topology", "calibration", "slices", "placement",
+                               "collectives", "algorithms"});
+  CHECK(keys(resolved["workload"]) == Keys{"model", "step", "batch", "microbatches", "metrics",
+                                           "outputs", "sequence", "precision", "optimizer",
+                                           "donate", "rematerialization"});
+  CHECK(keys(resolved["workload"]["precision"]) ==
+        Keys{"compute", "parameters", "gradients", "master", "moments", "norms", "indices"});
+  const Json program =
+      Json::parse(R"({"machine": "tpu-v5e", "mesh": {"x": 2}, "like": "xla", "program": "a.hlo"})");
+  CHECK(keys(*read(program).at(0).resolved) == Keys{"name", "program", "like", "mesh", "machine"});
+}
+
+// Every key of "workload" at another value than its default.
+TEST_CASE("a step reads back as the same step") {
+  Step step{.kind = StepKind::forward, .batch = 12, .sequence = 64, .microbatches = 3};
+  step.metrics = {"loss", "accuracy"};
+  step.outputs = {"labels"};
+  step.precision = {DType::f32, {DType::f64, DType::f16}, DType::i32};
+  step.optimizer = {"sgd", DType::f32, DType::f16, std::nullopt, DType::bf16, false};
+  step.rematerialization = {Rematerialization::Policy::named, {"q_proj", "mlp"}};
+  for (const Step& one : {step, Step{}}) {
+    const Json json = step_to_json(one);
+    CHECK(read_step(JsonReader(json, {"a.json", "/workload"})) == one);
+  }
+}
+
 TEST_CASE("a mesh without axes is one device, resolved, too") {
   Json json = Json::parse(minimal);
   json["mesh"] = Json::object();
@@ -194,7 +247,10 @@ TEST_CASE("activations of a rule system resolve to themselves, in its own words"
   const Experiment stated = of(json);
   const Experiment again = of(*stated.resolved);
   CHECK(*again.resolved == *stated.resolved);
-  CHECK(again.strategy.activations.at(0).spec == stated.strategy.activations.at(0).spec);
+  const auto activations = [](const Experiment& e) {
+    return model_of(e).partitioning.strategy.activations;
+  };
+  CHECK(activations(again).at(0).spec == activations(stated).at(0).spec);
 }
 
 TEST_CASE("variants are laid over the rest of the file") {
@@ -204,10 +260,11 @@ TEST_CASE("variants are laid over the rest of the file") {
   const auto experiments = read(json);
   REQUIRE(experiments.size() == 2);
   CHECK(experiments[0].name == "one");
-  CHECK(experiments[0].workload.batch == 8);
-  CHECK(experiments[1].workload.batch == 16);
-  CHECK(experiments[1].workload.sequence == 64);
-  CHECK(experiments[1].mesh == Mesh({{"fsdp", 4}}));  // null removes, RFC 7396
+  CHECK(model_of(experiments[0]).step.batch == 8);
+  CHECK(model_of(experiments[1]).step.batch == 16);
+  CHECK(model_of(experiments[1]).step.sequence == 64);
+  // null removes, RFC 7396
+  CHECK(model_of(experiments[1]).partitioning.mesh == Mesh({{"fsdp", 4}}));
 }
 
 TEST_CASE("what is wrong with variants that are not wanted does not matter") {
@@ -251,11 +308,11 @@ TEST_CASE("sizes of a mesh") {
   // 65536 x 65536 = 2^32 devices.
   CHECK_THROWS_WITH(with("mesh", "a=65536,b=65536"),
                     "dir/a.json: /mesh: a=65536 x b=65536 has more than 2147483648 devices");
-  CHECK(with("mesh", "fsdp=2147483648").at(0).mesh.devices() == std::int64_t{1} << 31);
+  CHECK(mesh("fsdp=2147483648").devices() == std::int64_t{1} << 31);
 }
 
 TEST_CASE("a mesh as on the command line") {
-  CHECK(with("mesh", "fsdp=4,data=2").at(0).mesh == Mesh({{"fsdp", 4}, {"data", 2}}));
+  CHECK(mesh("fsdp=4,data=2") == Mesh({{"fsdp", 4}, {"data", 2}}));
   CHECK_THROWS_WITH(with("mesh", "fsdp"),
                     "dir/a.json: /mesh: \"fsdp\" is not AXIS=SIZE, expected for example "
                     "\"data=2,fsdp=4\"");

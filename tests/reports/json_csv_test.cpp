@@ -52,7 +52,7 @@ TEST_CASE("A result has exactly the keys of its schema") {
   CHECK(json["shardsim"] == program_version);
   CHECK(json["experiment"]["machine"] == "toy-machine");
   Prediction program = fixture::fsdp();
-  program.experiment.step = "program";
+  program.experiment.subject = ProgramStep{.path = "step.mlir"};
   CHECK_FALSE(run_json(program).contains("known_error"));
   CHECK(keys(json["memory"]) ==
         std::set<std::string>{"capacity_bytes", "peak_bytes", "fits", "not_counted_bytes",

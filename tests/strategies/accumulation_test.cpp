@@ -18,17 +18,12 @@ CompiledStep tutorial_step(std::int64_t microbatches, const std::string& strateg
                            const Mesh& mesh = Mesh({{"data", 8}}), DType compute = DType::f32) {
   const Json config = parse_json(
       R"({"model_type": "mlp_classifier", "inputs": 784, "hidden": [512], "classes": 10})", "mlp");
-  WorkloadOptions options{128, std::nullopt, compute};
-  options.microbatches = microbatches;
-  options.metrics = {"loss", "accuracy"};
-  Workload workload = build_workload({"mlp", "mlp.json", OwnedJson(config)}, options);
-  add_backward(workload, {});
-  OptimizerOptions optimizer;
-  optimizer.parameters = optimizer.gradients = DType::f32;
-  optimizer.master.reset();
-  add_optimizer(workload, optimizer);
+  Step step{.batch = 128, .microbatches = microbatches, .metrics = {"loss", "accuracy"}};
+  step.precision.compute = compute;
+  step.optimizer.parameters = step.optimizer.gradients = DType::f32;
+  step.optimizer.master.reset();
   const Json json = parse_json(strategy, "strategy");
-  return compile(workload, optimizer, mesh,
+  return compile(build_step({"mlp", "mlp.json", OwnedJson(config)}, step), step, mesh,
                  read_strategy(JsonReader(json, {"strategy", ""}), mesh));
 }
 
@@ -113,12 +108,12 @@ TEST_CASE("accumulation multiplies what is done in each microbatch") {
   const std::string eager = R"({"name": "fsdp"})";
   const std::string late = R"({"name": "fsdp", "reduce_each_microbatch": "none"})";
   const Mesh mesh({{"fsdp", 8}});
-  StepOptions options;
-  options.batch = 32;
-  const CompiledStep one = compile_step("llama-3.1-8b", mesh, eager, options);
-  options.microbatches = 4;
-  const CompiledStep four = compile_step("llama-3.1-8b", mesh, eager, options);
-  const CompiledStep put_off = compile_step("llama-3.1-8b", mesh, late, options);
+  Step step = usual_step();
+  step.batch = 32;
+  const CompiledStep one = compile_step("llama-3.1-8b", mesh, eager, step);
+  step.microbatches = 4;
+  const CompiledStep four = compile_step("llama-3.1-8b", mesh, eager, step);
+  const CompiledStep put_off = compile_step("llama-3.1-8b", mesh, late, step);
   const auto gathers = is(CollectiveKind::all_gather);
   const auto scatters = is(CollectiveKind::reduce_scatter);
   CHECK(payload(four.plan, gathers) == 4 * payload(one.plan, gathers));
@@ -131,18 +126,17 @@ TEST_CASE("accumulation multiplies what is done in each microbatch") {
 
 // Tasks are counted before they are made: 10^9 microbatches of gpt2 would be 10^11 of them.
 TEST_CASE("a step of more tasks than a plan may have is refused") {
-  StepOptions options;
-  options.sequence = 1;
-  options.batch = options.microbatches = 1'000'000'000;
+  Step step = usual_step();
+  step.sequence = 1;
+  step.batch = step.microbatches = 1'000'000'000;
   CHECK_THROWS_WITH(
-      compile_step("gpt2", Mesh({{"fsdp", 1}}), R"("fsdp")", options),
+      compile_step("gpt2", Mesh({{"fsdp", 1}}), R"("fsdp")", step),
       Catch::Contains("strategy: /workload: a step in 1000000000 microbatches has ") &&
           Catch::Contains(" tasks, more than 4.19e+06 are not planned"));
 }
 
 TEST_CASE("a batch that the microbatches do not divide is refused") {
-  WorkloadOptions options{10, 128, DType::bf16};
-  options.microbatches = 4;
-  CHECK_THROWS_WITH(build_workload(load_model_config("gpt2", "", {}), options),
+  const Step step{.batch = 10, .sequence = 128, .microbatches = 4};
+  CHECK_THROWS_WITH(build_step(load_model_config("gpt2", "", {}), step),
                     Catch::Contains("a batch of 10 does not divide into 4 microbatches"));
 }

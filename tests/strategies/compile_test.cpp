@@ -9,6 +9,7 @@
 #include "model_step.hpp"
 #include "plan/plan_io.hpp"
 #include "workloads/graph/graph_builder.hpp"
+#include "workloads/step/backward.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;
@@ -67,14 +68,14 @@ TEST_CASE("state that is not donated stands beside the new one") {
   for (const auto& [strategy, state] : states) {
     INFO(strategy);
     const Mesh mesh({{"data", 4}});
-    OptimizerOptions options;
+    Step step;
     const Json json = parse_json(strategy, "strategy");
     const auto plan = [&] {
-      return compile(mlp(), options, mesh, read_strategy(JsonReader(json, {}), mesh)).plan;
+      return compile(mlp(), step, mesh, read_strategy(JsonReader(json, {}), mesh)).plan;
     };
     const Plan donated = plan();
     CHECK(kept_bytes(donated) == Bytes(state));
-    options.donate = false;
+    step.optimizer.donate = false;
     CHECK(kept_bytes(plan()) == Bytes(2 * state));
     CHECK(collectives(plan()) == collectives(donated));
   }
@@ -239,11 +240,10 @@ class Segments {
 };
 
 CompiledStep fsdp_step(const std::string& more) {
-  StepOptions options;
-  options.batch = 16;
-  options.microbatches = 2;
-  return compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}), R"({"name": "fsdp")" + more + "}",
-                      options);
+  Step step = usual_step();
+  step.batch = 16;
+  step.microbatches = 2;
+  return compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}), R"({"name": "fsdp")" + more + "}", step);
 }
 
 }  // namespace

@@ -119,8 +119,8 @@ TEST_CASE("Keeping what was gathered saves the second gather") {
 
 TEST_CASE("hsdp: shards are reduce-scattered inside, all-reduced between the replicas") {
   // 8 replicas of 4 shards: the all-reduce carries a quarter of the gradients.
-  const CompiledStep step =
-      compile_step("llama-3.1-8b", Mesh({{"data", 8}, {"fsdp", 4}}), R"("hsdp")", {.batch = 32});
+  const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"data", 8}, {"fsdp", 4}}),
+                                         R"("hsdp")", {.batch = 32, .sequence = 8192});
   const std::int64_t gradients = bf16 * 8'030'261'248;
   CHECK(payload(step.plan, [](const Collective& c) {
           return c.kind == CollectiveKind::reduce_scatter;
@@ -134,9 +134,9 @@ TEST_CASE("hsdp: shards are reduce-scattered inside, all-reduced between the rep
 // all.
 TEST_CASE("Heads that do not go evenly over the model axis are repeated, and a warning says so") {
   const auto warnings = [](const char* model, std::int64_t devices) {
-    StepOptions options;
-    options.sequence = 512;
-    return compile_step(model, Mesh({{"tp", devices}}), R"("tp")", options).warnings;
+    Step step = usual_step();
+    step.sequence = 512;
+    return compile_step(model, Mesh({{"tp", devices}}), R"("tp")", step).warnings;
   };
   CHECK(warnings("llama-3.1-8b", 8).empty());
   CHECK(warnings("llama-3.1-8b", 32).empty());
@@ -158,10 +158,10 @@ TEST_CASE("Heads that do not go evenly over the model axis are repeated, and a w
 // those that split the fused q, k, v of 12 heads over 8 devices cannot do better.
 TEST_CASE("Attention that rules leave whole is repeated, and a warning says so") {
   const auto warnings = [](std::int64_t devices, const std::string& rules) {
-    StepOptions options;
-    options.sequence = 512;
+    Step step = usual_step();
+    step.sequence = 512;
     return compile_step("gpt2", Mesh({{"tp", devices}}),
-                        R"({"name": "rules", "rules": [)" + rules + "]}", options)
+                        R"({"name": "rules", "rules": [)" + rules + "]}", step)
         .warnings;
   };
   CHECK(warnings(4, R"({"pattern": "mlp.c_fc.weight", "spec": [null, "tp"]})") ==
@@ -176,10 +176,10 @@ TEST_CASE("Attention that rules leave whole is repeated, and a warning says so")
 // Of 16 parts of all pairs the i-th of four parts of the queries has 2i - 1: the last 7, the
 // mean 4.
 TEST_CASE("A note says that causal attention over parts of the sequence is counted as balanced") {
-  StepOptions options;
-  options.sequence = 512;
+  Step step = usual_step();
+  step.sequence = 512;
   const auto notes = [&](const char* model, const std::string& strategy, const Mesh& mesh) {
-    return compile_step(model, mesh, strategy, options).plan.notes;
+    return compile_step(model, mesh, strategy, step).plan.notes;
   };
   const std::string note =
       "causal attention over 4 parts of the sequence (cp) is counted as if balanced, as zigzag "

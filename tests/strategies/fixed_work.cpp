@@ -11,7 +11,7 @@
 
 #include "base/json.hpp"
 #include "strategies/compile/compile.hpp"
-#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 namespace {
@@ -20,14 +20,9 @@ std::size_t compile_large_step() {
   const Mesh mesh({{"fsdp", 2048}, {"model", 8}});
   const Json json = "fsdp+tp";
   const Strategy strategy = read_strategy(JsonReader(json, {"fixed work", ""}), mesh);
-  WorkloadOptions options;
-  options.batch = 16384;
-  options.sequence = 8192;
-  options.microbatches = 8;
-  Workload workload = build_workload(load_model_config("llama-3.1-405b", "", {}), options);
-  add_backward(workload, {});
-  add_optimizer(workload, {});
-  return compile(workload, {}, mesh, strategy).plan.programs.front().tasks.size();
+  const Step step{.batch = 16384, .sequence = 8192, .microbatches = 8};
+  const Workload workload = build_step(load_model_config("llama-3.1-405b", "", {}), step);
+  return compile(workload, step, mesh, strategy).plan.programs.front().tasks.size();
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ Product product_at(const Plan& plan, const std::string& op, Phase phase) {
 // Llama-3.1-8B, 8 sequences of 4096 over fsdp = 8, tensors over 2: hidden 4096, feed-forward 14336,
 // 32 heads of 128 for queries and 8 for keys.
 TEST_CASE("products have the sizes that a device holds") {
-  const test::StepOptions options{.batch = 8, .sequence = 4096};
+  const Step step{.batch = 8, .sequence = 4096};
   const Mesh mesh({{"fsdp", 8}, {"model", 2}});
-  const Plan plan = test::compile_step("llama-3.1-8b", mesh, R"("fsdp+tp")", options).plan;
+  const Plan plan = test::compile_step("llama-3.1-8b", mesh, R"("fsdp+tp")", step).plan;
   const std::string layer = "model.layers.3.";
   CHECK(product_at(plan, layer + "mlp.up_proj", Phase::forward) == Product{1, 4096, 7168, 4096});
   CHECK(product_at(plan, layer + "mlp.down_proj", Phase::forward) == Product{1, 4096, 4096, 7168});
@@ -45,10 +45,10 @@ TEST_CASE("a product has its kernel's operations") {
     for (const Mesh& mesh : {Mesh({{"fsdp", 4}, {"model", 2}}), Mesh({{"fsdp", 1}})}) {
       CAPTURE(model, mesh.devices());
       const bool is_causal = std::string(model) != "vit-b16";
-      const test::StepOptions options{
-          .batch = 8, .sequence = is_causal ? std::optional<std::int64_t>(1024) : std::nullopt};
+      const Step step{.batch = 8,
+                      .sequence = is_causal ? std::optional<std::int64_t>(1024) : std::nullopt};
       const char* strategy = mesh.devices() > 1 ? R"("fsdp+tp")" : R"("fsdp")";
-      const Plan plan = test::compile_step(model, mesh, strategy, options).plan;
+      const Plan plan = test::compile_step(model, mesh, strategy, step).plan;
       int products = 0;
       for (const Kernel& kernel : plan.kernels) {
         CHECK(kernel.product.has_value() == (kernel.kernel_class != KernelClass::memory));

@@ -11,6 +11,7 @@
 #include "model_step.hpp"
 #include "plan/fold.hpp"
 #include "workloads/graph/graph_builder.hpp"
+#include "workloads/step/backward.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;

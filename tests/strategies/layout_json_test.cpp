@@ -12,6 +12,7 @@
 #include "model_step.hpp"
 #include "strategies/layout/layout_json.hpp"
 #include "workloads/graph/graph_builder.hpp"
+#include "workloads/step/backward.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;

@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "model_step.hpp"
 #include "workloads/graph/graph_builder.hpp"
+#include "workloads/step/backward.hpp"
 
 namespace shardsim::look_up_test {
 using namespace shardsim::test;
@@ -17,8 +18,7 @@ constexpr std::int64_t tokens = batch * sequence, table = vocab * hidden;  // el
 struct Model {
   bool tied = false;
   WeightTypes weights{};
-  OptimizerOptions optimizer{};
-  std::int64_t microbatches = 1;
+  Step step{};
 };
 
 Workload build(const Model& model) {
@@ -37,16 +37,14 @@ Workload build(const Model& model) {
   const TensorId targets = g.input("targets", DType::i32, {b, s});
   Workload workload =
       g.finish(g.cross_entropy(g.cast("cast", logits, DType::f32), targets, v.front()));
-  workload.microbatches = model.microbatches;
   add_backward(workload, {});
-  add_optimizer(workload, model.optimizer);
+  add_optimizer(workload, model.step.optimizer);
   return workload;
 }
 
 Plan plan_of(const Model& model, const Mesh& mesh, const std::string& strategy) {
   const Json json = parse_json(strategy, "strategy");
-  return compile(build(model), model.optimizer, mesh, read_strategy(JsonReader(json, {}), mesh))
-      .plan;
+  return compile(build(model), model.step, mesh, read_strategy(JsonReader(json, {}), mesh)).plan;
 }
 
 // The norm is whole and read in bf16 unless a test says otherwise.
@@ -116,7 +114,7 @@ TEST_CASE("Replicas add up the shard's gradient, of look-up and head together") 
 
 TEST_CASE("Shards stored in fp32 are cast where they lie") {
   Model model;
-  model.optimizer.parameters = DType::f32;
+  model.step.optimizer.parameters = DType::f32;
   const Plan plan = plan_of(model, data4, fsdp(""));
   CHECK(collectives(plan) == collectives(plan_of({}, data4, fsdp(""))));
   const auto cast = std::find(plan.names.begin(), plan.names.end(), "embed.weight cast");
@@ -135,7 +133,7 @@ TEST_CASE("Look-ups in fp32 send rows and table in fp32, and a tied table's grad
   Model model;
   model.tied = true;
   model.weights.look_ups = DType::f32;
-  model.optimizer.parameters = DType::f32;
+  model.step.optimizer.parameters = DType::f32;
   const std::string rows = std::to_string(4 * tokens * hidden) + " fp32";
   const std::string wide = std::to_string(4 * table) + " fp32";
   CHECK(collectives(plan_of(model, data4, fsdp(""))) ==
@@ -174,7 +172,7 @@ TEST_CASE("Norms in fp32 have their gradients summed in fp32, kept in bf16") {
 TEST_CASE("A wide gradient is summed once where microbatches are added up first") {
   Model model;
   model.weights.norms = DType::f32;
-  model.microbatches = 4;
+  model.step.microbatches = 4;
   const auto wide = [&](const std::string& each) {
     return count(
         plan_of(model, data4, R"({"name": "dp", "reduce_each_microbatch": ")" + each + "\"}"),
@@ -187,7 +185,7 @@ TEST_CASE("A wide gradient is summed once where microbatches are added up first"
 TEST_CASE("The loss is averaged in every microbatch, or once where gradients are put off") {
   const auto losses = [&](std::int64_t microbatches, const std::string& more) {
     Model model;
-    model.microbatches = microbatches;
+    model.step.microbatches = microbatches;
     return count(plan_of(model, data4, R"({"name": "dp")" + more + "}"), [](const Collective& c) {
       return c.kind == CollectiveKind::all_reduce && c.dtype == DType::f32 && c.payload == Bytes(4);
     });

@@ -6,32 +6,20 @@
 
 #include "base/json.hpp"
 #include "strategies/compile/compile.hpp"
-#include "workloads/models/build.hpp"
 
 namespace shardsim::test {
 
-struct StepOptions {
-  std::int64_t batch = 8;
-  std::optional<std::int64_t> sequence = 8192;
-  OptimizerOptions optimizer{};
-  std::int64_t microbatches = 1;
-  Rematerialization rematerialization{};
-};
+// What tests here ask of a step that they do not change.
+inline Step usual_step() { return {.batch = 8, .sequence = 8192}; }
 
-inline Workload training_workload(const std::string& model, const StepOptions& options) {
-  WorkloadOptions workload_options{options.batch, options.sequence, DType::bf16};
-  workload_options.microbatches = options.microbatches;
-  Workload workload = build_workload(load_model_config(model, "", {}), workload_options);
-  add_backward(workload, options.rematerialization);
-  add_optimizer(workload, options.optimizer);
-  return workload;
+inline Workload training_workload(const std::string& model, const Step& step) {
+  return build_step(load_model_config(model, "", {}), step);
 }
 
 inline CompiledStep compile_step(const std::string& model, const Mesh& mesh,
-                                 const std::string& strategy, const StepOptions& options = {}) {
+                                 const std::string& strategy, const Step& step = usual_step()) {
   const Json json = parse_json(strategy, "strategy");
-  const Workload workload = training_workload(model, options);
-  return compile(workload, options.optimizer, mesh,
+  return compile(training_workload(model, step), step, mesh,
                  read_strategy(JsonReader(json, {"strategy", ""}), mesh));
 }
 

@@ -22,12 +22,12 @@ Strategy read(const std::string& text, const Mesh& mesh, const AxisRoles& roles 
 
 std::string refusal(const std::string& text, const Mesh& mesh, std::int64_t batch = 16) {
   try {
-    StepOptions options;
-    options.batch = batch;
-    options.sequence = 128;
+    Step step = usual_step();
+    step.batch = batch;
+    step.sequence = 128;
     const Json json = parse_json(text, "a.json");
-    const Workload workload = training_workload("gpt2", options);
-    (void)compile(workload, {}, mesh, read_strategy({json, {"a.json", "/strategy"}}, mesh));
+    const Workload workload = training_workload("gpt2", step);
+    (void)compile(workload, step, mesh, read_strategy({json, {"a.json", "/strategy"}}, mesh));
   } catch (const InputError& error) {
     return error.what();
   }
@@ -35,10 +35,10 @@ std::string refusal(const std::string& text, const Mesh& mesh, std::int64_t batc
 }
 
 CompiledStep gpt2_step(const std::string& strategy, const Mesh& mesh) {
-  StepOptions options;
-  options.batch = 16;
-  options.sequence = 128;
-  return compile_step("gpt2", mesh, strategy, options);
+  Step step = usual_step();
+  step.batch = 16;
+  step.sequence = 128;
+  return compile_step("gpt2", mesh, strategy, step);
 }
 
 const Mesh praxis_mesh({{"replica", 2}, {"data", 2}, {"mdl", 2}});

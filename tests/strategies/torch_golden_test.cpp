@@ -61,17 +61,17 @@ CompiledStep compile_record(const Json& record) {
       {"reshard_after_forward", settings["reshard_after_forward"]},
       {"reshard_root_after_forward", settings.value("root_reshard", false)},
       {"reduce_each_microbatch", settings.value("no_sync", false) ? "none" : "all"}};
-  StepOptions options;
-  options.batch = ranks / settings.value("tp", 1) * record["batch"]["per_rank"].get<std::int64_t>();
-  options.microbatches = settings.value("microbatches", 1);
-  options.batch *= options.microbatches;
-  options.sequence = record["batch"]["sequence"].get<std::int64_t>();
-  options.optimizer.parameters = DType::f32;
-  options.optimizer.master.reset();
-  options.optimizer.gradients = settings["reduce_dtype"] == "bf16" ? DType::bf16 : DType::f32;
+  Step step = usual_step();
+  step.batch = ranks / settings.value("tp", 1) * record["batch"]["per_rank"].get<std::int64_t>();
+  step.microbatches = settings.value("microbatches", 1);
+  step.batch *= step.microbatches;
+  step.sequence = record["batch"]["sequence"].get<std::int64_t>();
+  step.optimizer.parameters = DType::f32;
+  step.optimizer.master.reset();
+  step.optimizer.gradients = settings["reduce_dtype"] == "bf16" ? DType::bf16 : DType::f32;
   if (settings.value("ac", "none") == "full")
-    options.rematerialization.policy = Rematerialization::Policy::full;
-  return compile_step(models.at(record["model"]["name"]), Mesh(axes), strategy.dump(), options);
+    step.rematerialization.policy = Rematerialization::Policy::full;
+  return compile_step(models.at(record["model"]["name"]), Mesh(axes), strategy.dump(), step);
 }
 
 // Gradients of norm weights under sequence parallelism: PyTorch reduces each over tp before the

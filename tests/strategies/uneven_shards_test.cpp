@@ -60,11 +60,8 @@ TEST_CASE("shard_map refuses uneven boxes") {
 
 EnteringBatch enter(std::int64_t batch, std::int64_t microbatches, bool allow_uneven,
                     const std::string& text) {
-  WorkloadOptions workload;
-  workload.batch = batch;
-  workload.microbatches = microbatches;
-  workload.place = {"a.json", "/workload"};
-  return entering_batch(workload, strategy(text), mesh, allow_uneven);
+  const Step step{.batch = batch, .microbatches = microbatches};
+  return entering_batch(step, {"a.json", "/workload"}, strategy(text), mesh, allow_uneven);
 }
 
 const std::string tutorial = R"({"name": "fsdp_tutorial", "axis": "data", "batch_axes": ["data"]})";
@@ -110,10 +107,8 @@ TEST_CASE("praxis' inputs enter over the whole mesh") {
   CHECK(enter(40, 1, true, praxis).warnings ==
         std::vector<std::string>{"a batch of 40 does not divide over the 32 devices of data, "
                                  "model: jit refuses such inputs; priced as 2 on each"});
-  WorkloadOptions odd;
-  odd.batch = 64;
-  odd.sequence = 31;
-  CHECK(entering_batch(odd, strategy(praxis), mesh, false).warnings.empty());
+  const Step odd{.batch = 64, .sequence = 31};
+  CHECK(entering_batch(odd, {}, strategy(praxis), mesh, false).warnings.empty());
 }
 
 }  // namespace

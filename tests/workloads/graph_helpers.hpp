@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "workloads/models/build.hpp"
+#include "workloads/step/backward.hpp"
+#include "workloads/step/optimizer.hpp"
 
 namespace shardsim::test {
 

@@ -64,7 +64,7 @@ std::vector<std::optional<Seconds>> estimates_of(const Plan& plan, Backend& back
 }  // namespace
 
 Prediction predict_to_run(const Experiment& experiment, bool overlaps_streams, RunPart part) {
-  if (!experiment.placement.is_null()) {
+  if (experiment.order.kind != DeviceOrder::Kind::automatic) {
     throw InputError(
         experiment.order.place,
         "the rank of a process is its position in the mesh: where it runs is up to what "

@@ -131,7 +131,7 @@ std::vector<LabelId> factors(const Op& op) {
 }
 
 ModelFlops model_flops(const Workload& workload) {
-  double needed = 0;  // of one microbatch
+  double needed = 0;
   double full = 0;
   for (const Block& block : workload.blocks) {
     for (const auto* ops : {&block.forward, &block.backward}) {
@@ -142,8 +142,7 @@ ModelFlops model_flops(const Workload& workload) {
       }
     }
   }
-  const auto microbatches = static_cast<double>(workload.microbatches);
-  return {Flops(needed * microbatches), Flops(full * microbatches)};
+  return {Flops(needed), Flops(full)};
 }
 
 std::string instance_name(std::string name, std::int64_t number) {

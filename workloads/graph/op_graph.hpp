@@ -118,6 +118,7 @@ struct Statistic {
 struct WeightTypes {
   std::optional<DType> norms;
   std::optional<DType> look_ups;
+  friend bool operator==(const WeightTypes&, const WeightTypes&) = default;
 };
 
 struct Op {
@@ -161,6 +162,8 @@ struct BlockInstance {
   friend bool operator==(const BlockInstance&, const BlockInstance&) = default;
 };
 
+// Of one pass forward and backward, and the optimizer; a step may pass several times, each over its
+// part of the batch (step/step.hpp).
 struct Workload {
   std::string model;  // "llama-3.1-8b"
   std::vector<Label> labels;
@@ -169,14 +172,9 @@ struct Workload {
   std::vector<BlockInstance>
       order;  // from the first to the last, every instance of each block once
   TensorId loss = no_tensor;
-  // Forward and backward pass run that many times a step, each over its part of the batch: the
-  // label "batch" has the size of a part.
-  std::int64_t microbatches = 1;
-  std::int64_t tokens = 0;           // per step; 0 where the notion has no meaning (images)
-  std::int64_t examples = 0;         // sequences or images per step
-  std::vector<std::string> metrics;  // of each a sum and a count are added up over the devices
-  std::vector<TensorId> outputs;     // of every example: they leave the step beside loss and state
-  std::vector<std::string> notes;    // what of the model's description is left out, for the reader
+  std::int64_t tokens = 0;         // that go through it; 0 where they have no meaning (images)
+  std::vector<TensorId> outputs;   // of every example: they leave the step beside loss and state
+  std::vector<std::string> notes;  // what of the model's description is left out, for the reader
 
   [[nodiscard]] std::vector<std::int64_t> shape(const std::vector<Dim>& dims) const;
   [[nodiscard]] std::int64_t elements(const std::vector<Dim>& dims) const;
@@ -212,9 +210,9 @@ struct ParameterView {
 // whose values are of another size than its keys. Its products over head_dim d are not over the
 // values' v and the other way round: forward 2/v + 2/d, backward 6/v + 4/d.
 [[nodiscard]] double flops_per_point(const Workload& workload, const Op& op);
-// Operations of one step on all devices, forward and backward, recomputation left out: the
+// Operations of one pass on all devices, forward and backward, recomputation left out: the
 // numerator of MFU. `needed` counts of attention what its mask leaves, half of it under a causal
-// one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Of a step without
+// one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Where there is no
 // backward pass the forward one alone; optimizer not counted.
 struct ModelFlops {
   Flops needed{0};

@@ -58,45 +58,7 @@ void check_countable(const Workload& workload, const Place& place) {
   }
 }
 
-// The operations of the loss are the last of the forward pass (GraphBuilder::cross_entropy).
-TensorId add_output(Workload& workload, std::string_view name) {
-  std::vector<Op>& ops = workload.blocks.back().forward;
-  Op& loss = ops.back();
-  const Op& log_softmax = ops[ops.size() - 2];
-  assert(kind_of(loss) == OpKind::softmax_loss && kind_of(log_softmax) == OpKind::softmax_loss);
-  if (name == "logits") return log_softmax.operands.front().tensor;
-  if (name == "labels") return loss.operands.back().tensor;
-  Tensor losses;
-  losses.name = "losses";
-  losses.dtype = DType::f32;
-  losses.dims = loss.operands.back().dims;
-  losses.block = static_cast<int>(workload.blocks.size()) - 1;
-  workload.tensors.push_back(losses);
-  const auto id = static_cast<TensorId>(workload.tensors.size()) - 1;
-  loss.results.push_back({id, losses.dims});
-  return id;
-}
-
-void add_outputs(Workload& workload, const WorkloadOptions& options) {
-  const Place place{options.place.file, options.place.pointer + "/outputs"};
-  if (!options.outputs.empty() && options.microbatches > 1) {
-    throw InputError(place, "outputs of a step of several microbatches are not supported");
-  }
-  const std::vector<std::string> names = output_names();
-  for (const std::string& output : options.outputs) {
-    if (std::find(names.begin(), names.end(), output) == names.end()) {
-      throw InputError(place, fmt::format("unknown output \"{}\"", output), closest(output, names));
-    }
-    if (std::count(options.outputs.begin(), options.outputs.end(), output) > 1) {
-      throw InputError(place, fmt::format("\"{}\" is there twice", output));
-    }
-    workload.outputs.push_back(add_output(workload, output));
-  }
-}
-
 }  // namespace
-
-std::vector<std::string> output_names() { return {"logits", "labels", "losses"}; }
 
 bool is_described(const ModelConfig& config) {
   const JsonReader json(*config.json, {config.path, ""});
@@ -108,7 +70,7 @@ bool is_described(const ModelConfig& config) {
 // Our own programs read images and rows of numbers.
 bool reads_tokens(const ModelConfig& config) { return is_described(config); }
 
-Workload build_workload(const ModelConfig& config, const WorkloadOptions& options) {
+void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   assert(options.batch >= 1 && (!options.sequence || *options.sequence >= 1));
   const JsonReader json(*config.json, {config.path, ""});
   const bool described = is_described(config);
@@ -123,19 +85,15 @@ Workload build_workload(const ModelConfig& config, const WorkloadOptions& option
   if (!described && options.sequence) {
     fail("/sequence", "a sequence length was given: this model derives it from the image");
   }
-  if (options.batch % options.microbatches != 0) {
-    fail("/microbatches", fmt::format("a batch of {} does not divide into {} microbatches",
-                                      options.batch, options.microbatches));
-  }
-  WorkloadOptions part = options;
-  part.batch = options.batch / options.microbatches;
+}
+
+Workload build_workload(const ModelConfig& config, const WorkloadOptions& options) {
+  check_entering(config, options);
+  const JsonReader json(*config.json, {config.path, ""});
+  const Program* program = program_of(json);
   Workload workload =
-      described ? build_described(config, part) : program_of(json)->build(config, part);
+      program != nullptr ? program->build(config, options) : build_described(config, options);
   check_countable(workload, json.place());
-  workload.microbatches = options.microbatches;
-  workload.metrics = options.metrics;
-  add_outputs(workload, options);
-  workload.examples = options.batch;
   workload.tokens = options.sequence ? options.batch * *options.sequence : 0;
   return workload;
 }

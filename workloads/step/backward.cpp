@@ -1,8 +1,8 @@
+#include "workloads/step/backward.hpp"
+
 #include <algorithm>
 
-#include "workloads/models/build.hpp"
 #include "workloads/step/gradient_tape.hpp"
-#include "workloads/step/rematerialization.hpp"
 
 namespace shardsim {
 

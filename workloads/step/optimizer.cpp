@@ -1,10 +1,12 @@
+#include "workloads/step/optimizer.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cassert>
 #include <utility>
 
-#include "workloads/models/build.hpp"
+#include "base/error.hpp"
 
 namespace shardsim {
 namespace {

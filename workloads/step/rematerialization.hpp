@@ -8,9 +8,22 @@
 // Only layers are touched: embedding, final norm and loss keep theirs.
 #pragma once
 
-#include "workloads/models/build.hpp"
+#include <string>
+#include <vector>
+
+#include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
+
+// Which forward activations the backward pass keeps; the others are computed again from what is
+// kept, at the start of the block's backward pass.
+struct Rematerialization {
+  enum class Policy { none, full, selective, named };
+  Policy policy = Policy::none;   // full: only what enters a repeated block is kept
+                                  // selective: also the results of matmuls and attention
+  std::vector<std::string> save;  // named: regular expressions (search) on activation names
+  friend bool operator==(const Rematerialization&, const Rematerialization&) = default;
+};
 
 // `workload` has its backward pass. Throws InputError: an expression that is none, matches no
 // activation of a repeated block, or tells instances of one block apart.

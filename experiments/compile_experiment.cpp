@@ -1,0 +1,185 @@
+#include <chrono>
+#include <utility>
+
+#include "base/json.hpp"
+#include "base/overloaded.hpp"
+#include "experiments/experiment.hpp"
+#include "experiments/experiment_profile.hpp"
+#include "experiments/program.hpp"
+#include "strategies/compile/passes.hpp"
+#include "strategies/specs/placed_tree.hpp"
+#include "strategies/specs/uneven_shards.hpp"
+#include "workloads/graph/graph_json.hpp"
+#include "workloads/models/model_tree.hpp"
+
+namespace shardsim {
+namespace {
+
+// XLA compiles for tori of TPUs and for clusters of GPUs.
+spmd::MemoryTarget target_of(const Profile& profile) {
+  return std::holds_alternative<TorusProfile>(profile.network) ? spmd::MemoryTarget::tpu
+                                                               : spmd::MemoryTarget::gpu;
+}
+
+// Parameters that JAX refuses are an error or, where the experiment allows them, a warning.
+void warn_of_uneven(const Partitioning& partitioning,
+                    const std::vector<ParameterSharding>& parameters,
+                    const std::vector<RuleUse>& rules, std::vector<std::string>& warnings) {
+  for (std::string& warning :
+       check_even_parameters(parameters, rules, partitioning.strategy, partitioning.allow_uneven)) {
+    warnings.push_back(std::move(warning));
+  }
+}
+
+ModelConfig config_of(const ModelStep& model, const Experiment& experiment) {
+  return load_model_config(model.model, experiment.directory, experiment.written.subject);
+}
+
+// The op graph of a model's step.
+struct StepGraph {
+  Step step;  // as it is computed, of the batch that enters
+  Workload workload;
+  std::vector<std::string> warnings;  // of that batch
+  Seconds time{0};                    // that it took to make
+};
+
+StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto& [mesh, roles, strategy, allow_uneven] = model.partitioning;
+  const Place& place = experiment.written.step;
+  const ModelConfig config = config_of(model, experiment);
+  EnteringBatch entering = entering_batch(model.step, place, strategy, mesh, allow_uneven);
+  Step step = model.step;
+  step.batch = entering.examples;
+  Workload workload = build_step(config, step, place);
+  const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
+  return {std::move(step), std::move(workload), std::move(entering.warnings), time};
+}
+
+constexpr std::string_view graph_pass = "graph";
+
+CompiledStep compile_model(const ModelStep& model, const Experiment& experiment) {
+  const Partitioning& partitioning = model.partitioning;
+  const StepGraph graph = make_graph(model, experiment);
+  CompiledStep step = compile(graph.workload, graph.step, partitioning.mesh, partitioning.strategy);
+  step.times.insert(step.times.begin(), {graph_pass, graph.time});
+  step.warnings.insert(step.warnings.begin(), graph.warnings.begin(), graph.warnings.end());
+  warn_of_uneven(partitioning, step.parameters, step.rules, step.warnings);
+  return step;
+}
+
+[[noreturn]] void fail_without_operations(const Experiment& experiment) {
+  throw InputError(experiment.written.subject,
+                   "a parameter tree has no operations: its specs can be shown, its step cannot "
+                   "be planned; name a \"model\"");
+}
+
+SpecTable step_specs(const ModelStep& model, const Experiment& experiment) {
+  CompiledStep step = compile_model(model, experiment);
+  SpecTable table;
+  table.subject = step.plan.subject.model;
+  table.mesh = model.partitioning.mesh;
+  table.of_a_step = true;
+  table.trains = model.step.kind == StepKind::train;
+  table.data_axes = data_axes(model.partitioning.strategy, model.partitioning.mesh);
+  table.parameters = std::move(step.parameters);
+  table.outputs = std::move(step.outputs);
+  table.rules = std::move(step.rules);
+  table.warnings = std::move(step.warnings);
+  return table;
+}
+
+// Of a tree's parameters, and where it is asked for the rest of the train state.
+SpecTable parameter_specs(const ParameterTree& tree, const Partitioning& partitioning,
+                          const std::optional<StateOptimizer>& state, const StateTypes& types) {
+  const auto& [mesh, roles, strategy, allow_uneven] = partitioning;
+  SpecTable table = state ? train_state_specs(tree, mesh, strategy, *state, types)
+                          : tree_specs(tree, mesh, strategy);
+  warn_of_uneven(partitioning, table.parameters, table.rules, table.warnings);
+  return table;
+}
+
+// The train state of a model's step, of its parameters as they are stored.
+SpecTable state_specs(const ModelStep& model, const Experiment& experiment,
+                      const StateOptimizer& state) {
+  const OptimizerOptions& kept = model.step.optimizer;
+  ParameterTree tree = model_tree(config_of(model, experiment));
+  for (ParameterLeaf& leaf : tree.leaves) leaf.dtype = kept.parameters;
+  SpecTable table = parameter_specs(tree, model.partitioning, state, {kept.moments, kept.master});
+  if (!model.step.outputs.empty()) table.outputs = compile_model(model, experiment).outputs;
+  return table;
+}
+
+}  // namespace
+
+CompiledStep compile_program(const ProgramStep& program, const Profile* profile) {
+  ProgramOptions options;
+  options.mesh = program.mesh.value_or(Mesh());
+  options.like_xla = program.like_xla;
+  if (profile != nullptr) {
+    options.target = target_of(*profile);
+    options.capacity = profile->device.memory_capacity.value;
+  }
+  CompiledStep step;
+  step.plan = program_plan(program.path, options);
+  return step;
+}
+
+std::vector<NamedPass> compile_passes() {
+  std::vector<NamedPass> all = {{graph_pass, "the ops of one step, unsharded"}};
+  for (const Pass& pass : passes()) all.push_back({pass.name, pass.makes});
+  return all;
+}
+
+Json compile_until(const Experiment& experiment, std::string_view pass) {
+  return std::visit(
+      Overloaded{[&](const ModelStep& model) {
+                   const auto& [mesh, roles, strategy, allow_uneven] = model.partitioning;
+                   const StepGraph graph = make_graph(model, experiment);
+                   return pass == graph_pass
+                              ? graph_to_json(graph.workload)
+                              : compile_until(pass, graph.workload, graph.step, mesh, strategy);
+                 },
+                 [&](const ProgramStep&) -> Json {
+                   throw InputError(experiment.written.subject,
+                                    "a program is partitioned as XLA does it, without the passes "
+                                    "of a strategy: name a \"model\"");
+                 },
+                 [&](const TreeSubject&) -> Json { fail_without_operations(experiment); }},
+      experiment.subject);
+}
+
+CompiledStep compile_experiment(const Experiment& experiment) {
+  return std::visit(
+      Overloaded{[&](const ModelStep& model) { return compile_model(model, experiment); },
+                 [&](const ProgramStep& program) {
+                   if (experiment.machine.empty()) return compile_program(program, nullptr);
+                   const Profile profile = profile_of(experiment);
+                   return compile_program(program, &profile);
+                 },
+                 [&](const TreeSubject&) -> CompiledStep { fail_without_operations(experiment); }},
+      experiment.subject);
+}
+
+SpecTable experiment_specs(const Experiment& experiment,
+                           const std::optional<StateOptimizer>& state) {
+  const Place& place = experiment.written.subject;
+  return std::visit(
+      Overloaded{
+          [&](const ModelStep& model) {
+            return state ? state_specs(model, experiment, *state) : step_specs(model, experiment);
+          },
+          [&](const ProgramStep&) -> SpecTable {
+            throw InputError(place,
+                             "a program has no parameters by name: name a \"model\" or a \"tree\"");
+          },
+          [&](const TreeSubject& subject) {
+            const PlacedTree placed =
+                read_placed_tree(JsonReader(*subject.tree, place), experiment.directory);
+            return parameter_specs(placed.tree, subject.partitioning, state, {});
+          }},
+      experiment.subject);
+}
+
+}  // namespace shardsim

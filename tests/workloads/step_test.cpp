@@ -1,0 +1,96 @@
+// One step as a value, and the graph that it makes of a model.
+#include "workloads/step/step.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "graph_helpers.hpp"
+
+namespace shardsim::step_test {
+using namespace shardsim::test;
+namespace {
+
+const Step usual{.batch = 8, .sequence = 64};
+
+ModelConfig gpt2() { return load_model_config("gpt2", "", {}); }
+
+std::int64_t batch_of(const Workload& w) {
+  return w.labels[static_cast<std::size_t>(w.label("batch"))].size;
+}
+
+template <class Change>
+Step with(const Change& change) {
+  Step step = usual;
+  change(step);
+  return step;
+}
+
+}  // namespace
+
+TEST_CASE("Steps are the same when all that they say is") {
+  CHECK(usual == Step{.batch = 8, .sequence = 64});
+  CHECK(usual != with([](Step& s) { s.kind = StepKind::forward; }));
+  CHECK(usual != with([](Step& s) { s.batch = 16; }));
+  CHECK(usual != with([](Step& s) { s.sequence = 65; }));
+  CHECK(usual != with([](Step& s) { s.sequence.reset(); }));
+  CHECK(usual != with([](Step& s) { s.microbatches = 2; }));
+  CHECK(usual != with([](Step& s) { s.metrics = {"loss"}; }));
+  CHECK(usual != with([](Step& s) { s.outputs = {"logits"}; }));
+  CHECK(usual != with([](Step& s) { s.precision.compute = DType::f32; }));
+  CHECK(usual != with([](Step& s) { s.precision.weights.norms = DType::f32; }));
+  CHECK(usual != with([](Step& s) { s.precision.weights.look_ups = DType::f32; }));
+  CHECK(usual != with([](Step& s) { s.precision.indices = DType::i32; }));
+  CHECK(usual != with([](Step& s) { s.optimizer.donate = false; }));
+  CHECK(usual != with([](Step& s) { s.optimizer.master.reset(); }));
+  CHECK(usual !=
+        with([](Step& s) { s.rematerialization.policy = Rematerialization::Policy::full; }));
+}
+
+// 8 sequences in 4 microbatches are 2 in each; the optimizer is there once, whatever their number.
+TEST_CASE("A step's graph is that of one microbatch") {
+  const Workload w = build_step(gpt2(), with([](Step& s) { s.microbatches = 4; }));
+  CHECK(batch_of(w) == 2);
+  CHECK(w.tokens == 2 * 64);
+  CHECK(has_backward(w));
+  std::size_t updated = 0;
+  for (const Block& block : w.blocks) updated += block.optimizer.size();
+  CHECK(updated == parameters(w).size());
+}
+
+TEST_CASE("A forward step has neither backward pass nor optimizer") {
+  const Workload w = build_step(gpt2(), with([](Step& s) { s.kind = StepKind::forward; }));
+  CHECK(batch_of(w) == 8);
+  CHECK_FALSE(has_backward(w));
+  for (const Block& block : w.blocks) CHECK(block.optimizer.empty());
+}
+
+// In one order: what the model reads, how the batch is cut, what leaves the step.
+TEST_CASE("Errors of a step name its keys, or the model's file where it is written nowhere") {
+  const auto error = [](const Step& step, const Place& place) -> std::string {
+    try {
+      static_cast<void>(build_step({"gpt2", "gpt2.json", gpt2().json}, step, place));
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const Place written{"a.json", "/workload"};
+  Step step{.batch = 10, .microbatches = 4, .outputs = {"logit"}};
+  CHECK(error(step, written) ==
+        "a.json: /workload: a sequence length is needed: this model reads tokens");
+  step.sequence = 64;
+  CHECK(error(step, {}) == "gpt2.json: a batch of 10 does not divide into 4 microbatches");
+  CHECK(error(step, written) ==
+        "a.json: /workload/microbatches: a batch of 10 does not divide into 4 microbatches");
+  step.batch = 12;
+  CHECK(error(step, written) ==
+        "a.json: /workload/outputs: outputs of a step of several microbatches are not supported");
+  step.microbatches = 1;
+  CHECK(error(step, written) ==
+        "a.json: /workload/outputs: unknown output \"logit\", did you mean \"logits\"?");
+  step.outputs = {"logits", "logits"};
+  CHECK(error(step, written) == "a.json: /workload/outputs: \"logits\" is there twice");
+  step.outputs = {"logits"};
+  CHECK(error(step, written).empty());
+}
+
+}  // namespace shardsim::step_test

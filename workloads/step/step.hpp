@@ -1,0 +1,59 @@
+// One step as a value: what is done with a model, on how much, in which types. The model says what
+// is computed, the step what of it, how often, and what is kept.
+//
+//   Step step{.batch = 64, .sequence = 8192, .microbatches = 4};
+//   Workload w = build_step(load_model_config("llama-3.1-8b", "", {}), step);
+//   // the graph of one microbatch of 16 sequences, forward, backward and AdamW
+//
+// Two steps that compare equal are the same step of any model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "workloads/models/build.hpp"
+#include "workloads/step/optimizer.hpp"
+#include "workloads/step/rematerialization.hpp"
+
+namespace shardsim {
+
+enum class StepKind : std::uint8_t {
+  train,
+  forward  // no gradients, no optimizer
+};
+[[nodiscard]] std::string_view name_of(StepKind kind);  // "train"
+
+// What is computed in which type; what is kept between steps has types of its own
+// (OptimizerOptions).
+struct Precision {
+  DType compute = DType::bf16;
+  WeightTypes weights{};       // where norms and look-ups do not take them in the compute dtype
+  DType indices = DType::i64;  // of token numbers, positions and labels; JAX has int32
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
+
+struct Step {
+  StepKind kind = StepKind::train;
+  std::int64_t batch = 1;                  // global, in sequences or images, of all microbatches
+  std::optional<std::int64_t> sequence{};  // tokens per sequence, of models that read tokens
+  std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
+  std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
+  std::vector<std::string> outputs{};  // of every example: output_names()
+  Precision precision{};
+  OptimizerOptions optimizer{};  // of a forward step the type of its parameters alone
+  Rematerialization rematerialization{};
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+// The step's graph: the forward pass of one microbatch, and where the step trains its backward pass
+// and the optimizer. `place`: where the step is written; without a file errors name the model's.
+// Throws InputError as build_workload, add_outputs, add_backward and add_optimizer do, for a batch
+// that the microbatches do not divide, and for outputs of several microbatches.
+[[nodiscard]] Workload build_step(const ModelConfig& config, const Step& step,
+                                  const Place& place = {});
+
+}  // namespace shardsim
