@@ -54,7 +54,9 @@ class LayoutReader {
     for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
       const Tensor& tensor = workload.tensors[t];
       const auto id = static_cast<TensorId>(t);
-      if (tensor.primal == no_tensor) by_name_[numbered_name(workload, id)] = id;
+      if (tensor.primal != no_tensor) continue;
+      (tensor.role == TensorRole::parameter ? parameters_ : values_)[numbered_name(workload, id)] =
+          id;
     }
   }
 
@@ -81,7 +83,8 @@ class LayoutReader {
  private:
   void read_parameters(const JsonReader& json) {
     std::map<TensorId, JsonReader> given;
-    for (const auto& [name, one] : json.members()) given.try_emplace(tensor(name, one), one);
+    for (const auto& [name, one] : json.members())
+      given.try_emplace(tensor(parameters_, name, one), one);
     for (const ParameterView& view : parameters(workload_)) {
       const auto found = given.find(view.tensor);
       if (found == given.end()) {
@@ -89,11 +92,7 @@ class LayoutReader {
             fmt::format("parameter \"{}\" is left out", numbered_name(workload_, view.tensor)));
       }
       layout_.parameters.push_back(parameter(view, found->second));
-      given.erase(found);
     }
-    if (given.empty()) return;
-    const auto& [id, one] = *given.begin();
-    one.fail(fmt::format("{} is no parameter", numbered_name(workload_, id)));
   }
 
   [[nodiscard]] ParameterLayout parameter(const ParameterView& view, const JsonReader& json) const {
@@ -119,18 +118,24 @@ class LayoutReader {
   [[nodiscard]] std::map<TensorId, Sharding> shardings(const JsonReader& json) const {
     std::map<TensorId, Sharding> result;
     for (const auto& [name, one] : json.members()) {
-      const TensorId id = tensor(name, one);
+      const TensorId id = tensor(values_, name, one);
       result[id] = sharding(id, one);
     }
     return result;
   }
 
-  [[nodiscard]] TensorId tensor(const std::string& name, const JsonReader& json) const {
-    const auto found = by_name_.find(name);
-    if (found != by_name_.end()) return found->second;
+  using ByName = std::map<std::string, TensorId>;
+
+  // A parameter may have the name of what an op makes of it.
+  [[nodiscard]] TensorId tensor(const ByName& tensors, const std::string& name,
+                                const JsonReader& json) const {
+    const auto found = tensors.find(name);
+    if (found != tensors.end()) return found->second;
     std::vector<std::string> known;
-    for (const auto& [one, id] : by_name_) known.push_back(one);
-    json.fail(fmt::format("{} has no tensor \"{}\"", workload_.model, name), closest(name, known));
+    for (const auto& [one, id] : tensors) known.push_back(one);
+    json.fail(fmt::format("{} has no {} \"{}\"", workload_.model,
+                          &tensors == &parameters_ ? "parameter" : "input or activation", name),
+              closest(name, known));
   }
 
   [[nodiscard]] Sharding sharding(TensorId id, const JsonReader& json) const {
@@ -183,7 +188,8 @@ class LayoutReader {
 
   const Workload& workload_;
   const Mesh& mesh_;
-  std::map<std::string, TensorId> by_name_;
+  ByName parameters_;
+  ByName values_;
   Layout layout_;
 };
 

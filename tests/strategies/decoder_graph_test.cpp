@@ -17,6 +17,8 @@
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/graph/decoder_graph.hpp"
 #include "workloads/models/graph/graph_context.hpp"
+#include "workloads/step/backward.hpp"
+#include "workloads/step/optimizer.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;
