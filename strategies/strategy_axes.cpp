@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy_keys.hpp"

@@ -7,6 +7,7 @@
 #include "base/index.hpp"
 #include "strategies/layout/factors.hpp"
 #include "strategies/partition/kernel_product.hpp"
+#include "strategies/partition/parameter_values.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 
 namespace shardsim {
@@ -71,7 +72,9 @@ class Partitioner {
   SpmdStep run() {
     const std::size_t count = workload_.blocks.size();
     builder_.step.blocks.resize(count);
-    for (const ParameterLayout& a : layout_.parameters) add_parameter(a);
+    for (const ParameterLayout& a : layout_.parameters) {
+      builder_.step.parameters[a.tensor] = add_parameter(builder_, a, layout_.stored_dtype);
+    }
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
     add_outputs(builder_.step.blocks.back().forward);
@@ -81,57 +84,6 @@ class Partitioner {
   }
 
  private:
-  // As it is stored and, where these differ, as ops and look-ups read it.
-  void add_parameter(const ParameterLayout& a) {
-    const DType stored_dtype = layout_.stored_dtype;
-    const DType compute_dtype = builder_.tensor(a.tensor).dtype;
-    const DType look_up_dtype = look_up_type(a.tensor);
-    const auto gathered = [&](const Sharding& sharding, DType dtype) {
-      return builder_.add_value(a.tensor, sharding, dtype, BufferCategory::gathered_parameters);
-    };
-    ParameterValues& values = builder_.step.parameters[a.tensor];
-    values.stored =
-        builder_.add_value(a.tensor, a.stored, stored_dtype, BufferCategory::parameters);
-    builder_.value(values.stored).persistent = true;
-    values.computed = values.looked_up = values.stored;
-    const bool looked_up_apart = a.look_up != a.compute || look_up_dtype != compute_dtype;
-    const bool looked_up_as_stored = a.look_up == a.stored && look_up_dtype == stored_dtype;
-    if (looked_up_apart && !looked_up_as_stored) {
-      values.looked_up = gathered(a.look_up, look_up_dtype);
-    }
-    if (looked_up_apart && !is_read_but_by_look_ups(a.tensor)) return;
-    if (a.stored != a.compute || stored_dtype != compute_dtype) {
-      values.computed = gathered(a.compute, compute_dtype);
-    }
-    if (!looked_up_apart) values.looked_up = values.computed;
-  }
-
-  // The type in which look-ups read a table.
-  [[nodiscard]] DType look_up_type(TensorId parameter) const {
-    const DType compute_dtype = builder_.tensor(parameter).dtype;
-    for (const Block& block : workload_.blocks) {
-      for (const Op& op : block.forward) {
-        if (kind_of(op) != OpKind::lookup || op.operands[1].tensor != parameter) continue;
-        return op.weight_dtype.value_or(compute_dtype);
-      }
-    }
-    return compute_dtype;
-  }
-
-  [[nodiscard]] bool is_read_but_by_look_ups(TensorId parameter) const {
-    for (const Block& block : workload_.blocks) {
-      for (const std::vector<Op>* ops : {&block.forward, &block.backward}) {
-        for (const Op& op : *ops) {
-          if (kind_of(op) == OpKind::lookup) continue;
-          for (const Operand& operand : op.operands) {
-            if (operand.tensor == parameter) return true;
-          }
-        }
-      }
-    }
-    return false;
-  }
-
   // The value of a parameter that `op` reads; that it has to be there is a need of the pass.
   ValueId readable(const Op& op, TensorId parameter, BlockPass& pass) const {
     const ParameterValues& values = builder_.step.parameters.at(parameter);

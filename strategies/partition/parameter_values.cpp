@@ -1,0 +1,60 @@
+#include "strategies/partition/parameter_values.hpp"
+
+namespace shardsim {
+namespace {
+
+// The type in which look-ups read a table.
+DType look_up_type(const SpmdBuilder& builder, TensorId parameter) {
+  const DType compute_dtype = builder.tensor(parameter).dtype;
+  for (const Block& block : builder.workload().blocks) {
+    for (const Op& op : block.forward) {
+      if (kind_of(op) != OpKind::lookup || op.operands[1].tensor != parameter) continue;
+      return op.weight_dtype.value_or(compute_dtype);
+    }
+  }
+  return compute_dtype;
+}
+
+bool is_read_but_by_look_ups(const Workload& workload, TensorId parameter) {
+  for (const Block& block : workload.blocks) {
+    for (const std::vector<Op>* ops : {&block.forward, &block.backward}) {
+      for (const Op& op : *ops) {
+        if (kind_of(op) == OpKind::lookup) continue;
+        for (const Operand& operand : op.operands) {
+          if (operand.tensor == parameter) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+ParameterValues add_parameter(SpmdBuilder& builder, const ParameterLayout& layout,
+                              DType stored_dtype) {
+  const TensorId parameter = layout.tensor;
+  const DType compute_dtype = builder.tensor(parameter).dtype;
+  const DType look_up_dtype = look_up_type(builder, parameter);
+  const auto gathered = [&](const Sharding& sharding, DType dtype) {
+    return builder.add_value(parameter, sharding, dtype, BufferCategory::gathered_parameters);
+  };
+  ParameterValues values;
+  values.stored =
+      builder.add_value(parameter, layout.stored, stored_dtype, BufferCategory::parameters);
+  builder.value(values.stored).persistent = true;
+  values.computed = values.looked_up = values.stored;
+  const bool looked_up_apart = layout.look_up != layout.compute || look_up_dtype != compute_dtype;
+  const bool looked_up_as_stored = layout.look_up == layout.stored && look_up_dtype == stored_dtype;
+  if (looked_up_apart && !looked_up_as_stored) {
+    values.looked_up = gathered(layout.look_up, look_up_dtype);
+  }
+  if (looked_up_apart && !is_read_but_by_look_ups(builder.workload(), parameter)) return values;
+  if (layout.stored != layout.compute || stored_dtype != compute_dtype) {
+    values.computed = gathered(layout.compute, compute_dtype);
+  }
+  if (!looked_up_apart) values.looked_up = values.computed;
+  return values;
+}
+
+}  // namespace shardsim
