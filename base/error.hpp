@@ -14,6 +14,7 @@ namespace shardsim {
 struct Place {
   std::string file;     // as the user named it; "--set" or "command line" for flags
   std::string pointer;  // JSON pointer inside the file, or "line 3"; may be empty
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 class InputError : public std::runtime_error {

@@ -16,15 +16,21 @@ struct Case {
   const char* strategy;
   std::int64_t microbatches;
 };
+constexpr std::int64_t most_microbatches = 16;
 constexpr Case cases[] = {{"llama-3.1-8b", "fsdp", 1},
                           {"llama-3.1-8b", "tp", 1},
                           {"llama-3.1-405b", "fsdp+tp", 1},
-                          {"llama-3.1-405b", "fsdp+tp", 16},
+                          {"llama-3.1-405b", "fsdp+tp", most_microbatches},
                           {"vit-b16", "dp", 1}};
 
+constexpr std::int64_t shards = 128;
+constexpr std::int64_t split = 8;
+constexpr std::int64_t batch = 2 * shards * most_microbatches;
+constexpr std::int64_t tokens = 8192;  // of a sequence
+
 Step step_of(const Case& one) {
-  Step step{.batch = 4096, .microbatches = one.microbatches};
-  if (std::string(one.model) != "vit-b16") step.sequence = 8192;
+  Step step{.batch = batch, .microbatches = one.microbatches};
+  if (reads_tokens(load_model_config(one.model, "", {}))) step.sequence = tokens;
   return step;
 }
 
@@ -41,7 +47,7 @@ BENCHMARK(graph)->Arg(0)->Arg(2)->Arg(4);
 
 void compile_all(benchmark::State& state) {
   const Case& one = cases[state.range(0)];
-  const Mesh mesh({{"fsdp", 128}, {"model", 8}});
+  const Mesh mesh({{"fsdp", shards}, {"model", split}});
   const Json json = one.strategy;
   const Strategy strategy = read_strategy(JsonReader(json, {"bench", ""}), mesh);
   const Step asked = step_of(one);
@@ -55,8 +61,9 @@ void compile_all(benchmark::State& state) {
     }
   }
   for (const PassTime& sum : sums) {
+    constexpr double microseconds = 1e6;  // in a second
     state.counters[std::string(sum.pass) + " us"] =
-        sum.time.count() * 1e6 / static_cast<double>(state.iterations());
+        sum.time.count() * microseconds / static_cast<double>(state.iterations());
   }
   state.SetLabel(fmt::format("{}, {}, {}", one.model, one.strategy, one.microbatches));
 }

@@ -7,11 +7,11 @@
 #include <memory>
 #include <tuple>
 
-#include "base/rule_error.hpp"
 #include "base/text.hpp"
 #include "experiments/reshard_experiment.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 #include "sharding/cross_mesh_pathways.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

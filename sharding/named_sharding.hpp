@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/rule_error.hpp"
 #include "plan/mesh.hpp"
+#include "sharding/rule_error.hpp"
 #include "sharding/sharding.hpp"
 
 namespace shardsim {

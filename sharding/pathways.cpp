@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

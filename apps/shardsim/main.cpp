@@ -6,9 +6,9 @@
 
 #include "base/build_info.hpp"
 #include "base/error.hpp"
-#include "base/rule_error.hpp"
 #include "base/version.hpp"
 #include "command.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/strategy_keys.hpp"
 #include "verbs.hpp"
 

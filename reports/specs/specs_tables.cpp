@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include "base/rule_error.hpp"
 #include "base/text.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/auto_spec.hpp"
 
 namespace shardsim {

@@ -40,6 +40,7 @@ struct ParameterLayout {
   std::optional<LeafSpec> from_system;  // what a rule system answered
 
   [[nodiscard]] std::int64_t instances() const { return static_cast<std::int64_t>(numbers.size()); }
+  friend bool operator==(const ParameterLayout&, const ParameterLayout&) = default;
 };
 
 struct Layout {
@@ -56,6 +57,7 @@ struct Layout {
   int zero_stage = 0;                       // that shards optimizer state and gradients further
   AxisList idle_axes;                       // used by nothing
   std::vector<std::string> warnings;
+  friend bool operator==(const Layout&, const Layout&) = default;
 };
 
 // Adds `axes` as the most minor split of the dimension that the strategy shards. Answers the

@@ -133,30 +133,30 @@ ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Re
   return next;
 }
 
-Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,
-                       const std::vector<ValueId>& to, Stream stream) {
-  Item item;
-  item.stream = stream;
-  item.name = std::move(name);
-  item.operands = from;
-  item.results = to;
+Bytes SpmdBuilder::bytes_of(const std::vector<ValueId>& values) const {
   Bytes bytes{0};
-  for (const ValueId v : from) bytes += value(v).bytes;
-  for (const ValueId v : to) bytes += value(v).bytes;
-  item.kernel = {"cast", KernelClass::memory, value(to.front()).dtype, Flops(0), bytes};
-  return item;
+  for (const ValueId v : values) bytes += value(v).bytes;
+  return bytes;
+}
+
+Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,
+                       const std::vector<ValueId>& to, Stream stream) const {
+  return moved("cast", std::move(name), from, to, stream, bytes_of(from) + bytes_of(to));
 }
 
 Item SpmdBuilder::slice(std::string name, const std::vector<ValueId>& from,
-                        const std::vector<ValueId>& to, Stream stream) {
+                        const std::vector<ValueId>& to, Stream stream) const {
+  return moved("copy", std::move(name), from, to, stream, 2 * bytes_of(to));
+}
+
+Item SpmdBuilder::moved(std::string op, std::string name, const std::vector<ValueId>& from,
+                        const std::vector<ValueId>& to, Stream stream, Bytes bytes) const {
   Item item;
   item.stream = stream;
   item.name = std::move(name);
   item.operands = from;
   item.results = to;
-  Bytes bytes{0};
-  for (const ValueId v : to) bytes += 2 * value(v).bytes;  // read and written
-  item.kernel = {"copy", KernelClass::memory, value(to.front()).dtype, Flops(0), bytes};
+  item.kernel = {std::move(op), KernelClass::memory, value(to.front()).dtype, Flops(0), bytes};
   return item;
 }
 

@@ -50,11 +50,11 @@ class SpmdBuilder {
 
   // A kernel that converts element types; memory bound.
   [[nodiscard]] Item cast(std::string name, const std::vector<ValueId>& from,
-                          const std::vector<ValueId>& to, Stream stream);
+                          const std::vector<ValueId>& to, Stream stream) const;
 
   // A kernel that copies of each value the part that its target holds; memory bound.
   [[nodiscard]] Item slice(std::string name, const std::vector<ValueId>& from,
-                           const std::vector<ValueId>& to, Stream stream);
+                           const std::vector<ValueId>& to, Stream stream) const;
 
   // Is the block's unit of parameters the root's, as that of every block that is there once?
   [[nodiscard]] bool is_root(std::size_t block) const;
@@ -66,6 +66,11 @@ class SpmdBuilder {
   SpmdStep step;
 
  private:
+  [[nodiscard]] Bytes bytes_of(const std::vector<ValueId>& values) const;
+  // A kernel without arithmetic; `bytes` are read and written.
+  [[nodiscard]] Item moved(std::string op, std::string name, const std::vector<ValueId>& from,
+                           const std::vector<ValueId>& to, Stream stream, Bytes bytes) const;
+
   const Workload& workload_;
   const Mesh& mesh_;
 };

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/submesh_index.hpp"
 
 namespace shardsim {

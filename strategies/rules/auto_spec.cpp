@@ -7,8 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/rule_error.hpp"
 #include "base/text.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/submesh_index.hpp"
 
 namespace shardsim {

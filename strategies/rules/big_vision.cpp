@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/pattern.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/big_vision_ops.hpp"
 #include "strategies/rules/rule_matches.hpp"
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/rule_error.hpp"
 #include "base/text.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/op_string.hpp"
 
 namespace shardsim {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

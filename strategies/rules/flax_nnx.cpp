@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
 #include "base/units.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/rule_matches.hpp"
 
 namespace shardsim {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <numeric>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

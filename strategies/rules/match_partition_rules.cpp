@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/rule_error.hpp"
 #include "base/text.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/partition_axis.hpp"
 
 namespace shardsim {

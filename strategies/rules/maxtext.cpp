@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/python_expression.hpp"
 
 namespace shardsim {

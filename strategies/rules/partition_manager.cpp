@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/match_partition_rules.hpp"
 
 namespace shardsim {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

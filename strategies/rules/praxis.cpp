@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/pattern.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"
 #include "strategies/rules/rule_matches.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 

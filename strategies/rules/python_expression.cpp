@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

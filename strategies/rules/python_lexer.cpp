@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/regex_set.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -36,6 +36,7 @@ struct LeafSpec {
   std::vector<RuleIndex> dimension_rules{};
   // Where no rule is asked, what decides in its place: "shard_params: dimension 0 over data".
   std::string tactic{};
+  friend bool operator==(const LeafSpec&, const LeafSpec&) = default;
 };
 
 struct RuleUse {
@@ -48,6 +49,7 @@ struct RuleUse {
   // special case that never gets its turn. A fallback behind special cases has none.
   RuleIndex shadowed_by{};
   bool built_in = false;  // of the system, not written by the user
+  friend bool operator==(const RuleUse&, const RuleUse&) = default;
 };
 
 struct SpecAssignment {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/rule_error.hpp"
 #include "base/text.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

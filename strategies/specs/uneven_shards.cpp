@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "base/rule_error.hpp"
 #include "base/units.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 using namespace shardsim;
 

@@ -1,4 +1,4 @@
-// Work that is always the same, for counting instructions (instruction_count.cmake):
+// Work that is always the same, for counting instructions (tests/instruction_count.cmake):
 //
 //   fixed_work ring         130,560 messages of a ring all-reduce over 256 devices, unfolded
 //   fixed_work fold         an all-to-all over a ring of 64 devices, folded

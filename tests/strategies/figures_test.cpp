@@ -119,8 +119,9 @@ TEST_CASE("Keeping what was gathered saves the second gather") {
 
 TEST_CASE("hsdp: shards are reduce-scattered inside, all-reduced between the replicas") {
   // 8 replicas of 4 shards: the all-reduce carries a quarter of the gradients.
-  const CompiledStep step = compile_step("llama-3.1-8b", Mesh({{"data", 8}, {"fsdp", 4}}),
-                                         R"("hsdp")", {.batch = 32, .sequence = 8192});
+  const Mesh mesh({{"data", 8}, {"fsdp", 4}});
+  const Step one_each{.batch = mesh.devices(), .sequence = usual_step().sequence};
+  const CompiledStep step = compile_step("llama-3.1-8b", mesh, R"("hsdp")", one_each);
   const std::int64_t gradients = bf16 * 8'030'261'248;
   CHECK(payload(step.plan, [](const Collective& c) {
           return c.kind == CollectiveKind::reduce_scatter;

@@ -1,5 +1,5 @@
 // A compilation that is always the same, for counting instructions
-// (tests/sim/instruction_count.cmake):
+// (tests/instruction_count.cmake):
 //
 //   fixed_work compile    Llama 3.1 405B under fsdp+tp on 2048 x 8 devices, 8 microbatches
 //
@@ -17,10 +17,14 @@ namespace shardsim {
 namespace {
 
 std::size_t compile_large_step() {
-  const Mesh mesh({{"fsdp", 2048}, {"model", 8}});
+  constexpr std::int64_t shards = 2048;
+  constexpr std::int64_t split = 8;
+  constexpr std::int64_t microbatches = 8;
+  constexpr std::int64_t tokens = 8192;  // of a sequence, Llama 3's in pretraining
+  const Mesh mesh({{"fsdp", shards}, {"model", split}});
   const Json json = "fsdp+tp";
   const Strategy strategy = read_strategy(JsonReader(json, {"fixed work", ""}), mesh);
-  const Step step{.batch = 16384, .sequence = 8192, .microbatches = 8};
+  const Step step{.batch = shards * microbatches, .sequence = tokens, .microbatches = microbatches};
   const Workload workload = build_step(load_model_config("llama-3.1-405b", "", {}), step);
   return compile(workload, step, mesh, strategy).plan.programs.front().tasks.size();
 }

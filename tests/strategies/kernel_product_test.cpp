@@ -24,7 +24,9 @@ Product product_at(const Plan& plan, const std::string& op, Phase phase) {
 // Llama-3.1-8B, 8 sequences of 4096 over fsdp = 8, tensors over 2: hidden 4096, feed-forward 14336,
 // 32 heads of 128 for queries and 8 for keys.
 TEST_CASE("products have the sizes that a device holds") {
-  const Step step{.batch = 8, .sequence = 4096};
+  constexpr std::int64_t sequences = 8;
+  constexpr std::int64_t tokens = 4096;
+  const Step step{.batch = sequences, .sequence = tokens};
   const Mesh mesh({{"fsdp", 8}, {"model", 2}});
   const Plan plan = test::compile_step("llama-3.1-8b", mesh, R"("fsdp+tp")", step).plan;
   const std::string layer = "model.layers.3.";
@@ -44,9 +46,11 @@ TEST_CASE("a product has its kernel's operations") {
   for (const char* model : {"llama-3.1-8b", "gpt2", "vit-b16"}) {
     for (const Mesh& mesh : {Mesh({{"fsdp", 4}, {"model", 2}}), Mesh({{"fsdp", 1}})}) {
       CAPTURE(model, mesh.devices());
-      const bool is_causal = std::string(model) != "vit-b16";
-      const Step step{.batch = 8,
-                      .sequence = is_causal ? std::optional<std::int64_t>(1024) : std::nullopt};
+      const bool is_causal = reads_tokens(load_model_config(model, "", {}));
+      Step step = usual_step();
+      step.sequence.reset();
+      constexpr std::int64_t gpt2_positions = 1024;
+      if (is_causal) step.sequence = gpt2_positions;
       const char* strategy = mesh.devices() > 1 ? R"("fsdp+tp")" : R"("fsdp")";
       const Plan plan = test::compile_step(model, mesh, strategy, step).plan;
       int products = 0;

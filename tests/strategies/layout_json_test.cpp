@@ -96,6 +96,10 @@ TEST_CASE("any layout that fits gives a sound plan, and is printed as it was wri
     RC_LOG() << layout.dump();
     const CompiledStep step = compile_with(workload, layout);  // verifies
     RC_ASSERT(step.layout->at("parameters") == parameters);
+    const auto read = [&](const Json& json) {
+      return read_layout(JsonReader(json, {"e.json", ""}), workload, layout_mesh());
+    };
+    RC_ASSERT(read(*step.layout) == read(layout));
   }));
 }
 

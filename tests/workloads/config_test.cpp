@@ -269,7 +269,8 @@ TEST_CASE("What would change the graph and is not built is refused") {
         "m.json: LlamaForCausalLM has no op graph yet: the activation \"mish\"; \"shardsim model\" "
         "says what the model is made of");
   CHECK(llama("quantization_config", {{"quant_method", "fp8"}}) ==
-        "m.json: /quantization_config: is not supported");
+        "m.json: /quantization_config: is not supported: it is how the checkpoint stores its "
+        "weights; without the key the step is in the types of \"workload.precision\"");
   CHECK(llama("gradient_checkpointing", true) ==
         "m.json: /gradient_checkpointing: true is not supported here: the workload says it, "
         "\"rematerialization\": \"full\"");

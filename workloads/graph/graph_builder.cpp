@@ -106,93 +106,66 @@ TensorId GraphBuilder::constant(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::constant, dtype, std::move(dims)});
 }
 
-TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
-                              TensorId bias, std::optional<DType> dtype) {
+Op GraphBuilder::op_of(Function function, std::string name,
+                       const std::vector<TensorId>& operands) const {
   Op op;
-  op.function = bias == no_tensor ? Function::matmul : Function::linear;
-  op.name = name;
-  op.operands = {whole_of(x), whole_of(weight)};
-  if (bias != no_tensor) op.operands.push_back(whole_of(bias));
-  const TensorId y = activation(name, dtype.value_or(compute_dtype_), std::move(result));
-  op.results = {whole_of(y)};
+  op.function = function;
+  op.name = std::move(name);
+  for (const TensorId operand : operands) {
+    if (operand != no_tensor) op.operands.push_back(whole_of(operand));
+  }
+  return op;
+}
+
+TensorId GraphBuilder::emit(Op op, DType dtype, Dims dims) {
+  const TensorId y = activation(op.name, dtype, std::move(dims));
+  op.results.insert(op.results.begin(), whole_of(y));
   block().forward.push_back(std::move(op));
   return y;
+}
+
+TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
+                              TensorId bias, std::optional<DType> dtype) {
+  const Function function = bias == no_tensor ? Function::matmul : Function::linear;
+  return emit(op_of(function, name, {x, weight, bias}), dtype.value_or(compute_dtype_),
+              std::move(result));
 }
 
 TensorId GraphBuilder::elementwise(Function function, const std::string& name,
                                    const std::vector<TensorId>& operands) {
-  Op op;
-  op.function = function;
-  op.name = name;
-  for (const TensorId operand : operands) op.operands.push_back(whole_of(operand));
-  const TensorId y = activation(name, at(operands[0]).dtype, at(operands[0]).dims);
-  op.results = {whole_of(y)};
-  block().forward.push_back(std::move(op));
-  return y;
+  const Tensor& first = at(operands[0]);
+  return emit(op_of(function, name, operands), first.dtype, first.dims);
 }
 
 TensorId GraphBuilder::cast(const std::string& name, TensorId x, DType dtype) {
   if (at(x).dtype == dtype) return x;
-  Op op;
-  op.function = Function::cast;
-  op.name = name;
-  op.operands = {whole_of(x)};
-  const TensorId y = activation(name, dtype, at(x).dims);
-  op.results = {whole_of(y)};
-  block().forward.push_back(std::move(op));
-  return y;
+  return emit(op_of(Function::cast, name, {x}), dtype, at(x).dims);
 }
 
 TensorId GraphBuilder::mean(const std::string& name, TensorId x, Dims result) {
-  Op op;
-  op.function = Function::mean;
-  op.name = name;
-  op.operands = {whole_of(x)};
-  const TensorId y = activation(name, at(x).dtype, std::move(result));
-  op.results = {whole_of(y)};
-  block().forward.push_back(std::move(op));
-  return y;
+  return emit(op_of(Function::mean, name, {x}), at(x).dtype, std::move(result));
 }
 
 TensorId GraphBuilder::rope(const std::string& name, TensorId x, TensorId cos, TensorId sin,
                             LabelId head_dim) {
-  Op op;
-  op.function = Function::rope;
-  op.name = name;
-  op.operands = {whole_of(x), whole_of(cos), whole_of(sin)};
+  Op op = op_of(Function::rope, name, {x, cos, sin});
   op.whole = {head_dim};  // each half turns into the other
-  const TensorId y = activation(name, at(x).dtype, at(x).dims);
-  op.results = {whole_of(y)};
-  block().forward.push_back(std::move(op));
-  return y;
+  return emit(std::move(op), at(x).dtype, at(x).dims);
 }
 
 std::vector<TensorId> GraphBuilder::split(const std::vector<std::string>& names, TensorId fused,
                                           LabelId part) {
-  Op op;
-  op.function = Function::split;
-  op.name = at(fused).name;
-  op.operands = {whole_of(fused)};
-  op.whole = {part};
-  op.view = true;
   Dims dims = at(fused).dims;
   std::erase(dims, Dim{part});
-  std::vector<TensorId> parts;
-  for (const std::string& name : names) {
-    parts.push_back(activation(name, at(fused).dtype, dims));
-    op.results.push_back(whole_of(parts.back()));
-  }
-  block().forward.push_back(std::move(op));
-  return parts;
+  std::vector<Part> parts;
+  for (const std::string& name : names) parts.push_back({name, dims});
+  return slices(at(fused).name, fused, parts, {part});
 }
 
 std::vector<TensorId> GraphBuilder::slices(const std::string& name, TensorId fused,
                                            const std::vector<Part>& parts,
                                            std::vector<LabelId> whole) {
-  Op op;
-  op.function = Function::split;
-  op.name = name;
-  op.operands = {whole_of(fused)};
+  Op op = op_of(Function::split, name, {fused});
   op.whole = std::move(whole);
   op.view = true;
   std::vector<TensorId> ids;
@@ -206,15 +179,9 @@ std::vector<TensorId> GraphBuilder::slices(const std::string& name, TensorId fus
 
 TensorId GraphBuilder::concatenate(const std::string& name, const std::vector<TensorId>& parts,
                                    Dims result, std::vector<LabelId> whole) {
-  Op op;
-  op.function = Function::concatenate;
-  op.name = name;
+  Op op = op_of(Function::concatenate, name, parts);
   op.whole = std::move(whole);
-  for (const TensorId part : parts) op.operands.push_back(whole_of(part));
-  const TensorId y = activation(name, at(parts[0]).dtype, std::move(result));
-  op.results = {whole_of(y)};
-  block().forward.push_back(std::move(op));
-  return y;
+  return emit(std::move(op), at(parts[0]).dtype, std::move(result));
 }
 
 TensorId GraphBuilder::rms_norm(const std::string& name, TensorId x, TensorId weight,
@@ -234,10 +201,7 @@ TensorId GraphBuilder::norm(Function function, const std::string& name, TensorId
   Dims row_dims = at(x).dims;
   for (const LabelId label : over) std::erase(row_dims, Dim{label});
 
-  Op op;
-  op.function = function;
-  op.name = name;
-  op.operands = {whole_of(x)};
+  Op op = op_of(function, name, {x});
   for (const TensorId operand : affine) op.operands.push_back(whole_of(operand));
   const TensorId y = activation(name, at(x).dtype, at(x).dims);
   op.results = {whole_of(y)};
@@ -282,40 +246,23 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
 
 TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId weight,
                                  Dims result) {
-  Op op;
-  op.function = Function::embedding;
-  op.name = name;
-  op.operands = {whole_of(ids), whole_of(weight)};
+  Op op = op_of(Function::embedding, name, {ids, weight});
   op.weight_dtype = weights_.look_ups;
-  const DType dtype = weights_.look_ups.value_or(compute_dtype_);
-  const TensorId rows = activation(name, dtype, std::move(result));
-  op.results = {whole_of(rows)};
-  block().forward.push_back(std::move(op));
+  const TensorId rows =
+      emit(std::move(op), weights_.look_ups.value_or(compute_dtype_), std::move(result));
   return cast(name + ".cast", rows, compute_dtype_);
 }
 
 TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes) {
   assert(at(logits).dtype == DType::f32);
   const std::vector<LabelId> rows = labels_without(logits, {classes});
-  Op log_softmax;
-  log_softmax.function = Function::log_softmax;
-  log_softmax.name = "loss.log_softmax";
-  log_softmax.operands = {whole_of(logits)};
-  const TensorId log_p = activation(log_softmax.name, DType::f32, at(logits).dims);
-  log_softmax.results = {whole_of(log_p)};
+  Op log_softmax = op_of(Function::log_softmax, "loss.log_softmax", {logits});
   log_softmax.statistics = {{"maximum", {classes}, rows, DType::f32},
                             {"sum of exponentials", {classes}, rows, DType::f32}};
-  block().forward.push_back(std::move(log_softmax));
-
-  Op nll;
-  nll.function = Function::nll_loss;
-  nll.name = "loss";
-  nll.operands = {whole_of(log_p), whole_of(targets)};
-  const TensorId loss = activation(nll.name, DType::f32, {});
-  nll.results = {whole_of(loss)};
+  const TensorId log_p = emit(std::move(log_softmax), DType::f32, at(logits).dims);
+  Op nll = op_of(Function::nll_loss, "loss", {log_p, targets});
   nll.statistics = {{"picked logit", {classes}, rows, DType::f32}};
-  block().forward.push_back(std::move(nll));
-  return loss;
+  return emit(std::move(nll), DType::f32, {});
 }
 
 TensorId GraphBuilder::marked(TensorId id, StreamMark mark) {

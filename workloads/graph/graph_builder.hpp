@@ -131,7 +131,10 @@ class GraphBuilder {
  private:
   TensorId tensor(Tensor tensor);
   TensorId activation(std::string name, DType dtype, Dims dims);
-  TensorId emit(Op op, DType dtype, Dims dims);  // with one result, named after it
+  // Of operands under their own dims; no_tensor is none.
+  [[nodiscard]] Op op_of(Function function, std::string name,
+                         const std::vector<TensorId>& operands) const;
+  TensorId emit(Op op, DType dtype, Dims dims);  // makes its first result, named after it
   [[nodiscard]] const Tensor& at(TensorId id) const;
   [[nodiscard]] Operand whole_of(TensorId id) const;  // the operand under its own dims
   [[nodiscard]] Block& block();

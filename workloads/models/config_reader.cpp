@@ -87,8 +87,8 @@ void ConfigReader::refuse_true(std::string_view key, std::string_view advice) co
   if (value && value->boolean()) value->fail(fmt::format("true is not supported{}", advice));
 }
 
-void ConfigReader::refuse_set(std::string_view key) const {
-  if (const auto value = json_.find(key)) value->fail("is not supported");
+void ConfigReader::refuse_set(std::string_view key, std::string_view remark) const {
+  if (const auto value = json_.find(key)) value->fail(fmt::format("is not supported{}", remark));
 }
 
 void ConfigReader::refuse_entries(std::string_view key) const {
@@ -129,7 +129,9 @@ const std::vector<std::string>& common_config_keys() {
 }
 
 void refuse_common(const ConfigReader& config) {
-  config.refuse_set("quantization_config");
+  config.refuse_set("quantization_config",
+                    ": it is how the checkpoint stores its weights; without the key the step is in "
+                    "the types of \"workload.precision\"");
   config.refuse_set("compression_config");
   config.refuse_true("gradient_checkpointing",
                      " here: the workload says it, \"rematerialization\": \"full\"");

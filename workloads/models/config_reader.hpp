@@ -42,7 +42,7 @@ class ConfigReader {
   // Throws when the key is present and true; likewise when it is present and not null; a list or an
   // object that is not empty; a number that is not 0. `advice` follows "true is not supported".
   void refuse_true(std::string_view key, std::string_view advice = {}) const;
-  void refuse_set(std::string_view key) const;
+  void refuse_set(std::string_view key, std::string_view remark = {}) const;
   void refuse_entries(std::string_view key) const;
   void refuse_nonzero(std::string_view key) const;
   // Throws when the key is present and not one of `supported`.

@@ -125,6 +125,10 @@ DescribedModel read_described(const ModelConfig& config) {
       std::count(asked.keys.begin(), asked.keys.end(), "partial_rotary_factor") > 0;
   if (!reads_part) refuse_partial_rotary(json);
   model.notes = dropout_notes(asked);
+  const auto noise = json.find("router_jitter_noise");
+  if (noise && noise->number() != 0) {
+    model.notes.emplace_back("noise on what routers read is left out (router_jitter_noise)");
+  }
   return model;
 }
 

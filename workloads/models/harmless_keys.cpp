@@ -113,7 +113,7 @@ const std::vector<HarmlessKey> table = {
     {"norm_epsilon", constant},
     {"swiglu_limit", constant},
     {"routed_scaling_factor", constant},
-    {"router_jitter_noise", constant},
+    {"router_jitter_noise", "noise on what routers read, which the step's notes say is left out"},
     {"rope_local_base_freq", tables},
     {"rotary_emb_base", tables},
     {"original_max_position_embeddings", tables},

@@ -7,7 +7,7 @@
 #include <rapidcheck.h>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/dimension_order.hpp"
 
 namespace shardsim {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
 #include "golden.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/analyze_sharding.hpp"
 #include "strategies/rules/auto_spec.hpp"
 #include "strategies/rules/match_partition_rules.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/dimension_order.hpp"
 #include "strategies/rules/fsdp_tutorial_step.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/pattern.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim::test {
 namespace {

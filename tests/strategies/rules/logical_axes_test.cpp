@@ -7,7 +7,7 @@
 #include <rapidcheck.h>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/flax_nnx.hpp"
 #include "strategies/rules/haliax.hpp"
 #include "strategies/rules/t5x.hpp"

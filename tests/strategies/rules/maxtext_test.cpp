@@ -6,8 +6,8 @@
 #include <rapidcheck.h>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
 #include "sharding/named_sharding.hpp"
+#include "sharding/rule_error.hpp"
 
 namespace shardsim::maxtext_test {
 namespace {

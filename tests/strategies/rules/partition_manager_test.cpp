@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "tests/strategies/rules/arbitrary_sharding.hpp"
 
 using namespace shardsim;

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
 #include "golden.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/logical_axes.hpp"
 #include "strategies/rules/praxis_layers.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
-#include "base/rule_error.hpp"
+#include "sharding/rule_error.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/praxis_layers.hpp"
 #include "strategies/rules/praxis_split_dims.hpp"

@@ -57,6 +57,9 @@ class ExpertsGraph {
     const Router& r = m_.router;
     const std::string at = inside(r.name);
     const bool wide = r.fp32 || r.fp32_weight;
+    if (r.fp32_weight) {
+      c_.note("weights of routers are kept in the step's type of parameters; the model has fp32");
+    }
     const DType dtype = wide ? DType::f32 : c_.g.compute_dtype();
     if (wide) x = c_.g.cast(at + ".input", x, dtype);
     const TensorId weight = c_.g.parameter(at + ".weight", {{n_.experts}, {c_.hidden}});
@@ -100,8 +103,10 @@ class ExpertsGraph {
     return c_.g.grouped_linear(at, rows, matrices, result, n_.experts, bias);
   }
 
-  // GPT-OSS's clamps are done with the activation, in one kernel.
   TensorId inner(TensorId rows) {
+    if (m_.gate == ExpertsGate::clamped) {
+      c_.note("the clamps of the experts' gates are done in the activation's kernel");
+    }
     const std::string at = inside(m_.experts_name);
     if (m_.gate == ExpertsGate::plain) {
       const TensorId up = multiply(m_.gate_up, rows, {n_.width}, {c_.hidden});
