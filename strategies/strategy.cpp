@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/json.hpp"
 #include "strategies/rules/praxis.hpp"
@@ -184,6 +185,25 @@ void read_kept_over(const JsonReader& json, const Mesh& mesh, Strategy& options)
   if (over > 1 && over < devices) gathers.slices = KeptSlices{options.shard_axis, over};
 }
 
+// An axis for stages is one unless the strategy uses it otherwise. What a pipeline changes of the
+// runtime: gradients are reduced once, as torch.distributed.pipelining has it.
+void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
+                 Strategy& options) {
+  if (options.is_rule_system()) return;
+  const auto has_key = [&](std::string_view key) {
+    return json.is_object() && json.find(key).has_value();
+  };
+  std::optional<Pipeline> pipeline = read_pipeline(json, mesh, roles);
+  if (!pipeline) return;
+  const bool otherwise = !options.layout.is_null() || names_axis(options, pipeline->axis);
+  if (otherwise && !has_key("pipeline")) return;
+  options.pipeline = std::move(pipeline);
+  if (!has_key("reduce_each_microbatch")) {
+    options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
+  }
+  options.runtime.reductions.after_last_backward = options.shards_parameters;
+}
+
 }  // namespace
 
 std::vector<std::string> strategy_names() {
@@ -230,6 +250,7 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
   }
   read_strategy_axes(json, mesh, roles, options);
   read_kept_over(json, mesh, options);
+  read_stages(json, mesh, roles, options);
   return options;
 }
 
@@ -258,6 +279,7 @@ Json strategy_to_json(const Strategy& options) {
     json["rules"] = rules_to_json(options.rules);
   }
   if (!json.contains("activations")) json["activations"] = rules_to_json(options.activations);
+  if (options.pipeline) json["pipeline"] = pipeline_to_json(*options.pipeline);
   if (!options.layout.is_null()) json["layout"] = *options.layout;
   return json;
 }

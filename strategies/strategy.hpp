@@ -23,6 +23,7 @@
 //                          {"pattern": "down_proj",      "spec": [null, "model"]}]}
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@
 #include "plan/mesh.hpp"
 #include "sharding/partition_spec.hpp"
 #include "strategies/layout/axis_roles.hpp"
+#include "strategies/pipeline.hpp"
 #include "strategies/rules/system_axes.hpp"
 #include "strategies/runtime/runtime.hpp"
 
@@ -74,6 +76,7 @@ struct Strategy {
   Place place;       // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
   Runtime runtime;
+  std::optional<Pipeline> pipeline;  // where the mesh has stages
 
   [[nodiscard]] bool is_rule_system() const { return !system.is_null(); }
 };

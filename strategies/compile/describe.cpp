@@ -173,15 +173,16 @@ std::string balanced_causal_attention(const Workload& workload, const Op& op,
   return "";
 }
 
-// Models have one kind of attention: what the first does, all do.
+// Models have one kind of attention: what the first does, all do. `others`: axes that are not for
+// splitting it.
 void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mesh& mesh,
-                       const Layout& layout, CompiledStep& compiled) {
+                       const Layout& layout, const AxisList& others, CompiledStep& compiled) {
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
     const Op* op = nullptr;
     const Sharding* sharding = attention_sharding(workload.blocks[b], step.blocks[b], step, &op);
     if (sharding == nullptr) continue;
     std::string warning = repeated_attention(head_counts(workload, *op), *sharding, mesh,
-                                             !layout.model_axes.empty(), layout.idle_axes);
+                                             !layout.model_axes.empty(), others);
     if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
     std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
     if (!note.empty()) compiled.plan.notes.push_back(std::move(note));
@@ -192,10 +193,14 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 }  // namespace
 
 void describe(Compilation& c) {
-  const auto& [workload, step, mesh, strategy, layout, shardings, sums, spmd, schedule, _] = c;
+  const Workload& workload = c.workload;
+  const Layout& layout = c.layout;
+  const SpmdStep& spmd = c.spmd;
+  const Mesh& mesh = c.mesh;
+  const Step& step = c.step;
   CompiledStep& compiled = c.compiled;
   Plan& plan = compiled.plan;
-  plan.subject = subject_of(workload, step, strategy);
+  plan.subject = subject_of(workload, step, c.strategy);
   for (const ParameterLayout& a : layout.parameters) {
     compiled.parameters.push_back(describe(a, workload, mesh, step.optimizer.parameters));
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
@@ -229,7 +234,9 @@ void describe(Compilation& c) {
         fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same",
                     mesh.names_of({axis}).front(), axis.size));
   }
-  tell_of_attention(workload, spmd, mesh, layout, compiled);
+  AxisList others = layout.idle_axes;
+  if (c.strategy.pipeline) others.push_back(mesh.whole(*mesh.find(c.strategy.pipeline->axis)));
+  tell_of_attention(workload, spmd, mesh, layout, others, compiled);
   compiled.rules = layout.rules;
   *compiled.layout = layout_to_json(layout, workload, mesh);
 }

@@ -1,20 +1,17 @@
 // From blocks to a plan: the actions of a schedule are unrolled over the order of layers,
-// dependencies and lifetimes written down.
-//
-// A pass over one instance of one block is a segment; segments follow each other in execution
-// order. Parameters of segment k may be gathered once segment k - 1 - prefetch has computed, so
-// that `prefetch` units wait ready beside the one at work; the unit that opens the backward pass is
-// gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a
-// gathered unit, where it is given back whole, with its segment.
-//
-// Segment k waits for the gradient reductions of segment k - 2 that leave something to give back,
-// as FSDP2 waits for a unit's reduce-scatter before it issues the next: unreduced gradients of two
-// units are there at most, however slow links are.
+// dependencies and lifetimes written down. One program for every rank of the pipeline, of the
+// devices that have its place on the mesh's axis for stages (emit_program.hpp).
 #pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "plan/plan.hpp"
+#include "strategies/layout/stage_ranges.hpp"
 #include "strategies/partition/spmd.hpp"
+#include "strategies/runtime/runtime.hpp"
 #include "strategies/schedule/schedule.hpp"
 
 namespace shardsim {
@@ -23,9 +20,17 @@ namespace shardsim {
 void check_task_count(const SpmdStep& step, const Workload& workload, std::int64_t microbatches,
                       const Place& place);
 
-// Fills mesh, names, kernels, collectives and one program of the plan. `schedule` has one stage, of
-// which no two microbatches are under way at once (accumulation.hpp).
-[[nodiscard]] Plan emit(const SpmdStep& step, const Workload& workload, const Mesh& mesh,
-                        const PipelineSchedule& schedule, int prefetch);
+struct EmitInput {
+  const SpmdStep& step;
+  const Workload& workload;
+  const Mesh& mesh;
+  const PipelineSchedule& schedule;
+  const std::vector<StageRange>& stages;  // as the schedule has them
+  std::string stages_axis;                // of the mesh; empty: one stage
+  const Runtime& runtime;
+};
+
+// Fills mesh, names, kernels, collectives, transfers and programs of the plan.
+[[nodiscard]] Plan emit(const EmitInput& input);
 
 }  // namespace shardsim

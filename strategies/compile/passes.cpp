@@ -1,5 +1,6 @@
 #include "strategies/compile/passes.hpp"
 
+#include <string>
 #include <utility>
 
 #include "plan/plan_io.hpp"
@@ -17,6 +18,8 @@ namespace {
 
 void assign(Compilation& c) {
   c.layout = assign(c.workload, c.mesh, c.strategy, c.step.optimizer.parameters);
+  c.stages =
+      c.strategy.pipeline ? stage_ranges(c.workload, *c.strategy.pipeline) : one_stage(c.workload);
 }
 
 void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
@@ -27,7 +30,9 @@ void partition(Compilation& c) {
 }
 
 void make_calls(Compilation& c) {
-  c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, c.strategy.runtime, c.step);
+  const Units units(c.workload, c.stages);
+  c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, c.strategy.runtime,
+                      c.step);
 }
 
 void word_reasons(Compilation& c) {
@@ -37,12 +42,22 @@ void word_reasons(Compilation& c) {
 
 void make_schedule(Compilation& c) {
   check_task_count(c.spmd, c.workload, c.step.microbatches, {c.strategy.place.file, "/workload"});
-  c.schedule = accumulation_schedule(static_cast<std::int32_t>(c.step.microbatches),
-                                     has_backward(c.workload));
+  const auto microbatches = static_cast<std::int32_t>(c.step.microbatches);
+  const bool trains = has_backward(c.workload);
+  c.schedule = c.strategy.pipeline ? schedule_of(*c.strategy.pipeline, microbatches)
+                                   : accumulation_schedule(microbatches, trains);
+  if (!trains) c.schedule = forward_alone(std::move(c.schedule));
 }
 
 void emit(Compilation& c) {
-  c.compiled.plan = emit(c.spmd, c.workload, c.mesh, c.schedule, c.strategy.runtime.gathers.ahead);
+  const EmitInput input{.step = c.spmd,
+                        .workload = c.workload,
+                        .mesh = c.mesh,
+                        .schedule = c.schedule,
+                        .stages = c.stages,
+                        .stages_axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "",
+                        .runtime = c.strategy.runtime};
+  c.compiled.plan = emit(input);
 }
 
 void verify(Compilation& c) { verify(c.compiled.plan); }

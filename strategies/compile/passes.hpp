@@ -1,12 +1,13 @@
 // The passes from the op graph of a step to its plan, in order. Each reads what those before it
 // have made and adds its own; any station on the way can be looked at (`plan --stop-after PASS`).
 //
-//   layout      what lies where: parameters, inputs, chosen activations
+//   layout      what lies where: parameters, inputs, chosen activations, the layers of stages
 //   propagate   a sharding for every value
 //   partition   each op on its shard, and what is needed of parameters and gradients
 //   runtime     the needs as calls
 //   reasons     of each collective, in words
-//   schedule    the order of forward and backward passes of microbatches
+//   schedule    the order of forward and backward passes of microbatches, on every rank of a
+//               pipeline
 //   emit        the plan: everything unrolled, with dependencies and lifetimes
 //   verify      whether the plan keeps what plans promise: a bug of ours if not
 //   describe    what people are told beside it: specs, padding, notes, warnings
@@ -19,6 +20,7 @@
 #include "base/json_reader.hpp"
 #include "strategies/compile/compile.hpp"
 #include "strategies/layout/assign.hpp"
+#include "strategies/layout/stage_ranges.hpp"
 #include "strategies/layout/tensor_shardings.hpp"
 #include "strategies/partition/partial_sums.hpp"
 #include "strategies/partition/spmd.hpp"
@@ -36,6 +38,7 @@ struct Compilation {
   Layout layout{};
   TensorShardings shardings{};
   std::optional<PartialSums> sums{};
+  std::vector<StageRange> stages{};
   SpmdStep spmd{};
   PipelineSchedule schedule{};
   CompiledStep compiled{};

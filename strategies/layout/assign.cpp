@@ -252,6 +252,7 @@ class Assigner {
     for (std::size_t i = 0; i < mesh_.axes().size(); ++i) {
       const MeshAxis& axis = mesh_.axes()[i];
       if (axis.size == 1 || overlaps_any(mesh_.whole(static_cast<int>(i)), used)) continue;
+      if (strategy_.pipeline && strategy_.pipeline->axis == axis.name) continue;
       result_.idle_axes.push_back(mesh_.whole(static_cast<int>(i)));
     }
   }

@@ -90,11 +90,8 @@ bool any_spec_names(const std::vector<Rule>& rules, const std::string& axis) {
 
 // Does the strategy do with the axis what it is for?
 bool serves(const Strategy& strategy, const std::string& axis, std::optional<AxisRole> role) {
-  if (holds(strategy.batch_axes, axis) || holds(strategy.sequence_axes, axis)) return true;
-  if (axis == strategy.model_axis) return true;
-  if (any_spec_names(strategy.rules, axis) || any_spec_names(strategy.activations, axis)) {
-    return true;
-  }
+  if (names_axis(strategy, axis)) return true;
+  if (strategy.pipeline && strategy.pipeline->axis == axis) return true;
   if (!strategy.is_rule_system()) return false;
   // Whose programs split more than parameters over it, the batch over experts' axes for one.
   if (role && role != AxisRole::model) return false;
@@ -104,8 +101,9 @@ bool serves(const Strategy& strategy, const std::string& axis, std::optional<Axi
 std::string served_roles(const Strategy& strategy) {
   if (strategy.is_rule_system()) return "batch, shard and model axes";
   if (find_recipe(strategy.name)->by_rules_alone)
-    return "batch and shard axes and those that its rules name";
-  return strategy.splits_model ? "batch and shard axes and one model axis" : "batch and shard axes";
+    return "batch, shard and stages axes and those that its rules name";
+  return strategy.splits_model ? "batch, shard and stages axes and one model axis"
+                               : "batch, shard and stages axes";
 }
 
 std::string advice(const Strategy& strategy, const std::string& axis, AxisRole role) {
@@ -141,6 +139,12 @@ std::string advice(const Strategy& strategy, const std::string& axis, AxisRole r
 }
 
 }  // namespace
+
+bool names_axis(const Strategy& strategy, const std::string& axis) {
+  return holds(strategy.batch_axes, axis) || holds(strategy.sequence_axes, axis) ||
+         axis == strategy.model_axis || any_spec_names(strategy.rules, axis) ||
+         any_spec_names(strategy.activations, axis);
+}
 
 std::string_view name_of(AxisRole role) { return row_of(role).name; }
 

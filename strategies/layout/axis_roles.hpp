@@ -54,6 +54,9 @@ class AxisRoles {
 
 struct Strategy;
 
+// Does the strategy say of the axis what is split over it?
+[[nodiscard]] bool names_axis(const Strategy& strategy, const std::string& axis);
+
 // Throws InputError at the mesh for an axis of more than one device that has no role and that the
 // strategy does not name, and for a role that the strategy does not serve. For steps: what a
 // parameter tree is split over its rules say.

@@ -164,10 +164,4 @@ std::string SpmdBuilder::names(const AxisList& axes) const {
   return fmt::format("{}", fmt::join(mesh_.names_of(axes), " and "));
 }
 
-bool SpmdBuilder::is_root(std::size_t block) const { return !workload_.blocks[block].is_layer; }
-
-std::string SpmdBuilder::unit_name(std::size_t block) const {
-  return is_root(block) ? "root" : workload_.blocks[block].name;
-}
-
 }  // namespace shardsim

@@ -56,10 +56,6 @@ class SpmdBuilder {
   [[nodiscard]] Item slice(std::string name, const std::vector<ValueId>& from,
                            const std::vector<ValueId>& to, Stream stream) const;
 
-  // Is the block's unit of parameters the root's, as that of every block that is there once?
-  [[nodiscard]] bool is_root(std::size_t block) const;
-  [[nodiscard]] std::string unit_name(std::size_t block) const;
-
   // "fsdp", "data and model".
   [[nodiscard]] std::string names(const AxisList& axes) const;
 

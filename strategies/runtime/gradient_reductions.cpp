@@ -7,9 +7,11 @@
 
 namespace shardsim {
 
-GradientReductions::GradientReductions(SpmdBuilder& builder, const Layout& layout,
-                                       const Reductions& runtime, const Step& step)
+GradientReductions::GradientReductions(SpmdBuilder& builder, const Units& units,
+                                       const Layout& layout, const Reductions& runtime,
+                                       const Step& step)
     : builder_(builder),
+      units_(units),
       runtime_(runtime),
       gradient_dtype_(step.optimizer.gradients),
       microbatches_(step.microbatches) {
@@ -21,13 +23,14 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
     reduce_one_by_one(pass);
     return;
   }
-  if (!builder_.is_root(block)) {
-    reduce_together(pass.writes, builder_.unit_name(block), pass, pass.reductions);
+  if (!units_.is_root(block)) {
+    reduce_together(pass.writes, units_.name(block), pass, pass.reductions);
     return;
   }
   of_root_.insert(of_root_.end(), pass.writes.begin(), pass.writes.end());
-  // The root's last gradients come from the first block.
-  if (block == 0) reduce_together(of_root_, builder_.unit_name(block), pass, pass.reductions);
+  // The root's last gradients come from its first block.
+  if (!units_.is_first(block)) return;
+  reduce_together(std::exchange(of_root_, {}), units_.name(block), pass, pass.reductions);
 }
 
 void GradientReductions::reduce_one_by_one(BlockPass& pass) {

@@ -16,14 +16,15 @@
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/runtime.hpp"
+#include "strategies/runtime/units.hpp"
 #include "workloads/step/step.hpp"
 
 namespace shardsim {
 
 class GradientReductions {
  public:
-  GradientReductions(SpmdBuilder& builder, const Layout& layout, const Reductions& runtime,
-                     const Step& step);
+  GradientReductions(SpmdBuilder& builder, const Units& units, const Layout& layout,
+                     const Reductions& runtime, const Step& step);
 
   // To be called for the backward passes of all blocks, the last first.
   void reduce(std::size_t block, BlockPass& pass);
@@ -50,6 +51,7 @@ class GradientReductions {
                                                 std::string_view unit, BlockPass& pass);
 
   SpmdBuilder& builder_;
+  const Units& units_;
   const Reductions& runtime_;
   DType gradient_dtype_;
   std::int64_t microbatches_;

@@ -11,24 +11,27 @@
 namespace shardsim {
 
 SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
-                    const Layout& layout, const Runtime& runtime, const Step& step) {
+                    const Layout& layout, const Units& units, const Runtime& runtime,
+                    const Step& step) {
   SpmdBuilder builder(workload, mesh, std::move(partitioned));
   std::vector<BlockProgram>& blocks = builder.step.blocks;
   const std::size_t count = blocks.size();
   const bool trains = has_backward(workload);
-  ParameterGathers parameters(builder, runtime.gathers);
+  ParameterGathers parameters(builder, units, runtime.gathers);
   for (std::size_t b = 0; b < count; ++b) {
     parameters.gather(b, Phase::forward, blocks[b].forward);
     parameters.keep_slices(b, blocks[b].forward);
   }
-  GradientReductions gradients(builder, layout, runtime.reductions, step);
+  GradientReductions gradients(builder, units, layout, runtime.reductions, step);
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);
     gradients.reduce(b, blocks[b].backward);
   }
   add_scalar_sums(builder, layout.data_axes, runtime, step,
-                  trains ? blocks.front().backward : blocks.back().forward);
-  OptimizerPass update(builder, layout, gradients, step.optimizer.donate);
+                  !trains              ? blocks.back().forward
+                  : units.has_stages() ? blocks.back().backward
+                                       : blocks.front().backward);
+  OptimizerPass update(builder, units, layout, gradients, step.optimizer.donate);
   for (std::size_t b = 0; b < count; ++b) update.add(b);
   return std::move(builder.step);
 }

@@ -8,6 +8,7 @@
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd.hpp"
 #include "strategies/runtime/runtime.hpp"
+#include "strategies/runtime/units.hpp"
 #include "workloads/step/step.hpp"
 
 namespace shardsim {
@@ -15,6 +16,7 @@ namespace shardsim {
 // Of the step: its microbatches and metrics, the dtype of gradients, and whether the old state is
 // donated.
 [[nodiscard]] SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
-                                  const Layout& layout, const Runtime& runtime, const Step& step);
+                                  const Layout& layout, const Units& units, const Runtime& runtime,
+                                  const Step& step);
 
 }  // namespace shardsim

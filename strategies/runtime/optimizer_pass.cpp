@@ -7,9 +7,9 @@
 
 namespace shardsim {
 
-OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Layout& layout,
+OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
                              const GradientReductions& gradients, bool donates)
-    : builder_(builder), gradients_(gradients), donates_(donates) {
+    : builder_(builder), units_(units), gradients_(gradients), donates_(donates) {
   for (const ParameterLayout& a : layout.parameters) layouts_[a.tensor] = &a;
 }
 
@@ -46,7 +46,7 @@ void OptimizerPass::add(std::size_t b) {
     update.kernel.bytes += (gradient ? 1 : 2) * builder_.value(v).bytes;
   }
   pass.body.push_back(std::move(update));
-  gather_updated(builder_.unit_name(b), updated, stored, homes, pass);
+  gather_updated(units_.name(b), updated, stored, homes, pass);
 }
 
 ValueId OptimizerPass::new_state(ValueId old) {

@@ -14,8 +14,8 @@ namespace shardsim {
 
 class OptimizerPass {
  public:
-  OptimizerPass(SpmdBuilder& builder, const Layout& layout, const GradientReductions& gradients,
-                bool donates);
+  OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
+                const GradientReductions& gradients, bool donates);
 
   // Nothing where the block owns no parameter.
   void add(std::size_t block);
@@ -32,6 +32,7 @@ class OptimizerPass {
                       BlockPass& pass);
 
   SpmdBuilder& builder_;
+  const Units& units_;
   std::map<TensorId, const ParameterLayout*> layouts_;
   const GradientReductions& gradients_;
   bool donates_;

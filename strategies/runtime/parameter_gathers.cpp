@@ -12,21 +12,17 @@ std::vector<TensorId> ParameterGathers::unit_parameters(std::size_t block) const
   for (const auto& [parameter, values] : builder_.step.parameters) {
     if (values.computed == values.stored) continue;
     const auto owner = static_cast<std::size_t>(builder_.tensor(parameter).block);
-    if (owner == block || (builder_.is_root(owner) && builder_.is_root(block)))
-      unit.push_back(parameter);
+    if (units_.are_one(owner, block)) unit.push_back(parameter);
   }
   return unit;
 }
 
 bool ParameterGathers::keeps_gathered(std::size_t block) const {
   if (!has_backward(builder_.workload())) return false;  // nothing that it would be kept for
-  return (builder_.is_root(block) ? runtime_.kept_root : runtime_.kept) == Kept::backward;
+  return (units_.is_root(block) ? runtime_.kept_root : runtime_.kept) == Kept::backward;
 }
 
 void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) const {
-  const std::vector<BlockInstance>& order = builder_.workload().order;
-  const auto first = static_cast<std::size_t>(order.front().block);
-  const auto last = static_cast<std::size_t>(order.back().block);
   const bool forward = phase == Phase::forward;
   if (forward) gather_tables(block, pass.gathers);
   if (runtime_.grain == Grain::tensor) {
@@ -41,10 +37,11 @@ void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) c
   std::vector<Gathered> all;
   for (const TensorId parameter : unit) all.push_back(whole(parameter, phase));
   // The root is gathered by the block that runs first and given back by the one that runs last.
-  const bool takes = !builder_.is_root(block) || block == (forward ? first : last);
-  const bool gives_back = !builder_.is_root(block) || block == (forward ? last : first);
+  const bool is_layer = !units_.is_root(block);
+  const bool takes = is_layer || (forward ? units_.is_first(block) : units_.is_last(block));
+  const bool gives_back = is_layer || (forward ? units_.is_last(block) : units_.is_first(block));
   if (takes && (forward || !keeps_gathered(block)))
-    gather_together(all, builder_.unit_name(block), phase, pass.gathers);
+    gather_together(all, units_.name(block), phase, pass.gathers);
   if (gives_back && !(forward && keeps_gathered(block))) {
     for (const TensorId parameter : unit) pass.held.push_back(values_of(parameter).computed);
   }
@@ -60,7 +57,7 @@ ParameterGathers::Gathered ParameterGathers::whole(TensorId parameter, Phase pha
 // Neighbours hold the slices: the minor part of the axis, as FSDP2's post-forward mesh is the shard
 // mesh in rows of so many (torch.distributed.fsdp, _get_post_forward_mesh_info).
 void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
-  if (!runtime_.slices || builder_.is_root(block) || !has_backward(builder_.workload())) return;
+  if (!runtime_.slices || units_.is_root(block) || !has_backward(builder_.workload())) return;
   const AxisRef axis = builder_.mesh().whole(*builder_.mesh().find(runtime_.slices->axis));
   const AxisRef part = {axis.axis, axis.size / runtime_.slices->over, runtime_.slices->over};
   std::vector<ValueId> from, to;
@@ -76,8 +73,8 @@ void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
     to.push_back(slices_[parameter]);
   }
   if (!to.empty()) {
-    pass.body.push_back(builder_.slice(fmt::format("{} slices", builder_.unit_name(block)), from,
-                                       to, Stream::compute));
+    pass.body.push_back(
+        builder_.slice(fmt::format("{} slices", units_.name(block)), from, to, Stream::compute));
   }
 }
 
@@ -134,7 +131,7 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
   add_cast(first_from, first_to);
   const auto first = static_cast<std::size_t>(builder_.tensor(wanted.front().parameter).block);
   const bool from_slices = wanted.front().from != values_of(wanted.front().parameter).stored;
-  const UnitGathered reason{unit, moved, builder_.is_root(first), from_slices, phase};
+  const UnitGathered reason{unit, moved, units_.is_root(first), from_slices, phase};
   const std::vector<ValueId> arrived =
       builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items);
   fulfil(targets, arrived, unit, items);

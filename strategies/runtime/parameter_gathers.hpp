@@ -16,13 +16,14 @@
 
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/runtime.hpp"
+#include "strategies/runtime/units.hpp"
 
 namespace shardsim {
 
 class ParameterGathers {
  public:
-  ParameterGathers(SpmdBuilder& builder, const Gathers& runtime)
-      : builder_(builder), runtime_(runtime) {}
+  ParameterGathers(SpmdBuilder& builder, const Units& units, const Gathers& runtime)
+      : builder_(builder), units_(units), runtime_(runtime) {}
 
   // Fills pass.gathers (and pass.held) for the parameters that `block` needs in this pass.
   void gather(std::size_t block, Phase phase, BlockPass& pass) const;
@@ -50,6 +51,7 @@ class ParameterGathers {
               const std::string& unit, std::vector<Item>& items) const;
 
   SpmdBuilder& builder_;
+  const Units& units_;
   const Gathers& runtime_;
   std::map<TensorId, ValueId> slices_;  // kept between forward and backward
 };

@@ -26,6 +26,9 @@ enum class Kept : std::uint8_t {
   forward,  // until its pass of the unit ends; backward gathers again
   backward  // until the backward pass has read it
 };
+// In a pipeline what backward has read stays, for the next microbatch, until the last microbatch's
+// backward gives it back (torch.distributed.pipelining sets reshard_after_backward to False but for
+// the last): the forward that comes next need not gather.
 
 // In which type parameters travel.
 enum class GatherDType : std::uint8_t {
@@ -62,6 +65,10 @@ struct Gathers {
 struct Reductions {
   Grain grain = Grain::unit;
   ReduceEachMicrobatch each_microbatch = ReduceEachMicrobatch::all;
+  // In a pipeline: what is reduced once waits until the stage's last backward pass is through, as
+  // FSDP2's is (torch.distributed.pipelining, perform_reduce_grad); else each unit's follows its
+  // own last backward pass (DDP's buckets).
+  bool after_last_backward = false;
   friend bool operator==(const Reductions&, const Reductions&) = default;
 };
 

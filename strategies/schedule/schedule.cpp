@@ -26,4 +26,12 @@ PipelineShape pipeline_shape(std::int32_t ranks, std::int32_t stages_per_rank,
   return shape;
 }
 
+PipelineSchedule forward_alone(PipelineSchedule schedule) {
+  for (std::vector<Action>& actions : schedule.of_rank) {
+    std::erase_if(actions, [](const Action& a) { return a.kind != ActionKind::forward; });
+    for (Action& action : actions) action.with_next = false;
+  }
+  return schedule;
+}
+
 }  // namespace shardsim

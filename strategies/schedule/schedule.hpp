@@ -84,4 +84,7 @@ struct PipelineSchedule {
   friend bool operator==(const PipelineSchedule&, const PipelineSchedule&) = default;
 };
 
+// Of a step that has no backward pass: the forwards, in their order.
+[[nodiscard]] PipelineSchedule forward_alone(PipelineSchedule schedule);
+
 }  // namespace shardsim

@@ -1,0 +1,479 @@
+#include "strategies/compile/emit_program.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "base/index.hpp"
+
+namespace shardsim {
+namespace {
+
+// As enum Stream has them; then those of a pipeline's messages.
+const std::vector<std::string> streams_of_a_step = {
+    "compute", "parameter gathers", "gradient reductions", "activation collectives"};
+const std::vector<std::string> streams_of_messages = {"activation sends", "activation receives",
+                                                      "gradient sends", "gradient receives"};
+
+std::size_t message_stream(bool sends, bool is_gradient) {
+  return streams_of_a_step.size() + (is_gradient ? 2 : 0) + (sends ? 0 : 1);
+}
+
+bool reads_gathered(const Item& item, const ResolvedPass& pass) {
+  for (const ResolvedItem& gather : pass.gathers) {
+    for (const ValueId result : gather.item->results) {
+      if (std::count(item.operands.begin(), item.operands.end(), result) > 0) return true;
+    }
+  }
+  return false;
+}
+
+std::string name_of_rank(const PipelineShape& shape, std::int32_t rank) {
+  const std::vector<std::int16_t> stages = shape.stages_of(rank);
+  return fmt::format("stage{} {}", stages.size() == 1 ? "" : "s", fmt::join(stages, ", "));
+}
+
+}  // namespace
+
+ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& of_step,
+                               std::int32_t rank, PlanTables& tables)
+    : input_(input),
+      rank_(rank),
+      has_stages_(!input.stages_axis.empty()),
+      tables_(tables),
+      buffers_(
+          input.step, input.workload, of_step,
+          [&] {
+            std::vector<BlockInstance> here;
+            for (const std::int16_t stage : input.schedule.shape.stages_of(rank)) {
+              const auto of_stage = instances_of(stage);
+              here.insert(here.end(), of_stage.begin(), of_stage.end());
+            }
+            return here;
+          }(),
+          tables) {
+  program_.name = has_stages_ ? name_of_rank(input.schedule.shape, rank) : "all devices";
+  program_.streams = streams_of_a_step;
+  if (has_stages_) {
+    program_.streams.insert(program_.streams.end(), streams_of_messages.begin(),
+                            streams_of_messages.end());
+  }
+  assert(program_.streams.size() <= most_streams);
+}
+
+Program ProgramEmitter::run(const std::vector<Call>& calls) {
+  bool has_optimizer = false;
+  for (const Call& call : calls) {
+    has_optimizer |= call.action.kind == ActionKind::optimizer;
+    switch (call.kind) {
+      case Call::Kind::compute:
+        run_action(call.action);
+        break;
+      case Call::Kind::send:
+        send(call);
+        break;
+      case Call::Kind::receive:
+        receive(call);
+        break;
+    }
+  }
+  if (!has_optimizer && has_backward(input_.workload)) {
+    for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) optimizer(stage);
+  }
+  buffers_.close(program_);
+  return std::move(program_);
+}
+
+std::vector<BlockInstance> ProgramEmitter::instances_of(std::int16_t stage) const {
+  const StageRange& range = input_.stages[at(stage)];
+  const auto first = input_.workload.order.begin() + static_cast<std::ptrdiff_t>(range.first);
+  return {first, first + static_cast<std::ptrdiff_t>(range.count)};
+}
+
+const BlockProgram& ProgramEmitter::program_of(const BlockInstance& instance) const {
+  return input_.step.blocks[at(instance.block)];
+}
+
+void ProgramEmitter::run_action(const Action& action) {
+  if (action.kind == ActionKind::optimizer) {
+    optimizer(action.stage);
+    return;
+  }
+  microbatch_ = action.microbatch;
+  buffers_.select(microbatch_);
+  const auto stages = static_cast<std::int64_t>(input_.schedule.shape.stages_of(rank_).size());
+  passes_left_.try_emplace(microbatch_, stages);
+  switch (action.kind) {
+    case ActionKind::forward:
+      forward(action);
+      break;
+    case ActionKind::backward:
+      backward(action, Part::whole);
+      break;
+    case ActionKind::backward_input:
+      if (!is_first(action.stage)) backward(action, Part::input);
+      break;
+    case ActionKind::backward_weight:
+      backward(action, is_first(action.stage) ? Part::whole : Part::weight);
+      break;
+    case ActionKind::optimizer:
+      break;
+  }
+  const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
+  if (!ends || --passes_left_.at(microbatch_) > 0) return;
+  passes_left_.erase(microbatch_);
+  buffers_.end(microbatch_);
+}
+
+void ProgramEmitter::forward(const Action& action) {
+  is_first_pass_ = is_last_pass_ = false;
+  if (!has_backward(input_.workload)) count_pass(action.stage);
+  gather_root(action.stage, Phase::forward);
+  std::vector<BufferIndex> carried = take({action.stage, action.microbatch, false});
+  for (const BlockInstance& instance : instances_of(action.stage)) {
+    const BlockProgram& block = program_of(instance);
+    enter(block.carries_in, carried, instance.ordinal);
+    emit_segment({tables_.block(instance.block).forward, instance}, Phase::forward);
+    carried = leave(block.carries_out, instance.ordinal);
+  }
+  const auto next = static_cast<std::int16_t>(action.stage + 1);
+  if (at(next) == input_.stages.size()) return;
+  inlets_[{next, action.microbatch, false}] = std::move(carried);
+}
+
+void ProgramEmitter::backward(const Action& action, Part part) {
+  static constexpr std::array phases = {Phase::backward, Phase::backward_input,
+                                        Phase::backward_weight};
+  const Phase phase = phases[static_cast<std::size_t>(part)];
+  const bool ends = part != Part::input;
+  if (ends) count_pass(action.stage);
+  std::vector<BufferIndex> carried;
+  if (part != Part::weight) {
+    gather_root(action.stage, phase);
+    carried = take({action.stage, action.microbatch, true});
+  }
+  const std::vector<BlockInstance> instances = instances_of(action.stage);
+  for (auto instance = instances.rbegin(); instance != instances.rend(); ++instance) {
+    const BlockProgram& block = program_of(*instance);
+    if (part != Part::weight) {
+      enter(block.gradients_of_carries_out, carried, instance->ordinal);
+    }
+    const bool opens = part != Part::weight && instance == instances.rbegin();
+    emit_segment({tables_.block(instance->block).backward, *instance, part, opens}, phase);
+    if (part != Part::weight) carried = leave(block.gradients_of_carries_in, instance->ordinal);
+  }
+  if (part != Part::weight && !is_first(action.stage)) {
+    const auto before = static_cast<std::int16_t>(action.stage - 1);
+    inlets_[{before, action.microbatch, true}] = std::move(carried);
+  }
+  if (ends && is_last_pass_) reduce_at_the_end(action.stage);
+}
+
+void ProgramEmitter::count_pass(std::int16_t stage) {
+  const std::int64_t done = passes_done_[stage]++;
+  is_first_pass_ = done == 0;
+  is_last_pass_ = done + 1 == input_.schedule.shape.microbatches;
+}
+
+// What has come into the stage.
+std::vector<BufferIndex> ProgramEmitter::take(const Inlet& inlet) {
+  const auto found = inlets_.find(inlet);
+  if (found == inlets_.end()) return {};
+  std::vector<BufferIndex> carried = std::move(found->second);
+  inlets_.erase(found);
+  return carried;
+}
+
+void ProgramEmitter::enter(const std::vector<ValueId>& values,
+                           const std::vector<BufferIndex>& carried, std::int64_t i) {
+  for (std::size_t k = 0; k < values.size() && k < carried.size(); ++k) {
+    if (values[k] != no_value) buffers_.entry(values[k], i) = carried[k];
+  }
+}
+
+std::vector<BufferIndex> ProgramEmitter::leave(const std::vector<ValueId>& values, std::int64_t i) {
+  std::vector<BufferIndex> carried;
+  for (const ValueId v : values) {
+    carried.push_back(v == no_value ? no_buffer : buffers_.buffer_of(v, i));
+  }
+  return carried;
+}
+
+void ProgramEmitter::optimizer(std::int16_t stage) {
+  microbatch_ = 0;
+  buffers_.select(microbatch_);
+  for (const BlockInstance& instance : instances_of(stage)) {
+    emit_segment({tables_.block(instance.block).optimizer, instance}, Phase::optimizer);
+  }
+  buffers_.end(microbatch_);
+}
+
+void ProgramEmitter::reduce_at_the_end(std::int16_t stage) {
+  if (!has_stages_ || !input_.runtime.reductions.after_last_backward) return;
+  for (const BlockInstance& instance : instances_of(stage)) {
+    set_place(instance, Phase::backward);
+    issued_after_ = last_kernel_;
+    emit_items(tables_.block(instance.block).backward.last_reductions, instance.ordinal);
+    issued_after_ = no_task;
+  }
+}
+
+// The values on both sides of the border that the message of a call crosses: as the stage that
+// sends them has them, and as the one that receives them.
+ProgramEmitter::Border ProgramEmitter::border_of(const Call& call) const {
+  const bool is_gradient = call.action.kind != ActionKind::forward;
+  const bool sends = call.kind == Call::Kind::send;
+  // The stage before the border, in the order of the model.
+  const int before = call.action.stage - (sends == is_gradient ? 1 : 0);
+  const BlockInstance last = instances_of(static_cast<std::int16_t>(before)).back();
+  const BlockInstance first = instances_of(static_cast<std::int16_t>(before + 1)).front();
+  const BlockProgram& above = program_of(last);
+  const BlockProgram& below = program_of(first);
+  const std::vector<ValueId>& out = is_gradient ? below.gradients_of_carries_in : above.carries_out;
+  const std::vector<ValueId>& in = is_gradient ? above.gradients_of_carries_out : below.carries_in;
+  Border border{.is_gradient = is_gradient,
+                .from = is_gradient ? first : last,
+                .to = is_gradient ? last : first};
+  const auto stages =
+      std::pair{static_cast<std::int16_t>(before), static_cast<std::int16_t>(before + 1)};
+  border.receiver = is_gradient ? stages.first : stages.second;
+  const std::int16_t peer = sends ? border.receiver : is_gradient ? stages.second : stages.first;
+  border.peer = input_.schedule.shape.rank_of_stage[at(peer)];
+  for (std::size_t k = 0; k < std::max(out.size(), in.size()); ++k) {
+    const bool crosses = k < out.size() && k < in.size() && out[k] != no_value && in[k] != no_value;
+    border.values.emplace_back(crosses ? out[k] : no_value, crosses ? in[k] : no_value);
+  }
+  return border;
+}
+
+Task ProgramEmitter::message(const Call& call, const Border& border, ValueId value) {
+  const bool sends = call.kind == Call::Kind::send;
+  const Value& v = buffers_.value(value);
+  Transfer transfer;
+  transfer.peer_program = border.peer;
+  transfer.sends = sends;
+  transfer.dtype = v.dtype;
+  transfer.payload = v.bytes;
+  transfer.channel = border.is_gradient ? 1 : 0;
+  transfer.reason =
+      fmt::format("{} {} stage {}", v.name, sends ? "for" : "of",
+                  sends ? border.receiver : border.receiver + (border.is_gradient ? 1 : -1));
+  Task task;
+  task.kind = TaskKind::transfer;
+  task.phase = border.is_gradient ? Phase::backward : Phase::forward;
+  task.stream = static_cast<std::uint8_t>(message_stream(sends, border.is_gradient));
+  task.work = tables_.transfer(transfer);
+  task.name = tables_.name(v.name);
+  task.layer = layer_of(border.from);
+  task.microbatch = call.action.microbatch;
+  return task;
+}
+
+void ProgramEmitter::send(const Call& call) {
+  const Border border = border_of(call);
+  const std::vector<BufferIndex> carried =
+      take({border.receiver, call.action.microbatch, border.is_gradient});
+  for (std::size_t k = 0; k < carried.size(); ++k) {
+    const ValueId value = border.values[k].first;
+    if (value == no_value) continue;
+    const Task task = message(call, border, value);
+    const TaskId id = add_task(task, {last_kernel_, buffers_[carried[k]].written_by});
+    buffers_.use(carried[k], id, task.stream);
+  }
+}
+
+void ProgramEmitter::receive(const Call& call) {
+  const Border border = border_of(call);
+  std::vector<BufferIndex>& carried =
+      inlets_[{border.receiver, call.action.microbatch, border.is_gradient}];
+  for (const auto& [sent, received] : border.values) {
+    if (sent == no_value) {
+      carried.push_back(no_buffer);
+      continue;
+    }
+    // The names are the sender's, who has made it; sizes are equal.
+    assert(buffers_.value(sent).bytes == buffers_.value(received).bytes);
+    const Task task = message(call, border, sent);
+    const TaskId id = add_task(task, {last_kernel_});
+    const BufferIndex buffer = buffers_.open(received, border.to.ordinal, id);
+    buffers_[buffer].written_by = id;
+    buffers_.use(buffer, id, task.stream);
+    carried.push_back(buffer);
+  }
+}
+
+std::int32_t ProgramEmitter::layer_of(const BlockInstance& instance) const {
+  const Block& block = input_.workload.blocks[at(instance.block)];
+  return block.is_layer ? block.numbers[at(instance.ordinal)] : -1;
+}
+
+void ProgramEmitter::set_place(const BlockInstance& instance, Phase phase) {
+  phase_ = phase;
+  layer_ = layer_of(instance);
+}
+
+TaskId ProgramEmitter::window() const {
+  const auto segment = static_cast<std::int64_t>(segment_ends_.size());
+  const std::int64_t opens = segment - 1 - input_.runtime.gathers.ahead;
+  return opens >= 0 ? segment_ends_[at(opens)] : no_task;
+}
+
+// A stage that begins with a layer gathers its root before that, as a module's own hook runs before
+// those of what it holds.
+void ProgramEmitter::gather_root(std::int16_t stage, Phase phase) {
+  if (!has_stages_) return;
+  for (const BlockInstance& instance : instances_of(stage)) {
+    if (input_.workload.blocks[at(instance.block)].is_layer) continue;
+    const ResolvedBlock& block = tables_.block(instance.block);
+    const ResolvedPass& pass = phase == Phase::forward ? block.forward : block.backward;
+    if (is_gathered(pass, instance.ordinal)) continue;
+    set_place(instance, phase);
+    emit_gathers(pass, instance.ordinal, window());
+  }
+}
+
+void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
+  const std::int64_t i = segment.instance.ordinal;
+  set_place(segment.instance, phase);
+  // What reductions and additions give back is there for the second pass after theirs, as FSDP2
+  // waits for a reduce-scatter before it issues the next.
+  const std::size_t number = segment_ends_.size();
+  awaited_ = number > 1 ? segment_reductions_[number - 2] : no_task;
+  last_reduction_ = no_task;
+  emit_body(segment, window());
+  if (segment.part != Part::input) {
+    emit_items(segment.pass.reductions, i);
+    accumulate(segment.pass, i);
+    give_back(segment);
+  }
+  segment_ends_.push_back(last_kernel_);
+  segment_reductions_.push_back(last_reduction_);
+}
+
+void ProgramEmitter::emit_body(const Segment& segment, TaskId window) {
+  const ResolvedPass& pass = segment.pass;
+  const std::int64_t i = segment.instance.ordinal;
+  // The unit that opens the backward pass has nobody before it to ask for it: it is gathered when
+  // it is first read.
+  bool gathered = segment.part == Part::weight || is_gathered(pass, i);
+  if (!gathered && !segment.opens_backward) {
+    emit_gathers(pass, i, window);
+    gathered = true;
+  }
+  for (std::size_t k = 0; k < pass.body.size(); ++k) {
+    if (segment.part != Part::whole && pass.for_input[k] != (segment.part == Part::input)) continue;
+    if (!gathered && reads_gathered(*pass.body[k].item, pass)) {
+      emit_gathers(pass, i, last_kernel_);
+      gathered = true;
+    }
+    emit_item(pass.body[k], i, no_task);
+  }
+  if (!gathered) emit_gathers(pass, i, last_kernel_);
+}
+
+void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {
+  if (is_first_pass_) {
+    for (const auto& [sum, summand] : pass.pass->sums) {
+      buffers_.entry(sum, i) = buffers_.buffer_of(summand, i);
+    }
+  } else {
+    emit_items(pass.additions, i);
+  }
+  const bool at_the_end = has_stages_ && input_.runtime.reductions.after_last_backward;
+  if (is_last_pass_ && !at_the_end) emit_items(pass.last_reductions, i);
+}
+
+void ProgramEmitter::give_back(const Segment& segment) {
+  const bool stays = has_stages_ && phase_ != Phase::forward && !is_last_pass_;
+  if (stays) return;
+  for (const ValueId held : segment.pass.pass->held) {
+    const BufferIndex buffer = buffers_.buffer_of(held, segment.instance.ordinal);
+    // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
+    const bool is_there = buffers_[buffer].written_by < last_kernel_;
+    if (is_there) {
+      buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
+    }
+    if (has_stages_) buffers_.entry(held, segment.instance.ordinal) = no_buffer;
+  }
+}
+
+// In a pipeline a unit may be there from the microbatch before.
+bool ProgramEmitter::is_gathered(const ResolvedPass& pass, std::int64_t i) {
+  if (!has_stages_ || pass.kept.empty()) return false;
+  return std::all_of(pass.kept.begin(), pass.kept.end(),
+                     [&](ValueId id) { return buffers_.buffer_of(id, i) != no_buffer; });
+}
+
+void ProgramEmitter::emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window) {
+  for (const ResolvedItem& item : pass.gathers) emit_item(item, i, window);
+}
+
+void ProgramEmitter::emit_items(const std::vector<ResolvedItem>& items, std::int64_t i) {
+  for (const ResolvedItem& item : items) emit_item(item, i, issued_after_);
+}
+
+// Reads what it does not write in place, and may thus be the last to read.
+bool ProgramEmitter::may_give_back(const Item& item, std::int64_t i) {
+  return std::any_of(item.operands.begin(), item.operands.end(), [&](ValueId operand) {
+    return std::none_of(item.results.begin(), item.results.end(), [&](ValueId result) {
+      return buffers_.buffer_of(result, i) == buffers_.buffer_of(operand, i);
+    });
+  });
+}
+
+TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId> after) {
+  std::sort(after.begin(), after.end());
+  after.erase(std::unique(after.begin(), after.end()), after.end());
+  std::erase(after, no_task);
+  return program_.add_task(task, after);
+}
+
+void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
+  const Item& item = *resolved.item;
+  std::vector<TaskId> after;
+  if (window != no_task) after.push_back(window);
+  for (const ValueId operand : item.operands) {
+    const BufferIndex buffer = buffers_.buffer_of(operand, i);
+    assert(buffer != no_buffer && "an operand that nothing made");
+    after.push_back(buffers_[buffer].written_by);
+  }
+  for (const ValueId result : item.results) {
+    if (buffers_.value(result).storage == no_value) continue;
+    // Written in place: whoever still reads the old content goes first.
+    const auto& readers = buffers_[buffers_.buffer_of(result, i)].last_use;
+    after.insert(after.end(), readers.begin(), readers.end());
+  }
+  const bool computes = item.kind == TaskKind::kernel && item.stream == Stream::compute;
+  if (computes) after.push_back(std::exchange(awaited_, no_task));
+
+  Task task;
+  task.kind = item.kind;
+  task.phase = phase_;
+  task.recompute = item.recompute;
+  task.stream = static_cast<std::uint8_t>(item.stream);
+  task.work = resolved.work;
+  task.name = resolved.name;
+  task.layer = layer_;
+  task.microbatch = microbatch_;
+  const TaskId id = add_task(task, std::move(after));
+  if (computes) last_kernel_ = id;
+
+  for (const ValueId operand : item.operands) {
+    buffers_.use(buffers_.buffer_of(operand, i), id, task.stream);
+  }
+  for (const ValueId result : item.results) {
+    if (buffers_.value(result).storage == no_value) {
+      buffers_.entry(result, i) = buffers_.open(result, i, id);
+    }
+    const BufferIndex buffer = buffers_.buffer_of(result, i);
+    buffers_[buffer].written_by = id;
+    buffers_.use(buffer, id, task.stream);
+  }
+  if (item.stream == Stream::reductions && may_give_back(item, i)) last_reduction_ = id;
+}
+
+}  // namespace shardsim

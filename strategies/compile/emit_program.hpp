@@ -1,0 +1,130 @@
+// The program of one rank of a pipeline, written call by call; of a step without a pipeline, the
+// only one.
+//
+// A pass over one instance of one block is a segment; segments follow each other in execution
+// order. Parameters of segment k may be gathered once segment k - 1 - prefetch has computed, so
+// that `prefetch` units wait ready beside the one at work; the unit that opens the backward pass is
+// gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a
+// gathered unit, where it is given back whole, with its segment.
+//
+// Segment k waits for the gradient reductions of segment k - 2 that leave something to give back,
+// as FSDP2 waits for a unit's reduce-scatter before it issues the next: unreduced gradients of two
+// units are there at most, however slow links are.
+//
+// In a pipeline
+//   - what passes from the last block of a stage to the first of the next is sent and received, a
+//     message for each value, on a stream for each direction. Both begin when the kernels that were
+//     issued before them have ended, as NCCL's streams wait for the stream that issues (PyTorch);
+//   - an I runs the part of the backward pass that the gradient for the stage before needs, a W the
+//     rest. The first stage has nobody before it: its I does nothing and its W everything, as in
+//     torch.distributed.pipelining;
+//   - a stage's root is gathered before its layers, as FSDP2's root module is; what backward has
+//     read stays gathered until the last microbatch (runtime.hpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "strategies/compile/emit.hpp"
+#include "strategies/compile/plan_tables.hpp"
+#include "strategies/compile/value_buffers.hpp"
+#include "strategies/schedule/messages.hpp"
+
+namespace shardsim {
+
+class ProgramEmitter {
+ public:
+  ProgramEmitter(const EmitInput& input, const std::vector<bool>& of_step, std::int32_t rank,
+                 PlanTables& tables);
+
+  // With what messages.hpp adds. The optimizer's steps of its stages come last where the calls have
+  // none.
+  [[nodiscard]] Program run(const std::vector<Call>& calls);
+
+ private:
+  enum class Part : std::uint8_t { whole, input, weight };
+  // What goes into a stage, of a microbatch: from the stage before in forward, behind in backward.
+  struct Inlet {
+    std::int16_t stage = 0;
+    std::int32_t microbatch = 0;
+    bool is_gradient = false;
+    auto operator<=>(const Inlet&) const = default;
+  };
+  // Between two stages, as a message crosses it.
+  struct Border {
+    bool is_gradient = false;
+    BlockInstance from, to;
+    std::int16_t receiver = 0;                             // stage
+    std::int32_t peer = 0;                                 // program
+    std::vector<std::pair<ValueId, ValueId>> values = {};  // there and here; no_value: stays
+  };
+  struct Segment {
+    const ResolvedPass& pass;
+    BlockInstance instance;
+    Part part = Part::whole;
+    bool opens_backward = false;
+  };
+
+  void run_action(const Action& action);
+  void forward(const Action& action);
+  void backward(const Action& action, Part part);
+  void optimizer(std::int16_t stage);
+  void reduce_at_the_end(std::int16_t stage);
+  void count_pass(std::int16_t stage);
+
+  [[nodiscard]] std::vector<BufferIndex> take(const Inlet& inlet);
+  void enter(const std::vector<ValueId>& values, const std::vector<BufferIndex>& carried,
+             std::int64_t i);
+  [[nodiscard]] std::vector<BufferIndex> leave(const std::vector<ValueId>& values, std::int64_t i);
+  [[nodiscard]] Border border_of(const Call& call) const;
+  [[nodiscard]] Task message(const Call& call, const Border& border, ValueId value);
+  void send(const Call& call);
+  void receive(const Call& call);
+
+  void emit_segment(const Segment& segment, Phase phase);
+  void emit_body(const Segment& segment, TaskId window);
+  void gather_root(std::int16_t stage, Phase phase);
+  void accumulate(const ResolvedPass& pass, std::int64_t i);
+  void give_back(const Segment& segment);
+  void emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window);
+  void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
+  void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
+  [[nodiscard]] bool is_gathered(const ResolvedPass& pass, std::int64_t i);
+  [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
+  [[nodiscard]] TaskId window() const;
+  void set_place(const BlockInstance& instance, Phase phase);
+  TaskId add_task(const Task& task, std::vector<TaskId> after);
+
+  [[nodiscard]] std::vector<BlockInstance> instances_of(std::int16_t stage) const;
+  [[nodiscard]] bool is_first(std::int16_t stage) const { return stage == 0; }
+  [[nodiscard]] const BlockProgram& program_of(const BlockInstance& instance) const;
+  [[nodiscard]] std::int32_t layer_of(const BlockInstance& instance) const;  // -1: none
+
+  const EmitInput& input_;
+  std::int32_t rank_;
+  bool has_stages_;
+  PlanTables& tables_;
+  Program program_;
+  ValueBuffers buffers_;
+  std::map<Inlet, std::vector<BufferIndex>> inlets_;
+  std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
+  std::map<std::int32_t, std::int64_t>
+      passes_left_;                         // by microbatch: stages that it is not through
+  std::vector<TaskId> segment_ends_;        // last kernel of every segment so far
+  std::vector<TaskId> segment_reductions_;  // last_reduction_ of every segment so far
+  TaskId last_kernel_ = no_task;
+  TaskId last_reduction_ = no_task;  // of this segment that gives memory back
+  TaskId awaited_ = no_task;         // by the next kernel
+  TaskId issued_after_ = no_task;    // reductions that wait for more than what they reduce
+  Phase phase_ = Phase::forward;
+  std::int32_t layer_ = -1;
+  std::int32_t microbatch_ = 0;
+  // Of the pass that a microbatch leaves a stage with: backward, of a forward step forward.
+  bool is_first_pass_ = false;
+  bool is_last_pass_ = false;
+};
+
+}  // namespace shardsim
