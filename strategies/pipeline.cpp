@@ -205,6 +205,11 @@ PipelineSchedule schedule_of(const Pipeline& pipeline, std::int32_t microbatches
   return *pipeline.written;
 }
 
+Receives receives_of(const Pipeline& pipeline) {
+  return pipeline.written ? Receives::with_sends
+                          : schedule_kind(pipeline.schedule.name, pipeline.place).receives;
+}
+
 std::vector<StageLayers> stages_of(const Pipeline& pipeline, std::int32_t layers) {
   StagesRequest request = pipeline.stages;
   request.layers = layers;

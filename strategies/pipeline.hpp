@@ -54,6 +54,8 @@ struct Pipeline {
 // The schedule of a step with so many microbatches, and the layers of each of its stages. Throws
 // InputError for numbers that the schedule cannot do and layers that cannot be dealt out.
 [[nodiscard]] PipelineSchedule schedule_of(const Pipeline& pipeline, std::int32_t microbatches);
+// How its ranks receive.
+[[nodiscard]] Receives receives_of(const Pipeline& pipeline);
 [[nodiscard]] std::vector<StageLayers> stages_of(const Pipeline& pipeline, std::int32_t layers);
 
 }  // namespace shardsim

@@ -10,6 +10,7 @@
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/value_buffers.hpp"
 #include "strategies/schedule/messages.hpp"
+#include "strategies/schedule/unshards.hpp"
 
 namespace shardsim {
 namespace {
@@ -27,6 +28,27 @@ std::vector<std::vector<std::int64_t>> devices_of_ranks(const Mesh& mesh, const 
     devices[at(device / inner % ranks)].push_back(device);
   }
   return devices;
+}
+
+// What each rank does, in order. Where gradients are reduced once their stage is through, a runtime
+// of lists says when a stage is gathered, given back and reduced; one that loops over microbatches
+// reduces when it is through with all of them.
+CallLists calls_of(const EmitInput& input) {
+  const PipelineSchedule& schedule = input.schedule;
+  if (input.stages_axis.empty()) return computations(schedule);
+  const bool in_shards =
+      has_backward(input.workload) && input.runtime.reductions.after_last_backward;
+  const bool loops = input.receives == Receives::when_needed;
+  CallLists lists =
+      with_messages(in_shards && !loops ? with_unshards(schedule) : computations(schedule),
+                    schedule.shape, input.receives);
+  if (!in_shards || !loops) return lists;
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    for (const std::int16_t stage : schedule.shape.stages_of(static_cast<std::int32_t>(rank))) {
+      lists[rank].push_back({Call::Kind::reduce, Action{.stage = stage}});
+    }
+  }
+  return lists;
 }
 
 }  // namespace
@@ -60,7 +82,7 @@ Plan emit(const EmitInput& input) {
   const bool has_stages = !input.stages_axis.empty();
   const std::vector<bool> of_step =
       values_of_step(input.step, input.schedule.shape.microbatches, has_stages);
-  const auto calls = has_stages ? with_messages(input.schedule) : computations(input.schedule);
+  const CallLists calls = calls_of(input);
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const auto number = static_cast<std::int32_t>(rank);
     plan.programs.push_back(ProgramEmitter(input, of_step, number, tables).run(calls[rank]));

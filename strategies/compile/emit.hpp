@@ -27,6 +27,7 @@ struct EmitInput {
   const PipelineSchedule& schedule;
   const std::vector<StageRange>& stages;  // as the schedule has them
   std::string stages_axis;                // of the mesh; empty: one stage
+  Receives receives = Receives::with_sends;
   const Runtime& runtime;
 };
 

@@ -79,6 +79,18 @@ Program ProgramEmitter::run(const std::vector<Call>& calls) {
       case Call::Kind::receive:
         receive(call);
         break;
+      case Call::Kind::unshard:
+        gather(call.action.stage);
+        break;
+      case Call::Kind::reshard:
+        give_back(call.action.stage);
+        break;
+      case Call::Kind::reduce:
+        reduce(call.action.stage);
+        break;
+      case Call::Kind::await_reduced:
+        awaited_ = std::max(awaited_, last_reduced_);
+        break;
     }
   }
   if (!has_optimizer && has_backward(input_.workload)) {
@@ -170,7 +182,6 @@ void ProgramEmitter::backward(const Action& action, Part part) {
     const auto before = static_cast<std::int16_t>(action.stage - 1);
     inlets_[{before, action.microbatch, true}] = std::move(carried);
   }
-  if (ends && is_last_pass_) reduce_at_the_end(action.stage);
 }
 
 void ProgramEmitter::count_pass(std::int16_t stage) {
@@ -212,14 +223,43 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
   buffers_.end(microbatch_);
 }
 
-void ProgramEmitter::reduce_at_the_end(std::int16_t stage) {
-  if (!has_stages_ || !input_.runtime.reductions.after_last_backward) return;
-  for (const BlockInstance& instance : instances_of(stage)) {
-    set_place(instance, Phase::backward);
-    issued_after_ = last_kernel_;
-    emit_items(tables_.block(instance.block).backward.last_reductions, instance.ordinal);
-    issued_after_ = no_task;
+// The root, then layer by layer.
+void ProgramEmitter::gather(std::int16_t stage) {
+  for (const BlockInstance& instance : root_first(stage)) {
+    const ResolvedPass& pass = tables_.block(instance.block).forward;
+    if (pass.kept.empty() || is_gathered(pass, instance.ordinal)) continue;
+    set_place(instance, Phase::forward);
+    emit_gathers(pass, instance.ordinal, last_kernel_);
   }
+}
+
+void ProgramEmitter::give_back(std::int16_t stage) {
+  for (const BlockInstance& instance : instances_of(stage)) {
+    give_back(tables_.block(instance.block).backward, instance.ordinal);
+  }
+}
+
+// Layer by layer, then the root: each is given back and reduced.
+void ProgramEmitter::reduce(std::int16_t stage) {
+  std::vector<BlockInstance> instances = root_first(stage);
+  std::stable_partition(instances.begin(), instances.end(),
+                        [&](const BlockInstance& instance) { return layer_of(instance) >= 0; });
+  issued_after_ = last_kernel_;
+  for (const BlockInstance& instance : instances) {
+    const ResolvedPass& pass = tables_.block(instance.block).backward;
+    give_back(pass, instance.ordinal);
+    set_place(instance, Phase::backward);
+    emit_items(pass.last_reductions, instance.ordinal);
+    last_reduced_ = static_cast<TaskId>(program_.tasks.size()) - 1;
+  }
+  issued_after_ = no_task;
+}
+
+std::vector<BlockInstance> ProgramEmitter::root_first(std::int16_t stage) const {
+  std::vector<BlockInstance> instances = instances_of(stage);
+  std::stable_partition(instances.begin(), instances.end(),
+                        [&](const BlockInstance& instance) { return layer_of(instance) < 0; });
+  return instances;
 }
 
 // The values on both sides of the border that the message of a call crosses: as the stage that
@@ -342,13 +382,13 @@ void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
   // What reductions and additions give back is there for the second pass after theirs, as FSDP2
   // waits for a reduce-scatter before it issues the next.
   const std::size_t number = segment_ends_.size();
-  awaited_ = number > 1 ? segment_reductions_[number - 2] : no_task;
+  if (number > 1) awaited_ = std::max(awaited_, segment_reductions_[number - 2]);
   last_reduction_ = no_task;
   emit_body(segment, window());
   if (segment.part != Part::input) {
     emit_items(segment.pass.reductions, i);
     accumulate(segment.pass, i);
-    give_back(segment);
+    if (!stays(phase)) give_back(segment.pass, i);
   }
   segment_ends_.push_back(last_kernel_);
   segment_reductions_.push_back(last_reduction_);
@@ -387,17 +427,20 @@ void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {
   if (is_last_pass_ && !at_the_end) emit_items(pass.last_reductions, i);
 }
 
-void ProgramEmitter::give_back(const Segment& segment) {
-  const bool stays = has_stages_ && phase_ != Phase::forward && !is_last_pass_;
-  if (stays) return;
-  for (const ValueId held : segment.pass.pass->held) {
-    const BufferIndex buffer = buffers_.buffer_of(held, segment.instance.ordinal);
+// In a pipeline what backward has read stays for the next microbatch.
+bool ProgramEmitter::stays(Phase phase) const {
+  if (!has_stages_ || phase == Phase::forward) return false;
+  return input_.runtime.reductions.after_last_backward || !is_last_pass_;
+}
+
+void ProgramEmitter::give_back(const ResolvedPass& pass, std::int64_t i) {
+  for (const ValueId held : pass.pass->held) {
+    const BufferIndex buffer = buffers_.buffer_of(held, i);
+    if (has_stages_ && buffer == no_buffer) continue;  // it has been given back
     // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
     const bool is_there = buffers_[buffer].written_by < last_kernel_;
-    if (is_there) {
-      buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
-    }
-    if (has_stages_) buffers_.entry(held, segment.instance.ordinal) = no_buffer;
+    if (is_there) buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
+    if (has_stages_) buffers_.entry(held, i) = no_buffer;
   }
 }
 

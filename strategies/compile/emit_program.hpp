@@ -72,7 +72,10 @@ class ProgramEmitter {
   void forward(const Action& action);
   void backward(const Action& action, Part part);
   void optimizer(std::int16_t stage);
-  void reduce_at_the_end(std::int16_t stage);
+  // Of all parameters of a stage, or their gradients.
+  void gather(std::int16_t stage);
+  void give_back(std::int16_t stage);
+  void reduce(std::int16_t stage);
   void count_pass(std::int16_t stage);
 
   [[nodiscard]] std::vector<BufferIndex> take(const Inlet& inlet);
@@ -88,7 +91,8 @@ class ProgramEmitter {
   void emit_body(const Segment& segment, TaskId window);
   void gather_root(std::int16_t stage, Phase phase);
   void accumulate(const ResolvedPass& pass, std::int64_t i);
-  void give_back(const Segment& segment);
+  [[nodiscard]] bool stays(Phase phase) const;
+  void give_back(const ResolvedPass& pass, std::int64_t i);
   void emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window);
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
@@ -99,6 +103,7 @@ class ProgramEmitter {
   TaskId add_task(const Task& task, std::vector<TaskId> after);
 
   [[nodiscard]] std::vector<BlockInstance> instances_of(std::int16_t stage) const;
+  [[nodiscard]] std::vector<BlockInstance> root_first(std::int16_t stage) const;
   [[nodiscard]] bool is_first(std::int16_t stage) const { return stage == 0; }
   [[nodiscard]] const BlockProgram& program_of(const BlockInstance& instance) const;
   [[nodiscard]] std::int32_t layer_of(const BlockInstance& instance) const;  // -1: none
@@ -118,6 +123,7 @@ class ProgramEmitter {
   TaskId last_kernel_ = no_task;
   TaskId last_reduction_ = no_task;  // of this segment that gives memory back
   TaskId awaited_ = no_task;         // by the next kernel
+  TaskId last_reduced_ = no_task;    // at the end of a stage
   TaskId issued_after_ = no_task;    // reductions that wait for more than what they reduce
   Phase phase_ = Phase::forward;
   std::int32_t layer_ = -1;

@@ -50,12 +50,14 @@ void make_schedule(Compilation& c) {
 }
 
 void emit(Compilation& c) {
+  const std::optional<Pipeline>& pipeline = c.strategy.pipeline;
   const EmitInput input{.step = c.spmd,
                         .workload = c.workload,
                         .mesh = c.mesh,
                         .schedule = c.schedule,
                         .stages = c.stages,
-                        .stages_axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "",
+                        .stages_axis = pipeline ? pipeline->axis : "",
+                        .receives = pipeline ? receives_of(*pipeline) : Receives::with_sends,
                         .runtime = c.strategy.runtime};
   c.compiled.plan = emit(input);
 }

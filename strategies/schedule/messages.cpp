@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <optional>
 
 #include "strategies/schedule/schedule_text.hpp"
 
@@ -41,76 +42,135 @@ class Done {
   std::vector<bool> gradient_;
 };
 
-// Of a send and its receive.
-void add_message(const Action& action, const PipelineShape& shape,
-                 std::vector<std::vector<Call>>& calls) {
+// A message: who sends and who needs it.
+struct Message {
+  Action sent, needed;
+  std::size_t from = 0, to = 0;  // ranks
+};
+
+// Of what the action makes: none where the stage that needs it is on the same rank.
+std::optional<Message> message_of(const Action& action, const PipelineShape& shape) {
   const bool forward = action.kind == ActionKind::forward;
-  if (!forward && !makes_input_gradient(action.kind)) return;
-  Action peer = action;
-  peer.stage = static_cast<std::int16_t>(action.stage + (forward ? 1 : -1));
-  peer.with_next = false;
-  if (peer.stage < 0 || static_cast<std::size_t>(peer.stage) == shape.stages()) return;
-  const auto from =
+  if (!forward && !makes_input_gradient(action.kind)) return std::nullopt;
+  Message message{.sent = action, .needed = action};
+  message.needed.stage = static_cast<std::int16_t>(action.stage + (forward ? 1 : -1));
+  const std::int16_t peer = message.needed.stage;
+  if (peer < 0 || static_cast<std::size_t>(peer) == shape.stages()) return std::nullopt;
+  message.from =
       static_cast<std::size_t>(shape.rank_of_stage[static_cast<std::size_t>(action.stage)]);
-  const auto to =
-      static_cast<std::size_t>(shape.rank_of_stage[static_cast<std::size_t>(peer.stage)]);
-  if (from == to) return;
-  // A gradient is received alike whether the peer's backward is split or not.
-  if (!forward) peer.kind = ActionKind::backward;
-  Action sent = action;
-  sent.with_next = false;
-  if (!forward) sent.kind = ActionKind::backward;
-  calls[from].push_back({Call::Kind::send, sent});
-  calls[to].push_back({Call::Kind::receive, peer});
+  message.to = static_cast<std::size_t>(shape.rank_of_stage[static_cast<std::size_t>(peer)]);
+  if (message.from == message.to) return std::nullopt;
+  for (Action* end : {&message.sent, &message.needed}) {
+    end->with_next = false;
+    // A gradient is sent and received alike whether backward is split or not.
+    if (!forward) end->kind = ActionKind::backward;
+  }
+  return message;
+}
+
+// What the action waits for from another rank: the message of the stage that makes it.
+std::optional<Message> message_for(const Action& action, const PipelineShape& shape) {
+  const bool forward = action.kind == ActionKind::forward;
+  Action maker = action;
+  maker.stage = static_cast<std::int16_t>(action.stage + (forward ? -1 : 1));
+  const bool is_there = maker.stage >= 0 && static_cast<std::size_t>(maker.stage) < shape.stages();
+  return is_there ? message_of(maker, shape) : std::nullopt;
+}
+
+// One past the call, or past both of an overlapped pair.
+std::size_t end_of(const std::vector<Call>& calls, std::size_t first) {
+  const bool is_pair = calls[first].kind == Call::Kind::compute && calls[first].action.with_next;
+  return first + (is_pair ? 2 : 1);
+}
+
+bool computes(const Call& call) { return call.kind == Call::Kind::compute; }
+
+CallLists received_when_needed(const CallLists& lists, const PipelineShape& shape) {
+  CallLists result(lists.size());
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    const std::vector<Call>& calls = lists[rank];
+    std::vector<Call>& out = result[rank];
+    for (std::size_t first = 0; first < calls.size(); first = end_of(calls, first)) {
+      const std::size_t end = end_of(calls, first);
+      for (std::size_t i = first; i < end && computes(calls[i]); ++i) {
+        const auto message = message_for(calls[i].action, shape);
+        if (message) out.push_back({Call::Kind::receive, message->needed});
+      }
+      out.insert(out.end(), calls.begin() + static_cast<std::ptrdiff_t>(first),
+                 calls.begin() + static_cast<std::ptrdiff_t>(end));
+      for (std::size_t i = first; i < end && computes(calls[i]); ++i) {
+        const auto message = message_of(calls[i].action, shape);
+        if (message) out.push_back({Call::Kind::send, message->sent});
+      }
+    }
+  }
+  return result;
 }
 
 }  // namespace
 
 std::string call_text(const Call& call) {
-  if (call.kind == Call::Kind::compute) return action_text(call.action);
+  switch (call.kind) {
+    case Call::Kind::compute:
+      return action_text(call.action);
+    case Call::Kind::unshard:
+      return fmt::format("{}UNSHARD", call.action.stage);
+    case Call::Kind::reshard:
+      return fmt::format("{}RESHARD", call.action.stage);
+    case Call::Kind::reduce:
+      return fmt::format("{}REDUCE_GRAD", call.action.stage);
+    case Call::Kind::await_reduced:
+      return fmt::format("{}WAIT_REDUCE_GRAD", call.action.stage);
+    case Call::Kind::send:
+    case Call::Kind::receive:
+      break;
+  }
   return fmt::format("{}{}_{}{}", call.action.stage,
                      call.kind == Call::Kind::send ? "SEND" : "RECV", word_of(call.action.kind),
                      call.action.microbatch);
 }
 
-std::vector<std::vector<Call>> with_messages(const PipelineSchedule& schedule) {
-  std::vector<std::vector<Call>> calls(schedule.of_rank.size());
-  std::vector<std::size_t> next(schedule.of_rank.size());
-  Done done(schedule.shape);
+CallLists with_messages(const CallLists& lists, const PipelineShape& shape, Receives receives) {
+  if (receives == Receives::when_needed) return received_when_needed(lists, shape);
+  CallLists result(lists.size());
+  std::vector<std::size_t> next(lists.size());
+  Done done(shape);
   for (bool progress = true; progress;) {
     progress = false;
-    for (std::size_t rank = 0; rank < calls.size(); ++rank) {
-      const std::vector<Action>& actions = schedule.of_rank[rank];
+    for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+      const std::vector<Call>& calls = lists[rank];
       const std::size_t first = next[rank];
-      if (first == actions.size()) continue;
-      const std::size_t end = first + (actions[first].with_next ? 2 : 1);
+      if (first == calls.size()) continue;
+      const std::size_t end = end_of(calls, first);
       bool ready = true;
-      for (std::size_t i = first; i < end; ++i) ready = ready && done.allows(actions[i]);
-      if (!ready) continue;
-      for (std::size_t i = first; i < end; ++i) {
-        calls[rank].push_back({Call::Kind::compute, actions[i]});
+      for (std::size_t i = first; i < end && computes(calls[i]); ++i) {
+        ready = ready && done.allows(calls[i].action);
       }
-      for (std::size_t i = first; i < end; ++i) {
-        done.add(actions[i]);
-        add_message(actions[i], schedule.shape, calls);
+      if (!ready) continue;
+      result[rank].insert(result[rank].end(), calls.begin() + static_cast<std::ptrdiff_t>(first),
+                          calls.begin() + static_cast<std::ptrdiff_t>(end));
+      for (std::size_t i = first; i < end && computes(calls[i]); ++i) {
+        done.add(calls[i].action);
+        const auto message = message_of(calls[i].action, shape);
+        if (!message) continue;
+        result[message->from].push_back({Call::Kind::send, message->sent});
+        result[message->to].push_back({Call::Kind::receive, message->needed});
       }
       next[rank] = end;
       progress = true;
     }
   }
-  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
-    assert(next[rank] == schedule.of_rank[rank].size());
-  }
-  return calls;
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) assert(next[rank] == lists[rank].size());
+  return result;
 }
 
-std::vector<std::vector<Call>> computations(const PipelineSchedule& schedule) {
-  std::vector<std::vector<Call>> calls;
+CallLists computations(const PipelineSchedule& schedule) {
+  CallLists lists;
   for (const std::vector<Action>& actions : schedule.of_rank) {
-    std::vector<Call>& of_rank = calls.emplace_back();
-    for (const Action& action : actions) of_rank.push_back({Call::Kind::compute, action});
+    std::vector<Call>& calls = lists.emplace_back();
+    for (const Action& action : actions) calls.push_back({Call::Kind::compute, action});
   }
-  return calls;
+  return lists;
 }
 
 }  // namespace shardsim

@@ -5,12 +5,15 @@
 //
 // A forward's result goes to the next stage, the gradient that a B or an I makes to the stage
 // before, where that stage is another rank's. A send stands right behind its action (behind both of
-// an overlapped pair). Where its receive stands on the other rank is PyTorch's rule
-// (_add_send_recv): ranks take turns, each adds one action when what it needs has been sent, and a
+// an overlapped pair). Where its receive stands on the other rank:
+//
+// when_needed: right before the action that needs it, as runtimes do that loop over microbatches
+// (PyTorch's ScheduleGPipe and Schedule1F1B, Megatron's 1F1B).
+//
+// with_sends: PyTorch's rule for lists of actions (_add_send_recv). Ranks take turns, each adds one action when what it needs has been sent, and a
 // sender puts the receive at the end of what the receiver has so far. So receives are in the order
 // of the sends of one such round, no rank receives in another order than its peer sends, and
-// nothing hangs. PyTorch's own lists have UNSHARD and the like between, which shifts the turns;
-// these are of the computations alone, as its _simulate_comms_compute is fed in tests.
+// nothing hangs. What is no computation (unshards.hpp) takes its turn, too.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +25,34 @@
 namespace shardsim {
 
 struct Call {
-  enum class Kind : std::uint8_t { compute, send, receive };
+  // From unshard on: of a stage, see unshards.hpp.
+  enum class Kind : std::uint8_t {
+    compute,
+    send,
+    receive,
+    unshard,
+    reshard,
+    reduce,
+    await_reduced
+  };
   Kind kind = Kind::compute;
-  // The computation; the one whose result is sent; the one that needs what is received.
+  // The computation; the one whose result is sent; the one that needs what is received; of others
+  // its stage alone.
   Action action;
 
   friend bool operator==(const Call&, const Call&) = default;
 };
 
-// "0SEND_F0", "1RECV_B3", "2W1". Words for a gradient are _B, for I as for B.
+// By rank.
+using CallLists = std::vector<std::vector<Call>>;
+
+// "0SEND_F0", "1RECV_B3", "2W1", "3UNSHARD". Words for a gradient are _B, for I as for B.
 [[nodiscard]] std::string call_text(const Call& call);
 
-// By rank. Of a schedule that verify() passes.
-[[nodiscard]] std::vector<std::vector<Call>> with_messages(const PipelineSchedule& schedule);
-// Without messages, for a dry run that has none.
-[[nodiscard]] std::vector<std::vector<Call>> computations(const PipelineSchedule& schedule);
+// The computations of a schedule.
+[[nodiscard]] CallLists computations(const PipelineSchedule& schedule);
+// `calls` have no messages yet and are of a schedule that verify() passes, or of its forwards alone.
+[[nodiscard]] CallLists with_messages(const CallLists& calls, const PipelineShape& shape,
+                                      Receives receives);
 
 }  // namespace shardsim

@@ -84,6 +84,9 @@ struct PipelineSchedule {
   friend bool operator==(const PipelineSchedule&, const PipelineSchedule&) = default;
 };
 
+// Where the receive of a message is posted (messages.hpp).
+enum class Receives : std::uint8_t { with_sends, when_needed };
+
 // Of a step that has no backward pass: the forwards, in their order.
 [[nodiscard]] PipelineSchedule forward_alone(PipelineSchedule schedule);
 

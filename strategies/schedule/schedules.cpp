@@ -19,6 +19,8 @@ namespace {
 
 constexpr auto looped = StagePlacement::loop;
 constexpr auto as_v = StagePlacement::v;
+constexpr auto listed = Receives::with_sends;
+constexpr auto looping = Receives::when_needed;
 
 bool same_in_any_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
@@ -48,22 +50,23 @@ void check_stages(const ScheduleRequest& request, const ScheduleKind& kind, cons
 
 const std::vector<ScheduleKind>& schedule_kinds() {
   static const std::vector<ScheduleKind> kinds{
-      {"gpipe", "GPipe", "all forwards, then all backwards", looped, 1, 1, gpipe},
-      {"1f1b", "1F1B", "a backward after each forward as soon as there is one", looped, 1, 1,
-       one_forward_one_backward},
-      {"interleaved-1f1b", "Interleaved1F1B", "1F1B over several stages per rank", looped, 1,
-       max_stages, interleaved_1f1b},
-      {"looped-bfs", "LoopedBFS", "stage by stage, all microbatches each", looped, 1, max_stages,
-       looped_bfs},
+      {"gpipe", "GPipe", "all forwards, then all backwards", looped, looping, 1, 1, gpipe},
+      {"1f1b", "1F1B", "a backward after each forward as soon as there is one", looped, looping, 1,
+       1, one_forward_one_backward},
+      {"interleaved-1f1b", "Interleaved1F1B", "1F1B over several stages per rank", looped, listed,
+       1, max_stages, interleaved_1f1b},
+      {"looped-bfs", "LoopedBFS", "stage by stage, all microbatches each", looped, listed, 1,
+       max_stages, looped_bfs},
       {"zero-bubble", "", "1F1B whose weight gradients fill the bubble, in 1F1B's memory", looped,
-       1, 1, zero_bubble_h1},
-      {"zero-bubble-2p", "", "no bubble at all, in up to twice the memory", looped, 1, 1,
+       listed, 1, 1, zero_bubble_h1},
+      {"zero-bubble-2p", "", "no bubble at all, in up to twice the memory", looped, listed, 1, 1,
        zero_bubble_h2},
       {"interleaved-zero-bubble", "InterleavedZeroBubble",
-       "zero-bubble over several stages per rank", looped, 1, max_stages, interleaved_zero_bubble},
-      {"zbv", "ZBVZeroBubble", "zero bubble over two stages per rank, down and up again", as_v, 2,
-       2, zbv},
-      {"dualpipev", "DualPipeV", "as zbv, a forward and a backward overlapped", as_v, 2, 2,
+       "zero-bubble over several stages per rank", looped, listed, 1, max_stages,
+       interleaved_zero_bubble},
+      {"zbv", "ZBVZeroBubble", "zero bubble over two stages per rank, down and up again", as_v,
+       listed, 2, 2, zbv},
+      {"dualpipev", "DualPipeV", "as zbv, a forward and a backward overlapped", as_v, listed, 2, 2,
        dualpipev},
   };
   return kinds;

@@ -57,6 +57,7 @@ struct ScheduleKind {
   std::string_view pytorch_name;  // empty where PyTorch has none
   std::string_view words;
   StagePlacement placement;
+  Receives receives;  // PyTorch's own loops for gpipe and 1f1b, else its lists
   // Stages per rank that it takes.
   std::int32_t fewest_stages;
   std::int32_t most_stages;

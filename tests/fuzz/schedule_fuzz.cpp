@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const PipelineSchedule schedule = read_schedule_csv(text, "schedule.csv");
     if (read_schedule_csv(schedule_csv(schedule), "schedule.csv") != schedule) std::abort();
     verify(schedule, {"schedule.csv", ""});
-    const auto calls = with_messages(schedule);
+    const auto calls = with_messages(computations(schedule), schedule.shape, Receives::with_sends);
     if (dry_run(schedule.shape, calls, Durations{}).stuck) std::abort();
   } catch (const InputError&) {
     return 0;

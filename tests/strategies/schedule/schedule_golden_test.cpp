@@ -16,6 +16,7 @@
 #include "strategies/schedule/messages.hpp"
 #include "strategies/schedule/schedule_text.hpp"
 #include "strategies/schedule/schedules.hpp"
+#include "strategies/schedule/unshards.hpp"
 #include "strategies/schedule/verify.hpp"
 #include "tests/base/golden_files.hpp"
 
@@ -69,7 +70,7 @@ std::vector<std::vector<std::string>> recorded_grid(const Json& by_rank) {
 
 // What differs; empty when nothing does.
 std::string steps_differ(const Json& record, const PipelineSchedule& schedule) {
-  const auto calls = with_messages(schedule);
+  const auto calls = with_messages(computations(schedule), schedule.shape, Receives::with_sends);
   const DryRun run = dry_run(schedule.shape, calls, Durations{});
   if (run.stuck) return "the list with messages is stuck";
   if (run.timetable.steps != record["simulated_steps"]) {
@@ -77,6 +78,38 @@ std::string steps_differ(const Json& record, const PipelineSchedule& schedule) {
                        record["simulated_steps"].get<std::int64_t>());
   }
   if (grid(calls, run.timetable) != recorded_grid(record["simulated"])) return "simulated steps";
+  return "";
+}
+
+// PyTorch's own list of every rank: computations, messages, gathers and reductions. Where it waits
+// for a send follows from dependencies.
+std::string calls_differ(const Json& record, const PipelineSchedule& schedule) {
+  const bool loops = schedule_kind(record["schedule"].get<std::string>(), record_place).receives ==
+                     Receives::when_needed;
+  const CallLists lists = with_messages(loops ? computations(schedule) : with_unshards(schedule),
+                                        schedule.shape, Receives::with_sends);
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    std::vector<std::string> ours;
+    for (std::size_t i = 0; i < lists[rank].size(); ++i) {
+      const Call& call = lists[rank][i];
+      if (call.kind != Call::Kind::compute || !call.action.with_next) {
+        ours.push_back(call_text(call));
+        continue;
+      }
+      ours.push_back(cells_of({call.action, lists[rank][++i].action}).front());
+    }
+    std::vector<std::string> theirs;
+    for (const Json& cell : record["with_comms"][std::to_string(rank)]) {
+      const std::string text = cell;
+      if (text.find("WAIT_SEND") == std::string::npos) theirs.push_back(text);
+    }
+    const auto [mine, other] =
+        std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+    if (mine == ours.end() && other == theirs.end()) continue;
+    return fmt::format("rank {}, call {}: {}, PyTorch {}", rank, mine - ours.begin(),
+                       mine == ours.end() ? "nothing" : *mine,
+                       other == theirs.end() ? "nothing" : *other);
+  }
   return "";
 }
 
@@ -105,6 +138,8 @@ std::string torch_differs(const Json& record) {
                                   {"activation_slots_microbatch", held.microbatches}}) {
     if (record.contains(key) && record[key].get<std::vector<std::int32_t>>() != ours) return key;
   }
+  const std::string calls = record.contains("with_comms") ? calls_differ(record, schedule) : "";
+  if (!calls.empty()) return calls;
   // Of DualPipeV PyTorch cannot simulate the overlapped pairs.
   return record.contains("simulated_steps") ? steps_differ(record, schedule) : "";
 }
