@@ -48,7 +48,7 @@ std::string model_digest(const Experiment& experiment) {
   return std::visit(
       Overloaded{
           [&](const ModelStep& model) {
-            return digest_of(*load_model_config(model.model, directory, place).json);
+            return digest_of(*load_model_config(JsonReader(*model.model, place), directory).json);
           },
           [](const ProgramStep& program) { return text_digest(read_maybe_gzip(program.path)); },
           [&](const TreeSubject& subject) {

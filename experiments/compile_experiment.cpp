@@ -32,7 +32,8 @@ void warn_of_uneven(const Partitioning& partitioning,
 }
 
 ModelConfig config_of(const ModelStep& model, const Experiment& experiment) {
-  return load_model_config(model.model, experiment.directory, experiment.written.subject);
+  return load_model_config(JsonReader(*model.model, experiment.written.subject),
+                           experiment.directory);
 }
 
 // The op graph of a model's step.

@@ -85,7 +85,7 @@ struct Partitioning {
 
 // One of three things: a step of a model, a program that is one, or parameters alone.
 struct ModelStep {
-  std::string model;  // a shipped one's name, or a path, relative to the experiment's directory
+  OwnedJson model;  // as load_model_config takes it; paths are relative to the directory
   Step step{};
   Partitioning partitioning{};
 };

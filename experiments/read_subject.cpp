@@ -161,7 +161,7 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   const auto model = workload.find("model");
   if (!model) workload.fail(missing_key("model"));
   ModelStep subject;
-  subject.model = model->string();
+  *subject.model = model->json();
   written.subject = model->place();
   written.step = workload.place();
   subject.step = read_step(workload);
@@ -182,7 +182,7 @@ void require_served_axes(const Sections& sections, const ExperimentSubject& subj
 Json subject_sections(const ExperimentSubject& subject, const Sections& sections) {
   return std::visit(
       Overloaded{[](const ModelStep& model) {
-                   Json workload = {{"model", model.model}};
+                   Json workload = {{"model", *model.model}};
                    workload.update(step_to_json(model.step));
                    return partitioned_sections(std::move(workload), model.partitioning);
                  },

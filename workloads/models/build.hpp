@@ -13,6 +13,7 @@
 
 #include "base/dtype.hpp"
 #include "base/error.hpp"
+#include "base/json_reader.hpp"
 #include "base/owned_json.hpp"
 #include "workloads/graph/op_graph.hpp"
 
@@ -40,6 +41,9 @@ struct ModelConfig {
 [[nodiscard]] std::vector<std::string> shipped_models();
 [[nodiscard]] ModelConfig load_model_config(const std::string& name, const std::string& directory,
                                             const Place& place);
+// As an experiment has it: a name; a config.json written in place; or the keys in which a model
+// differs from another, {"base": "llama-3.1-405b", "num_hidden_layers": 4}.
+[[nodiscard]] ModelConfig load_model_config(const JsonReader& model, const std::string& directory);
 
 // Whether the model reads tokens, so that a sequence length has to be given. Throws InputError for
 // an unsupported architecture.

@@ -46,6 +46,26 @@ ModelConfig from_file(const fs::path& path) {
           OwnedJson(load_json(path.string(), FileKind::model_config))};
 }
 
+// "num_hidden_layers=4, tie_word_embeddings=false"; of many keys their number.
+std::string changes_text(const Json& changes) {
+  constexpr std::size_t most_listed = 3;
+  if (changes.size() > most_listed) return fmt::format("{} keys changed", changes.size());
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : changes.items()) {
+    texts.push_back(value.is_structured() ? key : fmt::format("{}={}", key, value.dump()));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// A config.json that is written in place has no name but what it says it is.
+std::string inline_name(const JsonReader& model) {
+  for (const std::string_view key : {"_name_or_path", "model_type"}) {
+    const auto said = model.find(key);
+    if (said && said->is_string() && !said->string().empty()) return said->string();
+  }
+  return "model";
+}
+
 }  // namespace
 
 std::vector<std::string> shipped_models() {
@@ -77,6 +97,26 @@ ModelConfig load_model_config(const std::string& name, const std::string& direct
   }
   const std::string file = wanted + ".json";
   return {wanted, file, OwnedJson(parse_json(builtin->text, file))};
+}
+
+ModelConfig load_model_config(const JsonReader& model, const std::string& directory) {
+  if (model.is_string()) return load_model_config(model.string(), directory, model.place());
+  if (!model.is_object()) {
+    model.fail(
+        "expected a model's name, a path, a config.json written in place, or {\"base\": a name, "
+        "and the keys that differ}");
+  }
+  const std::string path = fmt::format("{}: {}", model.place().file, model.place().pointer);
+  const auto base = model.find("base");
+  if (!base) return {inline_name(model), path, OwnedJson(model.json())};
+  ModelConfig config = load_model_config(base->string(), directory, base->place());
+  Json changes = model.json();
+  changes.erase("base");
+  if (changes.empty()) return config;
+  config.name += " (" + changes_text(changes) + ")";
+  config.path = path;
+  config.json->merge_patch(changes);
+  return config;
 }
 
 }  // namespace shardsim
