@@ -53,7 +53,9 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   EnteringBatch entering = entering_batch(model.step, place, strategy, mesh, allow_uneven);
   Step step = model.step;
   step.batch = entering.examples;
-  Workload workload = build_step(config, step, place);
+  const SharedParameters shared =
+      strategy.pipeline ? SharedParameters::copies : SharedParameters::one;
+  Workload workload = build_step(config, step, place, shared);
   const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
   return {std::move(step), std::move(workload), std::move(entering.warnings), time};
 }

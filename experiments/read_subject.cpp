@@ -141,6 +141,26 @@ Json partitioned_sections(Json workload, const Partitioning& partitioning) {
   return sections;
 }
 
+// How many microbatches of so many sequences a device's part of the batch makes.
+std::int64_t microbatches_of(const JsonReader& size, const JsonReader& workload,
+                             const ModelStep& subject) {
+  if (workload.find("microbatches")) {
+    size.fail("\"microbatch\" is the size of one, \"microbatches\" their number: say one of them");
+  }
+  const auto& [mesh, roles, strategy, _] = subject.partitioning;
+  std::int64_t shares = 1;
+  for (const std::string& axis : strategy.batch_axes) shares *= mesh.whole(*mesh.find(axis)).size;
+  const std::int64_t batch = subject.step.batch;
+  const std::int64_t at_once = size.integer(1, batch) * shares;
+  if (batch % at_once != 0) {
+    size.fail(
+        fmt::format("{} sequences on each of {} devices that split the batch are {} at once, "
+                    "which do not divide the batch of {}",
+                    size.integer(1, batch), shares, at_once, batch));
+  }
+  return batch / at_once;
+}
+
 }  // namespace
 
 ExperimentSubject read_subject(const Sections& sections, const std::string& directory,
@@ -151,8 +171,9 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   }
   if (const auto like = sections.find("like")) like->fail("is for a \"program\"");
   const JsonReader workload = sections.at("workload");
-  workload.only_keys({"model", "tree", "step", "batch", "microbatches", "sequence", "metrics",
-                      "outputs", "precision", "optimizer", "donate", "rematerialization"});
+  workload.only_keys({"model", "tree", "step", "batch", "microbatch", "microbatches", "sequence",
+                      "metrics", "outputs", "precision", "optimizer", "donate",
+                      "rematerialization"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});
     written.subject = tree->place();
@@ -167,6 +188,9 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   subject.step = read_step(workload);
   const Json nothing = Json::object();
   subject.partitioning = read_partitioning(sections, JsonReader(nothing, {}));
+  if (const auto size = workload.find("microbatch")) {
+    subject.step.microbatches = microbatches_of(*size, workload, subject);
+  }
   return subject;
 }
 

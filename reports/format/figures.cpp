@@ -88,6 +88,18 @@ void add_times(Figures& figures, const Result& result) {
   figures.idle = busiest->idle_time;
 }
 
+// Stages are programs that send each other messages.
+void add_bubble(Figures& figures, const Plan& plan, const Result& result) {
+  if (plan.transfers.empty()) return;
+  std::int64_t devices = 0;
+  std::int64_t idle = 0;
+  for (const ProgramResult& program : result.programs) {
+    devices += program.devices;
+    idle += program.devices * program.idle_time.count();
+  }
+  figures.bubble = SimTime(idle / devices);
+}
+
 void add_memory(Figures& figures, const Result& result) {
   figures.capacity = result.capacity;
   const auto fullest =
@@ -132,6 +144,7 @@ Figures figures_of(const Prediction& prediction) {
   }
   add_times(figures, result);
   add_memory(figures, result);
+  add_bubble(figures, compiled.plan, result);
   figures.not_counted = not_counted(machine.profile, figures.peak);
   if (result.tokens_per_second_per_device > 0) {
     figures.tokens_per_second_per_device = result.tokens_per_second_per_device;

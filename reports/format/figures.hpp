@@ -78,6 +78,9 @@ struct Figures {
   SimTime communication{0};
   SimTime exposed{0};
   SimTime idle{0};
+  // Of a pipeline: the time in which a device neither computes nor communicates, on average over
+  // all devices. It waits for other stages.
+  std::optional<SimTime> bubble = {};
   std::optional<double> tokens_per_second_per_device;
   Flops model_flops{0};       // what `mfu` counts; 0 where it is not known
   std::optional<double> mfu;  // causal attention counts with the half that is needed

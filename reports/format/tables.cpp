@@ -292,6 +292,13 @@ std::vector<std::pair<std::string, std::string>> summary(const Figures& figures)
     lines.emplace_back("tokens/s/device", throughput(figures).text);
   }
   if (figures.mfu) lines.emplace_back("MFU", mfu_line(figures));
+  if (figures.bubble) {
+    lines.emplace_back(
+        "bubble", fmt::format("{} ({} of the step) in which a device waits for other stages, on "
+                              "average",
+                              duration(*figures.bubble).text,
+                              format_percent(figures.share(*figures.bubble))));
+  }
   if (!figures.communication_rows.empty()) {
     lines.emplace_back(
         "communication",

@@ -49,6 +49,10 @@ std::string cards(const Figures& figures) {
     add("Tokens/s/device", cell("tokens/s/device"), "");
   }
   if (figures.mfu) add("MFU", cell("MFU"), "");
+  if (figures.bubble) {
+    add("Bubble", duration(*figures.bubble),
+        fmt::format("{} of the step, on average", format_percent(figures.share(*figures.bubble))));
+  }
   add("Peak memory per device", cell("memory"),
       fmt::format("of {}", format_bytes(figures.capacity)));
   add("Exposed communication", cell("exposed"),

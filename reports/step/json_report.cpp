@@ -37,6 +37,19 @@ Json device_classes(const Figures& figures) {
   return list;
 }
 
+// Of a pipeline: busy while a kernel runs, idle while neither a kernel nor a collective does.
+Json stages(const Figures& figures) {
+  Json list = Json::array();
+  for (const ClassFigures& one : figures.classes) {
+    list.push_back({{"name", one.name},
+                    {"devices", one.devices},
+                    {"busy_s", seconds(one.compute + one.contention)},
+                    {"idle_s", seconds(one.idle)},
+                    {"peak_bytes", one.peak.count()}});
+  }
+  return list;
+}
+
 Json memory(const Figures& figures) {
   return {
       {"capacity_bytes", figures.capacity.count()},
@@ -170,6 +183,10 @@ Json result_to_json(const Figures& figures) {
   json["communication_time_s"] = seconds(figures.communication);
   json["exposed_communication_s"] = seconds(figures.exposed);
   json["idle_time_s"] = seconds(figures.idle);
+  if (figures.bubble) {
+    json["bubble_s"] = seconds(*figures.bubble);
+    json["stages"] = stages(figures);
+  }
   if (figures.tokens_per_second_per_device) {
     json["tokens_per_s_per_device"] = *figures.tokens_per_second_per_device;
   }

@@ -194,6 +194,13 @@ Words ParameterReasons::words(const UnitUpdated& fact, const Collective& call) c
   return words;
 }
 
+Words ParameterReasons::words(const SharedAddedUp& fact, const Collective&) const {
+  const std::string& name = builder_.tensor(fact.parameter).name;
+  return {fmt::format(
+              "{} is in the first and in the last stage: the gradients of both are added up", name),
+          "\"tie_word_embeddings\": false in the model unties them"};
+}
+
 Words ParameterReasons::words(const LossAveraged&, const Collective& call) const {
   return {fmt::format("\"reduce_loss\": the loss is averaged over {}", builder_.names(call.axes)),
           "\"reduce_loss\": false leaves each device its own loss"};

@@ -38,6 +38,7 @@ class ParameterReasons {
   [[nodiscard]] Words words(const GradientsReduced& fact, const Collective& call) const;
   [[nodiscard]] Words words(const OptimizerReads& fact, const Collective& call) const;
   [[nodiscard]] Words words(const UnitUpdated& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const SharedAddedUp& fact, const Collective& call) const;
   [[nodiscard]] Words words(const LossAveraged& fact, const Collective& call) const;
   [[nodiscard]] Words words(const MetricSummed& fact, const Collective& call) const;
 

@@ -31,8 +31,9 @@ void partition(Compilation& c) {
 
 void make_calls(Compilation& c) {
   const Units units(c.workload, c.stages);
-  c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, c.strategy.runtime,
-                      c.step);
+  const std::string axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "";
+  c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, axis,
+                      c.strategy.runtime, c.step);
 }
 
 void word_reasons(Compilation& c) {

@@ -102,7 +102,9 @@ class Assigner {
   void apply_rules_and_recipe() {
     PatternRules rules(strategy_.rules, mesh_);
     for (ParameterLayout& a : result_.parameters) {
-      const Tensor& parameter = tensor(a.tensor);
+      // A copy lies as what it is a copy of.
+      const TensorId original = tensor(a.tensor).copy_of;
+      const Tensor& parameter = tensor(original == no_tensor ? a.tensor : original);
       a.rule = rules.find_for_all(parameter.name, a.numbers);
       if (a.rule) {
         a.stored = rules.sharding(*a.rule, parameter.name, a.shape.size());

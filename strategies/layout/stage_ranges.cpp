@@ -45,6 +45,7 @@ class Cutter {
       ranges.push_back(range);
     }
     for (std::size_t s = 0; s < ranges.size(); ++s) check(s, ranges[s]);
+    check_copies();
     return ranges;
   }
 
@@ -77,6 +78,22 @@ class Cutter {
         }
         for (const Operand& result : op.results) there.insert(result.tensor);
       }
+    }
+  }
+
+  // The two stages of a copied parameter talk to each other: they are on different ranks.
+  void check_copies() const {
+    if (pipeline_.written ||
+        schedule_kind(pipeline_.schedule.name, pipeline_.place).placement == StagePlacement::loop) {
+      return;
+    }
+    for (const Tensor& tensor : workload_.tensors) {
+      if (tensor.copy_of == no_tensor) continue;
+      fail(
+          fmt::format("{} has the first and the last stage on one rank, which tied parameters ({}) "
+                      "are not supported on; \"tie_word_embeddings\": false in the model unties "
+                      "them",
+                      pipeline_.schedule.name, workload_.tensors[at(tensor.copy_of)].name));
     }
   }
 

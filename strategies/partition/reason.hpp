@@ -63,13 +63,17 @@ struct UnitUpdated {
   std::string unit;
   std::vector<TensorId> parameters;
 };
+// The same parameter in two stages: their gradients.
+struct SharedAddedUp {
+  TensorId parameter = no_tensor;
+};
 struct LossAveraged {};
 struct MetricSummed {
   std::string metric;
 };
 
-using Reason =
-    std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, OutputLeaves, UnitGathered,
-                 GradientsReduced, OptimizerReads, UnitUpdated, LossAveraged, MetricSummed>;
+using Reason = std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, OutputLeaves,
+                            UnitGathered, GradientsReduced, OptimizerReads, UnitUpdated,
+                            SharedAddedUp, LossAveraged, MetricSummed>;
 
 }  // namespace shardsim

@@ -7,12 +7,13 @@
 #include "strategies/runtime/optimizer_pass.hpp"
 #include "strategies/runtime/parameter_gathers.hpp"
 #include "strategies/runtime/scalar_sums.hpp"
+#include "strategies/runtime/shared_gradients.hpp"
 
 namespace shardsim {
 
 SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
-                    const Layout& layout, const Units& units, const Runtime& runtime,
-                    const Step& step) {
+                    const Layout& layout, const Units& units, const std::string& stages_axis,
+                    const Runtime& runtime, const Step& step) {
   SpmdBuilder builder(workload, mesh, std::move(partitioned));
   std::vector<BlockProgram>& blocks = builder.step.blocks;
   const std::size_t count = blocks.size();
@@ -31,7 +32,8 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
                   !trains              ? blocks.back().forward
                   : units.has_stages() ? blocks.back().backward
                                        : blocks.front().backward);
-  OptimizerPass update(builder, units, layout, gradients, step.optimizer.donate);
+  const SharedGradients shared(workload, mesh, stages_axis);
+  OptimizerPass update(builder, units, layout, gradients, shared, step.optimizer.donate);
   for (std::size_t b = 0; b < count; ++b) update.add(b);
   return std::move(builder.step);
 }

@@ -5,6 +5,8 @@
 //   part.backward.writes {wo, wv, ...}          FSDP2: one reduce-scatter after the unit's backward
 #pragma once
 
+#include <string>
+
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd.hpp"
 #include "strategies/runtime/runtime.hpp"
@@ -13,10 +15,11 @@
 
 namespace shardsim {
 
-// Of the step: its microbatches and metrics, the dtype of gradients, and whether the old state is
+// `stages_axis`: of the mesh; empty: there is one stage. Of the step: its microbatches and metrics, the dtype of gradients, and whether the old state is
 // donated.
 [[nodiscard]] SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
-                                  const Layout& layout, const Units& units, const Runtime& runtime,
+                                  const Layout& layout, const Units& units,
+                                  const std::string& stages_axis, const Runtime& runtime,
                                   const Step& step);
 
 }  // namespace shardsim

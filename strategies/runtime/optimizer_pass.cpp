@@ -8,8 +8,9 @@
 namespace shardsim {
 
 OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
-                             const GradientReductions& gradients, bool donates)
-    : builder_(builder), units_(units), gradients_(gradients), donates_(donates) {
+                             const GradientReductions& gradients, const SharedGradients& shared,
+                             bool donates)
+    : builder_(builder), units_(units), gradients_(gradients), shared_(shared), donates_(donates) {
   for (const ParameterLayout& a : layout.parameters) layouts_[a.tensor] = &a;
 }
 
@@ -74,8 +75,11 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass
     new_state(state);
     return state;
   }
-  const ValueId whole = role == TensorRole::parameter ? builder_.step.parameters.at(tensor).stored
-                                                      : gradients_.gradient(a.tensor);
+  ValueId whole = role == TensorRole::parameter ? builder_.step.parameters.at(tensor).stored
+                                                : gradients_.gradient(a.tensor);
+  if (role != TensorRole::parameter && shared_.is_shared(a.tensor)) {
+    whole = shared_.add_up(builder_, a.tensor, whole, pass.body);
+  }
   return builder_.bring(whole, a.optimizer, Stream::reductions, OptimizerReads{a.tensor},
                         pass.body);
 }

@@ -9,13 +9,14 @@
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_reductions.hpp"
+#include "strategies/runtime/shared_gradients.hpp"
 
 namespace shardsim {
 
 class OptimizerPass {
  public:
   OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
-                const GradientReductions& gradients, bool donates);
+                const GradientReductions& gradients, const SharedGradients& shared, bool donates);
 
   // Nothing where the block owns no parameter.
   void add(std::size_t block);
@@ -35,6 +36,7 @@ class OptimizerPass {
   const Units& units_;
   std::map<TensorId, const ParameterLayout*> layouts_;
   const GradientReductions& gradients_;
+  const SharedGradients& shared_;
   bool donates_;
 };
 

@@ -49,8 +49,8 @@ TEST_CASE("steps from a config.json and from StableHLO count the same model work
         stablehlo::model_work(module, *module.find_function("main"));
     const Experiment experiment = read_experiments(step.at("experiment"), file).at(0);
     const auto& model = std::get<ModelStep>(experiment.subject);
-    const ModelFlops pass = model_flops(
-        build_step(load_model_config(model.model, experiment.directory, {}), model.step));
+    const ModelFlops pass = model_flops(build_step(
+        load_model_config(JsonReader(*model.model, {}), experiment.directory), model.step));
     const auto passes = static_cast<double>(model.step.microbatches);
     const bool is_custom_call = id.ends_with("-splash") || id.ends_with("-cudnn");
     const double full = passes * pass.full_attention.count();

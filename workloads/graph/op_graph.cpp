@@ -87,7 +87,7 @@ std::int64_t parameter_count(const Workload& workload) {
   std::int64_t count = 0;
   for (const ParameterView& view : parameters(workload)) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(view.tensor)];
-    count += workload.elements(tensor.dims) * view.instances();
+    if (tensor.copy_of == no_tensor) count += workload.elements(tensor.dims) * view.instances();
   }
   return count;
 }

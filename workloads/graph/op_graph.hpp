@@ -97,6 +97,7 @@ struct Tensor {
   TensorId primal = no_tensor;  // gradients and optimizer state: of which tensor; recomputed
                                 // activations: the forward tensor they repeat
   StreamMark mark = StreamMark::none;
+  TensorId copy_of = no_tensor;  // parameters: a second one of that one (shared_parameters.hpp)
 };
 
 // How an op sees a tensor: the labels of each dimension, normally those of the tensor. Attention
@@ -201,6 +202,7 @@ struct ParameterView {
   [[nodiscard]] std::int64_t instances() const { return static_cast<std::int64_t>(numbers.size()); }
 };
 [[nodiscard]] std::vector<ParameterView> parameters(const Workload& workload);
+// Copies are not counted.
 [[nodiscard]] std::int64_t parameter_count(const Workload& workload);
 // Whether it has a backward pass: a training step, not a forward one.
 [[nodiscard]] bool has_backward(const Workload& workload);

@@ -4,12 +4,14 @@
 
 #include "workloads/step/backward.hpp"
 #include "workloads/step/outputs.hpp"
+#include "workloads/step/shared_parameters.hpp"
 
 namespace shardsim {
 
 std::string_view name_of(StepKind kind) { return kind == StepKind::train ? "train" : "forward"; }
 
-Workload build_step(const ModelConfig& config, const Step& step, const Place& place) {
+Workload build_step(const ModelConfig& config, const Step& step, const Place& place,
+                    SharedParameters shared) {
   WorkloadOptions part{.batch = step.batch,
                        .sequence = step.sequence,
                        .compute_dtype = step.precision.compute,
@@ -25,6 +27,7 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
   }
   part.batch = step.batch / step.microbatches;
   Workload workload = build_workload(config, part);
+  if (shared == SharedParameters::copies) copy_shared_parameters(workload);
   const Place outputs{place.file, place.pointer + "/outputs"};
   if (!step.outputs.empty() && step.microbatches > 1) {
     throw InputError(outputs, "outputs of a step of several microbatches are not supported");

@@ -49,11 +49,18 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
+// A parameter that more than one block reads.
+enum class SharedParameters : std::uint8_t {
+  one,
+  copies  // in each of the blocks (shared_parameters.hpp)
+};
+
 // The step's graph: the forward pass of one microbatch, and where the step trains its backward pass
 // and the optimizer. `place`: where the step is written; without a file errors name the model's.
 // Throws InputError as build_workload, add_outputs, add_backward and add_optimizer do, for a batch
 // that the microbatches do not divide, and for outputs of several microbatches.
 [[nodiscard]] Workload build_step(const ModelConfig& config, const Step& step,
-                                  const Place& place = {});
+                                  const Place& place = {},
+                                  SharedParameters shared = SharedParameters::one);
 
 }  // namespace shardsim
