@@ -168,6 +168,7 @@ TEST_CASE("what pipelines refuse") {
   };
   const std::vector<MeshAxis> two = {{"pp", 2}};
   const std::string at = "a.json: /strategy/pipeline";
+  const Json one_microbatch = Json::parse(R"([["0F0", "0B0"], ["1F0", "1B0"]])");
   CHECK(message(with_pipeline("replicate", {{"schedul", "1f1b"}}), two) ==
         at + ": unknown key \"schedul\", did you mean \"schedule\"?");
   CHECK(message(with_pipeline("replicate", {{"schedule", "1f2b"}}), two) ==
@@ -182,9 +183,8 @@ TEST_CASE("what pipelines refuse") {
         at + "/layers: the stages have 7 layers, the model 8");
   CHECK(message(with_pipeline("replicate", {{"schedule", "zbv"}, {"layers", {4, 4}}}), two) ==
         at + "/layers: zbv lays the stages out as a V: say the layers of each of the 4 stages");
-  CHECK(message(with_pipeline("replicate",
-                              {{"schedule", {{"ranks", {{"0F0", "0B0"}, {"1F0", "1B0"}}}}}}),
-                two) == at + "/schedule: actions of 1 microbatches, for a step of 8");
+  CHECK(message(with_pipeline("replicate", {{"schedule", {{"ranks", one_microbatch}}}}), two) ==
+        at + "/schedule: actions of 1 microbatches, for a step of 8");
   CHECK(
       message(with_pipeline("replicate", {{"schedule", "zbv"}}), two, /*tied=*/true) ==
       at +

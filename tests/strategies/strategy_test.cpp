@@ -145,27 +145,24 @@ TEST_CASE("An axis without a meaning is an error, and so is one that the strateg
     }
     return "accepted";
   };
-  CHECK(
-      message(R"("fsdp")", R"({"pp": 2, "dp": 4})") ==
-      R"(a.json: /mesh/pp: axis "pp" is for pipeline stages, which strategy "fsdp" does not split )"
-      R"(over it: it serves batch and shard axes)");
+  CHECK(message(R"("fsdp")", R"({"pp": 2, "dp": 4})") == "accepted");
   CHECK(
       message(R"("dp")", R"({"context": 8})") ==
       R"(a.json: /mesh/context: axis "context" is for parts of the sequence, which strategy "dp" )"
-      R"(does not split over it: it serves batch and shard axes; "sequence_axes": ["context"] in )"
+      R"(does not split over it: it serves batch, shard and stages axes; "sequence_axes": ["context"] in )"
       R"(the strategy splits the sequence over it, with keys and values gathered)");
   CHECK(
       message(R"("tp")", R"({"ep": 2, "tp": 4})") ==
       R"(a.json: /mesh/ep: axis "ep" is for experts, which strategy "tp" does not split over it: )"
-      R"(it serves batch and shard axes and one model axis)");
+      R"(it serves batch, shard and stages axes and one model axis)");
   CHECK(
       message(R"("dp")", R"({"dp": 2, "tp": 4})") ==
       R"(a.json: /mesh/tp: axis "tp" is for the model, which strategy "dp" does not split over it: )"
-      R"(it serves batch and shard axes; strategies with a model axis are tp and fsdp+tp)");
+      R"(it serves batch, shard and stages axes; strategies with a model axis are tp and fsdp+tp)");
   CHECK(
       message(R"("tp")", R"({"tensor": 2, "tensor_sequence": 2})") ==
       R"(a.json: /mesh/tensor_sequence: axis "tensor_sequence" is for the model, which strategy )"
-      R"("tp" does not split over it: it serves batch and shard axes and one model axis; that is )"
+      R"("tp" does not split over it: it serves batch, shard and stages axes and one model axis; that is )"
       R"("tensor", or "model_axis" in the strategy)");
   CHECK(
       message(R"("dp")", R"({"x": 2})") ==
