@@ -14,8 +14,9 @@ namespace shardsim {
 namespace {
 
 KernelClass class_of(const Op& op) {
-  if (kind_of(op) == OpKind::einsum) return KernelClass::matmul;
-  if (kind_of(op) == OpKind::attention) {
+  const OpKind kind = kind_of(op);
+  if (kind == OpKind::einsum || kind == OpKind::chunked_scan) return KernelClass::matmul;
+  if (kind == OpKind::attention) {
     return op.function == Function::attention ? KernelClass::attention
                                               : KernelClass::attention_backward;
   }
@@ -340,17 +341,24 @@ class Partitioner {
   }
 
   Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
-    const auto work = static_cast<double>(local_points(workload_, shardsim::factors(op), factors));
     Bytes bytes{0};
     for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
     const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
-    return {std::string(name_of(op.function)),
-            class_of(op),
-            dtype,
-            Flops(work * flops_per_point(workload_, op) * op.work_fraction),
-            bytes,
-            product_of(workload_, op, factors)};
+    return {std::string(name_of(op.function)), class_of(op), dtype,
+            Flops(operations(op, factors)),    bytes,        product_of(workload_, op, factors)};
+  }
+
+  [[nodiscard]] double operations(const Op& op, const FactorAxes& factors) const {
+    const auto points = [&](const std::vector<LabelId>& labels) {
+      return static_cast<double>(local_points(workload_, labels, factors));
+    };
+    if (op.work.empty()) {
+      return points(shardsim::factors(op)) * flops_per_point(workload_, op) * op.work_fraction;
+    }
+    double flops = 0;
+    for (const Operations& work : op.work) flops += work.flops * points(work.over);
+    return flops;
   }
 
   const Workload& workload_;

@@ -1,5 +1,5 @@
-// Training steps of decoders from their descriptions. Expectations: parameters and FLOPs of the
-// records of tests/golden/models (torch 2.15.0 and transformers 5.23.0 on tensors without data; the
+// Training steps of decoders from their descriptions. Expectations: parameters, FLOPs and what fused
+// mixers keep of the records of tests/golden/models (torch 2.15.0 and transformers 5.23.0 on tensors without data; the
 // README there), the share of a window by hand.
 #include <fmt/format.h>
 
@@ -27,15 +27,7 @@ namespace {
 
 // Records of causal models that have no op graph yet, and what of them has none.
 const std::map<std::string, std::string> refused = {
-    {"codestral-mamba-7b", "Mamba-2"},
     {"ernie-4.5-21b-a3b", "a parameter of the router that is not trained"},
-    {"jamba-v0.1", "Mamba"},
-    {"mamba-130m", "Mamba"},
-    {"mamba-2.8b", "Mamba"},
-    {"mamba2-2.7b", "Mamba-2"},
-    {"nemotron-3-nano-30b-a3b", "Mamba-2"},
-    {"nemotron-h-8b", "Mamba-2"},
-    {"qwen3-next-80b-a3b", "the gated delta rule"},
     {"zamba2-1.2b", "unknown architecture"},
     {"zamba2-2.7b", "unknown architecture"},
 };
@@ -71,6 +63,82 @@ double product_flops(const Workload& workload, std::vector<Op> Block::*ops) {
     }
   }
   return flops;
+}
+
+// Of scans, which are in no total of a record.
+double scan_flops(const Workload& workload) {
+  double flops = 0;
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.forward) {
+      if (kind_of(op) != OpKind::scan && kind_of(op) != OpKind::chunked_scan) continue;
+      for (const Operations& work : op.work) {
+        double points = work.flops * static_cast<double>(block.instances());
+        for (const LabelId label : work.over) {
+          points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+        }
+        flops += points;
+      }
+    }
+  }
+  return flops;
+}
+
+// Storages of a module's activations that the block's backward pass reads.
+std::int64_t kept_bytes(const Workload& workload, const Block& block, const std::string& module) {
+  std::map<TensorId, TensorId> within;
+  for (const Op& op : block.forward) {
+    if (!op.view) continue;
+    for (const Operand& part : op.results) within[part.tensor] = op.operands[0].tensor;
+  }
+  std::set<TensorId> kept;
+  for (const Op& op : block.backward) {
+    for (const Operand& operand : op.operands) {
+      TensorId id = operand.tensor;
+      while (within.contains(id)) id = within[id];
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
+      const bool is_forward = tensor.role == TensorRole::activation && tensor.primal == no_tensor;
+      if (is_forward && tensor.name.starts_with(module + ".")) kept.insert(id);
+    }
+  }
+  std::int64_t bytes = 0;
+  for (const TensorId id : kept) bytes += workload.bytes(id).count();
+  return bytes;
+}
+
+// What a record's module saved, but for what its first projection reads and what is of no token
+// (-exp(A_log) and the like, which our scan makes inside).
+std::int64_t recorded_bytes(const Json& saved, const Json& tensors, const std::string& module) {
+  const auto batch = saved["batch"].get<std::int64_t>();
+  const std::int64_t tokens = batch * saved["sequence"].get<std::int64_t>();
+  std::int64_t bytes = 0;
+  for (const Json& tensor : tensors) {
+    const auto name = tensor[0].get<std::string>();
+    const auto rows = tensor[2][0].get<std::int64_t>();
+    const bool inside = name == module || name.starts_with(module + ".");
+    const bool of_tokens = rows == batch || rows % tokens == 0;
+    if (inside && of_tokens && name != module + ".in_proj") bytes += tensor[3].get<std::int64_t>();
+  }
+  return bytes;
+}
+
+// Mamba and Mamba-2 in one function: mixers that keep what mamba_ssm's keep, to the byte.
+void check_fused_mixers(const Json& saved, const models::Stack& stack, const Workload& workload) {
+  for (const Block& block : workload.blocks) {
+    if (!block.is_layer) continue;
+    const auto number = static_cast<std::size_t>(block.numbers.front());
+    const auto& kind = stack.kinds[static_cast<std::size_t>(stack.order[number])];
+    const auto& body = kind.branches[0].body;
+    const auto* mamba = std::get_if<models::Mamba>(&body);
+    const auto* second = std::get_if<models::Mamba2>(&body);
+    const std::string layer = instance_name(block.name, block.numbers.front());
+    const Json& kinds = saved["tensors_of_first_of_each_kind"];
+    if ((second == nullptr && (mamba == nullptr || mamba->norms)) || !kinds.contains(layer))
+      continue;
+    const std::string& module = mamba != nullptr ? mamba->name : second->name;
+    INFO(layer << "." << module);
+    CHECK(kept_bytes(workload, block, block.name + "." + module) ==
+          recorded_bytes(saved, kinds[layer], module));
+  }
 }
 
 struct RecordedFlops {
@@ -146,7 +214,8 @@ std::string check_record(const Json& record, const std::string& path) {
   try {
     const JsonReader config(record["config"], {path, "/config"});
     const models::ModelSpec spec = models::read_model(config, path);
-    for (const Json& point : record["flops"]) {
+    for (std::size_t p = 0; p < record["flops"].size(); ++p) {
+      const Json& point = record["flops"][p];
       const WorkloadOptions options{.batch = point["batch"], .sequence = point["sequence"]};
       Workload workload = models::build_decoder_graph(spec, options, config.place());
       CHECK(shapes_of(workload) == recorded_shapes(record));
@@ -155,6 +224,8 @@ std::string check_record(const Json& record, const std::string& path) {
       const RecordedFlops expected = recorded_flops(point);
       CHECK(product_flops(workload, &Block::forward) == expected.forward);
       CHECK(product_flops(workload, &Block::backward) == expected.backward);
+      CHECK(scan_flops(workload) == point.value("scan_forward_by_formula_not_counted_above", 0.0));
+      check_fused_mixers(record["saved_activations"][p], spec.stacks[0], workload);
     }
     compile_steps(models::build_decoder_graph(spec, {.batch = 8, .sequence = 64}, config.place()));
   } catch (const InputError& error) {
@@ -259,6 +330,85 @@ TEST_CASE("Tensor parallelism reduces the gradients of latents") {
                       {"vocab_size", 512}};
   CHECK(reduced_elements(deepseek, Phase::forward) == 32 * 64 * (1 + 1 + 1));
   CHECK(reduced_elements(deepseek, Phase::backward) == 32 * (64 + 64 + 16 + 8 + 4));
+}
+
+namespace {
+
+Json small_mamba2(std::int64_t groups) {
+  return {{"model_type", "mamba2"}, {"hidden_size", 64}, {"num_hidden_layers", 1},
+          {"num_heads", 8},         {"head_dim", 16},    {"state_size", 16},
+          {"n_groups", groups},     {"chunk_size", 8},   {"vocab_size", 512}};
+}
+
+std::string reason_of(const Json& config, const std::string& parameter) {
+  Workload workload =
+      build_workload({"tiny", "tiny", OwnedJson(config)}, {.batch = 2, .sequence = 16});
+  add_backward(workload, {});
+  add_optimizer(workload, {});
+  for (const ParameterSharding& p : compile_with(workload, {{"model", 4}}, "tp").parameters) {
+    if (p.name == parameter) return p.reason;
+  }
+  return "there is no such parameter";
+}
+
+}  // namespace
+
+// Megatron-Core's MambaMixer: in_proj by columns, convolution, scan and norm of a device's groups,
+// out_proj by rows. Beside the embedding's rows and the head's input one reduction each way.
+TEST_CASE("Tensor parallelism of Mamba-2 reduces what an MLP's does") {
+  CHECK(reduced_elements(small_mamba2(4), Phase::forward) == 32 * 64 * (1 + 1));
+  CHECK(reduced_elements(small_mamba2(4), Phase::backward) == 32 * 64 * (1 + 1));
+  CHECK(reason_of(small_mamba2(4), "backbone.layers.{}.mixer.in_proj.weight") == "");
+}
+
+// Megatron asserts that groups divide. 2 groups over 4 devices: 8 heads still do.
+TEST_CASE("Groups of Mamba-2 that do not divide leave what lies by groups whole") {
+  const std::string why =
+      "2 groups do not go evenly over the 4 devices of model: it is whole on each";
+  const std::string mixer = "backbone.layers.{}.mixer.";
+  CHECK(reason_of(small_mamba2(2), mixer + "in_proj.weight") == why);
+  CHECK(reason_of(small_mamba2(2), mixer + "conv1d.weight") == why);
+  CHECK(reason_of(small_mamba2(2), mixer + "out_proj.weight") == "");
+  CHECK(reason_of(small_mamba2(2), mixer + "A_log") == "");
+}
+
+// As vLLM's MambaMixer: x_proj sums over the channels of all devices, rank 4 and twice a state of
+// 16; what comes back to its parts are sums over the devices.
+TEST_CASE("Tensor parallelism of Mamba reduces steps, b and c besides") {
+  const Json mamba{{"model_type", "mamba"}, {"hidden_size", 64}, {"num_hidden_layers", 1},
+                   {"vocab_size", 512},     {"state_size", 16},  {"time_step_rank", 4}};
+  CHECK(reduced_elements(mamba, Phase::forward) == 32 * (64 + 64 + 4 + 2 * 16));
+  CHECK(reduced_elements(mamba, Phase::backward) == 32 * (64 + 64 + 4 + 2 * 16));
+}
+
+// Heads of keys with their values on one device, from projections to the row-parallel one. The
+// weight of the norm, of 16, is common to all heads: its gradient is a sum over the devices.
+TEST_CASE("Tensor parallelism of the delta rule reduces what attention's does") {
+  const Json qwen{{"model_type", "qwen3_5_text"},
+                  {"hidden_size", 64},
+                  {"num_hidden_layers", 1},
+                  {"num_attention_heads", 8},
+                  {"num_key_value_heads", 4},
+                  {"head_dim", 16},
+                  {"intermediate_size", 128},
+                  {"layer_types", {"linear_attention"}},
+                  {"linear_num_key_heads", 4},
+                  {"linear_num_value_heads", 8},
+                  {"linear_key_head_dim", 16},
+                  {"linear_value_head_dim", 16},
+                  {"vocab_size", 512},
+                  {"tie_word_embeddings", false}};
+  CHECK(reduced_elements(qwen, Phase::forward) == 32 * 64 * (1 + 1 + 1));
+  CHECK(reduced_elements(qwen, Phase::backward) == 32 * 64 * (1 + 1 + 1) + 16);
+}
+
+// Channels of LFM2's convolutions are split as an MLP's width.
+TEST_CASE("Tensor parallelism of a short convolution reduces what an MLP's does") {
+  const Json lfm2{{"model_type", "lfm2"},     {"hidden_size", 64},        {"num_hidden_layers", 1},
+                  {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"layer_types", {"conv"}},
+                  {"block_ff_dim", 128},      {"vocab_size", 512}};
+  CHECK(reduced_elements(lfm2, Phase::forward) == 32 * 64 * (1 + 1 + 1));
+  CHECK(reduced_elements(lfm2, Phase::backward) == 32 * 64 * (1 + 1 + 1));
 }
 
 // Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which
