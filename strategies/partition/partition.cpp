@@ -100,12 +100,13 @@ class Partitioner {
   void add_inputs() {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& tensor = workload_.tensors[t];
-      if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
+      if (!is_given(tensor.role)) continue;
       const auto id = static_cast<TensorId>(t);
       const auto enters = layout_.entering.find(id);
       const bool as_read = enters == layout_.entering.end();
-      home_[t] = builder_.add_value(id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
-                                    BufferCategory::inputs);
+      home_[t] = builder_.add_value(
+          id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
+          tensor.role == TensorRole::buffer ? BufferCategory::parameters : BufferCategory::inputs);
       builder_.value(home_[t]).persistent = true;
     }
   }

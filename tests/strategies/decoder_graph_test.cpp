@@ -1,6 +1,6 @@
-// Training steps of decoders from their descriptions. Expectations: parameters, FLOPs and what fused
-// mixers keep of the records of tests/golden/models (torch 2.15.0 and transformers 5.23.0 on tensors without data; the
-// README there), the share of a window by hand.
+// Training steps of decoders from their descriptions. Expectations: parameters, FLOPs and what
+// fused mixers keep of the records of tests/golden/models (torch 2.15.0 and transformers 5.23.0 on
+// tensors without data; the README there), the share of a window by hand.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "strategies/compile/compile.hpp"
 #include "tests/base/golden_files.hpp"
+#include "tests/strategies/compile_with.hpp"
 #include "tests/workloads/model_records.hpp"
 #include "workloads/models/build.hpp"
 #include "workloads/models/described_model.hpp"
@@ -27,7 +28,6 @@ namespace {
 
 // Records of causal models that have no op graph yet, and what of them has none.
 const std::map<std::string, std::string> refused = {
-    {"ernie-4.5-21b-a3b", "a parameter of the router that is not trained"},
     {"zamba2-1.2b", "unknown architecture"},
     {"zamba2-2.7b", "unknown architecture"},
 };
@@ -161,13 +161,6 @@ RecordedFlops recorded_flops(const Json& point) {
   return flops;
 }
 
-CompiledStep compile_with(const Workload& workload, const std::vector<MeshAxis>& axes,
-                          const char* strategy) {
-  const Mesh mesh(axes);
-  const Json json = parse_json(fmt::format("\"{}\"", strategy), "strategy");
-  return compile(workload, {}, mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh));
-}
-
 void compile_under(const Workload& workload, const std::vector<MeshAxis>& axes,
                    const char* strategy) {
   INFO(strategy);
@@ -278,137 +271,6 @@ TEST_CASE("Every key of the hub's files is known") {
       CHECK(error.find(expected->second) != std::string::npos);
     }
   }
-}
-
-namespace {
-
-// 32 tokens under tensor parallelism over 4 devices.
-std::int64_t reduced_elements(const Json& config, Phase phase) {
-  Workload workload =
-      build_workload({"tiny", "tiny", OwnedJson(config)}, {.batch = 2, .sequence = 16});
-  add_backward(workload, {});
-  add_optimizer(workload, {});
-  const Plan plan = compile_with(workload, {{"model", 4}}, "tp").plan;
-  std::int64_t bytes = 0;
-  for (const Task& task : plan.programs.at(0).tasks) {
-    if (task.kind != TaskKind::collective || task.phase != phase) continue;
-    const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
-    if (c.kind == CollectiveKind::all_reduce && c.dtype == DType::bf16) bytes += c.payload.count();
-  }
-  return bytes / 2;
-}
-
-}  // namespace
-
-// Megatron's tensor parallelism: rows of the embedding, of attention's and of the experts' output
-// are sums over devices; backward those of the head's, the experts' and attention's input. Of the
-// experts it is a row for each of the two that a token visits.
-TEST_CASE("Tensor parallelism reduces the rows of experts") {
-  const Json mixtral{
-      {"model_type", "mixtral"},  {"hidden_size", 64},        {"num_hidden_layers", 1},
-      {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"intermediate_size", 128},
-      {"num_local_experts", 4},   {"num_experts_per_tok", 2}, {"vocab_size", 512}};
-  CHECK(reduced_elements(mixtral, Phase::forward) == 32 * 64 * (1 + 1 + 2));
-  CHECK(reduced_elements(mixtral, Phase::backward) == 32 * 64 * (1 + 2 + 1));
-}
-
-// What makes latents is whole on every device; gradients of the latents, and of the part of keys
-// that heads have in common, are sums over devices: ranks of 16 and 8, 4 rotary dimensions.
-TEST_CASE("Tensor parallelism reduces the gradients of latents") {
-  const Json deepseek{{"model_type", "deepseek_v2"},
-                      {"hidden_size", 64},
-                      {"num_hidden_layers", 1},
-                      {"num_attention_heads", 8},
-                      {"num_key_value_heads", 8},
-                      {"q_lora_rank", 16},
-                      {"kv_lora_rank", 8},
-                      {"qk_nope_head_dim", 8},
-                      {"qk_rope_head_dim", 4},
-                      {"v_head_dim", 8},
-                      {"intermediate_size", 128},
-                      {"first_k_dense_replace", 1},
-                      {"vocab_size", 512}};
-  CHECK(reduced_elements(deepseek, Phase::forward) == 32 * 64 * (1 + 1 + 1));
-  CHECK(reduced_elements(deepseek, Phase::backward) == 32 * (64 + 64 + 16 + 8 + 4));
-}
-
-namespace {
-
-Json small_mamba2(std::int64_t groups) {
-  return {{"model_type", "mamba2"}, {"hidden_size", 64}, {"num_hidden_layers", 1},
-          {"num_heads", 8},         {"head_dim", 16},    {"state_size", 16},
-          {"n_groups", groups},     {"chunk_size", 8},   {"vocab_size", 512}};
-}
-
-std::string reason_of(const Json& config, const std::string& parameter) {
-  Workload workload =
-      build_workload({"tiny", "tiny", OwnedJson(config)}, {.batch = 2, .sequence = 16});
-  add_backward(workload, {});
-  add_optimizer(workload, {});
-  for (const ParameterSharding& p : compile_with(workload, {{"model", 4}}, "tp").parameters) {
-    if (p.name == parameter) return p.reason;
-  }
-  return "there is no such parameter";
-}
-
-}  // namespace
-
-// Megatron-Core's MambaMixer: in_proj by columns, convolution, scan and norm of a device's groups,
-// out_proj by rows. Beside the embedding's rows and the head's input one reduction each way.
-TEST_CASE("Tensor parallelism of Mamba-2 reduces what an MLP's does") {
-  CHECK(reduced_elements(small_mamba2(4), Phase::forward) == 32 * 64 * (1 + 1));
-  CHECK(reduced_elements(small_mamba2(4), Phase::backward) == 32 * 64 * (1 + 1));
-  CHECK(reason_of(small_mamba2(4), "backbone.layers.{}.mixer.in_proj.weight") == "");
-}
-
-// Megatron asserts that groups divide. 2 groups over 4 devices: 8 heads still do.
-TEST_CASE("Groups of Mamba-2 that do not divide leave what lies by groups whole") {
-  const std::string why =
-      "2 groups do not go evenly over the 4 devices of model: it is whole on each";
-  const std::string mixer = "backbone.layers.{}.mixer.";
-  CHECK(reason_of(small_mamba2(2), mixer + "in_proj.weight") == why);
-  CHECK(reason_of(small_mamba2(2), mixer + "conv1d.weight") == why);
-  CHECK(reason_of(small_mamba2(2), mixer + "out_proj.weight") == "");
-  CHECK(reason_of(small_mamba2(2), mixer + "A_log") == "");
-}
-
-// As vLLM's MambaMixer: x_proj sums over the channels of all devices, rank 4 and twice a state of
-// 16; what comes back to its parts are sums over the devices.
-TEST_CASE("Tensor parallelism of Mamba reduces steps, b and c besides") {
-  const Json mamba{{"model_type", "mamba"}, {"hidden_size", 64}, {"num_hidden_layers", 1},
-                   {"vocab_size", 512},     {"state_size", 16},  {"time_step_rank", 4}};
-  CHECK(reduced_elements(mamba, Phase::forward) == 32 * (64 + 64 + 4 + 2 * 16));
-  CHECK(reduced_elements(mamba, Phase::backward) == 32 * (64 + 64 + 4 + 2 * 16));
-}
-
-// Heads of keys with their values on one device, from projections to the row-parallel one. The
-// weight of the norm, of 16, is common to all heads: its gradient is a sum over the devices.
-TEST_CASE("Tensor parallelism of the delta rule reduces what attention's does") {
-  const Json qwen{{"model_type", "qwen3_5_text"},
-                  {"hidden_size", 64},
-                  {"num_hidden_layers", 1},
-                  {"num_attention_heads", 8},
-                  {"num_key_value_heads", 4},
-                  {"head_dim", 16},
-                  {"intermediate_size", 128},
-                  {"layer_types", {"linear_attention"}},
-                  {"linear_num_key_heads", 4},
-                  {"linear_num_value_heads", 8},
-                  {"linear_key_head_dim", 16},
-                  {"linear_value_head_dim", 16},
-                  {"vocab_size", 512},
-                  {"tie_word_embeddings", false}};
-  CHECK(reduced_elements(qwen, Phase::forward) == 32 * 64 * (1 + 1 + 1));
-  CHECK(reduced_elements(qwen, Phase::backward) == 32 * 64 * (1 + 1 + 1) + 16);
-}
-
-// Channels of LFM2's convolutions are split as an MLP's width.
-TEST_CASE("Tensor parallelism of a short convolution reduces what an MLP's does") {
-  const Json lfm2{{"model_type", "lfm2"},     {"hidden_size", 64},        {"num_hidden_layers", 1},
-                  {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"layer_types", {"conv"}},
-                  {"block_ff_dim", 128},      {"vocab_size", 512}};
-  CHECK(reduced_elements(lfm2, Phase::forward) == 32 * 64 * (1 + 1 + 1));
-  CHECK(reduced_elements(lfm2, Phase::backward) == 32 * 64 * (1 + 1 + 1));
 }
 
 // Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which

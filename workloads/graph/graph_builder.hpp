@@ -52,6 +52,9 @@ class GraphBuilder {
   // The same name again is the same parameter (tied embeddings); in another kind of layer it is
   // another.
   TensorId parameter(const std::string& name, Dims dims);
+  // Without gradient and optimizer state; else a parameter as any.
+  TensorId untrained_parameter(const std::string& name, Dims dims);
+  TensorId buffer(std::string name, DType dtype, Dims dims);
   TensorId input(std::string name, DType dtype, Dims dims);
   TensorId constant(std::string name, DType dtype, Dims dims);
 

@@ -76,12 +76,18 @@ using Dim = std::vector<LabelId>;
 enum class TensorRole : std::uint8_t {
   input,     // given each step: token ids, images, labels
   constant,  // rotary tables and the like, on every device
+  buffer,    // state of a layer that is not trained, on every device: routing biases
   parameter,
   activation,
   activation_gradient,
   parameter_gradient,
   optimizer_state
 };
+
+// Neither made by an op nor a parameter.
+[[nodiscard]] constexpr bool is_given(TensorRole role) {
+  return role == TensorRole::input || role == TensorRole::constant || role == TensorRole::buffer;
+}
 
 // Where an activation stands on the residual stream; says who builds the model.
 enum class StreamMark : std::uint8_t {

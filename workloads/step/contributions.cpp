@@ -34,14 +34,17 @@ void contribute_sum(const Operand& dy, const Operand& addend, GradientTape& tape
 
 void contribute_results(Op op, const std::vector<Operand>& primals, GradientTape& tape,
                         std::optional<DType> dtype) {
-  for (const Operand& primal : primals) {
-    const bool first = op.results.empty();
-    op.results.push_back(tape.new_gradient(primal, first ? std::nullopt : dtype));
-  }
-  const std::vector<Operand> gradients = op.results;
-  tape.emit(std::move(op));
+  std::vector<TensorId> asked;
   for (std::size_t i = 0; i < primals.size(); ++i) {
-    tape.contribute(primals[i].tensor, gradients[i].tensor);
+    if (!tape.needs_gradient(primals[i].tensor)) continue;
+    asked.push_back(primals[i].tensor);
+    op.results.push_back(tape.new_gradient(primals[i], i == 0 ? std::nullopt : dtype));
+  }
+  const std::vector<Operand> results = op.results;
+  const std::size_t first = results.size() - asked.size();
+  tape.emit(std::move(op));
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    tape.contribute(asked[i], results[first + i].tensor);
   }
 }
 

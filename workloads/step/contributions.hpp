@@ -21,7 +21,8 @@ void contribute_result(Op op, const Operand& primal, GradientTape& tape,
 // dy summed over the labels that `addend` lacks; dy itself when it lacks none.
 void contribute_sum(const Operand& dy, const Operand& addend, GradientTape& tape);
 
-// Gradients of every operand in `primals`, made by one op; `dtype` is of all but the first.
+// Gradients of what in `primals` needs one, made by one op; `dtype` is of all but the first.
+// They come after the results that `op` has already.
 void contribute_results(Op op, const std::vector<Operand>& primals, GradientTape& tape,
                         std::optional<DType> dtype = {});
 

@@ -21,7 +21,7 @@
 //   o, l = attention(q, k, v)          dq, dk, dv = attention_backward(do, q, k, v, o, l), as
 //                                      FlashAttention
 //   y = copy(x)                        dx = dy, no op
-//   y = convolution(x, w)              dx, dw = convolution_backward(dy, x, w); decay, gate likewise
+//   y = convolution(x, w)              dx, dw = convolution_backward(dy, x, w); so of decay, gate
 //   y, rstd = gated_rms_norm(x, w, z)  dx, dw, dz = gated_rms_norm_backward(dy, x, w, z, rstd)
 //   y, kept = scan(x, ...)             dx, ... = scan_backward(dy, x, ..., kept)
 //   y = embedding(ids, w)              dw = embedding_backward(dy, ids): dense, as PyTorch makes it

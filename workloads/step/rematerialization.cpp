@@ -114,7 +114,8 @@ class Rematerializer {
                   [&](const Operand& result) { return result.tensor == operand.tensor; });
             });
       };
-      const auto first = std::find_if(block.backward.begin(), block.backward.end(), reads);
+      auto first = std::find_if(block.backward.begin(), block.backward.end(), reads);
+      while (first != block.backward.begin() && std::prev(first)->recompute) --first;
       block.backward.insert(first, std::move(*op));
     }
   }

@@ -1,7 +1,7 @@
 // Puts what the backward pass computes again in front of it.
 //
-//   kept      what the policy names, and always what enters the block; never what is said to be made
-//             again (Tensor::remade), which without a policy is all that is not kept
+//   kept      what the policy names, and always what enters the block; never what is said to be
+//             made again (Tensor::remade), which without a policy is all that is not kept
 //   needed    forward activations that backward ops read and that are not kept
 //   repeated  the forward ops that make what is needed, and what those in turn need; nothing else:
 //             under `full`, a decoder layer's last matmul and residual add are not repeated

@@ -34,13 +34,8 @@ std::vector<Operations> repeated(std::vector<Operations> work,
 
 // Gradients of the operands, and those of the states of chunks, which lie in memory meanwhile.
 void contribute_with_states(Op back, const Op& op, const Operand& states, GradientTape& tape) {
-  for (const Operand& primal : op.operands) back.results.push_back(tape.new_gradient(primal));
-  const std::vector<Operand> gradients = back.results;
-  back.results.push_back(tape.new_gradient(states));
-  tape.emit(std::move(back));
-  for (std::size_t i = 0; i < op.operands.size(); ++i) {
-    tape.contribute(op.operands[i].tensor, gradients[i].tensor);
-  }
+  back.results = {tape.new_gradient(states)};
+  contribute_results(std::move(back), op.operands, tape);
 }
 
 }  // namespace
@@ -75,9 +70,9 @@ void gated_norm_rule(const Op& op, GradientTape& tape) {
   contribute_results(std::move(back), op.operands, tape);
 }
 
-// Forward 9 at every state (layers/mamba.hpp). Backward the states again: step * a, exp, times x, b
-// and step 2, a * h + . 2. Their gradient, a * dh + c * dy, 3; of c, b and x 2 each; of a and of the
-// step, by way of the exponential, 3 each. 21.
+// Forward 9 at every state (layers/mamba.hpp). Backward the states again, 6: step * a, exp, times
+// x, b and step 2, a * h + . 2. Their gradient, a * dh + c * dy, 3; of c, b and x 2 each; of a and
+// of the step, by way of the exponential, 3 each: 21.
 void selective_scan_rule(const Op& op, GradientTape& tape) {
   Op back = backward_kernel(op, Function::selective_scan_backward, tape);
   back.work = repeated(op.work, {21.0 / 9});
@@ -93,11 +88,17 @@ void chunked_scan_rule(const Op& op, GradientTape& tape) {
   contribute_with_states(std::move(back), op, op.results[1], tape);
 }
 
-// Products of flash-linear-attention's chunk.py, of a token and head with chunks of c, keys of K and
-// values of V. Forward 6 K V, 2 c (3 K + 2 V): products of keys, w, q.k; u, scores times values; two
-// of the states and one of the output. Backward w, u, the states again (4 K V); of values q.k and
-// scores; gradients of states 6 K V, of q, k and w 6 K V and 2 c (V + 2 K); of w and u, 2 c (2 K +
-// 2 V), and of the inverted products 4 c K: 16 K V, 2 c 8 K, 2 c 5 V.
+// Products of flash-linear-attention's chunk.py, of a token and head with chunks of c, keys of K
+// and values of V, what is c x c alone left out as in the forward formula (layers/delta_net.hpp).
+//
+//   forward   6 K V + 2 c (3 K + 2 V): k.k, w, q.k; u, scores times values; states twice, output
+//   backward  w, u and the states again             4 K V + 2 c (K + V)
+//             of values in a chunk: q.k, scores             2 c (K + V)
+//             of the states                         6 K V
+//             of q, k and w                         6 K V + 2 c (2 K + V)
+//             of w and u, of keys and values in them        2 c (2 K + 2 V)
+//             of the inverted products, to keys             2 c (2 K)
+//   together                                       16 K V + 2 c (8 K + 5 V)
 void delta_rule_rule(const Op& op, GradientTape& tape) {
   Op back = backward_kernel(op, Function::delta_rule_backward, tape);
   back.work = repeated(op.work, {16.0 / 6, 8.0 / 3, 5.0 / 2});

@@ -2,17 +2,17 @@
 
 #include "workloads/models/graph/graph_context.hpp"
 
-// The gated delta rule (Qwen3-Next), split by heads of keys, each with its heads of values, from the
-// projections in to the one out. Rows lie head of keys by head of keys, as those of Qwen3-Next do;
-// Qwen3.5's, of as many rows, lie in another order, of which tensor parallelism needs this one.
+// The gated delta rule (Qwen3-Next), split by heads of keys, each with its heads of values, from
+// the projections in to the one out. Rows lie head of keys by head of keys, as those of Qwen3-Next
+// do; Qwen3.5's, as many, lie in another order, and tensor parallelism needs this one.
 //
 //   in_proj_qkvz, _ba  x[b, s, hidden] -> [b, s, keys, rows]: q, k, v, z; beta and the decay's.
 //                      A fused projection's parts are copied, as the class does
 //   conv1d             of q, k and v, with silu
 //   norms              of q and k to length 1, as flash-linear-attention's kernel does first
-//   rule               q, k[b, s, keys, key_dim], v[b, s, keys, values, value_dim], decay, beta; keeps
-//                      the inverted products of a chunk's keys. States of the chunks lie in memory
-//                      meanwhile
+//   rule               q, k[b, s, keys, key_dim], v[b, s, keys, values, value_dim], decay, beta;
+//                      keeps the inverted products of a chunk's keys. States of the chunks lie in
+//                      memory meanwhile
 //   norm               of each head of values, times silu(z): one kernel
 //   out_proj           [hidden, keys*values*value_dim]
 namespace shardsim::models {

@@ -11,8 +11,8 @@
 //   in_proj   x[b, s, hidden] -> [b, s, groups, rows]: z, (x, b, c), steps
 //   conv1d    of x, b and c, with silu
 //   scan      x[b, s, groups, heads, dim], steps[b, s, groups, heads], b, c[b, s, groups, state];
-//             A_log, D and dt_bias of each head: exponential, softplus and casts are in its kernels.
-//             States of the chunks lie in memory meanwhile
+//             A_log, D and dt_bias of each head: exponential, softplus and casts are in its
+//             kernels. States of the chunks lie in memory meanwhile
 //   norm      of y * silu(z), over a group's heads; or the gate alone (Falcon-H1)
 //   out_proj  [hidden, groups*heads*dim]
 //

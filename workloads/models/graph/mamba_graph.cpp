@@ -13,8 +13,8 @@
 //   out_proj  [hidden, inner]
 //
 // Without norms mamba_ssm does all from the convolution on in one function, which makes the
-// convolution, the step and the gate again in the backward pass. That the gate is part of the scan's
-// kernel is left out: it reads y once more.
+// convolution, the step and the gate again in the backward pass. That the gate is part of the
+// scan's kernel is left out: it reads y once more.
 namespace shardsim::models {
 namespace {
 
