@@ -23,6 +23,7 @@ constexpr TaskId no_task = -1;
 constexpr double most_tasks = 1 << 22;
 constexpr std::size_t passes_of_a_block = 3;  // forward, backward, optimizer
 constexpr std::size_t optimizer_pass = 2;
+constexpr std::int32_t no_name = -1;
 
 // An item with its work and name found in the plan's tables.
 struct ResolvedItem {
@@ -105,6 +106,7 @@ class Emitter {
 
   void make_frames() {
     shared_.assign(step_.values.size(), no_buffer);
+    value_names_.assign(step_.values.size(), no_name);
     frames_.resize(workload_.blocks.size());
     for (std::size_t b = 0; b < frames_.size(); ++b) {
       const Block& block = workload_.blocks[b];
@@ -136,7 +138,9 @@ class Emitter {
   BufferIndex open(ValueId id, std::int64_t i, TaskId task) {
     const Value& v = value(id);
     OpenBuffer open;
-    open.buffer.name = intern_name(v.name);
+    std::int32_t& name = value_names_[at(id)];
+    if (name == no_name) name = intern_name(v.name);
+    open.buffer.name = name;
     open.buffer.layer = v.shared ? -1 : workload_.blocks[at(v.block)].numbers[at(i)];
     open.buffer.category = v.category;
     open.buffer.bytes = v.bytes;
@@ -285,7 +289,8 @@ class Emitter {
 
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
     const Item& item = *resolved.item;
-    std::vector<TaskId> after;
+    std::vector<TaskId>& after = after_;
+    after.clear();
     if (window != no_task) after.push_back(window);
     for (const ValueId operand : item.operands) {
       const BufferIndex buffer = buffer_of(operand, i);
@@ -343,7 +348,9 @@ class Emitter {
   Plan plan_;
   Program program_;
   std::map<std::string, std::int32_t> name_ids_;
-  std::vector<ResolvedPass> passes_;  // forward, backward, optimizer of every block
+  std::vector<std::int32_t> value_names_;  // of values that have had a buffer
+  std::vector<TaskId> after_;              // of the task that is being written
+  std::vector<ResolvedPass> passes_;       // forward, backward, optimizer of every block
   std::vector<OpenBuffer> buffers_;
   Frame shared_;
   std::vector<std::vector<Frame>> frames_;  // of every instance of every repeated block
