@@ -178,6 +178,10 @@ struct NamedPass {
 [[nodiscard]] SpecTable experiment_specs(const Experiment& experiment,
                                          const std::optional<StateOptimizer>& state = std::nullopt);
 [[nodiscard]] Prediction predict(const Experiment& experiment, const SimulationOptions& given);
+// The same on a profile that has been read, without the note of the numbers that it assumes: for
+// many steps on one machine.
+[[nodiscard]] Prediction predict_on(const Profile& profile, const Experiment& experiment,
+                                    const SimulationOptions& given);
 // `given` with what the experiment says of them.
 [[nodiscard]] SimulationOptions simulation_options(const Experiment& experiment,
                                                    const SimulationOptions& given);

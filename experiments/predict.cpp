@@ -65,7 +65,6 @@ SimulationOptions simulation_options(const Experiment& experiment, const Simulat
 }
 
 Prediction predict(const Experiment& experiment, const SimulationOptions& given) {
-  const SimulationOptions options = simulation_options(experiment, given);
   if (experiment.machine.empty()) {
     throw InputError({experiment.file, ""}, missing_key("machine"));
   }
@@ -75,10 +74,16 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& given)
     throw InputError(experiment.written.machine,
                      "nothing is known of the network's devices; name one, as in device=h100");
   }
-  auto [machine, step] = place_step(experiment, profile);
-  Result result = simulate(step.plan, machine, options);
+  Prediction prediction = predict_on(profile, experiment, given);
   const std::string assumed = assumed_numbers(profile);
-  if (!assumed.empty()) result.notes.push_back(assumed);
+  if (!assumed.empty()) prediction.result.notes.push_back(assumed);
+  return prediction;
+}
+
+Prediction predict_on(const Profile& profile, const Experiment& experiment,
+                      const SimulationOptions& given) {
+  auto [machine, step] = place_step(experiment, profile);
+  Result result = simulate(step.plan, machine, simulation_options(experiment, given));
   return {experiment, std::move(machine), std::move(step), std::move(result)};
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/for_each_index.hpp"
 #include "base/json.hpp"
+#include "experiments/experiment_profile.hpp"
 
 namespace shardsim {
 namespace {
@@ -69,23 +71,27 @@ std::vector<Setting> changes_of(const Experiment& experiment) {
   return changes;
 }
 
+Suggestion suggestion_of(const Result& result) {
+  return {.settings = {}, .step = result.step_time, .peak = result.peak(), .fits = result.fits()};
+}
+
+struct Tried {
+  Experiment experiment;
+  Suggestion suggestion;
+};
+
 // Nothing where the change is no valid experiment: sizes that do not divide, say.
-std::optional<Prediction> tried(const Experiment& experiment, const Setting& change) {
+std::optional<Tried> tried(const Profile& profile, const Experiment& experiment,
+                           const Setting& change) {
   try {
     Json document = *experiment.resolved;
     apply_override(document, change.path, change.value);
-    std::vector<Experiment> changed = read_experiments(document, experiment.file);
-    return predict(changed.at(0), {});
+    Experiment changed = read_experiments(document, experiment.file).at(0);
+    const Prediction prediction = predict_on(profile, changed, {});
+    return Tried{std::move(changed), suggestion_of(prediction.result)};
   } catch (const InputError&) {
     return std::nullopt;
   }
-}
-
-Suggestion suggestion_of(std::vector<Setting> settings, const Prediction& prediction) {
-  return {.settings = std::move(settings),
-          .step = prediction.result.step_time,
-          .peak = prediction.result.peak(),
-          .fits = prediction.result.fits()};
 }
 
 bool is_shorter(const Suggestion& a, const Suggestion& b) { return a.step < b.step; }
@@ -95,22 +101,27 @@ bool is_shorter(const Suggestion& a, const Suggestion& b) { return a.step < b.st
 std::vector<Suggestion> suggest_to_fit(const Prediction& prediction) {
   if (prediction.result.fits()) return {};
   std::vector<Suggestion> fitting;
-  Suggestion nearest = suggestion_of({}, prediction);
+  Suggestion nearest = suggestion_of(prediction.result);
   Experiment from = prediction.experiment;
+  const Profile profile = profile_of(from);  // no change is one of the machine
   for (int round = 0; round < most_rounds && fitting.empty(); ++round) {
     const std::vector<Setting> kept = nearest.settings;
     std::optional<Experiment> next;
-    for (const Setting& change : changes_of(from)) {
-      const std::optional<Prediction> after = tried(from, change);
-      if (!after) continue;
-      std::vector<Setting> settings = kept;
-      std::erase_if(settings, [&](const Setting& one) { return one.path == change.path; });
-      settings.push_back(change);
-      Suggestion suggestion = suggestion_of(std::move(settings), *after);
+    const std::vector<Setting> changes = changes_of(from);
+    std::vector<std::optional<Tried>> outcomes(changes.size());
+    for_each_index(changes.size(),
+                   [&](std::size_t i) { outcomes[i] = tried(profile, from, changes[i]); });
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      if (!outcomes[i]) continue;
+      auto& [experiment, suggestion] = *outcomes[i];
+      suggestion.settings = kept;
+      std::erase_if(suggestion.settings,
+                    [&](const Setting& one) { return one.path == changes[i].path; });
+      suggestion.settings.push_back(changes[i]);
       if (suggestion.fits) fitting.push_back(suggestion);
       if (suggestion.peak >= nearest.peak) continue;
       nearest = std::move(suggestion);
-      next = after->experiment;
+      next = std::move(experiment);
     }
     if (!next) break;
     from = std::move(*next);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 
 #include "plan/plan.hpp"
 
@@ -16,6 +17,25 @@ void require(bool holds, fmt::format_string<Args...> message, Args&&... args) {
     throw std::logic_error("plan: " + fmt::format(message, std::forward<Args>(args)...));
   }
 }
+
+// A task or a buffer, to be named only where something is wrong with it: plans have many of them.
+class Where {
+ public:
+  Where(const Program& program, std::string_view what, std::size_t number)
+      : program_(program), what_(what), number_(number) {}
+
+  template <class... Args>
+  void require(bool holds, fmt::format_string<Args...> message, Args&&... args) const {
+    if (holds) return;
+    throw std::logic_error(fmt::format("plan: program {}: {} {}{}", program_.name, what_, number_,
+                                       fmt::format(message, std::forward<Args>(args)...)));
+  }
+
+ private:
+  const Program& program_;
+  std::string_view what_;
+  std::size_t number_;
+};
 
 template <class Container>
 bool in_range(std::int64_t index, const Container& container) {
@@ -87,37 +107,38 @@ void verify_collective(const Plan& plan, const Collective& collective, std::size
 
 void verify_task(const Plan& plan, const Program& program, std::size_t i) {
   const Task& task = program.tasks[i];
-  const auto where = fmt::format("program {}: task {}", program.name, i);
-  require(in_range(task.stream, program.streams), "{}: no stream {}", where, task.stream);
-  require(in_range(task.name, plan.names), "{}: no name {}", where, task.name);
-  require(task.layer >= -1 && task.microbatch >= 0, "{}: negative layer or microbatch", where);
+  const Where where(program, "task", i);
+  where.require(in_range(task.stream, program.streams), ": no stream {}", task.stream);
+  where.require(in_range(task.name, plan.names), ": no name {}", task.name);
+  where.require(task.layer >= -1 && task.microbatch >= 0, ": negative layer or microbatch");
   const bool has_work = task.kind == TaskKind::collective ? in_range(task.work, plan.collectives)
                         : task.kind == TaskKind::transfer ? in_range(task.work, plan.transfers)
                                                           : in_range(task.work, plan.kernels);
-  require(has_work, "{}: no {} {}", where, name_of(task.kind), task.work);
-  require(task.first_dependency <= program.dependencies.size() &&
-              task.dependency_count <= program.dependencies.size() - task.first_dependency,
-          "{}: dependencies out of range", where);
+  where.require(has_work, ": no {} {}", name_of(task.kind), task.work);
+  where.require(task.first_dependency <= program.dependencies.size() &&
+                    task.dependency_count <= program.dependencies.size() - task.first_dependency,
+                ": dependencies out of range");
   for (TaskId before : program.after(task)) {
-    require(before >= 0 && static_cast<std::size_t>(before) < i, "{}: depends on task {}", where,
-            before);
+    where.require(before >= 0 && static_cast<std::size_t>(before) < i, ": depends on task {}",
+                  before);
   }
 }
 
 void verify_buffer(const Plan& plan, const Program& program, std::size_t i) {
   const Buffer& buffer = program.buffers[i];
-  const auto where = fmt::format("program {}: buffer {}", program.name, i);
-  require(in_range(buffer.name, plan.names), "{}: no name {}", where, buffer.name);
-  require(buffer.layer >= -1 && buffer.bytes.count() >= 0, "{}: negative layer or size", where);
-  require(buffer.allocated_by == before_the_step || in_range(buffer.allocated_by, program.tasks),
-          "{}: allocated by task {}", where, buffer.allocated_by);
-  require(buffer.first_free <= program.frees.size() &&
-              buffer.free_count <= program.frees.size() - buffer.first_free,
-          "{}: frees out of range", where);
+  const Where where(program, "buffer", i);
+  where.require(in_range(buffer.name, plan.names), ": no name {}", buffer.name);
+  where.require(buffer.layer >= -1 && buffer.bytes.count() >= 0, ": negative layer or size");
+  where.require(
+      buffer.allocated_by == before_the_step || in_range(buffer.allocated_by, program.tasks),
+      ": allocated by task {}", buffer.allocated_by);
+  where.require(buffer.first_free <= program.frees.size() &&
+                    buffer.free_count <= program.frees.size() - buffer.first_free,
+                ": frees out of range");
   for (TaskId last : program.freed_after(buffer)) {
-    require(in_range(last, program.tasks) && last >= buffer.allocated_by,
-            "{} ({}): allocated by task {}, freed after task {}", where,
-            plan.names[static_cast<std::size_t>(buffer.name)], buffer.allocated_by, last);
+    where.require(in_range(last, program.tasks) && last >= buffer.allocated_by,
+                  " ({}): allocated by task {}, freed after task {}",
+                  plan.names[static_cast<std::size_t>(buffer.name)], buffer.allocated_by, last);
   }
 }
 

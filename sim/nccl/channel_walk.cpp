@@ -145,20 +145,21 @@ void ChannelWalk::leave_by_nic(int gpu, int position, const Plan& plan) {
 }
 
 void ChannelWalk::go_on(int gpu, int position, const Plan& plan) {
-  std::vector<int> next;
+  Hops next;
   const auto after = static_cast<std::size_t>(position) + 1;
   switch (plan.order) {
     case Order::by_number:
-      next = {position + 1};
+      next.add(position + 1);
       break;
     case Order::as_before:
-      next = {channels_[channels_.size() - 2].gpus[after]};
+      next.add(channels_[channels_.size() - 2].gpus[after]);
       break;
     case Order::free:
       next = neighbours(gpu);
       break;
   }
-  for (const int to : next) {
+  for (std::size_t i = 0; i < next.count; ++i) {
+    const int to = next.gpus[i];
     enter(to, position + 1, path_to_gpu(gpu, to), rules_.intra, plan);
   }
 }
@@ -175,25 +176,19 @@ void ChannelWalk::channel_done() {
 
 // A switch likes few peers: only the GPUs next by number are tried. Rings go downwards first, trees
 // upwards, plain trees upwards only.
-std::vector<int> ChannelWalk::neighbours(int gpu) const {
+ChannelWalk::Hops ChannelWalk::neighbours(int gpu) const {
   const int up = (gpu + 1) % gpus_;
   const int down = (gpu + gpus_ - 1) % gpus_;
-  std::vector<int> order;
-  switch (rules_.shape) {
-    case Shape::ring:
-      order = {down, up};
-      break;
-    case Shape::balanced_tree:
-      order = {up, down};
-      break;
-    case Shape::plain_tree:
-      order = {up};
-      break;
-  }
-  if (up == down) order = {up};
-  std::erase_if(order,
-                [this](int g) { return channels_.back().used[static_cast<std::size_t>(g)]; });
-  return order;
+  const std::vector<bool>& used = channels_.back().used;
+  Hops hops;
+  const auto try_next = [&](int g) {
+    if (!used[static_cast<std::size_t>(g)]) hops.add(g);
+  };
+  const bool both = rules_.shape != Shape::plain_tree && up != down;
+  if (both && rules_.shape == Shape::ring) try_next(down);
+  try_next(up);
+  if (both && rules_.shape == Shape::balanced_tree) try_next(down);
+  return hops;
 }
 
 std::vector<int> ChannelWalk::nics_of(int gpu) const {

@@ -83,6 +83,13 @@ class ChannelWalk {
     std::size_t count = 0;
   };
 
+  // Where a channel may go next; in the innermost loop, so without memory of its own.
+  struct Hops {
+    std::array<int, 2> gpus{};
+    std::size_t count = 0;
+    void add(int gpu) { gpus[count++] = gpu; }
+  };
+
   [[nodiscard]] Plan plan_of(Order order) const;
   void next_channel();
   void start_at_nic(int nic);
@@ -93,7 +100,7 @@ class ChannelWalk {
   void go_on(int gpu, int position, const Plan& plan);
   void channel_done();
 
-  [[nodiscard]] std::vector<int> neighbours(int gpu) const;
+  [[nodiscard]] Hops neighbours(int gpu) const;
   [[nodiscard]] std::vector<int> nics_of(int gpu) const;
   [[nodiscard]] bool may_leave_by(int nic, int position) const;
   [[nodiscard]] bool beside(int gpu, int nic) const;

@@ -67,7 +67,8 @@ Bytes ParameterReasons::price_without(const std::vector<TensorId>& parameters,
     };
     Bytes own = freed(a.stored) * size_of(layout_.stored_dtype);
     // ZeRO shards them over the batch axes whatever the parameter's spec says.
-    if (trains_ && layout_.zero_stage < 2) own += freed(a.gradient) * size_of(gradient_dtype_);
+    const bool trains = trains_ && builder_.tensor(parameter).trained;
+    if (trains && layout_.zero_stage < 2) own += freed(a.gradient) * size_of(gradient_dtype_);
     const auto states = states_.find(parameter);
     if (layout_.zero_stage < 1 && states != states_.end()) {
       for (const DType dtype : states->second) own += freed(a.optimizer) * size_of(dtype);

@@ -17,7 +17,7 @@ namespace {
 // Does Megatron split it over the model axis? (Shoeybi et al. 2019, arXiv:1909.08053, section 3.)
 bool is_split_by_model(const Label& label) {
   return label.role == LabelRole::heads || label.role == LabelRole::width ||
-         label.role == LabelRole::vocab;
+         label.role == LabelRole::vocab || label.role == LabelRole::mixer_groups;
 }
 // From this size on, a parameter left whole by a strategy that shards parameters is worth a word.
 constexpr std::int64_t large_element_count = std::int64_t{1} << 20;
@@ -60,6 +60,10 @@ class Assigner {
  private:
   [[nodiscard]] const Tensor& tensor(TensorId id) const {
     return workload_.tensors[static_cast<std::size_t>(id)];
+  }
+
+  [[nodiscard]] const Label& label(LabelId id) const {
+    return workload_.labels[static_cast<std::size_t>(id)];
   }
 
   void assign_parameters() {
@@ -195,7 +199,7 @@ class Assigner {
     a.stored = replicated(a.shape.size());
     std::vector<std::string> why;
     if (strategy_.splits_model) {
-      if (const auto d = split_model_dimension(parameter, a.stored)) {
+      if (const auto d = split_model_dimension(parameter, a)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.model_axis));
       }
     }
@@ -216,21 +220,42 @@ class Assigner {
 
   // The first dimension with a label that Megatron splits; labels more major in the same dimension
   // (the q, k, v of a fused projection) become blocks that are split each.
-  std::optional<std::size_t> split_model_dimension(const Tensor& parameter,
-                                                   Sharding& sharding) const {
+  std::optional<std::size_t> split_model_dimension(const Tensor& parameter, ParameterLayout& a) {
+    const AxisList axes = splitting_axes({strategy_.model_axis}, mesh_);
     for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
       std::int64_t blocks = 1;
-      for (const LabelId id : parameter.dims[d]) {
-        const Label& label = workload_.labels[static_cast<std::size_t>(id)];
+      for (std::size_t i = 0; i < parameter.dims[d].size(); ++i) {
+        const Label& label = this->label(parameter.dims[d][i]);
         if (is_split_by_model(label)) {
-          const AxisList axes = splitting_axes({strategy_.model_axis}, mesh_);
-          if (!axes.empty()) sharding.dims[d] = {axes, blocks};
+          if (!takes(parameter.dims[d], i, axes)) {
+            leave_whole(parameter, label, axes, a);
+            return std::nullopt;
+          }
+          if (!axes.empty()) a.stored.dims[d] = {axes, blocks};
           return d;
         }
         blocks *= label.size;
       }
     }
     return std::nullopt;
+  }
+
+  // Groups of a mixer are dealt out with their heads, but not cut otherwise.
+  [[nodiscard]] bool takes(const Dim& dim, std::size_t i, const AxisList& axes) const {
+    if (label(dim[i]).role != LabelRole::mixer_groups) return true;
+    std::int64_t parts = label(dim[i]).size;
+    const bool has_heads = i + 1 < dim.size() && label(dim[i + 1]).role == LabelRole::head_group;
+    if (has_heads) parts *= label(dim[i + 1]).size;
+    return parts % Mesh::size_of(axes) == 0;
+  }
+
+  void leave_whole(const Tensor& parameter, const Label& groups, const AxisList& axes,
+                   ParameterLayout& a) {
+    a.reason = fmt::format("{} {} do not go evenly over the {} devices of {}: it is whole on each",
+                           groups.size, groups.name, Mesh::size_of(axes), strategy_.model_axis);
+    if (element_count(a.shape) < large_element_count) return;
+    result_.warnings.push_back(
+        fmt::format("{} is not split: {}{}", parameter.name, a.reason, "; Megatron refuses it"));
   }
 
   static std::int64_t element_count(const std::vector<std::int64_t>& shape) {

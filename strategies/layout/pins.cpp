@@ -27,7 +27,7 @@ class Pinner {
   void pin_inputs() {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& input = workload_.tensors[t];
-      if (input.role != TensorRole::input && input.role != TensorRole::constant) continue;
+      if (!is_given(input.role)) continue;
       if (input.role == TensorRole::input && pin_as_system_says(static_cast<TensorId>(t))) continue;
       Sharding sharding = replicated(input.dims.size());
       for (std::size_t d = 0; d < input.dims.size(); ++d) {

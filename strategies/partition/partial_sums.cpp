@@ -68,8 +68,7 @@ AxisList PartialSums::passed_on(const Op& op) const {
   bool first = true;
   for (const Operand& operand : op.operands) {
     const TensorRole role = workload_.tensors[at(operand.tensor)].role;
-    if (role == TensorRole::input || role == TensorRole::constant || role == TensorRole::parameter)
-      continue;
+    if (is_given(role) || role == TensorRole::parameter) continue;
     const bool read_here_only = use_[at(operand.tensor)].readers == 1;
     const AxisList other = read_here_only ? made(operand.tensor) : AxisList{};
     if (first) common = other;

@@ -14,8 +14,9 @@ namespace shardsim {
 namespace {
 
 KernelClass class_of(const Op& op) {
-  if (kind_of(op) == OpKind::einsum) return KernelClass::matmul;
-  if (kind_of(op) == OpKind::attention) {
+  const OpKind kind = kind_of(op);
+  if (kind == OpKind::einsum || kind == OpKind::chunked_scan) return KernelClass::matmul;
+  if (kind == OpKind::attention) {
     return op.function == Function::attention ? KernelClass::attention
                                               : KernelClass::attention_backward;
   }
@@ -99,12 +100,13 @@ class Partitioner {
   void add_inputs() {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& tensor = workload_.tensors[t];
-      if (tensor.role != TensorRole::input && tensor.role != TensorRole::constant) continue;
+      if (!is_given(tensor.role)) continue;
       const auto id = static_cast<TensorId>(t);
       const auto enters = layout_.entering.find(id);
       const bool as_read = enters == layout_.entering.end();
-      home_[t] = builder_.add_value(id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
-                                    BufferCategory::inputs);
+      home_[t] = builder_.add_value(
+          id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
+          tensor.role == TensorRole::buffer ? BufferCategory::parameters : BufferCategory::inputs);
       builder_.value(home_[t]).persistent = true;
     }
   }
@@ -340,17 +342,24 @@ class Partitioner {
   }
 
   Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
-    const auto work = static_cast<double>(local_points(workload_, shardsim::factors(op), factors));
     Bytes bytes{0};
     for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
     const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
-    return {std::string(name_of(op.function)),
-            class_of(op),
-            dtype,
-            Flops(work * flops_per_point(workload_, op) * op.work_fraction),
-            bytes,
-            product_of(workload_, op, factors)};
+    return {std::string(name_of(op.function)), class_of(op), dtype,
+            Flops(operations(op, factors)),    bytes,        product_of(workload_, op, factors)};
+  }
+
+  [[nodiscard]] double operations(const Op& op, const FactorAxes& factors) const {
+    const auto points = [&](const std::vector<LabelId>& labels) {
+      return static_cast<double>(local_points(workload_, labels, factors));
+    };
+    if (op.work.empty()) {
+      return points(shardsim::factors(op)) * flops_per_point(workload_, op) * op.work_fraction;
+    }
+    double flops = 0;
+    for (const Operations& work : op.work) flops += work.flops * points(work.over);
+    return flops;
   }
 
   const Workload& workload_;

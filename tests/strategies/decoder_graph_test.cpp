@@ -1,6 +1,6 @@
-// Training steps of decoders from their descriptions. Expectations: parameters and FLOPs of the
-// records of tests/golden/models (torch 2.15.0 and transformers 5.23.0 on tensors without data; the
-// README there), the share of a window by hand.
+// Training steps of decoders from their descriptions. Expectations: parameters, FLOPs and what
+// fused mixers keep of the records of tests/golden/models (torch 2.15.0 and transformers 5.23.0 on
+// tensors without data; the README there), the share of a window by hand.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "strategies/compile/compile.hpp"
 #include "tests/base/golden_files.hpp"
+#include "tests/strategies/compile_with.hpp"
 #include "tests/workloads/model_records.hpp"
 #include "workloads/models/build.hpp"
 #include "workloads/models/described_model.hpp"
@@ -27,15 +28,6 @@ namespace {
 
 // Records of causal models that have no op graph yet, and what of them has none.
 const std::map<std::string, std::string> refused = {
-    {"codestral-mamba-7b", "Mamba-2"},
-    {"ernie-4.5-21b-a3b", "a parameter of the router that is not trained"},
-    {"jamba-v0.1", "Mamba"},
-    {"mamba-130m", "Mamba"},
-    {"mamba-2.8b", "Mamba"},
-    {"mamba2-2.7b", "Mamba-2"},
-    {"nemotron-3-nano-30b-a3b", "Mamba-2"},
-    {"nemotron-h-8b", "Mamba-2"},
-    {"qwen3-next-80b-a3b", "the gated delta rule"},
     {"zamba2-1.2b", "unknown architecture"},
     {"zamba2-2.7b", "unknown architecture"},
 };
@@ -73,6 +65,82 @@ double product_flops(const Workload& workload, std::vector<Op> Block::*ops) {
   return flops;
 }
 
+// Of scans, which are in no total of a record.
+double scan_flops(const Workload& workload) {
+  double flops = 0;
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.forward) {
+      if (kind_of(op) != OpKind::scan && kind_of(op) != OpKind::chunked_scan) continue;
+      for (const Operations& work : op.work) {
+        double points = work.flops * static_cast<double>(block.instances());
+        for (const LabelId label : work.over) {
+          points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+        }
+        flops += points;
+      }
+    }
+  }
+  return flops;
+}
+
+// Storages of a module's activations that the block's backward pass reads.
+std::int64_t kept_bytes(const Workload& workload, const Block& block, const std::string& module) {
+  std::map<TensorId, TensorId> within;
+  for (const Op& op : block.forward) {
+    if (!op.view) continue;
+    for (const Operand& part : op.results) within[part.tensor] = op.operands[0].tensor;
+  }
+  std::set<TensorId> kept;
+  for (const Op& op : block.backward) {
+    for (const Operand& operand : op.operands) {
+      TensorId id = operand.tensor;
+      while (within.contains(id)) id = within[id];
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
+      const bool is_forward = tensor.role == TensorRole::activation && tensor.primal == no_tensor;
+      if (is_forward && tensor.name.starts_with(module + ".")) kept.insert(id);
+    }
+  }
+  std::int64_t bytes = 0;
+  for (const TensorId id : kept) bytes += workload.bytes(id).count();
+  return bytes;
+}
+
+// What a record's module saved, but for what its first projection reads and what is of no token
+// (-exp(A_log) and the like, which our scan makes inside).
+std::int64_t recorded_bytes(const Json& saved, const Json& tensors, const std::string& module) {
+  const auto batch = saved["batch"].get<std::int64_t>();
+  const std::int64_t tokens = batch * saved["sequence"].get<std::int64_t>();
+  std::int64_t bytes = 0;
+  for (const Json& tensor : tensors) {
+    const auto name = tensor[0].get<std::string>();
+    const auto rows = tensor[2][0].get<std::int64_t>();
+    const bool inside = name == module || name.starts_with(module + ".");
+    const bool of_tokens = rows == batch || rows % tokens == 0;
+    if (inside && of_tokens && name != module + ".in_proj") bytes += tensor[3].get<std::int64_t>();
+  }
+  return bytes;
+}
+
+// Mamba and Mamba-2 in one function: mixers that keep what mamba_ssm's keep, to the byte.
+void check_fused_mixers(const Json& saved, const models::Stack& stack, const Workload& workload) {
+  for (const Block& block : workload.blocks) {
+    if (!block.is_layer) continue;
+    const auto number = static_cast<std::size_t>(block.numbers.front());
+    const auto& kind = stack.kinds[static_cast<std::size_t>(stack.order[number])];
+    const auto& body = kind.branches[0].body;
+    const auto* mamba = std::get_if<models::Mamba>(&body);
+    const auto* second = std::get_if<models::Mamba2>(&body);
+    const std::string layer = instance_name(block.name, block.numbers.front());
+    const Json& kinds = saved["tensors_of_first_of_each_kind"];
+    if ((second == nullptr && (mamba == nullptr || mamba->norms)) || !kinds.contains(layer))
+      continue;
+    const std::string& module = mamba != nullptr ? mamba->name : second->name;
+    INFO(layer << "." << module);
+    CHECK(kept_bytes(workload, block, block.name + "." + module) ==
+          recorded_bytes(saved, kinds[layer], module));
+  }
+}
+
 struct RecordedFlops {
   double forward = 0;
   double backward = 0;
@@ -91,13 +159,6 @@ RecordedFlops recorded_flops(const Json& point) {
   }
   flops.backward -= flops.forward;
   return flops;
-}
-
-CompiledStep compile_with(const Workload& workload, const std::vector<MeshAxis>& axes,
-                          const char* strategy) {
-  const Mesh mesh(axes);
-  const Json json = parse_json(fmt::format("\"{}\"", strategy), "strategy");
-  return compile(workload, {}, mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh));
 }
 
 void compile_under(const Workload& workload, const std::vector<MeshAxis>& axes,
@@ -146,7 +207,8 @@ std::string check_record(const Json& record, const std::string& path) {
   try {
     const JsonReader config(record["config"], {path, "/config"});
     const models::ModelSpec spec = models::read_model(config, path);
-    for (const Json& point : record["flops"]) {
+    for (std::size_t p = 0; p < record["flops"].size(); ++p) {
+      const Json& point = record["flops"][p];
       const WorkloadOptions options{.batch = point["batch"], .sequence = point["sequence"]};
       Workload workload = models::build_decoder_graph(spec, options, config.place());
       CHECK(shapes_of(workload) == recorded_shapes(record));
@@ -155,6 +217,8 @@ std::string check_record(const Json& record, const std::string& path) {
       const RecordedFlops expected = recorded_flops(point);
       CHECK(product_flops(workload, &Block::forward) == expected.forward);
       CHECK(product_flops(workload, &Block::backward) == expected.backward);
+      CHECK(scan_flops(workload) == point.value("scan_forward_by_formula_not_counted_above", 0.0));
+      check_fused_mixers(record["saved_activations"][p], spec.stacks[0], workload);
     }
     compile_steps(models::build_decoder_graph(spec, {.batch = 8, .sequence = 64}, config.place()));
   } catch (const InputError& error) {
@@ -207,58 +271,6 @@ TEST_CASE("Every key of the hub's files is known") {
       CHECK(error.find(expected->second) != std::string::npos);
     }
   }
-}
-
-namespace {
-
-// 32 tokens under tensor parallelism over 4 devices.
-std::int64_t reduced_elements(const Json& config, Phase phase) {
-  Workload workload =
-      build_workload({"tiny", "tiny", OwnedJson(config)}, {.batch = 2, .sequence = 16});
-  add_backward(workload, {});
-  add_optimizer(workload, {});
-  const Plan plan = compile_with(workload, {{"model", 4}}, "tp").plan;
-  std::int64_t bytes = 0;
-  for (const Task& task : plan.programs.at(0).tasks) {
-    if (task.kind != TaskKind::collective || task.phase != phase) continue;
-    const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
-    if (c.kind == CollectiveKind::all_reduce && c.dtype == DType::bf16) bytes += c.payload.count();
-  }
-  return bytes / 2;
-}
-
-}  // namespace
-
-// Megatron's tensor parallelism: rows of the embedding, of attention's and of the experts' output
-// are sums over devices; backward those of the head's, the experts' and attention's input. Of the
-// experts it is a row for each of the two that a token visits.
-TEST_CASE("Tensor parallelism reduces the rows of experts") {
-  const Json mixtral{
-      {"model_type", "mixtral"},  {"hidden_size", 64},        {"num_hidden_layers", 1},
-      {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"intermediate_size", 128},
-      {"num_local_experts", 4},   {"num_experts_per_tok", 2}, {"vocab_size", 512}};
-  CHECK(reduced_elements(mixtral, Phase::forward) == 32 * 64 * (1 + 1 + 2));
-  CHECK(reduced_elements(mixtral, Phase::backward) == 32 * 64 * (1 + 2 + 1));
-}
-
-// What makes latents is whole on every device; gradients of the latents, and of the part of keys
-// that heads have in common, are sums over devices: ranks of 16 and 8, 4 rotary dimensions.
-TEST_CASE("Tensor parallelism reduces the gradients of latents") {
-  const Json deepseek{{"model_type", "deepseek_v2"},
-                      {"hidden_size", 64},
-                      {"num_hidden_layers", 1},
-                      {"num_attention_heads", 8},
-                      {"num_key_value_heads", 8},
-                      {"q_lora_rank", 16},
-                      {"kv_lora_rank", 8},
-                      {"qk_nope_head_dim", 8},
-                      {"qk_rope_head_dim", 4},
-                      {"v_head_dim", 8},
-                      {"intermediate_size", 128},
-                      {"first_k_dense_replace", 1},
-                      {"vocab_size", 512}};
-  CHECK(reduced_elements(deepseek, Phase::forward) == 32 * 64 * (1 + 1 + 1));
-  CHECK(reduced_elements(deepseek, Phase::backward) == 32 * (64 + 64 + 16 + 8 + 4));
 }
 
 // Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which

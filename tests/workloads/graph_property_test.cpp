@@ -91,13 +91,45 @@ Json random_deepseek() {
           {"vocab_size", size(300)}};
 }
 
+// State-space and linear mixers: fused kernels that make some of it again, groups, chunks.
+Json random_mixer() {
+  const auto size = [](int most) { return *rc::gen::inRange<std::int64_t>(1, most); };
+  Json json = random_llama();
+  json["model_type"] = *rc::gen::element<std::string>("mamba", "mamba2", "lfm2", "qwen3_5_text");
+  if (json["model_type"] == "mamba") {
+    json.merge_patch({{"state_size", size(20)}, {"time_step_rank", size(9)}});
+  } else if (json["model_type"] == "mamba2") {
+    const std::int64_t groups = size(4), heads = 2 * groups * size(4), dim = 2 * size(5);
+    json.merge_patch({{"hidden_size", heads * dim / 2},
+                      {"num_heads", heads},
+                      {"head_dim", dim},
+                      {"state_size", size(20)},
+                      {"n_groups", groups},
+                      {"chunk_size", size(40)}});
+  } else if (json["model_type"] == "lfm2") {
+    json["block_ff_dim"] = size(90);
+    json["layer_types"] = Json(json["num_hidden_layers"].get<std::size_t>(), "conv");
+    json["layer_types"][0] = "full_attention";
+  } else {
+    const std::int64_t keys = size(5);
+    json["head_dim"] = 8;
+    json.merge_patch({{"full_attention_interval", size(4)},
+                      {"linear_num_key_heads", keys},
+                      {"linear_num_value_heads", keys * size(4)},
+                      {"linear_key_head_dim", size(20)},
+                      {"linear_value_head_dim", size(20)}});
+  }
+  return json;
+}
+
 Workload random_training_graph() {
-  const int family = *rc::gen::inRange(0, 5);
+  const int family = *rc::gen::inRange(0, 6);
   const Json json = family == 0   ? random_llama()
                     : family == 1 ? random_gpt2()
                     : family == 2 ? random_vit()
                     : family == 3 ? random_kin()
-                                  : random_deepseek();
+                    : family == 4 ? random_deepseek()
+                                  : random_mixer();
   WorkloadOptions options;
   options.batch = *rc::gen::inRange<std::int64_t>(1, 9);
   if (family != 2) options.sequence = *rc::gen::inRange<std::int64_t>(1, 65);
@@ -120,8 +152,7 @@ TEST_CASE("Values are made once, and before they are read") {
     std::vector<bool> there(w.tensors.size());
     for (std::size_t t = 0; t < w.tensors.size(); ++t) {
       const TensorRole role = w.tensors[t].role;
-      there[t] = role == TensorRole::input || role == TensorRole::constant ||
-                 role == TensorRole::parameter;
+      there[t] = is_given(role) || role == TensorRole::parameter;
     }
     const auto arrive = [&](TensorId tensor) {
       RC_ASSERT(!there[static_cast<std::size_t>(tensor)]);

@@ -46,6 +46,7 @@ constexpr std::array table{
     FunctionTraits{F::split, "split", K::elementwise, 0, is_not, nothing, split_rule},
     FunctionTraits{F::concatenate, "concatenate", K::elementwise, 0, is_not, nothing,
                    concatenate_rule},
+    FunctionTraits{F::copy, "copy", K::elementwise, 0, is_not, nothing, copy_rule},
     FunctionTraits{F::expand, "expand", K::elementwise, 0, is_not, nothing, expand_rule},
     // maximum, subtract, exp, sum, divide
     FunctionTraits{F::softmax, "softmax", K::elementwise, 5, is_not, {0, 0b1}, softmax_rule},
@@ -58,13 +59,32 @@ constexpr std::array table{
     FunctionTraits{F::dispatch, "dispatch", K::elementwise, 0, is_not, {0b10, 0}, dispatch_rule},
     // of (rows, numbers) or, with a product and a sum, of (rows, numbers, weights)
     FunctionTraits{F::combine, "combine", K::elementwise, 2, is_not, {0b111, 0}, combine_rule},
+    // multiply, add; (x, weight), perhaps with its bias and silu
+    FunctionTraits{F::convolution, "convolution", K::elementwise, 2, is_not, {0b111, 0},
+                   convolution_rule},
+    // silu 4, multiply; of (x, z)
+    FunctionTraits{F::gate, "gate", K::elementwise, 5, is_not, {0b11, 0}, gate_rule},
+    // add, exp, add, log, exp, multiply; of (x, a, bias)
+    FunctionTraits{F::decay, "decay", K::elementwise, 6, is_not, {0b111, 0}, decay_rule},
     // square, sum, scale, weight; (x, weight) -> (y, rstd)
     FunctionTraits{F::rms_norm, "rms_norm", K::norm, 4, is_not, {0b11, 0b10}, norm_rule},
     // sum, centre, square, sum, scale, weight, bias; (x, weight, bias) -> (y, mean, rstd)
     FunctionTraits{F::layer_norm, "layer_norm", K::norm, 7, is_not, {0b11, 0b110}, norm_rule},
+    // a norm 4, a gate 5; (x, weight, z) -> (y, rstd)
+    FunctionTraits{F::gated_rms_norm, "gated_rms_norm", K::norm, 9, is_not, {0b111, 0b10},
+                   gated_norm_rule},
     // q.k and p.v; (q, k, v) -> (out, logsumexp), and a parameter of sinks where there are any
     FunctionTraits{F::attention, "attention", K::attention, 4, is_not, {0b111, 0b11},
                    attention_rule},
+    // (x, step, b, c, log of a, skip, bias of the step) -> (y, states every 2,048 tokens)
+    FunctionTraits{F::selective_scan, "selective_scan", K::scan, 0, is_not, {0b1111111, 0b10},
+                   selective_scan_rule},
+    // (x, step, b, c, log of a, skip, bias of the step) -> (y, states of chunks)
+    FunctionTraits{F::chunked_scan, "chunked_scan", K::chunked_scan, 0, is_not, {0b1111111, 0},
+                   chunked_scan_rule},
+    // (q, k, v, decay, beta) -> (y, inverted products of keys, states of chunks)
+    FunctionTraits{F::delta_rule, "delta_rule", K::chunked_scan, 0, is_not, {0b11111, 0b10},
+                   delta_rule_rule},
     // of (ids, table)
     FunctionTraits{F::embedding, "embedding", K::lookup, 0, is_not, {0b1, 0}, embedding_rule},
     // maximum, subtract, exp, sum, subtract
@@ -100,12 +120,25 @@ constexpr std::array table{
                    none},
     FunctionTraits{F::mean_backward, "mean_backward", K::elementwise, 1, is_not, nothing, none},
     FunctionTraits{F::rope_backward, "rope_backward", K::elementwise, 3, is_not, nothing, none},
+    FunctionTraits{F::convolution_backward, "convolution_backward", K::elementwise, 4, is_not,
+                   nothing, none},
+    // the gate again, and of both
+    FunctionTraits{F::gate_backward, "gate_backward", K::elementwise, 11, is_not, nothing, none},
+    FunctionTraits{F::decay_backward, "decay_backward", K::elementwise, 12, is_not, nothing, none},
     FunctionTraits{F::rms_norm_backward, "rms_norm_backward", K::norm, 9, is_not, nothing, none},
     FunctionTraits{F::layer_norm_backward, "layer_norm_backward", K::norm, 12, is_not, nothing,
                    none},
+    FunctionTraits{F::gated_rms_norm_backward, "gated_rms_norm_backward", K::norm, 20, is_not,
+                   nothing, none},
     // q.k again, dv, dp, dq, dk
     FunctionTraits{F::attention_backward, "attention_backward", K::attention, 10, is_not, nothing,
                    none},
+    FunctionTraits{F::selective_scan_backward, "selective_scan_backward", K::scan, 0, is_not,
+                   nothing, none},
+    FunctionTraits{F::chunked_scan_backward, "chunked_scan_backward", K::chunked_scan, 0, is_not,
+                   nothing, none},
+    FunctionTraits{F::delta_rule_backward, "delta_rule_backward", K::chunked_scan, 0, is_not,
+                   nothing, none},
     FunctionTraits{F::embedding_backward, "embedding_backward", K::lookup, 0, is_linear, nothing,
                    none},
     FunctionTraits{F::log_softmax_backward, "log_softmax_backward", K::softmax_loss, 4, is_not,

@@ -2,7 +2,8 @@
 //
 //   name      as `plan` prints it
 //   kind      what the partitioner, rematerialization and the price of a kernel go by
-//   flops     operations per point of the space that all labels of the op span
+//   flops     operations per point of the space that all labels of the op span; an op whose work
+//             does not go over one space says itself what it does (Op::work)
 //   linear    in its activations and gradients: partial sums of them may pass through
 //   saves     what of its operands and results the backward pass reads, as PyTorch's autograd saves
 //             it: bit i is operands[i], or results[i]
@@ -29,6 +30,8 @@ enum class OpKind : std::uint8_t {
   elementwise,
   norm,
   attention,
+  scan,          // a recurrence along the sequence, token by token
+  chunked_scan,  // in chunks of tokens, by products
   lookup,
   softmax_loss,
   optimizer
@@ -52,15 +55,23 @@ enum class Function : std::uint8_t {
   rope,
   split,
   concatenate,
+  copy,
   expand,     // the same for each of a label
   softmax,    // over one label
   normalize,  // x / sum(x), over one label
   top_k,
-  dispatch,  // copies of tokens' rows, sorted by expert
-  combine,   // of a token's rows, weighted
+  dispatch,     // copies of tokens' rows, sorted by expert
+  combine,      // of a token's rows, weighted
+  convolution,  // causal, depthwise: each channel with its own few taps along the sequence
+  gate,         // x * silu(z)
+  decay,        // -exp(a) * softplus(x + bias)
   rms_norm,
   layer_norm,
+  gated_rms_norm,
   attention,
+  selective_scan,  // Mamba's
+  chunked_scan,    // Mamba-2's
+  delta_rule,      // gated, in chunks
   embedding,
   log_softmax,
   nll_loss,
@@ -79,9 +90,16 @@ enum class Function : std::uint8_t {
   combine_backward,
   mean_backward,
   rope_backward,
+  convolution_backward,
+  gate_backward,
+  decay_backward,
   rms_norm_backward,
   layer_norm_backward,
+  gated_rms_norm_backward,
   attention_backward,
+  selective_scan_backward,
+  chunked_scan_backward,
+  delta_rule_backward,
   embedding_backward,
   log_softmax_backward,
   nll_loss_backward,

@@ -98,6 +98,16 @@ TensorId GraphBuilder::parameter(const std::string& name, Dims dims) {
   return tensor({name, TensorRole::parameter, compute_dtype_, std::move(dims)});
 }
 
+TensorId GraphBuilder::untrained_parameter(const std::string& name, Dims dims) {
+  const TensorId id = parameter(name, std::move(dims));
+  workload_.tensors[static_cast<std::size_t>(id)].trained = false;
+  return id;
+}
+
+TensorId GraphBuilder::buffer(std::string name, DType dtype, Dims dims) {
+  return tensor({std::move(name), TensorRole::buffer, dtype, std::move(dims)});
+}
+
 TensorId GraphBuilder::input(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::input, dtype, std::move(dims)});
 }

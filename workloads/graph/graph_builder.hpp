@@ -52,6 +52,9 @@ class GraphBuilder {
   // The same name again is the same parameter (tied embeddings); in another kind of layer it is
   // another.
   TensorId parameter(const std::string& name, Dims dims);
+  // Without gradient and optimizer state; else a parameter as any.
+  TensorId untrained_parameter(const std::string& name, Dims dims);
+  TensorId buffer(std::string name, DType dtype, Dims dims);
   TensorId input(std::string name, DType dtype, Dims dims);
   TensorId constant(std::string name, DType dtype, Dims dims);
 
@@ -113,6 +116,34 @@ class GraphBuilder {
   TensorId attention(const std::string& name, TensorId q, TensorId k, TensorId v, LabelId head_dim,
                      const std::vector<std::pair<LabelId, LabelId>>& key_labels,
                      const AttentionParts& parts);
+  // A copy that lies by itself, of a view.
+  TensorId copy(const std::string& name, TensorId x);
+  // A mixer's (scan_ops.cpp). Each channel of x with its own taps: weight [channels, 1, taps]; silu
+  // in the same kernel, if asked for. The sequence is whole.
+  TensorId convolution(const std::string& name, TensorId x, TensorId weight, TensorId bias,
+                       LabelId sequence, bool silu);
+  // -exp(log) * softplus(x + bias), in fp32.
+  TensorId decay(const std::string& name, TensorId x, TensorId log, TensorId bias);
+  // RMS norm over some labels, of x * silu(z) or times it.
+  TensorId gated_norm(const std::string& name, TensorId x, TensorId weight, TensorId z,
+                      const std::vector<LabelId>& over);
+  // A recurrence along the sequence, which is whole.
+  struct Scan {
+    std::vector<TensorId> operands;  // in the order of the table of functions
+    Dims result;
+    struct Kept {  // a further result
+      std::string name;
+      DType dtype;
+      Dims dims;
+    };
+    std::vector<Kept> kept;
+    std::vector<LabelId> whole;
+    std::vector<Operations> work;
+  };
+  TensorId scan(Function function, const std::string& name, Scan parts);
+  // Says that the backward pass makes an activation again whatever it keeps; answers it.
+  TensorId remade(TensorId id);
+
   // Rows of the table, cast to the compute dtype where they are looked up in another.
   TensorId embedding(const std::string& name, TensorId ids, TensorId weight, Dims result);
   // Mean cross entropy of fp32 logits over `classes`.

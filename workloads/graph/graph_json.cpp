@@ -29,6 +29,8 @@ std::string_view name_of(LabelRole role) {
       return "heads";
     case LabelRole::head_group:
       return "head group";
+    case LabelRole::mixer_groups:
+      return "groups of a mixer";
     case LabelRole::width:
       return "width";
     case LabelRole::vocab:

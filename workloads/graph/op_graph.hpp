@@ -56,7 +56,9 @@ enum class LabelRole : std::uint8_t {
   hidden,        // width of the residual stream
   heads,         // of keys and values, each with `head_group` heads of queries where there are more
   head_group,
-  width,  // of a feed-forward layer, between its two products
+  mixer_groups,  // of heads of a scan that have keys in common: dealt out whole or not at all, with
+                 // `head_group` heads each
+  width,         // of a feed-forward layer or a mixer, between its first and its last product
   vocab,
   experts,       // of a mixture
   expert_tokens  // copies of a token, one for each expert that it visits
@@ -74,12 +76,18 @@ using Dim = std::vector<LabelId>;
 enum class TensorRole : std::uint8_t {
   input,     // given each step: token ids, images, labels
   constant,  // rotary tables and the like, on every device
+  buffer,    // state of a layer that is not trained, on every device: routing biases
   parameter,
   activation,
   activation_gradient,
   parameter_gradient,
   optimizer_state
 };
+
+// Neither made by an op nor a parameter.
+[[nodiscard]] constexpr bool is_given(TensorRole role) {
+  return role == TensorRole::input || role == TensorRole::constant || role == TensorRole::buffer;
+}
 
 // Where an activation stands on the residual stream; says who builds the model.
 enum class StreamMark : std::uint8_t {
@@ -98,6 +106,10 @@ struct Tensor {
                                 // activations: the forward tensor they repeat
   StreamMark mark = StreamMark::none;
   TensorId copy_of = no_tensor;  // parameters: a second one of that one (shared_parameters.hpp)
+  // Of an activation: made again in the backward pass, whatever the step keeps, as the fused kernel
+  // that this is within does (Mamba's).
+  bool remade = false;
+  bool trained = true;  // of a parameter: false is one without gradient and optimizer state
 };
 
 // How an op sees a tensor: the labels of each dimension, normally those of the tensor. Attention
@@ -113,6 +125,13 @@ struct Statistic {
   std::vector<LabelId> over;
   std::vector<LabelId> dims;  // its own dimensions
   DType dtype = DType::f32;
+};
+
+// `flops` at every point of the space that the labels of `over` span.
+struct Operations {
+  double flops = 0;
+  std::vector<LabelId> over;
+  friend bool operator==(const Operations&, const Operations&) = default;
 };
 
 // Types of weights that are not computed with in the compute dtype (Op::weight_dtype).
@@ -138,6 +157,9 @@ struct Op {
   std::optional<DType> weight_dtype;
   // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
   double work_fraction = 1;
+  // What an op does that is several products, each over a space of its own, as a scan in chunks; in
+  // place of the table's operations.
+  std::vector<Operations> work;
 };
 
 // A kind of block.
@@ -215,7 +237,8 @@ struct ParameterView {
 // Operations of one pass on all devices, forward and backward, recomputation left out: the
 // numerator of MFU. `needed` counts of attention what its mask leaves, half of it under a causal
 // one; `full_attention` all of it, as PaLM does (arXiv:2204.02311, appendix B). Where there is no
-// backward pass the forward one alone; optimizer not counted.
+// backward pass the forward one alone; optimizer not counted, nor scans, as in what a model is made
+// of (models/walk.hpp).
 struct ModelFlops {
   Flops needed{0};
   Flops full_attention{0};

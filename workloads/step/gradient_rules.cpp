@@ -1,58 +1,11 @@
 #include "workloads/step/gradient_rules.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 
+#include "workloads/step/contributions.hpp"
+
 namespace shardsim {
-namespace {
-
-// The gradient that has arrived for a result, seen under the labels that the op gives the result.
-Operand arrived(const GradientTape& tape, const Operand& result) {
-  return {tape.gradient_of(result.tensor), result.dims};
-}
-
-Op op_of(Function function, std::vector<Operand> operands) {
-  Op op;
-  op.function = function;
-  op.operands = std::move(operands);
-  return op;
-}
-
-// Emits `op` with one result, a contribution to the gradient of `primal`.
-void contribute_result(Op op, const Operand& primal, GradientTape& tape,
-                       std::optional<DType> dtype = {}) {
-  op.results = {tape.new_gradient(primal, dtype)};
-  const TensorId gradient = op.results[0].tensor;
-  tape.emit(std::move(op));
-  tape.contribute(primal.tensor, gradient);
-}
-
-// dy summed over the labels that `addend` lacks; dy itself when it lacks none.
-void contribute_sum(const Operand& dy, const Operand& addend, GradientTape& tape) {
-  if (!tape.needs_gradient(addend.tensor)) return;
-  if (addend.dims == dy.dims) {
-    tape.contribute(addend.tensor, dy.tensor);
-    return;
-  }
-  contribute_result(op_of(Function::sum, {dy}), addend, tape);
-}
-
-// Gradients of every operand in `primals`, made by one op; `dtype` is of all but the first.
-void contribute_results(Op op, const std::vector<Operand>& primals, GradientTape& tape,
-                        std::optional<DType> dtype = {}) {
-  for (const Operand& primal : primals) {
-    const bool first = op.results.empty();
-    op.results.push_back(tape.new_gradient(primal, first ? std::nullopt : dtype));
-  }
-  const std::vector<Operand> gradients = op.results;
-  tape.emit(std::move(op));
-  for (std::size_t i = 0; i < primals.size(); ++i) {
-    tape.contribute(primals[i].tensor, gradients[i].tensor);
-  }
-}
-
-}  // namespace
 
 void einsum_rule(const Op& op, GradientTape& tape) {
   const Operand dy = arrived(tape, op.results[0]);

@@ -20,6 +20,10 @@
 //                                      likewise
 //   o, l = attention(q, k, v)          dq, dk, dv = attention_backward(do, q, k, v, o, l), as
 //                                      FlashAttention
+//   y = copy(x)                        dx = dy, no op
+//   y = convolution(x, w)              dx, dw = convolution_backward(dy, x, w); so of decay, gate
+//   y, rstd = gated_rms_norm(x, w, z)  dx, dw, dz = gated_rms_norm_backward(dy, x, w, z, rstd)
+//   y, kept = scan(x, ...)             dx, ... = scan_backward(dy, x, ..., kept)
 //   y = embedding(ids, w)              dw = embedding_backward(dy, ids): dense, as PyTorch makes it
 //
 // A backward op names the forward tensors that it reads; these are what must be kept (or computed
@@ -56,5 +60,14 @@ void attention_rule(const Op& op, GradientTape& tape);
 void embedding_rule(const Op& op, GradientTape& tape);
 void log_softmax_rule(const Op& op, GradientTape& tape);
 void nll_loss_rule(const Op& op, GradientTape& tape);
+// Of mixers (scan_rules.cpp).
+void copy_rule(const Op& op, GradientTape& tape);
+void convolution_rule(const Op& op, GradientTape& tape);
+void gate_rule(const Op& op, GradientTape& tape);
+void decay_rule(const Op& op, GradientTape& tape);
+void gated_norm_rule(const Op& op, GradientTape& tape);
+void selective_scan_rule(const Op& op, GradientTape& tape);
+void chunked_scan_rule(const Op& op, GradientTape& tape);
+void delta_rule_rule(const Op& op, GradientTape& tape);
 
 }  // namespace shardsim

@@ -16,7 +16,8 @@ GradientTape::GradientTape(Workload& workload)
 
 void GradientTape::find_differentiable() {
   for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
-    differentiable_[t] = workload_.tensors[t].role == TensorRole::parameter;
+    const Tensor& tensor = workload_.tensors[t];
+    differentiable_[t] = tensor.role == TensorRole::parameter && tensor.trained;
   }
   // What a kind carries out may come back to it by way of others.
   const std::vector<Succession> pairs = successions(workload_);

@@ -59,6 +59,7 @@ Operand add_state(Workload& workload, TensorId parameter, const std::string& nam
 void add_optimizer(Workload& workload, const OptimizerOptions& options) {
   const OptimizerKind& kind = kind_of(options.kind);
   for (const ParameterView& view : parameters(workload)) {
+    if (!workload.tensors[static_cast<std::size_t>(view.tensor)].trained) continue;
     const TensorId gradient = gradient_of(workload, view.tensor);
     assert(gradient != no_tensor);  // add_backward comes first
     const Tensor parameter = workload.tensors[static_cast<std::size_t>(view.tensor)];

@@ -17,9 +17,14 @@ using Policy = Rematerialization::Policy;
 class Rematerializer {
  public:
   Rematerializer(Workload& workload, const Rematerialization& options)
-      : workload_(workload), policy_(options.policy), kept_(workload.tensors.size()) {
+      : workload_(workload),
+        policy_(options.policy),
+        kept_(workload.tensors.size(), policy_ == Policy::none) {
     if (policy_ == Policy::named) keep_named(options.save);
     for (const Block& block : workload_.blocks) keep_of(block);
+    for (std::size_t t = 0; t < kept_.size(); ++t) {
+      if (workload_.tensors[t].remade) kept_[t] = false;
+    }
   }
 
   void run() {
@@ -33,9 +38,14 @@ class Rematerializer {
     for (const TensorId carry : block.carries_in) kept_[at(carry)] = true;
     if (policy_ != Policy::selective) return;
     for (const Op& op : block.forward) {
-      if (kind_of(op) != OpKind::einsum && kind_of(op) != OpKind::attention) continue;
+      if (!is_expensive(kind_of(op))) continue;
       for (const Operand& result : op.results) kept_[at(result.tensor)] = true;
     }
+  }
+
+  static bool is_expensive(OpKind kind) {
+    return kind == OpKind::einsum || kind == OpKind::attention || kind == OpKind::scan ||
+           kind == OpKind::chunked_scan;
   }
 
   void keep_named(const std::vector<std::string>& expressions) {
@@ -84,8 +94,30 @@ class Rematerializer {
     }
     Block& block = workload_.blocks[b];
     for (Op& op : block.backward) read_repeated(op, repeated);
+    if (policy_ == Policy::none) {
+      insert_where_read(std::move(recomputed), block);
+      return;
+    }
     block.backward.insert(block.backward.begin(), std::make_move_iterator(recomputed.begin()),
                           std::make_move_iterator(recomputed.end()));
+  }
+
+  // What a fused kernel makes again it makes where it needs it: each op before the first that reads
+  // it.
+  static void insert_where_read(std::vector<Op> recomputed, Block& block) {
+    for (auto op = recomputed.rbegin(); op != recomputed.rend(); ++op) {
+      const auto reads = [&](const Op& reader) {
+        return std::any_of(
+            reader.operands.begin(), reader.operands.end(), [&](const Operand& operand) {
+              return std::any_of(
+                  op->results.begin(), op->results.end(),
+                  [&](const Operand& result) { return result.tensor == operand.tensor; });
+            });
+      };
+      auto first = std::find_if(block.backward.begin(), block.backward.end(), reads);
+      while (first != block.backward.begin() && std::prev(first)->recompute) --first;
+      block.backward.insert(first, std::move(*op));
+    }
   }
 
   [[nodiscard]] bool is_discarded(TensorId tensor) const {
@@ -149,7 +181,9 @@ class Rematerializer {
 }  // namespace
 
 void rematerialize(Workload& workload, const Rematerialization& options) {
-  if (options.policy == Policy::none) return;
+  const bool remakes = std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                                   [](const Tensor& tensor) { return tensor.remade; });
+  if (options.policy == Policy::none && !remakes) return;
   Rematerializer(workload, options).run();
 }
 

@@ -33,8 +33,6 @@ class ExpertsGraph {
            c.label("ffn", m.width, LabelRole::width)} {}
 
   TensorId build(TensorId x) {
-    c_.refuse_if(m_.router.correction_is_parameter,
-                 "a parameter of the router that is not trained");
     c_.note(
         fmt::format("routing is taken as balanced: each of {} experts sees {} rows of {} tokens",
                     m_.experts, m_.per_token, m_.experts));
@@ -77,6 +75,7 @@ class ExpertsGraph {
     } else if (r.scores == RouterScores::sigmoid) {
       scores = c_.g.elementwise(Function::sigmoid, at + ".sigmoid", {scores});
     }
+    scores = corrected(at, scores);
     // Which groups are looked at is of a few numbers a token; what they leave is a pass over all.
     if (r.masked) scores = c_.g.elementwise(Function::scale, at + ".masked", {scores});
     const auto [largest, numbers] = c_.g.top_k(at + ".top_k", scores, n_.experts, n_.choice);
@@ -90,6 +89,27 @@ class ExpertsGraph {
       weights = c_.g.over_label(Function::normalize, at + ".normalized", weights, n_.choice);
     }
     return {c_.g.cast(at + ".weights", weights, c_.g.compute_dtype()), numbers};
+  }
+
+  // What moves the choice between experts; their weights are of the scores alone, which the kernel
+  // of top_k reads instead.
+  TensorId corrected(const std::string& router, TensorId scores) {
+    const Router& r = m_.router;
+    const std::string name = !r.correction_bias.empty()
+                                 ? GraphContext::inside(router, r.correction_bias)
+                             : m_.correction_bias.empty() ? ""
+                                                          : inside(m_.correction_bias);
+    if (name.empty()) return scores;
+    TensorId bias = no_tensor;
+    if (r.correction_is_parameter) {
+      c_.note(
+          "routers' correction biases are parameters that are not trained: no gradient, no "
+          "optimizer state");
+      bias = c_.g.untrained_parameter(name, {{c_.label("one", 1)}, {n_.experts}});
+    } else {
+      bias = c_.g.buffer(name, c_.g.compute_dtype(), {{n_.experts}});
+    }
+    return c_.g.elementwise(Function::add, router + ".corrected", {scores, bias});
   }
 
   TensorId multiply(const std::string& name, TensorId rows, const Dim& out, const Dim& in) {

@@ -101,6 +101,14 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
   return g.norm(function, name, x, affine, over);
 }
 
+TensorId GraphContext::convolution(const std::string& name, TensorId x, const Dim& channels,
+                                   std::int64_t taps, bool bias, bool silu) {
+  const TensorId weight =
+      g.parameter(name + ".weight", {channels, {label("one", 1)}, {label("taps", taps)}});
+  const TensorId offset = bias ? g.parameter(name + ".bias", {channels}) : no_tensor;
+  return g.convolution(name, x, weight, offset, sequence, silu);
+}
+
 TensorId GraphContext::activate(const std::string& activation, const std::string& name,
                                 TensorId x) {
   if (activation == "linear") return x;
@@ -112,15 +120,6 @@ TensorId GraphContext::activate(const std::string& activation, const std::string
   if (activation == "relu2") return g.elementwise(Function::relu_squared, name, {x});
   if (activation == "sigmoid") return g.elementwise(Function::sigmoid, name, {x});
   refuse(fmt::format("the activation \"{}\"", activation));
-}
-
-TensorId add(GraphContext& c, const Mamba& /*mamba*/, TensorId /*x*/) { c.refuse("Mamba"); }
-TensorId add(GraphContext& c, const Mamba2& /*mamba*/, TensorId /*x*/) { c.refuse("Mamba-2"); }
-TensorId add(GraphContext& c, const DeltaNet& /*net*/, TensorId /*x*/) {
-  c.refuse("the gated delta rule");
-}
-TensorId add(GraphContext& c, const ShortConvolution& /*convolution*/, TensorId /*x*/) {
-  c.refuse("a short convolution");
 }
 
 }  // namespace shardsim::models

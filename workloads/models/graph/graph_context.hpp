@@ -65,6 +65,10 @@ class GraphContext {
   // `weight` says otherwise (a weight for each head).
   TensorId norm(const Norm& norm, const std::string& name, TensorId x,
                 const std::vector<LabelId>& over, const Dims& weight = {});
+  // nn.Conv1d, depthwise and causal, of `taps` tokens: weight [channels, 1, taps], bias [channels];
+  // with silu in the same kernel or without. `name` is full.
+  TensorId convolution(const std::string& name, TensorId x, const Dim& channels, std::int64_t taps,
+                       bool bias, bool silu);
   // act(x), under a full name.
   TensorId activate(const std::string& activation, const std::string& name, TensorId x);
 
@@ -88,11 +92,16 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x);
 TensorId add(GraphContext& c, const Mlp& m, TensorId x);
 TensorId add(GraphContext& c, const LatentAttention& a, TensorId x);
 TensorId add(GraphContext& c, const Experts& m, TensorId x);
-// No op graph yet.
-[[noreturn]] TensorId add(GraphContext& c, const Mamba& mamba, TensorId x);
-[[noreturn]] TensorId add(GraphContext& c, const Mamba2& mamba, TensorId x);
-[[noreturn]] TensorId add(GraphContext& c, const DeltaNet& net, TensorId x);
-[[noreturn]] TensorId add(GraphContext& c, const ShortConvolution& convolution, TensorId x);
+TensorId add(GraphContext& c, const Mamba& m, TensorId x);
+TensorId add(GraphContext& c, const Mamba2& m, TensorId x);
+TensorId add(GraphContext& c, const DeltaNet& n, TensorId x);
+TensorId add(GraphContext& c, const ShortConvolution& m, TensorId x);
+
+// What is approximate about scans in chunks, for the reader.
+inline constexpr const char* chunked_scan_note =
+    "a scan in chunks is one kernel, at the efficiency of matmuls; states of its chunks are "
+    "written "
+    "once";
 
 // Rotary positions of q and k, whose last label is `head_dim`; the first `rotary.dims` of it.
 void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId head_dim,

@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "workloads/models/graph/graph_context.hpp"
+
+// The gated delta rule (Qwen3-Next), split by heads of keys, each with its heads of values, from
+// the projections in to the one out. Rows lie head of keys by head of keys, as those of Qwen3-Next
+// do; Qwen3.5's, as many, lie in another order, and tensor parallelism needs this one.
+//
+//   in_proj_qkvz, _ba  x[b, s, hidden] -> [b, s, keys, rows]: q, k, v, z; beta and the decay's.
+//                      A fused projection's parts are copied, as the class does
+//   conv1d             of q, k and v, with silu
+//   norms              of q and k to length 1, as flash-linear-attention's kernel does first
+//   rule               q, k[b, s, keys, key_dim], v[b, s, keys, values, value_dim], decay, beta;
+//                      keeps the inverted products of a chunk's keys. States of the chunks lie in
+//                      memory meanwhile
+//   norm               of each head of values, times silu(z): one kernel
+//   out_proj           [hidden, keys*values*value_dim]
+namespace shardsim::models {
+namespace {
+
+class DeltaNetGraph {
+ public:
+  DeltaNetGraph(GraphContext& c, const DeltaNet& n)
+      : c_(c),
+        n_(n),
+        at_(c.inside(n.name)),
+        group_(n.value_heads / n.key_heads),
+        keys_(c.label("key_heads", n.key_heads, LabelRole::mixer_groups)),
+        values_(c.label("values_of_key", group_, LabelRole::head_group)),
+        key_dim_(c.label("key_dim", n.key_dim)),
+        value_dim_(c.label("mixer_value_dim", n.value_dim)),
+        channels_(c.label("q_k_v", 2 * n.key_dim + group_ * n.value_dim)) {}
+
+  TensorId build(TensorId x) {
+    c_.note(chunked_scan_note);
+    project(x);
+    const TensorId mixed = c_.convolution(inside("conv1d"), qkv_, {keys_, channels_}, n_.kernel,
+                                          /*bias=*/false, /*silu=*/true);
+    const std::vector<TensorId> parts = c_.g.slices(at_ + ".conv1d.parts", mixed,
+                                                    {{at_ + ".query", by_key(key_dim_)},
+                                                     {at_ + ".key", by_key(key_dim_)},
+                                                     {at_ + ".value", by_value()}},
+                                                    {channels_, values_, key_dim_, value_dim_});
+    const TensorId beta = c_.g.elementwise(Function::sigmoid, at_ + ".beta", {b_});
+    const TensorId decay = c_.g.decay(at_ + ".decay", a_, of_heads("A_log"), of_heads("dt_bias"));
+    const TensorId y =
+        rule(unit(".query_normed", parts[0]), unit(".key_normed", parts[1]), parts[2], decay, beta);
+    const TensorId weight = c_.g.parameter(inside("norm") + ".weight", {{value_dim_}});
+    const TensorId out = c_.g.gated_norm(inside("norm"), y, weight, z_, {value_dim_});
+    return c_.linear({inside("out_proj"), {c_.hidden}, {keys_, values_, value_dim_}}, out,
+                     c_.stream());
+  }
+
+ private:
+  [[nodiscard]] std::string inside(const std::string& name) const {
+    return GraphContext::inside(at_, name);
+  }
+  [[nodiscard]] Dims by_key(LabelId last) const {
+    return {{c_.batch}, {c_.sequence}, {keys_}, {last}};
+  }
+  [[nodiscard]] Dims by_value() const {
+    return {{c_.batch}, {c_.sequence}, {keys_}, {values_}, {value_dim_}};
+  }
+
+  TensorId of_heads(const std::string& name) {
+    return c_.g.parameter(inside(name), {{keys_, values_}});
+  }
+
+  TensorId linear(const std::string& name, TensorId x, const Dim& rows, const Dims& result) {
+    return c_.linear({inside(name), rows, {c_.hidden}}, x, result);
+  }
+
+  void project(TensorId x) {
+    if (!n_.fused_projections) {
+      qkv_ = linear("in_proj_qkv", x, {keys_, channels_}, by_key(channels_));
+      z_ = linear("in_proj_z", x, {keys_, values_, value_dim_}, by_value());
+      b_ = linear("in_proj_b", x, {keys_, values_}, by_key(values_));
+      a_ = linear("in_proj_a", x, {keys_, values_}, by_key(values_));
+      return;
+    }
+    const LabelId rows = c_.label("q_k_v_z", 2 * (n_.key_dim + group_ * n_.value_dim));
+    const LabelId two = c_.label("beta_decay", 2);
+    const TensorId all = linear("in_proj_qkvz", x, {keys_, rows}, by_key(rows));
+    const std::vector<TensorId> parts =
+        c_.g.slices(at_ + ".in_proj_qkvz.parts", all,
+                    {{at_ + ".q_k_v_in", by_key(channels_)}, {at_ + ".z_in", by_value()}},
+                    {rows, channels_, values_, value_dim_});
+    const TensorId both = linear("in_proj_ba", x, {keys_, two, values_},
+                                 {{c_.batch}, {c_.sequence}, {keys_}, {two}, {values_}});
+    const std::vector<TensorId> b_a = c_.g.split({at_ + ".b_in", at_ + ".a_in"}, both, two);
+    qkv_ = c_.g.copy(at_ + ".q_k_v", parts[0]);
+    z_ = c_.g.copy(at_ + ".z", parts[1]);
+    b_ = c_.g.copy(at_ + ".b", b_a[0]);
+    a_ = c_.g.copy(at_ + ".a", b_a[1]);
+  }
+
+  TensorId unit(const std::string& name, TensorId x) {
+    return c_.g.norm(Function::rms_norm, at_ + name, x, {}, {key_dim_});
+  }
+
+  TensorId rule(TensorId q, TensorId k, TensorId v, TensorId decay, TensorId beta) {
+    constexpr std::int64_t most = 64;  // tokens of a chunk
+    const std::int64_t tokens = std::min(most, *c_.options.sequence);
+    const LabelId chunk = c_.label("chunk", tokens);
+    const LabelId chunks = c_.label("chunks", (*c_.options.sequence + tokens - 1) / tokens);
+    const DType dtype = c_.g.compute_dtype();
+    const Dims inverted{{c_.batch}, {c_.sequence}, {keys_}, {values_}, {chunk}};
+    const Dims states{{c_.batch}, {chunks}, {keys_}, {values_}, {key_dim_}, {value_dim_}};
+    const std::vector<LabelId> heads{c_.batch, c_.sequence, keys_, values_};
+    const auto over = [&](const std::vector<LabelId>& more) {
+      std::vector<LabelId> labels = heads;
+      labels.insert(labels.end(), more.begin(), more.end());
+      return labels;
+    };
+    return c_.g.scan(
+        Function::delta_rule, at_ + ".rule",
+        {.operands = {q, k, v, decay, beta},
+         .result = by_value(),
+         .kept = {{at_ + ".rule.inverted", dtype, inverted}, {at_ + ".rule.states", dtype, states}},
+         .whole = {c_.sequence, key_dim_, value_dim_, chunk},
+         .work = {{6, over({key_dim_, value_dim_})},
+                  {2 * 3, over({chunk, key_dim_})},
+                  {2 * 2, over({chunk, value_dim_})}}});
+  }
+
+  GraphContext& c_;
+  const DeltaNet& n_;
+  std::string at_;
+  std::int64_t group_;
+  LabelId keys_, values_, key_dim_, value_dim_, channels_;
+  TensorId qkv_ = no_tensor, z_ = no_tensor, b_ = no_tensor, a_ = no_tensor;
+};
+
+}  // namespace
+
+TensorId add(GraphContext& c, const DeltaNet& n, TensorId x) {
+  return DeltaNetGraph(c, n).build(x);
+}
+
+}  // namespace shardsim::models
