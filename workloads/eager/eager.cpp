@@ -111,6 +111,15 @@ void Eager::tie(const std::string& first, const std::string& second) {
   }
 }
 
+void Eager::tie_module(const std::string& first, const std::string& second) {
+  std::vector<std::string> rests;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.name.starts_with(first + "."))
+      rests.push_back(parameter.name.substr(first.size()));
+  }
+  for (const std::string& rest : rests) tie(first + rest, second + rest);
+}
+
 Value Eager::named(const std::string& full) const {
   const std::size_t number = numbers_.at(full);
   const Parameter& parameter = parameters_[number];

@@ -125,6 +125,8 @@ class Eager {
   void look_up_again(const std::string& full_name);
   // `second`, a full name, is another name of the parameter `first`.
   void tie(const std::string& first, const std::string& second);
+  // The module `second` is the module `first` again: the parameters that are there are tied.
+  void tie_module(const std::string& first, const std::string& second);
   [[nodiscard]] Value named(const std::string& full_name) const;  // a parameter that exists
   Value input(DType dtype, const Shape& shape);     // a batch's tensor: no gradient, never counted
   Value constant(DType dtype, const Shape& shape);  // computed without gradient: counts once saved

@@ -34,6 +34,9 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
     }
     p.k = run_linear(e, a.k, states, kv_width, a.k_bias);
     p.v = run_linear(e, a.v, states, kv_width, a.v_bias);
+    p.q = add_adapter(e, a.adapters, "linear_q_adapter_list", x, p.q);
+    p.k = add_adapter(e, a.adapters, "linear_k_adapter_list", states, p.k);
+    p.v = add_adapter(e, a.adapters, "linear_v_adapter_list", states, p.v);
     return p;
   }
   const std::int64_t width = q_width + 2 * kv_width;
@@ -145,10 +148,11 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   if (a.gate) out = e.multiply(out, e.apply(Eager::view(gate, out.shape), Keeps::result));
   out = run(e, a.o_norm, out);
   if (a.o.empty()) return out;
+  const std::int64_t width = a.out_width > 0 ? a.out_width : x.last();
   if (a.form == QkvForm::fused_conv1d) {
-    return e.dropout(run_conv1d(e, a.o, out, x.last()), a.out_dropout);
+    return e.dropout(run_conv1d(e, a.o, out, width), a.out_dropout);
   }
-  return e.dropout(run_linear(e, a.o, out, x.last(), a.o_bias, a.bias_apart), a.out_dropout);
+  return e.dropout(run_linear(e, a.o, out, width, a.o_bias, a.bias_apart), a.out_dropout);
 }
 
 }  // namespace shardsim::models

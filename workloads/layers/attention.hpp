@@ -10,6 +10,7 @@
 #include <string>
 
 #include "workloads/eager/eager.hpp"
+#include "workloads/layers/adapters.hpp"
 #include "workloads/layers/context.hpp"
 #include "workloads/layers/norm.hpp"
 
@@ -52,6 +53,8 @@ struct Attention {
   QkvForm form = QkvForm::separate;
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj";
   std::string qkv = "qkv_proj";
+  std::int64_t out_width = 0;  // of the result, where it is not the input's
+  Adapters adapters{};         // of separate q, k, v
   bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
   bool bias_apart = false;  // added after the products, not in them
   Norm q_norm{}, k_norm{};  // per head, unless `norm_whole`

@@ -27,6 +27,7 @@
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/layers/shared_block.hpp"
 #include "workloads/layers/short_convolution.hpp"
 
 namespace shardsim::models {
@@ -50,7 +51,8 @@ struct Branch {
 struct LayerKind {
   std::string name;
   std::vector<Branch> branches{};
-  bool parallel = false;  // a branch without a norm of its own reads the first one's
+  bool parallel = false;                // a branch without a norm of its own reads the first one's
+  std::optional<SharedBlock> shared{};  // added to what the first branch reads
 
   bool operator==(const LayerKind&) const = default;
 };

@@ -81,6 +81,10 @@ std::string to_text(const ModelSpec& spec) {
       const LayerKind& kind = stack.kinds[k];
       text += fmt::format("  {}: {}{}\n", places_of(stack, static_cast<int>(k)), kind.name,
                           kind.parallel ? ", branches in parallel" : "");
+      if (kind.shared) {
+        text += fmt::format("    shared block: {}, {}\n", Describe{}(kind.shared->attention),
+                            Describe{}(kind.shared->mlp));
+      }
       for (const Branch& branch : kind.branches) text += fmt::format("    {}\n", of_branch(branch));
     }
   }

@@ -165,13 +165,14 @@ ModelSpec decoder(const Sizes& n, const LayerKind& kind) {
 }
 
 std::vector<std::string> layer_types(const Config& c, std::int64_t layers,
-                                     const std::function<std::string(std::int64_t)>& otherwise) {
-  std::vector<std::string> types = c.texts("layer_types");
+                                     const std::function<std::string(std::int64_t)>& otherwise,
+                                     std::string_view keys) {
+  std::vector<std::string> types = c.texts(keys);
   if (types.empty()) {
     for (std::int64_t i = 0; i < layers; ++i) types.push_back(otherwise(i));
   }
   if (static_cast<std::int64_t>(types.size()) != layers) {
-    c.fail("layer_types", fmt::format("has {} entries for {} layers", types.size(), layers));
+    c.fail(keys, fmt::format("has {} entries for {} layers", types.size(), layers));
   }
   return types;
 }

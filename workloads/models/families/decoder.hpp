@@ -101,8 +101,8 @@ void set_tied(ModelSpec& spec, bool tied);
 // "sliding_attention", "full_attention", ... of each layer: as the file lists them or, where it
 // does not, as `otherwise` says.
 [[nodiscard]] std::vector<std::string> layer_types(
-    const Config& c, std::int64_t layers,
-    const std::function<std::string(std::int64_t)>& otherwise);
+    const Config& c, std::int64_t layers, const std::function<std::string(std::int64_t)>& otherwise,
+    std::string_view keys = "layer_types");
 [[nodiscard]] bool is_full(const std::vector<std::string>& types, std::int64_t layer);
 
 }  // namespace shardsim::models

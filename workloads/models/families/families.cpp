@@ -56,7 +56,7 @@ const std::vector<Family>& families() {
          {dense_families(), gemma_families(), classic_families(), expert_families(),
           state_space_families(), encoder_families(), encoder_decoder_families(), vision_families(),
           image_text_families(), llama_kin_families(), experts_kin_families(),
-          classic_kin_families(), hybrid_families()}) {
+          classic_kin_families(), hybrid_families(), shared_block_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     return list;

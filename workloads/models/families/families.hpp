@@ -33,6 +33,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> expert_families();
 [[nodiscard]] std::vector<Family> state_space_families();
 [[nodiscard]] std::vector<Family> hybrid_families();
+[[nodiscard]] std::vector<Family> shared_block_families();
 [[nodiscard]] std::vector<Family> llama_kin_families();
 [[nodiscard]] std::vector<Family> experts_kin_families();
 [[nodiscard]] std::vector<Family> classic_kin_families();

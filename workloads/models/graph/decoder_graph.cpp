@@ -30,6 +30,9 @@ std::optional<std::string_view> what_is_no_decoder(const ModelSpec& spec) {
     return "a head that is tied to another table than the embedding's";
   }
   if (!head.tied_bias.empty()) return "a tied bias of the head";
+  for (const LayerKind& kind : stack.kinds) {
+    if (kind.shared) return "a block that layers share";
+  }
   return std::nullopt;
 }
 
