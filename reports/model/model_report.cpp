@@ -91,6 +91,9 @@ std::string model_json(const ModelReport& model) {
   json["family"] = model.spec.family;
   json["batch"] = model.point.batch;
   json["sequence"] = model.point.sequence;
+  if (model.spec.network) {
+    json["image"] = model.point.image.value_or(usual_side(*model.spec.network));
+  }
   json["parameters"] = model_parameters_json(model);
   json["tied"] = n.tied;
   json["buffers"] = Json::array();

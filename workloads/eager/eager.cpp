@@ -24,6 +24,14 @@ void Eager::open_layer(std::string_view prefix, std::string_view kind) {
   layers_.push_back({path_, std::string(kind)});
 }
 
+void Eager::reopen_layer(std::string_view prefix) {
+  open(prefix);
+  const auto known = std::find_if(layers_.begin(), layers_.end(),
+                                  [&](const Layer& layer) { return layer.prefix == path_; });
+  assert(known != layers_.end());
+  layer_ = static_cast<int>(known - layers_.begin());
+}
+
 void Eager::close_layer() {
   layer_ = -1;
   close();

@@ -111,6 +111,7 @@ class Eager {
   void close();
   [[nodiscard]] const std::string& path() const { return path_; }
   void open_layer(std::string_view prefix, std::string_view kind);  // full name
+  void reopen_layer(std::string_view prefix);                       // one that was closed goes on
   void close_layer();
   // Modules that are there but do not run: their parameters count, nothing else does.
   void mute(bool muted) { muted_ = muted; }

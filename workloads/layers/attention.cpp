@@ -144,7 +144,7 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   Value out = run_attention_kernel(e, transposed(q, a.heads, a.head_dim),
                                    transposed(k, a.kv_heads, a.head_dim),
                                    transposed(v, a.kv_heads, a.head_dim), rules);
-  if (!a.cross) e.cache(2 * a.kv_heads * a.head_dim * size_of(e.dtype()).count(), 0);
+  if (!a.cross && a.cached) e.cache(2 * a.kv_heads * a.head_dim * size_of(e.dtype()).count(), 0);
   if (a.gate) out = e.multiply(out, e.apply(Eager::view(gate, out.shape), Keeps::result));
   out = run(e, a.o_norm, out);
   if (a.o.empty()) return out;

@@ -80,6 +80,7 @@ struct Attention {
   bool gate = false;                  // sigmoid gate of the output, from twice as wide a q_proj
   double dropout = 0;                 // of probabilities
   double out_dropout = 0;             // of the result
+  bool cached = true;                 // keys and values are kept for tokens to come
 
   bool operator==(const Attention&) const = default;
 };

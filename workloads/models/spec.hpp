@@ -6,6 +6,8 @@
 //               `parallel`, all of the same input
 //   Branch      norm, body, norm: attention, an MLP, experts, a mixer
 //
+// What is no stack of layers, convolutions and diffusion, is a Network (workloads/networks).
+//
 // Llama 3.1 8B is one stack of one kind, 32 times: {norm, attention}, {norm, gated MLP}. Gemma 3 is
 // two kinds, windowed and full, in the order 0 0 0 0 0 1 0 0 ... A layer that differs in anything
 // is another kind; how often a kind occurs costs nothing.
@@ -29,6 +31,7 @@
 #include "workloads/layers/mlp.hpp"
 #include "workloads/layers/shared_block.hpp"
 #include "workloads/layers/short_convolution.hpp"
+#include "workloads/networks/network.hpp"
 
 namespace shardsim::models {
 
@@ -114,7 +117,8 @@ struct ModelSpec {
   std::vector<SharedTable> shared{};
   std::vector<NamedBuffer> buffers{};
   std::vector<NamedParameter> apart{};
-  std::vector<Stack> stacks;  // in the order of running
+  std::vector<Stack> stacks;         // in the order of running
+  std::optional<Network> network{};  // or one of those that are no stacks of layers
   Head head{};
 
   bool operator==(const ModelSpec&) const = default;

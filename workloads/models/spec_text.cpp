@@ -74,6 +74,7 @@ std::string places_of(const Stack& stack, int kind) {
 
 std::string to_text(const ModelSpec& spec) {
   std::string text;
+  if (spec.network) text += to_text(*spec.network);
   for (const Stack& stack : spec.stacks) {
     text += fmt::format("{}, width {}{}\n", stack.prefix, stack.hidden,
                         stack.role == StackRole::silent ? ", not run" : "");

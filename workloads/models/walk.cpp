@@ -181,6 +181,16 @@ ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place)
     if (stack.role == StackRole::encoder) context.encoder = x;
     if (stack.role == StackRole::main) outputs.push_back(x);
   }
+  if (spec.network) {
+    const std::int64_t side = point.image.value_or(usual_side(*spec.network));
+    if (side % coarsest(*spec.network) != 0) {
+      throw InputError(place,
+                       fmt::format("an image of {} is no multiple of {}, by which the network "
+                                   "makes it smaller",
+                                   side, coarsest(*spec.network)));
+    }
+    outputs.push_back(run(e, *spec.network, {point.batch, side, point.sequence}));
+  }
   for (const NamedParameter& p : spec.apart) {
     if (p.embedding) {
       e.embedding_table(p.name, p.shape);

@@ -134,6 +134,18 @@ std::vector<std::int64_t> Config::integers(std::string_view keys) const {
   return result;
 }
 
+std::vector<std::int64_t> Config::sizes(std::string_view keys,
+                                        std::vector<std::int64_t> otherwise) const {
+  const auto value = find(keys);
+  if (!value) return otherwise;
+  std::vector<std::int64_t> result;
+  for (const JsonReader& element : value->elements()) {
+    result.push_back(element.integer(1, largest_size));
+  }
+  if (result.empty()) value->fail("is empty");
+  return result;
+}
+
 std::optional<Config> Config::sub(std::string_view keys) const {
   const auto value = find(keys);
   if (!value) return std::nullopt;

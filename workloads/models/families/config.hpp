@@ -62,6 +62,8 @@ class Config {
   // A list of strings or of integers; empty where it is absent.
   [[nodiscard]] std::vector<std::string> texts(std::string_view keys) const;
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view keys) const;
+  [[nodiscard]] std::vector<std::int64_t> sizes(std::string_view keys,
+                                                std::vector<std::int64_t> otherwise) const;
   [[nodiscard]] std::optional<Config> sub(std::string_view keys) const;  // an object
   // A key of rope_parameters or, as older files have it, of rope_scaling or of the top.
   [[nodiscard]] double rotary_number(std::string_view key, double otherwise) const;

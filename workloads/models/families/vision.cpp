@@ -75,7 +75,8 @@ PatchEmbedding read_patches(const Config& c, const std::string& at, std::int64_t
   return patches;
 }
 
-// ImageNet's classes where the file names none of its own.
+}  // namespace
+
 std::int64_t labels_of(const Config& c) {
   if (c.given("num_labels")) return c.size("num_labels");
   constexpr std::int64_t two = 2;  // transformers' default
@@ -84,6 +85,8 @@ std::int64_t labels_of(const Config& c) {
   }
   return two;
 }
+
+namespace {
 
 ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
   const VisionSizes n = read_vision(c, "gelu");

@@ -13,6 +13,7 @@ namespace {
 
 // Why a model cannot have a decoder's graph; nothing where it can.
 std::optional<std::string_view> what_is_no_decoder(const ModelSpec& spec) {
+  if (spec.network) return "images as input";
   if (spec.stacks.size() != 1 || !spec.apart.empty() || !spec.shared.empty()) {
     return "several stacks of layers";
   }
