@@ -13,6 +13,7 @@
 #include "reports/model/model_report.hpp"
 #include "verbs.hpp"
 #include "workloads/models/build.hpp"
+#include "workloads/models/config_keys.hpp"
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim {
@@ -108,7 +109,7 @@ int run_model(const Given& given) {
   const ModelConfig config = load_model_config(operands[0], {}, place);
   const JsonReader reader(*config.json, place_of(config));
   ModelReport report;
-  report.spec = models::read_model(reader, config.name);
+  report.spec = read_known_model(reader, config.name);
   report.point = point_of(given, report.spec);
   report.counts = models::count(report.spec, report.point, reader.place());
   write(outputs, [&](const Output& output) {

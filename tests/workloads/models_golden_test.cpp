@@ -14,7 +14,7 @@
 #include "base/text.hpp"
 #include "tests/base/golden_files.hpp"
 #include "tests/workloads/model_records.hpp"
-#include "workloads/models/families/families.hpp"
+#include "workloads/models/config_keys.hpp"
 #include "workloads/models/walk.hpp"
 
 using namespace shardsim;
@@ -167,7 +167,7 @@ double share_of(const Json& record) {
 Checks compare(const Json& record, const std::string& path) {
   Checks checks;
   const JsonReader config(record["config"], {path, "/config"});
-  const models::ModelSpec spec = models::read_model(config, path);
+  const models::ModelSpec spec = read_known_model(config, path);
   const models::Point least{.batch = 1, .sequence = 1};
   const models::ModelCounts parts = models::count(spec, least, config.place());
   compare_parameters(checks, record, parts);

@@ -29,6 +29,7 @@ struct SizeDefaults {
   std::string_view activation_keys = "hidden_act";
   std::string_view width_keys = "intermediate_size";
   bool has_width = true;
+  std::optional<std::int64_t> layers{};  // where a list of layers says how many
 };
 
 struct Sizes {

@@ -94,6 +94,8 @@ Levels read_levels(const Config& c, const UNet& net) {
 }
 
 void refuse_other_unets(const Config& c) {
+  c.pass_over({"center_input_sample", "flip_sin_to_cos", "freq_shift",  // numbers that go in
+               "addition_embed_type_num_heads"});                       // of another embedding
   refuse(c, {"encoder_hid_dim", "encoder_hid_dim_type", "class_embed_type", "num_class_embeds",
              "reverse_transformer_layers_per_block", "time_embedding_act_fn", "timestep_post_act",
              "cross_attention_norm", "mid_block_only_cross_attention"});
@@ -158,6 +160,8 @@ ModelSpec unet(const Config& c) {
 
 ModelSpec autoencoder(const Config& c) {
   Autoencoder net;
+  c.pass_over({"scaling_factor", "shift_factor", "latents_mean", "latents_std",  // of pipelines
+               "force_upcast"});
   net.in = c.size("in_channels", 3);
   net.out = c.size("out_channels", 3);
   net.latents = c.size("latent_channels", 4);
@@ -192,6 +196,7 @@ std::int64_t layers_of(const Config& c, std::int64_t otherwise) {
 
 ModelSpec dit(const Config& c) {
   Dit net;
+  c.pass_over({"norm_num_groups"});  // its norms have no groups
   net.in = c.size("in_channels", 4);
   net.out = c.size("out_channels", net.in);
   net.side = c.size("sample_size", 32);

@@ -90,6 +90,9 @@ Stack t5_stack(const Config& c, bool decodes, std::int64_t layers) {
 
 ModelSpec t5(const Config& c) {
   const std::int64_t layers = c.layers("num_layers", 6);
+  // feed_forward_proj says the first two; buckets are what distances are put into, not how far.
+  c.pass_over({"dense_act_fn", "is_gated_act", "relative_attention_max_distance", "n_positions",
+               "scale_decoder_outputs"});
   ModelSpec spec;
   spec.stacks.push_back(t5_stack(c, /*decodes=*/false, layers));
   spec.stacks.push_back(t5_stack(c, /*decodes=*/true, c.size("num_decoder_layers", layers)));

@@ -93,6 +93,10 @@ ModelSpec granitemoehybrid(const Config& c) {
 // Attention and Mamba-2 side by side in every layer.
 ModelSpec falcon_h1(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8});
+  // Numbers that are multiplied by in any case, and when a norm is gated.
+  c.pass_over({"attention_in_multiplier", "attention_out_multiplier", "embedding_multiplier",
+               "key_multiplier", "lm_head_multiplier", "mlp_multipliers", "ssm_in_multiplier",
+               "ssm_multipliers", "ssm_out_multiplier", "mamba_norm_before_gate"});
   const auto inner = c.optional_size("mamba_d_ssm", 1024);
   Mamba2 mixer = read_mixer(c, inner.value_or(n.hidden * c.size("mamba_expand", 2)));
   mixer.norm = c.flag("mamba_rms_norm", false);

@@ -67,6 +67,10 @@ ModelSpec zamba2(const Config& c) {
   for (std::int64_t i = 0; i < n.layers; ++i) {
     if (is_hybrid(types[static_cast<std::size_t>(i)])) hybrids.push_back(i);
   }
+  // What these say the sizes above do, or the class does not read it.
+  c.pass_over({"attention_hidden_size", "attention_head_dim", "kv_channels", "num_query_groups",
+               "mamba_headdim", "hybrid_layer_ids", "use_conv_bias", "use_long_context",
+               "use_mem_eff_path", "ffn_hidden_size", "gated_linear_unit", "ft_lora"});
   const std::int64_t blocks = c.size("num_mem_blocks", 1);
   const SharedBlock block = zamba2_block(c, n);
   const Mamba2 mixer = zamba2_mixer(c, n);
