@@ -119,6 +119,11 @@ void Eager::tie(const std::string& first, const std::string& second) {
   }
 }
 
+void Eager::tie_renamed(const std::string& first, const std::string& second) {
+  tie(first, second);
+  parameters_[numbers_.at(first)].name = second;
+}
+
 void Eager::tie_module(const std::string& first, const std::string& second) {
   std::vector<std::string> rests;
   for (const Parameter& parameter : parameters_) {

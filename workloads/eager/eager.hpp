@@ -126,6 +126,8 @@ class Eager {
   void look_up_again(const std::string& full_name);
   // `second`, a full name, is another name of the parameter `first`.
   void tie(const std::string& first, const std::string& second);
+  // As tie; the parameter goes by the second name: its module stands before the other's.
+  void tie_renamed(const std::string& first, const std::string& second);
   // The module `second` is the module `first` again: the parameters that are there are tied.
   void tie_module(const std::string& first, const std::string& second);
   [[nodiscard]] Value named(const std::string& full_name) const;  // a parameter that exists

@@ -1,5 +1,7 @@
 #include "workloads/layers/attention.hpp"
 
+#include <fmt/format.h>
+
 #include "workloads/layers/attention_kernel.hpp"
 #include "workloads/layers/mlp.hpp"
 
@@ -57,7 +59,21 @@ Value by_heads(const Value& x, std::int64_t heads) {
   return Eager::view(x, {x.shape[0], x.shape[1], heads, x.last() / heads});
 }
 
+Value norm_each_head(Eager& e, const Norm& norm, const Value& x) {
+  for (std::int64_t head = 0; head < x.shape[2]; ++head) {
+    Norm own = norm;
+    own.name = fmt::format("{}.norms.{}", norm.name, head);
+    run(e, own, Eager::view(x, {x.shape[0], 1, x.shape[1], x.last()}));
+  }
+  return e.copy(x);
+}
+
 void norm_heads(Eager& e, const Attention& a, Value& q, Value& k) {
+  if (a.norm_by_head) {
+    q = norm_each_head(e, a.q_norm, q);
+    k = norm_each_head(e, a.k_norm, k);
+    return;
+  }
   q = run(e, a.q_norm, q);
   k = run(e, a.k_norm, k);
 }

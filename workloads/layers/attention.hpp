@@ -59,6 +59,7 @@ struct Attention {
   bool bias_apart = false;  // added after the products, not in them
   Norm q_norm{}, k_norm{};  // per head, unless `norm_whole`
   bool norm_whole = false;
+  bool norm_by_head = false;  // each head has a norm of its own: NAME.norms.3
   bool norm_after_rotary = false;
   Norm o_norm{};  // of what the output projection reads
   Rotary rotary{};

@@ -40,7 +40,8 @@ ModelSpec swin(const Config& c) {
   net.channels = c.size("num_channels", 3);
   net.side = c.size("image_size", 224);
   net.patch = c.size("patch_size", 4);
-  c.pass_over({"num_layers", "num_hidden_layers", "hidden_size"});  // made of depths and embed_dim
+  // Made of depths and embed_dim; norms are there in any case.
+  c.pass_over({"num_layers", "num_hidden_layers", "hidden_size", "path_norm"});
   net.width = c.size("embed_dim", 96);
   net.window = c.size("window_size", 7);
   net.mlp_ratio = c.number("mlp_ratio", 4);

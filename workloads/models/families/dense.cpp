@@ -149,6 +149,10 @@ ModelSpec cohere(const Config& c) {
 
 // Full layers, every fourth, have no rotary positions.
 ModelSpec cohere2(const Config& c) {
+  // Of the authors' own code, what the class does in any case.
+  c.pass_over({"order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
+               "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
+               "use_parallel_embedding"});
   Sizes n = read_sizes(c, {.tied = true});
   n.norm = NormKind::layer_wide;
   const std::int64_t period = c.size("sliding_window_pattern", 4);

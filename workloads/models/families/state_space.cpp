@@ -192,6 +192,8 @@ std::string nemotron_pattern(const Config& c) {
 
 // One mixer a layer, as hybrid_override_pattern says: M Mamba-2, * attention, - MLP, E experts.
 ModelSpec nemotron_h(const Config& c) {
+  // Layers of multi-token prediction are left out; which kernels overlap is not counted.
+  c.pass_over({"mtp_layers_block_type", "moe_shared_expert_overlap"});
   const std::string pattern = nemotron_pattern(c);
   SizeDefaults defaults{.kv_heads = 8, .head_dim = 128};
   defaults.activation = "relu2";

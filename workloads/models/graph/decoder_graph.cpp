@@ -33,6 +33,10 @@ std::optional<std::string_view> what_is_no_decoder(const ModelSpec& spec) {
   if (!head.tied_bias.empty()) return "a tied bias of the head";
   for (const LayerKind& kind : stack.kinds) {
     if (kind.shared) return "a block that layers share";
+    for (const Branch& branch : kind.branches) {
+      const auto* attention = std::get_if<Attention>(&branch.body);
+      if (attention != nullptr && attention->norm_by_head) return "a norm for each head";
+    }
   }
   return std::nullopt;
 }
