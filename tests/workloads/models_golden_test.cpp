@@ -15,6 +15,7 @@
 #include "tests/base/golden_files.hpp"
 #include "tests/workloads/model_records.hpp"
 #include "workloads/models/config_keys.hpp"
+#include "workloads/models/hub_names.hpp"
 #include "workloads/models/walk.hpp"
 
 using namespace shardsim;
@@ -102,6 +103,37 @@ void compare_totals(Checks& checks, const Json& record, const models::ModelCount
   }
 }
 
+void compare_hub_tensors(Checks& checks, const Json& record, const models::ModelSpec& spec,
+                         const models::ModelCounts& n) {
+  if (!record.contains("hub_tensors")) {
+    checks.equal("files differ from the module tree", 0,
+                 models::has_hub_names(spec.family) ? 1 : 0);
+    return;
+  }
+  Shapes expected;
+  for (const auto& [pattern, shape] : record["hub_tensors"].items()) {
+    for (const std::string& name : names_of(pattern)) {
+      expected[name] = shape.get<std::vector<std::int64_t>>();
+    }
+  }
+  Shapes found;
+  for (const models::HubTensor& tensor : models::hub_tensors(spec.family, n)) {
+    found[tensor.name] = tensor.shape;
+  }
+  for (const auto& [name, shape] : expected) {
+    if (!found.contains(name)) {
+      checks.failures.push_back("hub tensor missing: " + name);
+    } else if (found[name] != shape) {
+      checks.failures.push_back("hub tensor's shape: " + name);
+    } else {
+      ++checks.passed;
+    }
+  }
+  for (const auto& [name, shape] : found) {
+    if (!expected.contains(name)) checks.failures.push_back("hub tensor too many: " + name);
+  }
+}
+
 void compare_flops(Checks& checks, const std::string& at, const Json& flops,
                    const models::ModelCounts& n) {
   models::OperatorFlops both = n.forward;
@@ -172,6 +204,7 @@ Checks compare(const Json& record, const std::string& path) {
   const models::ModelCounts parts = models::count(spec, least, config.place());
   compare_parameters(checks, record, parts);
   compare_totals(checks, record, parts);
+  compare_hub_tensors(checks, record, spec, parts);
   for (std::size_t i = 0; i < record["flops"].size(); ++i) {
     const Json& flops = record["flops"][i];
     // Images and text together: shardsim counts text alone.
