@@ -42,7 +42,6 @@ const Manual import_manual = {
     {"shardsim import hf llama-3.1-8b -o tree.json",
      "shardsim import hf workloads/configs/vit-b16.json --format csv",
      "shardsim import safetensors examples/tiny-llama.safetensors",
-     "shardsim import safetensors Mixtral-8x7B-v0.1 --model Mixtral-8x7B-v0.1/config.json",
      "shardsim import hlo examples/programs/fsdp-matmul.hlo --mesh x=2,y=4",
      "shardsim import stablehlo examples/programs/mlp-fsdp-tp.mlir --format json"}};
 
@@ -148,7 +147,7 @@ void add_import_options(po::options_description& options) {
       "of HLO: *-buffer-assignment.txt of --xla_dump_to: what the program holds between arguments "
       "and results, instead of an estimate")(
       "model", po::value<std::string>()->value_name("CONFIG"),
-      "of safetensors: that the file holds this model's tensors and no others, under the names\n"
+      "of safetensors: that the file holds this model's tensors and no others, under the names "
       "that files on the hub have or under those of transformers' modules");
 }
 
