@@ -296,7 +296,8 @@ ModelSpec ernie4_5(const Config& c) {
 }
 
 ModelSpec helium(const Config& c) {
-  const Sizes n = read_sizes(c, {.kv_heads = 20, .head_dim = 128});
+  Sizes n = read_sizes(c, {.kv_heads = 20, .head_dim = 128});
+  n.norm = NormKind::rms_cast;
   Mlp mlp = llama_mlp(n);
   mlp.bias = c.flag("mlp_bias", false);
   Attention attention = llama_attention(c, n);
