@@ -136,7 +136,8 @@ std::optional<FileKind> kind_of_document(const Json& document) {
   if (document.contains("rows")) return FileKind::measured_table;
   // A tree may lie as it says itself.
   if (document.contains("to") && has_any(document, {"from", "tree"})) return FileKind::reshard;
-  if (has_any(document, {"model_type", "architectures"})) return FileKind::model_config;
+  if (has_any(document, {"model_type", "architectures", "_class_name"}))
+    return FileKind::model_config;
   return std::nullopt;
 }
 

@@ -16,6 +16,7 @@
 #include "verbs.hpp"
 #include "workloads/files/safetensors.hpp"
 #include "workloads/files/tree_file.hpp"
+#include "workloads/models/checkpoint.hpp"
 #include "workloads/models/model_tree.hpp"
 
 namespace shardsim {
@@ -127,6 +128,15 @@ ParameterTree import_given(const Words& operands) {
                                fmt::join(names, ", ")));
 }
 
+// --model: the file is a checkpoint of it, tensor by tensor.
+void check_model(const Given& given, const Words& operands, const ParameterTree& tree) {
+  const Words models = given.all("model");
+  if (models.empty()) return;
+  if (models.size() > 1) throw UsageError("--model is given twice");
+  if (operands[0] != "safetensors") throw UsageError("--model is for safetensors");
+  require_checkpoint_of(tree, load_model_config(models[0], "", {"command line", ""}));
+}
+
 void add_import_options(po::options_description& options) {
   add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
@@ -135,12 +145,16 @@ void add_import_options(po::options_description& options) {
                         "of StableHLO: reshard as XLA does, even where other ways send less")(
       "buffers", po::value<std::string>()->value_name("FILE"),
       "of HLO: *-buffer-assignment.txt of --xla_dump_to: what the program holds between arguments "
-      "and results, instead of an estimate");
+      "and results, instead of an estimate")(
+      "model", po::value<std::string>()->value_name("CONFIG"),
+      "of safetensors: that the file holds this model's tensors and no others, under the names "
+      "that files on the hub have or under those of transformers' modules");
 }
 
 int run_import(const Given& given) {
   const Words operands = given.all("operand");
   if (!operands.empty() && (operands[0] == "hlo" || operands[0] == "stablehlo")) {
+    if (given.has("model")) throw UsageError("--model is for safetensors");
     if (operands.size() != 2) {
       throw UsageError(fmt::format("expected: import {} FILE", operands[0]));
     }
@@ -154,6 +168,7 @@ int run_import(const Given& given) {
   }
   const auto outputs = read_outputs(given, tree_formats);
   const ParameterTree tree = import_given(operands);
+  check_model(given, operands, tree);
   write(outputs, [&](const Output& output) {
     if (output.format == "json") return parameter_tree_to_json(tree).dump(1) + "\n";
     return output.format == "csv" ? tree_csv(tree) : tree_text(tree, output.width);

@@ -13,6 +13,7 @@
 #include "reports/model/model_report.hpp"
 #include "verbs.hpp"
 #include "workloads/models/build.hpp"
+#include "workloads/models/config_keys.hpp"
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim {
@@ -32,7 +33,10 @@ constexpr std::int64_t usual_sequence = 4096;
 constexpr std::array model_flags{
     Flag{"batch", "batch", "N", "sequences or images of the step (1)"},
     Flag{"sequence", "sequence", "N",
-         "tokens of each (4096, or as many as the model has positions for)"},
+         "tokens of each (4096, or as many as the model has positions for), or of the text beside "
+         "an image (77, Stable Diffusion 3: 333)"},
+    Flag{"image", "image", "N",
+         "side of the images, in pixels or latents, of models that take any (the configuration's)"},
 };
 
 void add_model_options(po::options_description& options) {
@@ -68,6 +72,28 @@ void list_families(const std::vector<Output>& outputs) {
   });
 }
 
+// The step that is asked for, or a usual one.
+models::Point point_of(const Given& given, const models::ModelSpec& spec) {
+  const Place place{"command line", ""};
+  models::Point point{.batch = asked(given, "batch").value_or(1), .image = asked(given, "image")};
+  if (point.image && !spec.network) {
+    throw InputError(
+        place, fmt::format("{} takes no images of any size: --image is for others", spec.name));
+  }
+  const std::int64_t most = models::most_positions(spec);
+  const std::int64_t usual = spec.network ? usual_text(*spec.network) : usual_sequence;
+  point.sequence = asked(given, "sequence").value_or(std::min(usual, most));
+  if (usual == 0 && point.sequence > 0) {
+    throw InputError(place, fmt::format("{} reads no tokens: --sequence is for others", spec.name));
+  }
+  if (point.sequence > most) {
+    throw InputError(place, fmt::format("a sequence of {} is longer than the {} positions that {} "
+                                        "has a table for",
+                                        point.sequence, most, spec.name));
+  }
+  return point;
+}
+
 int run_model(const Given& given) {
   const auto outputs = read_outputs(given, report_formats());
   const Words operands = given.all("operand");
@@ -83,15 +109,8 @@ int run_model(const Given& given) {
   const ModelConfig config = load_model_config(operands[0], {}, place);
   const JsonReader reader(*config.json, place_of(config));
   ModelReport report;
-  report.spec = models::read_model(reader, config.name);
-  report.point.batch = asked(given, "batch").value_or(1);
-  const std::int64_t most = models::most_positions(report.spec);
-  report.point.sequence = asked(given, "sequence").value_or(std::min(usual_sequence, most));
-  if (report.point.sequence > most) {
-    throw InputError(place, fmt::format("a sequence of {} is longer than the {} positions that {} "
-                                        "has a table for",
-                                        report.point.sequence, most, config.name));
-  }
+  report.spec = read_known_model(reader, config.name);
+  report.point = point_of(given, report.spec);
   report.counts = models::count(report.spec, report.point, reader.place());
   write(outputs, [&](const Output& output) {
     return report_model(report, report_format(output.format), output.width);

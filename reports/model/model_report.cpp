@@ -7,10 +7,13 @@
 #include <sstream>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "reports/format/html.hpp"
 #include "reports/html/resources.hpp"
 #include "reports/model/model_tables.hpp"
+#include "workloads/models/hub_names.hpp"
+#include "workloads/models/patterns.hpp"
 
 namespace shardsim {
 namespace {
@@ -81,6 +84,28 @@ Json model_layers_json(const ModelReport& model) {
   return list;
 }
 
+// Of files whose tensors are not the module tree's.
+Json hub_tensors_json(const ModelReport& model) {
+  const auto tensors = models::hub_tensors(model.spec.family, model.counts);
+  std::vector<std::string> names;
+  std::vector<std::string> likeness;
+  for (const models::HubTensor& tensor : tensors) {
+    names.push_back(tensor.name);
+    likeness.push_back(dims_text(tensor.shape) + std::string(name_of(tensor.dtype)));
+  }
+  Json list = Json::array();
+  for (const models::NamePattern& pattern : models::fold_patterns(names, likeness)) {
+    const models::HubTensor& one = tensors[pattern.members.front()];
+    Json tensor = {{"name", pattern.name}};
+    if (pattern.sets.size() == 1) tensor["instances"] = pattern.sets[0];
+    if (pattern.sets.size() > 1) tensor["instances"] = pattern.sets;
+    tensor["shape"] = one.shape;
+    tensor["dtype"] = name_of(one.dtype);
+    list.push_back(std::move(tensor));
+  }
+  return list;
+}
+
 std::string model_json(const ModelReport& model) {
   const models::ModelCounts& n = model.counts;
   Json json;
@@ -91,8 +116,12 @@ std::string model_json(const ModelReport& model) {
   json["family"] = model.spec.family;
   json["batch"] = model.point.batch;
   json["sequence"] = model.point.sequence;
+  if (model.spec.network) {
+    json["image"] = model.point.image.value_or(usual_side(*model.spec.network));
+  }
   json["parameters"] = model_parameters_json(model);
   json["tied"] = n.tied;
+  if (models::has_hub_names(model.spec.family)) json["hub_tensors"] = hub_tensors_json(model);
   json["buffers"] = Json::array();
   for (const models::Buffer& buffer : n.buffers) {
     json["buffers"].push_back(

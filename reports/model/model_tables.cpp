@@ -38,6 +38,16 @@ std::string stack_of_layer(const std::string& prefix) {
   return prefix.substr(0, prefix.rfind('.'));
 }
 
+std::string step_text(const ModelReport& model) {
+  if (!model.spec.network) {
+    return fmt::format("batch {}, sequence {}", model.point.batch, model.point.sequence);
+  }
+  const std::int64_t side = model.point.image.value_or(usual_side(*model.spec.network));
+  std::string text = fmt::format("batch {}, images of {} x {}", model.point.batch, side, side);
+  if (model.point.sequence > 0) text += fmt::format(", {} tokens of text", model.point.sequence);
+  return text;
+}
+
 }  // namespace
 
 std::vector<LayerRow> layer_rows(const ModelReport& model) {
@@ -114,8 +124,7 @@ std::vector<std::pair<std::string, std::string>> model_summary(const ModelReport
   }
   const double forward = static_cast<double>(n.forward_flops);
   const double both = forward + static_cast<double>(n.backward_flops);
-  rows.emplace_back("Step",
-                    fmt::format("batch {}, sequence {}", model.point.batch, model.point.sequence));
+  rows.emplace_back("Step", step_text(model));
   rows.emplace_back("FLOPs forward", format_flops(Flops{forward}));
   rows.emplace_back("FLOPs forward and backward", format_flops(Flops{both}));
   if (n.scan_flops > 0) {

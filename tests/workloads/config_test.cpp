@@ -8,6 +8,8 @@
 #include "graph_helpers.hpp"
 
 #include "base/json.hpp"
+#include "tests/workloads/scratch_folder.hpp"
+#include "workloads/models/config_keys.hpp"
 #include "workloads/models/harmless_keys.hpp"
 
 using namespace shardsim;
@@ -164,6 +166,47 @@ TEST_CASE("A key is used, known to change nothing, or an error") {
     CHECK(error_of(with(shipped("gpt2"), std::string(key.key).c_str(), nullptr)).empty());
     CHECK_FALSE(key.reason.empty());
   }
+}
+
+TEST_CASE("What a model is made of is said of files whose every key is known") {
+  const auto error = [](const char* text) -> std::string {
+    const Json json = parse_json(text, "m.json");
+    try {
+      static_cast<void>(read_known_model(JsonReader(json, {"m.json", ""}), "m"));
+    } catch (const InputError& failure) {
+      return failure.what();
+    }
+    return "";
+  };
+  const std::string unknown =
+      ": unknown key: it is neither used nor known to change nothing; leave it out if it does not "
+      "matter";
+  const char* const vit = R"({"architectures": ["ViTForImageClassification"], "hidden_size": 64,
+    "num_attention_heads": 4, "encoder_stride": 16, "_name_or_path": "x", "pruned_heads": {}})";
+  CHECK(error(vit).empty());
+  CHECK(error(R"({"architectures": ["ViTForImageClassification"], "register_tokens": 4})") ==
+        "m.json: /register_tokens" + unknown);
+  CHECK(error(R"({"architectures": ["ViTForImageClassification"], "hiden_size": 64})") ==
+        "m.json: unknown key \"hiden_size\", did you mean \"hidden_size\"?");
+  // Objects that a reader looks into are read as strictly.
+  CHECK(error(R"({"architectures": ["CLIPModel"], "text_config": {}, "vision_config":
+    {"registers": 4}})") == "m.json: /vision_config/registers" + unknown);
+  CHECK(error(R"({"architectures": ["BertModel"], "hidden_size": 64, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 100,
+    "add_cross_attention": true})") == "m.json: /add_cross_attention: true is not supported");
+  // How weights are stored does not matter to it, unlike to a step.
+  CHECK(error(R"({"architectures": ["ViTForImageClassification"], "quantization_config":
+    {"bits": 4}})")
+            .empty());
+}
+
+TEST_CASE("Numbers that Python writes and JSON does not have are passed over in a config.json") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("m.json", R"({"model_type": "mamba2", "name": "Infinity \"",
+    "time_step_limit": [0.0, Infinity, -Infinity]})");
+  const ModelConfig config = load_model_config(path, "", {});
+  CHECK((*config.json)["time_step_limit"] == parse_json("[0.0, null, null]", "x"));
+  CHECK((*config.json)["name"] == "Infinity \"");
 }
 
 // docs/models.md shows people the table of harmless_keys.cpp.

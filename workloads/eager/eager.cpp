@@ -24,6 +24,14 @@ void Eager::open_layer(std::string_view prefix, std::string_view kind) {
   layers_.push_back({path_, std::string(kind)});
 }
 
+void Eager::reopen_layer(std::string_view prefix) {
+  open(prefix);
+  const auto known = std::find_if(layers_.begin(), layers_.end(),
+                                  [&](const Layer& layer) { return layer.prefix == path_; });
+  assert(known != layers_.end());
+  layer_ = static_cast<int>(known - layers_.begin());
+}
+
 void Eager::close_layer() {
   layer_ = -1;
   close();
@@ -109,6 +117,20 @@ void Eager::tie(const std::string& first, const std::string& second) {
   } else {
     ties_.push_back({first, second});
   }
+}
+
+void Eager::tie_renamed(const std::string& first, const std::string& second) {
+  tie(first, second);
+  parameters_[numbers_.at(first)].name = second;
+}
+
+void Eager::tie_module(const std::string& first, const std::string& second) {
+  std::vector<std::string> rests;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.name.starts_with(first + "."))
+      rests.push_back(parameter.name.substr(first.size()));
+  }
+  for (const std::string& rest : rests) tie(first + rest, second + rest);
 }
 
 Value Eager::named(const std::string& full) const {

@@ -111,6 +111,7 @@ class Eager {
   void close();
   [[nodiscard]] const std::string& path() const { return path_; }
   void open_layer(std::string_view prefix, std::string_view kind);  // full name
+  void reopen_layer(std::string_view prefix);                       // one that was closed goes on
   void close_layer();
   // Modules that are there but do not run: their parameters count, nothing else does.
   void mute(bool muted) { muted_ = muted; }
@@ -125,6 +126,10 @@ class Eager {
   void look_up_again(const std::string& full_name);
   // `second`, a full name, is another name of the parameter `first`.
   void tie(const std::string& first, const std::string& second);
+  // As tie; the parameter goes by the second name: its module stands before the other's.
+  void tie_renamed(const std::string& first, const std::string& second);
+  // The module `second` is the module `first` again: the parameters that are there are tied.
+  void tie_module(const std::string& first, const std::string& second);
   [[nodiscard]] Value named(const std::string& full_name) const;  // a parameter that exists
   Value input(DType dtype, const Shape& shape);     // a batch's tensor: no gradient, never counted
   Value constant(DType dtype, const Shape& shape);  // computed without gradient: counts once saved

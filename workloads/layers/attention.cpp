@@ -1,5 +1,7 @@
 #include "workloads/layers/attention.hpp"
 
+#include <fmt/format.h>
+
 #include "workloads/layers/attention_kernel.hpp"
 #include "workloads/layers/mlp.hpp"
 
@@ -34,6 +36,9 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
     }
     p.k = run_linear(e, a.k, states, kv_width, a.k_bias);
     p.v = run_linear(e, a.v, states, kv_width, a.v_bias);
+    p.q = add_adapter(e, a.adapters, "linear_q_adapter_list", x, p.q);
+    p.k = add_adapter(e, a.adapters, "linear_k_adapter_list", states, p.k);
+    p.v = add_adapter(e, a.adapters, "linear_v_adapter_list", states, p.v);
     return p;
   }
   const std::int64_t width = q_width + 2 * kv_width;
@@ -54,7 +59,21 @@ Value by_heads(const Value& x, std::int64_t heads) {
   return Eager::view(x, {x.shape[0], x.shape[1], heads, x.last() / heads});
 }
 
+Value norm_each_head(Eager& e, const Norm& norm, const Value& x) {
+  for (std::int64_t head = 0; head < x.shape[2]; ++head) {
+    Norm own = norm;
+    own.name = fmt::format("{}.norms.{}", norm.name, head);
+    run(e, own, Eager::view(x, {x.shape[0], 1, x.shape[1], x.last()}));
+  }
+  return e.copy(x);
+}
+
 void norm_heads(Eager& e, const Attention& a, Value& q, Value& k) {
+  if (a.norm_by_head) {
+    q = norm_each_head(e, a.q_norm, q);
+    k = norm_each_head(e, a.k_norm, k);
+    return;
+  }
   q = run(e, a.q_norm, q);
   k = run(e, a.k_norm, k);
 }
@@ -141,14 +160,15 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   Value out = run_attention_kernel(e, transposed(q, a.heads, a.head_dim),
                                    transposed(k, a.kv_heads, a.head_dim),
                                    transposed(v, a.kv_heads, a.head_dim), rules);
-  if (!a.cross) e.cache(2 * a.kv_heads * a.head_dim * size_of(e.dtype()).count(), 0);
+  if (!a.cross && a.cached) e.cache(2 * a.kv_heads * a.head_dim * size_of(e.dtype()).count(), 0);
   if (a.gate) out = e.multiply(out, e.apply(Eager::view(gate, out.shape), Keeps::result));
   out = run(e, a.o_norm, out);
   if (a.o.empty()) return out;
+  const std::int64_t width = a.out_width > 0 ? a.out_width : x.last();
   if (a.form == QkvForm::fused_conv1d) {
-    return e.dropout(run_conv1d(e, a.o, out, x.last()), a.out_dropout);
+    return e.dropout(run_conv1d(e, a.o, out, width), a.out_dropout);
   }
-  return e.dropout(run_linear(e, a.o, out, x.last(), a.o_bias, a.bias_apart), a.out_dropout);
+  return e.dropout(run_linear(e, a.o, out, width, a.o_bias, a.bias_apart), a.out_dropout);
 }
 
 }  // namespace shardsim::models

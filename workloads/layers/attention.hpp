@@ -10,6 +10,7 @@
 #include <string>
 
 #include "workloads/eager/eager.hpp"
+#include "workloads/layers/adapters.hpp"
 #include "workloads/layers/context.hpp"
 #include "workloads/layers/norm.hpp"
 
@@ -52,10 +53,13 @@ struct Attention {
   QkvForm form = QkvForm::separate;
   std::string q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj";
   std::string qkv = "qkv_proj";
+  std::int64_t out_width = 0;  // of the result, where it is not the input's
+  Adapters adapters{};         // of separate q, k, v
   bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
   bool bias_apart = false;  // added after the products, not in them
   Norm q_norm{}, k_norm{};  // per head, unless `norm_whole`
   bool norm_whole = false;
+  bool norm_by_head = false;  // each head has a norm of its own: NAME.norms.3
   bool norm_after_rotary = false;
   Norm o_norm{};  // of what the output projection reads
   Rotary rotary{};
@@ -77,6 +81,7 @@ struct Attention {
   bool gate = false;                  // sigmoid gate of the output, from twice as wide a q_proj
   double dropout = 0;                 // of probabilities
   double out_dropout = 0;             // of the result
+  bool cached = true;                 // keys and values are kept for tokens to come
 
   bool operator==(const Attention&) const = default;
 };

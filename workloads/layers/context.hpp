@@ -13,7 +13,8 @@ namespace shardsim::models {
 struct Context {
   std::int64_t batch = 1;
   std::int64_t sequence = 1;
-  Value encoder{};  // hidden states that cross attention reads
+  Value encoder{};   // hidden states that cross attention reads
+  Value embedded{};  // what entered the stack
   // Computed once, by whom they are first asked for: cos and sin, by the name of their table.
   std::map<std::string, std::pair<Value, Value>> rotary;
   std::map<std::string, Value> shared;  // position biases and the like, by name

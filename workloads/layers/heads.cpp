@@ -23,7 +23,11 @@ void causal_loss(Eager& e, const Value& logits) {
 Value logits_of(Eager& e, const Head& head, const Value& x) {
   const Scope at(e, head.name);
   const std::string weight = e.path() + ".weight";
-  if (!head.tied_to.empty()) e.tie(head.tied_to, weight);
+  if (!head.tied_to.empty() && head.stands_first) {
+    e.tie_renamed(head.tied_to, weight);
+  } else if (!head.tied_to.empty()) {
+    e.tie(head.tied_to, weight);
+  }
   const Value matrix =
       head.tied_to.empty() ? e.parameter("weight", {head.vocab, x.last()}) : e.named(head.tied_to);
   Value bias;

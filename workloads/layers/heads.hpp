@@ -26,11 +26,12 @@ struct Head {
   std::string name = "lm_head";
   std::int64_t vocab = 0;  // or classes, or the width of projections
   bool bias = false;
-  std::string tied_to{};    // the full name of the weight; empty: its own
-  double soft_cap = 0;      // tanh(logits / cap) * cap
-  bool scaled = false;      // logits times a number: Cohere's and Granite's
-  bool causal_loss = true;  // of shifted labels, in fp32
-  std::string transform{};  // masked: the dense module before
+  std::string tied_to{};      // the full name of the weight; empty: its own
+  bool stands_first = false;  // its module, so that tied tensors go by its names
+  double soft_cap = 0;        // tanh(logits / cap) * cap
+  bool scaled = false;        // logits times a number: Cohere's and Granite's
+  bool causal_loss = true;    // of shifted labels, in fp32
+  std::string transform{};    // masked: the dense module before
   bool transform_bias = true;
   std::string activation{};
   Norm transform_norm{};

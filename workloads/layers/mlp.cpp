@@ -32,7 +32,8 @@ Value run(Eager& e, const Mlp& mlp, const Value& x) {
     const Value gate = activate(e, mlp.activation, project(mlp.gate, x, mlp.width));
     inner = e.multiply(gate, project(mlp.up, x, mlp.width));
   } else {
-    const Value both = project(mlp.up, x, 2 * mlp.width);
+    const Value both = add_adapter(e, mlp.adapters, mlp.up + "_adapter_list", x,
+                                   project(mlp.up, x, 2 * mlp.width));
     Shape half = both.shape;
     half.back() = mlp.width;
     const Value gate = Eager::view(both, half);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "workloads/eager/eager.hpp"
+#include "workloads/layers/adapters.hpp"
 #include "workloads/layers/norm.hpp"
 
 namespace shardsim::models {
@@ -30,7 +31,8 @@ struct Mlp {
   std::string gate = "gate_proj";
   std::string up = "up_proj";  // of fused_gate: both
   std::string down = "down_proj";
-  Norm inner_norm{};  // of what down reads
+  Norm inner_norm{};    // of what down reads
+  Adapters adapters{};  // of fused_gate
 
   bool operator==(const Mlp&) const = default;
 };

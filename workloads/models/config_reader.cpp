@@ -119,12 +119,14 @@ void ConfigReader::require_divides(std::string_view dividend_key, std::int64_t d
 }
 
 const std::vector<std::string>& common_config_keys() {
-  static const std::vector<std::string> keys = {
-      "architectures",          "model_type",          "vocab_size",
-      "tie_word_embeddings",    "quantization_config", "compression_config",
-      "gradient_checkpointing", "output_attentions",   "output_hidden_states",
-      "is_encoder_decoder",     "add_cross_attention", "pruned_heads",
-      "attn_implementation",    "_attn_implementation"};
+  static const std::vector<std::string> keys = {"architectures",       "model_type",
+                                                "_class_name",         "vocab_size",
+                                                "tie_word_embeddings", "quantization_config",
+                                                "compression_config",  "gradient_checkpointing",
+                                                "output_attentions",   "output_hidden_states",
+                                                "is_encoder_decoder",  "add_cross_attention",
+                                                "pruned_heads",        "attn_implementation",
+                                                "_attn_implementation"};
   return keys;
 }
 

@@ -3,7 +3,7 @@
 //
 // A key of the file is asked for by the family's reader, known to change nothing
 // (harmless_keys.hpp), or an error: what is not known may be what makes the model another.
-// `shardsim model` is not that strict: it says what transformers would build of the file.
+// `shardsim model` reads a file likewise (config_keys.hpp), whatever else a step cannot do with it.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/file_kind.hpp"
+#include "base/gzip.hpp"
 #include "base/json.hpp"
 #include "workloads/embedded_configs.hpp"
 #include "workloads/models/build.hpp"
@@ -41,9 +42,34 @@ std::string shipped_name(std::string name) {
   return name;
 }
 
+// Python writes numbers that JSON does not have: Mamba-2's "time_step_limit": [0.0, Infinity]. They
+// are null here, as long as they were, so that places in messages stay.
+std::string without_python_numbers(std::string text) {
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && in_string) {
+      ++i;
+      continue;
+    }
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string) continue;
+    for (const std::string_view number : {"-Infinity", "Infinity"}) {
+      if (text.compare(i, number.size(), number) != 0) continue;
+      std::string null = "null";
+      null.resize(number.size(), ' ');
+      text.replace(i, number.size(), null);
+    }
+  }
+  return text;
+}
+
 ModelConfig from_file(const fs::path& path) {
-  return {model_name(path), path.string(),
-          OwnedJson(load_json(path.string(), FileKind::model_config))};
+  const std::string file = path.string();
+  const std::string text = read_maybe_gzip(file);
+  require_kind(text, FileKind::model_config, file);
+  Json document = parse_json(without_python_numbers(text), file);
+  require_kind_of_document(document, FileKind::model_config, file);
+  return {model_name(path), file, OwnedJson(std::move(document))};
 }
 
 // "num_hidden_layers=4, tie_word_embeddings=false"; of many keys their number.

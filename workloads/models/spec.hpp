@@ -6,6 +6,8 @@
 //               `parallel`, all of the same input
 //   Branch      norm, body, norm: attention, an MLP, experts, a mixer
 //
+// What is no stack of layers, convolutions and diffusion, is a Network (workloads/networks).
+//
 // Llama 3.1 8B is one stack of one kind, 32 times: {norm, attention}, {norm, gated MLP}. Gemma 3 is
 // two kinds, windowed and full, in the order 0 0 0 0 0 1 0 0 ... A layer that differs in anything
 // is another kind; how often a kind occurs costs nothing.
@@ -27,7 +29,9 @@
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/layers/shared_block.hpp"
 #include "workloads/layers/short_convolution.hpp"
+#include "workloads/networks/network.hpp"
 
 namespace shardsim::models {
 
@@ -50,7 +54,8 @@ struct Branch {
 struct LayerKind {
   std::string name;
   std::vector<Branch> branches{};
-  bool parallel = false;  // a branch without a norm of its own reads the first one's
+  bool parallel = false;                // a branch without a norm of its own reads the first one's
+  std::optional<SharedBlock> shared{};  // added to what the first branch reads
 
   bool operator==(const LayerKind&) const = default;
 };
@@ -112,7 +117,8 @@ struct ModelSpec {
   std::vector<SharedTable> shared{};
   std::vector<NamedBuffer> buffers{};
   std::vector<NamedParameter> apart{};
-  std::vector<Stack> stacks;  // in the order of running
+  std::vector<Stack> stacks;         // in the order of running
+  std::optional<Network> network{};  // or one of those that are no stacks of layers
   Head head{};
 
   bool operator==(const ModelSpec&) const = default;

@@ -74,6 +74,7 @@ std::string places_of(const Stack& stack, int kind) {
 
 std::string to_text(const ModelSpec& spec) {
   std::string text;
+  if (spec.network) text += to_text(*spec.network);
   for (const Stack& stack : spec.stacks) {
     text += fmt::format("{}, width {}{}\n", stack.prefix, stack.hidden,
                         stack.role == StackRole::silent ? ", not run" : "");
@@ -81,6 +82,10 @@ std::string to_text(const ModelSpec& spec) {
       const LayerKind& kind = stack.kinds[k];
       text += fmt::format("  {}: {}{}\n", places_of(stack, static_cast<int>(k)), kind.name,
                           kind.parallel ? ", branches in parallel" : "");
+      if (kind.shared) {
+        text += fmt::format("    shared block: {}, {}\n", Describe{}(kind.shared->attention),
+                            Describe{}(kind.shared->mlp));
+      }
       for (const Branch& branch : kind.branches) text += fmt::format("    {}\n", of_branch(branch));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace shardsim::models {
 namespace {
@@ -43,13 +44,16 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
     }
     return sum;
   }
+  Value added;
+  if (kind.shared) added = run(e, *kind.shared, x, context.embedded, context);
   for (const Branch& branch : kind.branches) {
     if (stack.fp32_residual) {
       const Value input = run(e, branch.before, e.cast(x, e.dtype()));
       x = e.add(e.cast(x, DType::f32), run_branch(e, branch, input, context));
       continue;
     }
-    x = e.add(x, run_branch(e, branch, run(e, branch.before, x), context));
+    const Value input = added.exists() ? e.add(x, std::exchange(added, {})) : x;
+    x = e.add(x, run_branch(e, branch, run(e, branch.before, input), context));
     x = run(e, branch.joined, x);
   }
   return x;
@@ -71,6 +75,7 @@ struct RunInput {
 Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context) {
   Value x = std::visit(RunInput{e, stack.hidden, ids}, stack.input);
   context.sequence = x.shape[1];
+  context.embedded = x;
   context.rotary.clear();
   for (std::size_t i = 0; i < stack.order.size(); ++i) {
     const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
@@ -175,6 +180,16 @@ ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place)
     const Value x = run_stack(e, stack, reads_target ? target : ids, context);
     if (stack.role == StackRole::encoder) context.encoder = x;
     if (stack.role == StackRole::main) outputs.push_back(x);
+  }
+  if (spec.network) {
+    const std::int64_t side = point.image.value_or(usual_side(*spec.network));
+    if (side % coarsest(*spec.network) != 0) {
+      throw InputError(place,
+                       fmt::format("an image of {} is no multiple of {}, by which the network "
+                                   "makes it smaller",
+                                   side, coarsest(*spec.network)));
+    }
+    outputs.push_back(run(e, *spec.network, {point.batch, side, point.sequence}));
   }
   for (const NamedParameter& p : spec.apart) {
     if (p.embedding) {

@@ -18,10 +18,12 @@
 
 namespace shardsim::models {
 
+// `sequence` of a network are the tokens of the text beside each image.
 struct Point {
   std::int64_t batch = 1;
   std::int64_t sequence = 1;
   std::optional<std::int64_t> target{};  // tokens that a decoder beside an encoder reads
+  std::optional<std::int64_t> image{};   // a side of what a network reads; its own where not given
   AttentionKernel attention = AttentionKernel::fused;
 };
 

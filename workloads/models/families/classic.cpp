@@ -184,7 +184,8 @@ ModelSpec falcon(const Config& c) {
   const bool parallel = c.flag("parallel_attn", true);
   const bool alibi = c.flag("alibi", false);
   const bool bias = c.flag("bias", false);
-  n.kv_heads = grouped ? c.size("num_kv_heads", n.heads) : one_key_head ? 1 : n.heads;
+  const std::int64_t key_heads = c.size("num_kv_heads", n.heads);
+  n.kv_heads = grouped ? key_heads : one_key_head ? 1 : n.heads;
   static_cast<void>(c.divided("num_attention_heads", n.heads, "num_kv_heads", n.kv_heads));
   Attention attention = fused_attention(n, "self_attention", "query_key_value", "dense");
   set_biases(attention, bias, bias);
@@ -256,6 +257,7 @@ ModelSpec gpt_neo(const Config& c) {
   Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
   mlp.dropout = dropout;
   const std::vector<bool> local = local_layers(c, n.layers);
+  c.pass_over({"attention_layers"});  // made of attention_types
   const std::int64_t window = c.count("window_size", 256);
   ModelSpec spec =
       decoder(n, Layers::of(n.layers, [&](std::int64_t i) {

@@ -134,11 +134,34 @@ std::vector<std::int64_t> Config::integers(std::string_view keys) const {
   return result;
 }
 
+void Config::pass_over(std::initializer_list<std::string_view> keys) const {
+  for (const std::string_view key : keys) ask(key);
+}
+
+std::vector<std::int64_t> Config::sizes(std::string_view keys,
+                                        std::vector<std::int64_t> otherwise) const {
+  const auto value = find(keys);
+  if (!value) return otherwise;
+  std::vector<std::int64_t> result;
+  for (const JsonReader& element : value->elements()) {
+    result.push_back(element.integer(1, largest_size));
+  }
+  if (result.empty()) value->fail("is empty");
+  return result;
+}
+
 std::optional<Config> Config::sub(std::string_view keys) const {
   const auto value = find(keys);
   if (!value) return std::nullopt;
   if (!value->is_object()) value->fail("expected an object");
-  return Config(*value, /*nested=*/true);
+  if (asked_ == nullptr) return Config(*value, /*nested=*/true);
+  const std::string pointer = value->place().pointer;
+  const std::string key = pointer.substr(pointer.rfind('/') + 1);
+  auto& nested = asked_->nested;
+  auto known = std::find_if(nested.begin(), nested.end(),
+                            [&](const NestedKeys& object) { return object.key == key; });
+  if (known == nested.end()) known = nested.insert(nested.end(), NestedKeys{key, {}});
+  return Config(*value, /*nested=*/true, &known->asked);
 }
 
 double Config::rotary_number(std::string_view key, double otherwise) const {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 namespace shardsim::models {
 
 // What a family's reader asked a file for: keys that are not among these say nothing to it.
+struct NestedKeys;
 struct AskedKeys {
   struct Rate {  // of dropout, above 0
     std::string key;
@@ -31,11 +33,17 @@ struct AskedKeys {
   };
   std::vector<std::string> keys;  // with all spellings: "n_embd|hidden_size"
   std::vector<Rate> rates;
+  std::list<NestedKeys> nested;  // of objects that were looked into; they stay where they are
+};
+
+struct NestedKeys {
+  std::string key;
+  AskedKeys asked;
 };
 
 class Config {
  public:
-  // `asked` collects what is asked of the top of the file; with it, spellings of one key that are
+  // `asked` collects what is asked of the file; with it, spellings of one key that are
   // both there and differ are an error.
   explicit Config(JsonReader json, bool nested = false, AskedKeys* asked = nullptr)
       : json_(std::move(json)), nested_(nested), asked_(asked) {}
@@ -62,7 +70,11 @@ class Config {
   // A list of strings or of integers; empty where it is absent.
   [[nodiscard]] std::vector<std::string> texts(std::string_view keys) const;
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view keys) const;
+  [[nodiscard]] std::vector<std::int64_t> sizes(std::string_view keys,
+                                                std::vector<std::int64_t> otherwise) const;
   [[nodiscard]] std::optional<Config> sub(std::string_view keys) const;  // an object
+  // Keys that change nothing of this family: what they say others say, or it does not run.
+  void pass_over(std::initializer_list<std::string_view> keys) const;
   // A key of rope_parameters or, as older files have it, of rope_scaling or of the top.
   [[nodiscard]] double rotary_number(std::string_view key, double otherwise) const;
 

@@ -9,7 +9,9 @@ namespace shardsim::models {
 Sizes read_sizes(const Config& c, const SizeDefaults& defaults) {
   Sizes n;
   n.hidden = c.needed("hidden_size|n_embd|d_model", 4096);
-  n.layers = c.layers("num_hidden_layers|n_layer|num_layers|n_layers", 32);
+  constexpr std::string_view layers = "num_hidden_layers|n_layer|num_layers|n_layers";
+  const bool listed = defaults.layers && !c.given(layers);
+  n.layers = listed ? *defaults.layers : c.layers(layers, 32);
   n.heads = c.needed("num_attention_heads|n_head|num_heads|n_heads|attention_heads", 32);
   n.kv_heads = c.size("num_key_value_heads", defaults.kv_heads.value_or(n.heads));
   n.vocab = c.needed("vocab_size", 32000);
@@ -165,13 +167,14 @@ ModelSpec decoder(const Sizes& n, const LayerKind& kind) {
 }
 
 std::vector<std::string> layer_types(const Config& c, std::int64_t layers,
-                                     const std::function<std::string(std::int64_t)>& otherwise) {
-  std::vector<std::string> types = c.texts("layer_types");
+                                     const std::function<std::string(std::int64_t)>& otherwise,
+                                     std::string_view keys) {
+  std::vector<std::string> types = c.texts(keys);
   if (types.empty()) {
     for (std::int64_t i = 0; i < layers; ++i) types.push_back(otherwise(i));
   }
   if (static_cast<std::int64_t>(types.size()) != layers) {
-    c.fail("layer_types", fmt::format("has {} entries for {} layers", types.size(), layers));
+    c.fail(keys, fmt::format("has {} entries for {} layers", types.size(), layers));
   }
   return types;
 }

@@ -29,6 +29,7 @@ struct SizeDefaults {
   std::string_view activation_keys = "hidden_act";
   std::string_view width_keys = "intermediate_size";
   bool has_width = true;
+  std::optional<std::int64_t> layers{};  // where a list of layers says how many
 };
 
 struct Sizes {
@@ -101,8 +102,8 @@ void set_tied(ModelSpec& spec, bool tied);
 // "sliding_attention", "full_attention", ... of each layer: as the file lists them or, where it
 // does not, as `otherwise` says.
 [[nodiscard]] std::vector<std::string> layer_types(
-    const Config& c, std::int64_t layers,
-    const std::function<std::string(std::int64_t)>& otherwise);
+    const Config& c, std::int64_t layers, const std::function<std::string(std::int64_t)>& otherwise,
+    std::string_view keys = "layer_types");
 [[nodiscard]] bool is_full(const std::vector<std::string>& types, std::int64_t layer);
 
 }  // namespace shardsim::models

@@ -149,6 +149,10 @@ ModelSpec cohere(const Config& c) {
 
 // Full layers, every fourth, have no rotary positions.
 ModelSpec cohere2(const Config& c) {
+  // Of the authors' own code, what the class does in any case.
+  c.pass_over({"order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
+               "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
+               "use_parallel_embedding"});
   Sizes n = read_sizes(c, {.tied = true});
   n.norm = NormKind::layer_wide;
   const std::int64_t period = c.size("sliding_window_pattern", 4);
@@ -292,7 +296,8 @@ ModelSpec ernie4_5(const Config& c) {
 }
 
 ModelSpec helium(const Config& c) {
-  const Sizes n = read_sizes(c, {.kv_heads = 20, .head_dim = 128});
+  Sizes n = read_sizes(c, {.kv_heads = 20, .head_dim = 128});
+  n.norm = NormKind::rms_cast;
   Mlp mlp = llama_mlp(n);
   mlp.bias = c.flag("mlp_bias", false);
   Attention attention = llama_attention(c, n);

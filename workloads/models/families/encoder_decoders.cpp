@@ -11,8 +11,14 @@ struct FeedForward {
   bool gated = false;
 };
 
-FeedForward t5_feed_forward(const Config& c) {
-  std::string text = c.text("feed_forward_proj", "relu");
+// Where a class of the family is not T5's.
+struct T5Kind {
+  std::string_view form = "relu";  // default of feed_forward_proj
+  bool biases_everywhere = false;  // a table of distances in every layer (UMT5)
+};
+
+FeedForward t5_feed_forward(const Config& c, const T5Kind& kind) {
+  std::string text = c.text("feed_forward_proj", kind.form);
   const bool gated = text.starts_with("gated-");
   if (gated) text.erase(0, 6);
   if (gated && text == "gelu") text = "gelu_new";
@@ -34,10 +40,11 @@ Attention t5_attention(const Config& c, std::int64_t heads, const std::string& n
   return attention;
 }
 
-LayerKind t5_layer(const Config& c, bool decodes, bool first) {
-  const FeedForward form = t5_feed_forward(c);
+LayerKind t5_layer(const Config& c, const T5Kind& kind, bool decodes, bool first) {
+  const FeedForward form = t5_feed_forward(c, kind);
   const std::int64_t heads = c.needed("num_heads", 8);
   const double dropout = c.rate("dropout_rate", 0.1);
+  first = first || kind.biases_everywhere;
   LayerKind layer{.name = first ? "first" : "rest"};
   const auto add = [&](const Body& body) {
     const std::string at = "layer." + std::to_string(layer.branches.size()) + ".";
@@ -66,7 +73,7 @@ LayerKind t5_layer(const Config& c, bool decodes, bool first) {
   return layer;
 }
 
-Stack t5_stack(const Config& c, bool decodes, std::int64_t layers) {
+Stack t5_stack(const Config& c, const T5Kind& kind, bool decodes, std::int64_t layers) {
   const std::string name = decodes ? "decoder" : "encoder";
   const double dropout = c.rate("dropout_rate", 0.1);
   Stack stack;
@@ -80,7 +87,8 @@ Stack t5_stack(const Config& c, bool decodes, std::int64_t layers) {
                                .shifted = decodes,
                                .dropout_name = name + ".dropout",
                                .dropout = dropout};
-  Layers all = Layers::of(layers, [&](std::int64_t i) { return t5_layer(c, decodes, i == 0); });
+  Layers all =
+      Layers::of(layers, [&](std::int64_t i) { return t5_layer(c, kind, decodes, i == 0); });
   stack.kinds = std::move(all.kinds);
   stack.order = std::move(all.order);
   stack.norm = {NormKind::rms_t5, name + ".final_layer_norm"};
@@ -88,17 +96,27 @@ Stack t5_stack(const Config& c, bool decodes, std::int64_t layers) {
   return stack;
 }
 
-ModelSpec t5(const Config& c) {
+ModelSpec t5_like(const Config& c, const T5Kind& kind) {
   const std::int64_t layers = c.layers("num_layers", 6);
+  // feed_forward_proj says the first two; buckets are what distances are put into, not how far.
+  c.pass_over({"dense_act_fn", "is_gated_act", "relative_attention_max_distance", "n_positions",
+               "scale_decoder_outputs"});
   ModelSpec spec;
-  spec.stacks.push_back(t5_stack(c, /*decodes=*/false, layers));
-  spec.stacks.push_back(t5_stack(c, /*decodes=*/true, c.size("num_decoder_layers", layers)));
+  spec.stacks.push_back(t5_stack(c, kind, /*decodes=*/false, layers));
+  const std::int64_t decoders = c.size("num_decoder_layers", layers);
+  spec.stacks.push_back(t5_stack(c, kind, /*decodes=*/true, decoders));
   const std::int64_t vocab = c.needed("vocab_size", 32128);
   spec.shared.push_back({"shared", vocab, spec.stacks[0].hidden});
   spec.head.vocab = vocab;
   spec.head.causal_loss = false;
   if (c.flag("tie_word_embeddings", true)) spec.head.tied_to = "shared.weight";
   return spec;
+}
+
+ModelSpec t5(const Config& c) { return t5_like(c, {}); }
+ModelSpec mt5(const Config& c) { return t5_like(c, {.form = "gated-gelu"}); }
+ModelSpec umt5(const Config& c) {
+  return t5_like(c, {.form = "gated-gelu", .biases_everywhere = true});
 }
 
 // BART and Whisper name their layers alike; BART norms after the sums, Whisper before.
@@ -169,11 +187,7 @@ Stack bart_stack(const Config& c, const BartLike& b, bool decodes) {
   return stack;
 }
 
-ModelSpec bart(const Config& c) {
-  const BartLike b{.activation = c.activation("activation_function", "gelu"),
-                   .dropout = c.rate("dropout", 0.1),
-                   .attention_dropout = c.rate("attention_dropout", 0),
-                   .activation_dropout = c.rate("activation_dropout", 0)};
+ModelSpec bart_like(const Config& c, const BartLike& b) {
   constexpr std::int64_t offset = 2;
   const std::int64_t vocab = c.needed("vocab_size", 50265);
   ModelSpec spec;
@@ -199,6 +213,47 @@ ModelSpec bart(const Config& c) {
   spec.head.vocab = vocab;
   spec.head.causal_loss = false;
   if (c.flag("tie_word_embeddings", true)) spec.head.tied_to = "model.shared.weight";
+  return spec;
+}
+
+ModelSpec bart(const Config& c) {
+  return bart_like(c, {.activation = c.activation("activation_function", "gelu"),
+                       .dropout = c.rate("dropout", 0.1),
+                       .attention_dropout = c.rate("attention_dropout", 0),
+                       .activation_dropout = c.rate("activation_dropout", 0)});
+}
+
+// BART with norms before the branches, and one after each stack.
+ModelSpec mbart(const Config& c) {
+  ModelSpec spec = bart_like(c, {.activation = c.activation("activation_function", "gelu"),
+                                 .dropout = c.rate("dropout", 0.1),
+                                 .attention_dropout = c.rate("attention_dropout", 0),
+                                 .activation_dropout = c.rate("activation_dropout", 0),
+                                 .norm_before = true});
+  spec.stacks[0].norm = layer_norm("model.encoder.layer_norm");
+  spec.stacks[1].norm = layer_norm("model.decoder.layer_norm");
+  for (Stack& stack : spec.stacks) {
+    for (LayerKind& kind : stack.kinds) {
+      for (Branch& branch : kind.branches) {
+        if (auto* attention = std::get_if<Attention>(&branch.body)) attention->heads_first = false;
+      }
+    }
+  }
+  return spec;
+}
+
+// Positions are sines, which have no table, and are added before no norm.
+ModelSpec m2m100(const Config& c) {
+  for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
+    static_cast<void>(c.rate(key, 0.05));  // layers that a step leaves out at random are counted
+  }
+  ModelSpec spec = mbart(c);
+  spec.buffers.clear();
+  for (Stack& stack : spec.stacks) {
+    auto& input = std::get<TokenEmbedding>(stack.input);
+    input.positions.clear();
+    input.norm = {};
+  }
   return spec;
 }
 
@@ -244,7 +299,11 @@ ModelSpec whisper(const Config& c) {
 
 std::vector<Family> encoder_decoder_families() {
   return {{"T5ForConditionalGeneration", "t5", t5},
+          {"MT5ForConditionalGeneration", "mt5", mt5},
+          {"UMT5ForConditionalGeneration", "umt5", umt5},
           {"BartForConditionalGeneration", "bart", bart},
+          {"MBartForConditionalGeneration", "mbart", mbart},
+          {"M2M100ForConditionalGeneration", "m2m_100", m2m100},
           {"WhisperForConditionalGeneration", "whisper", whisper}};
 }
 

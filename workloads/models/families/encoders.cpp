@@ -96,6 +96,12 @@ ModelSpec roberta_masked(const Config& c) {
                           "lm_head.bias", "lm_head.dense", "lm_head.layer_norm");
 }
 
+ModelSpec xlm_roberta_masked(const Config& c) {
+  ModelSpec spec = roberta_masked(c);
+  spec.head.stands_first = true;
+  return spec;
+}
+
 // Rotary positions with a table for windows and one for the others, gated MLPs, norms before; the
 // first layer's attention reads the embedding's norm.
 ModelSpec modernbert(const Config& c) {
@@ -156,10 +162,10 @@ std::vector<Family> encoder_families() {
           {"BertModel", "bert", bert},
           {"RobertaForMaskedLM", "roberta", roberta_masked},
           {"RobertaModel", "roberta", roberta},
-          {"XLMRobertaForMaskedLM", "xlm-roberta", roberta_masked},
+          {"XLMRobertaForMaskedLM", "xlm-roberta", xlm_roberta_masked},
           {"XLMRobertaModel", "xlm-roberta", roberta},
           {"ModernBertForMaskedLM", "modernbert", modernbert},
-          {"CamembertForMaskedLM", "camembert", roberta_masked}};
+          {"CamembertForMaskedLM", "camembert", xlm_roberta_masked}};
 }
 
 }  // namespace shardsim::models

@@ -238,6 +238,7 @@ ModelSpec llama4_text(const Config& c) {
   mlp.width = c.size("intermediate_size_mlp", 16384);
   const std::int64_t step = c.size("interleave_moe_layer_step", 1);
   const std::int64_t period = c.size("no_rope_layer_interval", 4);
+  c.pass_over({"layer_types"});  // made of no_rope_layers
   const std::vector<std::int64_t> with_rotary = c.integers("no_rope_layers");
   const std::vector<std::int64_t> routed = c.integers("moe_layers");
   const auto has_rotary = [&](std::int64_t i) {

@@ -47,6 +47,8 @@ ModelSpec dots1(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 32});
   Attention attention = llama_attention(c, n);
   norm_heads(attention, NormKind::rms);
+  c.pass_over({"sliding_window", "max_window_layers"});  // unless layer_types has windows, which
+                                                         // is another key's error
   return after_dense(c, n, attention, sigmoid_experts(c, n, 128, 6, 1408, 2, false), 0);
 }
 

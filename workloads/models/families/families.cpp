@@ -56,7 +56,8 @@ const std::vector<Family>& families() {
          {dense_families(), gemma_families(), classic_families(), expert_families(),
           state_space_families(), encoder_families(), encoder_decoder_families(), vision_families(),
           image_text_families(), llama_kin_families(), experts_kin_families(),
-          classic_kin_families(), hybrid_families()}) {
+          classic_kin_families(), hybrid_families(), shared_block_families(),
+          convolutional_families(), diffusion_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     return list;
@@ -78,6 +79,12 @@ const Family& family_of(const JsonReader& config) {
     const Family* found = find_family([&](const Family& f) { return f.architecture == name; });
     if (found != nullptr) return *found;
     fail_unknown(entries[0], /*by_architecture=*/true);
+  }
+  if (const auto name = config.find("_class_name")) {
+    const std::string wanted = name->string();
+    const Family* found = find_family([&](const Family& f) { return f.architecture == wanted; });
+    if (found != nullptr) return *found;
+    fail_unknown(*name, /*by_architecture=*/true);
   }
   const auto type = config.find("model_type");
   if (!type) {

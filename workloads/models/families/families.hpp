@@ -12,16 +12,17 @@
 namespace shardsim::models {
 
 struct Family {
-  std::string_view architecture;  // an entry of "architectures": "LlamaForCausalLM"
-  std::string_view model_type;    // "llama"
+  // An entry of "architectures", "LlamaForCausalLM", or diffusers' "_class_name".
+  std::string_view architecture;
+  std::string_view model_type;  // "llama"
   ModelSpec (*read)(const Config& config) = nullptr;
 };
 
 // In the order of the tables.
 [[nodiscard]] const std::vector<Family>& families();
 
-// By "architectures", else by "model_type". Throws InputError: unknown, with the nearest known
-// ones.
+// By "architectures" or "_class_name", else by "model_type". Throws InputError: unknown, with the
+// nearest known ones.
 [[nodiscard]] ModelSpec read_model(const JsonReader& config, const std::string& name,
                                    AskedKeys* asked = nullptr);
 [[nodiscard]] const Family& family_of(const JsonReader& config);
@@ -33,6 +34,9 @@ struct Family {
 [[nodiscard]] std::vector<Family> expert_families();
 [[nodiscard]] std::vector<Family> state_space_families();
 [[nodiscard]] std::vector<Family> hybrid_families();
+[[nodiscard]] std::vector<Family> shared_block_families();
+[[nodiscard]] std::vector<Family> convolutional_families();
+[[nodiscard]] std::vector<Family> diffusion_families();
 [[nodiscard]] std::vector<Family> llama_kin_families();
 [[nodiscard]] std::vector<Family> experts_kin_families();
 [[nodiscard]] std::vector<Family> classic_kin_families();
@@ -48,6 +52,8 @@ struct Family {
 [[nodiscard]] ModelSpec mistral(const Config& c);
 [[nodiscard]] ModelSpec qwen2(const Config& c);
 [[nodiscard]] ModelSpec qwen3(const Config& c);
+// ImageNet's classes where the file names none of its own.
+[[nodiscard]] std::int64_t labels_of(const Config& c);
 [[nodiscard]] Stack clip_vision(const Config& c, const std::string& prefix);
 
 }  // namespace shardsim::models

@@ -39,6 +39,7 @@ bool attends(const std::string& type) { return type == "full_attention" || type 
 ModelSpec bamba(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8});
   const Mamba2 mixer = read_mixer(c, n.hidden * c.size("mamba_expand", 2));
+  c.pass_over({"attn_rotary_emb"});  // half a head, which the class turns in any case
   Attention attention = llama_attention(c, n);
   attention.rotary.dims = n.head_dim / 2;
   attention.rotary.concatenated = true;
@@ -93,6 +94,10 @@ ModelSpec granitemoehybrid(const Config& c) {
 // Attention and Mamba-2 side by side in every layer.
 ModelSpec falcon_h1(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8});
+  // Numbers that are multiplied by in any case, and when a norm is gated.
+  c.pass_over({"attention_in_multiplier", "attention_out_multiplier", "embedding_multiplier",
+               "key_multiplier", "lm_head_multiplier", "mlp_multipliers", "ssm_in_multiplier",
+               "ssm_multipliers", "ssm_out_multiplier", "mamba_norm_before_gate"});
   const auto inner = c.optional_size("mamba_d_ssm", 1024);
   Mamba2 mixer = read_mixer(c, inner.value_or(n.hidden * c.size("mamba_expand", 2)));
   mixer.norm = c.flag("mamba_rms_norm", false);
@@ -121,6 +126,10 @@ std::int64_t lfm2_width(const Config& c) {
 
 // Short convolutions but for the layers that attend.
 ModelSpec lfm2(const Config& c) {
+  // Widths that hidden_size says, how weights start, what the class does in any case.
+  c.pass_over({"block_dim", "block_mlp_init_scale", "block_out_init_scale", "block_norm_eps",
+               "block_use_swiglu", "block_use_xavier_init", "conv_dim", "conv_dim_out",
+               "conv_use_xavier_init", "use_pos_enc", "num_heads"});
   Sizes n = read_sizes(c, {.kv_heads = 8, .has_width = false});
   n.tied = c.flag("tie_embedding|tie_word_embeddings", true);
   Attention attention = llama_attention(c, n);

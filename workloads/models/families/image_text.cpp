@@ -31,6 +31,19 @@ ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head,
   return spec;
 }
 
+// Its activation, windows and how its rows are chosen: the images' part does not run here.
+Config images_of(const Config& c) {
+  Config images = nested(c, "vision_config");
+  images.pass_over({"hidden_act", "head_dim", "image_size", "window_size", "fullatt_block_indexes",
+                    "tokens_per_second", "projection_dim", "spatial_patch_size",
+                    "vision_feature_layer", "vision_feature_select_strategy"});
+  c.pass_over({"projector_hidden_act"});
+  if (const auto layers = c.json().find("vision_feature_layer"); layers && layers->is_array()) {
+    layers->fail("a list of layers, whose features lie side by side, is not supported");
+  }
+  return images;
+}
+
 void add_silent(ModelSpec& spec, Stack stack) {
   stack.role = StackRole::silent;
   spec.stacks.insert(spec.stacks.begin(), std::move(stack));
@@ -104,7 +117,7 @@ Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
 
 ModelSpec llava(const Config& c) {
   const Config text = nested(c, "text_config");
-  const Config images = nested(c, "vision_config");
+  const Config images = images_of(c);
   ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
                           tied_anywhere(c, text, false));
   const std::int64_t hidden = spec.stacks[0].hidden;
@@ -116,9 +129,21 @@ ModelSpec llava(const Config& c) {
   return spec;
 }
 
+// Attention of one learned row to all patches, and an MLP.
+void add_siglip_head(ModelSpec& spec, const std::string& at, std::int64_t hidden,
+                     std::int64_t width) {
+  spec.apart.push_back({at + "probe", {1, 1, hidden}});
+  spec.apart.push_back({at + "attention.in_proj_weight", {3 * hidden, hidden}});
+  spec.apart.push_back({at + "attention.in_proj_bias", {3 * hidden}});
+  add_linear(spec, at + "attention.out_proj", hidden, hidden, true);
+  add_norm(spec, at + "layernorm", hidden, true);
+  add_linear(spec, at + "mlp.fc1", width, hidden, true);
+  add_linear(spec, at + "mlp.fc2", hidden, width, true);
+}
+
 ModelSpec gemma3(const Config& c) {
   const Config text = nested(c, "text_config");
-  const Config images = nested(c, "vision_config");
+  const Config images = images_of(c);
   ModelSpec spec =
       inside(gemma3_text(text), "model.language_model.", "lm_head", tied_anywhere(c, text, true));
   const std::int64_t hidden = images.size("hidden_size", 768);
@@ -133,15 +158,16 @@ ModelSpec gemma3(const Config& c) {
   spec.apart.push_back(
       {"model.multi_modal_projector.mm_input_projection_weight", {hidden, spec.stacks[0].hidden}});
   add_norm(spec, "model.multi_modal_projector.mm_soft_emb_norm", hidden, false);
+  const std::int64_t width = images.size("intermediate_size", 3072);
+  if (images.flag("vision_use_head", true)) add_siglip_head(spec, at + "head.", hidden, width);
   add_silent(spec, tower(at + "encoder.layers", hidden, images.size("num_hidden_layers", 12),
-                         images.size("num_attention_heads", 12),
-                         images.size("intermediate_size", 3072), {}));
+                         images.size("num_attention_heads", 12), width, {}));
   return spec;
 }
 
 ModelSpec mistral3(const Config& c) {
   const Config text = nested(c, "text_config");
-  const Config images = nested(c, "vision_config");
+  const Config images = images_of(c);
   ModelSpec spec = inside(read_text(text, "mistral"), "model.language_model.", "lm_head",
                           tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 1024);
@@ -192,7 +218,7 @@ std::int64_t add_qwen_patches(ModelSpec& spec, const Config& images, const std::
 ModelSpec qwen2_vl(const Config& c) {
   const auto own = c.sub("text_config");
   const Config& text = own ? *own : c;
-  const Config images = nested(c, "vision_config");
+  const Config images = images_of(c);
   ModelSpec spec =
       inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("embed_dim", 1280);
@@ -214,7 +240,7 @@ ModelSpec qwen2_vl(const Config& c) {
 ModelSpec qwen2_5_vl(const Config& c) {
   const auto own = c.sub("text_config");
   const Config& text = own ? *own : c;
-  const Config images = nested(c, "vision_config");
+  const Config images = images_of(c);
   ModelSpec spec =
       inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 3584);
@@ -243,7 +269,7 @@ ModelSpec qwen2_5_vl(const Config& c) {
 
 ModelSpec qwen3_vl(const Config& c) {
   const Config text = nested(c, "text_config");
-  const Config images = nested(c, "vision_config");
+  const Config images = images_of(c);
   ModelSpec spec =
       inside(qwen3(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 1152);
@@ -279,7 +305,7 @@ ModelSpec qwen3_vl(const Config& c) {
 
 ModelSpec llama4(const Config& c) {
   const Config text = nested(c, "text_config");
-  const Config images = nested(c, "vision_config");
+  const Config images = images_of(c);
   ModelSpec spec = inside(llama4_text(text), "language_model.model.", "language_model.lm_head",
                           tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 768);

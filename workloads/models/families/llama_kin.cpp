@@ -116,9 +116,13 @@ ModelSpec nanochat(const Config& c) {
 ModelSpec stablelm(const Config& c) {
   Sizes n = read_sizes(c, {.kv_heads = 32});
   n.norm = NormKind::layer;
-  if (c.flag("qk_layernorm", false)) c.fail("qk_layernorm", "norms per head are not known here");
   Attention attention = llama_attention(c, n);
   set_biases(attention, c.flag("use_qkv_bias", false), false);
+  if (c.flag("qk_layernorm", false)) {
+    attention.norm_by_head = true;
+    attention.q_norm = {NormKind::layer, "q_layernorm"};
+    attention.k_norm = {NormKind::layer, "k_layernorm"};
+  }
   attention.rotary.dims = rotary_dims(c, n.head_dim, 0.25);
   attention.rotary.concatenated = true;
   LayerKind layer = llama_layer(n, "full", attention, llama_mlp(n));

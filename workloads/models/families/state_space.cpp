@@ -19,8 +19,8 @@ std::int64_t step_rank(const Config& c, std::string_view key, std::int64_t hidde
 // Around the layers of Mamba and Mamba-2: names, and a residual stream in fp32.
 ModelSpec mamba_model(const Config& c, const LayerKind& layer) {
   Sizes n;
-  n.hidden = c.needed("hidden_size", 768);
-  n.layers = c.layers("num_hidden_layers", 32);
+  n.hidden = c.needed("hidden_size|d_model", 768);
+  n.layers = c.layers("num_hidden_layers|n_layer", 32);
   n.vocab = c.needed("vocab_size", 50280);
   ModelSpec spec = decoder(n, layer);
   Stack& stack = spec.stacks[0];
@@ -32,9 +32,9 @@ ModelSpec mamba_model(const Config& c, const LayerKind& layer) {
 }
 
 ModelSpec mamba(const Config& c) {
-  const std::int64_t hidden = c.needed("hidden_size", 768);
+  const std::int64_t hidden = c.needed("hidden_size|d_model", 768);
   Mamba mixer;
-  mixer.inner = c.size("intermediate_size", hidden * c.size("expand", 2));
+  mixer.inner = c.size("intermediate_size|d_inner", hidden * c.size("expand", 2));
   mixer.state = c.size("state_size", 16);
   mixer.kernel = c.size("conv_kernel", 4);
   mixer.step_rank = step_rank(c, "time_step_rank", hidden);
@@ -62,9 +62,10 @@ Mamba2 read_mamba2(const Config& c, std::int64_t heads, std::string_view heads_k
 
 ModelSpec mamba2(const Config& c) {
   Mamba2 mixer = read_mamba2(c, 128, "num_heads", "head_dim", "state_size");
+  c.pass_over({"time_step_rank"});  // of Mamba; each head has one step size
   mixer.bias = c.flag("use_bias", false);
-  const auto inner = static_cast<std::int64_t>(c.number("expand", 2) *
-                                               static_cast<double>(c.needed("hidden_size", 4096)));
+  const auto inner = static_cast<std::int64_t>(
+      c.number("expand", 2) * static_cast<double>(c.needed("hidden_size|d_model", 4096)));
   if (inner != mixer.inner()) {
     c.fail("num_heads", "num_heads * head_dim is not expand * hidden_size");
   }
@@ -191,9 +192,14 @@ std::string nemotron_pattern(const Config& c) {
 
 // One mixer a layer, as hybrid_override_pattern says: M Mamba-2, * attention, - MLP, E experts.
 ModelSpec nemotron_h(const Config& c) {
-  Sizes n = read_sizes(
-      c,
-      {.kv_heads = 8, .head_dim = 128, .activation = "relu2", .activation_keys = "mlp_hidden_act"});
+  // Layers of multi-token prediction are left out; which kernels overlap is not counted.
+  c.pass_over({"mtp_layers_block_type", "moe_shared_expert_overlap"});
+  const std::string pattern = nemotron_pattern(c);
+  SizeDefaults defaults{.kv_heads = 8, .head_dim = 128};
+  defaults.activation = "relu2";
+  defaults.activation_keys = "mlp_hidden_act";
+  if (!pattern.empty()) defaults.layers = static_cast<std::int64_t>(pattern.size());
+  Sizes n = read_sizes(c, defaults);
   n.norm = NormKind::rms_cast;
   Attention attention = llama_attention(c, n);
   attention.name = "mixer";
@@ -221,7 +227,6 @@ ModelSpec nemotron_h(const Config& c) {
   experts.shared->name = "shared_experts";
   static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
   experts.shared->width = c.size("moe_shared_expert_intermediate_size", 7688);
-  const std::string pattern = nemotron_pattern(c);
   if (static_cast<std::int64_t>(pattern.size()) != n.layers) {
     c.fail("hybrid_override_pattern", "has not one letter for each layer");
   }

@@ -75,15 +75,18 @@ PatchEmbedding read_patches(const Config& c, const std::string& at, std::int64_t
   return patches;
 }
 
-// ImageNet's classes where the file names none of its own.
+}  // namespace
+
 std::int64_t labels_of(const Config& c) {
   if (c.given("num_labels")) return c.size("num_labels");
   constexpr std::int64_t two = 2;  // transformers' default
-  if (const auto names = c.sub("id2label")) {
-    return static_cast<std::int64_t>(names->json().members().size());
+  if (const auto names = c.json().find("id2label")) {
+    return static_cast<std::int64_t>(names->members().size());
   }
   return two;
 }
+
+namespace {
 
 ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
   const VisionSizes n = read_vision(c, "gelu");
@@ -133,7 +136,7 @@ ModelSpec dinov2(const Config& c) {
   Stack stack = vision_stack(n, layer);
   stack.prefix = "encoder.layer";
   PatchEmbedding patches = read_patches(c, "embeddings.", 224, 14);
-  patches.mask_token = "embeddings.mask_token";
+  if (c.flag("use_mask_token", true)) patches.mask_token = "embeddings.mask_token";
   stack.input = patches;
   stack.norm = layer_norm("layernorm");
   spec.stacks.push_back(std::move(stack));

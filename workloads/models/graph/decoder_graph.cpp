@@ -13,6 +13,7 @@ namespace {
 
 // Why a model cannot have a decoder's graph; nothing where it can.
 std::optional<std::string_view> what_is_no_decoder(const ModelSpec& spec) {
+  if (spec.network) return "images as input";
   if (spec.stacks.size() != 1 || !spec.apart.empty() || !spec.shared.empty()) {
     return "several stacks of layers";
   }
@@ -30,6 +31,13 @@ std::optional<std::string_view> what_is_no_decoder(const ModelSpec& spec) {
     return "a head that is tied to another table than the embedding's";
   }
   if (!head.tied_bias.empty()) return "a tied bias of the head";
+  for (const LayerKind& kind : stack.kinds) {
+    if (kind.shared) return "a block that layers share";
+    for (const Branch& branch : kind.branches) {
+      const auto* attention = std::get_if<Attention>(&branch.body);
+      if (attention != nullptr && attention->norm_by_head) return "a norm for each head";
+    }
+  }
   return std::nullopt;
 }
 

@@ -1,0 +1,255 @@
+// Models of diffusion over latents, as diffusers' classes build them: "_class_name" of a file says
+// which.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Options of the classes that make another network of it.
+void refuse(const Config& c, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (c.given(key)) c.fail(key, "is not supported");
+  }
+}
+
+void refuse_true(const Config& c, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (c.flag(key, false)) c.fail(key, "true is not supported");
+  }
+}
+
+void require(const Config& c, std::string_view key, std::string_view value) {
+  if (c.text(key, value) != value) c.fail(key, fmt::format("only \"{}\" is supported", value));
+}
+
+// One number for all levels, or a list of one for each.
+std::vector<std::int64_t> per_level(const Config& c, std::string_view key, std::int64_t otherwise,
+                                    std::size_t levels) {
+  const auto value = c.json().find(key);
+  if (!value || !value->is_array()) {
+    return std::vector<std::int64_t>(levels, c.size(key, otherwise));
+  }
+  std::vector<std::int64_t> list = c.sizes(key, {});
+  if (list.size() != levels) c.fail(key, "has not one entry for each level");
+  return list;
+}
+
+std::vector<std::string> block_types(const Config& c, std::string_view key,
+                                     std::vector<std::string> otherwise, std::size_t levels) {
+  std::vector<std::string> types = c.texts(key);
+  if (types.empty()) types = std::move(otherwise);
+  if (types.size() != levels) c.fail(key, "has not one entry for each level");
+  return types;
+}
+
+bool has_transformer(const Config& c, std::string_view key, const std::string& type,
+                     std::string_view with, std::string_view without) {
+  if (type != with && type != without) {
+    c.fail(key,
+           fmt::format("\"{}\" is not supported; supported are {} and {}", type, with, without));
+  }
+  return type == with;
+}
+
+// Levels from the largest image to the smallest: what a block on them is.
+struct Levels {
+  std::vector<std::int64_t> widths, blocks, heads, depths;
+  ResidualBlock block;
+  ImageTransformer transformer;
+
+  [[nodiscard]] UNetLevel at(std::size_t l, bool attends) const {
+    UNetLevel level{.blocks = blocks[l], .block = block};
+    level.block.out = widths[l];
+    if (attends) {
+      level.transformer = transformer;
+      level.transformer->blocks = depths[l];
+      level.transformer->heads = heads[l];
+    }
+    return level;
+  }
+};
+
+Levels read_levels(const Config& c, const UNet& net) {
+  Levels n;
+  n.widths = c.sizes("block_out_channels", {320, 640, 1280, 1280});
+  const std::size_t levels = n.widths.size();
+  n.blocks = per_level(c, "layers_per_block", 2, levels);
+  n.depths = per_level(c, "transformer_layers_per_block", 1, levels);
+  // The class reads how wide a head is as the number of heads, unless that is given.
+  const bool named = c.given("num_attention_heads");
+  n.heads = per_level(c, named ? "num_attention_heads" : "attention_head_dim", 8, levels);
+  n.block = {.groups = net.groups, .activation = net.activation, .dropout = net.dropout};
+  n.transformer = {.groups = net.groups, .dropout = net.dropout};
+  n.transformer.linear = c.flag("use_linear_projection", false);
+  for (std::size_t l = 0; l < levels; ++l) {
+    static_cast<void>(c.divided("block_out_channels", n.widths[l], "norm_num_groups", net.groups));
+    static_cast<void>(
+        c.divided("block_out_channels", n.widths[l], "attention_head_dim", n.heads[l]));
+  }
+  return n;
+}
+
+void refuse_other_unets(const Config& c) {
+  c.pass_over({"center_input_sample", "flip_sin_to_cos", "freq_shift",  // numbers that go in
+               "addition_embed_type_num_heads"});                       // of another embedding
+  refuse(c, {"encoder_hid_dim", "encoder_hid_dim_type", "class_embed_type", "num_class_embeds",
+             "reverse_transformer_layers_per_block", "time_embedding_act_fn", "timestep_post_act",
+             "cross_attention_norm", "mid_block_only_cross_attention"});
+  refuse_true(c, {"only_cross_attention", "dual_cross_attention", "upcast_attention",
+                  "resnet_skip_time_act", "class_embeddings_concat"});
+  require(c, "resnet_time_scale_shift", "default");
+  require(c, "time_embedding_type", "positional");
+  require(c, "attention_type", "default");
+  for (const char* key : {"conv_in_kernel", "conv_out_kernel"}) {
+    if (c.size(key, 3) != 3) c.fail(key, "only 3 is supported");
+  }
+  for (const char* key : {"resnet_out_scale_factor", "mid_block_scale_factor"}) {
+    if (c.number(key, 1) != 1) c.fail(key, "only 1 is supported");
+  }
+  if (c.size("downsample_padding", 1) != 1) c.fail("downsample_padding", "only 1 is supported");
+}
+
+ModelSpec unet(const Config& c) {
+  refuse_other_unets(c);
+  UNet net;
+  net.in = c.size("in_channels", 4);
+  net.out = c.size("out_channels", 4);
+  net.side = c.size("sample_size", 64);
+  net.groups = c.size("norm_num_groups", 32);
+  net.activation = c.activation("act_fn", "silu");
+  net.dropout = c.rate("dropout", 0);
+  net.text_width = c.size("cross_attention_dim", 1280);
+  const Levels n = read_levels(c, net);
+  const std::size_t levels = n.widths.size();
+  net.time_width = c.size("time_embedding_dim", 4 * n.widths.front());
+  if (c.given("addition_embed_type")) {
+    require(c, "addition_embed_type", "text_time");
+    net.pooled_width = c.size("projection_class_embeddings_input_dim");
+    static_cast<void>(c.size("addition_time_embed_dim", 1));  // a part of it
+  }
+  net.guidance_width = c.optional_size("time_cond_proj_dim", std::nullopt).value_or(0);
+  constexpr auto* down = "down_block_types";
+  constexpr auto* up = "up_block_types";
+  const std::vector<std::string> going_down = {"CrossAttnDownBlock2D", "CrossAttnDownBlock2D",
+                                               "CrossAttnDownBlock2D", "DownBlock2D"};
+  const std::vector<std::string> going_up = {"UpBlock2D", "CrossAttnUpBlock2D",
+                                             "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"};
+  for (std::size_t l = 0; l < levels; ++l) {
+    const std::string type = block_types(c, down, going_down, levels)[l];
+    net.down.push_back(
+        n.at(l, has_transformer(c, down, type, "CrossAttnDownBlock2D", "DownBlock2D")));
+  }
+  for (std::size_t l = 0; l < levels; ++l) {
+    const std::string type = block_types(c, up, going_up, levels)[l];
+    net.up.push_back(
+        n.at(levels - 1 - l, has_transformer(c, up, type, "CrossAttnUpBlock2D", "UpBlock2D")));
+    net.up.back().blocks += 1;
+  }
+  require(c, "mid_block_type", "UNetMidBlock2DCrossAttn");
+  net.middle = n.at(levels - 1, /*attends=*/true);
+  net.middle.blocks = 1;
+  ModelSpec spec;
+  spec.network = net;
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+ModelSpec autoencoder(const Config& c) {
+  Autoencoder net;
+  c.pass_over({"scaling_factor", "shift_factor", "latents_mean", "latents_std",  // of pipelines
+               "force_upcast"});
+  net.in = c.size("in_channels", 3);
+  net.out = c.size("out_channels", 3);
+  net.latents = c.size("latent_channels", 4);
+  net.side = c.size("sample_size", 32);
+  net.groups = c.size("norm_num_groups", 32);
+  net.blocks = c.size("layers_per_block", 1);
+  net.activation = c.activation("act_fn", "silu");
+  net.attention = c.flag("mid_block_add_attention", true);
+  net.quantized = c.flag("use_quant_conv", true);
+  net.unquantized = c.flag("use_post_quant_conv", true);
+  net.widths = c.sizes("block_out_channels", {64});
+  const std::vector<std::pair<const char*, const char*>> known = {
+      {"down_block_types", "DownEncoderBlock2D"}, {"up_block_types", "UpDecoderBlock2D"}};
+  for (const auto& [key, type] : known) {
+    for (const std::string& found : block_types(c, key, {type}, net.widths.size())) {
+      static_cast<void>(has_transformer(c, key, found, type, type));
+    }
+  }
+  for (const std::int64_t width : net.widths) {
+    static_cast<void>(c.divided("block_out_channels", width, "norm_num_groups", net.groups));
+  }
+  ModelSpec spec;
+  spec.network = net;
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+// diffusers' files leave out what has the class's default.
+std::int64_t layers_of(const Config& c, std::int64_t otherwise) {
+  return c.given("num_layers") ? c.layers("num_layers", otherwise) : otherwise;
+}
+
+ModelSpec dit(const Config& c) {
+  Dit net;
+  c.pass_over({"norm_num_groups"});  // its norms have no groups
+  net.in = c.size("in_channels", 4);
+  net.out = c.size("out_channels", net.in);
+  net.side = c.size("sample_size", 32);
+  net.patch = c.size("patch_size", 2);
+  net.layers = layers_of(c, 28);
+  net.heads = c.size("num_attention_heads", 16);
+  net.head_dim = c.size("attention_head_dim", 72);
+  net.classes = c.size("num_embeds_ada_norm", 1000);
+  net.qkv_bias = c.flag("attention_bias", true);
+  net.dropout = c.rate("dropout", 0);
+  require(c, "activation_fn", "gelu-approximate");
+  require(c, "norm_type", "ada_norm_zero");
+  refuse_true(c, {"norm_elementwise_affine", "upcast_attention"});
+  static_cast<void>(c.divided("sample_size", net.side, "patch_size", net.patch));
+  ModelSpec spec;
+  spec.network = net;
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+ModelSpec sd3(const Config& c) {
+  JointTransformer net;
+  net.in = c.size("in_channels", 16);
+  net.out = c.size("out_channels", 16);
+  net.side = c.size("sample_size", 128);
+  net.patch = c.size("patch_size", 2);
+  net.layers = layers_of(c, 18);
+  net.heads = c.size("num_attention_heads", 18);
+  net.head_dim = c.size("attention_head_dim", 64);
+  net.text_width = c.size("joint_attention_dim", 4096);
+  net.context_width = c.size("caption_projection_dim", 1152);
+  net.pooled_width = c.size("pooled_projection_dim", 2048);
+  net.positions = c.size("pos_embed_max_size", 96);
+  if (c.given("qk_norm")) require(c, "qk_norm", "rms_norm");
+  net.qk_norm = c.given("qk_norm");
+  net.dual = c.integers("dual_attention_layers");
+  if (net.context_width != net.heads * net.head_dim) {
+    c.fail("caption_projection_dim", "is not num_attention_heads * attention_head_dim");
+  }
+  static_cast<void>(c.divided("sample_size", net.side, "patch_size", net.patch));
+  ModelSpec spec;
+  spec.network = net;
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> diffusion_families() {
+  return {{"UNet2DConditionModel", "unet", unet},
+          {"AutoencoderKL", "autoencoder_kl", autoencoder},
+          {"DiTTransformer2DModel", "dit", dit},
+          {"SD3Transformer2DModel", "sd3", sd3}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,33 @@
+// The tensors of a model's files on the hub, where they have other names or shapes than the module
+// tree of transformers: experts one by one, gate and up as one matrix, prefixes of older versions.
+//
+//   model.layers.3.mlp.experts.gate_up_proj [64, 2f, h]          of OLMoE is in files
+//   model.layers.3.mlp.experts.{0-63}.gate_proj.weight [f, h]
+//   model.layers.3.mlp.experts.{0-63}.up_proj.weight   [f, h]
+//
+// Buffers of the checkpoint are among them; tied tensors lie there once. What files hold beyond the
+// model, layers of multi-token prediction and scales of quantized blocks, is not.
+//
+// Source: transformers 5.23.0, conversion_mapping.py, run backwards.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/models/walk.hpp"
+
+namespace shardsim::models {
+
+struct HubTensor {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::bf16;
+};
+
+// Whether the family's files differ from its module tree.
+[[nodiscard]] bool has_hub_names(const std::string& family);
+// Of every family: where files do not differ, parameters and buffers as they are.
+[[nodiscard]] std::vector<HubTensor> hub_tensors(const std::string& family,
+                                                 const ModelCounts& counts);
+
+}  // namespace shardsim::models

@@ -1,0 +1,97 @@
+#include "workloads/networks/network.hpp"
+
+#include <fmt/format.h>
+
+namespace shardsim::models {
+namespace {
+
+// A CLIP text encoder's positions; Stable Diffusion 3 puts T5's 256 behind them.
+constexpr std::int64_t clip_tokens = 77;
+constexpr std::int64_t t5_tokens = 256;
+
+std::string of_level(const UNetLevel& level) {
+  std::string text =
+      fmt::format("{} residual blocks of {} channels", level.blocks, level.block.out);
+  if (level.transformer) {
+    text += fmt::format(", transformers of {} blocks, {} heads", level.transformer->blocks,
+                        level.transformer->heads);
+  }
+  return text;
+}
+
+struct Describe {
+  std::string operator()(const ResNet& net) const {
+    std::string text;
+    for (std::size_t s = 0; s < net.stages.size(); ++s) {
+      text += fmt::format("stage {}: {} {} of {} channels, stride {}\n", s, net.stages[s].layers,
+                          net.bottleneck ? "bottlenecks" : "layers", net.stages[s].width,
+                          net.stages[s].stride);
+    }
+    return text;
+  }
+  std::string operator()(const Swin& net) const {
+    std::string text;
+    for (std::size_t s = 0; s < net.stages.size(); ++s) {
+      text += fmt::format("stage {}: {} blocks of {} heads, width {}, windows {} x {}\n", s,
+                          net.stages[s].blocks, net.stages[s].heads, net.width << s, net.window,
+                          net.window);
+    }
+    return text;
+  }
+  std::string operator()(const UNet& net) const {
+    std::string text;
+    for (const UNetLevel& level : net.down) text += "down: " + of_level(level) + "\n";
+    text += "middle: " + of_level(net.middle) + "\n";
+    for (const UNetLevel& level : net.up) text += "up: " + of_level(level) + "\n";
+    return text;
+  }
+  std::string operator()(const Autoencoder& net) const {
+    std::string text;
+    for (const std::int64_t width : net.widths) {
+      text += fmt::format("level: {} residual blocks of {} channels, {} on the way back\n",
+                          net.blocks, width, net.blocks + 1);
+    }
+    return text + fmt::format("latents of {} channels\n", net.latents);
+  }
+  std::string operator()(const Dit& net) const {
+    return fmt::format("{} blocks: attention, {} heads of {}; MLP of {}; both modulated\n",
+                       net.layers, net.heads, net.head_dim, 4 * net.heads * net.head_dim);
+  }
+  std::string operator()(const JointTransformer& net) const {
+    return fmt::format(
+        "{} blocks: joint attention of image and text, {} heads of {}{}; MLPs of {}; all "
+        "modulated; {} attend twice\n",
+        net.layers, net.heads, net.head_dim, net.qk_norm ? ", queries and keys normed" : "",
+        4 * net.heads * net.head_dim, net.dual.size());
+  }
+};
+
+struct Coarsest {
+  std::int64_t operator()(const ResNet& /*net*/) const { return 1; }
+  std::int64_t operator()(const Swin& /*net*/) const { return 1; }
+  template <class Net>
+  std::int64_t operator()(const Net& net) const {
+    return coarsest(net);
+  }
+};
+
+}  // namespace
+
+std::int64_t usual_side(const Network& network) {
+  return std::visit([](const auto& net) { return net.side; }, network);
+}
+
+std::int64_t coarsest(const Network& network) { return std::visit(Coarsest{}, network); }
+
+std::int64_t usual_text(const Network& network) {
+  if (std::holds_alternative<UNet>(network)) return clip_tokens;
+  return std::holds_alternative<JointTransformer>(network) ? clip_tokens + t5_tokens : 0;
+}
+
+Value run(Eager& e, const Network& network, const ImageStep& step) {
+  return std::visit([&](const auto& net) { return run(e, net, step); }, network);
+}
+
+std::string to_text(const Network& network) { return std::visit(Describe{}, network); }
+
+}  // namespace shardsim::models

@@ -1,0 +1,33 @@
+// Models over images that are no stack of like layers on one stream of rows: convolutions whose
+// places and channels change from stage to stage, windows, U-Nets whose ends read their beginnings,
+// two streams that attend to each other.
+//
+//   Network net = UNet{...};
+//   run(e, net, {.batch = 1, .side = usual_side(net), .text = usual_text(net)});
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "workloads/networks/autoencoder.hpp"
+#include "workloads/networks/diffusion_transformer.hpp"
+#include "workloads/networks/resnet.hpp"
+#include "workloads/networks/swin.hpp"
+#include "workloads/networks/unet.hpp"
+
+namespace shardsim::models {
+
+using Network = std::variant<ResNet, Swin, UNet, Autoencoder, Dit, JointTransformer>;
+
+// The side of the images that the configuration names, and what a side has to be a multiple of.
+[[nodiscard]] std::int64_t usual_side(const Network& network);
+[[nodiscard]] std::int64_t coarsest(const Network& network);
+// Tokens of the text that pipelines of diffusers put beside an image; 0 where none is read.
+[[nodiscard]] std::int64_t usual_text(const Network& network);
+
+Value run(Eager& e, const Network& network, const ImageStep& step);
+
+// Stages, levels, blocks, a line each.
+[[nodiscard]] std::string to_text(const Network& network);
+
+}  // namespace shardsim::models
