@@ -23,46 +23,82 @@ std::vector<std::int64_t> devices_of(const Plan& plan, const Program& program) {
   return all;
 }
 
-// Programs that groups of `collective` join with program `p`, itself among them, in order.
-std::vector<std::size_t> joined_by(const Plan& plan, std::size_t p, const Collective& collective) {
-  if (plan.programs[p].devices.empty()) return {p};
-  std::map<std::int64_t, std::size_t> program_of;
-  for (std::size_t q = 0; q < plan.programs.size(); ++q) {
-    for (const std::int64_t device : devices_of(plan, plan.programs[q])) {
-      program_of.emplace(device, q);
+// Which programs groups of a collective join. Of most they stay within one, which is looked up once
+// for all collectives over the same axes.
+class JoinedPrograms {
+ public:
+  explicit JoinedPrograms(const Plan& plan)
+      : plan_(plan), program_of_(at(plan.mesh.devices()), no_program) {
+    for (std::size_t q = 0; q < plan.programs.size(); ++q) {
+      for (const std::int64_t device : devices_of(plan, plan.programs[q])) {
+        int& program = program_of_[at(device)];
+        if (program == no_program) program = static_cast<int>(q);
+      }
     }
   }
-  auto groups = collective.groups.empty() && !collective.axes.empty()
-                    ? plan.mesh.groups(collective.axes)
-                    : collective.groups;
-  for (const auto& [source, target] : collective.source_targets) groups.push_back({source, target});
-  std::set<std::size_t> joined = {p};
-  for (bool grows = true; grows;) {
-    grows = false;
-    for (const auto& group : groups) {
-      std::set<std::size_t> members;
-      bool has_others = false;
-      for (const std::int64_t device : group) {
-        const auto found = program_of.find(device);
-        if (found == program_of.end()) has_others = true;
-        if (found != program_of.end()) members.insert(found->second);
-      }
-      const bool meets = std::any_of(members.begin(), members.end(),
-                                     [&](std::size_t q) { return joined.contains(q); });
-      if (!meets) continue;
-      if (has_others) {
-        throw InputError(
-            {"", "program " + plan.programs[p].name},
-            fmt::format("{} over {} reaches devices that no program has", name_of(collective.kind),
-                        fmt::join(plan.mesh.names_of(collective.axes), "+")));
-      }
-      const std::size_t before = joined.size();
-      joined.insert(members.begin(), members.end());
-      grows |= joined.size() > before;
+
+  // With program `p`, itself among them, in order.
+  [[nodiscard]] std::vector<std::size_t> joined_by(std::size_t p, const Collective& collective) {
+    if (plan_.programs[p].devices.empty()) return {p};
+    const bool by_axes = collective.groups.empty() && !collective.axes.empty();
+    if (by_axes && stay_within(collective.axes)) return {p};
+    auto groups = by_axes ? plan_.mesh.groups(collective.axes) : collective.groups;
+    for (const auto& [source, target] : collective.source_targets) {
+      groups.push_back({source, target});
     }
+    std::set<std::size_t> joined = {p};
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const auto& group : groups) grows |= join(group, p, collective, joined);
+    }
+    return {joined.begin(), joined.end()};
   }
-  return {joined.begin(), joined.end()};
-}
+
+ private:
+  static constexpr int no_program = -1;
+
+  // Is every group of the axes on devices of one program?
+  bool stay_within(const std::vector<AxisRef>& axes) {
+    const auto [found, is_new] = stay_within_.try_emplace(axes, true);
+    if (!is_new) return found->second;
+    for (const auto& group : plan_.mesh.groups(axes)) {
+      const int first = program_of_[at(group.front())];
+      found->second &=
+          first != no_program && std::all_of(group.begin(), group.end(), [&](std::int64_t device) {
+            return program_of_[at(device)] == first;
+          });
+    }
+    return found->second;
+  }
+
+  // Adds the programs of a group that has devices of any in `joined`. Are there more now?
+  bool join(const std::vector<std::int64_t>& group, std::size_t p, const Collective& collective,
+            std::set<std::size_t>& joined) const {
+    std::set<std::size_t> members;
+    bool has_others = false;
+    for (const std::int64_t device : group) {
+      const int program = program_of_[at(device)];
+      if (program == no_program) has_others = true;
+      if (program != no_program) members.insert(at(program));
+    }
+    const bool meets = std::any_of(members.begin(), members.end(),
+                                   [&](std::size_t q) { return joined.contains(q); });
+    if (!meets) return false;
+    if (has_others) {
+      throw InputError(
+          {"", "program " + plan_.programs[p].name},
+          fmt::format("{} over {} reaches devices that no program has", name_of(collective.kind),
+                      fmt::join(plan_.mesh.names_of(collective.axes), "+")));
+    }
+    const std::size_t before = joined.size();
+    joined.insert(members.begin(), members.end());
+    return joined.size() > before;
+  }
+
+  const Plan& plan_;
+  std::vector<int> program_of_;  // by device
+  std::map<std::vector<AxisRef>, bool> stay_within_;
+};
 
 class Lowering {
  public:
@@ -72,6 +108,7 @@ class Lowering {
         placement_(placement),
         costs_(placement, options),
         resources_(plan, placement_, costs_, follow),
+        joined_programs_(plan),
         kernels_(plan.programs.size() * plan.kernels.size(), unknown),
         collectives_(plan.programs.size() * plan.collectives.size(), unknown) {}
 
@@ -119,7 +156,7 @@ class Lowering {
       work = resources_.add_kernel(p, plan_.kernels[at(task.work)]);
     } else {
       const Collective& collective = plan_.collectives[at(task.work)];
-      const std::vector<std::size_t> programs = joined_by(plan_, p, collective);
+      const std::vector<std::size_t> programs = joined_programs_.joined_by(p, collective);
       work = resources_.add_collective(programs, collective, lowered_.collectives[at(task.work)]);
       for (const std::size_t q : programs) collectives_[q * works + at(task.work)] = work;
       if (programs.size() > 1) joint_.push_back({task.work, programs});
@@ -324,6 +361,7 @@ class Lowering {
   const Placement& placement_;
   CollectiveCosts costs_;
   Resources resources_;
+  JoinedPrograms joined_programs_;
   std::vector<std::int32_t> kernels_;      // works by program and kernel
   std::vector<std::int32_t> collectives_;  // works by program and collective
   std::map<std::tuple<std::size_t, TaskKind, std::int32_t>, std::int32_t> host_copies_;

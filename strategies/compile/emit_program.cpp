@@ -321,7 +321,8 @@ void ProgramEmitter::send(const Call& call) {
     const ValueId value = border.values[k].first;
     if (value == no_value) continue;
     const Task task = message(call, border, value);
-    const TaskId id = add_task(task, {last_kernel_, buffers_[carried[k]].written_by});
+    after_ = {last_kernel_, buffers_[carried[k]].written_by};
+    const TaskId id = add_task(task, after_);
     buffers_.use(carried[k], id, task.stream);
   }
 }
@@ -338,7 +339,8 @@ void ProgramEmitter::receive(const Call& call) {
     // The names are the sender's, who has made it; sizes are equal.
     assert(buffers_.value(sent).bytes == buffers_.value(received).bytes);
     const Task task = message(call, border, sent);
-    const TaskId id = add_task(task, {last_kernel_});
+    after_ = {last_kernel_};
+    const TaskId id = add_task(task, after_);
     const BufferIndex buffer = buffers_.open(received, border.to.ordinal, id);
     buffers_[buffer].written_by = id;
     buffers_.use(buffer, id, task.stream);
@@ -468,7 +470,7 @@ bool ProgramEmitter::may_give_back(const Item& item, std::int64_t i) {
   });
 }
 
-TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId> after) {
+TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId>& after) {
   std::sort(after.begin(), after.end());
   after.erase(std::unique(after.begin(), after.end()), after.end());
   std::erase(after, no_task);
@@ -477,7 +479,8 @@ TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId> after) {
 
 void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
   const Item& item = *resolved.item;
-  std::vector<TaskId> after;
+  std::vector<TaskId>& after = after_;
+  after.clear();
   if (window != no_task) after.push_back(window);
   for (const ValueId operand : item.operands) {
     const BufferIndex buffer = buffers_.buffer_of(operand, i);
@@ -502,7 +505,7 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
   task.name = resolved.name;
   task.layer = layer_;
   task.microbatch = microbatch_;
-  const TaskId id = add_task(task, std::move(after));
+  const TaskId id = add_task(task, after);
   if (computes) last_kernel_ = id;
 
   for (const ValueId operand : item.operands) {

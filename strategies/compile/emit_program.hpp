@@ -100,7 +100,8 @@ class ProgramEmitter {
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
   [[nodiscard]] TaskId window() const;
   void set_place(const BlockInstance& instance, Phase phase);
-  TaskId add_task(const Task& task, std::vector<TaskId> after);
+  // Puts `after` in order.
+  TaskId add_task(const Task& task, std::vector<TaskId>& after);
 
   [[nodiscard]] std::vector<BlockInstance> instances_of(std::int16_t stage) const;
   [[nodiscard]] std::vector<BlockInstance> root_first(std::int16_t stage) const;
@@ -118,6 +119,7 @@ class ProgramEmitter {
   std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
   std::map<std::int32_t, std::int64_t>
       passes_left_;                         // by microbatch: stages that it is not through
+  std::vector<TaskId> after_;               // of the task that is being written
   std::vector<TaskId> segment_ends_;        // last kernel of every segment so far
   std::vector<TaskId> segment_reductions_;  // last_reduction_ of every segment so far
   TaskId last_kernel_ = no_task;

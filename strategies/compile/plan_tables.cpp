@@ -9,6 +9,8 @@
 namespace shardsim {
 namespace {
 
+constexpr std::int32_t no_name = -1;
+
 template <class Work>
 std::int32_t intern(std::vector<Work>& table, const Work& work) {
   const auto found = std::find(table.begin(), table.end(), work);
@@ -71,7 +73,8 @@ std::vector<ValueId> kept_of(const BlockPass& pass, const std::set<ValueId>& giv
 
 }  // namespace
 
-PlanTables::PlanTables(const SpmdStep& step, Plan& plan) : plan_(plan) {
+PlanTables::PlanTables(const SpmdStep& step, Plan& plan)
+    : step_(step), plan_(plan), value_names_(step.values.size(), no_name) {
   const std::set<ValueId> stay = given_back(step);
   for (const BlockProgram& block : step.blocks) {
     ResolvedBlock& resolved = blocks_.emplace_back();
@@ -107,6 +110,12 @@ std::int32_t PlanTables::name(const std::string& name) {
       names_.try_emplace(name, static_cast<std::int32_t>(plan_.names.size()));
   if (added) plan_.names.push_back(name);
   return found->second;
+}
+
+std::int32_t PlanTables::name_of_value(ValueId id) {
+  std::int32_t& number = value_names_[at(id)];
+  if (number == no_name) number = name(step_.values[at(id)].name);
+  return number;
 }
 
 std::int32_t PlanTables::transfer(const Transfer& transfer) {

@@ -42,14 +42,17 @@ class PlanTables {
     return blocks_[static_cast<std::size_t>(id)];
   }
   std::int32_t name(const std::string& name);
+  std::int32_t name_of_value(ValueId id);
   std::int32_t transfer(const Transfer& transfer);
 
  private:
   [[nodiscard]] ResolvedPass resolve(const BlockPass& pass, const std::set<ValueId>& given_back);
 
+  const SpmdStep& step_;
   Plan& plan_;
   std::map<std::string, std::int32_t> names_;
   std::vector<ResolvedBlock> blocks_;
+  std::vector<std::int32_t> value_names_;  // of values whose name has been asked for
 };
 
 }  // namespace shardsim

@@ -140,7 +140,7 @@ BufferIndex ValueBuffers::open(ValueId id, std::int64_t i, TaskId task) {
   const Value& v = value(id);
   OpenBuffer open;
   open.last_use.fill(no_task);
-  open.buffer.name = tables_.name(v.name);
+  open.buffer.name = tables_.name_of_value(id);
   open.buffer.layer = v.shared ? -1 : workload_.blocks[at(v.block)].numbers[at(i)];
   open.buffer.category = v.category;
   open.buffer.bytes = v.bytes;
