@@ -103,6 +103,12 @@ Value score_mask(Eager& e, const Attention& a, std::int64_t keys, Context& conte
     return relative_bias(e, a, {1, a.heads, s, keys}, context);
   }
   if (a.mask == ScoreMask::none) return {};
+  if (a.mask == ScoreMask::blanks) {
+    Value& blanks = context.shared["blanks"];
+    if (!blanks.exists()) blanks = e.constant(DType::boolean, {context.batch, 1, s, s});
+    e.save(blanks);
+    return {};
+  }
   if (a.mask == ScoreMask::each_layer) return e.constant(e.dtype(), {context.batch, 1, s, s});
   Value& mask = context.shared["mask"];
   if (!mask.exists()) mask = e.constant(e.dtype(), {context.batch, a.heads, s, s});

@@ -42,6 +42,7 @@ enum class ScoreMask : std::uint8_t {
   none,
   each_layer,  // a causal mask, made in every layer: [b, 1, s, s]
   alibi,       // with distances, made once: [b, heads, s, s]
+  blanks,      // booleans of what scores are blanked, made once and kept: [b, 1, s, s] (MPT)
   relative,    // a learned bias of distances, of the stack's first layer (T5); copied in each
 };
 

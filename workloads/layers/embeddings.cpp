@@ -72,6 +72,10 @@ Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::i
     const Value table = e.embedding_table("weight", {embedding.rows(), hidden});
     x = e.add(x, e.embedding(e.input(DType::i64, {1, embedding.rows()}), table));
   }
+  if (embedding.register_rows > 0) {
+    e.parameter(embedding.registers, {1, embedding.register_rows, hidden});
+    x = e.copy(x, {batch, embedding.rows() + embedding.register_rows, hidden});
+  }
   return e.dropout(run(e, embedding.norm, x), embedding.dropout);
 }
 

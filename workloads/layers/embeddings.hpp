@@ -58,6 +58,8 @@ struct PatchEmbedding {
   std::string positions{};            // a parameter [1, rows, h]
   std::string position_table{};       // or an embedding's module
   std::string mask_token{};           // a parameter [1, h] that masked training alone uses
+  std::string registers{};            // a parameter [1, register_rows, h], rows without positions
+  std::int64_t register_rows = 0;
   Norm norm{};
   double dropout = 0;
 

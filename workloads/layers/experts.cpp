@@ -47,6 +47,7 @@ Value renormalized(Eager& e, Renormalize how, const Value& top) {
   if (how == Renormalize::no) return top;
   const Value sum = e.reduce_last(top);
   if (how == Renormalize::in_place) return e.divide(e.copy(top), sum);
+  if (how == Renormalize::offset) return e.divide(top, e.scaled(sum));
   return e.divide(top, e.apply(sum, Keeps::input));
 }
 

@@ -29,7 +29,8 @@ enum class RouterScores : std::uint8_t {
 enum class Renormalize : std::uint8_t {
   no,
   in_place,  // weights /= sum: a copy of them is kept
-  clamped    // weights / max(sum, least)
+  clamped,   // weights / max(sum, least)
+  offset     // weights / (sum + least)
 };
 
 struct Router {

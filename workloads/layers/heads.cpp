@@ -64,6 +64,8 @@ void masked(Eager& e, const Head& head, Value x) {
 
 Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()}); }
 
+Value beside_mean(Eager& e, const Value& x) { return e.copy(x, {x.shape[0], 2 * x.last()}); }
+
 // Runs, and keeps what it would need, but nothing is taken back: the loss is of the states.
 void pooler(Eager& e, const Head& head, const Value& x) {
   const Scope at(e, head.name);
@@ -108,7 +110,8 @@ void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
       masked(e, head, x);
       break;
     case HeadKind::classification:
-      cross_entropy(e, run_linear(e, head.name, first_row(x), head.vocab, true));
+      cross_entropy(e, run_linear(e, head.name, head.beside_mean ? beside_mean(e, x) : first_row(x),
+                                  head.vocab, true));
       break;
     case HeadKind::pooler:
       pooler(e, head, x);

@@ -35,8 +35,9 @@ struct Head {
   bool transform_bias = true;
   std::string activation{};
   Norm transform_norm{};
-  std::string tied_bias{};  // masked: the full name of the bias that is the decoder's, too
-  bool fp32_loss = false;   // masked: of logits cast to fp32
+  std::string tied_bias{};   // masked: the full name of the bias that is the decoder's, too
+  bool fp32_loss = false;    // masked: of logits cast to fp32
+  bool beside_mean = false;  // classification: of the first row and the others' mean, side by side
   std::vector<std::string> projections{};  // contrastive
 
   bool operator==(const Head&) const = default;

@@ -86,7 +86,7 @@ Value pointwise(Eager& e, const char* name, const Value& x) {
 Value mean_of(Eager& e, const Value& moments) {
   Shape half = moments.shape;
   half[1] /= 2;
-  const Value mean = Eager::view(moments, half);
+  Value mean = Eager::view(moments, half);
   const Value log = e.apply(Eager::view(moments, half), Keeps::input);
   e.apply(e.scaled(log), Keeps::result);
   e.apply(log, Keeps::result);

@@ -42,7 +42,7 @@ struct JointBlock {
 
   [[nodiscard]] Value heads_of(const char* module, const char* norm, const Value& x) const {
     const Value all = run_linear(e, module, x, net.heads * net.head_dim, /*bias=*/true);
-    const Value heads = Eager::view(all, {x.shape[0], x.shape[1], net.heads, net.head_dim});
+    Value heads = Eager::view(all, {x.shape[0], x.shape[1], net.heads, net.head_dim});
     if (!net.qk_norm || norm[0] == '\0') return heads;
     return run(e, Norm{NormKind::rms_t5, norm}, heads);
   }
@@ -91,7 +91,8 @@ struct JointBlock {
     return run(e, attention, x, context);
   }
 
-  [[nodiscard]] Value mix(const char* norm, const char* mlp, Value x, const Value& all) const {
+  [[nodiscard]] Value mix(const char* norm, const char* mlp, const Value& x,
+                          const Value& all) const {
     const Value normed = modulate(e, fixed_norm(e, norm, x), all);
     return e.add(x, gated_branch(e, run(e, feed_forward(mlp, x.last()), normed), all));
   }

@@ -19,7 +19,7 @@ std::string of_level(const UNetLevel& level) {
   return text;
 }
 
-struct Describe {
+struct DescribeNetwork {
   std::string operator()(const ResNet& net) const {
     std::string text;
     for (std::size_t s = 0; s < net.stages.size(); ++s) {
@@ -92,6 +92,6 @@ Value run(Eager& e, const Network& network, const ImageStep& step) {
   return std::visit([&](const auto& net) { return run(e, net, step); }, network);
 }
 
-std::string to_text(const Network& network) { return std::visit(Describe{}, network); }
+std::string to_text(const Network& network) { return std::visit(DescribeNetwork{}, network); }
 
 }  // namespace shardsim::models

@@ -24,7 +24,7 @@ Value normed_convolution(Eager& e, const std::string& name, const Normed& n,
                                 .stride = n.stride,
                                 .padding = n.kernel / 2,
                                 .bias = false};
-  const Value out = batch_norm(e, "normalization", run(e, convolution, x));
+  Value out = batch_norm(e, "normalization", run(e, convolution, x));
   if (activation.empty()) return out;
   const Scope of(e, "activation");
   return activate(e, activation, out);

@@ -22,7 +22,7 @@ Value embed_time(Eager& e, const UNet& net, std::int64_t batch) {
                embed_condition(e, "add_embedding", pooled, net.time_width, "act", net.activation));
 }
 
-struct Run {
+struct UnetRun {
   Eager& e;
   const UNet& net;
   Value time;
@@ -97,7 +97,7 @@ struct Run {
 std::int64_t coarsest(const UNet& net) { return std::int64_t{1} << (net.down.size() - 1); }
 
 Value run(Eager& e, const UNet& net, const ImageStep& step) {
-  Run unet{.e = e, .net = net, .time = embed_time(e, net, step.batch)};
+  UnetRun unet{.e = e, .net = net, .time = embed_time(e, net, step.batch)};
   unet.context.batch = step.batch;
   unet.context.encoder = e.input(e.dtype(), {step.batch, step.text, net.text_width});
   const Value latents = e.input(e.dtype(), {step.batch, net.in, step.side, step.side});

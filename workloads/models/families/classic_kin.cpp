@@ -104,10 +104,58 @@ ModelSpec biogpt(const Config& c) {
   return spec;
 }
 
+// Slopes of distances (ALiBi), scores multiplied out; nothing has a bias, norms neither.
+ModelSpec mpt(const Config& c) {
+  Sizes n;
+  n.hidden = c.needed("d_model", 2048);
+  n.layers = c.layers("n_layers", 24);
+  n.heads = n.kv_heads = c.needed("n_heads", 16);
+  n.head_dim = c.divided("d_model", n.hidden, "n_heads", n.heads);
+  n.vocab = c.needed("vocab_size", 50368);
+  n.width = 4 * n.hidden;  // whatever expansion_ratio says
+  n.tied = c.flag("tie_word_embeddings", true);
+  c.pass_over({"expansion_ratio", "max_seq_len", "resid_pdrop", "emb_pdrop", "learned_pos_emb",
+               "init_device", "logit_scale", "no_bias", "embedding_fraction", "norm_type",
+               "embedding_initializer_range", "init_config", "verbose"});
+  double dropout = 0;
+  if (const auto inner = c.sub("attn_config")) {
+    dropout = inner->rate("attn_pdrop", 0);
+    if (inner->given("clip_qkv")) inner->fail("clip_qkv", "is not supported");
+    inner->pass_over({"attn_type", "attn_impl", "softmax_scale", "prefix_lm", "qk_ln",
+                      "attn_uses_sequence_id", "alibi", "alibi_bias_max", "model_type"});
+  }
+  Attention attention;
+  attention.name = "attn";
+  attention.form = QkvForm::fused;
+  attention.qkv = "Wqkv";
+  attention.o = "out_proj";
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  attention.plain_only = true;
+  attention.mask = ScoreMask::blanks;
+  attention.dropout = dropout;
+  Mlp mlp = plain_mlp(n, "up_proj", "down_proj");
+  mlp.name = "ffn";
+  mlp.activation = "gelu";
+  mlp.bias = false;
+  ModelSpec spec = decoder(
+      n,
+      {.name = "full",
+       .branches = {{.before = {NormKind::layer, "norm_1"}, .body = attention, .dropout = dropout},
+                    {.before = {NormKind::layer, "norm_2"}, .body = mlp, .dropout = dropout}}});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.blocks";
+  stack.norm = {NormKind::layer, "transformer.norm_f"};
+  stack.input = TokenEmbedding{.name = "transformer.wte", .vocab = n.vocab, .width = n.hidden};
+  set_tied(spec, n.tied);
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> classic_kin_families() {
-  return {{"GPTJForCausalLM", "gptj", gptj},
+  return {{"MptForCausalLM", "mpt", mpt},
+          {"GPTJForCausalLM", "gptj", gptj},
           {"CodeGenForCausalLM", "codegen", codegen},
           {"GPTBigCodeForCausalLM", "gpt_bigcode", gpt_bigcode},
           {"BioGptForCausalLM", "biogpt", biogpt}};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
@@ -150,6 +151,10 @@ ModelSpec unet(const Config& c) {
     net.up.back().blocks += 1;
   }
   require(c, "mid_block_type", "UNetMidBlock2DCrossAttn");
+  const JsonReader& json = c.json();
+  if (json.json().contains("mid_block_type") && !c.given("mid_block_type")) {
+    json.fail("mid_block_type: a network without a middle is not supported");
+  }
   net.middle = n.at(levels - 1, /*attends=*/true);
   net.middle.blocks = 1;
   ModelSpec spec;

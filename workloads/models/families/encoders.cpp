@@ -102,6 +102,72 @@ ModelSpec xlm_roberta_masked(const Config& c) {
   return spec;
 }
 
+// Half of BERT's layers, no token types, names of its own.
+ModelSpec distilbert(const Config& c, const std::string& prefix) {
+  Sizes n;
+  n.hidden = c.needed("dim", 768);
+  n.layers = c.layers("n_layers", 6);
+  n.heads = n.kv_heads = c.needed("n_heads", 12);
+  n.head_dim = c.divided("dim", n.hidden, "n_heads", n.heads);
+  n.width = c.needed("hidden_dim", 3072);
+  n.vocab = c.needed("vocab_size", 30522);
+  n.activation = c.activation("activation", "gelu");
+  n.tied = c.flag("tie_word_embeddings", true);
+  const double dropout = c.rate("dropout", 0.1);
+  c.pass_over({"sinusoidal_pos_embds",                 // how the table of positions starts
+               "qa_dropout", "seq_classif_dropout"});  // of other heads
+  Attention attention;
+  attention.name = "attention";
+  attention.q = "q_lin";
+  attention.k = "k_lin";
+  attention.v = "v_lin";
+  attention.o = "out_lin";
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  set_biases(attention, true, true);
+  attention.dropout = c.rate("attention_dropout", 0.1);
+  attention.fp32_softmax = false;
+  Mlp mlp = plain_mlp(n, "lin1", "lin2");
+  mlp.name = "ffn";
+  mlp.dropout = dropout;
+  ModelSpec spec =
+      decoder(n, {.name = "encoder",
+                  .branches = {{.body = attention, .joined = layer_norm("sa_layer_norm")},
+                               {.body = mlp, .joined = layer_norm("output_layer_norm")}}});
+  const std::string at = prefix + "embeddings.";
+  Stack& stack = spec.stacks[0];
+  stack.prefix = prefix + "transformer.layer";
+  stack.norm = {};
+  stack.input = TokenEmbedding{.name = at + "word_embeddings",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .positions = at + "position_embeddings",
+                               .position_rows = c.size("max_position_embeddings", 512),
+                               .position_numbers = PositionNumbers::stored,
+                               .norm = layer_norm(at + "LayerNorm"),
+                               .dropout_name = at + "dropout",
+                               .dropout = dropout};
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+ModelSpec distilbert_alone(const Config& c) { return distilbert(c, ""); }
+
+ModelSpec distilbert_masked(const Config& c) {
+  ModelSpec spec = distilbert(c, "distilbert.");
+  const auto& embedding = std::get<TokenEmbedding>(spec.stacks[0].input);
+  const bool tied = c.flag("tie_word_embeddings", true);
+  spec.head = {.kind = HeadKind::masked,
+               .name = "vocab_projector",
+               .vocab = embedding.vocab,
+               .bias = true,
+               .tied_to = tied ? embedding.name + ".weight" : "",
+               .transform = "vocab_transform",
+               .activation = c.activation("activation", "gelu"),
+               .transform_norm = layer_norm("vocab_layer_norm")};
+  return spec;
+}
+
 // Rotary positions with a table for windows and one for the others, gated MLPs, norms before; the
 // first layer's attention reads the embedding's norm.
 ModelSpec modernbert(const Config& c) {
@@ -164,6 +230,8 @@ std::vector<Family> encoder_families() {
           {"RobertaModel", "roberta", roberta},
           {"XLMRobertaForMaskedLM", "xlm-roberta", xlm_roberta_masked},
           {"XLMRobertaModel", "xlm-roberta", roberta},
+          {"DistilBertForMaskedLM", "distilbert", distilbert_masked},
+          {"DistilBertModel", "distilbert", distilbert_alone},
           {"ModernBertForMaskedLM", "modernbert", modernbert},
           {"CamembertForMaskedLM", "camembert", xlm_roberta_masked}};
 }

@@ -272,6 +272,17 @@ ModelSpec llama4_text(const Config& c) {
                  }));
 }
 
+ModelSpec qwen3_vl_moe_text(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 16, .tied = true});
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {NormKind::rms, "q_norm"};
+  attention.k_norm = {NormKind::rms, "k_norm"};
+  c.pass_over({"norm_topk_prob"});  // the class divides by the sum in any case
+  Experts experts = qwen_experts(c, n, 60, 4, 1408, /*shared=*/0, /*renormalize=*/true);
+  experts.router.renormalize = Renormalize::in_place;
+  return qwen_moe(c, n, attention, experts);
+}
+
 std::vector<Family> expert_families() {
   return {{"MixtralForCausalLM", "mixtral", mixtral},
           {"Qwen2MoeForCausalLM", "qwen2_moe", qwen2_moe},

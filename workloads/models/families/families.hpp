@@ -52,6 +52,7 @@ struct Family {
 [[nodiscard]] ModelSpec mistral(const Config& c);
 [[nodiscard]] ModelSpec qwen2(const Config& c);
 [[nodiscard]] ModelSpec qwen3(const Config& c);
+[[nodiscard]] ModelSpec qwen3_vl_moe_text(const Config& c);
 // ImageNet's classes where the file names none of its own.
 [[nodiscard]] std::int64_t labels_of(const Config& c);
 [[nodiscard]] Stack clip_vision(const Config& c, const std::string& prefix);

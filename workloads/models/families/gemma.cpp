@@ -63,6 +63,15 @@ ModelSpec gemma2(const Config& c) {
   return spec;
 }
 
+// Gemma 2 without the norms after attention and MLP.
+ModelSpec vaultgemma(const Config& c) {
+  ModelSpec spec = gemma2(c);
+  for (LayerKind& kind : spec.stacks[0].kinds) {
+    for (Branch& branch : kind.branches) branch.after = {};
+  }
+  return spec;
+}
+
 }  // namespace
 
 // Five windowed layers, one full; norms of queries and keys.
@@ -83,6 +92,7 @@ ModelSpec gemma3_text(const Config& c) {
 std::vector<Family> gemma_families() {
   return {{"GemmaForCausalLM", "gemma", gemma},
           {"Gemma2ForCausalLM", "gemma2", gemma2},
+          {"VaultGemmaForCausalLM", "vaultgemma", vaultgemma},
           {"Gemma3ForCausalLM", "gemma3_text", gemma3_text}};
 }
 

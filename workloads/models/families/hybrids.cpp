@@ -1,5 +1,6 @@
 // Hybrids of attention with Mamba-2 or short convolutions: Bamba, Granite 4, Falcon-H1, LFM2.
 #include <algorithm>
+#include <optional>
 
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
@@ -125,7 +126,8 @@ std::int64_t lfm2_width(const Config& c) {
 }
 
 // Short convolutions but for the layers that attend.
-ModelSpec lfm2(const Config& c) {
+ModelSpec lfm2_like(const Config& c, std::int64_t width, const std::optional<Experts>& experts,
+                    std::int64_t dense) {
   // Widths that hidden_size says, how weights start, what the class does in any case.
   c.pass_over({"block_dim", "block_mlp_init_scale", "block_out_init_scale", "block_norm_eps",
                "block_use_swiglu", "block_use_xavier_init", "conv_dim", "conv_dim_out",
@@ -142,7 +144,7 @@ ModelSpec lfm2(const Config& c) {
   convolution.bias = c.flag("conv_bias", false);
   Mlp mlp;
   mlp.name = "feed_forward";
-  mlp.width = lfm2_width(c);
+  mlp.width = width;
   mlp.gate = "w1";
   mlp.up = "w3";
   mlp.down = "w2";
@@ -156,6 +158,7 @@ ModelSpec lfm2(const Config& c) {
                              LayerKind layer =
                                  llama_layer(n, full ? "attention" : "convolution", attention, mlp);
                              if (!full) layer.branches[0].body = convolution;
+                             if (experts && i >= dense) layer.branches[1].body = *experts;
                              layer.branches[0].before.name = "operator_norm";
                              layer.branches[1].before.name = "ffn_norm";
                              return layer;
@@ -164,13 +167,29 @@ ModelSpec lfm2(const Config& c) {
   return spec;
 }
 
+ModelSpec lfm2(const Config& c) { return lfm2_like(c, lfm2_width(c), std::nullopt, 0); }
+
+// The first layers have MLPs, the others experts.
+ModelSpec lfm2_moe(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 8, .has_width = false});
+  n.activation = "silu";
+  Experts experts = read_experts(c, n, "num_experts", 32, "num_experts_per_tok", 4,
+                                 c.size("moe_intermediate_size", 1792));
+  experts.name = "feed_forward";
+  experts.router.scores = RouterScores::sigmoid;
+  if (c.flag("use_expert_bias", true)) experts.correction_bias = "expert_bias";
+  if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::offset;
+  return lfm2_like(c, c.size("intermediate_size", 7168), experts, c.count("num_dense_layers", 2));
+}
+
 }  // namespace
 
 std::vector<Family> hybrid_families() {
   return {{"BambaForCausalLM", "bamba", bamba},
           {"GraniteMoeHybridForCausalLM", "granitemoehybrid", granitemoehybrid},
           {"FalconH1ForCausalLM", "falcon_h1", falcon_h1},
-          {"Lfm2ForCausalLM", "lfm2", lfm2}};
+          {"Lfm2ForCausalLM", "lfm2", lfm2},
+          {"Lfm2MoeForCausalLM", "lfm2_moe", lfm2_moe}};
 }
 
 }  // namespace shardsim::models

@@ -267,11 +267,11 @@ ModelSpec qwen2_5_vl(const Config& c) {
   return spec;
 }
 
-ModelSpec qwen3_vl(const Config& c) {
+ModelSpec qwen3_vl_like(const Config& c, ModelSpec (*read)(const Config& config)) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec =
-      inside(qwen3(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+      inside(read(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 1152);
   const std::int64_t out = images.size("out_hidden_size", 3584);
   const std::string at = "model.visual.";
@@ -302,6 +302,9 @@ ModelSpec qwen3_vl(const Config& c) {
                           .qkv = "qkv"}));
   return spec;
 }
+
+ModelSpec qwen3_vl(const Config& c) { return qwen3_vl_like(c, qwen3); }
+ModelSpec qwen3_vl_moe(const Config& c) { return qwen3_vl_like(c, qwen3_vl_moe_text); }
 
 ModelSpec llama4(const Config& c) {
   const Config text = nested(c, "text_config");
@@ -343,6 +346,7 @@ std::vector<Family> image_text_families() {
           {"Qwen2VLForConditionalGeneration", "qwen2_vl", qwen2_vl},
           {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", qwen2_5_vl},
           {"Qwen3VLForConditionalGeneration", "qwen3_vl", qwen3_vl},
+          {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", qwen3_vl_moe},
           {"Llama4ForConditionalGeneration", "llama4", llama4}};
 }
 

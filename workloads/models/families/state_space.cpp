@@ -190,6 +190,26 @@ std::string nemotron_pattern(const Config& c) {
   return pattern;
 }
 
+Experts nemotron_experts(const Config& c, const Sizes& n, const Mlp& shared) {
+  Experts experts;
+  experts.name = "mixer";
+  experts.experts = c.size("n_routed_experts", 8);
+  experts.per_token = c.size("num_experts_per_tok", 2);
+  experts.width = c.size("moe_intermediate_size", 7688);
+  experts.activation = n.activation;
+  experts.gate = ExpertsGate::plain;
+  experts.gate_up = "up_proj";
+  experts.router.scores = RouterScores::sigmoid;
+  experts.router.fp32 = true;
+  experts.router.correction_bias = "e_score_correction_bias";
+  if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  experts.shared = shared;
+  experts.shared->name = "shared_experts";
+  static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
+  experts.shared->width = c.size("moe_shared_expert_intermediate_size", 7688);
+  return experts;
+}
+
 // One mixer a layer, as hybrid_override_pattern says: M Mamba-2, * attention, - MLP, E experts.
 ModelSpec nemotron_h(const Config& c) {
   // Layers of multi-token prediction are left out; which kernels overlap is not counted.
@@ -211,22 +231,7 @@ ModelSpec nemotron_h(const Config& c) {
   mlp.name = "mixer";
   mlp.form = MlpForm::plain;
   mlp.bias = c.flag("mlp_bias", false);
-  Experts experts;
-  experts.name = "mixer";
-  experts.experts = c.size("n_routed_experts", 8);
-  experts.per_token = c.size("num_experts_per_tok", 2);
-  experts.width = c.size("moe_intermediate_size", 7688);
-  experts.activation = n.activation;
-  experts.gate = ExpertsGate::plain;
-  experts.gate_up = "up_proj";
-  experts.router.scores = RouterScores::sigmoid;
-  experts.router.fp32 = true;
-  experts.router.correction_bias = "e_score_correction_bias";
-  if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
-  experts.shared = mlp;
-  experts.shared->name = "shared_experts";
-  static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
-  experts.shared->width = c.size("moe_shared_expert_intermediate_size", 7688);
+  const Experts experts = nemotron_experts(c, n, mlp);
   if (static_cast<std::int64_t>(pattern.size()) != n.layers) {
     c.fail("hybrid_override_pattern", "has not one letter for each layer");
   }

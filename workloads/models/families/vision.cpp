@@ -114,7 +114,7 @@ ModelSpec vit(const Config& c) { return vit_like(c, "vit.", /*distilled=*/false)
 ModelSpec deit(const Config& c) { return vit_like(c, "deit.", /*distilled=*/true); }
 
 // A learned scale of each branch; the largest has gated MLPs, their width rounded up to eights.
-ModelSpec dinov2(const Config& c) {
+ModelSpec dinov2_like(const Config& c, const std::string& prefix, std::int64_t registers) {
   VisionSizes n = read_vision(c, "gelu");
   n.width = n.hidden * c.size("mlp_ratio", 4);
   Mlp mlp = vision_mlp(n);
@@ -134,14 +134,39 @@ ModelSpec dinov2(const Config& c) {
                    {.before = layer_norm("norm2"), .body = mlp, .scale = "layer_scale2.lambda1"}}};
   ModelSpec spec;
   Stack stack = vision_stack(n, layer);
-  stack.prefix = "encoder.layer";
-  PatchEmbedding patches = read_patches(c, "embeddings.", 224, 14);
-  if (c.flag("use_mask_token", true)) patches.mask_token = "embeddings.mask_token";
+  stack.prefix = prefix + "encoder.layer";
+  const std::string at = prefix + "embeddings.";
+  PatchEmbedding patches = read_patches(c, at, 224, 14);
+  if (c.flag("use_mask_token", true)) patches.mask_token = at + "mask_token";
+  if (registers > 0) patches.registers = at + "register_tokens";
+  patches.register_rows = registers;
+  patches.dropout = n.dropout;
   stack.input = patches;
-  stack.norm = layer_norm("layernorm");
+  stack.norm = layer_norm(prefix + "layernorm");
   spec.stacks.push_back(std::move(stack));
   spec.head.kind = HeadKind::none;
   return spec;
+}
+
+// Of the class token and the mean of the patches, side by side.
+ModelSpec with_classifier(const Config& c, ModelSpec spec) {
+  spec.head = {.kind = HeadKind::classification,
+               .name = "classifier",
+               .vocab = labels_of(c),
+               .beside_mean = true};
+  return spec;
+}
+
+ModelSpec dinov2(const Config& c) { return dinov2_like(c, "", 0); }
+ModelSpec dinov2_classifier(const Config& c) {
+  return with_classifier(c, dinov2_like(c, "dinov2.", 0));
+}
+ModelSpec dinov2_registers(const Config& c) {
+  return dinov2_like(c, "", c.size("num_register_tokens", 4));
+}
+ModelSpec dinov2_registers_classifier(const Config& c) {
+  return with_classifier(
+      c, dinov2_like(c, "dinov2_with_registers.", c.size("num_register_tokens", 4)));
 }
 
 Config part(const Config& c, std::string_view key) {
@@ -210,6 +235,10 @@ std::vector<Family> vision_families() {
   return {{"ViTForImageClassification", "vit", vit},
           {"DeiTForImageClassification", "deit", deit},
           {"Dinov2Model", "dinov2", dinov2},
+          {"Dinov2ForImageClassification", "dinov2", dinov2_classifier},
+          {"Dinov2WithRegistersModel", "dinov2_with_registers", dinov2_registers},
+          {"Dinov2WithRegistersForImageClassification", "dinov2_with_registers",
+           dinov2_registers_classifier},
           {"CLIPModel", "clip", clip}};
 }
 
