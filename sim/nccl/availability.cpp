@@ -14,6 +14,11 @@ bool is_half_of_all_reduce(Operation operation) {
   return operation == Operation::all_gather || operation == Operation::reduce_scatter;
 }
 
+bool speaks(Algorithm algorithm, Protocol protocol) {
+  const bool all = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
+  return all || protocol == Protocol::simple;
+}
+
 bool implements(Algorithm algorithm, Operation operation) {
   switch (operation) {
     case Operation::broadcast:
@@ -71,7 +76,7 @@ std::string why_no_nvls(const Communicator& communicator, Operation operation,
   }
   if (communicator.nodes == 1) return "";
   if (!communicator.collnet) {
-    return fmt::format("NVLS over several nodes needs {}", reducing_network);
+    return std::string("NVLS over several nodes needs ") + reducing_network;
   }
   return is_half_of_all_reduce(operation) ? why_no_half(communicator, operation) : "";
 }
@@ -80,7 +85,7 @@ std::string why_no_collnet(const Communicator& communicator, Operation operation
                            Algorithm algorithm) {
   if (communicator.nodes == 1) return "CollNet needs several nodes";
   if (!communicator.collnet || communicator.graph(algorithm).channels == 0) {
-    return fmt::format("CollNet needs {}", reducing_network);
+    return std::string("CollNet needs ") + reducing_network;
   }
   if (communicator.most_ranks_per_node > most_collnet_ranks) {
     return fmt::format("CollNet has {} ranks of a node at most", most_collnet_ranks);
@@ -99,6 +104,10 @@ std::string why_no_pat(const Communicator& communicator) {
 
 }  // namespace
 
+bool exists(Operation operation, Algorithm algorithm, Protocol protocol) {
+  return implements(algorithm, operation) && speaks(algorithm, protocol);
+}
+
 std::string why_disabled(const Communicator& communicator, Operation operation, Algorithm algorithm,
                          Protocol protocol, const Forced& forced) {
   if (forced.algorithm && *forced.algorithm != algorithm) return "another algorithm is forced";
@@ -112,7 +121,7 @@ std::string why_disabled(const Communicator& communicator, Operation operation, 
     const bool free = protocol == Protocol::ll128 && !forced.protocol;
     return free ? why_no_ll128(communicator, graph) : "";
   }
-  if (protocol != Protocol::simple) {
+  if (!speaks(algorithm, protocol)) {
     return fmt::format("{} speaks Simple only", name_of(algorithm));
   }
   if (is_nvls(algorithm)) return why_no_nvls(communicator, operation, algorithm);

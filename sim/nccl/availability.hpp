@@ -32,6 +32,9 @@ struct Forced {
   std::optional<Protocol> protocol;
 };
 
+// Whether NCCL has the pair for the operation on any machine: cheap, for those who ask often.
+[[nodiscard]] bool exists(Operation operation, Algorithm algorithm, Protocol protocol);
+
 // Why the pair cannot be used, "one node has no tree of nodes"; empty when it can.
 [[nodiscard]] std::string why_disabled(const Communicator& communicator, Operation operation,
                                        Algorithm algorithm, Protocol protocol,

@@ -199,6 +199,7 @@ std::vector<Estimate> tuning_table(const Communicator& communicator, Operation o
     for (int p = 0; p < protocols; ++p) {
       const auto algorithm = static_cast<Algorithm>(a);
       const auto protocol = static_cast<Protocol>(p);
+      if (!exists(operation, algorithm, protocol)) continue;
       if (!why_disabled(communicator, operation, algorithm, protocol, forced).empty()) continue;
       const Bandwidth bandwidth = wire_bandwidth(communicator, operation, algorithm, protocol) *
                                   array_share(communicator, operation, algorithm);

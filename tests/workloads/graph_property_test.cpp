@@ -94,31 +94,48 @@ Json random_deepseek() {
 // State-space and linear mixers: fused kernels that make some of it again, groups, chunks.
 Json random_mixer() {
   const auto size = [](int most) { return *rc::gen::inRange<std::int64_t>(1, most); };
-  Json json = random_llama();
-  json["model_type"] = *rc::gen::element<std::string>("mamba", "mamba2", "lfm2", "qwen3_5_text");
-  if (json["model_type"] == "mamba") {
-    json.merge_patch({{"state_size", size(20)}, {"time_step_rank", size(9)}});
-  } else if (json["model_type"] == "mamba2") {
-    const std::int64_t groups = size(4), heads = 2 * groups * size(4), dim = 2 * size(5);
-    json.merge_patch({{"hidden_size", heads * dim / 2},
-                      {"num_heads", heads},
+  const std::int64_t heads = size(4);
+  const std::int64_t layers = size(5);
+  Json json{{"num_hidden_layers", layers}, {"vocab_size", size(300)}};
+  const int family = *rc::gen::inRange(0, 4);
+  if (family == 0) {
+    json.merge_patch({{"model_type", "mamba"},
+                      {"hidden_size", size(50)},
+                      {"state_size", size(20)},
+                      {"time_step_rank", size(9)}});
+    return json;
+  }
+  if (family == 1) {
+    const std::int64_t groups = size(4);
+    const std::int64_t dim = size(9);
+    json.merge_patch({{"model_type", "mamba2"},
+                      {"hidden_size", groups * heads * dim},
+                      {"num_heads", 2 * groups * heads},
                       {"head_dim", dim},
                       {"state_size", size(20)},
                       {"n_groups", groups},
                       {"chunk_size", size(40)}});
-  } else if (json["model_type"] == "lfm2") {
-    json["block_ff_dim"] = size(90);
-    json["layer_types"] = Json(json["num_hidden_layers"].get<std::size_t>(), "conv");
-    json["layer_types"][0] = "full_attention";
-  } else {
-    const std::int64_t keys = size(5);
-    json["head_dim"] = 8;
-    json.merge_patch({{"full_attention_interval", size(4)},
-                      {"linear_num_key_heads", keys},
-                      {"linear_num_value_heads", keys * size(4)},
-                      {"linear_key_head_dim", size(20)},
-                      {"linear_value_head_dim", size(20)}});
+    return json;
   }
+  json.merge_patch({{"hidden_size", heads * 2 * size(9)},
+                    {"num_attention_heads", heads},
+                    {"num_key_value_heads", heads}});
+  if (family == 2) {
+    json["model_type"] = "lfm2";
+    json["block_ff_dim"] = size(90);
+    json["layer_types"] = Json(static_cast<std::size_t>(layers), "conv");
+    json["layer_types"][0] = "full_attention";
+    return json;
+  }
+  const std::int64_t keys = size(5);
+  json.merge_patch({{"model_type", "qwen3_5_text"},
+                    {"head_dim", 8},
+                    {"intermediate_size", size(90)},
+                    {"full_attention_interval", size(4)},
+                    {"linear_num_key_heads", keys},
+                    {"linear_num_value_heads", keys * size(4)},
+                    {"linear_key_head_dim", size(20)},
+                    {"linear_value_head_dim", size(20)}});
   return json;
 }
 
