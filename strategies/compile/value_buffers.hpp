@@ -4,7 +4,7 @@
 //   of the step        what is there before it (parameters, optimizer state, inputs), sums over
 //                      microbatches, and what comes of them; parameters that a pipeline keeps
 //                      gathered over microbatches
-//   of a microbatch    all else: gone, as far as anyone asks, when its last backward pass is through
+//   of a microbatch    all else: nobody asks for it when its last backward pass is through
 #pragma once
 
 #include <array>

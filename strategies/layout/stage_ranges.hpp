@@ -1,4 +1,4 @@
-// Which part of the model each stage of a pipeline is: ranges of Workload::order, one after another.
+// Which part of the model each stage of a pipeline is: ranges of Workload::order, in its order.
 //
 //   order     embedding, 8 layers, head             2 stages of 4 layers
 //   stage 0   embedding, layers 0 to 3              carries go from layer 3 to layer 4

@@ -15,8 +15,8 @@
 
 namespace shardsim {
 
-// `stages_axis`: of the mesh; empty: there is one stage. Of the step: its microbatches and metrics, the dtype of gradients, and whether the old state is
-// donated.
+// `stages_axis`: of the mesh; empty: there is one stage. Of the step: its microbatches and metrics,
+// the dtype of gradients, and whether the old state is donated.
 [[nodiscard]] SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
                                   const Layout& layout, const Units& units,
                                   const std::string& stages_axis, const Runtime& runtime,

@@ -10,10 +10,11 @@
 // when_needed: right before the action that needs it, as runtimes do that loop over microbatches
 // (PyTorch's ScheduleGPipe and Schedule1F1B, Megatron's 1F1B).
 //
-// with_sends: PyTorch's rule for lists of actions (_add_send_recv). Ranks take turns, each adds one action when what it needs has been sent, and a
-// sender puts the receive at the end of what the receiver has so far. So receives are in the order
-// of the sends of one such round, no rank receives in another order than its peer sends, and
-// nothing hangs. What is no computation (unshards.hpp) takes its turn, too.
+// with_sends: PyTorch's rule for lists of actions (_add_send_recv). Ranks take turns, each adds one
+// action when what it needs has been sent, and a sender puts the receive at the end of what the
+// receiver has so far. So receives are in the order of the sends of one such round, no rank
+// receives in another order than its peer sends, and nothing hangs. What is no computation
+// (unshards.hpp) takes its turn, too.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,7 @@ using CallLists = std::vector<std::vector<Call>>;
 
 // The computations of a schedule.
 [[nodiscard]] CallLists computations(const PipelineSchedule& schedule);
-// `calls` have no messages yet and are of a schedule that verify() passes, or of its forwards alone.
+// `calls` have no messages yet; they are of a schedule that verify() passes, or of its forwards.
 [[nodiscard]] CallLists with_messages(const CallLists& calls, const PipelineShape& shape,
                                       Receives receives);
 

@@ -6,7 +6,8 @@
 //
 // UNSHARD gathers all parameters of a stage, RESHARD gives them back: the next three stages that a
 // rank will compute are there, others make room. REDUCE_GRAD reduces a stage's gradients, of all
-// microbatches at once, behind its last B or W; what is computed next waits for it. A rank with three stages or fewer gathers each once.
+// microbatches at once, behind its last B or W; what is computed next waits for it. A rank with
+// three stages or fewer gathers each once.
 #pragma once
 
 #include "strategies/schedule/messages.hpp"

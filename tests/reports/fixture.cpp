@@ -15,7 +15,7 @@ Bytes& of(std::array<Bytes, buffer_categories>& sizes, Category category) {
 Prediction common(const std::string& name) {
   Prediction p;
   p.experiment.name = name;
-  p.experiment.subject = ModelStep{.model = "toy"};
+  p.experiment.subject = ModelStep{.model = OwnedJson("toy")};
   *p.experiment.resolved = {{"name", name}, {"machine", "toy-machine"}};
   p.machine.profile.name = "toy-machine";
   p.machine.profile.device.name = "Toy 10 GiB";

@@ -1,4 +1,4 @@
-// Steps of pipelines: what every schedule has to keep, what may be written by hand, what is refused.
+// Steps of pipelines: what every schedule keeps, what may be written by hand, what is refused.
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 

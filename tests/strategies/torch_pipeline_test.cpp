@@ -1,5 +1,5 @@
-// Against real PyTorch: what a rank of a pipeline sends, receives, gathers and reduces in a step, in
-// the order in which it does it, and what it holds between steps. Cases: tests/golden/torch/README.md.
+// Against real PyTorch: what a rank of a pipeline sends, receives, gathers and reduces in a step,
+// in order, and what it holds between steps. Cases: tests/golden/torch/README.md.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 //
 // In a pipeline these are in different stages, on different devices. Each has a copy then: of the
 // same shape, with a gradient and an optimizer state of its own, and before the optimizer's step
-// the gradients of both are added up (Megatron-Core, finalize_model_grads; runtime/shared_gradients).
+// the gradients of both are added up (Megatron-Core, finalize_model_grads), which is the runtime's.
 #pragma once
 
 #include "workloads/graph/op_graph.hpp"
