@@ -18,7 +18,10 @@ std::vector<bool> values_of_step(const SpmdStep& step, std::int64_t microbatches
   for (const BlockProgram& block : step.blocks) {
     for (const BlockPass* pass : {&block.forward, &block.backward, &block.optimizer}) {
       for (const BlockPass::Sum& sum : pass->sums) of_step[at(sum.sum)] = true;
-      for (const Item& item : pass->last_reductions) add(item.results);
+      for (const Item& item : pass->last_reductions) {
+        add(item.operands);  // the last microbatch's, when others may be under way
+        add(item.results);
+      }
       if (keeps_gathered) add(pass->held);
     }
     for (const std::vector<Item>* items :

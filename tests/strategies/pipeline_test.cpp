@@ -121,6 +121,26 @@ TEST_CASE("a forward step has the forwards of its schedule") {
   CHECK(sums_of(plan).sent > 0);
 }
 
+// The loss is the last stage's; what is summed of it once a step is the last microbatch's.
+TEST_CASE("metrics of a pipeline are summed in its last stage, once") {
+  Step step = small_step();
+  step.metrics = {"loss"};
+  for (const char* name : {"1f1b", "zbv", "interleaved-1f1b"}) {
+    CAPTURE(name);
+    const Plan plan =
+        compile_with(with_pipeline("fsdp", {{"schedule", name}}), {{"pp", 2}, {"fsdp", 2}}, step)
+            .plan;
+    std::map<std::string, int> sums;  // by program
+    for (const Program& program : plan.programs) {
+      for (const Task& task : program.tasks) {
+        if (plan.task_name(task).starts_with("metrics.loss.")) ++sums[program.name];
+      }
+    }
+    REQUIRE(sums.size() == 1);
+    CHECK(sums.begin()->second == 2);  // sum and count
+  }
+}
+
 // The table that both ends read is there twice, and counted once; what it costs is one all-reduce
 // that the programs of both stages run together.
 TEST_CASE("a tied table is in both stages, whose gradients are added up") {
