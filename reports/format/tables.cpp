@@ -183,7 +183,9 @@ Table time_table(const Figures& figures) {
 }
 
 Table communication_table(const Figures& figures) {
-  Table table{"Communication of one step",
+  Table table{figures.classes.size() > 1
+                  ? "Communication of one step, a device of each class, added up"
+                  : "Communication of one step",
               {{"kind", left},
                {"axes", left},
                {"group", right},

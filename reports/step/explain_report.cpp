@@ -35,12 +35,18 @@ std::string most_expensive(const Explanation& explanation) {
                      format_percent(explanation.share_of_bytes(row)));
 }
 
+// Of a pipeline the stages are added up.
+std::string who_sends(const Explanation& explanation) {
+  if (explanation.programs == 1) return "a device sends";
+  return fmt::format("a device of each of {} classes together send", explanation.programs);
+}
+
 std::string summary_of(const Explanation& explanation) {
   if (explanation.collectives.empty()) return "No collectives: devices never exchange anything.";
   std::string text =
-      fmt::format("{} collective{}, {} distinct; a device sends {} per step",
-                  format_count(explanation.count), explanation.count == 1 ? "" : "s",
-                  explanation.collectives.size(), format_bytes(explanation.wire_bytes));
+      fmt::format("{} collective{}, {} distinct; {} {} per step", format_count(explanation.count),
+                  explanation.count == 1 ? "" : "s", explanation.collectives.size(),
+                  who_sends(explanation), format_bytes(explanation.wire_bytes));
   if (explanation.time) {
     text +=
         fmt::format(" in {} ({} of the step, where nothing hides it)", duration(*explanation.time),

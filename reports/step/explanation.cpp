@@ -78,6 +78,7 @@ class Explainer {
     explanation_.title =
         fmt::format("{}, {} on {}", plan_.subject.model, plan_.subject.strategy, mesh);
     explanation_.compiled = plan_.subject.strategy == "compiled";
+    explanation_.programs = plan_.programs.size();
     if (result_ != nullptr) explanation_.step = result_->step_time;
     std::set<Phase> phases;
     for (const Program& program : plan_.programs) {

@@ -44,6 +44,7 @@ struct Explanation {
   std::string title;      // "llama-3.1-8b, fsdp on fsdp=8"
   bool compiled = false;  // HLO text, which does not say why
   std::vector<ExplainedCollective> collectives;
+  std::size_t programs = 1;     // device classes; counts, bytes and times are of all together
   std::int64_t count = 0;       // executions of all rows
   Bytes wire_bytes{0};          // of all rows
   std::optional<SimTime> time;  // of all rows; they may overlap each other and kernels

@@ -87,8 +87,8 @@ TEST_CASE("A list with messages runs, and every send has its receive") {
   CHECK(rc::check([] {
     const auto schedule = random_schedule();
     RC_PRE(schedule.has_value());
-    const auto receives = *rc::gen::element(Receives::with_sends, Receives::when_needed);
-    const auto calls = with_messages(computations(*schedule), schedule->shape, receives);
+    const auto posted = *rc::gen::element(Receives::with_sends, Receives::when_needed);
+    const auto calls = with_messages(computations(*schedule), schedule->shape, posted);
     const DryRun run = dry_run(schedule->shape, calls, Durations{});
     RC_ASSERT(!run.stuck.has_value());
     std::size_t sends = 0;
