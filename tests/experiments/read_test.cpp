@@ -30,8 +30,8 @@ Mesh mesh(const char* value) { return model_of(with("mesh", value).at(0)).partit
 
 // What axes are for (strategies/layout/axis_roles.hpp) is said at the mesh, or by the experiment.
 TEST_CASE("an axis of a step has a role that its strategy serves") {
-  CHECK_THROWS_WITH(with("mesh", "pp=2,dp=4"),
-                    Catch::StartsWith("dir/a.json: /mesh: axis \"pp\" is for pipeline stages"));
+  CHECK_THROWS_WITH(with("mesh", "ep=2,dp=4"),
+                    Catch::StartsWith("dir/a.json: /mesh: axis \"ep\" is for experts"));
   CHECK_THROWS_WITH(with("mesh", R"({"x": 2, "dp": 4})"),
                     Catch::StartsWith("dir/a.json: /mesh/x: axis \"x\" has no role by its name"));
   Json json = Json::parse(minimal);
