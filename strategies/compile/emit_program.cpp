@@ -19,10 +19,6 @@ const std::vector<std::string> streams_of_a_step = {
 const std::vector<std::string> streams_of_messages = {"activation sends", "activation receives",
                                                       "gradient sends", "gradient receives"};
 
-std::size_t message_stream(bool sends, bool is_gradient) {
-  return streams_of_a_step.size() + (is_gradient ? 2 : 0) + (sends ? 0 : 1);
-}
-
 bool reads_gathered(const Item& item, const ResolvedPass& pass) {
   for (const ResolvedItem& gather : pass.gathers) {
     for (const ValueId result : gather.item->results) {
@@ -62,6 +58,7 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
     program_.streams.insert(program_.streams.end(), streams_of_messages.begin(),
                             streams_of_messages.end());
   }
+  assert(streams_of_a_step.size() == stream_count);
   assert(program_.streams.size() <= most_streams);
 }
 
@@ -190,30 +187,6 @@ void ProgramEmitter::count_pass(std::int16_t stage) {
   is_last_pass_ = done + 1 == input_.schedule.shape.microbatches;
 }
 
-// What has come into the stage.
-std::vector<BufferIndex> ProgramEmitter::take(const Inlet& inlet) {
-  const auto found = inlets_.find(inlet);
-  if (found == inlets_.end()) return {};
-  std::vector<BufferIndex> carried = std::move(found->second);
-  inlets_.erase(found);
-  return carried;
-}
-
-void ProgramEmitter::enter(const std::vector<ValueId>& values,
-                           const std::vector<BufferIndex>& carried, std::int64_t i) {
-  for (std::size_t k = 0; k < values.size() && k < carried.size(); ++k) {
-    if (values[k] != no_value) buffers_.entry(values[k], i) = carried[k];
-  }
-}
-
-std::vector<BufferIndex> ProgramEmitter::leave(const std::vector<ValueId>& values, std::int64_t i) {
-  std::vector<BufferIndex> carried;
-  for (const ValueId v : values) {
-    carried.push_back(v == no_value ? no_buffer : buffers_.buffer_of(v, i));
-  }
-  return carried;
-}
-
 void ProgramEmitter::optimizer(std::int16_t stage) {
   microbatch_ = 0;
   buffers_.select(microbatch_);
@@ -260,92 +233,6 @@ std::vector<BlockInstance> ProgramEmitter::root_first(std::int16_t stage) const 
   std::stable_partition(instances.begin(), instances.end(),
                         [&](const BlockInstance& instance) { return layer_of(instance) < 0; });
   return instances;
-}
-
-// The values on both sides of the border that the message of a call crosses: as the stage that
-// sends them has them, and as the one that receives them.
-ProgramEmitter::Border ProgramEmitter::border_of(const Call& call) const {
-  const bool is_gradient = call.action.kind != ActionKind::forward;
-  const bool sends = call.kind == Call::Kind::send;
-  // The stage before the border, in the order of the model.
-  const int before = call.action.stage - (sends == is_gradient ? 1 : 0);
-  const BlockInstance last = instances_of(static_cast<std::int16_t>(before)).back();
-  const BlockInstance first = instances_of(static_cast<std::int16_t>(before + 1)).front();
-  const BlockProgram& above = program_of(last);
-  const BlockProgram& below = program_of(first);
-  const std::vector<ValueId>& out = is_gradient ? below.gradients_of_carries_in : above.carries_out;
-  const std::vector<ValueId>& in = is_gradient ? above.gradients_of_carries_out : below.carries_in;
-  Border border{.is_gradient = is_gradient,
-                .from = is_gradient ? first : last,
-                .to = is_gradient ? last : first};
-  const auto stages =
-      std::pair{static_cast<std::int16_t>(before), static_cast<std::int16_t>(before + 1)};
-  border.receiver = is_gradient ? stages.first : stages.second;
-  const std::int16_t peer = sends ? border.receiver : is_gradient ? stages.second : stages.first;
-  border.peer = input_.schedule.shape.rank_of_stage[at(peer)];
-  for (std::size_t k = 0; k < std::max(out.size(), in.size()); ++k) {
-    const bool crosses = k < out.size() && k < in.size() && out[k] != no_value && in[k] != no_value;
-    border.values.emplace_back(crosses ? out[k] : no_value, crosses ? in[k] : no_value);
-  }
-  return border;
-}
-
-Task ProgramEmitter::message(const Call& call, const Border& border, ValueId value) {
-  const bool sends = call.kind == Call::Kind::send;
-  const Value& v = buffers_.value(value);
-  Transfer transfer;
-  transfer.peer_program = border.peer;
-  transfer.sends = sends;
-  transfer.dtype = v.dtype;
-  transfer.payload = v.bytes;
-  transfer.channel = border.is_gradient ? 1 : 0;
-  transfer.reason =
-      fmt::format("{} {} stage {}", v.name, sends ? "for" : "of",
-                  sends ? border.receiver : border.receiver + (border.is_gradient ? 1 : -1));
-  Task task;
-  task.kind = TaskKind::transfer;
-  task.phase = border.is_gradient ? Phase::backward : Phase::forward;
-  task.stream = static_cast<std::uint8_t>(message_stream(sends, border.is_gradient));
-  task.work = tables_.transfer(transfer);
-  task.name = tables_.name(v.name);
-  task.layer = layer_of(border.from);
-  task.microbatch = call.action.microbatch;
-  return task;
-}
-
-void ProgramEmitter::send(const Call& call) {
-  const Border border = border_of(call);
-  const std::vector<BufferIndex> carried =
-      take({border.receiver, call.action.microbatch, border.is_gradient});
-  for (std::size_t k = 0; k < carried.size(); ++k) {
-    const ValueId value = border.values[k].first;
-    if (value == no_value) continue;
-    const Task task = message(call, border, value);
-    after_ = {last_kernel_, buffers_[carried[k]].written_by};
-    const TaskId id = add_task(task, after_);
-    buffers_.use(carried[k], id, task.stream);
-  }
-}
-
-void ProgramEmitter::receive(const Call& call) {
-  const Border border = border_of(call);
-  std::vector<BufferIndex>& carried =
-      inlets_[{border.receiver, call.action.microbatch, border.is_gradient}];
-  for (const auto& [sent, received] : border.values) {
-    if (sent == no_value) {
-      carried.push_back(no_buffer);
-      continue;
-    }
-    // The names are the sender's, who has made it; sizes are equal.
-    assert(buffers_.value(sent).bytes == buffers_.value(received).bytes);
-    const Task task = message(call, border, sent);
-    after_ = {last_kernel_};
-    const TaskId id = add_task(task, after_);
-    const BufferIndex buffer = buffers_.open(received, border.to.ordinal, id);
-    buffers_[buffer].written_by = id;
-    buffers_.use(buffer, id, task.stream);
-    carried.push_back(buffer);
-  }
 }
 
 std::int32_t ProgramEmitter::layer_of(const BlockInstance& instance) const {

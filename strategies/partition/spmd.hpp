@@ -4,6 +4,7 @@
 // it into a plan.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,6 +33,7 @@ struct Value {
 
 // Streams of the plan, in order.
 enum class Stream : std::uint8_t { compute, gathers, reductions, activations };
+inline constexpr std::size_t stream_count = 4;
 
 struct Item {
   TaskKind kind = TaskKind::kernel;

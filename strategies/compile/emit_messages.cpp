@@ -1,0 +1,131 @@
+// What passes between blocks, and between stages: carried values, sends and receives.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/index.hpp"
+#include "strategies/compile/emit_program.hpp"
+
+namespace shardsim {
+namespace {
+
+// Behind the streams of a step: activations there and back, then gradients.
+std::uint8_t message_stream(bool sends, bool is_gradient) {
+  return static_cast<std::uint8_t>(stream_count + (is_gradient ? 2 : 0) + (sends ? 0 : 1));
+}
+
+}  // namespace
+
+// What has come into the stage.
+std::vector<BufferIndex> ProgramEmitter::take(const Inlet& inlet) {
+  const auto found = inlets_.find(inlet);
+  if (found == inlets_.end()) return {};
+  std::vector<BufferIndex> carried = std::move(found->second);
+  inlets_.erase(found);
+  return carried;
+}
+
+void ProgramEmitter::enter(const std::vector<ValueId>& values,
+                           const std::vector<BufferIndex>& carried, std::int64_t i) {
+  for (std::size_t k = 0; k < values.size() && k < carried.size(); ++k) {
+    if (values[k] != no_value) buffers_.entry(values[k], i) = carried[k];
+  }
+}
+
+std::vector<BufferIndex> ProgramEmitter::leave(const std::vector<ValueId>& values, std::int64_t i) {
+  std::vector<BufferIndex> carried;
+  for (const ValueId v : values) {
+    carried.push_back(v == no_value ? no_buffer : buffers_.buffer_of(v, i));
+  }
+  return carried;
+}
+
+// The values on both sides of the border that the message of a call crosses: as the stage that
+// sends them has them, and as the one that receives them.
+ProgramEmitter::Border ProgramEmitter::border_of(const Call& call) const {
+  const bool is_gradient = call.action.kind != ActionKind::forward;
+  const bool sends = call.kind == Call::Kind::send;
+  // The stage before the border, in the order of the model.
+  const int before = call.action.stage - (sends == is_gradient ? 1 : 0);
+  const BlockInstance last = instances_of(static_cast<std::int16_t>(before)).back();
+  const BlockInstance first = instances_of(static_cast<std::int16_t>(before + 1)).front();
+  const BlockProgram& above = program_of(last);
+  const BlockProgram& below = program_of(first);
+  const std::vector<ValueId>& out = is_gradient ? below.gradients_of_carries_in : above.carries_out;
+  const std::vector<ValueId>& in = is_gradient ? above.gradients_of_carries_out : below.carries_in;
+  Border border{.is_gradient = is_gradient,
+                .from = is_gradient ? first : last,
+                .to = is_gradient ? last : first};
+  const auto stages =
+      std::pair{static_cast<std::int16_t>(before), static_cast<std::int16_t>(before + 1)};
+  border.receiver = is_gradient ? stages.first : stages.second;
+  const std::int16_t peer = sends ? border.receiver : is_gradient ? stages.second : stages.first;
+  border.peer = input_.schedule.shape.rank_of_stage[at(peer)];
+  for (std::size_t k = 0; k < std::max(out.size(), in.size()); ++k) {
+    const bool crosses = k < out.size() && k < in.size() && out[k] != no_value && in[k] != no_value;
+    border.values.emplace_back(crosses ? out[k] : no_value, crosses ? in[k] : no_value);
+  }
+  return border;
+}
+
+Task ProgramEmitter::message(const Call& call, const Border& border, ValueId value) {
+  const bool sends = call.kind == Call::Kind::send;
+  const Value& v = buffers_.value(value);
+  Transfer transfer;
+  transfer.peer_program = border.peer;
+  transfer.sends = sends;
+  transfer.dtype = v.dtype;
+  transfer.payload = v.bytes;
+  transfer.channel = border.is_gradient ? 1 : 0;
+  transfer.reason =
+      fmt::format("{} {} stage {}", v.name, sends ? "for" : "of",
+                  sends ? border.receiver : border.receiver + (border.is_gradient ? 1 : -1));
+  Task task;
+  task.kind = TaskKind::transfer;
+  task.phase = border.is_gradient ? Phase::backward : Phase::forward;
+  task.stream = message_stream(sends, border.is_gradient);
+  task.work = tables_.transfer(transfer);
+  task.name = tables_.name(v.name);
+  task.layer = layer_of(border.from);
+  task.microbatch = call.action.microbatch;
+  return task;
+}
+
+void ProgramEmitter::send(const Call& call) {
+  const Border border = border_of(call);
+  const std::vector<BufferIndex> carried =
+      take({border.receiver, call.action.microbatch, border.is_gradient});
+  for (std::size_t k = 0; k < carried.size(); ++k) {
+    const ValueId value = border.values[k].first;
+    if (value == no_value) continue;
+    const Task task = message(call, border, value);
+    after_ = {last_kernel_, buffers_[carried[k]].written_by};
+    const TaskId id = add_task(task, after_);
+    buffers_.use(carried[k], id, task.stream);
+  }
+}
+
+void ProgramEmitter::receive(const Call& call) {
+  const Border border = border_of(call);
+  std::vector<BufferIndex>& carried =
+      inlets_[{border.receiver, call.action.microbatch, border.is_gradient}];
+  for (const auto& [sent, received] : border.values) {
+    if (sent == no_value) {
+      carried.push_back(no_buffer);
+      continue;
+    }
+    // The names are the sender's, who has made it; sizes are equal.
+    assert(buffers_.value(sent).bytes == buffers_.value(received).bytes);
+    const Task task = message(call, border, sent);
+    after_ = {last_kernel_};
+    const TaskId id = add_task(task, after_);
+    const BufferIndex buffer = buffers_.open(received, border.to.ordinal, id);
+    buffers_[buffer].written_by = id;
+    buffers_.use(buffer, id, task.stream);
+    carried.push_back(buffer);
+  }
+}
+
+}  // namespace shardsim
