@@ -196,45 +196,6 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
   buffers_.end(microbatch_);
 }
 
-// The root, then layer by layer.
-void ProgramEmitter::gather(std::int16_t stage) {
-  for (const BlockInstance& instance : root_first(stage)) {
-    const ResolvedPass& pass = tables_.block(instance.block).forward;
-    if (pass.kept.empty() || is_gathered(pass, instance.ordinal)) continue;
-    set_place(instance, Phase::forward);
-    emit_gathers(pass, instance.ordinal, last_kernel_);
-  }
-}
-
-void ProgramEmitter::give_back(std::int16_t stage) {
-  for (const BlockInstance& instance : instances_of(stage)) {
-    give_back(tables_.block(instance.block).backward, instance.ordinal);
-  }
-}
-
-// Layer by layer, then the root: each is given back and reduced.
-void ProgramEmitter::reduce(std::int16_t stage) {
-  std::vector<BlockInstance> instances = root_first(stage);
-  std::stable_partition(instances.begin(), instances.end(),
-                        [&](const BlockInstance& instance) { return layer_of(instance) >= 0; });
-  issued_after_ = last_kernel_;
-  for (const BlockInstance& instance : instances) {
-    const ResolvedPass& pass = tables_.block(instance.block).backward;
-    give_back(pass, instance.ordinal);
-    set_place(instance, Phase::backward);
-    emit_items(pass.last_reductions, instance.ordinal);
-    last_reduced_ = static_cast<TaskId>(program_.tasks.size()) - 1;
-  }
-  issued_after_ = no_task;
-}
-
-std::vector<BlockInstance> ProgramEmitter::root_first(std::int16_t stage) const {
-  std::vector<BlockInstance> instances = instances_of(stage);
-  std::stable_partition(instances.begin(), instances.end(),
-                        [&](const BlockInstance& instance) { return layer_of(instance) < 0; });
-  return instances;
-}
-
 std::int32_t ProgramEmitter::layer_of(const BlockInstance& instance) const {
   const Block& block = input_.workload.blocks[at(instance.block)];
   return block.is_layer ? block.numbers[at(instance.ordinal)] : -1;
