@@ -8,9 +8,10 @@
 using namespace shardsim;
 
 TEST_CASE("Every index is there once") {
-  std::vector<int> calls(1000);
+  constexpr std::size_t more_than_threads = 1000;
+  std::vector<int> calls(more_than_threads);
   for_each_index(calls.size(), [&](std::size_t i) { ++calls[i]; });
-  CHECK(calls == std::vector<int>(1000, 1));
+  CHECK(calls == std::vector<int>(more_than_threads, 1));
   for_each_index(0, [](std::size_t) { FAIL("there is none"); });
 }
 

@@ -168,6 +168,7 @@ TEST_CASE("bubbles of profiled stages are those of the paper's simulator") {
     int ranks, stages_per_rank, microbatches;
     double forward, input, weight, message, bubble, measured_s;
   };
+  // schedule, ranks, stages on each, microbatches, T_F, T_B, T_W, T_comm, bubble, step in s
   const std::vector<Row> rows = {
       {"1f1b", 8, 1, 24, 18.522, 18.086, 9.337, 0.601, 0.2431, 1.5254},
       {"1f1b", 8, 1, 64, 18.546, 18.097, 9.321, 0.762, 0.124, 3.5294},

@@ -3,12 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
 
 #include "model_step.hpp"
+#include "tests/base/golden_files.hpp"
 
 #include "base/json.hpp"
 
@@ -165,29 +165,20 @@ bool agrees(const Json& record) {
 }  // namespace
 
 TEST_CASE("Collectives and state of FSDP2 and HSDP steps are PyTorch's", "[golden]") {
-  const char* set = std::getenv("SHARDSIM_GOLDEN_DIR");
-  const std::filesystem::path folder =
-      std::filesystem::path(set != nullptr ? set : SHARDSIM_SOURCE_DIR "/tests/golden") / "torch" /
-      "fsdp";
-  if (!std::filesystem::exists(folder)) {
-    std::cout << folder.string() << ": not there, skipped\n";
-    return;
-  }
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  const std::filesystem::path folder = golden_folder("torch/fsdp");
+  const std::vector<std::string> files = golden_files(folder, ".json");
+  if (!std::filesystem::exists(folder)) return;
   int compared = 0;
-  for (const std::filesystem::path& file : files) {
-    const Json record = load_json(file.string());
+  for (const std::string& file : files) {
+    const Json record = load_json(file);
     const std::string reason = skip_reason(record);
     if (!reason.empty()) {
-      std::cout << file.filename().string() << ": skipped (" << reason << ")\n";
+      std::cout << std::filesystem::path(file).filename().string() << ": skipped (" << reason
+                << ")\n";
       continue;
     }
     const bool passed = agrees(record);
-    std::cout << file.filename().string() << ": "
+    std::cout << std::filesystem::path(file).filename().string() << ": "
               << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
     CHECK(passed);
     ++compared;

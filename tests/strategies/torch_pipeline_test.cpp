@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -13,11 +12,14 @@
 
 #include "base/json.hpp"
 #include "model_step.hpp"
+#include "tests/base/golden_files.hpp"
 
 namespace shardsim::torch_pipeline_test {
 namespace {
 
 using test::compile_step;
+using test::golden_files;
+using test::golden_folder;
 using test::usual_step;
 
 struct Rank {
@@ -164,23 +166,13 @@ bool agrees(const Json& record) {
 }  // namespace
 
 TEST_CASE("Ranks of pipelines do what PyTorch's do, in order", "[golden]") {
-  const char* set = std::getenv("SHARDSIM_GOLDEN_DIR");
-  const std::filesystem::path folder =
-      std::filesystem::path(set != nullptr ? set : SHARDSIM_SOURCE_DIR "/tests/golden") / "torch" /
-      "pipeline";
-  if (!std::filesystem::exists(folder)) {
-    std::cout << folder.string() << ": not there, skipped\n";
-    return;
-  }
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  const std::filesystem::path folder = golden_folder("torch/pipeline");
+  const std::vector<std::string> files = golden_files(folder, ".json");
+  if (!std::filesystem::exists(folder)) return;
   CHECK(!files.empty());
-  for (const std::filesystem::path& file : files) {
-    const bool passed = agrees(load_json(file.string()));
-    std::cout << file.filename().string() << ": "
+  for (const std::string& file : files) {
+    const bool passed = agrees(load_json(file));
+    std::cout << std::filesystem::path(file).filename().string() << ": "
               << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
     CHECK(passed);
   }

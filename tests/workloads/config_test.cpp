@@ -1,7 +1,5 @@
-// Finding and reading model descriptions, and every mistake in one.
+// Reading model descriptions, and every mistake in one.
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <tuple>
 
@@ -16,8 +14,6 @@ using namespace shardsim;
 using namespace shardsim::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 Json shipped(const std::string& name) { return *load_model_config(name, "", {}).json; }
 
@@ -36,58 +32,7 @@ Json with(Json json, const char* key, const Json& value) {
   return json;
 }
 
-// A directory that is gone afterwards.
-struct TemporaryDirectory {
-  fs::path path = fs::path(SHARDSIM_BINARY_DIR) / "config_test_files";
-  TemporaryDirectory() { fs::create_directories(path / "my-llama"); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() { fs::remove_all(path); }
-  void write(const std::string& name) const {
-    std::ofstream(path / name) << shipped("gpt2").dump();
-  }
-};
-
 }  // namespace
-
-TEST_CASE("Shipped models go by their name alone, with or without .json") {
-  CHECK(shipped_models() == std::vector<std::string>{"llama-3.1-8b", "llama-3.1-70b",
-                                                     "llama-3.1-405b", "qwen3-1.7b", "gpt2",
-                                                     "vit-b16"});
-  for (const char* name : {"gpt2", "gpt2.json", "configs/gpt2.json"}) {
-    const ModelConfig config = load_model_config(name, "/nowhere", {});
-    CHECK(config.name == "gpt2");
-    CHECK(config.json->at("n_layer") == 12);
-  }
-}
-
-TEST_CASE("Shipped descriptions equal the files they come from") {
-  for (const std::string& name : shipped_models()) {
-    CHECK(shipped(name) == load_json(SHARDSIM_SOURCE_DIR "/workloads/configs/" + name + ".json"));
-  }
-}
-
-TEST_CASE("A path is tried as given, then from the directory, with .json and as a folder") {
-  const TemporaryDirectory directory;
-  directory.write("tiny.json");
-  directory.write("my-llama/config.json");
-  const std::string here = directory.path.string();
-  CHECK(load_model_config(here + "/tiny.json", "", {}).name == "tiny");
-  CHECK(load_model_config("tiny.json", here, {}).path == here + "/tiny.json");
-  CHECK(load_model_config("tiny", here, {}).name == "tiny");
-  CHECK(load_model_config("my-llama", here, {}).name == "my-llama");
-  CHECK(load_model_config("my-llama/config.json", here, {}).name == "my-llama");
-}
-
-TEST_CASE("A model that is not there is an error with a suggestion") {
-  CHECK_THROWS_WITH(load_model_config("llama-3.1-8", "", {"a.json", "/workload/model"}),
-                    "a.json: /workload/model: no model or file \"llama-3.1-8\", did you mean "
-                    "\"llama-3.1-8b\"?");
-  CHECK_THROWS_WITH(load_model_config("bert", "", {}),
-                    "no model or file \"bert\"; shipped are llama-3.1-8b, llama-3.1-70b, "
-                    "llama-3.1-405b, qwen3-1.7b, gpt2, vit-b16");
-  CHECK_THROWS_AS(load_model_config("", "", {}), InputError);
-}
 
 TEST_CASE("An architecture that is not known is an error that names the nearest") {
   CHECK(

@@ -4,6 +4,7 @@
 #include "workloads/layers/attention.hpp"
 #include "workloads/layers/mlp.hpp"
 #include "workloads/networks/convolution.hpp"
+#include "workloads/networks/diffusers_attention.hpp"
 #include "workloads/networks/diffusion_transformer.hpp"
 #include "workloads/networks/modulation.hpp"
 #include "workloads/networks/unet_blocks.hpp"
@@ -35,18 +36,9 @@ Value run_block(Eager& e, const Dit& net, Value x, Context& context) {
     all = modulation(e, condition, parts, hidden);
     normed = modulate(e, fixed_norm(e, "norm", x), all);
   }
-  Attention attention;
-  attention.name = "attn1";
-  attention.heads = attention.kv_heads = net.heads;
-  attention.head_dim = net.head_dim;
-  attention.q = "to_q";
-  attention.k = "to_k";
-  attention.v = "to_v";
-  attention.o = "to_out.0";
+  Attention attention = diffusers_attention("attn1", net.heads, net.head_dim);
   attention.q_bias = attention.k_bias = attention.v_bias = net.qkv_bias;
-  attention.o_bias = true;
   attention.out_dropout = net.dropout;
-  attention.cached = false;
   x = e.add(x, gated_branch(e, run(e, attention, normed, context), all));
   Mlp mlp;
   mlp.name = "ff";

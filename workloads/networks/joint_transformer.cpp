@@ -6,6 +6,7 @@
 #include "workloads/layers/attention_kernel.hpp"
 #include "workloads/layers/mlp.hpp"
 #include "workloads/networks/convolution.hpp"
+#include "workloads/networks/diffusers_attention.hpp"
 #include "workloads/networks/diffusion_transformer.hpp"
 #include "workloads/networks/modulation.hpp"
 #include "workloads/networks/unet_blocks.hpp"
@@ -72,16 +73,8 @@ struct JointBlock {
   }
 
   [[nodiscard]] Value attend_again(const Value& x) const {
-    Attention attention;
-    attention.name = "attn2";
-    attention.heads = attention.kv_heads = net.heads;
-    attention.head_dim = net.head_dim;
-    attention.q = "to_q";
-    attention.k = "to_k";
-    attention.v = "to_v";
-    attention.o = "to_out.0";
-    attention.q_bias = attention.k_bias = attention.v_bias = attention.o_bias = true;
-    attention.cached = false;
+    Attention attention = diffusers_attention("attn2", net.heads, net.head_dim);
+    attention.q_bias = attention.k_bias = attention.v_bias = true;
     if (net.qk_norm) {
       attention.q_norm = {NormKind::rms_t5, "norm_q"};
       attention.k_norm = {NormKind::rms_t5, "norm_k"};

@@ -5,23 +5,15 @@
 #include "workloads/layers/activation.hpp"
 #include "workloads/layers/attention.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/networks/diffusers_attention.hpp"
 
 namespace shardsim::models {
 namespace {
 
 Attention image_attention(const std::string& name, std::int64_t heads, std::int64_t width,
                           double dropout) {
-  Attention attention;
-  attention.name = name;
-  attention.heads = attention.kv_heads = heads;
-  attention.head_dim = width / heads;
-  attention.q = "to_q";
-  attention.k = "to_k";
-  attention.v = "to_v";
-  attention.o = "to_out.0";
-  attention.o_bias = true;
+  Attention attention = diffusers_attention(name, heads, width / heads);
   attention.out_dropout = dropout;
-  attention.cached = false;
   return attention;
 }
 

@@ -3,12 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/json.hpp"
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
 namespace {
+
+ModelSpec of_network(Network network) {
+  ModelSpec spec;
+  spec.network = std::move(network);
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
 
 // Options of the classes that make another network of it.
 void refuse(const Config& c, std::initializer_list<std::string_view> keys) {
@@ -157,10 +165,7 @@ ModelSpec unet(const Config& c) {
   }
   net.middle = n.at(levels - 1, /*attends=*/true);
   net.middle.blocks = 1;
-  ModelSpec spec;
-  spec.network = net;
-  spec.head.kind = HeadKind::none;
-  return spec;
+  return of_network(net);
 }
 
 ModelSpec autoencoder(const Config& c) {
@@ -188,10 +193,7 @@ ModelSpec autoencoder(const Config& c) {
   for (const std::int64_t width : net.widths) {
     static_cast<void>(c.divided("block_out_channels", width, "norm_num_groups", net.groups));
   }
-  ModelSpec spec;
-  spec.network = net;
-  spec.head.kind = HeadKind::none;
-  return spec;
+  return of_network(net);
 }
 
 // diffusers' files leave out what has the class's default.
@@ -216,10 +218,7 @@ ModelSpec dit(const Config& c) {
   require(c, "norm_type", "ada_norm_zero");
   refuse_true(c, {"norm_elementwise_affine", "upcast_attention"});
   static_cast<void>(c.divided("sample_size", net.side, "patch_size", net.patch));
-  ModelSpec spec;
-  spec.network = net;
-  spec.head.kind = HeadKind::none;
-  return spec;
+  return of_network(net);
 }
 
 ModelSpec sd3(const Config& c) {
@@ -242,10 +241,7 @@ ModelSpec sd3(const Config& c) {
     c.fail("caption_projection_dim", "is not num_attention_heads * attention_head_dim");
   }
   static_cast<void>(c.divided("sample_size", net.side, "patch_size", net.patch));
-  ModelSpec spec;
-  spec.network = net;
-  spec.head.kind = HeadKind::none;
-  return spec;
+  return of_network(net);
 }
 
 }  // namespace

@@ -5,19 +5,25 @@
 namespace shardsim::models {
 namespace {
 
-LayerKind bert_layer(const Config& c, const Sizes& n) {
-  const double dropout = c.rate("hidden_dropout_prob", 0.1);
+// Both ways, with biases.
+Attention encoder_attention(const Sizes& n, double dropout) {
   Attention attention;
   attention.name = "attention";
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  set_biases(attention, true, true);
+  attention.dropout = dropout;
+  attention.fp32_softmax = false;
+  return attention;
+}
+
+LayerKind bert_layer(const Config& c, const Sizes& n) {
+  const double dropout = c.rate("hidden_dropout_prob", 0.1);
+  Attention attention = encoder_attention(n, c.rate("attention_probs_dropout_prob", 0.1));
   attention.q = "self.query";
   attention.k = "self.key";
   attention.v = "self.value";
   attention.o = "output.dense";
-  attention.heads = attention.kv_heads = n.heads;
-  attention.head_dim = n.head_dim;
-  set_biases(attention, true, true);
-  attention.dropout = c.rate("attention_probs_dropout_prob", 0.1);
-  attention.fp32_softmax = false;
   Mlp mlp;
   mlp.name = "";
   mlp.width = n.width;
@@ -116,17 +122,11 @@ ModelSpec distilbert(const Config& c, const std::string& prefix) {
   const double dropout = c.rate("dropout", 0.1);
   c.pass_over({"sinusoidal_pos_embds",                 // how the table of positions starts
                "qa_dropout", "seq_classif_dropout"});  // of other heads
-  Attention attention;
-  attention.name = "attention";
+  Attention attention = encoder_attention(n, c.rate("attention_dropout", 0.1));
   attention.q = "q_lin";
   attention.k = "k_lin";
   attention.v = "v_lin";
   attention.o = "out_lin";
-  attention.heads = attention.kv_heads = n.heads;
-  attention.head_dim = n.head_dim;
-  set_biases(attention, true, true);
-  attention.dropout = c.rate("attention_dropout", 0.1);
-  attention.fp32_softmax = false;
   Mlp mlp = plain_mlp(n, "lin1", "lin2");
   mlp.name = "ffn";
   mlp.dropout = dropout;
