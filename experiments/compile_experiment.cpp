@@ -56,6 +56,7 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;
   Workload workload = build_step(config, step, place, shared);
+  pad_vocabulary(workload, strategy.vocabulary_multiple);
   const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
   return {std::move(step), std::move(workload), std::move(entering.warnings), time};
 }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/json.hpp"
+#include "strategies/buffer_keys.hpp"
+#include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy_axes.hpp"
@@ -16,6 +18,7 @@ namespace shardsim {
 namespace {
 
 constexpr int max_prefetch = 1024;
+constexpr std::int64_t largest_vocabulary_multiple = 1 << 24;
 
 PartitionSpec read_spec(const JsonReader& json, const Mesh& mesh) {
   PartitionSpec spec = read_partition_spec(json);
@@ -139,6 +142,12 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   flag("sequence_parallel", options.sequence_parallel);
   if (const auto layout = json.find("layout")) *options.layout = layout->json();
   flag("gather_embedding", options.gather_embedding);
+  if (const auto saved = json.find("saved_inputs")) {
+    options.saves_sharded_inputs = saved->choice(choices_of_key("saved_inputs")) == "sharded";
+  }
+  if (const auto multiple = json.find("vocabulary_multiple")) {
+    options.vocabulary_multiple = multiple->integer(1, largest_vocabulary_multiple);
+  }
   if (const auto outputs = json.find("outputs")) {
     options.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
   }
@@ -209,6 +218,7 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
+  for (const Framework& framework : frameworks()) names.emplace_back(framework.name);
   for (const RuleSystem& system : rule_systems()) names.emplace_back(system.name);
   return names;
 }
@@ -244,11 +254,15 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
     options.shards_parameters = recipe->shards_parameters;
     options.splits_model = recipe->splits_model;
   }
+  const Framework* framework = find_framework(options.name);
+  if (framework != nullptr) framework->begin(json, mesh, roles, options);
   if (json.is_object()) {
     read_fields(json, mesh, options);
     read_runtime(json, options.runtime);
   }
   read_strategy_axes(json, mesh, roles, options);
+  if (framework != nullptr) framework->finish(json, mesh, options);
+  read_buffer_keys(json, mesh, options);
   read_kept_over(json, mesh, options);
   read_stages(json, mesh, roles, options);
   return options;
@@ -271,6 +285,10 @@ Json strategy_to_json(const Strategy& options) {
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
   if (!options.is_rule_system()) json["sequence_parallel"] = options.sequence_parallel;
   json.update(runtime_to_json(options.runtime));
+  json.update(buffer_keys_to_json(options.runtime));
+  if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";
+  if (options.vocabulary_multiple > 1) json["vocabulary_multiple"] = options.vocabulary_multiple;
+  if (!options.kernels.is_null()) json["kernels"] = *options.kernels;
   json["outputs"] = options.whole_outputs ? "whole" : "as_made";
   json["gather_embedding"] = options.gather_embedding;
   if (options.is_rule_system()) {

@@ -8,6 +8,8 @@
 //   hsdp            fsdp over the shard axis within replicas over the other data axes
 //   tp              Megatron: column and row splits over the model axis
 //   fsdp+tp         both
+//   megatron, ...   frameworks by their names, each with all that it does by itself
+//                   (frameworks/framework.hpp)
 //   rules           only what "rules" says; parameters that no rule matches are replicated
 //
 // "rules" may stand beside any recipe and goes before it. Beside the recipes there are the rule
@@ -23,6 +25,7 @@
 //                          {"pattern": "down_proj",      "spec": [null, "model"]}]}
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,6 +78,12 @@ struct Strategy {
   OwnedJson system;  // of a rule system: the object with its own keys; null for a recipe
   Place place;       // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
+  // What a product reads from all of the model axes is kept as the device's own part of it and
+  // gathered again in backward (Megatron-Core); false: as it was gathered (PyTorch).
+  bool saves_sharded_inputs = false;
+  std::int64_t vocabulary_multiple = 1;  // to which the vocabulary is padded
+  OwnedJson kernels;                     // null: nothing said
+  std::vector<std::string> notes;        // of what is said and not modelled
   Runtime runtime;
   std::optional<Pipeline> pipeline;  // where the mesh has stages
 
@@ -84,7 +93,7 @@ struct Strategy {
 // What the strategy's rule system says of the mesh's axes; nothing of a recipe.
 [[nodiscard]] SystemAxes system_axes(const Strategy& strategy, const Mesh& mesh);
 
-[[nodiscard]] std::vector<std::string> strategy_names();  // recipes, then rule systems
+[[nodiscard]] std::vector<std::string> strategy_names();  // recipes, frameworks, then rule systems
 
 // Reads a name or an object and fills in the defaults that depend on the mesh and what its axes are
 // for. Throws InputError: unknown strategy, key or axis; an axis used twice; a recipe whose axis

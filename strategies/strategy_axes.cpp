@@ -230,7 +230,8 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
         fmt::format("\"shard_axis\" is \"{}\", which splits neither the batch nor the sequence",
                     options.shard_axis));
   }
-  if (find_recipe(options.name)->has_replicas && options.batch_axes.size() < 2) {
+  const Recipe* recipe = find_recipe(options.name);
+  if (recipe != nullptr && recipe->has_replicas && options.batch_axes.size() < 2) {
     json.fail(fmt::format("strategy \"{}\" needs two batch axes: one of shards, one of replicas",
                           options.name));
   }

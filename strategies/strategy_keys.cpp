@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/rule_system.hpp"
 
 namespace shardsim {
@@ -107,6 +108,42 @@ const std::vector<StrategyKey> key_table = {
      "a number from 0 to 1024",
      "1",
      "blocks whose parameters may be under way ahead of the one that computes"},
+    {"gradient_buffer",
+     {},
+     R"({"bucket_elements": 40000000, "closes": "after", "adds_in_products": true, ...}, null)",
+     "null; frameworks have their own",
+     "gradients lie in one flat buffer, which is cut into buckets: elements at which a bucket ends "
+     "(0: one bucket), \"closes\" after or before the parameter that reaches them, \"buckets_of\" "
+     "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
+     "\"bucket_multiple\" of elements, \"adds_in_products\", \"collective\" all-reduce or "
+     "reduce-scatter, \"overlap\" with backward, \"aligns_stages\" of a pipeline",
+     /*of_recipes_alone=*/true},
+    {"flat_optimizer",
+     {},
+     R"({"shards": 8, "gather": "next_forward"}, null)",
+     "null; frameworks have their own",
+     "each device updates its part of every bucket, whatever tensors that cuts through: among so "
+     "many devices (0: all that reduce it), gathered \"after_step\" or in the \"next_forward\"",
+     /*of_recipes_alone=*/true},
+    {"clip_gradients",
+     {},
+     on_or_off,
+     "false; true of megatron",
+     "with a gradient buffer: the norm of all gradients, added up over the devices",
+     /*of_recipes_alone=*/true},
+    {"saved_inputs",
+     {"gathered", "sharded"},
+     "",
+     "gathered; sharded of megatron",
+     "what a product reads from all devices of the model axis is kept for backward as it was "
+     "gathered (PyTorch), or as the device's own part and gathered again",
+     /*of_recipes_alone=*/true},
+    {"vocabulary_multiple",
+     {},
+     "a number from 1 to 16777216",
+     "1; megatron's is 128 for each device of the model axis",
+     "the vocabulary is padded to a multiple of it",
+     /*of_recipes_alone=*/true},
     {"pipeline",
      {},
      R"({"schedule": "interleaved-1f1b", "virtual_stages": 2, "layers": [20, 21, 21, 18]})",
@@ -189,11 +226,15 @@ const std::vector<StrategyKey>& strategy_keys() { return key_table; }
 
 std::vector<std::string> keys_of_strategy(std::string_view strategy) {
   const RuleSystem* system = find_rule_system(strategy);
+  const Framework* framework = find_framework(strategy);
   std::vector<std::string> keys;
   for (const StrategyKey& key : strategy_keys()) {
     if (system == nullptr || !key.of_recipes_alone) keys.emplace_back(key.name);
   }
   if (system != nullptr) keys.insert(keys.end(), system->keys.begin(), system->keys.end());
+  if (framework != nullptr) {
+    keys.insert(keys.end(), framework->keys.begin(), framework->keys.end());
+  }
   return keys;
 }
 
@@ -214,6 +255,11 @@ std::string strategy_keys_text() {
       "on the command line --strategy fsdp, --set strategy.prefetch=2.\n\nStrategies:\n\n";
   for (const Recipe& recipe : recipes()) {
     out += fmt::format("  {:<{}}{}\n", recipe.name, column, recipe.meaning);
+  }
+  out += "\nFrameworks, with what each does by itself, and keys of their own:\n\n";
+  for (const Framework& framework : frameworks()) {
+    out += fmt::format("  {}\n{}", framework.name, wrapped(framework.meaning, 6));
+    out += wrapped(fmt::format("keys: {}", fmt::join(framework.keys, ", ")), 6);
   }
   out += "\nRule systems of frameworks (docs/rule-systems), with keys of their own:\n\n";
   for (const RuleSystem& system : rule_systems()) {

@@ -229,6 +229,8 @@ void describe(Compilation& c) {
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = layout.warnings;
+  compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),
+                           c.strategy.notes.end());
   for (const AxisRef& axis : layout.idle_axes) {
     compiled.warnings.push_back(
         fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same",

@@ -64,6 +64,7 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
 
 Program ProgramEmitter::run(const std::vector<Call>& calls) {
   bool has_optimizer = false;
+  open_buckets();
   for (const Call& call : calls) {
     has_optimizer |= call.action.kind == ActionKind::optimizer;
     switch (call.kind) {
@@ -93,6 +94,7 @@ Program ProgramEmitter::run(const std::vector<Call>& calls) {
   if (!has_optimizer && has_backward(input_.workload)) {
     for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) optimizer(stage);
   }
+  gather_buckets();
   buffers_.close(program_);
   return std::move(program_);
 }
@@ -132,6 +134,7 @@ void ProgramEmitter::run_action(const Action& action) {
     case ActionKind::optimizer:
       break;
   }
+  reduce_aligned(action);
   const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
   if (!ends || --passes_left_.at(microbatch_) > 0) return;
   passes_left_.erase(microbatch_);
@@ -190,8 +193,12 @@ void ProgramEmitter::count_pass(std::int16_t stage) {
 void ProgramEmitter::optimizer(std::int16_t stage) {
   microbatch_ = 0;
   buffers_.select(microbatch_);
+  finish_gradients();
   for (const BlockInstance& instance : instances_of(stage)) {
     emit_segment({tables_.block(instance.block).optimizer, instance}, Phase::optimizer);
+  }
+  for (const OpenBucket& bucket : open_buckets_) {
+    if (bucket.stage == stage && input_.runtime.flat_optimizer) update_bucket(bucket);
   }
   buffers_.end(microbatch_);
 }
@@ -260,7 +267,9 @@ void ProgramEmitter::emit_body(const Segment& segment, TaskId window) {
       emit_gathers(pass, i, last_kernel_);
       gathered = true;
     }
+    gather_buckets_for(pass, k, i);
     emit_item(pass.body[k], i, no_task);
+    count_written(*pass.pass, k + 1, i);
   }
   if (!gathered) emit_gathers(pass, i, last_kernel_);
 }

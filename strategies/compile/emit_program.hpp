@@ -31,6 +31,7 @@
 #include "strategies/compile/emit.hpp"
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/value_buffers.hpp"
+#include "strategies/runtime/buckets.hpp"
 #include "strategies/schedule/messages.hpp"
 
 namespace shardsim {
@@ -67,6 +68,46 @@ class ProgramEmitter {
     Part part = Part::whole;
     bool opens_backward = false;
   };
+
+  // A bucket of a gradient buffer and what of the optimizer belongs to it (emit_buckets.cpp).
+  struct OpenBucket {
+    Bucket bucket;
+    std::int16_t stage = 0;
+    std::string name;
+    std::vector<BufferIndex> gradients = {};
+    std::vector<BufferIndex> state = {};  // of a flat optimizer
+    std::int64_t missing = 0;             // gradients, until it is reduced
+    bool is_gathered = false;             // or nobody gathers it
+    bool is_reduced = false;
+  };
+  using ParameterInstance = std::pair<TensorId, std::int32_t>;  // and ordinal of its block
+
+  void set_phase(Phase phase);  // outside of layers
+  void open_buckets();
+  void open_bucket(Bucket bucket, std::int16_t stage);
+  [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage) const;
+  void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
+  void reduce_bucket(OpenBucket& bucket);
+  void reduce_aligned(const Action& action);
+  [[nodiscard]] bool reduces_when_ready() const;
+  void finish_gradients();
+  void add_up_over_model();
+  void add_up_shared();
+  void take_norm();
+  void update_bucket(const OpenBucket& bucket);
+  void gather_buckets();
+  void gather_buckets_for(const ResolvedPass& pass, std::size_t item, std::int64_t ordinal);
+  void gather_bucket_of(ValueId parameter, std::int64_t ordinal);
+  void gather_next_bucket();
+  // A task that reads whole buffers, and writes those that are not only read.
+  TaskId emit_on(Task task, const std::string& name, const std::vector<BufferIndex>& read,
+                 const std::vector<BufferIndex>& written);
+  TaskId emit_kernel(const Kernel& kernel, const std::string& name,
+                     const std::vector<BufferIndex>& read, const std::vector<BufferIndex>& written);
+  TaskId emit_collective(const Collective& collective, Stream stream, const std::string& name,
+                         const std::vector<BufferIndex>& buffers);
+  [[nodiscard]] std::vector<BufferIndex> parameters_of(const OpenBucket& bucket);
+  [[nodiscard]] std::int64_t shards_of(const Bucket& bucket) const;
 
   void run_action(const Action& action);
   void forward(const Action& action);
@@ -115,6 +156,13 @@ class ProgramEmitter {
   PlanTables& tables_;
   Program program_;
   ValueBuffers buffers_;
+  std::vector<OpenBucket> open_buckets_;  // stage by stage, in the order of the buffer
+  std::map<ParameterInstance, std::size_t> bucket_of_;
+  std::vector<std::size_t> to_gather_;  // the next one last
+  bool gradients_are_done_ = false;
+  std::int32_t backward_passes_ = 0;                 // that have left gradients of weights
+  std::map<std::int16_t, std::int32_t> through_at_;  // of stages: so many of these
+  TaskId norm_ = no_task;
   std::map<Inlet, std::vector<BufferIndex>> inlets_;
   std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
   std::map<std::int32_t, std::int64_t>

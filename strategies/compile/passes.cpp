@@ -59,7 +59,9 @@ void emit(Compilation& c) {
                         .stages = c.stages,
                         .stages_axis = pipeline ? pipeline->axis : "",
                         .receives = pipeline ? receives_of(*pipeline) : Receives::with_sends,
-                        .runtime = c.strategy.runtime};
+                        .runtime = c.strategy.runtime,
+                        .gradient_dtype = c.step.optimizer.gradients,
+                        .optimizer = c.step.optimizer.kind};
   c.compiled.plan = emit(input);
 }
 

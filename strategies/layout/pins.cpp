@@ -136,6 +136,9 @@ class Pinner {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& value = workload_.tensors[t];
       if (value.mark == StreamMark::none || value.primal != no_tensor) continue;
+      if (value.mark == StreamMark::stream && strategy_.saves_sharded_inputs) {
+        pin_summed_embeddings(static_cast<TensorId>(t));
+      }
       Sharding sharding = replicated(value.dims.size());
       for (std::size_t d = 0; d < value.dims.size(); ++d) {
         AxisList& axes = sharding.dims[d].axes;
@@ -147,6 +150,41 @@ class Pinner {
       }
       result_.pinned.try_emplace(static_cast<TensorId>(t), std::move(sharding));
     }
+  }
+
+  // Megatron-Core reduces a look-up to parts of the sequence where nothing is added to it; else it
+  // adds up whole and scatters the sum (LanguageModelEmbedding, reduce_scatter_embeddings).
+  void pin_summed_embeddings(TensorId stream) {
+    const auto makes = [](const Op& op, TensorId tensor) {
+      return std::any_of(op.results.begin(), op.results.end(),
+                         [&](const Operand& result) { return result.tensor == tensor; });
+    };
+    for (const Block& block : workload_.blocks) {
+      for (const Op& sum : block.forward) {
+        if (sum.function != Function::add || !makes(sum, stream)) continue;
+        for (const Op& op : block.forward) {
+          if (kind_of(op) != OpKind::lookup) continue;
+          const TensorId looked_up = op.results.front().tensor;
+          const bool is_added = std::any_of(
+              sum.operands.begin(), sum.operands.end(),
+              [&](const Operand& operand) { return operand.tensor == looked_up; });
+          if (is_added) pin_whole(looked_up);
+        }
+      }
+    }
+  }
+
+  // But for batch and context.
+  void pin_whole(TensorId id) {
+    const Tensor& value = tensor(id);
+    Sharding sharding = replicated(value.dims.size());
+    for (std::size_t d = 0; d < value.dims.size(); ++d) {
+      const LabelRole role = role_of(value.dims[d].front());
+      AxisList& axes = sharding.dims[d].axes;
+      if (role == LabelRole::batch) axes = splitting_axes(strategy_.batch_axes, mesh_);
+      if (role == LabelRole::sequence) axes = splitting_axes(strategy_.sequence_axes, mesh_);
+    }
+    result_.pinned.try_emplace(id, std::move(sharding));
   }
 
   const Workload& workload_;

@@ -81,6 +81,7 @@ struct BlockPass {
 struct BlockProgram {
   BlockPass forward;
   BlockPass backward;
+  std::vector<Item> shared;  // gradients that two stages add up, once they are reduced
   BlockPass optimizer;
   // Values that are the same in neighbouring blocks and instances.
   std::vector<ValueId> carries_in, carries_out;  // forward
@@ -95,12 +96,24 @@ struct ParameterValues {
   ValueId looked_up = no_value;  // by look-ups
 };
 
+// A gradient that lies in a buffer with others (runtime/gradient_buffers.hpp).
+struct BufferedGradient {
+  ValueId main = no_value;    // where it is added up; lies in the buffer
+  std::int64_t elements = 0;  // of one device
+  AxisList axes;              // over which it is reduced with its bucket
+  AxisList model_axes;        // over which it is a sum then still
+  // Of the optimizer, per element of the parameter.
+  std::int64_t state_bytes = 0;
+  double update_flops = 0;
+};
+
 struct SpmdStep {
   std::vector<Value> values;
   std::map<TensorId, ParameterValues> parameters;
   std::vector<BlockProgram> blocks;  // as Workload::blocks
   std::vector<ValueId> outputs;      // as Workload::outputs
   ValueId loss = no_value;
+  std::map<TensorId, BufferedGradient> buffered;  // by parameter; empty: there is no buffer
 };
 
 }  // namespace shardsim

@@ -16,9 +16,17 @@ GradientReductions::GradientReductions(SpmdBuilder& builder, const Units& units,
       gradient_dtype_(step.optimizer.gradients),
       microbatches_(step.microbatches) {
   for (const ParameterLayout& a : layout.parameters) targets_[a.tensor] = a.gradient;
+  if (runtime.buffer) buffers_.emplace(builder, layout, *runtime.buffer, step);
 }
 
 void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
+  if (buffers_) {
+    buffers_->add(pass);
+    for (const Write& write : pass.writes) {
+      gradients_[write.parameter] = builder_.add_view(write.gradient, targets_.at(write.parameter));
+    }
+    return;
+  }
   if (runtime_.grain == Grain::tensor) {
     reduce_one_by_one(pass);
     return;

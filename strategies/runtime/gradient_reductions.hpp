@@ -4,17 +4,20 @@
 //   unit     a layer's in one call per kind and axes after its backward pass, in the gradient
 //            dtype; the root's after the last
 //   tensor   each in a call of its own, as soon as it is made (XLA's way)
+//   bucket   added up in a buffer, which is reduced part by part (gradient_buffers.hpp)
 // Gradients that an op makes in a wider type than it computes with (norms in fp32) are reduced in
 // that type and cast afterwards.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
+#include "strategies/runtime/gradient_buffers.hpp"
 #include "strategies/runtime/runtime.hpp"
 #include "strategies/runtime/units.hpp"
 #include "workloads/step/step.hpp"
@@ -53,6 +56,7 @@ class GradientReductions {
   SpmdBuilder& builder_;
   const Units& units_;
   const Reductions& runtime_;
+  std::optional<GradientBuffers> buffers_;
   DType gradient_dtype_;
   std::int64_t microbatches_;
   std::map<TensorId, Sharding> targets_;  // how gradients are kept

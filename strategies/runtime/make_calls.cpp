@@ -33,7 +33,7 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
                   : units.has_stages() ? blocks.back().backward
                                        : blocks.front().backward);
   const SharedGradients shared(workload, mesh, stages_axis);
-  OptimizerPass update(builder, units, layout, gradients, shared, step.optimizer.donate);
+  OptimizerPass update(builder, units, layout, gradients, shared, step.optimizer.donate, runtime);
   for (std::size_t b = 0; b < count; ++b) update.add(b);
   return std::move(builder.step);
 }

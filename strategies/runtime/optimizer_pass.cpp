@@ -9,14 +9,21 @@ namespace shardsim {
 
 OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
                              const GradientReductions& gradients, const SharedGradients& shared,
-                             bool donates)
-    : builder_(builder), units_(units), gradients_(gradients), shared_(shared), donates_(donates) {
+                             bool donates, const Runtime& runtime)
+    : builder_(builder),
+      units_(units),
+      gradients_(gradients),
+      shared_(shared),
+      donates_(donates),
+      runtime_(runtime) {
   for (const ParameterLayout& a : layout.parameters) layouts_[a.tensor] = &a;
 }
 
 void OptimizerPass::add(std::size_t b) {
   const Block& block = builder_.workload().blocks[b];
   if (block.optimizer.empty()) return;
+  if (runtime_.reductions.buffer) add_up_shared(block, builder_.step.blocks[b].shared);
+  if (runtime_.flat_optimizer) return;
   BlockPass& pass = builder_.step.blocks[b].optimizer;
   Item update;
   update.name = fmt::format("{} optimizer", block.name);
@@ -50,6 +57,14 @@ void OptimizerPass::add(std::size_t b) {
   gather_updated(units_.name(b), updated, stored, homes, pass);
 }
 
+void OptimizerPass::add_up_shared(const Block& block, std::vector<Item>& items) {
+  for (const Op& op : block.optimizer) {
+    const TensorId parameter = parameter_of(op);
+    if (!shared_.is_shared(parameter)) continue;
+    (void)shared_.add_up(builder_, parameter, gradients_.gradient(parameter), items);
+  }
+}
+
 ValueId OptimizerPass::new_state(ValueId old) {
   if (donates_) return old;
   Value made = builder_.value(old);
@@ -77,7 +92,8 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass
   }
   ValueId whole = role == TensorRole::parameter ? builder_.step.parameters.at(tensor).stored
                                                 : gradients_.gradient(a.tensor);
-  if (role != TensorRole::parameter && shared_.is_shared(a.tensor)) {
+  const bool is_gradient = role != TensorRole::parameter;
+  if (is_gradient && !runtime_.reductions.buffer && shared_.is_shared(a.tensor)) {
     whole = shared_.add_up(builder_, a.tensor, whole, pass.body);
   }
   return builder_.bring(whole, a.optimizer, Stream::reductions, OptimizerReads{a.tensor},

@@ -18,7 +18,8 @@ namespace shardsim {
 // What one call moves.
 enum class Grain : std::uint8_t {
   unit,  // all parameters of a layer, or of the root
-  tensor
+  tensor,
+  bucket  // gradients alone: a part of the buffer that they lie in (GradientBuffer)
 };
 
 // How long forward keeps what it gathers.
@@ -62,8 +63,35 @@ struct Gathers {
   friend bool operator==(const Gathers&, const Gathers&) = default;
 };
 
+// When a bucket ends: with the parameter that takes it to the limit (Megatron-Core, DDP), or before
+// the one that would take it over (DeepSpeed).
+enum class BucketCloses : std::uint8_t { after, before };
+
+// Gradients in one flat buffer, in the reverse of the order in which modules register their
+// parameters, cut into buckets; each is reduced in one call. What a linear layer computes as one
+// product (q, k and v; gate and up) is one parameter there.
+struct GradientBuffer {
+  std::int64_t bucket_elements = 0;  // at which a bucket ends; 0: all is one
+  BucketCloses closes = BucketCloses::after;
+  bool buckets_of_first_stage_alone = false;  // of a pipeline; other chunks are one bucket each
+  bool shared_apart = false;            // a parameter that two stages have is a bucket of its own
+  std::int64_t parameter_multiple = 1;  // of elements: where a parameter may begin
+  std::int64_t bucket_multiple = 1;     // and a bucket end
+  bool adds_in_products = false;        // products of weights' gradients add to the buffer
+  bool scatters = false;                // buckets are reduce-scattered; false: all-reduced
+  bool overlaps = true;                 // a bucket is reduced once its last gradient is there;
+                                        // false: all when backward is through
+  // In a pipeline: of a rank with one stage the first overlaps, the others begin when they are
+  // through; with several a stage's begin so many backward passes of the rank after its last one as
+  // the rank's number says, so that all ranks begin together, and the rest at the end, the last
+  // stage first (Megatron-Core, pipeline_parallel/schedules.py).
+  bool aligns_stages = false;
+  friend bool operator==(const GradientBuffer&, const GradientBuffer&) = default;
+};
+
 struct Reductions {
   Grain grain = Grain::unit;
+  std::optional<GradientBuffer> buffer = {};  // of Grain::bucket
   ReduceEachMicrobatch each_microbatch = ReduceEachMicrobatch::all;
   // In a pipeline: what is reduced once waits until the stage's last backward pass is through, as
   // FSDP2's is (torch.distributed.pipelining, perform_reduce_grad); else each unit's follows its
@@ -72,9 +100,21 @@ struct Reductions {
   friend bool operator==(const Reductions&, const Reductions&) = default;
 };
 
+// The optimizer of a gradient buffer: each device updates a part of every bucket, whatever tensors
+// that cuts through, and what it has updated is gathered (Megatron-Core's distributed optimizer).
+struct FlatOptimizer {
+  // Devices that share the state, neighbours on the data axes; 0: all of them. Where they are
+  // fewer, gradients are reduced among these first, then over the others.
+  std::int64_t shards = 0;
+  bool gathers_in_forward = false;  // bucket by bucket in the next step, one ahead; false: at once
+  friend bool operator==(const FlatOptimizer&, const FlatOptimizer&) = default;
+};
+
 struct Runtime {
   Gathers gathers{};
   Reductions reductions{};
+  std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout
+  bool clips = false;          // the norm of all gradients is computed, and they are scaled by it
   bool averages_loss = false;  // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;
 };

@@ -1,0 +1,69 @@
+#include "strategies/runtime/buckets.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace shardsim {
+namespace {
+
+std::int64_t rounded_up(std::int64_t number, std::int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+// One buffer, whose parameters are reduced over the same axes.
+class Cutter {
+ public:
+  Cutter(const GradientBuffer& rule, std::int64_t limit, std::vector<Bucket>& buckets)
+      : rule_(rule), limit_(limit), buckets_(buckets) {}
+
+  void add(const BufferedParameter& parameter) {
+    assert(parameter.elements > 0);
+    const bool apart = parameter.is_shared && rule_.shared_apart;
+    const bool overflows = rule_.closes == BucketCloses::before && limit_ > 0 &&
+                           open_.elements + parameter.elements > limit_;
+    if (apart || overflows) close();
+    const std::int64_t begin = rounded_up(open_.elements, rule_.parameter_multiple);
+    open_.elements = begin + parameter.elements;
+    open_.axes = parameter.axes;
+    open_.parameters.push_back(parameter);
+    const bool is_full = limit_ > 0 && open_.elements >= limit_;
+    if (apart || is_full) close();
+  }
+
+  void close() {
+    if (open_.parameters.empty()) return;
+    open_.elements = rounded_up(open_.elements, rule_.bucket_multiple);
+    buckets_.push_back(std::exchange(open_, {}));
+  }
+
+ private:
+  const GradientBuffer& rule_;
+  std::int64_t limit_;
+  std::vector<Bucket>& buckets_;
+  Bucket open_;
+};
+
+}  // namespace
+
+std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
+                                     const GradientBuffer& rule, bool of_first_stage) {
+  std::vector<AxisList> buffers;  // by first appearance
+  for (const BufferedParameter& parameter : parameters) {
+    if (std::find(buffers.begin(), buffers.end(), parameter.axes) == buffers.end()) {
+      buffers.push_back(parameter.axes);
+    }
+  }
+  const bool is_cut = of_first_stage || !rule.buckets_of_first_stage_alone;
+  std::vector<Bucket> buckets;
+  for (const AxisList& axes : buffers) {
+    Cutter cutter(rule, is_cut ? rule.bucket_elements : 0, buckets);
+    for (const BufferedParameter& parameter : parameters) {
+      if (parameter.axes == axes) cutter.add(parameter);
+    }
+    cutter.close();
+  }
+  return buckets;
+}
+
+}  // namespace shardsim
