@@ -211,6 +211,8 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
     options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   }
   options.runtime.reductions.after_last_backward = options.shards_parameters;
+  const Framework* framework = find_framework(options.name);
+  if (framework != nullptr && framework->stages != nullptr) framework->stages(options);
 }
 
 }  // namespace

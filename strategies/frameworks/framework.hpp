@@ -27,6 +27,8 @@ struct Framework {
                 Strategy& options) = nullptr;
   // Once keys and axes are known, from keys of its own and the numbers of the mesh.
   void (*finish)(const JsonReader& strategy, const Mesh& mesh, Strategy& options) = nullptr;
+  // Of a strategy with stages: how its schedule is run.
+  void (*stages)(Strategy& options) = nullptr;
 };
 
 [[nodiscard]] const std::vector<Framework>& frameworks();

@@ -111,6 +111,14 @@ void finish(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   options.vocabulary_multiple = vocabulary_multiple * split;
 }
 
+void stages(Strategy& options) {
+  Pipeline& pipeline = *options.pipeline;
+  pipeline.schedule.limits = ScheduleLimits::megatron;
+  if (!pipeline.receives && pipeline.schedule.name == "interleaved-1f1b") {
+    pipeline.receives = Receives::one_ahead;
+  }
+}
+
 }  // namespace
 
 Framework megatron_framework() {
@@ -120,7 +128,8 @@ Framework megatron_framework() {
       {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements", "kernels"},
           {{"gradients", "fp32"}},
       begin,
-      finish};
+      finish,
+      stages};
 }
 
 }  // namespace shardsim
