@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,19 @@ namespace {
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::int64_t largest_multiple = std::int64_t{1} << 32;
 
+// As the enums have them.
+const std::vector<std::string> words_of_order = {"registered", "made"};
+const std::vector<std::string> words_of_kept = {"always", "step", "shards"};
+
+std::size_t place_in(const std::vector<std::string>& words, const JsonReader& json) {
+  const auto found = std::find(words.begin(), words.end(), json.choice(words));
+  return static_cast<std::size_t>(found - words.begin());
+}
+
 GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
-  json.only_keys({"bucket_elements", "closes", "buckets_of", "shared_apart", "parameter_multiple",
-                  "bucket_multiple", "adds_in_products", "collective", "overlap", "aligns_stages"});
+  json.only_keys({"bucket_elements", "order", "kept", "closes", "buckets_of", "shared_apart",
+                  "parameter_multiple", "bucket_multiple", "adds_in_products", "collective",
+                  "overlap", "aligns_stages"});
   const auto number = [&](const char* key, std::int64_t& value, std::int64_t least,
                           std::int64_t most) {
     if (const auto found = json.find(key)) value = found->integer(least, most);
@@ -37,6 +48,12 @@ GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
   bool closes_before = buffer.closes == BucketCloses::before;
   choice("closes", {"after", "before"}, closes_before);
   buffer.closes = closes_before ? BucketCloses::before : BucketCloses::after;
+  if (const auto order = json.find("order")) {
+    buffer.order = static_cast<BufferOrder>(place_in(words_of_order, *order));
+  }
+  if (const auto kept = json.find("kept")) {
+    buffer.kept = static_cast<BufferKept>(place_in(words_of_kept, *kept));
+  }
   choice("buckets_of", {"all_stages", "first_stage"}, buffer.buckets_of_first_stage_alone);
   choice("collective", {"all-reduce", "reduce-scatter"}, buffer.scatters);
   return buffer;
@@ -46,7 +63,9 @@ FlatOptimizer read_flat(const JsonReader& json, FlatOptimizer optimizer) {
   json.only_keys({"shards", "gather"});
   if (const auto shards = json.find("shards")) optimizer.shards = shards->integer(0, most_elements);
   if (const auto gather = json.find("gather")) {
-    optimizer.gathers_in_forward = gather->choice({"after_step", "next_forward"}) == "next_forward";
+    const std::string when = gather->choice({"after_step", "together", "next_forward"});
+    optimizer.gathers_in_forward = when == "next_forward";
+    optimizer.gathers_together = when == "together";
   }
   return optimizer;
 }
@@ -80,6 +99,9 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
     }
   }
   if (const auto clips = strategy.find("clip_gradients")) runtime.clips = clips->boolean();
+  if (const auto checks = strategy.find("check_overflow")) {
+    runtime.checks_overflow = checks->boolean();
+  }
   const auto fail = [&](const char* key, const std::string& message) {
     const auto at_key = strategy.find(key);
     (at_key ? *at_key : strategy).fail(message);
@@ -88,6 +110,7 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
     if (runtime.flat_optimizer) {
       fail("flat_optimizer", "updates parts of a buffer: \"gradient_buffer\" has to say of which");
     }
+    if (runtime.checks_overflow) fail("check_overflow", "true needs a \"gradient_buffer\"");
     if (runtime.clips) fail("clip_gradients", "true needs a \"gradient_buffer\"");
     return;
   }
@@ -96,7 +119,12 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
                                 "\" shards them, and its gradients with them");
   }
   reductions.grain = Grain::bucket;
-  if (!runtime.flat_optimizer) return;
+  if (!runtime.flat_optimizer) {
+    if (reductions.buffer->kept == BufferKept::shards) {
+      fail("gradient_buffer", "\"kept\": \"shards\" is of a \"flat_optimizer\", which has them");
+    }
+    return;
+  }
   const std::int64_t shards = runtime.flat_optimizer->shards;
   const std::int64_t devices = data_devices(options, mesh);
   if (shards > 0 && devices % shards != 0) {
@@ -115,6 +143,8 @@ Json buffer_keys_to_json(const Runtime& runtime) {
   const GradientBuffer& buffer = *runtime.reductions.buffer;
   json["gradient_buffer"] = {
       {"bucket_elements", buffer.bucket_elements},
+      {"order", words_of_order[static_cast<std::size_t>(buffer.order)]},
+      {"kept", words_of_kept[static_cast<std::size_t>(buffer.kept)]},
       {"closes", buffer.closes == BucketCloses::after ? "after" : "before"},
       {"buckets_of", buffer.buckets_of_first_stage_alone ? "first_stage" : "all_stages"},
       {"shared_apart", buffer.shared_apart},
@@ -124,13 +154,14 @@ Json buffer_keys_to_json(const Runtime& runtime) {
       {"collective", buffer.scatters ? "reduce-scatter" : "all-reduce"},
       {"overlap", buffer.overlaps},
       {"aligns_stages", buffer.aligns_stages}};
-  if (runtime.flat_optimizer) {
-    json["flat_optimizer"] = {
-        {"shards", runtime.flat_optimizer->shards},
-        {"gather", runtime.flat_optimizer->gathers_in_forward ? "next_forward" : "after_step"}};
-  } else {
-    json["flat_optimizer"] = nullptr;
+  json["flat_optimizer"] = nullptr;
+  if (const auto& flat = runtime.flat_optimizer) {
+    json["flat_optimizer"] = {{"shards", flat->shards},
+                              {"gather", flat->gathers_in_forward ? "next_forward"
+                                         : flat->gathers_together ? "together"
+                                                                  : "after_step"}};
   }
+  json["check_overflow"] = runtime.checks_overflow;
   json["clip_gradients"] = runtime.clips;
   return json;
 }

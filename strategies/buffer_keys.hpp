@@ -7,6 +7,8 @@
 //   key               values                         when left out
 //   gradient_buffer   an object or null              null: gradients lie each by itself
 //     bucket_elements   a number; 0: one bucket      0
+//     order             registered, made               registered
+//     kept              always, step, shards           always
 //     closes            after or before the          after
 //                       parameter that reaches it
 //     buckets_of        all_stages, first_stage      all_stages
@@ -20,8 +22,9 @@
 //   flat_optimizer    an object or null              null: it follows the layout
 //     shards            a number; 0: all devices     0
 //                       that reduce a bucket
-//     gather            after_step, next_forward     after_step
-//   clip_gradients    true, false                    false
+//     gather            after_step, together,        after_step
+//                       next_forward
+//   clip_gradients, check_overflow                   false
 #pragma once
 
 #include "base/json_reader.hpp"

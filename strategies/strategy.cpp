@@ -263,7 +263,7 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
     read_runtime(json, options.runtime);
   }
   read_strategy_axes(json, mesh, roles, options);
-  if (framework != nullptr) framework->finish(json, mesh, options);
+  if (framework != nullptr && framework->finish != nullptr) framework->finish(json, mesh, options);
   read_buffer_keys(json, mesh, options);
   read_kept_over(json, mesh, options);
   read_stages(json, mesh, roles, options);

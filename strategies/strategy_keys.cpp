@@ -113,7 +113,8 @@ const std::vector<StrategyKey> key_table = {
      R"({"bucket_elements": 40000000, "closes": "after", "adds_in_products": true, ...}, null)",
      "null; frameworks have their own",
      "gradients lie in one flat buffer, which is cut into buckets: elements at which a bucket ends "
-     "(0: one bucket), \"closes\" after or before the parameter that reaches them, \"buckets_of\" "
+     "(0: one bucket), \"order\" registered or made, \"kept\" always, step or shards, \"closes\" "
+     "after or before the parameter that reaches them, \"buckets_of\" "
      "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
      "\"bucket_multiple\" of elements, \"adds_in_products\", \"collective\" all-reduce or "
      "reduce-scatter, \"overlap\" with backward, \"aligns_stages\" of a pipeline",
@@ -123,13 +124,20 @@ const std::vector<StrategyKey> key_table = {
      R"({"shards": 8, "gather": "next_forward"}, null)",
      "null; frameworks have their own",
      "each device updates its part of every bucket, whatever tensors that cuts through: among so "
-     "many devices (0: all that reduce it), gathered \"after_step\" or in the \"next_forward\"",
+     "many devices (0: all that reduce it), gathered \"after_step\", then \"together\", or in the "
+     "\"next_forward\"",
      /*of_recipes_alone=*/true},
     {"clip_gradients",
      {},
      on_or_off,
      "false; true of megatron",
      "with a gradient buffer: the norm of all gradients, added up over the devices",
+     /*of_recipes_alone=*/true},
+    {"check_overflow",
+     {},
+     on_or_off,
+     "false; true of deepspeed's ZeRO 1 and 2 but in fp32",
+     "with a gradient buffer: whether a gradient is not finite, one byte of all devices",
      /*of_recipes_alone=*/true},
     {"saved_inputs",
      {"gathered", "sharded"},

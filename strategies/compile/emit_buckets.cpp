@@ -1,9 +1,5 @@
 // Gradient buffers of one program: opened before the step, reduced bucket by bucket, read by the
 // optimizer, whose flat kind updates a part of each bucket and gathers the parameters afterwards.
-//
-//   end of a step, as Megatron-Core has it (finalize_model_grads, then the optimizer's step):
-//     buckets that are left; sums over the model axes, all in one call; parameters that two stages
-//     share; the norm; updates; gathers, or these in the next step's forward pass
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,29 +12,6 @@
 
 namespace shardsim {
 namespace {
-
-// Of the devices that share the optimizer's state, neighbours on the axes, and the others.
-struct ShardAxes {
-  AxisList within;
-  AxisList across;
-};
-
-// The minor part of `axes` that has so many devices.
-ShardAxes split_shards(const AxisList& axes, std::int64_t shards) {
-  ShardAxes split;
-  std::int64_t left = shards;
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    const std::int64_t within = std::gcd(left, axis->size);
-    left /= within;
-    const std::int64_t across = axis->size / within;
-    if (across > 1) split.across.insert(split.across.begin(), {axis->axis, axis->pre_size, across});
-    if (within > 1) {
-      split.within.insert(split.within.begin(), {axis->axis, axis->pre_size * across, within});
-    }
-  }
-  assert(left == 1 && "readers have checked that the shards divide the axes");
-  return split;
-}
 
 // What of a bucket is whose, layers together; and what its padding takes.
 std::vector<CollectivePart> parts_of(const Bucket& bucket, const Workload& workload, Bytes element,
@@ -80,7 +53,7 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
   const Workload& workload = input_.workload;
   std::vector<BufferedParameter> parameters;
   for (const BlockInstance& instance : instances_of(stage)) {
-    for (RegisteredParameter& tensors : registered_parameters(workload, at(instance.block))) {
+    for (RegisteredParameter& tensors : listed_parameters(at(instance.block))) {
       std::erase_if(tensors,
                     [&](TensorId tensor) { return !input_.step.buffered.contains(tensor); });
       if (tensors.empty()) continue;
@@ -101,6 +74,19 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
   return parameters;
 }
 
+// Of a block: the last in the buffer first.
+std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t block) const {
+  if (input_.runtime.reductions.buffer->order == BufferOrder::registered) {
+    return registered_parameters(input_.workload, block);
+  }
+  std::vector<RegisteredParameter> made;
+  for (const Write& write : input_.step.blocks[block].backward.writes) {
+    made.push_back({write.parameter});
+  }
+  std::reverse(made.begin(), made.end());
+  return made;
+}
+
 void ProgramEmitter::open_buckets() {
   const std::optional<GradientBuffer>& rule = input_.runtime.reductions.buffer;
   if (!rule || !has_backward(input_.workload)) return;
@@ -109,11 +95,15 @@ void ProgramEmitter::open_buckets() {
       open_bucket(std::move(bucket), stage);
     }
   }
-  Kernel zero{"fill", KernelClass::memory, DType::f32, Flops(0), Bytes(0)};
-  set_phase(Phase::forward);
-  for (const OpenBucket& bucket : open_buckets_) {
-    zero.bytes = buffers_[bucket.gradients.front()].buffer.bytes;
-    emit_kernel(zero, bucket.name + " zeroed", {}, bucket.gradients);
+  if (rule->kept == BufferKept::always) {
+    set_phase(Phase::forward);
+    Kernel zero{"fill", KernelClass::memory, input_.gradient_dtype, Flops(0), Bytes(0)};
+    for (OpenBucket& bucket : open_buckets_) {
+      open_gradients(bucket);
+      buffers_[bucket.gradients.front()].persistent = true;
+      zero.bytes = buffers_[bucket.gradients.front()].buffer.bytes;
+      emit_kernel(zero, bucket.name + " zeroed", {}, bucket.gradients);
+    }
   }
   const std::optional<FlatOptimizer>& optimizer = input_.runtime.flat_optimizer;
   if (!optimizer || !optimizer->gathers_in_forward) return;
@@ -124,35 +114,26 @@ void ProgramEmitter::open_buckets() {
 }
 
 void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
-  const DType dtype = input_.gradient_dtype;
   const std::size_t number = open_buckets_.size();
   OpenBucket open{.bucket = std::move(bucket),
                   .stage = stage,
                   .name = fmt::format("gradient bucket {}", number)};
-  const auto add_buffer = [&](const std::string& name, BufferCategory category, Bytes bytes) {
-    Buffer buffer;
-    buffer.name = tables_.name(name);
-    buffer.category = category;
-    buffer.bytes = bytes;
-    return buffers_.open_of_program(buffer);
-  };
-  open.gradients = {
-      add_buffer(open.name, BufferCategory::gradients, open.bucket.elements * size_of(dtype))};
   std::int64_t state_bytes = 0;
   for (const BufferedParameter& parameter : open.bucket.parameters) {
     for (const TensorId tensor : parameter.tensors) {
       const BufferedGradient& gradient = input_.step.buffered.at(tensor);
-      buffers_.entry(gradient.main, parameter.instance.ordinal) = open.gradients.front();
       bucket_of_[{tensor, parameter.instance.ordinal}] = number;
       state_bytes = std::max(state_bytes, gradient.state_bytes);
     }
-    open.missing += static_cast<std::int64_t>(parameter.tensors.size());
+    open.gradients_of_pass += static_cast<std::int64_t>(parameter.tensors.size());
   }
-  open.missing *= input_.schedule.shape.microbatches;
+  open.missing =
+      open.gradients_of_pass * (reduces_each_microbatch() ? 1 : input_.schedule.shape.microbatches);
   if (input_.runtime.flat_optimizer) {
     const std::int64_t elements = open.bucket.elements / shards_of(open.bucket);
-    open.state = {add_buffer(fmt::format("optimizer state of bucket {}", number),
-                             BufferCategory::optimizer, Bytes(elements * state_bytes))};
+    open.state = {open_buffer(fmt::format("optimizer state of bucket {}", number),
+                              BufferCategory::optimizer, Bytes(elements * state_bytes))};
+    buffers_[open.state.front()].persistent = true;
     if (shards_of(open.bucket) > 1) to_gather_.push_back(number);
     // Parameters lie in a buffer as gradients do.
     std::int64_t padding = open.bucket.elements;
@@ -160,11 +141,65 @@ void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
     const TensorId first = open.bucket.parameters.front().tensors.front();
     const DType stored = buffers_.value(input_.step.parameters.at(first).stored).dtype;
     if (padding > 0) {
-      (void)add_buffer(fmt::format("padding of bucket {}", number), BufferCategory::parameters,
-                       padding * size_of(stored));
+      const BufferIndex buffer = open_buffer(fmt::format("padding of bucket {}", number),
+                                             BufferCategory::parameters, padding * size_of(stored));
+      buffers_[buffer].persistent = true;
     }
   }
   open_buckets_.push_back(std::move(open));
+}
+
+BufferIndex ProgramEmitter::open_buffer(const std::string& name, BufferCategory category,
+                                        Bytes bytes) {
+  Buffer buffer;
+  buffer.name = tables_.name(name);
+  buffer.category = category;
+  buffer.bytes = bytes;
+  return buffers_.open_of_program(buffer);
+}
+
+void ProgramEmitter::open_gradients(OpenBucket& bucket) {
+  bucket.gradients = {open_buffer(bucket.name, BufferCategory::gradients,
+                                  bucket.bucket.elements * size_of(input_.gradient_dtype))};
+  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+    for (const TensorId tensor : parameter.tensors) {
+      buffers_.entry(input_.step.buffered.at(tensor).main, parameter.instance.ordinal) =
+          bucket.gradients.front();
+    }
+  }
+}
+
+// Before a backward pass: the buckets that it writes to, if they are not there.
+void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordinal) {
+  if (open_buckets_.empty()) return;
+  for (const Write& write : pass.writes) {
+    OpenBucket& bucket =
+        open_buckets_[bucket_of_.at({write.parameter, static_cast<std::int32_t>(ordinal)})];
+    if (!bucket.gradients.empty()) continue;
+    open_gradients(bucket);
+    // With the next task, the first of the pass.
+    buffers_[bucket.gradients.front()].buffer.allocated_by =
+        static_cast<TaskId>(program_.tasks.size());
+  }
+}
+
+bool ProgramEmitter::reduces_each_microbatch() const {
+  return input_.runtime.reductions.each_microbatch != ReduceEachMicrobatch::none;
+}
+
+// Of a bucket that is reduced: the device's part of it, added to that of the microbatches before.
+void ProgramEmitter::keep_shard(OpenBucket& bucket) {
+  const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
+  const Bytes bytes = elements * size_of(input_.gradient_dtype);
+  const bool is_first = bucket.shard.empty();
+  if (is_first) {
+    bucket.shard = {open_buffer(bucket.name + " shard", BufferCategory::gradients, bytes)};
+    buffers_[bucket.shard.front()].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+  }
+  const Kernel kernel{is_first ? "copy" : "add", KernelClass::memory, input_.gradient_dtype,
+                      Flops(0), (is_first ? 2 : 3) * bytes};
+  emit_kernel(kernel, bucket.name + " shard", bucket.gradients, bucket.shard);
+  bucket.gradients.clear();
 }
 
 std::int64_t ProgramEmitter::shards_of(const Bucket& bucket) const {
@@ -243,10 +278,14 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
     assert(number != bucket_of_.end());
     OpenBucket& bucket = open_buckets_[number->second];
     --bucket.missing;
-    if (bucket.missing > 0 || !reduces_when_ready()) continue;
+    if (bucket.missing > 0) continue;
     const Phase phase = phase_;
     const std::int32_t layer = layer_;
-    reduce_bucket(bucket);
+    if (reduces_each_microbatch()) {
+      bucket.missing = bucket.gradients_of_pass;
+      bucket.is_reduced = false;
+    }
+    if (reduces_when_ready()) reduce_bucket(bucket);
     phase_ = phase;
     layer_ = layer;
   }
@@ -288,141 +327,21 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
                                 : std::vector<CollectivePart>{{bucket.name, payload}};
     emit_collective(call, Stream::reductions, bucket.name, bucket.gradients);
   };
-  if (!input_.runtime.reductions.buffer->scatters) {
+  const GradientBuffer& buffer = *input_.runtime.reductions.buffer;
+  if (!buffer.scatters) {
     reduce(CollectiveKind::all_reduce, bucket.bucket.axes, elements);
+    if (buffer.kept == BufferKept::shards) keep_shard(bucket);
     return;
   }
   const std::int64_t shards = shards_of(bucket.bucket);
   const ShardAxes split = split_shards(bucket.bucket.axes, shards);
   reduce(CollectiveKind::reduce_scatter, split.within, elements);
   reduce(CollectiveKind::all_reduce, split.across, elements / shards);
+  if (buffer.kept == BufferKept::shards) keep_shard(bucket);
 }
 
-void ProgramEmitter::finish_gradients() {
-  if (open_buckets_.empty() || std::exchange(gradients_are_done_, true)) return;
-  const std::vector<std::int16_t> stages = input_.schedule.shape.stages_of(rank_);
-  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    for (OpenBucket& bucket : open_buckets_) {
-      if (bucket.stage == *stage) reduce_bucket(bucket);
-    }
-  }
-  set_phase(Phase::optimizer);
-  add_up_over_model();
-  add_up_shared();
-  if (input_.runtime.clips) take_norm();
-}
-
-// Norms' weights under sequence parallelism and the like: each device of the model axes has seen a
-// part of the sequence. One call for all of them.
-void ProgramEmitter::add_up_over_model() {
-  std::map<AxisList, std::pair<std::int64_t, std::vector<BufferIndex>>> sums;
-  for (const OpenBucket& bucket : open_buckets_) {
-    for (const BufferedParameter& parameter : bucket.bucket.parameters) {
-      for (const TensorId tensor : parameter.tensors) {
-        const BufferedGradient& gradient = input_.step.buffered.at(tensor);
-        if (gradient.model_axes.empty()) continue;
-        auto& [elements, buffers] = sums[gradient.model_axes];
-        elements += gradient.elements;
-        if (buffers.empty() || buffers.back() != bucket.gradients.front()) {
-          buffers.push_back(bucket.gradients.front());
-        }
-      }
-    }
-  }
-  for (const auto& [axes, sum] : sums) {
-    const Bytes payload = sum.first * size_of(input_.gradient_dtype);
-    const std::string name = "gradients of parameters that are whole on the model axes";
-    emit_collective({CollectiveKind::all_reduce,
-                     axes,
-                     {},
-                     {},
-                     input_.gradient_dtype,
-                     payload,
-                     {{name, payload}},
-                     name + ", each of a part of the activations",
-                     {}},
-                    Stream::reductions, name, sum.second);
-  }
-}
-
-void ProgramEmitter::add_up_shared() {
-  for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
-    for (const BlockInstance& instance : instances_of(stage)) {
-      emit_items(tables_.block(instance.block).shared, instance.ordinal);
-    }
-  }
-}
-
-// Of a flat optimizer each device has its part of all gradients, so the sum goes over all devices
-// of its shards; else over those that hold different parameters.
-void ProgramEmitter::take_norm() {
-  const Mesh& mesh = input_.mesh;
-  AxisList data;
-  std::int64_t bytes = 0;
-  std::vector<BufferIndex> gradients;
-  for (const OpenBucket& bucket : open_buckets_) {
-    const bool is_flat = input_.runtime.flat_optimizer.has_value();
-    const AxisList& axes = bucket.bucket.axes;
-    const AxisList whole = is_flat ? split_shards(axes, shards_of(bucket.bucket)).across : axes;
-    for (const AxisRef& axis : whole) {
-      if (!contains(data, axis)) data.push_back(axis);
-    }
-    bytes += bucket.bucket.elements / (is_flat ? shards_of(bucket.bucket) : 1) *
-             size_of(input_.gradient_dtype).count();
-    gradients.push_back(bucket.gradients.front());
-  }
-  const Kernel squares{"l2_norm", KernelClass::memory, input_.gradient_dtype, Flops(0),
-                       Bytes(bytes)};
-  const TaskId local = emit_kernel(squares, "gradient norm", gradients, {});
-  norm_ = local;
-  AxisList axes;
-  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
-    AxisRef axis = mesh.whole(static_cast<int>(i));
-    for (const AxisRef& part : data) {
-      if (part.axis == axis.axis)
-        axis = {axis.axis, part.pre_size * part.size, axis.size / part.size};
-    }
-    if (axis.size > 1) axes.push_back(axis);
-  }
-  if (axes.empty()) return;
-  const Bytes scalar = size_of(DType::f32);
-  const std::string name = "gradient norm";
-  Collective sum{CollectiveKind::all_reduce,
-                 axes,
-                 {},
-                 {},
-                 DType::f32,
-                 scalar,
-                 {{name, scalar}},
-                 "the norm of all gradients, by which they are clipped",
-                 {}};
-  if (has_stages_) {  // the programs of all stages join in
-    sum.groups = mesh.groups(axes);
-    sum.axes.clear();
-  }
-  Task task;
-  task.kind = TaskKind::collective;
-  task.stream = static_cast<std::uint8_t>(Stream::reductions);
-  task.phase = phase_;
-  task.work = tables_.collective(sum);
-  task.name = tables_.name(name);
-  after_ = {local};
-  norm_ = add_task(task, after_);
-}
-
-void ProgramEmitter::update_bucket(const OpenBucket& bucket) {
-  set_phase(Phase::optimizer);
-  const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
-  const TensorId first = bucket.bucket.parameters.front().tensors.front();
-  const Value& parameter = buffers_.value(input_.step.parameters.at(first).stored);
-  Kernel update{input_.optimizer, KernelClass::memory, DType::f32, Flops(0), Bytes(0)};
-  update.flops = Flops(static_cast<double>(elements) * input_.step.buffered.at(first).update_flops);
-  // The state read and written, gradients read, parameters written.
-  update.bytes = 2 * buffers_[bucket.state.front()].buffer.bytes +
-                 elements * (size_of(input_.gradient_dtype) + size_of(parameter.dtype));
-  std::vector<BufferIndex> written = parameters_of(bucket);
-  written.push_back(bucket.state.front());
-  emit_kernel(update, fmt::format("{} update", bucket.name), bucket.gradients, written);
+const std::vector<BufferIndex>& ProgramEmitter::reduced(const OpenBucket& bucket) {
+  return bucket.shard.empty() ? bucket.gradients : bucket.shard;
 }
 
 // What no forward pass of the next step will gather.
@@ -431,7 +350,26 @@ void ProgramEmitter::gather_buckets() {
   if (!optimizer || optimizer->gathers_in_forward) return;
   std::reverse(to_gather_.begin(), to_gather_.end());
   set_phase(Phase::optimizer);
-  while (!to_gather_.empty()) gather_next_bucket();
+  if (!optimizer->gathers_together) {
+    while (!to_gather_.empty()) gather_next_bucket();
+    return;
+  }
+  // One call for those that are gathered over the same devices.
+  while (!to_gather_.empty()) {
+    const AxisList axes = open_buckets_[to_gather_.back()].bucket.axes;
+    OpenBucket all;
+    all.bucket.axes = axes;
+    all.name = "updated";
+    std::erase_if(to_gather_, [&](std::size_t number) {
+      const Bucket& bucket = open_buckets_[number].bucket;
+      if (bucket.axes != axes) return false;
+      all.bucket.parameters.insert(all.bucket.parameters.end(), bucket.parameters.begin(),
+                                   bucket.parameters.end());
+      all.bucket.elements += bucket.elements;
+      return true;
+    });
+    emit_gather(all);
+  }
 }
 
 // Before a module computes: the buckets of its parameters. What it gathers of activations is its
@@ -451,8 +389,8 @@ void ProgramEmitter::gather_buckets_for(const ResolvedPass& pass, std::size_t it
 
 // If it has not been asked for, and the one behind it in the same stage.
 void ProgramEmitter::gather_bucket_of(ValueId parameter, std::int64_t ordinal) {
-  const auto number = bucket_of_.find(
-      {buffers_.value(parameter).tensor, static_cast<std::int32_t>(ordinal)});
+  const auto number =
+      bucket_of_.find({buffers_.value(parameter).tensor, static_cast<std::int32_t>(ordinal)});
   if (number == bucket_of_.end()) return;
   const std::int16_t stage = open_buckets_[number->second].stage;
   if (std::exchange(open_buckets_[number->second].is_gathered, true)) return;
@@ -469,6 +407,10 @@ void ProgramEmitter::gather_next_bucket() {
   if (to_gather_.empty()) return;
   const OpenBucket& bucket = open_buckets_[to_gather_.back()];
   to_gather_.pop_back();
+  emit_gather(bucket);
+}
+
+void ProgramEmitter::emit_gather(const OpenBucket& bucket) {
   layer_ = -1;
   const TensorId first = bucket.bucket.parameters.front().tensors.front();
   const DType dtype = buffers_.value(input_.step.parameters.at(first).stored).dtype;

@@ -261,6 +261,7 @@ void ProgramEmitter::emit_body(const Segment& segment, TaskId window) {
     emit_gathers(pass, i, window);
     gathered = true;
   }
+  if (phase_ != Phase::forward) open_gradients_of(*pass.pass, i);
   for (std::size_t k = 0; k < pass.body.size(); ++k) {
     if (segment.part != Part::whole && pass.for_input[k] != (segment.part == Part::input)) continue;
     if (!gathered && reads_gathered(*pass.body[k].item, pass)) {

@@ -24,6 +24,8 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,8 +78,10 @@ class ProgramEmitter {
     std::string name;
     std::vector<BufferIndex> gradients = {};
     std::vector<BufferIndex> state = {};  // of a flat optimizer
-    std::int64_t missing = 0;             // gradients, until it is reduced
-    bool is_gathered = false;             // or nobody gathers it
+    std::vector<BufferIndex> shard = {};  // of what is reduced, where no more is kept
+    std::int64_t gradients_of_pass = 0;
+    std::int64_t missing = 0;  // gradients, until it is reduced
+    bool is_gathered = false;  // or nobody gathers it
     bool is_reduced = false;
   };
   using ParameterInstance = std::pair<TensorId, std::int32_t>;  // and ordinal of its block
@@ -85,6 +89,21 @@ class ProgramEmitter {
   void set_phase(Phase phase);  // outside of layers
   void open_buckets();
   void open_bucket(Bucket bucket, std::int16_t stage);
+  [[nodiscard]] BufferIndex open_buffer(const std::string& name, BufferCategory category,
+                                        Bytes bytes);
+  void open_gradients(OpenBucket& bucket);
+  void open_gradients_of(const BlockPass& pass, std::int64_t ordinal);
+  [[nodiscard]] std::vector<RegisteredParameter> listed_parameters(std::size_t block) const;
+  [[nodiscard]] bool reduces_each_microbatch() const;
+  void keep_shard(OpenBucket& bucket);
+  [[nodiscard]] static const std::vector<BufferIndex>& reduced(const OpenBucket& bucket);
+  // A number that is made of all gradients, on all devices.
+  struct OfAllGradients {
+    std::string_view op, name, reason;
+    DType dtype = DType::f32;
+  };
+  void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
+              const AxisList& axes);
   [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage) const;
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
   void reduce_bucket(OpenBucket& bucket);
@@ -99,6 +118,7 @@ class ProgramEmitter {
   void gather_buckets_for(const ResolvedPass& pass, std::size_t item, std::int64_t ordinal);
   void gather_bucket_of(ValueId parameter, std::int64_t ordinal);
   void gather_next_bucket();
+  void emit_gather(const OpenBucket& bucket);
   // A task that reads whole buffers, and writes those that are not only read.
   TaskId emit_on(Task task, const std::string& name, const std::vector<BufferIndex>& read,
                  const std::vector<BufferIndex>& written);

@@ -144,7 +144,6 @@ BufferIndex ValueBuffers::open_of_program(const Buffer& buffer) {
   OpenBuffer open;
   open.last_use.fill(no_task);
   open.buffer = buffer;
-  open.persistent = true;
   buffers_.push_back(open);
   return static_cast<BufferIndex>(buffers_.size()) - 1;
 }

@@ -1,13 +1,16 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "strategies/frameworks/deepspeed.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "strategies/frameworks/megatron.hpp"
+#include "strategies/frameworks/xla.hpp"
 
 namespace shardsim {
 
 const std::vector<Framework>& frameworks() {
-  static const std::vector<Framework> all = {megatron_framework()};
+  static const std::vector<Framework> all = {deepspeed_framework(), megatron_framework(),
+                                             xla_framework()};
   return all;
 }
 

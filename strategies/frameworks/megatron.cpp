@@ -26,8 +26,8 @@ struct Overlap {
   bool parameters = true;
 };
 
-void begin(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
-           Strategy& options) {
+void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                    Strategy& options) {
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.saves_sharded_inputs = true;
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
@@ -66,12 +66,13 @@ std::int64_t read_shards(const JsonReader& json, std::int64_t devices) {
   const JsonReader given = json.at("instances");
   const std::int64_t instances = given.integer(1, devices);
   if (devices % instances == 0) return devices / instances;
-  given.fail(fmt::format("{} instances of the optimizer do not divide the {} devices that the "
-                         "batch is split over",
-                         instances, devices));
+  given.fail(
+      fmt::format("{} instances of the optimizer do not divide the {} devices that the "
+                  "batch is split over",
+                  instances, devices));
 }
 
-void finish(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
+void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   const auto field = [&](std::string_view key) {
     return strategy.is_object() ? strategy.find(key) : std::nullopt;
   };
@@ -111,7 +112,7 @@ void finish(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   options.vocabulary_multiple = vocabulary_multiple * split;
 }
 
-void stages(Strategy& options) {
+void run_stages_as_megatron(Strategy& options) {
   Pipeline& pipeline = *options.pipeline;
   pipeline.schedule.limits = ScheduleLimits::megatron;
   if (!pipeline.receives && pipeline.schedule.name == "interleaved-1f1b") {
@@ -126,10 +127,10 @@ Framework megatron_framework() {
       "megatron",
       "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed optimizer",
       {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements", "kernels"},
-          {{"gradients", "fp32"}},
-      begin,
-      finish,
-      stages};
+      {{"gradients", "fp32"}},
+      begin_megatron,
+      finish_megatron,
+      run_stages_as_megatron};
 }
 
 }  // namespace shardsim

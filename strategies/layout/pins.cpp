@@ -165,9 +165,9 @@ class Pinner {
         for (const Op& op : block.forward) {
           if (kind_of(op) != OpKind::lookup) continue;
           const TensorId looked_up = op.results.front().tensor;
-          const bool is_added = std::any_of(
-              sum.operands.begin(), sum.operands.end(),
-              [&](const Operand& operand) { return operand.tensor == looked_up; });
+          const bool is_added =
+              std::any_of(sum.operands.begin(), sum.operands.end(),
+                          [&](const Operand& operand) { return operand.tensor == looked_up; });
           if (is_added) pin_whole(looked_up);
         }
       }

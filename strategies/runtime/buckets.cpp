@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 namespace shardsim {
@@ -45,6 +46,22 @@ class Cutter {
 };
 
 }  // namespace
+
+ShardAxes split_shards(const AxisList& axes, std::int64_t shards) {
+  ShardAxes split;
+  std::int64_t left = shards;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const std::int64_t within = std::gcd(left, axis->size);
+    left /= within;
+    const std::int64_t across = axis->size / within;
+    if (across > 1) split.across.insert(split.across.begin(), {axis->axis, axis->pre_size, across});
+    if (within > 1) {
+      split.within.insert(split.within.begin(), {axis->axis, axis->pre_size * across, within});
+    }
+  }
+  assert(left == 1 && "readers have checked that the shards divide the axes");
+  return split;
+}
 
 std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
                                      const GradientBuffer& rule, bool of_first_stage) {

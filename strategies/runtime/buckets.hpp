@@ -32,6 +32,14 @@ struct Bucket {
   std::int64_t elements = 0;  // padding included
 };
 
+// Of the devices that share the optimizer's state, neighbours on the axes, and the others.
+struct ShardAxes {
+  AxisList within;
+  AxisList across;
+};
+// The minor part of `axes` that has so many devices, which divide theirs.
+[[nodiscard]] ShardAxes split_shards(const AxisList& axes, std::int64_t shards);
+
 // `parameters` of one stage in the order of the buffer. Those reduced over other axes are another
 // buffer with buckets of its own, behind. `of_first_stage`: of the pipeline, or there is none.
 [[nodiscard]] std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,

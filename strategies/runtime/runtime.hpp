@@ -67,10 +67,24 @@ struct Gathers {
 // the one that would take it over (DeepSpeed).
 enum class BucketCloses : std::uint8_t { after, before };
 
-// Gradients in one flat buffer, in the reverse of the order in which modules register their
-// parameters, cut into buckets; each is reduced in one call. What a linear layer computes as one
-// product (q, k and v; gate and up) is one parameter there.
+// In which order gradients lie in a buffer.
+enum class BufferOrder : std::uint8_t {
+  registered,  // the reverse of that in which Megatron-Core's modules register their parameters;
+               // what a linear layer computes as one product (q, k and v; gate and up) is one
+  made  // in which the backward pass makes them (DDP once its buckets are rebuilt, DeepSpeed)
+};
+
+// How long there is a buffer.
+enum class BufferKept : std::uint8_t {
+  always,  // Megatron-Core
+  step,    // from a bucket's first gradient to the optimizer (DeepSpeed's ZeRO 0 and 1)
+  shards   // till a bucket is reduced; then the device's part of it, to the optimizer (ZeRO 2)
+};
+
+// Gradients in one flat buffer, cut into buckets; each is reduced in one call.
 struct GradientBuffer {
+  BufferOrder order = BufferOrder::registered;
+  BufferKept kept = BufferKept::always;
   std::int64_t bucket_elements = 0;  // at which a bucket ends; 0: all is one
   BucketCloses closes = BucketCloses::after;
   bool buckets_of_first_stage_alone = false;  // of a pipeline; other chunks are one bucket each
@@ -107,6 +121,7 @@ struct FlatOptimizer {
   // fewer, gradients are reduced among these first, then over the others.
   std::int64_t shards = 0;
   bool gathers_in_forward = false;  // bucket by bucket in the next step, one ahead; false: at once
+  bool gathers_together = false;    // at once, all buckets in one call
   friend bool operator==(const FlatOptimizer&, const FlatOptimizer&) = default;
 };
 
@@ -114,8 +129,9 @@ struct Runtime {
   Gathers gathers{};
   Reductions reductions{};
   std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout
-  bool clips = false;          // the norm of all gradients is computed, and they are scaled by it
-  bool averages_loss = false;  // over the devices (scalar_sums.hpp)
+  bool clips = false;            // the norm of all gradients is computed, and they are scaled by it
+  bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
+  bool averages_loss = false;    // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;
 };
 

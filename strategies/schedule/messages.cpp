@@ -128,7 +128,8 @@ std::vector<Ahead> needed_ahead(const std::vector<Call>& calls, const PipelineSh
     const auto message = message_for(action, shape);
     // A first backward pass follows the first forward one behind the warm-up, if there is any.
     const std::optional<std::size_t> opens = forwards_left > 0 ? before_that : before;
-    if (message) all.push_back({is_forward ? forward : backward ? backward : opens, message->needed});
+    if (message)
+      all.push_back({is_forward ? forward : backward ? backward : opens, message->needed});
     before_that = std::exchange(before, i);
     (is_forward ? forward : backward) = i;
     if (is_forward) --forwards_left;

@@ -64,12 +64,12 @@ Json config_of(const Json& record) {
 }
 
 Json strategy_of(const Json& settings) {
-  Json strategy = {{"name", "megatron"},
-                   {"sequence_parallel", settings["sp"]},
-                   {"distributed_optimizer", settings["dist_opt"]},
-                   {"overlap",
-                    {{"gradients", settings["overlap_grad"]},
-                     {"parameters", settings["overlap_param"]}}}};
+  Json strategy = {
+      {"name", "megatron"},
+      {"sequence_parallel", settings["sp"]},
+      {"distributed_optimizer", settings["dist_opt"]},
+      {"overlap",
+       {{"gradients", settings["overlap_grad"]}, {"parameters", settings["overlap_param"]}}}};
   if (settings["instances"] != 1) {
     strategy["optimizer_shards"] = {{"instances", settings["instances"]}};
   }
