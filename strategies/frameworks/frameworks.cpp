@@ -39,6 +39,26 @@ bool has_axis(const Mesh& mesh, const AxisRoles& roles, AxisRole role) {
   });
 }
 
+void read_context(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                  Strategy& options) {
+  const auto context = strategy.is_object() ? strategy.find("context") : std::nullopt;
+  std::string method = "ring";
+  if (context) {
+    context->only_keys({"method", "balanced"});
+    if (const auto given = context->find("method")) {
+      method = given->choice({"ring", "all-gather", "all-to-all", "ring+all-to-all"});
+    }
+    if (const auto balanced = context->find("balanced")) (void)balanced->boolean();
+  }
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (axis.size == 1 || roles.of(axis.name) != AxisRole::context) continue;
+    options.sequence_axes.push_back(axis.name);
+    if (method == "all-gather") continue;
+    options.notes.push_back("context parallelism is planned as keys and values gathered over \"" +
+                            axis.name + "\": method \"" + method + "\" is not modelled");
+  }
+}
+
 void read_kernels(const JsonReader& strategy, Strategy& options) {
   const auto kernels = strategy.is_object() ? strategy.find("kernels") : std::nullopt;
   if (!kernels) return;

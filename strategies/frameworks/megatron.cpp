@@ -33,6 +33,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   options.runtime.clips = true;
   read_kernels(strategy, options);
+  read_context(strategy, mesh, roles, options);
 }
 
 Overlap read_overlap(const JsonReader& strategy, Strategy& options) {
@@ -126,7 +127,8 @@ Framework megatron_framework() {
   return {
       "megatron",
       "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed optimizer",
-      {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements", "kernels"},
+      {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements", "kernels",
+       "context"},
       {{"gradients", "fp32"}},
       begin_megatron,
       finish_megatron,
