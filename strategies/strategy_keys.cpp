@@ -57,6 +57,21 @@ const std::vector<StrategyKey> key_table = {
      "false",
      "activations between blocks are split along the sequence over the model axis",
      /*of_recipes_alone=*/true},
+    {"loss_parallel",
+     {},
+     on_or_off,
+     "true",
+     "where the model axis splits the vocabulary the loss is computed over the split logits; "
+     "false: "
+     "every device gathers them",
+     /*of_recipes_alone=*/true},
+    {"input_gradients",
+     {"together", "apart"},
+     "",
+     "together",
+     "of products that read the same input, as q, k and v: added up, then reduced over the model "
+     "axis in one call (Megatron), or each in a call of its own (PyTorch's ColwiseParallel without "
+     "sequence parallelism)"},
     {"reshard_after_forward",
      {},
      "true, false, a number",
@@ -152,6 +167,26 @@ const std::vector<StrategyKey> key_table = {
      "1; megatron's is 128 for each device of the model axis",
      "the vocabulary is padded to a multiple of it",
      /*of_recipes_alone=*/true},
+    {"ask_ahead",
+     {"never", "backward", "always"},
+     "",
+     "never",
+     "parameters that may be under way ahead are asked for by the blocks before, in backward "
+     "before "
+     "these reduce their gradients (FSDP2), always in forward as well; else when their turn comes: "
+     "the order of calls"},
+    {"reduce_model_axis",
+     {"with_unit", "apart"},
+     "",
+     "with_unit",
+     "gradients that are sums over the model axis, too (norms under sequence parallelism): over it "
+     "in one call with their block's, as shards, or whole before that, one by one (PyTorch)"},
+    {"repeat_forward",
+     {"first", "when_needed"},
+     "",
+     "first",
+     "what backward computes again: before all else, or when it is first read, so that a gradient "
+     "that comes in split is gathered before (PyTorch)"},
     {"pipeline",
      {},
      R"({"schedule": "interleaved-1f1b", "virtual_stages": 2, "layers": [20, 21, 21, 18]})",

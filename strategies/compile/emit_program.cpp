@@ -146,10 +146,15 @@ void ProgramEmitter::forward(const Action& action) {
   if (!has_backward(input_.workload)) count_pass(action.stage);
   gather_root(action.stage, Phase::forward);
   std::vector<BufferIndex> carried = take({action.stage, action.microbatch, false});
+  std::vector<Segment> segments;
   for (const BlockInstance& instance : instances_of(action.stage)) {
+    segments.push_back({tables_.block(instance.block).forward, instance});
+  }
+  for (std::size_t k = 0; k < segments.size(); ++k) {
+    const BlockInstance& instance = segments[k].instance;
     const BlockProgram& block = program_of(instance);
     enter(block.carries_in, carried, instance.ordinal);
-    emit_segment({tables_.block(instance.block).forward, instance}, Phase::forward);
+    emit_segment(segments, k, Phase::forward);
     carried = leave(block.carries_out, instance.ordinal);
   }
   const auto next = static_cast<std::int16_t>(action.stage + 1);
@@ -169,14 +174,20 @@ void ProgramEmitter::backward(const Action& action, Part part) {
     carried = take({action.stage, action.microbatch, true});
   }
   const std::vector<BlockInstance> instances = instances_of(action.stage);
+  std::vector<Segment> segments;
   for (auto instance = instances.rbegin(); instance != instances.rend(); ++instance) {
-    const BlockProgram& block = program_of(*instance);
+    const bool opens = part != Part::weight && segments.empty();
+    segments.push_back({tables_.block(instance->block).backward, *instance, part, opens,
+                        /*is_asked=*/part == Part::weight});
+  }
+  for (std::size_t k = 0; k < segments.size(); ++k) {
+    const BlockInstance& instance = segments[k].instance;
+    const BlockProgram& block = program_of(instance);
     if (part != Part::weight) {
-      enter(block.gradients_of_carries_out, carried, instance->ordinal);
+      enter(block.gradients_of_carries_out, carried, instance.ordinal);
     }
-    const bool opens = part != Part::weight && instance == instances.rbegin();
-    emit_segment({tables_.block(instance->block).backward, *instance, part, opens}, phase);
-    if (part != Part::weight) carried = leave(block.gradients_of_carries_in, instance->ordinal);
+    emit_segment(segments, k, phase);
+    if (part != Part::weight) carried = leave(block.gradients_of_carries_in, instance.ordinal);
   }
   if (part != Part::weight && !is_first(action.stage)) {
     const auto before = static_cast<std::int16_t>(action.stage - 1);
@@ -195,7 +206,8 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
   buffers_.select(microbatch_);
   finish_gradients();
   for (const BlockInstance& instance : instances_of(stage)) {
-    emit_segment({tables_.block(instance.block).optimizer, instance}, Phase::optimizer);
+    std::vector<Segment> alone = {{tables_.block(instance.block).optimizer, instance}};
+    emit_segment(alone, 0, Phase::optimizer);
   }
   for (const OpenBucket& bucket : open_buckets_) {
     if (bucket.stage == stage && input_.runtime.flat_optimizer) update_bucket(bucket);
@@ -213,8 +225,8 @@ void ProgramEmitter::set_place(const BlockInstance& instance, Phase phase) {
   layer_ = layer_of(instance);
 }
 
-TaskId ProgramEmitter::window() const {
-  const auto segment = static_cast<std::int64_t>(segment_ends_.size());
+TaskId ProgramEmitter::window(std::size_t others) const {
+  const auto segment = static_cast<std::int64_t>(segment_ends_.size() + others);
   const std::int64_t opens = segment - 1 - input_.runtime.gathers.ahead;
   return opens >= 0 ? segment_ends_[at(opens)] : no_task;
 }
@@ -233,7 +245,8 @@ void ProgramEmitter::gather_root(std::int16_t stage, Phase phase) {
   }
 }
 
-void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
+void ProgramEmitter::emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase) {
+  const Segment& segment = segments[k];
   const std::int64_t i = segment.instance.ordinal;
   set_place(segment.instance, phase);
   // What reductions and additions give back is there for the second pass after theirs, as FSDP2
@@ -241,7 +254,7 @@ void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
   const std::size_t number = segment_ends_.size();
   if (number > 1) awaited_ = std::max(awaited_, segment_reductions_[number - 2]);
   last_reduction_ = no_task;
-  emit_body(segment, window());
+  emit_body(segments, k);
   if (segment.part != Part::input) {
     emit_items(segment.pass.reductions, i);
     accumulate(segment.pass, i);
@@ -251,28 +264,53 @@ void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
   segment_reductions_.push_back(last_reduction_);
 }
 
-void ProgramEmitter::emit_body(const Segment& segment, TaskId window) {
+void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
+  Segment& segment = segments[k];
   const ResolvedPass& pass = segment.pass;
   const std::int64_t i = segment.instance.ordinal;
   // The unit that opens the backward pass has nobody before it to ask for it: it is gathered when
   // it is first read.
-  bool gathered = segment.part == Part::weight || is_gathered(pass, i);
-  if (!gathered && !segment.opens_backward) {
-    emit_gathers(pass, i, window);
-    gathered = true;
-  }
+  const auto open = [&](TaskId window) {
+    ask(segment, window);
+    ask_ahead(segments, k);
+  };
+  bool opened = !segment.opens_backward || pass.gathers.empty();
+  if (opened) open(window());
   if (phase_ != Phase::forward) open_gradients_of(*pass.pass, i);
-  for (std::size_t k = 0; k < pass.body.size(); ++k) {
-    if (segment.part != Part::whole && pass.for_input[k] != (segment.part == Part::input)) continue;
-    if (!gathered && reads_gathered(*pass.body[k].item, pass)) {
-      emit_gathers(pass, i, last_kernel_);
-      gathered = true;
+  for (std::size_t item = 0; item < pass.body.size(); ++item) {
+    if (segment.part != Part::whole && pass.for_input[item] != (segment.part == Part::input)) {
+      continue;
     }
-    gather_buckets_for(pass, k, i);
-    emit_item(pass.body[k], i, no_task);
-    count_written(*pass.pass, k + 1, i);
+    if (!opened && reads_gathered(*pass.body[item].item, pass)) {
+      open(last_kernel_);
+      opened = true;
+    }
+    gather_buckets_for(pass, item, i);
+    emit_item(pass.body[item], i, no_task);
+    count_written(*pass.pass, item + 1, i);
   }
-  if (!gathered) emit_gathers(pass, i, last_kernel_);
+  if (!opened) open(last_kernel_);
+}
+
+// Unless the unit is there or under way.
+void ProgramEmitter::ask(Segment& segment, TaskId window) {
+  const std::int64_t i = segment.instance.ordinal;
+  if (!segment.is_asked && !is_gathered(segment.pass, i)) emit_gathers(segment.pass, i, window);
+  segment.is_asked = true;
+}
+
+// For what may be under way with the k-th segment at work, where the runtime asks for it already.
+void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k) {
+  const Gathers& gathers = input_.runtime.gathers;
+  const bool asks = phase_ == Phase::forward ? gathers.asked == Asked::ahead
+                                             : gathers.asked != Asked::at_its_turn;
+  if (!asks || phase_ == Phase::optimizer) return;
+  for (std::size_t next = 1; next <= at(gathers.ahead) && k + next < segments.size(); ++next) {
+    Segment& segment = segments[k + next];
+    set_place(segment.instance, phase_);
+    ask(segment, window(next));
+  }
+  set_place(segments[k].instance, phase_);
 }
 
 void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {

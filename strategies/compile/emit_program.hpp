@@ -69,6 +69,7 @@ class ProgramEmitter {
     BlockInstance instance;
     Part part = Part::whole;
     bool opens_backward = false;
+    bool is_asked = false;  // its gathers are issued
   };
 
   // A bucket of a gradient buffer and what of the optimizer belongs to it (emit_buckets.cpp).
@@ -148,8 +149,11 @@ class ProgramEmitter {
   void send(const Call& call);
   void receive(const Call& call);
 
-  void emit_segment(const Segment& segment, Phase phase);
-  void emit_body(const Segment& segment, TaskId window);
+  // The k-th of those that follow each other, all of one phase.
+  void emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase);
+  void emit_body(std::vector<Segment>& segments, std::size_t k);
+  void ask(Segment& segment, TaskId window);
+  void ask_ahead(std::vector<Segment>& segments, std::size_t k);
   void gather_root(std::int16_t stage, Phase phase);
   void accumulate(const ResolvedPass& pass, std::int64_t i);
   [[nodiscard]] bool stays(Phase phase) const;
@@ -159,7 +163,8 @@ class ProgramEmitter {
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, std::int64_t i);
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
-  [[nodiscard]] TaskId window() const;
+  // Of the segment that comes after so many others.
+  [[nodiscard]] TaskId window(std::size_t others = 0) const;
   void set_place(const BlockInstance& instance, Phase phase);
   // Puts `after` in order.
   TaskId add_task(const Task& task, std::vector<TaskId>& after);

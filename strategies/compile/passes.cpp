@@ -25,7 +25,7 @@ void assign(Compilation& c) {
 void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
 
 void partition(Compilation& c) {
-  c.sums.emplace(c.workload, c.shardings);
+  c.sums.emplace(c.workload, c.shardings, c.layout.input_gradients);
   c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
 }
 

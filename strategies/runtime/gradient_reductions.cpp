@@ -13,6 +13,7 @@ GradientReductions::GradientReductions(SpmdBuilder& builder, const Units& units,
     : builder_(builder),
       units_(units),
       runtime_(runtime),
+      data_axes_(layout.data_axes),
       gradient_dtype_(step.optimizer.gradients),
       microbatches_(step.microbatches) {
   for (const ParameterLayout& a : layout.parameters) targets_[a.tensor] = a.gradient;
@@ -96,6 +97,23 @@ std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& 
   return sums;
 }
 
+std::vector<ValueId> GradientReductions::bring_home(std::vector<ValueId> gradients,
+                                                    const std::vector<Sharding>& to,
+                                                    const GradientsReduced& reason,
+                                                    std::vector<Item>& items) {
+  for (std::size_t i = 0; i < gradients.size() && runtime_.model_sums == ModelSums::apart; ++i) {
+    Sharding summed = builder_.value(gradients[i]).sharding;
+    if (summed == to[i]) continue;
+    std::erase_if(summed.partial,
+                  [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
+    const TensorId parameter = reason.parameters[i];
+    gradients[i] =
+        builder_.bring(gradients[i], summed, Stream::reductions,
+                       GradientsReduced{builder_.tensor(parameter).name, {parameter}}, items);
+  }
+  return builder_.bring_together(gradients, to, Stream::reductions, reason.unit, reason, items);
+}
+
 bool GradientReductions::is_wide(ValueId gradient) const {
   const Value& value = builder_.value(gradient);
   const DType compute_dtype = builder_.tensor(builder_.tensor(value.tensor).primal).dtype;
@@ -142,8 +160,7 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
   for (std::size_t i = 0; i < writes.size(); ++i) {
     each_time.push_back(reduced_each_time(builder_.value(sources[i]).sharding, shardings[i]));
   }
-  const std::vector<ValueId> summands =
-      builder_.bring_together(sources, each_time, Stream::reductions, unit, reason, items);
+  const std::vector<ValueId> summands = bring_home(sources, each_time, reason, items);
   std::vector<ValueId> early_summands, late_summands;
   std::vector<Sharding> early_targets, late_targets;
   std::vector<TensorId> early, late;
@@ -165,9 +182,8 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
   keep(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
   std::vector<Item>& last = pass.last_reductions;
-  keep(late, cast_gradients(builder_.bring_together(sums, late_targets, Stream::reductions, unit,
-                                                    reason, last),
-                            late_targets, /*wide=*/true, unit, last));
+  keep(late, cast_gradients(bring_home(sums, late_targets, {unit, late}, last), late_targets,
+                            /*wide=*/true, unit, last));
 }
 
 }  // namespace shardsim

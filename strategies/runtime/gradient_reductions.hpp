@@ -44,6 +44,12 @@ class GradientReductions {
   [[nodiscard]] Sharding reduced_each_time(const Sharding& made, const Sharding& target) const;
   // Was it made in a wider type than the op computes with, and than gradients are kept in?
   [[nodiscard]] bool is_wide(ValueId gradient) const;
+  // Gradients to where they are kept, in one call per kind and axes; where the runtime says so, sums
+  // over other axes than the data's parameter by parameter before.
+  [[nodiscard]] std::vector<ValueId> bring_home(std::vector<ValueId> gradients,
+                                                const std::vector<Sharding>& to,
+                                                const GradientsReduced& reason,
+                                                std::vector<Item>& items);
   // Those that are wide, or those that are not, in the gradient dtype; the others as they are.
   [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients,
                                                     const std::vector<Sharding>& to, bool wide,
@@ -57,6 +63,7 @@ class GradientReductions {
   const Units& units_;
   const Reductions& runtime_;
   std::optional<GradientBuffers> buffers_;
+  AxisList data_axes_;
   DType gradient_dtype_;
   std::int64_t microbatches_;
   std::map<TensorId, Sharding> targets_;  // how gradients are kept

@@ -53,6 +53,15 @@ struct KeptSlices {
   friend bool operator==(const KeptSlices&, const KeptSlices&) = default;
 };
 
+// When the call for a unit's parameters is made: the order of calls, where `ahead` says how soon
+// they may begin.
+enum class Asked : std::uint8_t {
+  at_its_turn,        // when its pass begins
+  ahead_in_backward,  // in backward by the units before it, before these reduce their gradients:
+                      // FSDP2's own, G31 G30 R31 G29 R30 ... for gathers and reductions of layers
+  ahead               // in forward as well: FSDP2's set_modules_to_forward_prefetch
+};
+
 struct Gathers {
   Grain grain = Grain::unit;
   GatherDType dtype = GatherDType::compute;
@@ -60,6 +69,7 @@ struct Gathers {
   Kept kept_root = Kept::forward;         // of all else; FSDP2's own default is backward
   std::optional<KeptSlices> slices = {};  // of layers that forward does not keep
   int ahead = 1;  // units whose gather may be in flight ahead of the one that computes
+  Asked asked = Asked::at_its_turn;
   friend bool operator==(const Gathers&, const Gathers&) = default;
 };
 
@@ -103,9 +113,16 @@ struct GradientBuffer {
   friend bool operator==(const GradientBuffer&, const GradientBuffer&) = default;
 };
 
+// Gradients that are partial sums over the model axis, too (of norms under sequence parallelism).
+enum class ModelSums : std::uint8_t {
+  with_unit,  // over it in one call with the unit, of what its reduction has left in shards
+  apart       // before that, whole, parameter by parameter: PyTorch, whose DTensors make them whole
+};
+
 struct Reductions {
   Grain grain = Grain::unit;
   std::optional<GradientBuffer> buffer = {};  // of Grain::bucket
+  ModelSums model_sums = ModelSums::with_unit;
   ReduceEachMicrobatch each_microbatch = ReduceEachMicrobatch::all;
   // In a pipeline: what is reduced once waits until the stage's last backward pass is through, as
   // FSDP2's is (torch.distributed.pipelining, perform_reduce_grad); else each unit's follows its
@@ -125,10 +142,19 @@ struct FlatOptimizer {
   friend bool operator==(const FlatOptimizer&, const FlatOptimizer&) = default;
 };
 
+// When backward computes a layer's forward pass again.
+enum class RepeatForward : std::uint8_t {
+  first,       // before all else (Megatron's checkpoint, one function from the layer's input to its
+               // output)
+  when_needed  // when what was not kept is first read: a gradient that comes in split is gathered
+               // before (PyTorch's torch.utils.checkpoint without reentrance)
+};
+
 struct Runtime {
   Gathers gathers{};
   Reductions reductions{};
   std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout
+  RepeatForward repeats = RepeatForward::first;
   bool clips = false;            // the norm of all gradients is computed, and they are scaled by it
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)
