@@ -127,6 +127,7 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
     runtime.gathers.dtype = stored ? GatherDType::stored : GatherDType::compute;
   }
   read_enum(json, "reduce_each_microbatch", runtime.reductions.each_microbatch);
+  read_enum(json, "units", runtime.units);
   read_enum(json, "repeat_forward", runtime.repeats);
   read_enum(json, "ask_ahead", runtime.gathers.asked);
   read_enum(json, "reduce_model_axis", runtime.reductions.model_sums);
@@ -146,6 +147,7 @@ Json runtime_to_json(const Runtime& runtime) {
           {"reduce_each_microbatch",
            enum_name("reduce_each_microbatch", runtime.reductions.each_microbatch)},
           {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
+          {"units", enum_name("units", runtime.units)},
           {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
           {"ask_ahead", enum_name("ask_ahead", gathers.asked)},
           {"prefetch", gathers.ahead}};
@@ -223,6 +225,11 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
   };
   std::optional<Pipeline> pipeline = read_pipeline(json, mesh, roles);
   if (!pipeline) return;
+  if (options.runtime.units == UnitsOf::model && has_key("units")) {
+    json.at("units").fail(
+        "\"model\" is one unit of all parameters, and stages are modules of their own: \"layers\" "
+        "makes each layer one");
+  }
   const bool otherwise = !options.layout.is_null() || names_axis(options, pipeline->axis);
   if (otherwise && !has_key("pipeline")) return;
   options.pipeline = std::move(pipeline);

@@ -85,6 +85,14 @@ const std::vector<StrategyKey> key_table = {
      "true; false of fsdp_tutorial",
      "the same of all other parameters, the embedding and the head; FSDP2's own default is "
      "false"},
+    {"units",
+     {"layers", "layers+ends", "layers+embedding+head", "model"},
+     "",
+     "layers",
+     "parameters that are one unit, gathered and reduced together: each layer, all else the root; "
+     "the embedding, and the norm with the head, as well (torchtitan); the embedding and the head; "
+     "or all parameters are one",
+     /*of_recipes_alone=*/true},
     {"gather",
      {"unit", "tensor"},
      "",
@@ -128,7 +136,8 @@ const std::vector<StrategyKey> key_table = {
      R"({"bucket_elements": 40000000, "closes": "after", "adds_in_products": true, ...}, null)",
      "null; frameworks have their own",
      "gradients lie in one flat buffer, which is cut into buckets: elements at which a bucket ends "
-     "(0: one bucket), \"order\" registered or made, \"kept\" always, step or shards, \"closes\" "
+     "(0: one bucket) or \"bucket_bytes\", \"first_bucket_bytes\" of the first, \"order\" "
+     "registered or made, \"kept\" always, step or shards, \"closes\" "
      "after or before the parameter that reaches them, \"buckets_of\" "
      "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
      "\"bucket_multiple\" of elements, \"adds_in_products\", \"collective\" all-reduce or "
@@ -146,7 +155,10 @@ const std::vector<StrategyKey> key_table = {
      {},
      on_or_off,
      "false; true of megatron",
-     "with a gradient buffer: the norm of all gradients, added up over the devices",
+     "gradients are scaled by the norm of them all, added up over the devices: of a gradient "
+     "buffer "
+     "in one number, else tensor by tensor over one axis after another (PyTorch); \"workload\" has "
+     "\"gradient_clipping\" for the same",
      /*of_recipes_alone=*/true},
     {"check_overflow",
      {},

@@ -205,6 +205,7 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
   microbatch_ = 0;
   buffers_.select(microbatch_);
   finish_gradients();
+  clip_gradients();
   for (const BlockInstance& instance : instances_of(stage)) {
     std::vector<Segment> alone = {{tables_.block(instance.block).optimizer, instance}};
     emit_segment(alone, 0, Phase::optimizer);
@@ -222,6 +223,7 @@ std::int32_t ProgramEmitter::layer_of(const BlockInstance& instance) const {
 
 void ProgramEmitter::set_place(const BlockInstance& instance, Phase phase) {
   phase_ = phase;
+  block_ = instance.block;
   layer_ = layer_of(instance);
 }
 
@@ -316,7 +318,9 @@ void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k) {
 void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {
   if (is_first_pass_) {
     for (const auto& [sum, summand] : pass.pass->sums) {
-      buffers_.entry(sum, i) = buffers_.buffer_of(summand, i);
+      for_each_buffer(sum, i, [&, into = sum, from = summand](std::int64_t k) {
+        buffers_.entry(into, k) = buffers_.buffer_of(from, k);
+      });
     }
   } else {
     emit_items(pass.additions, i);
@@ -333,13 +337,17 @@ bool ProgramEmitter::stays(Phase phase) const {
 
 void ProgramEmitter::give_back(const ResolvedPass& pass, std::int64_t i) {
   for (const ValueId held : pass.pass->held) {
-    const BufferIndex buffer = buffers_.buffer_of(held, i);
-    if (has_stages_ && buffer == no_buffer) continue;  // it has been given back
-    // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
-    const bool is_there = buffers_[buffer].written_by < last_kernel_;
-    if (is_there) buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
-    if (has_stages_) buffers_.entry(held, i) = no_buffer;
+    for_each_buffer(held, i, [&](std::int64_t k) { give_back(held, k); });
   }
+}
+
+void ProgramEmitter::give_back(ValueId held, std::int64_t i) {
+  const BufferIndex buffer = buffers_.buffer_of(held, i);
+  if (has_stages_ && buffer == no_buffer) return;  // it has been given back
+  // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
+  const bool is_there = buffers_[buffer].written_by < last_kernel_;
+  if (is_there) buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
+  if (has_stages_) buffers_.entry(held, i) = no_buffer;
 }
 
 // In a pipeline a unit may be there from the microbatch before.
@@ -373,21 +381,36 @@ TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId>& after) {
   return program_.add_task(task, after);
 }
 
+template <class Visit>
+void ProgramEmitter::for_each_buffer(ValueId value, std::int64_t i, const Visit& visit) {
+  const Value& v = buffers_.value(value);
+  if (v.shared || v.block == block_) {
+    visit(i);
+    return;
+  }
+  const std::int64_t instances = input_.workload.blocks[at(v.block)].instances();
+  for (std::int64_t other = 0; other < instances; ++other) visit(other);
+}
+
 void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
   const Item& item = *resolved.item;
   std::vector<TaskId>& after = after_;
   after.clear();
   if (window != no_task) after.push_back(window);
   for (const ValueId operand : item.operands) {
-    const BufferIndex buffer = buffers_.buffer_of(operand, i);
-    assert(buffer != no_buffer && "an operand that nothing made");
-    after.push_back(buffers_[buffer].written_by);
+    for_each_buffer(operand, i, [&](std::int64_t k) {
+      const BufferIndex buffer = buffers_.buffer_of(operand, k);
+      assert(buffer != no_buffer && "an operand that nothing made");
+      after.push_back(buffers_[buffer].written_by);
+    });
   }
   for (const ValueId result : item.results) {
     if (buffers_.value(result).storage == no_value) continue;
     // Written in place: whoever still reads the old content goes first.
-    const auto& readers = buffers_[buffers_.buffer_of(result, i)].last_use;
-    after.insert(after.end(), readers.begin(), readers.end());
+    for_each_buffer(result, i, [&](std::int64_t k) {
+      const auto& readers = buffers_[buffers_.buffer_of(result, k)].last_use;
+      after.insert(after.end(), readers.begin(), readers.end());
+    });
   }
   const bool computes = item.kind == TaskKind::kernel && item.stream == Stream::compute;
   if (computes) after.push_back(std::exchange(awaited_, no_task));
@@ -405,15 +428,19 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
   if (computes) last_kernel_ = id;
 
   for (const ValueId operand : item.operands) {
-    buffers_.use(buffers_.buffer_of(operand, i), id, task.stream);
+    for_each_buffer(operand, i, [&](std::int64_t k) {
+      buffers_.use(buffers_.buffer_of(operand, k), id, task.stream);
+    });
   }
   for (const ValueId result : item.results) {
-    if (buffers_.value(result).storage == no_value) {
-      buffers_.entry(result, i) = buffers_.open(result, i, id);
-    }
-    const BufferIndex buffer = buffers_.buffer_of(result, i);
-    buffers_[buffer].written_by = id;
-    buffers_.use(buffer, id, task.stream);
+    for_each_buffer(result, i, [&](std::int64_t k) {
+      if (buffers_.value(result).storage == no_value) {
+        buffers_.entry(result, k) = buffers_.open(result, k, id);
+      }
+      const BufferIndex buffer = buffers_.buffer_of(result, k);
+      buffers_[buffer].written_by = id;
+      buffers_.use(buffer, id, task.stream);
+    });
   }
   if (item.stream == Stream::reductions && may_give_back(item, i)) last_reduction_ = id;
 }

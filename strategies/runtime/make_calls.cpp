@@ -37,6 +37,10 @@ void gather_before_repeating(BlockPass& pass) {
 
 }  // namespace
 
+bool clips(const Runtime& runtime, const Step& step) {
+  return runtime.clips || step.gradient_clipping;
+}
+
 SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
                     const Layout& layout, const Units& units, const std::string& stages_axis,
                     const Runtime& runtime, const Step& step) {
@@ -60,7 +64,8 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
                   : units.has_stages() ? blocks.back().backward
                                        : blocks.front().backward);
   const SharedGradients shared(workload, mesh, stages_axis);
-  OptimizerPass update(builder, units, layout, gradients, shared, step.optimizer.donate, runtime);
+  OptimizerPass update(builder, units, layout, gradients, shared, step.optimizer.donate, runtime,
+                       clips(runtime, step));
   for (std::size_t b = 0; b < count; ++b) update.add(b);
   return std::move(builder.step);
 }

@@ -22,6 +22,14 @@ enum class Grain : std::uint8_t {
   bucket  // gradients alone: a part of the buffer that they lie in (GradientBuffer)
 };
 
+// Which parameters are one unit (units.hpp).
+enum class UnitsOf : std::uint8_t {
+  layers,              // each layer; all else is the root
+  layers_and_ends,     // and the embedding, and the norm with the head (torchtitan)
+  embedding_and_head,  // and the embedding, and the head; the norm remains the root's
+  model                // all in one
+};
+
 // How long forward keeps what it gathers.
 enum class Kept : std::uint8_t {
   forward,  // until its pass of the unit ends; backward gathers again
@@ -95,7 +103,9 @@ enum class BufferKept : std::uint8_t {
 struct GradientBuffer {
   BufferOrder order = BufferOrder::registered;
   BufferKept kept = BufferKept::always;
-  std::int64_t bucket_elements = 0;  // at which a bucket ends; 0: all is one
+  std::int64_t bucket_elements = 0;     // at which a bucket ends; 0: all is one
+  std::int64_t bucket_bytes = 0;        // the same in bytes, in place of it
+  std::int64_t first_bucket_bytes = 0;  // of the first; 0: as the others
   BucketCloses closes = BucketCloses::after;
   bool buckets_of_first_stage_alone = false;  // of a pipeline; other chunks are one bucket each
   bool shared_apart = false;            // a parameter that two stages have is a bucket of its own
@@ -151,6 +161,7 @@ enum class RepeatForward : std::uint8_t {
 };
 
 struct Runtime {
+  UnitsOf units = UnitsOf::layers;
   Gathers gathers{};
   Reductions reductions{};
   std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout

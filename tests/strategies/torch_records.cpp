@@ -17,6 +17,15 @@ std::string recorded_call(const Json& call) {
          types.at(call["dtype"]);
 }
 
+// Over which a call of several programs goes, which has its groups alone.
+AxisList axes_of(const Mesh& mesh, const Collective& call) {
+  for (std::size_t i = 0; i < mesh.axes().size() && call.axes.empty(); ++i) {
+    const AxisRef axis = mesh.whole(static_cast<int>(i));
+    if (mesh.groups({axis}) == call.groups) return {axis};
+  }
+  return call.axes;
+}
+
 // "dp_shard", and as the records have it "dp_shard_sub4" for four neighbours of a larger axis.
 std::string recorded_name(const Mesh& mesh, const AxisList& axes) {
   std::string text;
@@ -36,7 +45,6 @@ Calls recorded_calls(const Json& record) {
   for (const Json& run : record["order"]) {
     for (int times = run[1]; times > 0; --times) {
       for (const std::size_t index : run[0]) {
-        if (distinct[index]["phase"] == "clip") continue;
         calls.push_back(recorded_call(distinct[index]));
       }
     }
@@ -53,7 +61,8 @@ Calls planned_calls(const Plan& plan, const Program& program) {
     }
     if (task.kind != TaskKind::collective) continue;
     const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
-    calls.push_back(std::string(name_of(c.kind)) + " " + recorded_name(plan.mesh, c.axes) + " " +
+    calls.push_back(std::string(name_of(c.kind)) + " " +
+                    recorded_name(plan.mesh, axes_of(plan.mesh, c)) + " " +
                     std::to_string(c.payload.count()) + " " + std::string(name_of(c.dtype)));
   }
   return calls;
