@@ -29,8 +29,8 @@ std::vector<std::string> read_names(const JsonReader& json) {
 }
 
 void read_precision(const JsonReader& json, Step& step) {
-  json.only_keys(
-      {"compute", "norms", "look_ups", "indices", "parameters", "gradients", "master", "moments"});
+  json.only_keys({"compute", "norms", "look_ups", "indices", "parameters", "gradients", "reduce",
+                  "master", "moments"});
   const auto read = [&](const char* key, auto& dtype) {
     if (const auto found = json.find(key)) dtype = read_float_type(*found);
   };
@@ -39,6 +39,7 @@ void read_precision(const JsonReader& json, Step& step) {
   read("parameters", kept.parameters);
   read("gradients", kept.gradients);
   read("moments", kept.moments);
+  if (const auto reduce = json.find("reduce")) kept.reduce = read_float_type(*reduce);
   read("norms", step.precision.weights.norms);
   read("look_ups", step.precision.weights.look_ups);
   if (const auto indices = json.find("indices")) {
@@ -63,6 +64,23 @@ Rematerialization read_rematerialization(const JsonReader& json) {
   }
   json.only_keys({"save"});
   return {Policy::named, read_names(json.at("save"))};
+}
+
+// A name, or {"name": "sgd", "momentum": false}.
+void read_optimizer(const JsonReader& json, OptimizerOptions& optimizer) {
+  const std::vector<std::string> known = {"adamw", "sgd"};
+  if (!json.is_object()) {
+    optimizer.kind = json.choice(known);
+    return;
+  }
+  json.only_keys({"name", "momentum"});
+  optimizer.kind = json.at("name").choice(known);
+  const auto momentum = json.find("momentum");
+  if (!momentum) return;
+  if (optimizer.kind != "sgd") {
+    momentum->fail(fmt::format("is of sgd, \"{}\" has moments of its own", optimizer.kind));
+  }
+  optimizer.momentum = momentum->boolean();
 }
 
 StepKind read_kind(const JsonReader& json) {
@@ -110,7 +128,10 @@ Step read_step(const JsonReader& workload) {
   if (const auto outputs = workload.find("outputs")) step.outputs = read_names(*outputs);
   if (const auto precision = workload.find("precision")) read_precision(*precision, step);
   if (const auto optimizer = workload.find("optimizer")) {
-    step.optimizer.kind = optimizer->choice({"adamw", "sgd"});
+    read_optimizer(*optimizer, step.optimizer);
+  }
+  if (const auto clips = workload.find("gradient_clipping")) {
+    step.gradient_clipping = clips->boolean();
   }
   if (const auto donate = workload.find("donate")) step.optimizer.donate = donate->boolean();
   if (const auto policy = workload.find("rematerialization")) {
@@ -134,10 +155,13 @@ Json step_to_json(const Step& step) {
                        {"gradients", name_of(kept.gradients)},
                        {"master", kept.master ? name_of(*kept.master) : "none"},
                        {"moments", name_of(kept.moments)}};
+  if (kept.reduce) json["precision"]["reduce"] = name_of(*kept.reduce);
   if (types.weights.norms) json["precision"]["norms"] = name_of(*types.weights.norms);
   if (types.weights.look_ups) json["precision"]["look_ups"] = name_of(*types.weights.look_ups);
   json["precision"]["indices"] = name_of(types.indices);
   json["optimizer"] = kept.kind;
+  if (!kept.momentum) json["optimizer"] = {{"name", kept.kind}, {"momentum", false}};
+  if (step.gradient_clipping) json["gradient_clipping"] = true;
   if (!kept.donate) json["donate"] = false;
   json["rematerialization"] = rematerialization_to_json(step.rematerialization);
   return json;

@@ -173,7 +173,7 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   if (const auto like = sections.find("like")) like->fail("is for a \"program\"");
   const JsonReader workload = sections.at("workload");
   workload.only_keys({"model", "tree", "step", "batch", "microbatch", "microbatches", "sequence",
-                      "metrics", "outputs", "precision", "optimizer", "donate",
+                      "metrics", "outputs", "precision", "optimizer", "gradient_clipping", "donate",
                       "rematerialization"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});

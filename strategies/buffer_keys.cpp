@@ -24,9 +24,9 @@ std::size_t place_in(const std::vector<std::string>& words, const JsonReader& js
 }
 
 GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
-  json.only_keys({"bucket_elements", "order", "kept", "closes", "buckets_of", "shared_apart",
-                  "parameter_multiple", "bucket_multiple", "adds_in_products", "collective",
-                  "overlap", "aligns_stages"});
+  json.only_keys({"bucket_elements", "bucket_bytes", "first_bucket_bytes", "order", "kept",
+                  "closes", "buckets_of", "shared_apart", "parameter_multiple", "bucket_multiple",
+                  "adds_in_products", "collective", "overlap", "aligns_stages"});
   const auto number = [&](const char* key, std::int64_t& value, std::int64_t least,
                           std::int64_t most) {
     if (const auto found = json.find(key)) value = found->integer(least, most);
@@ -39,6 +39,8 @@ GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
     if (const auto found = json.find(key)) second = found->choice(two) == two.back();
   };
   number("bucket_elements", buffer.bucket_elements, 0, most_elements);
+  number("bucket_bytes", buffer.bucket_bytes, 0, most_elements);
+  number("first_bucket_bytes", buffer.first_bucket_bytes, 0, most_elements);
   number("parameter_multiple", buffer.parameter_multiple, 1, largest_multiple);
   number("bucket_multiple", buffer.bucket_multiple, 1, largest_multiple);
   flag("shared_apart", buffer.shared_apart);
@@ -111,7 +113,6 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
       fail("flat_optimizer", "updates parts of a buffer: \"gradient_buffer\" has to say of which");
     }
     if (runtime.checks_overflow) fail("check_overflow", "true needs a \"gradient_buffer\"");
-    if (runtime.clips) fail("clip_gradients", "true needs a \"gradient_buffer\"");
     return;
   }
   if (options.shards_parameters) {
@@ -139,10 +140,15 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
 
 Json buffer_keys_to_json(const Runtime& runtime) {
   Json json = Json::object();
-  if (!runtime.reductions.buffer) return json;
+  if (!runtime.reductions.buffer) {
+    if (runtime.clips) json["clip_gradients"] = true;
+    return json;
+  }
   const GradientBuffer& buffer = *runtime.reductions.buffer;
   json["gradient_buffer"] = {
       {"bucket_elements", buffer.bucket_elements},
+      {"bucket_bytes", buffer.bucket_bytes},
+      {"first_bucket_bytes", buffer.first_bucket_bytes},
       {"order", words_of_order[static_cast<std::size_t>(buffer.order)]},
       {"kept", words_of_kept[static_cast<std::size_t>(buffer.kept)]},
       {"closes", buffer.closes == BucketCloses::after ? "after" : "before"},

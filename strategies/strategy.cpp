@@ -94,6 +94,21 @@ void read_system(const JsonReader& json, const RuleSystem& system, Strategy& opt
   }
 }
 
+// A key whose choices are in the order of the enum.
+template <class Enum>
+void read_enum(const JsonReader& json, std::string_view key, Enum& value) {
+  const auto given = json.find(key);
+  if (!given) return;
+  const auto& names = choices_of_key(key);
+  const auto found = std::find(names.begin(), names.end(), given->choice(names));
+  value = static_cast<Enum>(found - names.begin());
+}
+
+template <class Enum>
+const std::string& enum_name(std::string_view key, Enum value) {
+  return choices_of_key(key)[static_cast<std::size_t>(value)];
+}
+
 void read_runtime(const JsonReader& json, Runtime& runtime) {
   const auto kept = [](bool reshards) { return reshards ? Kept::forward : Kept::backward; };
   if (const auto reshard = json.find("reshard_after_forward"); reshard && !reshard->is_number()) {
@@ -111,11 +126,11 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
     const bool stored = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
     runtime.gathers.dtype = stored ? GatherDType::stored : GatherDType::compute;
   }
-  if (const auto reduce = json.find("reduce_each_microbatch")) {
-    const auto& names = choices_of_key("reduce_each_microbatch");  // in the order of the enum
-    const auto found = std::find(names.begin(), names.end(), reduce->choice(names));
-    runtime.reductions.each_microbatch = static_cast<ReduceEachMicrobatch>(found - names.begin());
-  }
+  read_enum(json, "reduce_each_microbatch", runtime.reductions.each_microbatch);
+  read_enum(json, "units", runtime.units);
+  read_enum(json, "repeat_forward", runtime.repeats);
+  read_enum(json, "ask_ahead", runtime.gathers.asked);
+  read_enum(json, "reduce_model_axis", runtime.reductions.model_sums);
   if (const auto prefetch = json.find("prefetch")) {
     runtime.gathers.ahead = static_cast<int>(prefetch->integer(0, max_prefetch));
   }
@@ -123,14 +138,18 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
 
 Json runtime_to_json(const Runtime& runtime) {
   const Gathers& gathers = runtime.gathers;
-  const auto each = static_cast<std::size_t>(runtime.reductions.each_microbatch);
   return {{"reshard_after_forward",
            gathers.slices ? Json(gathers.slices->over) : Json(gathers.kept == Kept::forward)},
           {"reshard_root_after_forward", gathers.kept_root == Kept::forward},
           {"gather", gathers.grain == Grain::unit ? "unit" : "tensor"},
           {"gather_dtype", gathers.dtype == GatherDType::stored ? "parameters" : "compute"},
           {"reduce_loss", runtime.averages_loss},
-          {"reduce_each_microbatch", choices_of_key("reduce_each_microbatch")[each]},
+          {"reduce_each_microbatch",
+           enum_name("reduce_each_microbatch", runtime.reductions.each_microbatch)},
+          {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
+          {"units", enum_name("units", runtime.units)},
+          {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
+          {"ask_ahead", enum_name("ask_ahead", gathers.asked)},
           {"prefetch", gathers.ahead}};
 }
 
@@ -140,6 +159,8 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
     if (const auto field = json.find(key)) value = field->boolean();
   };
   flag("sequence_parallel", options.sequence_parallel);
+  flag("loss_parallel", options.loss_parallel);
+  read_enum(json, "input_gradients", options.input_gradients);
   if (const auto layout = json.find("layout")) *options.layout = layout->json();
   flag("gather_embedding", options.gather_embedding);
   if (const auto saved = json.find("saved_inputs")) {
@@ -204,6 +225,11 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
   };
   std::optional<Pipeline> pipeline = read_pipeline(json, mesh, roles);
   if (!pipeline) return;
+  if (options.runtime.units == UnitsOf::model && has_key("units")) {
+    json.at("units").fail(
+        "\"model\" is one unit of all parameters, and stages are modules of their own: \"layers\" "
+        "makes each layer one");
+  }
   const bool otherwise = !options.layout.is_null() || names_axis(options, pipeline->axis);
   if (otherwise && !has_key("pipeline")) return;
   options.pipeline = std::move(pipeline);
@@ -285,7 +311,11 @@ Json strategy_to_json(const Strategy& options) {
   if (options.shards_parameters) json["shard_axis"] = options.shard_axis;
   json["model_axis"] = options.model_axis;
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
-  if (!options.is_rule_system()) json["sequence_parallel"] = options.sequence_parallel;
+  if (!options.is_rule_system()) {
+    json["sequence_parallel"] = options.sequence_parallel;
+    json["loss_parallel"] = options.loss_parallel;
+  }
+  json["input_gradients"] = enum_name("input_gradients", options.input_gradients);
   json.update(runtime_to_json(options.runtime));
   json.update(buffer_keys_to_json(options.runtime));
   if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";

@@ -52,6 +52,13 @@ enum class ShardDimension {
            // practice)
 };
 
+// Gradients that products make of an input that they share, as q, k and v do, where these are
+// partial sums.
+enum class InputGradients : std::uint8_t {
+  together,  // added up, then reduced: one all-reduce (Megatron)
+  apart  // each reduced by itself: three (PyTorch, where each ColwiseParallel has its own input)
+};
+
 // What an experiment says of a step: what its layout is made by (layout/assign.hpp makes it, of a
 // graph and a mesh) and the runtime, both filled in by the recipe or rule system of that name. No
 // pass of a recipe goes by the name.
@@ -70,6 +77,9 @@ struct Strategy {
   std::string model_axis;
   ShardDimension shard_dimension = ShardDimension::first;
   bool sequence_parallel = false;  // residual stream split along the sequence
+  bool loss_parallel = true;       // the loss over a vocabulary that is split; false: over whole
+                                   // logits, gathered to every device
+  InputGradients input_gradients = InputGradients::together;
   bool gather_embedding = true;  // look-ups read the whole table (FSDP2); false: each device looks
                                  // all tokens up in its shard (XLA, where that sends less)
   std::vector<Rule> rules;       // for parameters

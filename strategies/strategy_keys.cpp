@@ -57,6 +57,21 @@ const std::vector<StrategyKey> key_table = {
      "false",
      "activations between blocks are split along the sequence over the model axis",
      /*of_recipes_alone=*/true},
+    {"loss_parallel",
+     {},
+     on_or_off,
+     "true",
+     "where the model axis splits the vocabulary the loss is computed over the split logits; "
+     "false: "
+     "every device gathers them",
+     /*of_recipes_alone=*/true},
+    {"input_gradients",
+     {"together", "apart"},
+     "",
+     "together",
+     "of products that read the same input, as q, k and v: added up, then reduced over the model "
+     "axis in one call (Megatron), or each in a call of its own (PyTorch's ColwiseParallel without "
+     "sequence parallelism)"},
     {"reshard_after_forward",
      {},
      "true, false, a number",
@@ -70,6 +85,14 @@ const std::vector<StrategyKey> key_table = {
      "true; false of fsdp_tutorial",
      "the same of all other parameters, the embedding and the head; FSDP2's own default is "
      "false"},
+    {"units",
+     {"layers", "layers+ends", "layers+embedding+head", "model"},
+     "",
+     "layers",
+     "parameters that are one unit, gathered and reduced together: each layer, all else the root; "
+     "the embedding, and the norm with the head, as well (torchtitan); the embedding and the head; "
+     "or all parameters are one",
+     /*of_recipes_alone=*/true},
     {"gather",
      {"unit", "tensor"},
      "",
@@ -113,7 +136,8 @@ const std::vector<StrategyKey> key_table = {
      R"({"bucket_elements": 40000000, "closes": "after", "adds_in_products": true, ...}, null)",
      "null; frameworks have their own",
      "gradients lie in one flat buffer, which is cut into buckets: elements at which a bucket ends "
-     "(0: one bucket), \"order\" registered or made, \"kept\" always, step or shards, \"closes\" "
+     "(0: one bucket) or \"bucket_bytes\", \"first_bucket_bytes\" of the first, \"order\" "
+     "registered or made, \"kept\" always, step or shards, \"closes\" "
      "after or before the parameter that reaches them, \"buckets_of\" "
      "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
      "\"bucket_multiple\" of elements, \"adds_in_products\", \"collective\" all-reduce or "
@@ -131,7 +155,10 @@ const std::vector<StrategyKey> key_table = {
      {},
      on_or_off,
      "false; true of megatron",
-     "with a gradient buffer: the norm of all gradients, added up over the devices",
+     "gradients are scaled by the norm of them all, added up over the devices: of a gradient "
+     "buffer "
+     "in one number, else tensor by tensor over one axis after another (PyTorch); \"workload\" has "
+     "\"gradient_clipping\" for the same",
      /*of_recipes_alone=*/true},
     {"check_overflow",
      {},
@@ -152,6 +179,26 @@ const std::vector<StrategyKey> key_table = {
      "1; megatron's is 128 for each device of the model axis",
      "the vocabulary is padded to a multiple of it",
      /*of_recipes_alone=*/true},
+    {"ask_ahead",
+     {"never", "backward", "always"},
+     "",
+     "never",
+     "parameters that may be under way ahead are asked for by the blocks before, in backward "
+     "before "
+     "these reduce their gradients (FSDP2), always in forward as well; else when their turn comes: "
+     "the order of calls"},
+    {"reduce_model_axis",
+     {"with_unit", "apart"},
+     "",
+     "with_unit",
+     "gradients that are sums over the model axis, too (norms under sequence parallelism): over it "
+     "in one call with their block's, as shards, or whole before that, one by one (PyTorch)"},
+    {"repeat_forward",
+     {"first", "when_needed"},
+     "",
+     "first",
+     "what backward computes again: before all else, or when it is first read, so that a gradient "
+     "that comes in split is gathered before (PyTorch)"},
     {"pipeline",
      {},
      R"({"schedule": "interleaved-1f1b", "virtual_stages": 2, "layers": [20, 21, 21, 18]})",

@@ -37,6 +37,27 @@ std::vector<CollectivePart> parts_of(const Bucket& bucket, const Workload& workl
   return parts;
 }
 
+// One by one, as the pass makes their gradients; of a product its bias first, as autograd
+// accumulates them (torch.nn.Linear).
+std::vector<RegisteredParameter> made_parameters(const BlockPass& backward, const Block& block) {
+  std::vector<RegisteredParameter> parameters;
+  const auto are_of_one_product = [&](TensorId one, TensorId other) {
+    return std::any_of(block.forward.begin(), block.forward.end(), [&](const Op& op) {
+      const auto reads = [&](TensorId tensor) {
+        return std::any_of(op.operands.begin(), op.operands.end(),
+                           [&](const Operand& operand) { return operand.tensor == tensor; });
+      };
+      return kind_of(op) == OpKind::einsum && reads(one) && reads(other);
+    });
+  };
+  for (const Write& write : backward.writes) {
+    const bool is_bias =
+        !parameters.empty() && are_of_one_product(parameters.back().front(), write.parameter);
+    parameters.insert(parameters.end() - (is_bias ? 1 : 0), {write.parameter});
+  }
+  return parameters;
+}
+
 std::string range_of(const Bucket& bucket, const Workload& workload) {
   const auto name = [&](const BufferedParameter& parameter) -> const std::string& {
     return workload.tensors[at(parameter.tensors.front())].name;
@@ -79,10 +100,8 @@ std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t b
   if (input_.runtime.reductions.buffer->order == BufferOrder::registered) {
     return registered_parameters(input_.workload, block);
   }
-  std::vector<RegisteredParameter> made;
-  for (const Write& write : input_.step.blocks[block].backward.writes) {
-    made.push_back({write.parameter});
-  }
+  std::vector<RegisteredParameter> made =
+      made_parameters(input_.step.blocks[block].backward, input_.workload.blocks[block]);
   std::reverse(made.begin(), made.end());
   return made;
 }
@@ -91,7 +110,8 @@ void ProgramEmitter::open_buckets() {
   const std::optional<GradientBuffer>& rule = input_.runtime.reductions.buffer;
   if (!rule || !has_backward(input_.workload)) return;
   for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
-    for (Bucket& bucket : cut_into_buckets(buffered_parameters(stage), *rule, is_first(stage))) {
+    for (Bucket& bucket : cut_into_buckets(buffered_parameters(stage), *rule, is_first(stage),
+                                           size_of(input_.gradient_dtype))) {
       open_bucket(std::move(bucket), stage);
     }
   }

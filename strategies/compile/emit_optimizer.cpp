@@ -25,7 +25,7 @@ void ProgramEmitter::finish_gradients() {
   set_phase(Phase::optimizer);
   add_up_over_model();
   add_up_shared();
-  if (input_.runtime.clips || input_.runtime.checks_overflow) take_norm();
+  if (input_.clips || input_.runtime.checks_overflow) take_norm();
 }
 
 // Norms' weights under sequence parallelism and the like: each device of the model axes has seen a
@@ -64,6 +64,7 @@ void ProgramEmitter::add_up_over_model() {
 void ProgramEmitter::add_up_shared() {
   for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
     for (const BlockInstance& instance : instances_of(stage)) {
+      block_ = instance.block;
       emit_items(tables_.block(instance.block).shared, instance.ordinal);
     }
   }
@@ -102,7 +103,7 @@ void ProgramEmitter::take_norm() {
             DType::u8},
            Bytes(bytes), gradients, axes);
   }
-  if (input_.runtime.clips) {
+  if (input_.clips) {
     sum_up({"l2_norm", "gradient norm", "the norm of all gradients, by which they are clipped",
             DType::f32},
            Bytes(bytes), gradients, axes);

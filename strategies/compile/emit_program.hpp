@@ -69,6 +69,7 @@ class ProgramEmitter {
     BlockInstance instance;
     Part part = Part::whole;
     bool opens_backward = false;
+    bool is_asked = false;  // its gathers are issued
   };
 
   // A bucket of a gradient buffer and what of the optimizer belongs to it (emit_buckets.cpp).
@@ -148,23 +149,39 @@ class ProgramEmitter {
   void send(const Call& call);
   void receive(const Call& call);
 
-  void emit_segment(const Segment& segment, Phase phase);
-  void emit_body(const Segment& segment, TaskId window);
+  // The k-th of those that follow each other, all of one phase.
+  void emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase);
+  void emit_body(std::vector<Segment>& segments, std::size_t k);
+  void ask(Segment& segment, TaskId window);
+  void ask_ahead(std::vector<Segment>& segments, std::size_t k);
   void gather_root(std::int16_t stage, Phase phase);
   void accumulate(const ResolvedPass& pass, std::int64_t i);
   [[nodiscard]] bool stays(Phase phase) const;
   void give_back(const ResolvedPass& pass, std::int64_t i);
+  void give_back(ValueId held, std::int64_t i);
   void emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window);
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, std::int64_t i);
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
-  [[nodiscard]] TaskId window() const;
+  // Of the segment that comes after so many others.
+  [[nodiscard]] TaskId window(std::size_t others = 0) const;
   void set_place(const BlockInstance& instance, Phase phase);
   // Puts `after` in order.
   TaskId add_task(const Task& task, std::vector<TaskId>& after);
 
+  // Of a value that the item of the i-th instance of a block reads or makes: that of its own, or of
+  // all layers of another block (UnitsOf::model).
+  template <class Visit>
+  void for_each_buffer(ValueId value, std::int64_t i, const Visit& visit);
   [[nodiscard]] std::vector<BlockInstance> instances_of(std::int16_t stage) const;
+  struct NormGroup {  // gradients that lie over the same axes
+    AxisList axes;
+    std::int64_t parameters = 0;
+  };
+  void clip_gradients();
+  void add_up_norms(const AxisList& axes, std::vector<std::vector<std::int64_t>> groups,
+                    DType dtype, std::int64_t norms, const std::string& what);
   [[nodiscard]] std::vector<BlockInstance> root_first(std::int16_t stage) const;
   [[nodiscard]] bool is_first(std::int16_t stage) const { return stage == 0; }
   [[nodiscard]] const BlockProgram& program_of(const BlockInstance& instance) const;
@@ -182,7 +199,7 @@ class ProgramEmitter {
   bool gradients_are_done_ = false;
   std::int32_t backward_passes_ = 0;                 // that have left gradients of weights
   std::map<std::int16_t, std::int32_t> through_at_;  // of stages: so many of these
-  TaskId norm_ = no_task;
+  TaskId norm_ = no_task;  // by which gradients are scaled, so far as it is added up
   std::map<Inlet, std::vector<BufferIndex>> inlets_;
   std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
   std::map<std::int32_t, std::int64_t>
@@ -196,6 +213,7 @@ class ProgramEmitter {
   TaskId last_reduced_ = no_task;    // at the end of a stage
   TaskId issued_after_ = no_task;    // reductions that wait for more than what they reduce
   Phase phase_ = Phase::forward;
+  std::int32_t block_ = 0;
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   // Of the pass that a microbatch leaves a stage with: backward, of a forward step forward.

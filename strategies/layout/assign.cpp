@@ -46,6 +46,7 @@ class Assigner {
     result_.stored_dtype = stored_dtype_;
     result_.sequence_parallel = strategy_.sequence_parallel;
     result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
+    result_.input_gradients = strategy_.input_gradients;
     result_.zero_stage = strategy_.zero_stage;
     if (strategy_.whole_outputs) {
       for (const TensorId output : workload_.outputs) {

@@ -55,8 +55,9 @@ struct Layout {
   AxisList model_axes;                      // tensor parallelism splits heads, width, vocabulary
   bool sequence_parallel = false;           // over these, between blocks
   bool saves_sharded_inputs = false;        // of products (strategy.hpp)
-  int zero_stage = 0;                       // that shards optimizer state and gradients further
-  AxisList idle_axes;                       // used by nothing
+  InputGradients input_gradients = InputGradients::together;
+  int zero_stage = 0;  // that shards optimizer state and gradients further
+  AxisList idle_axes;  // used by nothing
   std::vector<std::string> warnings;
   friend bool operator==(const Layout&, const Layout&) = default;
 };

@@ -78,10 +78,17 @@ struct BlockPass {
   std::vector<ValueId> held;
 };
 
+// A gradient that lies in a tensor of its own, where the norm of all gradients is taken.
+struct ClippedGradient {
+  ValueId gradient = no_value;
+  AxisList axes;  // over which its parameter is split, or was not read alike by all
+};
+
 struct BlockProgram {
   BlockPass forward;
   BlockPass backward;
-  std::vector<Item> shared;  // gradients that two stages add up, once they are reduced
+  std::vector<Item> shared;              // gradients that two stages add up, once they are reduced
+  std::vector<ClippedGradient> clipped;  // empty: gradients are not clipped
   BlockPass optimizer;
   // Values that are the same in neighbouring blocks and instances.
   std::vector<ValueId> carries_in, carries_out;  // forward

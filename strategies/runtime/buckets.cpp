@@ -15,8 +15,10 @@ std::int64_t rounded_up(std::int64_t number, std::int64_t multiple) {
 // One buffer, whose parameters are reduced over the same axes.
 class Cutter {
  public:
-  Cutter(const GradientBuffer& rule, std::int64_t limit, std::vector<Bucket>& buckets)
-      : rule_(rule), limit_(limit), buckets_(buckets) {}
+  // Limits in elements, of the first bucket and of others; 0: none.
+  Cutter(const GradientBuffer& rule, std::int64_t first_limit, std::int64_t limit,
+         std::vector<Bucket>& buckets)
+      : rule_(rule), limit_(first_limit), other_limit_(limit), buckets_(buckets) {}
 
   void add(const BufferedParameter& parameter) {
     assert(parameter.elements > 0);
@@ -36,11 +38,13 @@ class Cutter {
     if (open_.parameters.empty()) return;
     open_.elements = rounded_up(open_.elements, rule_.bucket_multiple);
     buckets_.push_back(std::exchange(open_, {}));
+    limit_ = other_limit_;
   }
 
  private:
   const GradientBuffer& rule_;
-  std::int64_t limit_;
+  std::int64_t limit_;  // of the open one
+  std::int64_t other_limit_;
   std::vector<Bucket>& buckets_;
   Bucket open_;
 };
@@ -64,7 +68,8 @@ ShardAxes split_shards(const AxisList& axes, std::int64_t shards) {
 }
 
 std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
-                                     const GradientBuffer& rule, bool of_first_stage) {
+                                     const GradientBuffer& rule, bool of_first_stage,
+                                     Bytes element) {
   std::vector<AxisList> buffers;  // by first appearance
   for (const BufferedParameter& parameter : parameters) {
     if (std::find(buffers.begin(), buffers.end(), parameter.axes) == buffers.end()) {
@@ -72,9 +77,16 @@ std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& param
     }
   }
   const bool is_cut = of_first_stage || !rule.buckets_of_first_stage_alone;
+  const auto elements_of = [&](std::int64_t bytes) {
+    return (bytes + element.count() - 1) / element.count();
+  };
   std::vector<Bucket> buckets;
   for (const AxisList& axes : buffers) {
-    Cutter cutter(rule, is_cut ? rule.bucket_elements : 0, buckets);
+    const std::int64_t limit =
+        rule.bucket_bytes > 0 ? elements_of(rule.bucket_bytes) : rule.bucket_elements;
+    const std::int64_t first =
+        rule.first_bucket_bytes > 0 ? elements_of(rule.first_bucket_bytes) : limit;
+    Cutter cutter(rule, is_cut ? first : 0, is_cut ? limit : 0, buckets);
     for (const BufferedParameter& parameter : parameters) {
       if (parameter.axes == axes) cutter.add(parameter);
     }

@@ -42,7 +42,9 @@ struct ShardAxes {
 
 // `parameters` of one stage in the order of the buffer. Those reduced over other axes are another
 // buffer with buckets of its own, behind. `of_first_stage`: of the pipeline, or there is none.
+// `element`: the size of one.
 [[nodiscard]] std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
-                                                   const GradientBuffer& rule, bool of_first_stage);
+                                                   const GradientBuffer& rule, bool of_first_stage,
+                                                   Bytes element);
 
 }  // namespace shardsim

@@ -22,6 +22,14 @@ enum class Grain : std::uint8_t {
   bucket  // gradients alone: a part of the buffer that they lie in (GradientBuffer)
 };
 
+// Which parameters are one unit (units.hpp).
+enum class UnitsOf : std::uint8_t {
+  layers,              // each layer; all else is the root
+  layers_and_ends,     // and the embedding, and the norm with the head (torchtitan)
+  embedding_and_head,  // and the embedding, and the head; the norm remains the root's
+  model                // all in one
+};
+
 // How long forward keeps what it gathers.
 enum class Kept : std::uint8_t {
   forward,  // until its pass of the unit ends; backward gathers again
@@ -53,6 +61,15 @@ struct KeptSlices {
   friend bool operator==(const KeptSlices&, const KeptSlices&) = default;
 };
 
+// When the call for a unit's parameters is made: the order of calls, where `ahead` says how soon
+// they may begin.
+enum class Asked : std::uint8_t {
+  at_its_turn,        // when its pass begins
+  ahead_in_backward,  // in backward by the units before it, before these reduce their gradients:
+                      // FSDP2's own, G31 G30 R31 G29 R30 ... for gathers and reductions of layers
+  ahead               // in forward as well: FSDP2's set_modules_to_forward_prefetch
+};
+
 struct Gathers {
   Grain grain = Grain::unit;
   GatherDType dtype = GatherDType::compute;
@@ -60,6 +77,7 @@ struct Gathers {
   Kept kept_root = Kept::forward;         // of all else; FSDP2's own default is backward
   std::optional<KeptSlices> slices = {};  // of layers that forward does not keep
   int ahead = 1;  // units whose gather may be in flight ahead of the one that computes
+  Asked asked = Asked::at_its_turn;
   friend bool operator==(const Gathers&, const Gathers&) = default;
 };
 
@@ -85,7 +103,9 @@ enum class BufferKept : std::uint8_t {
 struct GradientBuffer {
   BufferOrder order = BufferOrder::registered;
   BufferKept kept = BufferKept::always;
-  std::int64_t bucket_elements = 0;  // at which a bucket ends; 0: all is one
+  std::int64_t bucket_elements = 0;     // at which a bucket ends; 0: all is one
+  std::int64_t bucket_bytes = 0;        // the same in bytes, in place of it
+  std::int64_t first_bucket_bytes = 0;  // of the first; 0: as the others
   BucketCloses closes = BucketCloses::after;
   bool buckets_of_first_stage_alone = false;  // of a pipeline; other chunks are one bucket each
   bool shared_apart = false;            // a parameter that two stages have is a bucket of its own
@@ -103,9 +123,16 @@ struct GradientBuffer {
   friend bool operator==(const GradientBuffer&, const GradientBuffer&) = default;
 };
 
+// Gradients that are partial sums over the model axis, too (of norms under sequence parallelism).
+enum class ModelSums : std::uint8_t {
+  with_unit,  // over it in one call with the unit, of what its reduction has left in shards
+  apart       // before that, whole, parameter by parameter: PyTorch, whose DTensors make them whole
+};
+
 struct Reductions {
   Grain grain = Grain::unit;
   std::optional<GradientBuffer> buffer = {};  // of Grain::bucket
+  ModelSums model_sums = ModelSums::with_unit;
   ReduceEachMicrobatch each_microbatch = ReduceEachMicrobatch::all;
   // In a pipeline: what is reduced once waits until the stage's last backward pass is through, as
   // FSDP2's is (torch.distributed.pipelining, perform_reduce_grad); else each unit's follows its
@@ -125,10 +152,20 @@ struct FlatOptimizer {
   friend bool operator==(const FlatOptimizer&, const FlatOptimizer&) = default;
 };
 
+// When backward computes a layer's forward pass again.
+enum class RepeatForward : std::uint8_t {
+  first,       // before all else (Megatron's checkpoint, one function from the layer's input to its
+               // output)
+  when_needed  // when what was not kept is first read: a gradient that comes in split is gathered
+               // before (PyTorch's torch.utils.checkpoint without reentrance)
+};
+
 struct Runtime {
+  UnitsOf units = UnitsOf::layers;
   Gathers gathers{};
   Reductions reductions{};
   std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout
+  RepeatForward repeats = RepeatForward::first;
   bool clips = false;            // the norm of all gradients is computed, and they are scaled by it
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)

@@ -44,7 +44,8 @@ struct Step {
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
   std::vector<std::string> outputs{};  // of every example: output_names()
   Precision precision{};
-  OptimizerOptions optimizer{};  // of a forward step the type of its parameters alone
+  bool gradient_clipping = false;  // by the norm of all gradients
+  OptimizerOptions optimizer{};    // of a forward step the type of its parameters alone
   Rematerialization rematerialization{};
   friend bool operator==(const Step&, const Step&) = default;
 };
