@@ -43,7 +43,8 @@
 //   workload.optimizer        "adamw"; or "sgd"
 //   workload.donate           true: the new train state takes the place of the old one, as
 //                             donate_argnums has it; false: both are there after the step
-//   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
+//   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]};
+//                             or as frameworks say it (read_rematerialization.hpp)
 //   devices                   not checked; else the mesh must have that many
 //   allow_uneven              false: shards that jit or shard_map refuses are an error
 //   collectives               "simulated": whose times collectives have; "all-links",

@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "experiments/missing_key.hpp"
+#include "experiments/read_rematerialization.hpp"
 
 namespace shardsim {
 namespace {
@@ -54,38 +55,12 @@ void read_precision(const JsonReader& json, Step& step) {
   }
 }
 
-Rematerialization read_rematerialization(const JsonReader& json) {
-  using Policy = Rematerialization::Policy;
-  if (json.is_string()) {
-    const std::string policy = json.choice({"none", "full", "selective"});
-    if (policy == "full") return {Policy::full, {}};
-    return {policy == "selective" ? Policy::selective : Policy::none, {}};
-  }
-  json.only_keys({"save"});
-  return {Policy::named, read_names(json.at("save"))};
-}
-
 StepKind read_kind(const JsonReader& json) {
   const std::string kind = json.choice({"train", "forward", "prefill", "decode"});
   if (kind == name_of(StepKind::train)) return StepKind::train;
   if (kind == name_of(StepKind::forward)) return StepKind::forward;
   json.fail(
       fmt::format("\"{}\" is not supported by this version, \"train\" and \"forward\" are", kind));
-}
-
-Json rematerialization_to_json(const Rematerialization& rematerialization) {
-  using Policy = Rematerialization::Policy;
-  switch (rematerialization.policy) {
-    case Policy::none:
-      return "none";
-    case Policy::full:
-      return "full";
-    case Policy::selective:
-      return "selective";
-    case Policy::named:
-      break;
-  }
-  return {{"save", rematerialization.save}};
 }
 
 }  // namespace

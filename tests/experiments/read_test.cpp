@@ -226,6 +226,53 @@ TEST_CASE("a step reads back as the same step") {
   }
 }
 
+// In every form that it can be written in.
+TEST_CASE("what a step keeps reads back as it was written") {
+  const auto read_back = [](const char* text) {
+    Json workload = Json::parse(R"({"model": "gpt2", "batch": 8})");
+    workload["rematerialization"] = Json::parse(text);
+    const Step step = read_step(JsonReader(workload, {"a.json", "/workload"}));
+    return step_to_json(step)["rematerialization"];
+  };
+  for (const char* text :
+       {R"("none")", R"("full")", R"("selective")", R"({"save": ["q", "mlp"]})",
+        R"({"policy": "save_qkv_proj"})", R"({"modules": ["core_attn", "mlp"]})", R"({"every": 2})",
+        R"({"layers": 4, "method": "block"})", R"({"layers": 1, "method": "uniform"})"}) {
+    CHECK(read_back(text) == Json::parse(text));
+  }
+  CHECK(read_back(R"({"modules": ["core_attention"]})") ==
+        Json::parse(R"({"modules": ["core_attn"]})"));
+  CHECK(read_back(R"({"save": ["q"], "offload": []})") == Json::parse(R"({"save": ["q"]})"));
+}
+
+TEST_CASE("what a step cannot keep is an error") {
+  const auto error = [](const char* text) -> std::string {
+    Json workload = Json::parse(R"({"model": "gpt2", "batch": 8})");
+    workload["rematerialization"] = Json::parse(text);
+    try {
+      static_cast<void>(read_step(JsonReader(workload, {"a.json", "/workload"})));
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string at = "a.json: /workload/rematerialization";
+  const std::string host =
+      ": keeping activations on the host is not supported by this version; \"save\" keeps them on "
+      "the device";
+  CHECK(error(R"({"save": ["q"], "offload": ["k"]})") == at + "/offload" + host);
+  CHECK(error(R"({"policy": "minimal_offloaded"})") == at + "/policy" + host);
+  CHECK(error(R"({"layers": 2, "method": "uniform"})") ==
+        at + "/layers: groups of 2 layers that are repeated together are not supported by this "
+             "version; \"layers\": 1 repeats each for itself");
+  CHECK(error(R"({"modules": []})") == at + "/modules: names no module; without any say \"none\"");
+  CHECK(error(R"({"modules": ["mpl"]})").ends_with("did you mean \"mlp\"?"));
+  CHECK(error(R"({"layers": 4})") == at + ": missing key \"method\"");
+  CHECK(error(R"({"every": 0})").starts_with(at + "/every"));
+  CHECK(error(R"({"every": 2, "modules": ["mlp"]})") ==
+        at + ": unknown key \"every\", expected \"modules\"");
+}
+
 TEST_CASE("a mesh without axes is one device, resolved, too") {
   Json json = Json::parse(minimal);
   json["mesh"] = Json::object();

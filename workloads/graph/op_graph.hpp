@@ -141,6 +141,29 @@ struct WeightTypes {
   friend bool operator==(const WeightTypes&, const WeightTypes&) = default;
 };
 
+// The module of a layer that an op is of, and which part of it; says who builds the model.
+// Rematerialization goes by them, never by names (step/rematerialization.hpp). Ops of the backward
+// pass are of what the forward op is of.
+enum class OpModule : std::uint8_t {
+  none,
+  attention,
+  mixer,  // a scan, a convolution
+  mlp,
+  experts,        // router, routed experts, what takes rows there and back
+  shared_experts  // those that every token visits
+};
+enum class OpPart : std::uint8_t {
+  none,
+  input_norm,      // the norm of what a branch reads
+  query_latent,    // down to a latent, and its norm
+  key_latent,      //
+  from_latents,    // products from latents up to heads, their rotation, what joins the parts
+  out_projection,  // of an attention
+  first_product,   // of a feed-forward layer: up, gate, or both
+  activation,      // and the product with the gate
+  last_product
+};
+
 struct Op {
   Function function = Function::add;
   std::string name;  // "model.layers.{}.self_attn.q_proj"; backward and recomputed ops keep the
@@ -157,6 +180,8 @@ struct Op {
   std::optional<DType> weight_dtype;
   // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
   double work_fraction = 1;
+  OpModule module = OpModule::none;
+  OpPart part = OpPart::none;
   // What an op does that is several products, each over a space of its own, as a scan in chunks; in
   // place of the table's operations.
   std::vector<Operations> work;

@@ -58,7 +58,7 @@ void GradientTape::differentiate(const Op& op) {
         return gradient_of(result.tensor) != no_tensor || result.tensor == workload_.loss;
       });
   if (!reached) return;
-  op_name_ = op.name;
+  op_ = &op;
   traits(op.function).gradient(op, *this);
   for (const Operand& result : op.results) gradients_[at(result.tensor)] = no_tensor;
 }
@@ -91,7 +91,9 @@ Operand GradientTape::new_gradient(const Operand& primal, std::optional<DType> d
 }
 
 void GradientTape::emit(Op op) {
-  op.name = op_name_;
+  op.name = op_->name;
+  op.module = op_->module;
+  op.part = op_->part;
   workload_.blocks[block_].backward.push_back(std::move(op));
 }
 

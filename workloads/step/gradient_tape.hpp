@@ -47,7 +47,7 @@ class GradientTape {
 
   Workload& workload_;
   std::size_t block_ = 0;
-  std::string op_name_;               // of the op being differentiated
+  const Op* op_ = nullptr;            // that is being differentiated
   std::vector<bool> differentiable_;  // by forward tensor: a trained parameter or made of one
   std::vector<TensorId> gradients_;   // by forward tensor: what has arrived so far
 };

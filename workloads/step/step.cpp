@@ -11,7 +11,7 @@ namespace shardsim {
 std::string_view name_of(StepKind kind) { return kind == StepKind::train ? "train" : "forward"; }
 
 Workload build_step(const ModelConfig& config, const Step& step, const Place& place,
-                    SharedParameters shared) {
+                    SharedParameters shared, const std::vector<std::size_t>& chunks) {
   WorkloadOptions part{.batch = step.batch,
                        .sequence = step.sequence,
                        .compute_dtype = step.precision.compute,
@@ -34,7 +34,7 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
   }
   add_outputs(workload, step.outputs, outputs);
   if (step.kind == StepKind::train) {
-    add_backward(workload, step.rematerialization);
+    add_backward(workload, step.rematerialization, chunks);
     add_optimizer(workload, step.optimizer);
   }
   return workload;

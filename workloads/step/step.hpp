@@ -57,10 +57,12 @@ enum class SharedParameters : std::uint8_t {
 
 // The step's graph: the forward pass of one microbatch, and where the step trains its backward pass
 // and the optimizer. `place`: where the step is written; without a file errors name the model's.
+// `chunks` of a pipeline as add_backward takes them.
 // Throws InputError as build_workload, add_outputs, add_backward and add_optimizer do, for a batch
 // that the microbatches do not divide, and for outputs of several microbatches.
 [[nodiscard]] Workload build_step(const ModelConfig& config, const Step& step,
                                   const Place& place = {},
-                                  SharedParameters shared = SharedParameters::one);
+                                  SharedParameters shared = SharedParameters::one,
+                                  const std::vector<std::size_t>& chunks = {});
 
 }  // namespace shardsim

@@ -211,6 +211,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   if (a.o_norm.exists()) {
     out = c.norm(a.o_norm, GraphContext::inside(at, a.o_norm.name), out, p.rows);
   }
+  const GraphBuilder::Within part(c.g, OpPart::out_projection);
   return c.linear({GraphContext::inside(at, a.o),
                    {c.hidden},
                    p.rows,

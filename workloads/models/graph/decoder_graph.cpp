@@ -168,6 +168,7 @@ class DecoderGraph {
     const std::string name = branch.before.exists() ? c_.inside(branch.before.name) : c_.layer;
     if (stack_.fp32_residual) x = c_.g.cast(name + ".cast", x, c_.g.compute_dtype());
     if (!branch.before.exists()) return x;
+    const GraphBuilder::Within part(c_.g, OpPart::input_norm);
     return c_.g.marked(c_.norm(branch.before, name, x, {c_.hidden}), StreamMark::branch);
   }
 
@@ -189,8 +190,17 @@ class DecoderGraph {
     return same == 0 ? name : fmt::format("{}_{}", name, same + 1);
   }
 
+  static OpModule module_of(const Body& body) {
+    if (std::holds_alternative<Attention>(body) || std::holds_alternative<LatentAttention>(body)) {
+      return OpModule::attention;
+    }
+    if (std::holds_alternative<Mlp>(body)) return OpModule::mlp;
+    return std::holds_alternative<Experts>(body) ? OpModule::experts : OpModule::mixer;
+  }
+
   TensorId run(const Branch& branch, TensorId x) {
     const auto run_body = [&](const Body& body) {
+      const GraphBuilder::Within module(c_.g, module_of(body));
       return std::visit([&](const auto& what) { return add(c_, what, x); }, body);
     };
     TensorId out = run_body(branch.body);
