@@ -42,7 +42,7 @@ ModelConfig config_of(const ModelStep& model, const Experiment& experiment) {
 struct StepGraph {
   Step step;  // as it is computed, of the batch that enters
   Workload workload;
-  std::vector<std::string> warnings;  // of that batch
+  std::vector<std::string> warnings;  // of that batch, and of what is not modelled
   Seconds time{0};                    // that it took to make
 };
 
@@ -74,7 +74,9 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;
   Workload workload = build_step(config, step, place, shared, chunks_of(config, step, strategy));
   const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
-  return {std::move(step), std::move(workload), std::move(entering.warnings), time};
+  std::vector<std::string> warnings = warnings_of(step);
+  warnings.insert(warnings.begin(), entering.warnings.begin(), entering.warnings.end());
+  return {std::move(step), std::move(workload), std::move(warnings), time};
 }
 
 constexpr std::string_view graph_pass = "graph";

@@ -172,8 +172,8 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   if (const auto like = sections.find("like")) like->fail("is for a \"program\"");
   const JsonReader workload = sections.at("workload");
   workload.only_keys({"model", "tree", "step", "batch", "microbatch", "microbatches", "sequence",
-                      "metrics", "outputs", "precision", "optimizer", "donate",
-                      "rematerialization"});
+                      "metrics", "outputs", "precision", "optimizer", "donate", "rematerialization",
+                      "trainable", "lora", "dropout", "mtp_layers"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});
     written.subject = tree->place();

@@ -220,10 +220,37 @@ TEST_CASE("a step reads back as the same step") {
   step.precision = {DType::f32, {DType::f64, DType::f16}, DType::i32};
   step.optimizer = {"sgd", DType::f32, DType::f16, std::nullopt, DType::bf16, false};
   step.rematerialization = {Rematerialization::Policy::named, {"q_proj", "mlp"}};
-  for (const Step& one : {step, Step{}}) {
+  step.trainable = {"norm"};
+  step.lora = Lora{8, {"attention"}};
+  step.dropout = 0.5;
+  step.mtp_layers = 1;
+  Step narrow;
+  narrow.precision.products = {ProductFormat::mxfp8, "blockwise", true, true, 1, 2};
+  narrow.precision.kept_gradients = DType::f32;
+  for (const Step& one : {step, narrow, Step{}}) {
     const Json json = step_to_json(one);
     CHECK(read_step(JsonReader(json, {"a.json", "/workload"})) == one);
   }
+}
+
+TEST_CASE("types that are not said") {
+  const auto read_types = [](const char* text) {
+    Json workload = Json::parse(R"({"model": "gpt2", "batch": 8})");
+    workload["precision"] = Json::parse(text);
+    return step_to_json(read_step(JsonReader(workload, {"a.json", "/workload"})))["precision"];
+  };
+  CHECK(read_types(R"({"parameters": "fp32"})")["master"] == "none");
+  CHECK(read_types(R"({"parameters": "fp32", "master": "fp32"})")["master"] == "fp32");
+  CHECK(read_types(R"({"parameters": "bf16"})")["master"] == "fp32");
+  CHECK(read_types(R"({"reduce": "fp32"})")["gradients"] == "fp32");
+  CHECK_FALSE(read_types(R"({"reduce": "fp32", "gradients": "fp32"})").contains("reduce"));
+  CHECK(read_types(R"({"reduce": "bf16", "gradients": "fp32"})")["reduce"] == "bf16");
+  CHECK_THROWS_WITH(read_types(R"({"scaling": "delayed"})"),
+                    "a.json: /workload/precision/scaling: is of products in a narrow format: "
+                    "\"compute\" fp8, mxfp8, nvfp4 or int8");
+  CHECK_THROWS_WITH(read_types(R"({"compute": "fp9"})"),
+                    "a.json: /workload/precision/compute: \"fp9\" is nothing to compute in; known "
+                    "are fp64, fp32, bf16, fp16 and, of products, fp8, mxfp8, nvfp4, int8");
 }
 
 // In every form that it can be written in.

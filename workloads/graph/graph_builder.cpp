@@ -284,14 +284,15 @@ TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId
   return cast(name + ".cast", rows, compute_dtype_);
 }
 
-TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes) {
+TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes,
+                                     const std::string& name) {
   assert(at(logits).dtype == DType::f32);
   const std::vector<LabelId> rows = labels_without(logits, {classes});
-  Op log_softmax = op_of(Function::log_softmax, "loss.log_softmax", {logits});
+  Op log_softmax = op_of(Function::log_softmax, name + ".log_softmax", {logits});
   log_softmax.statistics = {{"maximum", {classes}, rows, DType::f32},
                             {"sum of exponentials", {classes}, rows, DType::f32}};
   const TensorId log_p = emit(std::move(log_softmax), DType::f32, at(logits).dims);
-  Op nll = op_of(Function::nll_loss, "loss", {log_p, targets});
+  Op nll = op_of(Function::nll_loss, name, {log_p, targets});
   nll.statistics = {{"picked logit", {classes}, rows, DType::f32}};
   return emit(std::move(nll), DType::f32, {});
 }

@@ -163,7 +163,10 @@ class GraphBuilder {
   // Rows of the table, cast to the compute dtype where they are looked up in another.
   TensorId embedding(const std::string& name, TensorId ids, TensorId weight, Dims result);
   // Mean cross entropy of fp32 logits over `classes`.
-  TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes);
+  TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes,
+                         const std::string& name = "loss");
+  // Beside the one that `finish` is told.
+  void further_loss(TensorId loss) { workload_.further_losses.push_back(loss); }
 
   // Says where an activation stands on the residual stream; answers it.
   TensorId marked(TensorId id, StreamMark mark);

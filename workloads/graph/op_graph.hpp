@@ -154,13 +154,14 @@ enum class OpModule : std::uint8_t {
 };
 enum class OpPart : std::uint8_t {
   none,
-  input_norm,      // the norm of what a branch reads
-  query_latent,    // down to a latent, and its norm
-  key_latent,      //
-  from_latents,    // products from latents up to heads, their rotation, what joins the parts
-  out_projection,  // of an attention
-  first_product,   // of a feed-forward layer: up, gate, or both
-  activation,      // and the product with the gate
+  input_norm,        // the norm of what a branch reads
+  input_projection,  // of an attention: queries, keys, values
+  query_latent,      // down to a latent, and its norm
+  key_latent,        //
+  from_latents,      // products from latents up to heads, their rotation, what joins the parts
+  out_projection,    // of an attention
+  first_product,     // of a feed-forward layer: up, gate, or both
+  activation,        // and the product with the gate
   last_product
 };
 
@@ -178,6 +179,9 @@ struct Op {
   // In which a norm or a look-up takes its weights and makes their gradients, where that is not the
   // weights' own. A look-up reads a table of that type; a norm casts as it reads.
   std::optional<DType> weight_dtype;
+  // In which a product takes its operands, where it casts them first; what lies in memory keeps its
+  // type.
+  std::optional<DType> multiplied_in;
   // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
   double work_fraction = 1;
   OpModule module = OpModule::none;
@@ -220,6 +224,7 @@ struct Workload {
   std::vector<BlockInstance>
       order;  // from the first to the last, every instance of each block once
   TensorId loss = no_tensor;
+  std::vector<TensorId> further_losses;  // whose gradients are added; of multi-token prediction
   std::int64_t tokens = 0;         // that go through it; 0 where they have no meaning (images)
   std::vector<TensorId> outputs;   // of every example: they leave the step beside loss and state
   std::vector<std::string> notes;  // what of the model's description is left out, for the reader

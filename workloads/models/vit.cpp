@@ -127,6 +127,7 @@ class VitBuilder {
     const std::string at = "Transformer/encoderblock_{}/MultiHeadDotProductAttention_0/";
     const GraphBuilder::Dims per_head{{batch_}, tokens(), {heads_}, {head_dim_}};
     const auto project = [&](const char* name) {
+      const GraphBuilder::Within part(g_, OpPart::input_projection);
       return dense(at + name, x, {{hidden_}}, {{heads_}, {head_dim_}}, per_head);
     };
     const TensorId query = project("query");
