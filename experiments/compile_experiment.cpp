@@ -1,5 +1,6 @@
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/overloaded.hpp"
@@ -7,6 +8,7 @@
 #include "experiments/experiment_profile.hpp"
 #include "experiments/program.hpp"
 #include "strategies/compile/passes.hpp"
+#include "strategies/layout/stage_ranges.hpp"
 #include "strategies/specs/placed_tree.hpp"
 #include "strategies/specs/uneven_shards.hpp"
 #include "workloads/graph/graph_json.hpp"
@@ -40,9 +42,24 @@ ModelConfig config_of(const ModelStep& model, const Experiment& experiment) {
 struct StepGraph {
   Step step;  // as it is computed, of the batch that enters
   Workload workload;
-  std::vector<std::string> warnings;  // of that batch
+  std::vector<std::string> warnings;  // of that batch, and of what is not modelled
   Seconds time{0};                    // that it took to make
 };
+
+// Where in the order of the model's blocks each chunk of a pipeline begins, for what counts layers
+// from there.
+std::vector<std::size_t> chunks_of(const ModelConfig& config, Step step, const Strategy& strategy) {
+  using Layers = Rematerialization::Layers;
+  const Layers layers = step.rematerialization.layers;
+  if (!strategy.pipeline || (layers != Layers::every && layers != Layers::block)) return {};
+  step.kind = StepKind::forward;
+  const Workload workload = build_step(config, step, {}, SharedParameters::copies);
+  std::vector<std::size_t> begins;
+  for (const StageRange& stage : stage_ranges(workload, *strategy.pipeline)) {
+    begins.push_back(stage.first);
+  }
+  return begins;
+}
 
 StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   using Clock = std::chrono::steady_clock;
@@ -55,10 +72,12 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   step.batch = entering.examples;
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;
-  Workload workload = build_step(config, step, place, shared);
+  Workload workload = build_step(config, step, place, shared, chunks_of(config, step, strategy));
   pad_vocabulary(workload, strategy.vocabulary_multiple);
   const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
-  return {std::move(step), std::move(workload), std::move(entering.warnings), time};
+  std::vector<std::string> warnings = warnings_of(step);
+  warnings.insert(warnings.begin(), entering.warnings.begin(), entering.warnings.end());
+  return {std::move(step), std::move(workload), std::move(warnings), time};
 }
 
 constexpr std::string_view graph_pass = "graph";

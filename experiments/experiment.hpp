@@ -35,6 +35,7 @@
 //                             "logits", "labels", "losses"
 //   workload.precision.*      bf16 for compute, parameters and gradients, fp32 for master and for
 //                             moments; master "none": the parameters are their own master
+//                             (read_precision.hpp)
 //   workload.precision.norms  the compute dtype: in which norms apply their weights and their
 //                             gradients are summed; JAX programs have fp32
 //   workload.precision.look_ups  the compute dtype: of tables in which tokens are looked up, and
@@ -43,7 +44,13 @@
 //   workload.optimizer        "adamw"; or "sgd"
 //   workload.donate           true: the new train state takes the place of the old one, as
 //                             donate_argnums has it; false: both are there after the step
-//   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]}
+//   workload.rematerialization  "none"; or "full", "selective", {"save": ["regular expression"]};
+//                             or as frameworks say it (read_rematerialization.hpp)
+//   workload.trainable        all parameters; or regular expressions: the others are frozen
+//   workload.lora             no adapters; or {"rank": 16, "targets": ["attention"]}, which alone
+//                             are trained then (workloads/step/lora.hpp)
+//   workload.mtp_layers       0: layers of multi-token prediction, beside the model's
+//   workload.dropout          0; any other is left out with a warning
 //   devices                   not checked; else the mesh must have that many
 //   allow_uneven              false: shards that jit or shard_map refuses are an error
 //   collectives               "simulated": whose times collectives have; "all-links",

@@ -6,6 +6,8 @@
 
 #include "base/json.hpp"
 #include "experiments/missing_key.hpp"
+#include "experiments/read_precision.hpp"
+#include "experiments/read_rematerialization.hpp"
 
 namespace shardsim {
 namespace {
@@ -13,14 +15,8 @@ namespace {
 constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
-
-DType read_float_type(const JsonReader& json) {
-  const auto dtype = parse_dtype(json.string());
-  const std::vector<DType> floats = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8};
-  if (dtype && std::find(floats.begin(), floats.end(), *dtype) != floats.end()) return *dtype;
-  json.fail(fmt::format("\"{}\" is no floating-point type; known are fp64, fp32, bf16, fp16, fp8",
-                        json.string()));
-}
+constexpr std::int64_t most_mtp_layers = 100;
+constexpr std::int64_t highest_rank = std::int64_t{1} << 20;
 
 std::vector<std::string> read_names(const JsonReader& json) {
   std::vector<std::string> names;
@@ -28,42 +24,14 @@ std::vector<std::string> read_names(const JsonReader& json) {
   return names;
 }
 
-void read_precision(const JsonReader& json, Step& step) {
-  json.only_keys({"compute", "norms", "look_ups", "indices", "parameters", "gradients", "reduce",
-                  "master", "moments"});
-  const auto read = [&](const char* key, auto& dtype) {
-    if (const auto found = json.find(key)) dtype = read_float_type(*found);
-  };
-  OptimizerOptions& kept = step.optimizer;
-  read("compute", step.precision.compute);
-  read("parameters", kept.parameters);
-  read("gradients", kept.gradients);
-  read("moments", kept.moments);
-  if (const auto reduce = json.find("reduce")) kept.reduce = read_float_type(*reduce);
-  read("norms", step.precision.weights.norms);
-  read("look_ups", step.precision.weights.look_ups);
-  if (const auto indices = json.find("indices")) {
-    const bool narrow = indices->choice({"int32", "int64"}) == "int32";
-    step.precision.indices = narrow ? DType::i32 : DType::i64;
-  }
-  if (!json.json().contains("master")) return;
-  const JsonReader master = json.at("master");
-  if (master.is_null() || (master.is_string() && master.string() == "none")) {
-    kept.master.reset();
-  } else {
-    kept.master = read_float_type(master);
-  }
-}
-
-Rematerialization read_rematerialization(const JsonReader& json) {
-  using Policy = Rematerialization::Policy;
-  if (json.is_string()) {
-    const std::string policy = json.choice({"none", "full", "selective"});
-    if (policy == "full") return {Policy::full, {}};
-    return {policy == "selective" ? Policy::selective : Policy::none, {}};
-  }
-  json.only_keys({"save"});
-  return {Policy::named, read_names(json.at("save"))};
+Lora read_lora(const JsonReader& json) {
+  json.only_keys({"rank", "targets"});
+  Lora lora;
+  if (const auto rank = json.find("rank")) lora.rank = rank->integer(1, highest_rank);
+  const JsonReader targets = json.at("targets");
+  lora.targets = read_names(targets);
+  if (lora.targets.empty()) targets.fail("names no linear layer");
+  return lora;
 }
 
 // A name, or {"name": "sgd", "momentum": false}.
@@ -91,21 +59,6 @@ StepKind read_kind(const JsonReader& json) {
       fmt::format("\"{}\" is not supported by this version, \"train\" and \"forward\" are", kind));
 }
 
-Json rematerialization_to_json(const Rematerialization& rematerialization) {
-  using Policy = Rematerialization::Policy;
-  switch (rematerialization.policy) {
-    case Policy::none:
-      return "none";
-    case Policy::full:
-      return "full";
-    case Policy::selective:
-      return "selective";
-    case Policy::named:
-      break;
-  }
-  return {{"save", rematerialization.save}};
-}
-
 }  // namespace
 
 Step read_step(const JsonReader& workload) {
@@ -120,6 +73,9 @@ Step read_step(const JsonReader& workload) {
       workload.fail(fmt::format("{} sequences of {} tokens are more than {} tokens", step.batch,
                                 *step.sequence, most_tokens));
     }
+  }
+  if (const auto layers = workload.find("mtp_layers")) {
+    step.mtp_layers = layers->integer(0, most_mtp_layers);
   }
   if (const auto microbatches = workload.find("microbatches")) {
     step.microbatches = microbatches->integer(1, step.batch);
@@ -137,12 +93,20 @@ Step read_step(const JsonReader& workload) {
   if (const auto policy = workload.find("rematerialization")) {
     step.rematerialization = read_rematerialization(*policy);
   }
+  if (const auto trainable = workload.find("trainable")) {
+    step.trainable = read_names(*trainable);
+    if (step.trainable.empty()) trainable->fail("nothing is trained");
+  }
+  if (const auto lora = workload.find("lora")) step.lora = read_lora(*lora);
+  if (const auto dropout = workload.find("dropout")) {
+    step.dropout = dropout->number();
+    if (!(step.dropout >= 0 && step.dropout < 1)) dropout->fail("must be from 0 to less than 1");
+  }
   return step;
 }
 
 Json step_to_json(const Step& step) {
   const OptimizerOptions& kept = step.optimizer;
-  const Precision& types = step.precision;
   Json json;
   json["step"] = name_of(step.kind);
   json["batch"] = step.batch;
@@ -150,20 +114,16 @@ Json step_to_json(const Step& step) {
   if (!step.metrics.empty()) json["metrics"] = step.metrics;
   if (!step.outputs.empty()) json["outputs"] = step.outputs;
   if (step.sequence) json["sequence"] = *step.sequence;
-  json["precision"] = {{"compute", name_of(types.compute)},
-                       {"parameters", name_of(kept.parameters)},
-                       {"gradients", name_of(kept.gradients)},
-                       {"master", kept.master ? name_of(*kept.master) : "none"},
-                       {"moments", name_of(kept.moments)}};
-  if (kept.reduce) json["precision"]["reduce"] = name_of(*kept.reduce);
-  if (types.weights.norms) json["precision"]["norms"] = name_of(*types.weights.norms);
-  if (types.weights.look_ups) json["precision"]["look_ups"] = name_of(*types.weights.look_ups);
-  json["precision"]["indices"] = name_of(types.indices);
+  if (step.mtp_layers > 0) json["mtp_layers"] = step.mtp_layers;
+  json["precision"] = precision_to_json(step);
   json["optimizer"] = kept.kind;
   if (!kept.momentum) json["optimizer"] = {{"name", kept.kind}, {"momentum", false}};
   if (step.gradient_clipping) json["gradient_clipping"] = true;
   if (!kept.donate) json["donate"] = false;
   json["rematerialization"] = rematerialization_to_json(step.rematerialization);
+  if (!step.trainable.empty()) json["trainable"] = step.trainable;
+  if (step.lora) json["lora"] = {{"rank", step.lora->rank}, {"targets", step.lora->targets}};
+  if (step.dropout > 0) json["dropout"] = step.dropout;
   return json;
 }
 

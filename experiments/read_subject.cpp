@@ -174,7 +174,7 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   const JsonReader workload = sections.at("workload");
   workload.only_keys({"model", "tree", "step", "batch", "microbatch", "microbatches", "sequence",
                       "metrics", "outputs", "precision", "optimizer", "gradient_clipping", "donate",
-                      "rematerialization"});
+                      "rematerialization", "trainable", "lora", "dropout", "mtp_layers"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});
     written.subject = tree->place();

@@ -231,6 +231,13 @@ void describe(Compilation& c) {
   compiled.warnings = layout.warnings;
   compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),
                            c.strategy.notes.end());
+  const std::optional<DType>& reduced_in = step.optimizer.reduce;
+  if (c.strategy.runtime.reductions.buffer && reduced_in && *reduced_in != step.optimizer.gradients) {
+    compiled.warnings.push_back(
+        fmt::format("gradients in a buffer are reduced as they are kept, in {}: in {} is not "
+                    "modelled",
+                    name_of(step.optimizer.gradients), name_of(*reduced_in)));
+  }
   for (const AxisRef& axis : layout.idle_axes) {
     compiled.warnings.push_back(
         fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same",

@@ -356,7 +356,9 @@ class Partitioner {
       pass.writes.push_back({tensor.primal, made, pass.body.size()});
       return;
     }
-    if (id == workload_.loss) {  // for the eye of one device: nobody waits for its sum
+    const auto& further = workload_.further_losses;
+    if (id == workload_.loss || std::count(further.begin(), further.end(), id) >
+                                    0) {  // for the eye of one device: nobody waits for its sum
       home_[at(id)] = made;
       return;
     }
@@ -393,7 +395,8 @@ class Partitioner {
     Bytes bytes{0};
     for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
-    const DType dtype = builder_.tensor(op.operands.front().tensor).dtype;
+    const DType dtype =
+        op.multiplied_in.value_or(builder_.tensor(op.operands.front().tensor).dtype);
     return {std::string(name_of(op.function)), class_of(op), dtype,
             Flops(operations(op, factors)),    bytes,        product_of(workload_, op, factors)};
   }

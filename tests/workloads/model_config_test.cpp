@@ -26,9 +26,12 @@ struct TemporaryDirectory {
 }  // namespace
 
 TEST_CASE("Shipped models go by their name alone, with or without .json") {
-  CHECK(shipped_models() == std::vector<std::string>{"llama-3.1-8b", "llama-3.1-70b",
-                                                     "llama-3.1-405b", "qwen3-1.7b", "gpt2",
-                                                     "vit-b16"});
+  CHECK(shipped_models() ==
+        std::vector<std::string>{"llama-2-7b", "llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b",
+                                 "llama-3.1-405b", "llama-4-maverick", "mistral-7b-v0.1",
+                                 "mixtral-8x7b", "qwen3-1.7b", "qwen3-30b-a3b", "qwen3-235b-a22b",
+                                 "gpt-oss-120b", "nemotron-3-nano-30b-a3b", "deepseek-v3",
+                                 "kimi-k2", "gpt2", "vit-b16"});
   for (const char* name : {"gpt2", "gpt2.json", "configs/gpt2.json"}) {
     const ModelConfig config = load_model_config(name, "/nowhere", {});
     CHECK(config.name == "gpt2");
@@ -59,9 +62,12 @@ TEST_CASE("A model that is not there is an error with a suggestion") {
   CHECK_THROWS_WITH(load_model_config("llama-3.1-8", "", {"a.json", "/workload/model"}),
                     "a.json: /workload/model: no model or file \"llama-3.1-8\", did you mean "
                     "\"llama-3.1-8b\"?");
-  CHECK_THROWS_WITH(load_model_config("bert", "", {}),
-                    "no model or file \"bert\"; shipped are llama-3.1-8b, llama-3.1-70b, "
-                    "llama-3.1-405b, qwen3-1.7b, gpt2, vit-b16");
+  CHECK_THROWS_WITH(
+      load_model_config("bert", "", {}),
+      "no model or file \"bert\"; shipped are llama-2-7b, llama-3.2-1b, llama-3.1-8b, "
+      "llama-3.1-70b, llama-3.1-405b, llama-4-maverick, mistral-7b-v0.1, mixtral-8x7b, "
+      "qwen3-1.7b, qwen3-30b-a3b, qwen3-235b-a22b, gpt-oss-120b, "
+      "nemotron-3-nano-30b-a3b, deepseek-v3, kimi-k2, gpt2, vit-b16");
   CHECK_THROWS_AS(load_model_config("", "", {}), InputError);
 }
 

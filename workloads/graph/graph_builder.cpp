@@ -130,8 +130,29 @@ Op GraphBuilder::op_of(Function function, std::string name,
 TensorId GraphBuilder::emit(Op op, DType dtype, Dims dims) {
   const TensorId y = activation(op.name, dtype, std::move(dims));
   op.results.insert(op.results.begin(), whole_of(y));
-  block().forward.push_back(std::move(op));
+  append(std::move(op));
   return y;
+}
+
+void GraphBuilder::append(Op op) {
+  op.module = module_;
+  op.part = part_;
+  block().forward.push_back(std::move(op));
+}
+
+GraphBuilder::Within::Within(GraphBuilder& builder, OpModule module)
+    : builder_(builder), module_(builder.module_), part_(builder.part_) {
+  builder_.module_ = module;
+}
+
+GraphBuilder::Within::Within(GraphBuilder& builder, OpPart part)
+    : builder_(builder), module_(builder.module_), part_(builder.part_) {
+  builder_.part_ = part;
+}
+
+GraphBuilder::Within::~Within() {
+  builder_.module_ = module_;
+  builder_.part_ = part_;
 }
 
 TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
@@ -183,7 +204,7 @@ std::vector<TensorId> GraphBuilder::slices(const std::string& name, TensorId fus
     ids.push_back(activation(part.name, at(fused).dtype, part.dims));
     op.results.push_back(whole_of(ids.back()));
   }
-  block().forward.push_back(std::move(op));
+  append(std::move(op));
   return ids;
 }
 
@@ -222,7 +243,7 @@ TensorId GraphBuilder::norm(Function function, const std::string& name, TensorId
   op.statistics.push_back({"sum of squares", over, rows, DType::f32});
   op.results.push_back(whole_of(activation(name + ".rstd", DType::f32, row_dims)));
   if (!affine.empty()) op.weight_dtype = weights_.norms;
-  block().forward.push_back(std::move(op));
+  append(std::move(op));
   return y;
 }
 
@@ -250,7 +271,7 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
   op.results = {whole_of(out)};
   op.results.push_back(
       whole_of(activation(name + ".logsumexp", DType::f32, std::move(logsumexp_dims))));
-  block().forward.push_back(std::move(op));
+  append(std::move(op));
   return out;
 }
 
@@ -263,14 +284,15 @@ TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId
   return cast(name + ".cast", rows, compute_dtype_);
 }
 
-TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes) {
+TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes,
+                                     const std::string& name) {
   assert(at(logits).dtype == DType::f32);
   const std::vector<LabelId> rows = labels_without(logits, {classes});
-  Op log_softmax = op_of(Function::log_softmax, "loss.log_softmax", {logits});
+  Op log_softmax = op_of(Function::log_softmax, name + ".log_softmax", {logits});
   log_softmax.statistics = {{"maximum", {classes}, rows, DType::f32},
                             {"sum of exponentials", {classes}, rows, DType::f32}};
   const TensorId log_p = emit(std::move(log_softmax), DType::f32, at(logits).dims);
-  Op nll = op_of(Function::nll_loss, "loss", {log_p, targets});
+  Op nll = op_of(Function::nll_loss, name, {log_p, targets});
   nll.statistics = {{"picked logit", {classes}, rows, DType::f32}};
   return emit(std::move(nll), DType::f32, {});
 }

@@ -49,6 +49,22 @@ class GraphBuilder {
   TensorId carry_in(std::string name);
   void carry_out(TensorId value);
 
+  // Ops that are made while it lives are of this module, or this part of one; of nested ones the
+  // inner says so.
+  class [[nodiscard]] Within {
+   public:
+    Within(GraphBuilder& builder, OpModule module);
+    Within(GraphBuilder& builder, OpPart part);
+    ~Within();
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+
+   private:
+    GraphBuilder& builder_;
+    OpModule module_;  // before
+    OpPart part_;
+  };
+
   // The same name again is the same parameter (tied embeddings); in another kind of layer it is
   // another.
   TensorId parameter(const std::string& name, Dims dims);
@@ -147,7 +163,10 @@ class GraphBuilder {
   // Rows of the table, cast to the compute dtype where they are looked up in another.
   TensorId embedding(const std::string& name, TensorId ids, TensorId weight, Dims result);
   // Mean cross entropy of fp32 logits over `classes`.
-  TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes);
+  TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes,
+                         const std::string& name = "loss");
+  // Beside the one that `finish` is told.
+  void further_loss(TensorId loss) { workload_.further_losses.push_back(loss); }
 
   // Says where an activation stands on the residual stream; answers it.
   TensorId marked(TensorId id, StreamMark mark);
@@ -166,6 +185,7 @@ class GraphBuilder {
   [[nodiscard]] Op op_of(Function function, std::string name,
                          const std::vector<TensorId>& operands) const;
   TensorId emit(Op op, DType dtype, Dims dims);  // makes its first result, named after it
+  void append(Op op);
   [[nodiscard]] const Tensor& at(TensorId id) const;
   [[nodiscard]] Operand whole_of(TensorId id) const;  // the operand under its own dims
   [[nodiscard]] Block& block();
@@ -177,6 +197,8 @@ class GraphBuilder {
   std::size_t stack_ = 0;  // the first block of the current stack
   DType compute_dtype_;
   WeightTypes weights_;
+  OpModule module_ = OpModule::none;  // Within
+  OpPart part_ = OpPart::none;
 };
 
 }  // namespace shardsim

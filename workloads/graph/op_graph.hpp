@@ -141,6 +141,30 @@ struct WeightTypes {
   friend bool operator==(const WeightTypes&, const WeightTypes&) = default;
 };
 
+// The module of a layer that an op is of, and which part of it; says who builds the model.
+// Rematerialization goes by them, never by names (step/rematerialization.hpp). Ops of the backward
+// pass are of what the forward op is of.
+enum class OpModule : std::uint8_t {
+  none,
+  attention,
+  mixer,  // a scan, a convolution
+  mlp,
+  experts,        // router, routed experts, what takes rows there and back
+  shared_experts  // those that every token visits
+};
+enum class OpPart : std::uint8_t {
+  none,
+  input_norm,        // the norm of what a branch reads
+  input_projection,  // of an attention: queries, keys, values
+  query_latent,      // down to a latent, and its norm
+  key_latent,        //
+  from_latents,      // products from latents up to heads, their rotation, what joins the parts
+  out_projection,    // of an attention
+  first_product,     // of a feed-forward layer: up, gate, or both
+  activation,        // and the product with the gate
+  last_product
+};
+
 struct Op {
   Function function = Function::add;
   std::string name;  // "model.layers.{}.self_attn.q_proj"; backward and recomputed ops keep the
@@ -155,8 +179,13 @@ struct Op {
   // In which a norm or a look-up takes its weights and makes their gradients, where that is not the
   // weights' own. A look-up reads a table of that type; a norm casts as it reads.
   std::optional<DType> weight_dtype;
+  // In which a product takes its operands, where it casts them first; what lies in memory keeps its
+  // type.
+  std::optional<DType> multiplied_in;
   // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
   double work_fraction = 1;
+  OpModule module = OpModule::none;
+  OpPart part = OpPart::none;
   // What an op does that is several products, each over a space of its own, as a scan in chunks; in
   // place of the table's operations.
   std::vector<Operations> work;
@@ -195,6 +224,7 @@ struct Workload {
   std::vector<BlockInstance>
       order;  // from the first to the last, every instance of each block once
   TensorId loss = no_tensor;
+  std::vector<TensorId> further_losses;  // whose gradients are added; of multi-token prediction
   std::int64_t tokens = 0;         // that go through it; 0 where they have no meaning (images)
   std::vector<TensorId> outputs;   // of every example: they leave the step beside loss and state
   std::vector<std::string> notes;  // what of the model's description is left out, for the reader

@@ -95,10 +95,15 @@ class VitBuilder {
     const std::string at = "Transformer/encoderblock_{}/";
     g_.begin_layers("Transformer/encoderblock_{}", m_.depth);
     const TensorId x = g_.carry_in(at + "input");
-    const TensorId attended = attention(norm(at + "LayerNorm_0", x));
+    const TensorId attended = attention(input_norm(at + "LayerNorm_0", x));
     const TensorId h = g_.elementwise(Function::add, at + "attention_residual", {x, attended});
-    const TensorId fed = mlp(norm(at + "LayerNorm_1", h));
+    const TensorId fed = mlp(input_norm(at + "LayerNorm_1", h));
     g_.carry_out(g_.elementwise(Function::add, at + "mlp_residual", {h, fed}));
+  }
+
+  TensorId input_norm(const std::string& name, TensorId x) {
+    const GraphBuilder::Within part(g_, OpPart::input_norm);
+    return norm(name, x);
   }
 
   TensorId norm(const std::string& name, TensorId x) {
@@ -118,9 +123,11 @@ class VitBuilder {
   }
 
   TensorId attention(TensorId x) {
+    const GraphBuilder::Within module(g_, OpModule::attention);
     const std::string at = "Transformer/encoderblock_{}/MultiHeadDotProductAttention_0/";
     const GraphBuilder::Dims per_head{{batch_}, tokens(), {heads_}, {head_dim_}};
     const auto project = [&](const char* name) {
+      const GraphBuilder::Within part(g_, OpPart::input_projection);
       return dense(at + name, x, {{hidden_}}, {{heads_}, {head_dim_}}, per_head);
     };
     const TensorId query = project("query");
@@ -128,14 +135,22 @@ class VitBuilder {
     const TensorId value = project("value");
     const TensorId out = g_.attention(at + "attention", query, key, value, head_dim_,
                                       {{rows_, key_rows_}, {cols_, key_cols_}}, {});
+    const GraphBuilder::Within part(g_, OpPart::out_projection);
     return dense(at + "out", out, {{heads_}, {head_dim_}}, {{hidden_}}, stream());
   }
 
   TensorId mlp(TensorId x) {
+    const GraphBuilder::Within module(g_, OpModule::mlp);
     const std::string at = "Transformer/encoderblock_{}/MlpBlock_0/";
-    const TensorId wide =
-        dense(at + "Dense_0", x, {{hidden_}}, {{ffn_}}, {{batch_}, tokens(), {ffn_}});
-    const TensorId activated = g_.elementwise(Function::gelu, at + "gelu", {wide});
+    const TensorId wide = [&] {
+      const GraphBuilder::Within part(g_, OpPart::first_product);
+      return dense(at + "Dense_0", x, {{hidden_}}, {{ffn_}}, {{batch_}, tokens(), {ffn_}});
+    }();
+    const TensorId activated = [&] {
+      const GraphBuilder::Within part(g_, OpPart::activation);
+      return g_.elementwise(Function::gelu, at + "gelu", {wide});
+    }();
+    const GraphBuilder::Within part(g_, OpPart::last_product);
     return dense(at + "Dense_1", activated, {{ffn_}}, {{hidden_}}, stream());
   }
 

@@ -6,7 +6,10 @@
 
 namespace shardsim {
 
-// Fills Block::backward for every block. Throws InputError when a name pattern matches nothing.
-void add_backward(Workload& workload, const Rematerialization& rematerialization);
+// Fills Block::backward for every block. Layers that are rematerialized otherwise than others
+// become kinds of their own; `chunks` as rematerialized_kinds takes them. Throws InputError as
+// rematerialize.
+void add_backward(Workload& workload, const Rematerialization& rematerialization,
+                  const std::vector<std::size_t>& chunks = {});
 
 }  // namespace shardsim

@@ -14,10 +14,14 @@ void einsum_rule(const Op& op, GradientTape& tape) {
     if (!tape.needs_gradient(op.operands[i].tensor)) continue;
     Op back = op_of(grouped ? op.function : Function::matmul, {dy, op.operands[1 - i]});
     back.work_fraction = op.work_fraction;
-    contribute_result(std::move(back), op.operands[i], tape);
+    // A weight may lie in the narrow type that products read; its gradient is none.
+    std::optional<DType> dtype;
+    if (op.multiplied_in) dtype = tape.dtype_of(dy.tensor);
+    contribute_result(std::move(back), op.operands[i], tape, dtype);
   }
   if (op.operands.size() < 3) return;
   if (!grouped) return contribute_sum(dy, op.operands[2], tape);
+  if (!tape.needs_gradient(op.operands[2].tensor)) return;
   Op sum = op_of(Function::sum, {dy});
   sum.work_fraction = op.work_fraction;
   contribute_result(std::move(sum), op.operands[2], tape);

@@ -55,10 +55,10 @@ void GradientTape::begin_block(std::size_t block) {
 void GradientTape::differentiate(const Op& op) {
   const bool reached =
       std::any_of(op.results.begin(), op.results.end(), [&](const Operand& result) {
-        return gradient_of(result.tensor) != no_tensor || result.tensor == workload_.loss;
+        return gradient_of(result.tensor) != no_tensor || is_loss(result.tensor);
       });
   if (!reached) return;
-  op_name_ = op.name;
+  op_ = &op;
   traits(op.function).gradient(op, *this);
   for (const Operand& result : op.results) gradients_[at(result.tensor)] = no_tensor;
 }
@@ -70,6 +70,11 @@ void GradientTape::end_block() {
     assert(gradient == no_tensor || tensor_of(gradient).primal == carry);
     gradient = no_tensor;
   }
+}
+
+bool GradientTape::is_loss(TensorId tensor) const {
+  const std::vector<TensorId>& further = workload_.further_losses;
+  return tensor == workload_.loss || std::count(further.begin(), further.end(), tensor) > 0;
 }
 
 bool GradientTape::needs_gradient(TensorId tensor) const { return differentiable_[at(tensor)]; }
@@ -91,7 +96,11 @@ Operand GradientTape::new_gradient(const Operand& primal, std::optional<DType> d
 }
 
 void GradientTape::emit(Op op) {
-  op.name = op_name_;
+  op.name = op_->name;
+  op.module = op_->module;
+  op.part = op_->part;
+  const OpKind kind = kind_of(op);
+  if (kind == OpKind::einsum || kind == OpKind::attention) op.multiplied_in = op_->multiplied_in;
   workload_.blocks[block_].backward.push_back(std::move(op));
 }
 

@@ -29,6 +29,7 @@ class GradientTape {
   [[nodiscard]] bool needs_gradient(TensorId tensor) const;
   [[nodiscard]] TensorId gradient_of(TensorId tensor) const;  // no_tensor: none has arrived
   [[nodiscard]] Operand operand(TensorId tensor) const;       // under its own dims
+  [[nodiscard]] DType dtype_of(TensorId tensor) const { return tensor_of(tensor).dtype; }
   // A tensor for a contribution to the gradient of `primal`; `dims` are its labels seen by the op.
   // Without `dtype` it has that of `primal`.
   [[nodiscard]] Operand new_gradient(const Operand& primal, std::optional<DType> dtype = {});
@@ -36,6 +37,7 @@ class GradientTape {
   void contribute(TensorId primal, TensorId gradient);
 
  private:
+  [[nodiscard]] bool is_loss(TensorId tensor) const;
   [[nodiscard]] Tensor& tensor_of(TensorId tensor);
   [[nodiscard]] const Tensor& tensor_of(TensorId tensor) const;
   void find_differentiable();
@@ -47,7 +49,7 @@ class GradientTape {
 
   Workload& workload_;
   std::size_t block_ = 0;
-  std::string op_name_;               // of the op being differentiated
+  const Op* op_ = nullptr;            // that is being differentiated
   std::vector<bool> differentiable_;  // by forward tensor: a trained parameter or made of one
   std::vector<TensorId> gradients_;   // by forward tensor: what has arrived so far
 };

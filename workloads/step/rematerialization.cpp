@@ -1,46 +1,89 @@
 #include "workloads/step/rematerialization.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <map>
+#include <utility>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/pattern.hpp"
+#include "workloads/graph/split_kinds.hpp"
+#include "workloads/step/saved_names.hpp"
 
 namespace shardsim {
 namespace {
 
 using Policy = Rematerialization::Policy;
+using Layers = Rematerialization::Layers;
 
-class Rematerializer {
+bool reads(const Op& op, TensorId tensor) {
+  return std::any_of(op.operands.begin(), op.operands.end(),
+                     [&](const Operand& operand) { return operand.tensor == tensor; });
+}
+
+bool reads_of(const Op& reader, const Op& maker) {
+  return std::any_of(maker.results.begin(), maker.results.end(),
+                     [&](const Operand& result) { return reads(reader, result.tensor); });
+}
+
+// Ops of the forward pass that are repeated together: a module, as often as it is in the layer.
+struct Run {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  std::string_view module;
+};
+
+// Which activations of the forward pass are kept.
+class Keeper {
  public:
-  Rematerializer(Workload& workload, const Rematerialization& options)
-      : workload_(workload),
-        policy_(options.policy),
-        kept_(workload.tensors.size(), policy_ == Policy::none) {
-    if (policy_ == Policy::named) keep_named(options.save);
-    for (const Block& block : workload_.blocks) keep_of(block);
+  Keeper(const Workload& workload, const Rematerialization& options, const std::vector<bool>& kinds)
+      : workload_(workload), options_(options), kinds_(kinds), kept_(workload.tensors.size()) {
+    if (options_.policy == Policy::named) keep_named();
+    if (options_.policy == Policy::modules) require_modules();
+    for (std::size_t b = 0; b < workload.blocks.size(); ++b) keep_of(b);
     for (std::size_t t = 0; t < kept_.size(); ++t) {
-      if (workload_.tensors[t].remade) kept_[t] = false;
+      if (workload.tensors[t].remade) kept_[t] = false;
     }
   }
 
-  void run() {
-    for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
-      if (workload_.blocks[b].is_layer) rematerialize_block(b);
-    }
-  }
+  [[nodiscard]] std::vector<bool> kept() && { return std::move(kept_); }
 
  private:
-  void keep_of(const Block& block) {
+  void keep_of(std::size_t b) {
+    const Block& block = workload_.blocks[b];
     for (const TensorId carry : block.carries_in) kept_[at(carry)] = true;
-    if (policy_ != Policy::selective) return;
-    for (const Op& op : block.forward) {
-      if (!is_expensive(kind_of(op))) continue;
-      for (const Operand& result : op.results) kept_[at(result.tensor)] = true;
+    if (!kinds_[b] || options_.policy == Policy::none) return keep_all(block);
+    switch (options_.policy) {
+      case Policy::none:
+      case Policy::full:
+      case Policy::named:
+        return;
+      case Policy::selective:
+        for (const Op& op : block.forward) {
+          if (is_expensive(kind_of(op))) keep_results(op);
+        }
+        return;
+      case Policy::of_jax:
+        return keep(saved_by_policy(block, options_.save.front()));
+      case Policy::modules:
+        keep_all(block);
+        return discard_modules(block);
     }
+  }
+
+  void keep(const std::vector<TensorId>& tensors) {
+    for (const TensorId tensor : tensors) kept_[at(tensor)] = true;
+  }
+  void keep_results(const Op& op) {
+    for (const Operand& result : op.results) kept_[at(result.tensor)] = true;
+  }
+  void keep_all(const Block& block) {
+    for (const Op& op : block.forward) keep_results(op);
   }
 
   static bool is_expensive(OpKind kind) {
@@ -48,26 +91,85 @@ class Rematerializer {
            kind == OpKind::chunked_scan;
   }
 
-  void keep_named(const std::vector<std::string>& expressions) {
-    for (std::size_t i = 0; i < expressions.size(); ++i) {
-      const Place place{"", fmt::format("/workload/rematerialization/save/{}", i)};
-      const Pattern pattern(expressions[i], place);
-      bool matched = false;
-      for (const Block& block : workload_.blocks) {
-        if (!block.is_layer) continue;
-        for (const Op& op : block.forward) {
-          for (const Operand& result : op.results) {
-            if (!matches(pattern, result.tensor, block.numbers, place)) continue;
-            kept_[at(result.tensor)] = true;
-            matched = true;
+  // What leaves a module that is repeated from its input stays; a view of what goes, goes.
+  void discard_modules(const Block& block) {
+    for (const Op& op : block.forward) {
+      for (const std::string& word : options_.save) {
+        if (!is_of(op, word)) continue;
+        for (const Operand& result : op.results) {
+          if (discards_results(word) || !leaves(block, result.tensor, word)) {
+            kept_[at(result.tensor)] = false;
           }
         }
       }
-      if (!matched) {
-        throw InputError(place,
-                         fmt::format("pattern \"{}\" matches no activation of a repeated block",
-                                     expressions[i]));
+      if (!op.view || kept_[at(op.operands.front().tensor)]) continue;
+      if (workload_.tensors[at(op.operands.front().tensor)].role != TensorRole::activation)
+        continue;
+      for (const Operand& result : op.results) kept_[at(result.tensor)] = false;
+    }
+  }
+
+  static bool leaves(const Block& block, TensorId tensor, std::string_view module) {
+    const bool carried = std::count(block.carries_out.begin(), block.carries_out.end(), tensor) > 0;
+    return carried || std::any_of(block.forward.begin(), block.forward.end(), [&](const Op& op) {
+             return reads(op, tensor) && !is_of(op, module);
+           });
+  }
+
+  void require_modules() const {
+    for (std::size_t i = 0; i < options_.save.size(); ++i) {
+      const bool found =
+          std::any_of(workload_.blocks.begin(), workload_.blocks.end(), [&](const Block& block) {
+            return block.is_layer &&
+                   std::any_of(block.forward.begin(), block.forward.end(),
+                               [&](const Op& op) { return is_of(op, options_.save[i]); });
+          });
+      if (found) continue;
+      throw InputError(
+          {"", fmt::format("/workload/rematerialization/modules/{}", i)},
+          fmt::format("no layer of {} has a module \"{}\"", workload_.model, options_.save[i]));
+    }
+  }
+
+  void keep_named() {
+    for (std::size_t i = 0; i < options_.save.size(); ++i) {
+      const Place place{"", fmt::format("/workload/rematerialization/save/{}", i)};
+      if (keep_by_name(options_.save[i], place)) continue;
+      keep_by_pattern(options_.save[i], place);
+    }
+  }
+
+  // Whether it is one of MaxText's names.
+  bool keep_by_name(const std::string& name, const Place& place) {
+    bool found = false;
+    for (const Block& block : workload_.blocks) {
+      if (!block.is_layer) continue;
+      const auto tensors = saved_by_name(block, name);
+      if (!tensors) return false;
+      found = found || !tensors->empty();
+      keep(*tensors);
+    }
+    if (found) return true;
+    throw InputError(place, fmt::format("no layer of {} has a \"{}\"", workload_.model, name));
+  }
+
+  void keep_by_pattern(const std::string& expression, const Place& place) {
+    const Pattern pattern(expression, place);
+    bool matched = false;
+    for (const Block& block : workload_.blocks) {
+      if (!block.is_layer) continue;
+      for (const Op& op : block.forward) {
+        for (const Operand& result : op.results) {
+          if (!matches(pattern, result.tensor, block.numbers, place)) continue;
+          kept_[at(result.tensor)] = true;
+          matched = true;
+        }
       }
+    }
+    if (!matched) {
+      throw InputError(
+          place,
+          fmt::format("pattern \"{}\" matches no activation of a repeated block", expression));
     }
   }
 
@@ -84,39 +186,129 @@ class Rematerializer {
     return first;
   }
 
+  const Workload& workload_;
+  const Rematerialization& options_;
+  const std::vector<bool>& kinds_;
+  std::vector<bool> kept_;  // by forward tensor
+};
+
+class Rematerializer {
+ public:
+  Rematerializer(Workload& workload, const Rematerialization& options,
+                 const std::vector<bool>& kinds)
+      : workload_(workload),
+        options_(options),
+        kinds_(kinds),
+        kept_(Keeper(workload, options, kinds).kept()) {}
+
+  void run() {
+    for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
+      if (workload_.blocks[b].is_layer) rematerialize_block(b);
+    }
+  }
+
+ private:
   void rematerialize_block(std::size_t b) {
     std::map<TensorId, TensorId> repeated = needed_by_backward(workload_.blocks[b]);
-    const std::vector<bool> live = live_ops(workload_.blocks[b], repeated);
+    std::vector<bool> live = live_ops(workload_.blocks[b], repeated);
+    const std::vector<Run> runs = runs_of(workload_.blocks[b], b);
+    for (const Run& run : runs) extend_to_end(run, live, workload_.blocks[b], repeated);
 
-    std::vector<Op> recomputed;
+    std::vector<std::pair<Op, std::size_t>> recomputed;  // and its number in the forward pass
     for (std::size_t i = 0; i < live.size(); ++i) {
-      if (live[i]) recomputed.push_back(repeat(workload_.blocks[b].forward[i], repeated));
+      if (live[i]) recomputed.emplace_back(repeat(workload_.blocks[b].forward[i], repeated), i);
     }
     Block& block = workload_.blocks[b];
     for (Op& op : block.backward) read_repeated(op, repeated);
-    if (policy_ == Policy::none) {
-      insert_where_read(std::move(recomputed), block);
+    if (kinds_[b] && options_.policy != Policy::none && options_.policy != Policy::modules) {
+      for (auto op = recomputed.rbegin(); op != recomputed.rend(); ++op) {
+        block.backward.insert(block.backward.begin(), std::move(op->first));
+      }
       return;
     }
-    block.backward.insert(block.backward.begin(), std::make_move_iterator(recomputed.begin()),
-                          std::make_move_iterator(recomputed.end()));
+    insert_where_read(std::move(recomputed), runs, block);
   }
 
-  // What a fused kernel makes again it makes where it needs it: each op before the first that reads
-  // it.
-  static void insert_where_read(std::vector<Op> recomputed, Block& block) {
-    for (auto op = recomputed.rbegin(); op != recomputed.rend(); ++op) {
-      const auto reads = [&](const Op& reader) {
-        return std::any_of(
-            reader.operands.begin(), reader.operands.end(), [&](const Operand& operand) {
-              return std::any_of(
-                  op->results.begin(), op->results.end(),
-                  [&](const Operand& result) { return result.tensor == operand.tensor; });
-            });
+  // Neighbours of one module; under Megatron's methods the layer is one.
+  [[nodiscard]] std::vector<Run> runs_of(const Block& block, std::size_t b) const {
+    if (!kinds_[b]) return {};
+    if (options_.layers == Layers::uniform || options_.layers == Layers::block) {
+      return {{0, block.forward.size(), "layer"}};
+    }
+    if (options_.policy != Policy::modules) return {};
+    std::vector<Run> runs;
+    for (std::size_t i = 0; i < block.forward.size(); ++i) {
+      const std::string_view module = module_of(block.forward[i]);
+      if (module.empty()) continue;
+      const bool goes_on = !runs.empty() && runs.back().module == module &&
+                           runs.back().first + runs.back().count == i;
+      if (goes_on) {
+        ++runs.back().count;
+      } else {
+        runs.push_back({i, 1, module});
+      }
+    }
+    return runs;
+  }
+
+  // Of those that are asked for: one that is repeated whole holds what is within it.
+  [[nodiscard]] std::string_view module_of(const Op& op) const {
+    std::string_view found;
+    for (const std::string& word : options_.save) {
+      if (is_of(op, word) && (found.empty() || !discards_results(word))) found = word;
+      if (found == "moe") break;  // shared experts are within it
+    }
+    return found;
+  }
+
+  // Repeats all of a run of which anything is repeated.
+  void extend_to_end(const Run& run, std::vector<bool>& live, const Block& block,
+                     std::map<TensorId, TensorId>& needed) const {
+    const auto begin = live.begin() + static_cast<std::ptrdiff_t>(run.first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(run.count);
+    if (std::find(begin, end, true) == end) return;
+    std::fill(begin, end, true);
+    for (std::size_t i = run.first; i < run.first + run.count; ++i) {
+      for (const Operand& operand : block.forward[i].operands) {
+        if (is_discarded(operand.tensor)) needed.try_emplace(operand.tensor, no_tensor);
+      }
+    }
+  }
+
+  // Each op before the first that reads what it makes: what a fused kernel makes again it makes
+  // where it needs it. Ops of a run stay together, before the first gradient of their module, too.
+  static void insert_where_read(std::vector<std::pair<Op, std::size_t>> recomputed,
+                                const std::vector<Run>& runs, Block& block) {
+    const auto run_of = [&](std::size_t number) {
+      return std::find_if(runs.begin(), runs.end(), [&](const Run& run) {
+        return number >= run.first && number < run.first + run.count;
+      });
+    };
+    while (!recomputed.empty()) {
+      const auto run = run_of(recomputed.back().second);
+      auto first_of_group = std::prev(recomputed.end());
+      while (run != runs.end() && first_of_group != recomputed.begin() &&
+             run_of(std::prev(first_of_group)->second) == run) {
+        --first_of_group;
+      }
+      const auto is_for = [&](const Op& op) {
+        return std::any_of(first_of_group, recomputed.end(), [&](const auto& repeated) {
+          const bool gradient =
+              run != runs.end() && !op.recompute && op.name == repeated.first.name;
+          return gradient || reads_of(op, repeated.first);
+        });
       };
-      auto first = std::find_if(block.backward.begin(), block.backward.end(), reads);
-      while (first != block.backward.begin() && std::prev(first)->recompute) --first;
-      block.backward.insert(first, std::move(*op));
+      auto place = std::find_if(block.backward.begin(), block.backward.end(), is_for);
+      if (run == runs.end()) {
+        while (place != block.backward.begin() && std::prev(place)->recompute) --place;
+      }
+      std::vector<Op> group;
+      for (auto op = first_of_group; op != recomputed.end(); ++op) {
+        group.push_back(std::move(op->first));
+      }
+      block.backward.insert(place, std::make_move_iterator(group.begin()),
+                            std::make_move_iterator(group.end()));
+      recomputed.erase(first_of_group, recomputed.end());
     }
   }
 
@@ -174,17 +366,53 @@ class Rematerializer {
   }
 
   Workload& workload_;
-  Policy policy_;
+  const Rematerialization& options_;
+  const std::vector<bool>& kinds_;
   std::vector<bool> kept_;  // by forward tensor
 };
 
+// Whether the policy is for the `number`-th layer of its chunk.
+bool is_chosen(const Rematerialization& options, std::int64_t number) {
+  switch (options.layers) {
+    case Layers::all:
+    case Layers::uniform:
+      return true;
+    case Layers::every:
+      return number % options.count == options.count - 1;
+    case Layers::block:
+      return number < options.count;
+  }
+  return true;
+}
+
 }  // namespace
 
-void rematerialize(Workload& workload, const Rematerialization& options) {
+std::vector<bool> rematerialized_kinds(Workload& workload, const Rematerialization& options,
+                                       const std::vector<std::size_t>& chunks) {
+  if (options.layers == Layers::all || options.layers == Layers::uniform) {
+    return std::vector<bool>(workload.blocks.size(), true);
+  }
+  std::vector<int> choices;
+  std::int64_t number = 0;
+  for (std::size_t i = 0; i < workload.order.size(); ++i) {
+    if (std::count(chunks.begin(), chunks.end(), i) > 0) number = 0;
+    const bool is_layer = workload.blocks[at(workload.order[i].block)].is_layer;
+    choices.push_back(is_layer && is_chosen(options, number) ? 1 : 0);
+    if (is_layer) ++number;
+  }
+  const std::vector<int> of_kinds = split_kinds(workload, choices);
+  std::vector<bool> chosen;
+  for (const int choice : of_kinds) chosen.push_back(choice == 1);
+  return chosen;
+}
+
+void rematerialize(Workload& workload, const Rematerialization& options,
+                   const std::vector<bool>& kinds) {
+  assert(kinds.size() == workload.blocks.size());
   const bool remakes = std::any_of(workload.tensors.begin(), workload.tensors.end(),
                                    [](const Tensor& tensor) { return tensor.remade; });
   if (options.policy == Policy::none && !remakes) return;
-  Rematerializer(workload, options).run();
+  Rematerializer(workload, options, kinds).run();
 }
 
 }  // namespace shardsim

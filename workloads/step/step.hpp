@@ -16,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "workloads/models/build.hpp"
+#include "workloads/step/lora.hpp"
 #include "workloads/step/optimizer.hpp"
 #include "workloads/step/rematerialization.hpp"
 
@@ -27,12 +28,30 @@ enum class StepKind : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(StepKind kind);  // "train"
 
+// A format that linear layers cast their operands to before they multiply them.
+enum class ProductFormat : std::uint8_t { none, fp8, mxfp8, nvfp4, int8 };
+[[nodiscard]] std::string_view name_of(ProductFormat format);       // "mxfp8"; "none"
+[[nodiscard]] std::optional<DType> dtype_of(ProductFormat format);  // whose peak they run at
+
+// Products of layers in a narrow format (narrow_products.hpp). How they are scaled is kept as it
+// was said; a warning says that it has no effect (warnings_of).
+struct NarrowProducts {
+  ProductFormat format = ProductFormat::none;
+  std::string scaling{};        // "delayed", "tensorwise", "rowwise", "blockwise"; empty: not said
+  bool attention = false;       // attention in fp8, too
+  bool gathered = false;        // parameters of products travel in fp8
+  std::int64_t first_wide = 0;  // so many layers at either end keep the compute dtype
+  std::int64_t last_wide = 0;
+  friend bool operator==(const NarrowProducts&, const NarrowProducts&) = default;
+};
+
 // What is computed in which type; what is kept between steps has types of its own
 // (OptimizerOptions).
 struct Precision {
   DType compute = DType::bf16;
   WeightTypes weights{};       // where norms and look-ups do not take them in the compute dtype
   DType indices = DType::i64;  // of token numbers, positions and labels; JAX has int32
+  NarrowProducts products{};
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
@@ -40,6 +59,7 @@ struct Step {
   StepKind kind = StepKind::train;
   std::int64_t batch = 1;                  // global, in sequences or images, of all microbatches
   std::optional<std::int64_t> sequence{};  // tokens per sequence, of models that read tokens
+  std::int64_t mtp_layers = 0;             // of multi-token prediction that are run
   std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
   std::vector<std::string> outputs{};  // of every example: output_names()
@@ -47,8 +67,14 @@ struct Step {
   bool gradient_clipping = false;  // by the norm of all gradients
   OptimizerOptions optimizer{};    // of a forward step the type of its parameters alone
   Rematerialization rematerialization{};
+  std::vector<std::string> trainable{};  // regular expressions on parameters; empty: all
+  std::optional<Lora> lora{};
+  double dropout = 0;  // left out, which a warning says
   friend bool operator==(const Step&, const Step&) = default;
 };
+
+// What of a step is not modelled, for its reader.
+[[nodiscard]] std::vector<std::string> warnings_of(const Step& step);
 
 // A parameter that more than one block reads.
 enum class SharedParameters : std::uint8_t {
@@ -58,10 +84,12 @@ enum class SharedParameters : std::uint8_t {
 
 // The step's graph: the forward pass of one microbatch, and where the step trains its backward pass
 // and the optimizer. `place`: where the step is written; without a file errors name the model's.
+// `chunks` of a pipeline as add_backward takes them.
 // Throws InputError as build_workload, add_outputs, add_backward and add_optimizer do, for a batch
 // that the microbatches do not divide, and for outputs of several microbatches.
 [[nodiscard]] Workload build_step(const ModelConfig& config, const Step& step,
                                   const Place& place = {},
-                                  SharedParameters shared = SharedParameters::one);
+                                  SharedParameters shared = SharedParameters::one,
+                                  const std::vector<std::size_t>& chunks = {});
 
 }  // namespace shardsim

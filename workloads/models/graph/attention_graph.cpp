@@ -61,6 +61,7 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   p.rows = {n.heads, n.group, n.dim};
   p.q_heads = {n.heads, n.group};
   p.k_heads = {n.heads};
+  const GraphBuilder::Within part(c.g, OpPart::input_projection);
   const auto project = [&](const std::string& name, const Dim& rows, bool bias, const Dims& to) {
     return c.linear({GraphContext::inside(at, name), rows, {c.hidden}, bias}, x, to);
   };
@@ -81,6 +82,7 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
 
 // GPT-2's: all queries, all keys, all values.
 Projected fused_by_kind(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
+  const GraphBuilder::Within part(c.g, OpPart::input_projection);
   const LabelId three = c.label("qkv", 3);
   const LabelId heads = c.label("heads", a.heads, LabelRole::heads);
   const LabelId head_dim = c.label("head_dim", a.head_dim);
@@ -99,6 +101,7 @@ Projected fused_by_kind(GraphContext& c, const Attention& a, const std::string& 
 // GPT-NeoX's rows lie. Phi-3's lie in another order, of as many rows: tensor parallelism of them
 // needs this one (as Megatron's and vLLM's loaders make).
 Projected fused_by_group(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
+  const GraphBuilder::Within part(c.g, OpPart::input_projection);
   const std::int64_t group = a.heads / a.kv_heads;
   const AttentionLabels n{c.label("kv_heads", a.kv_heads, LabelRole::heads),
                           c.label("group", group, LabelRole::head_group),
@@ -211,6 +214,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   if (a.o_norm.exists()) {
     out = c.norm(a.o_norm, GraphContext::inside(at, a.o_norm.name), out, p.rows);
   }
+  const GraphBuilder::Within part(c.g, OpPart::out_projection);
   return c.linear({GraphContext::inside(at, a.o),
                    {c.hidden},
                    p.rows,

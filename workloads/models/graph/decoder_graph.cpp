@@ -168,6 +168,7 @@ class DecoderGraph {
     const std::string name = branch.before.exists() ? c_.inside(branch.before.name) : c_.layer;
     if (stack_.fp32_residual) x = c_.g.cast(name + ".cast", x, c_.g.compute_dtype());
     if (!branch.before.exists()) return x;
+    const GraphBuilder::Within part(c_.g, OpPart::input_norm);
     return c_.g.marked(c_.norm(branch.before, name, x, {c_.hidden}), StreamMark::branch);
   }
 
@@ -189,8 +190,17 @@ class DecoderGraph {
     return same == 0 ? name : fmt::format("{}_{}", name, same + 1);
   }
 
+  static OpModule module_of(const Body& body) {
+    if (std::holds_alternative<Attention>(body) || std::holds_alternative<LatentAttention>(body)) {
+      return OpModule::attention;
+    }
+    if (std::holds_alternative<Mlp>(body)) return OpModule::mlp;
+    return std::holds_alternative<Experts>(body) ? OpModule::experts : OpModule::mixer;
+  }
+
   TensorId run(const Branch& branch, TensorId x) {
     const auto run_body = [&](const Body& body) {
+      const GraphBuilder::Within module(c_.g, module_of(body));
       return std::visit([&](const auto& what) { return add(c_, what, x); }, body);
     };
     TensorId out = run_body(branch.body);
@@ -212,7 +222,56 @@ class DecoderGraph {
   TensorId head() {
     c_.g.begin_block("head");
     const std::string name = stack_.norm.exists() ? stack_.norm.name : head_.name;
-    TensorId x = c_.g.carry_in(name + ".input");
+    const TensorId x = c_.g.carry_in(name + ".input");
+    if (c_.options.mtp_layers == 0) return loss_of(x, name, no_tensor, "loss");
+    const TensorId labels = labels_input("labels");
+    TensorId states = x;
+    TensorId tokens = labels;
+    for (std::int64_t i = 0; i < c_.options.mtp_layers; ++i) predict_further(i, states, tokens);
+    return loss_of(x, name, labels, "loss");
+  }
+
+  TensorId labels_input(const std::string& name) {
+    return c_.g.input(name, c_.options.index_dtype, {{c_.batch}, {c_.sequence}});
+  }
+
+  // A module of multi-token prediction (DeepSeek-V3, arXiv:2412.19437, section 2.2): the states
+  // before it and the next tokens' embeddings, each with a norm, are projected to one stream that
+  // goes through a layer as the model's last, a norm and the head, which is the model's.
+  void predict_further(std::int64_t i, TensorId& states, TensorId& tokens) {
+    c_.refuse_if(!stack_.norm.exists() || stack_.fp32_residual || !embedding_.positions.empty() ||
+                     !embedding_.project.empty() || !stack_.project.empty(),
+                 "multi-token prediction of such a model");
+    c_.note(
+        "layers of multi-token prediction are of the head's unit; what their backward pass reads "
+        "is "
+        "kept");
+    c_.layer =
+        fmt::format("{}.{}", stack_.prefix, static_cast<std::int64_t>(stack_.order.size()) + i);
+    c_.rotary.clear();
+    const auto norm_of = [&](const char* name, TensorId x) {
+      return c_.norm(stack_.norm, c_.inside(name), x, {c_.hidden});
+    };
+    TensorId rows = c_.g.embedding(c_.inside("embed_tokens"), tokens, token_table(), c_.stream());
+    if (embedding_.scaled) {
+      rows = c_.g.elementwise(Function::scale, c_.inside("embed_tokens.scaled"), {rows});
+    }
+    const LabelId both = c_.label("states_and_tokens", 2 * stack_.hidden);
+    const TensorId joined =
+        c_.g.concatenate(c_.inside("joined"), {norm_of("enorm", rows), norm_of("hnorm", states)},
+                         {{c_.batch}, {c_.sequence}, {both}}, {both, c_.hidden});
+    TensorId x = c_.linear({c_.inside("eh_proj"), {c_.hidden}, {both}}, joined, c_.stream());
+    x = c_.g.marked(x, StreamMark::stream);
+    const LayerKind& kind = stack_.kinds[static_cast<std::size_t>(stack_.order.back())];
+    states = kind.parallel ? parallel(kind, x) : sequential(kind, x);
+    tokens = labels_input(fmt::format("labels_{}_further", i + 1));
+    c_.g.further_loss(
+        loss_of(states, c_.inside("shared_head.norm"), tokens, fmt::format("mtp_loss_{}", i + 1)));
+  }
+
+  // Of the states that the layers leave: norm, head, cross entropy with the labels, which enter
+  // here unless they are given.
+  TensorId loss_of(TensorId x, const std::string& name, TensorId labels, const std::string& loss) {
     if (stack_.fp32_residual) x = c_.g.cast(name + ".cast", x, c_.g.compute_dtype());
     if (stack_.norm.exists()) {
       x = c_.g.marked(c_.norm(stack_.norm, name, x, {c_.hidden}), StreamMark::branch);
@@ -236,9 +295,9 @@ class DecoderGraph {
     if (head_.soft_cap > 0) {
       logits = c_.g.elementwise(Function::soft_cap, head_.name + ".soft_cap", {logits});
     }
-    const TensorId labels =
-        c_.g.input("labels", c_.options.index_dtype, {{c_.batch}, {c_.sequence}});
-    return c_.g.cross_entropy(c_.g.cast("loss.logits", logits, DType::f32), labels, c_.vocab);
+    if (labels == no_tensor) labels = labels_input("labels");
+    return c_.g.cross_entropy(c_.g.cast(loss + ".logits", logits, DType::f32), labels, c_.vocab,
+                              loss);
   }
 
   const Stack& stack_;

@@ -112,7 +112,9 @@ class ExpertsGraph {
     return c_.g.elementwise(Function::add, router + ".corrected", {scores, bias});
   }
 
-  TensorId multiply(const std::string& name, TensorId rows, const Dim& out, const Dim& in) {
+  TensorId multiply(OpPart product, const std::string& name, TensorId rows, const Dim& out,
+                    const Dim& in) {
+    const GraphBuilder::Within part(c_.g, product);
     const std::string at = inside(GraphContext::inside(m_.experts_name, name));
     const Dims dims = m_.transposed ? Dims{{n_.experts}, in, out} : Dims{{n_.experts}, out, in};
     const TensorId matrices = c_.g.parameter(at, dims);
@@ -129,14 +131,16 @@ class ExpertsGraph {
     }
     const std::string at = inside(m_.experts_name);
     if (m_.gate == ExpertsGate::plain) {
-      const TensorId up = multiply(m_.gate_up, rows, {n_.width}, {c_.hidden});
+      const TensorId up =
+          multiply(OpPart::first_product, m_.gate_up, rows, {n_.width}, {c_.hidden});
       return c_.activate(m_.activation, at + ".act", up);
     }
     const LabelId two = c_.label("gate_up", 2);
-    const TensorId both = multiply(m_.gate_up, rows, {two, n_.width}, {c_.hidden});
+    const TensorId both =
+        multiply(OpPart::first_product, m_.gate_up, rows, {two, n_.width}, {c_.hidden});
     const std::vector<TensorId> parts = c_.g.split({at + ".gate", at + ".up"}, both, two);
     const TensorId gate = c_.activate(m_.activation, at + ".act_fn", parts[0]);
-    return c_.g.elementwise(Function::multiply, at + ".product", {gate, parts[1]});
+    return c_.gated(at + ".product", gate, parts[1]);
   }
 
   TensorId run_experts(TensorId x, const Routed& routed) {
@@ -146,12 +150,14 @@ class ExpertsGraph {
     if (m_.weights_on_input) {
       rows = c_.g.elementwise(Function::multiply, at + ".weighted", {rows, routed.weights});
     }
-    const TensorId out = multiply(m_.down, inner(rows), {c_.hidden}, {n_.width});
+    const TensorId out =
+        multiply(OpPart::last_product, m_.down, inner(rows), {c_.hidden}, {n_.width});
     const TensorId weights = m_.weights_on_input ? no_tensor : routed.weights;
     return c_.g.combine(at + ".combine", out, routed.numbers, weights, c_.stream(), n_.choice);
   }
 
   TensorId run_shared(TensorId x) {
+    const GraphBuilder::Within within(c_.g, OpModule::shared_experts);
     Mlp mlp = *m_.shared;
     const std::string module = m_.shared_outside ? "" : m_.name;
     mlp.name = module.empty() ? mlp.name : GraphContext::inside(module, mlp.name);

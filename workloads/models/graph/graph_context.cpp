@@ -112,6 +112,7 @@ TensorId GraphContext::convolution(const std::string& name, TensorId x, const Di
 TensorId GraphContext::activate(const std::string& activation, const std::string& name,
                                 TensorId x) {
   if (activation == "linear") return x;
+  const GraphBuilder::Within part(g, OpPart::activation);
   if (activation == "silu" || activation == "swish") {
     return g.elementwise(Function::silu, name, {x});
   }
@@ -120,6 +121,11 @@ TensorId GraphContext::activate(const std::string& activation, const std::string
   if (activation == "relu2") return g.elementwise(Function::relu_squared, name, {x});
   if (activation == "sigmoid") return g.elementwise(Function::sigmoid, name, {x});
   refuse(fmt::format("the activation \"{}\"", activation));
+}
+
+TensorId GraphContext::gated(const std::string& name, TensorId gate, TensorId up) {
+  const GraphBuilder::Within part(g, OpPart::activation);
+  return g.elementwise(Function::multiply, name, {gate, up});
 }
 
 }  // namespace shardsim::models

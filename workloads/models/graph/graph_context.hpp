@@ -71,6 +71,8 @@ class GraphContext {
                        bool bias, bool silu);
   // act(x), under a full name.
   TensorId activate(const std::string& activation, const std::string& name, TensorId x);
+  // gate * up, under a full name.
+  TensorId gated(const std::string& name, TensorId gate, TensorId up);
 
   const ModelSpec& spec;
   const WorkloadOptions& options;

@@ -23,10 +23,24 @@ class LatentAttentionGraph {
         value_(c.label("value_dim", a.value_dim)) {}
 
   TensorId build(TensorId x) {
-    TensorId q_nope = no_tensor;
-    TensorId q_rope = no_tensor;
-    split_queries(queries(x), q_nope, q_rope);
-    const LabelId rank = c_.label("kv_rank", a_.kv_rank);
+    const Heads heads = heads_of(x);
+    const TensorId out = c_.g.attention(
+        at_ + ".attention", heads.q, heads.k, heads.v, qk_, {{c_.sequence, c_.key_sequence}},
+        {.fraction = attention_fraction(0, *c_.options.sequence), .value_dim = value_});
+    const GraphBuilder::Within part(c_.g, OpPart::out_projection);
+    return c_.linear({inside("o_proj"), {c_.hidden}, {heads_, value_}, a_.bias}, out, c_.stream());
+  }
+
+ private:
+  struct Heads {
+    TensorId q, k, v;
+  };
+  struct KeyLatent {
+    TensorId latent, rope;
+  };
+
+  KeyLatent key_latent(TensorId x, LabelId rank) {
+    const GraphBuilder::Within part(c_.g, OpPart::key_latent);
     const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
     const TensorId down = c_.linear({inside("kv_a_proj_with_mqa"), {both}, {c_.hidden}, a_.bias}, x,
                                     {{c_.batch}, {c_.sequence}, {both}});
@@ -35,26 +49,30 @@ class LatentAttentionGraph {
                     {{at_ + ".latent", {{c_.batch}, {c_.sequence}, {rank}}},
                      {at_ + ".k_rope", {{c_.batch}, {c_.sequence}, {rope_}}}},
                     {both, rank, rope_});
-    const TensorId latent = norm("kv_a_layernorm", parts[0], rank);
-    TensorId k_rope = parts[1];
+    return {norm("kv_a_layernorm", parts[0], rank), parts[1]};
+  }
+
+  Heads heads_of(TensorId x) {
+    TensorId q_nope = no_tensor;
+    TensorId q_rope = no_tensor;
+    split_queries(queries(x), q_nope, q_rope);
+    const LabelId rank = c_.label("kv_rank", a_.kv_rank);
+    const KeyLatent down = key_latent(x, rank);
+    TensorId k_rope = down.rope;
+    const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     turn(c_, {.dims = a_.rope_dim, .complex = a_.complex_rotary}, at_, rope_, q_rope, k_rope);
     const LabelId up = c_.label("kv_b", a_.nope_dim + a_.value_dim);
     const TensorId expanded =
-        c_.linear({inside("kv_b_proj"), {heads_, up}, {rank}}, latent, by_heads(up));
+        c_.linear({inside("kv_b_proj"), {heads_, up}, {rank}}, down.latent, by_heads(up));
     const std::vector<TensorId> keys_values =
         c_.g.slices(at_ + ".kv_b.parts", expanded,
                     {{at_ + ".k_nope", by_heads(nope_)}, {at_ + ".value", by_heads(value_)}},
                     {up, nope_, value_});
     const TensorId k_all = c_.g.expand(at_ + ".k_rope.heads", k_rope, by_heads(rope_));
-    const TensorId q = joined(at_ + ".query", q_nope, q_rope);
-    const TensorId k = joined(at_ + ".key", keys_values[0], k_all);
-    const TensorId out = c_.g.attention(
-        at_ + ".attention", q, k, keys_values[1], qk_, {{c_.sequence, c_.key_sequence}},
-        {.fraction = attention_fraction(0, *c_.options.sequence), .value_dim = value_});
-    return c_.linear({inside("o_proj"), {c_.hidden}, {heads_, value_}, a_.bias}, out, c_.stream());
+    return {joined(at_ + ".query", q_nope, q_rope), joined(at_ + ".key", keys_values[0], k_all),
+            keys_values[1]};
   }
 
- private:
   [[nodiscard]] std::string inside(const std::string& name) const {
     return GraphContext::inside(at_, name);
   }
@@ -68,16 +86,22 @@ class LatentAttentionGraph {
 
   TensorId queries(TensorId x) {
     if (a_.q_rank == 0) {
+      const GraphBuilder::Within part(c_.g, OpPart::from_latents);
       return c_.linear({inside("q_proj"), {heads_, qk_}, {c_.hidden}}, x, by_heads(qk_));
     }
     const LabelId rank = c_.label("q_rank", a_.q_rank);
-    const TensorId down = c_.linear({inside("q_a_proj"), {rank}, {c_.hidden}, a_.bias}, x,
-                                    {{c_.batch}, {c_.sequence}, {rank}});
-    return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, norm("q_a_layernorm", down, rank),
-                     by_heads(qk_));
+    const TensorId latent = [&] {
+      const GraphBuilder::Within part(c_.g, OpPart::query_latent);
+      const TensorId down = c_.linear({inside("q_a_proj"), {rank}, {c_.hidden}, a_.bias}, x,
+                                      {{c_.batch}, {c_.sequence}, {rank}});
+      return norm("q_a_layernorm", down, rank);
+    }();
+    const GraphBuilder::Within part(c_.g, OpPart::from_latents);
+    return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, latent, by_heads(qk_));
   }
 
   void split_queries(TensorId q, TensorId& q_nope, TensorId& q_rope) {
+    const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     const std::vector<TensorId> parts =
         c_.g.slices(at_ + ".query.parts", q,
                     {{at_ + ".q_nope", by_heads(nope_)}, {at_ + ".q_rope_in", by_heads(rope_)}},

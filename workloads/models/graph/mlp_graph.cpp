@@ -7,6 +7,7 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
   const LabelId ffn = c.label("ffn", m.width, LabelRole::width);
   const Dims wide{{c.batch}, {c.sequence}, {ffn}};
   const auto project = [&](const std::string& name) {
+    const GraphBuilder::Within part(c.g, OpPart::first_product);
     return c.linear({GraphContext::inside(at, name), {ffn}, {c.hidden}, m.bias, m.conv1d}, x, wide);
   };
   TensorId inner = no_tensor;
@@ -14,19 +15,22 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
     inner = c.activate(m.activation, at + ".act", project(m.up));
   } else if (m.form == MlpForm::gated) {
     const TensorId gate = c.activate(m.activation, at + ".act_fn", project(m.gate));
-    inner = c.g.elementwise(Function::multiply, at + ".product", {gate, project(m.up)});
+    inner = c.gated(at + ".product", gate, project(m.up));
   } else {
     const LabelId two = c.label("gate_up", 2);
-    const TensorId both =
-        c.linear({GraphContext::inside(at, m.up), {two, ffn}, {c.hidden}, m.bias, m.conv1d}, x,
-                 {{c.batch}, {c.sequence}, {two}, {ffn}});
+    const TensorId both = [&] {
+      const GraphBuilder::Within part(c.g, OpPart::first_product);
+      return c.linear({GraphContext::inside(at, m.up), {two, ffn}, {c.hidden}, m.bias, m.conv1d}, x,
+                      {{c.batch}, {c.sequence}, {two}, {ffn}});
+    }();
     const std::vector<TensorId> parts = c.g.split({at + ".gate", at + ".up"}, both, two);
     const TensorId gate = c.activate(m.activation, at + ".act_fn", parts[0]);
-    inner = c.g.elementwise(Function::multiply, at + ".product", {gate, parts[1]});
+    inner = c.gated(at + ".product", gate, parts[1]);
   }
   if (m.inner_norm.exists()) {
     inner = c.norm(m.inner_norm, GraphContext::inside(at, m.inner_norm.name), inner, {ffn});
   }
+  const GraphBuilder::Within part(c.g, OpPart::last_product);
   return c.linear({GraphContext::inside(at, m.down), {c.hidden}, {ffn}, m.bias, m.conv1d}, inner,
                   c.stream());
 }
