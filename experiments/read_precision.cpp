@@ -78,6 +78,7 @@ void read_products(const JsonReader& json, NarrowProducts& products) {
 void read_gradients(const JsonReader& json, OptimizerOptions& optimizer) {
   if (const auto kept = json.find("gradients")) optimizer.gradients = read_float_type(*kept);
   if (const auto reduced = json.find("reduce")) optimizer.reduce = read_float_type(*reduced);
+  if (optimizer.reduce == optimizer.gradients) optimizer.reduce.reset();
 }
 
 void read_master(const JsonReader& json, OptimizerOptions& kept) {

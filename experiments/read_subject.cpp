@@ -188,7 +188,7 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   written.step = workload.place();
   const Json nothing = Json::object();
   subject.partitioning = read_partitioning(sections, JsonReader(nothing, {}));
-  const Json defaulted = with_framework_precision(workload, subject.partitioning.strategy.name);
+  const Json defaulted = with_framework_defaults(workload, subject.partitioning.strategy.name);
   subject.step = read_step(JsonReader(defaulted, workload.place()));
   if (const auto size = workload.find("microbatch")) {
     subject.step.microbatches = microbatches_of(*size, workload, subject);

@@ -15,7 +15,7 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::int64_t largest_multiple = std::int64_t{1} << 32;
 
 // As the enums have them.
-const std::vector<std::string> words_of_order = {"registered", "made"};
+const std::vector<std::string> words_of_order = {"registered", "made", "listed"};
 const std::vector<std::string> words_of_kept = {"always", "step", "shards"};
 
 std::size_t place_in(const std::vector<std::string>& words, const JsonReader& json) {

@@ -7,7 +7,7 @@
 //   key               values                         when left out
 //   gradient_buffer   an object or null              null: gradients lie each by itself
 //     bucket_elements   a number; 0: one bucket      0
-//     order             registered, made               registered
+//     order             registered, made, listed       registered
 //     kept              always, step, shards           always
 //     closes            after or before the          after
 //                       parameter that reaches it

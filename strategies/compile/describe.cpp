@@ -232,7 +232,8 @@ void describe(Compilation& c) {
   compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),
                            c.strategy.notes.end());
   const std::optional<DType>& reduced_in = step.optimizer.reduce;
-  if (c.strategy.runtime.reductions.buffer && reduced_in && *reduced_in != step.optimizer.gradients) {
+  if (c.strategy.runtime.reductions.buffer && reduced_in &&
+      *reduced_in != step.optimizer.gradients) {
     compiled.warnings.push_back(
         fmt::format("gradients in a buffer are reduced as they are kept, in {}: in {} is not "
                     "modelled",

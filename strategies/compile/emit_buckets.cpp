@@ -91,14 +91,18 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
       parameters.push_back(std::move(parameter));
     }
   }
-  std::reverse(parameters.begin(), parameters.end());
+  const BufferOrder order = input_.runtime.reductions.buffer->order;
+  if (order != BufferOrder::listed) std::reverse(parameters.begin(), parameters.end());
   return parameters;
 }
 
-// Of a block: the last in the buffer first.
+// Of a block, in the order of its forward pass.
 std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t block) const {
   if (input_.runtime.reductions.buffer->order == BufferOrder::registered) {
     return registered_parameters(input_.workload, block);
+  }
+  if (input_.runtime.reductions.buffer->order == BufferOrder::listed) {
+    return used_parameters(input_.workload, block);
   }
   std::vector<RegisteredParameter> made =
       made_parameters(input_.step.blocks[block].backward, input_.workload.blocks[block]);

@@ -27,16 +27,16 @@ void begin_deepspeed(const JsonReader& strategy, const Mesh& mesh, const AxisRol
 void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   const int stage = std::exchange(options.zero_stage, 0);
   GradientBuffer buffer;
-  buffer.order = BufferOrder::made;
+  buffer.order = stage == 2 ? BufferOrder::made : BufferOrder::listed;
   buffer.kept = stage == 2 ? BufferKept::shards : BufferKept::step;
   buffer.bucket_elements = reduce_bucket_size;
   if (const auto elements =
           strategy.is_object() ? strategy.find("bucket_elements") : std::nullopt) {
     buffer.bucket_elements = elements->integer(0, std::int64_t{1} << 40);
   }
-  // Stage 0 goes through a list of gradients once backward is through.
+  // Stages 0 and 1 go through the list of parameters once backward is through.
   buffer.closes = stage == 0 ? BucketCloses::after : BucketCloses::before;
-  buffer.overlaps = stage > 0;
+  buffer.overlaps = stage == 2;
   Runtime& runtime = options.runtime;
   if (stage > 0) {
     FlatOptimizer optimizer;
@@ -60,14 +60,15 @@ void run_stages_as_deepspeed(Strategy& options) {
 }  // namespace
 
 Framework deepspeed_framework() {
-  return {"deepspeed",
-          "DeepSpeed's ZeRO 0 to 2, with tensor parallelism and stages as Megatron-DeepSpeed has "
-          "them",
-          {"bucket_elements", "kernels"},
-          {},
-          begin_deepspeed,
-          finish_deepspeed,
-          run_stages_as_deepspeed};
+  return {.name = "deepspeed",
+          .meaning =
+              "DeepSpeed's ZeRO 0 to 2, with tensor parallelism and stages as Megatron-DeepSpeed "
+              "has them",
+          .keys = {"bucket_elements", "kernels"},
+          .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"}},
+          .begin = begin_deepspeed,
+          .finish = finish_deepspeed,
+          .stages = run_stages_as_deepspeed};
 }
 
 }  // namespace shardsim

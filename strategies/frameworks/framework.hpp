@@ -19,9 +19,11 @@ namespace shardsim {
 struct Framework {
   std::string_view name;
   std::string_view meaning;
-  std::vector<std::string_view> keys;  // of its own, beside those of all recipes
-  // "precision" of a workload that does not say it: {"gradients", "fp32"}.
-  std::vector<std::pair<std::string_view, std::string_view>> precision;
+  std::vector<std::string_view> keys = {};  // of its own, beside those of all recipes
+  // "precision" of a workload that does not say it: {"gradients", "fp32"}. Then what its words for
+  // rematerialization mean, as JSON: {"selective", R"({"modules": ["core_attention"]})"}.
+  std::vector<std::pair<std::string_view, std::string_view>> precision = {};
+  std::vector<std::pair<std::string_view, std::string_view>> rematerialization = {};
   // Before any key is read: what it is without being told.
   void (*begin)(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                 Strategy& options) = nullptr;
@@ -34,8 +36,9 @@ struct Framework {
 [[nodiscard]] const std::vector<Framework>& frameworks();
 [[nodiscard]] const Framework* find_framework(std::string_view name);  // nullptr: none
 
-// A workload with the types that the strategy's framework has where it says none.
-[[nodiscard]] Json with_framework_precision(const JsonReader& workload, std::string_view strategy);
+// A workload with the types that the strategy's framework has where it says none, and its words for
+// rematerialization resolved.
+[[nodiscard]] Json with_framework_defaults(const JsonReader& workload, std::string_view strategy);
 
 // Has the mesh an axis with that role and more than one device?
 [[nodiscard]] bool has_axis(const Mesh& mesh, const AxisRoles& roles, AxisRole role);

@@ -23,7 +23,7 @@ const Framework* find_framework(std::string_view name) {
   return found != frameworks().end() ? &*found : nullptr;
 }
 
-Json with_framework_precision(const JsonReader& workload, std::string_view strategy) {
+Json with_framework_defaults(const JsonReader& workload, std::string_view strategy) {
   Json json = workload.json();
   const Framework* framework = find_framework(strategy);
   if (framework == nullptr) return json;
@@ -31,6 +31,11 @@ Json with_framework_precision(const JsonReader& workload, std::string_view strat
   Json& precision = json["precision"];
   for (const auto& [key, type] : framework->precision) {
     if (!precision.contains(key)) precision[key] = type;
+  }
+  const auto remade = workload.find("rematerialization");
+  if (!remade || !remade->is_string()) return json;
+  for (const auto& [word, meaning] : framework->rematerialization) {
+    if (remade->string() == word) json["rematerialization"] = Json::parse(meaning);
   }
   return json;
 }

@@ -124,15 +124,18 @@ void run_stages_as_megatron(Strategy& options) {
 }  // namespace
 
 Framework megatron_framework() {
-  return {
-      "megatron",
-      "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed optimizer",
-      {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements", "kernels",
-       "context"},
-      {{"gradients", "fp32"}},
-      begin_megatron,
-      finish_megatron,
-      run_stages_as_megatron};
+  return {.name = "megatron",
+          .meaning =
+              "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed "
+              "optimizer",
+          .keys = {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements",
+                   "kernels", "context"},
+          .precision = {{"gradients", "fp32"}},
+          .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"},
+                                {"selective", R"({"modules": ["core_attention"]})"}},
+          .begin = begin_megatron,
+          .finish = finish_megatron,
+          .stages = run_stages_as_megatron};
 }
 
 }  // namespace shardsim

@@ -18,12 +18,16 @@ void begin_xla(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& ro
 }  // namespace
 
 Framework xla_framework() {
-  return {"xla",
-          "a JAX program's step under XLA: shards over the shard axis, splits over the model axis, "
-          "tensor by tensor",
-          {"kernels"},
-          {{"parameters", "fp32"}, {"master", "none"}, {"gradients", "bf16"}, {"indices", "int32"}},
-          begin_xla};
+  return {.name = "xla",
+          .meaning =
+              "a JAX program's step under XLA: shards over the shard axis, splits over the model "
+              "axis, tensor by tensor",
+          .keys = {"kernels"},
+          .precision = {{"parameters", "fp32"},
+                        {"master", "none"},
+                        {"gradients", "bf16"},
+                        {"indices", "int32"}},
+          .begin = begin_xla};
 }
 
 }  // namespace shardsim

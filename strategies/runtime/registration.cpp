@@ -95,6 +95,22 @@ class Registration {
 
 }  // namespace
 
+std::vector<RegisteredParameter> used_parameters(const Workload& workload, std::size_t block) {
+  std::vector<RegisteredParameter> used;
+  for (const Op& op : workload.blocks[block].forward) {
+    for (const Operand& operand : op.operands) {
+      const Tensor& tensor = workload.tensors[at(operand.tensor)];
+      const bool is_of_block =
+          tensor.role == TensorRole::parameter && tensor.trained && at(tensor.block) == block;
+      const RegisteredParameter one = {operand.tensor};
+      if (is_of_block && std::find(used.begin(), used.end(), one) == used.end()) {
+        used.push_back(one);
+      }
+    }
+  }
+  return used;
+}
+
 std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
                                                        std::size_t block) {
   return Registration(workload, block).run();

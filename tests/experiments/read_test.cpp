@@ -218,8 +218,8 @@ TEST_CASE("a step reads back as the same step") {
   step.metrics = {"loss", "accuracy"};
   step.outputs = {"labels"};
   step.precision = {DType::f32, {DType::f64, DType::f16}, DType::i32};
-  step.optimizer = {"sgd",        false,       DType::f32,  DType::f16, DType::bf16,
-                    std::nullopt, DType::bf16, false};
+  step.optimizer = {"sgd",       false,        DType::f32,  DType::f16,
+                    DType::bf16, std::nullopt, DType::bf16, false};
   step.gradient_clipping = true;
   step.rematerialization = {Rematerialization::Policy::named, {"q_proj", "mlp"}};
   step.trainable = {"norm"};

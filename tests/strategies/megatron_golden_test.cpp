@@ -28,7 +28,10 @@ std::string skip_reason(const Json& record) {
   if (settings["cp"] != 1) return "context parallelism";
   if (settings["per_token"] == true) return "loss per token";
   if (settings["ce_fusion"] == true) return "fused loss";
-  if (settings["recompute"].is_array()) return "recomputed modules";
+  // Megatron gathers the gradient of the sum of embeddings once, we that of each table.
+  const bool has_positions = record["model"]["position_embedding_type"] == "learned_absolute";
+  const bool is_first = record["stage"][0]["embedding"] == true;
+  if (has_positions && is_first) return "gradients of learned positions";
   return "";
 }
 
@@ -98,8 +101,16 @@ Step step_of(const Json& record) {
   }
   step.batch = data * settings["mbs"].get<std::int64_t>() * step.microbatches;
   step.optimizer.gradients = settings["grad_fp32"] == true ? DType::f32 : DType::bf16;
+  Rematerialization& remade = step.rematerialization;
   if (settings["recompute"] == "full") {
-    step.rematerialization.policy = Rematerialization::Policy::full;
+    remade.policy = Rematerialization::Policy::full;
+    remade.layers = Rematerialization::Layers::uniform;
+    remade.count = 1;
+  } else if (settings["recompute"].is_array()) {
+    remade.policy = Rematerialization::Policy::modules;
+    for (const Json& module : settings["recompute"]) {
+      remade.save.push_back(module == "core_attn" ? "core_attention" : module.get<std::string>());
+    }
   }
   return step;
 }

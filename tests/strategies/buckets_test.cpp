@@ -1,0 +1,117 @@
+// Buckets against the arithmetic of Megatron-Core's and DeepSpeed's rules; what is registered as
+// one parameter against Megatron's module tree.
+#include "strategies/runtime/buckets.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+#include "model_step.hpp"
+#include "strategies/runtime/registration.hpp"
+
+namespace shardsim::buckets_test {
+namespace {
+
+const AxisList data = {{0, 1, 8}};
+
+std::vector<BufferedParameter> of_sizes(const std::vector<std::int64_t>& sizes) {
+  std::vector<BufferedParameter> parameters;
+  for (const std::int64_t size : sizes) {
+    BufferedParameter parameter;
+    parameter.tensors = {static_cast<TensorId>(parameters.size())};
+    parameter.elements = size;
+    parameter.axes = data;
+    parameters.push_back(parameter);
+  }
+  return parameters;
+}
+
+std::vector<std::int64_t> elements(const std::vector<Bucket>& buckets) {
+  std::vector<std::int64_t> sizes;
+  for (const Bucket& bucket : buckets) sizes.push_back(bucket.elements);
+  return sizes;
+}
+
+GradientBuffer limited(BucketCloses closes) {
+  GradientBuffer rule;
+  rule.bucket_elements = 100;
+  rule.closes = closes;
+  return rule;
+}
+
+}  // namespace
+
+// By hand: 60 and 50 reach 100 together; before 50 would take it over, 60 is closed alone.
+TEST_CASE("A bucket ends with the parameter that reaches its limit, or before it") {
+  const auto parameters = of_sizes({60, 50, 30, 300, 10});
+  CHECK(elements(cut_into_buckets(parameters, limited(BucketCloses::after), true)) ==
+        std::vector<std::int64_t>{110, 330, 10});
+  CHECK(elements(cut_into_buckets(parameters, limited(BucketCloses::before), true)) ==
+        std::vector<std::int64_t>{60, 80, 300, 10});
+}
+
+TEST_CASE(
+    "Without a limit all is one bucket, as on stages behind the first where the rule says so") {
+  GradientBuffer rule = limited(BucketCloses::after);
+  const auto parameters = of_sizes({60, 50, 30});
+  rule.buckets_of_first_stage_alone = true;
+  CHECK(elements(cut_into_buckets(parameters, rule, false)) == std::vector<std::int64_t>{140});
+  rule.bucket_elements = 0;
+  CHECK(elements(cut_into_buckets(parameters, rule, true)) == std::vector<std::int64_t>{140});
+}
+
+// 60 to 64, then 50: 114, up to 128; 30 alone up to 128.
+TEST_CASE("Parameters begin and buckets end at multiples") {
+  GradientBuffer rule = limited(BucketCloses::after);
+  rule.parameter_multiple = 64;
+  rule.bucket_multiple = 128;
+  CHECK(elements(cut_into_buckets(of_sizes({60, 50, 30}), rule, true)) ==
+        std::vector<std::int64_t>{128, 128});
+}
+
+TEST_CASE("A parameter that two stages have is a bucket of its own") {
+  GradientBuffer rule = limited(BucketCloses::after);
+  rule.shared_apart = true;
+  auto parameters = of_sizes({10, 20, 30});
+  parameters[1].is_shared = true;
+  CHECK(elements(cut_into_buckets(parameters, rule, true)) ==
+        std::vector<std::int64_t>{10, 20, 30});
+}
+
+TEST_CASE("What is reduced over other axes is another buffer") {
+  auto parameters = of_sizes({60, 50, 30, 20});
+  parameters[1].axes = parameters[3].axes = {{0, 2, 4}};
+  CHECK(elements(cut_into_buckets(parameters, limited(BucketCloses::after), true)) ==
+        std::vector<std::int64_t>{90, 70});
+}
+
+// Neighbours share: of 8 devices in 2 x 4, four shards are the minor axis, two a half of it.
+TEST_CASE("Shards are neighbours on the axes") {
+  const AxisList axes = {{0, 1, 2}, {1, 1, 4}};
+  CHECK(split_shards(axes, 8).across.empty());
+  CHECK(split_shards(axes, 4).within == AxisList{{1, 1, 4}});
+  CHECK(split_shards(axes, 4).across == AxisList{{0, 1, 2}});
+  CHECK(split_shards(axes, 2).within == AxisList{{1, 2, 2}});
+  CHECK(split_shards(axes, 2).across == AxisList{{0, 1, 2}, {1, 1, 2}});
+}
+
+// megatron/core/models/gpt: TransformerLayer registers its norm, attention (linear_proj first, then
+// linear_qkv), norm and MLP (linear_fc1, linear_fc2).
+TEST_CASE("Parameters of a layer in the order of Megatron's modules") {
+  const Workload workload = test::training_workload("llama-3.1-8b", test::usual_step());
+  std::string text;
+  for (const RegisteredParameter& parameter : registered_parameters(workload, 1)) {
+    for (const TensorId id : parameter) {
+      const std::string& name = workload.tensors[static_cast<std::size_t>(id)].name;
+      const std::string module = name.substr(0, name.rfind('.'));
+      text += module.substr(module.rfind('.') + 1) + " ";
+    }
+    text += "| ";
+  }
+  CHECK(text ==
+        "input_layernorm | o_proj | q_proj k_proj v_proj | post_attention_layernorm | gate_proj "
+        "up_proj | down_proj | ");
+}
+
+}  // namespace shardsim::buckets_test

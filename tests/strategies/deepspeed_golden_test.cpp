@@ -1,0 +1,100 @@
+// Against DeepSpeed: what a rank sends in a step under ZeRO 0 to 2, in order.
+// Cases: tests/golden/deepspeed/README.md.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "base/json.hpp"
+#include "model_step.hpp"
+#include "tests/base/golden_files.hpp"
+#include "torch_records.hpp"
+
+namespace shardsim::deepspeed_test {
+namespace {
+
+using test::Calls;
+using test::golden_files;
+using test::golden_folder;
+using test::planned_calls;
+using test::recorded_calls;
+using test::same_calls;
+
+// Empty: it is compared.
+std::string skip_reason(const Json& zero) {
+  if (zero["stage"] == 3) return "ZeRO 3";
+  if (!zero.value("offload_optimizer", Json()).is_null()) return "offload";
+  // A parameter larger than a bucket is reduced out of turn, in pieces.
+  if (zero["reduce_bucket_size"] < 500'000'000) return "parameters larger than a bucket";
+  if (zero["round_robin_gradients"] == true) return "gradients dealt out in turn";
+  return "";
+}
+
+Json config_of(const Json& model) {
+  Json config = model;
+  config.erase("name");
+  const bool is_gpt2 = model["model_type"] == "gpt2";
+  config["architectures"] = {is_gpt2 ? "GPT2LMHeadModel" : "LlamaForCausalLM"};
+  if (is_gpt2) {
+    config["activation_function"] = "gelu_new";
+    return config;
+  }
+  for (const char* key : {"qk_norm", "num_local_experts", "num_experts_per_tok"}) config.erase(key);
+  config["hidden_act"] = "silu";
+  config["rms_norm_eps"] = 1e-5;
+  config["max_position_embeddings"] = 131072;
+  return config;
+}
+
+CompiledStep compile_record(const Json& record, const Json& zero) {
+  const Json& settings = record["strategy"]["settings"];
+  const std::int64_t ranks = record["world_size"];
+  const Mesh mesh({{"world", ranks}});
+  Json strategy = {{"name", "deepspeed"},
+                   {"batch_axes", {"world"}},
+                   {"zero_stage", zero["stage"]},
+                   {"bucket_elements", zero["reduce_bucket_size"]}};
+  Step step;
+  step.sequence = record["batch"]["sequence"].get<std::int64_t>();
+  step.microbatches = record["batch"]["microbatches"];
+  step.batch = ranks * record["batch"]["per_rank"].get<std::int64_t>() * step.microbatches;
+  if (settings["ds_config"]["bf16"]["enabled"] == false) {
+    strategy["check_overflow"] = false;  // DeepSpeed asks for it of 16 bits alone
+    step.precision.compute = DType::f32;
+    step.optimizer.parameters = step.optimizer.gradients = DType::f32;
+    step.optimizer.master.reset();
+  }
+  const Json config = config_of(record["model"]);
+  const Workload workload =
+      build_step(load_model_config(JsonReader(config, {"record", "/model"}), ""), step);
+  return compile(workload, step, mesh, read_strategy(JsonReader(strategy, {"strategy", ""}), mesh));
+}
+
+}  // namespace
+
+TEST_CASE("Ranks do what DeepSpeed's do, in order", "[golden]") {
+  const std::filesystem::path folder = golden_folder("deepspeed");
+  if (!std::filesystem::exists(folder)) return;
+  int compared = 0;
+  for (const std::string& file : golden_files(folder, ".json")) {
+    const Json record = load_json(file);
+    if (!record.contains("collectives")) continue;  // index.json
+    const Json& zero = record["strategy"]["settings"]["resolved_zero"];
+    const std::string name = std::filesystem::path(file).filename().string();
+    const std::string reason = skip_reason(zero);
+    if (!reason.empty()) {
+      std::cout << name << ": skipped (" << reason << ")\n";
+      continue;
+    }
+    const CompiledStep step = compile_record(record, zero);
+    const bool passed = same_calls(planned_calls(step.plan, step.plan.programs.at(0)),
+                                   recorded_calls(record), record["id"]);
+    std::cout << name << ": " << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
+    CHECK(passed);
+    ++compared;
+  }
+  CHECK(compared > 0);
+}
+
+}  // namespace shardsim::deepspeed_test
