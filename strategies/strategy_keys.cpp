@@ -91,8 +91,7 @@ const std::vector<StrategyKey> key_table = {
      "layers",
      "parameters that are one unit, gathered and reduced together: each layer, all else the root; "
      "the embedding, and the norm with the head, as well (torchtitan); the embedding and the head; "
-     "or all parameters are one",
-     /*of_recipes_alone=*/true},
+     "or all parameters are one"},
     {"gather",
      {"unit", "tensor"},
      "",

@@ -99,6 +99,13 @@ Program ProgramEmitter::run(const std::vector<Call>& calls) {
   return std::move(program_);
 }
 
+bool ProgramEmitter::reads_parameter(const Item& item) const {
+  return std::any_of(item.operands.begin(), item.operands.end(), [&](ValueId operand) {
+    const TensorId tensor = buffers_.value(operand).tensor;
+    return input_.workload.tensors[at(tensor)].role == TensorRole::parameter;
+  });
+}
+
 std::vector<BlockInstance> ProgramEmitter::instances_of(std::int16_t stage) const {
   const StageRange& range = input_.stages[at(stage)];
   const auto first = input_.workload.order.begin() + static_cast<std::ptrdiff_t>(range.first);
@@ -276,14 +283,15 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
     ask(segment, window);
     ask_ahead(segments, k);
   };
-  bool opened = !segment.opens_backward || pass.gathers.empty();
+  bool opened = !segment.opens_backward;
   if (opened) open(window());
   if (phase_ != Phase::forward) open_gradients_of(*pass.pass, i);
   for (std::size_t item = 0; item < pass.body.size(); ++item) {
     if (segment.part != Part::whole && pass.for_input[item] != (segment.part == Part::input)) {
       continue;
     }
-    if (!opened && reads_gathered(*pass.body[item].item, pass)) {
+    if (!opened && (pass.gathers.empty() ? reads_parameter(*pass.body[item].item)
+                                         : reads_gathered(*pass.body[item].item, pass))) {
       open(last_kernel_);
       opened = true;
     }

@@ -163,6 +163,7 @@ class ProgramEmitter {
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, std::int64_t i);
+  [[nodiscard]] bool reads_parameter(const Item& item) const;
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
   // Of the segment that comes after so many others.
   [[nodiscard]] TaskId window(std::size_t others = 0) const;

@@ -10,6 +10,7 @@
 
 #include "model_step.hpp"
 #include "tests/base/golden_files.hpp"
+#include "torch_memory.hpp"
 #include "torch_records.hpp"
 
 #include "base/json.hpp"
@@ -231,6 +232,13 @@ void compare_folder(const std::string& name, const Compare& compare) {
 
 TEST_CASE("Collectives, in order, and state of FSDP2 and HSDP steps are PyTorch's", "[golden]") {
   compare_folder("torch/fsdp", agrees);
+}
+
+TEST_CASE("Their memory is PyTorch's, by category", "[golden]") {
+  compare_folder("torch/fsdp", [](const Json& record) {
+    const CompiledStep step = compile_record(record, fsdp_strategy(record["strategy"]["settings"]));
+    return same_memory(record, step.plan);
+  });
 }
 
 TEST_CASE("So they are of torchtitan's", "[golden]") { compare_folder("torch/torchtitan", agrees); }

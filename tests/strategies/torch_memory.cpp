@@ -1,0 +1,155 @@
+#include "torch_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardsim::test {
+namespace {
+
+constexpr double of_category = 0.01;
+constexpr double of_all = 0.001;
+constexpr double of_peak = 0.03;
+
+// Bytes by the records' categories; theirs that are one for us are added up.
+using Alive = std::map<std::string, double>;
+
+const std::map<BufferCategory, std::string> ours = {
+    {BufferCategory::parameters, "parameters"},   {BufferCategory::gathered_parameters, "gathered"},
+    {BufferCategory::communication, "gathered"},  {BufferCategory::gradients, "gradients"},
+    {BufferCategory::optimizer, "optimizer"},     {BufferCategory::activations, "activations"},
+    {BufferCategory::temporaries, "temporaries"}, {BufferCategory::inputs, "inputs"}};
+const std::map<std::string, std::string> theirs = {{"sharded_param", "parameters"},
+                                                   {"unsharded_param", "gathered"},
+                                                   {"sharded_grad", "gradients"},
+                                                   {"grad", "gradients"},
+                                                   {"reduce_buffer", "gradients"},
+                                                   {"opt_state", "optimizer"},
+                                                   {"activation", "activations"},
+                                                   {"temp", "temporaries"},
+                                                   {"input", "inputs"},
+                                                   {"buffer", "inputs"}};
+
+double total(const Alive& alive) {
+  double sum = 0;
+  for (const auto& [category, bytes] : alive) sum += bytes;
+  return sum;
+}
+
+struct Replay {
+  std::vector<Alive> within;   // while a task runs
+  std::vector<Alive> between;  // after it
+};
+
+Replay replay(const Program& program) {
+  const std::size_t tasks = program.tasks.size();
+  std::vector<Alive> born(tasks), dead(tasks);
+  Alive now;
+  for (const Buffer& buffer : program.buffers) {
+    const std::string& category = ours.at(buffer.category);
+    const auto bytes = static_cast<double>(buffer.bytes.count());
+    if (buffer.allocated_by == before_the_step) {
+      now[category] += bytes;
+    } else {
+      born[static_cast<std::size_t>(buffer.allocated_by)][category] += bytes;
+    }
+    if (buffer.free_count == 0) continue;
+    const auto first = program.frees.begin() + buffer.first_free;
+    const TaskId last = *std::max_element(first, first + buffer.free_count);
+    dead[static_cast<std::size_t>(last)][category] += bytes;
+  }
+  Replay replay;
+  for (std::size_t t = 0; t < tasks; ++t) {
+    for (const auto& [category, bytes] : born[t]) now[category] += bytes;
+    replay.within.push_back(now);
+    for (const auto& [category, bytes] : dead[t]) now[category] -= bytes;
+    replay.between.push_back(now);
+  }
+  return replay;
+}
+
+Alive recorded(const Json& mark) {
+  Alive alive;
+  for (const auto& [key, bytes] : mark.items()) {
+    const auto category = theirs.find(key);
+    if (category != theirs.end()) alive[category->second] += bytes.get<double>();
+  }
+  return alive;
+}
+
+// Why a peak is further off, or a category at a mark; empty: it may not be.
+std::string known_difference(const Json& record) {
+  const Json& settings = record["strategy"]["settings"];
+  if (record["model"]["model_type"] == "mixtral") return "experts are routed by plain torch code";
+  if (settings.value("tp", 1) > 1)
+    return "loss parallel's backward holds a third tensor of logits, and the root's gradients are "
+           "reduced out of place";
+  if (settings.value("microbatches", 1) > 1)
+    return "FSDP2 keeps the root's reduce-scatter input into the next microbatch";
+  if (settings.value("wrap", "blocks") == "root")
+    return "FSDP2 copies one unit of all out of its gather";
+  if (settings["reshard_after_forward"].is_number())
+    return "what forward keeps in slices counts as activations there, as gathered here";
+  if (settings.value("dp_replicate", 1) > 1)
+    return "shards that are all-reduced over replicas count as staging here";
+  return "";
+}
+
+bool is_near(double mine, double other, double all, double relative) {
+  return std::abs(mine - other) <= std::max(relative * other, of_all * all);
+}
+
+bool same_mark(const std::string& name, const Alive& mine, const Json& mark, bool padded) {
+  const Alive other = recorded(mark);
+  Alive both = mine;
+  both.insert(other.begin(), other.end());
+  bool same = true;
+  for (const auto& [category, unused] : both) {
+    // PyTorch keeps state for the rows that a rank owns, we for the padded shard.
+    if (padded && category == "optimizer") continue;
+    const double a = mine.contains(category) ? mine.at(category) : 0;
+    const double b = other.contains(category) ? other.at(category) : 0;
+    if (is_near(a, b, total(other), of_category)) continue;
+    std::cout << fmt::format("  {}: {} {:.0f}, PyTorch {:.0f}\n", name, category, a, b);
+    same = false;
+  }
+  return same;
+}
+
+}  // namespace
+
+bool same_memory(const Json& record, const Plan& plan) {
+  const Program& program = plan.programs[0];
+  const Replay ours = replay(program);
+  std::size_t forward = 0;
+  std::size_t backward = 0;
+  for (std::size_t t = 0; t < program.tasks.size(); ++t) {
+    if (program.tasks[t].phase == Phase::forward) forward = t;
+    if (program.tasks[t].phase == Phase::backward) backward = t;
+  }
+  const Json& memory = record["memory"]["steps"][1];
+  const bool padded = !record["padding"].empty();
+  const std::string id = record["id"];
+  const std::string known = known_difference(record);
+  bool same = same_mark(id + " after forward", ours.between[forward],
+                        memory["marks"]["after_forward"], padded);
+  same &= same_mark(id + " after backward", ours.between[backward],
+                    memory["marks"]["after_backward"], padded);
+  double peak = 0;
+  for (const Alive& alive : ours.within) peak = std::max(peak, total(alive));
+  const double other = memory["peak"]["total"];
+  if (!is_near(peak, other, 0, of_peak)) {
+    std::cout << fmt::format("  {}: peak {:.0f}, PyTorch {:.0f} ({:+.1f} %)\n", id, peak, other,
+                             100 * (peak / other - 1));
+    same = false;
+  }
+  if (!same && !known.empty()) std::cout << "    known: " << known << "\n";
+  return same || !known.empty();
+}
+
+}  // namespace shardsim::test

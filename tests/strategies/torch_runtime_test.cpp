@@ -1,0 +1,231 @@
+// What PyTorch's ways to train add to a runtime: units, who asks for them, sums over the model axis
+// apart, clipping; and the frameworks that say all of it by one name. Real PyTorch's records are
+// compared in torch_golden_test.cpp.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "model_step.hpp"
+#include "strategies/runtime/units.hpp"
+
+#include "base/json.hpp"
+
+namespace shardsim::torch_runtime_test {
+namespace {
+
+using namespace shardsim::test;
+
+const Mesh eight({{"dp_shard", 8}});
+const Mesh two_by_four({{"dp_shard", 2}, {"tp", 4}});
+
+// Llama-3.1-8B in bf16: embedding and head 128256 x 4096 each, a norm 4096, a layer 218,112,000.
+constexpr std::int64_t embedding = 2 * 128256LL * 4096;
+constexpr std::int64_t norm = 2 * 4096;
+constexpr std::int64_t layer = 2 * 218112000LL;
+
+Lines of(const Lines& lines, const std::string& part) {
+  Lines found;
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(found),
+               [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  return found;
+}
+
+std::string gather(const char* phase, std::int64_t bytes) {
+  return std::string(phase) + " all-gather dp_shard " + std::to_string(bytes);
+}
+
+Json resolved(const std::string& strategy, const Mesh& mesh) {
+  const Json json = parse_json(strategy, "strategy");
+  return strategy_to_json(read_strategy(JsonReader(json, {"strategy", ""}), mesh));
+}
+
+std::string error_of(const std::string& strategy, const Mesh& mesh) {
+  try {
+    (void)resolved(strategy, mesh);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("Units are what the key says") {
+  const auto forward = [](const char* units) {
+    return of(
+        collectives(compile_step("llama-3.1-8b", eight,
+                                 std::string(R"({"name": "fsdp", "units": ")") + units + "\"}")
+                        .plan),
+        "forward all-gather");
+  };
+  const Lines layers = forward("layers");
+  CHECK(layers.size() == 33);
+  CHECK(layers.front() == gather("forward", 2 * embedding + norm));
+  CHECK(layers.back() == gather("forward", layer));
+  const Lines ends = forward("layers+ends");
+  CHECK(ends.size() == 34);
+  CHECK(ends.front() == gather("forward", embedding));
+  CHECK(ends.back() == gather("forward", embedding + norm));
+  const Lines apart = forward("layers+embedding+head");
+  CHECK(apart.size() == 35);
+  CHECK(apart[0] == gather("forward", norm));
+  CHECK(apart[1] == gather("forward", embedding));
+  CHECK(apart.back() == gather("forward", embedding));
+  CHECK(forward("model") == Lines{gather("forward", 2 * embedding + norm + 32 * layer)});
+}
+
+// GPT-2's head is its table: they cannot be in two units.
+TEST_CASE("A tied embedding and its head are one unit at the ends") {
+  const Workload gpt2 = training_workload("gpt2", {.batch = 8, .sequence = 1024});
+  const Units units(gpt2, one_stage(gpt2), UnitsOf::layers_and_ends);
+  CHECK(units.all().size() == 2);
+  CHECK(units.all()[0].parameters.size() == 4);  // wte, wpe, ln_f's weight and bias
+  CHECK(units.all()[0].kept_as_root);
+  CHECK(units.all()[1].is_layer);
+}
+
+TEST_CASE("One unit of all is refused where stages are modules of their own") {
+  CHECK(
+      error_of(R"({"name": "fsdp", "units": "model"})", Mesh({{"pp", 2}, {"fsdp", 4}})) ==
+      "strategy: /units: \"model\" is one unit of all parameters, and stages are modules of their "
+      "own: \"layers\" makes each layer one");
+}
+
+// FSDP2's order: G31 G30 R31 G29 R30 ... G0 R1 R0, then the root's (tests/golden/torch).
+TEST_CASE("Units that are asked for ahead are gathered before gradients are reduced") {
+  const auto backward = [](const char* asked) {
+    return of(collectives(compile_step("llama-3.1-8b", eight,
+                                       std::string(R"({"name": "fsdp", "ask_ahead": ")") + asked +
+                                           R"(", "reshard_root_after_forward": false})")
+                              .plan),
+              "backward");
+  };
+  const auto kinds = [](const Lines& lines) {
+    std::string text;
+    for (const std::string& line : lines)
+      text += line.find("all-gather") != std::string::npos ? 'G' : 'R';
+    return text;
+  };
+  const std::string ahead = kinds(backward("backward"));
+  CHECK(ahead.substr(0, 6) == "GGRGRG");
+  CHECK(ahead.size() == 65);  // 32 gathers, 33 reductions
+  CHECK(ahead.substr(ahead.size() - 4) == "GRRR");
+  CHECK(kinds(backward("never")).substr(0, 6) == "GRGRGR");
+}
+
+TEST_CASE("Gradients of a shared input are reduced together or apart") {
+  const auto all_reduces = [](const char* how) {
+    return of(collectives(compile_step("llama-3.1-8b", two_by_four,
+                                       std::string(R"({"name": "fsdp+tp", "input_gradients": ")") +
+                                           how + "\"}")
+                              .plan),
+              "backward all-reduce tp 67108864")
+        .size();
+  };
+  // Per layer q, k, v / gate, up; and the head's.
+  CHECK(all_reduces("together") == 32 * 2 + 1);
+  CHECK(all_reduces("apart") == 32 * 5 + 1);
+}
+
+TEST_CASE("Without loss parallelism logits are gathered") {
+  const auto lines = [](const char* parallel) {
+    return collectives(
+        compile_step("llama-3.1-8b", two_by_four,
+                     std::string(R"({"name": "fsdp+tp", "loss_parallel": )") + parallel + "}")
+            .plan);
+  };
+  // 4 sequences on a device, as the batch of 8 is split in two.
+  const std::string logits = "forward all-gather tp " + std::to_string(2 * 4 * 8192LL * 128256);
+  CHECK(of(lines("false"), logits).size() == 1);
+  CHECK(of(lines("true"), logits).empty());
+  CHECK(of(lines("true"), "forward all-reduce tp 131072 fp32").size() == 3);
+  CHECK(of(lines("false"), "forward all-reduce tp 131072 fp32").empty());
+}
+
+// 291 norms of 4 bytes over each axis that parameters lie over; without sequence parallelism the 65
+// norms' weights are on dp_shard alone.
+TEST_CASE("Clipping adds up norms over one axis after another") {
+  Step step = usual_step();
+  step.gradient_clipping = true;
+  step.optimizer.gradients = DType::f32;
+  const auto norms = [&](const char* strategy, const Mesh& mesh) {
+    return of(collectives(compile_step("llama-3.1-8b", mesh, strategy, step).plan),
+              "optimizer all-reduce");
+  };
+  CHECK(norms(R"({"name": "fsdp"})", eight) == Lines{"optimizer all-reduce dp_shard 1164 fp32"});
+  CHECK(norms(R"({"name": "fsdp+tp", "sequence_parallel": true})", two_by_four) ==
+        Lines{"optimizer all-reduce dp_shard 1164 fp32", "optimizer all-reduce tp 1164 fp32"});
+  CHECK(norms(R"({"name": "fsdp+tp"})", two_by_four) ==
+        Lines{"optimizer all-reduce dp_shard 904 fp32", "optimizer all-reduce tp 904 fp32",
+              "optimizer all-reduce dp_shard 260 fp32"});
+  CHECK(norms(R"({"name": "replicate"})", eight).empty());
+}
+
+TEST_CASE("What clipping does to each gradient is read it for its norm, then scale it") {
+  Step step = usual_step();
+  step.gradient_clipping = true;
+  step.optimizer.gradients = DType::f32;
+  const Plan plan = compile_step("llama-3.1-8b", eight, R"({"name": "fsdp"})", step).plan;
+  const std::int64_t shard = 4 * 8030261248LL / 8;
+  std::vector<std::pair<std::string, std::int64_t>> found;
+  for (const Task& task : plan.programs[0].tasks) {
+    const std::string& name = plan.names[static_cast<std::size_t>(task.name)];
+    if (task.kind != TaskKind::kernel || !name.starts_with("gradient ")) continue;
+    found.emplace_back(name, plan.kernels[static_cast<std::size_t>(task.work)].bytes.count());
+  }
+  CHECK(found == std::vector<std::pair<std::string, std::int64_t>>{
+                     {"gradient norms", shard}, {"gradient clipping", 2 * shard}});
+}
+
+// FSDP2's MixedPrecisionPolicy(reduce_dtype=bf16): gradients travel in bf16 and are kept in fp32.
+TEST_CASE("Gradients may be reduced in another type than they are kept in") {
+  Step step = usual_step();
+  step.optimizer.gradients = DType::f32;
+  step.optimizer.reduce = DType::bf16;
+  const Plan plan = compile_step("llama-3.1-8b", eight, R"({"name": "fsdp2"})", step).plan;
+  const Lines reductions = of(collectives(plan), "reduce-scatter");
+  CHECK(reductions.front() == "backward reduce-scatter dp_shard " + std::to_string(layer));
+  for (const Buffer& buffer : plan.programs[0].buffers) {
+    const std::string& name = plan.names[static_cast<std::size_t>(buffer.name)];
+    if (name != "model.layers.{}.mlp.up_proj.weight.grad") continue;
+    if (buffer.category == BufferCategory::gradients) {
+      CHECK(buffer.bytes.count() == 4 * 14336LL * 4096 / 8);
+      return;
+    }
+  }
+  FAIL("no gradient is kept");
+}
+
+TEST_CASE("A framework's name is a runtime that can be said by hand") {
+  const Json fsdp2 = resolved(R"("fsdp2")", two_by_four);
+  CHECK(fsdp2["ask_ahead"] == "backward");
+  CHECK(fsdp2["reshard_after_forward"] == true);
+  CHECK(fsdp2["reshard_root_after_forward"] == false);
+  CHECK(fsdp2["units"] == "layers");
+  CHECK(fsdp2["reduce_model_axis"] == "apart");
+  CHECK(fsdp2["input_gradients"] == "apart");
+  CHECK(fsdp2["loss_parallel"] == false);
+  const Json titan = resolved(R"("torchtitan")", two_by_four);
+  CHECK(titan["units"] == "layers+ends");
+  CHECK(titan["sequence_parallel"] == true);
+  CHECK(titan["input_gradients"] == "together");
+  CHECK(titan["loss_parallel"] == true);
+  for (const char* name : {"fsdp1", "fsdp2", "torchtitan", "ddp"}) {
+    const Mesh& mesh = std::string(name) == "ddp" ? eight : two_by_four;
+    const Json once = resolved("\"" + std::string(name) + "\"", mesh);
+    INFO(name);
+    CHECK(resolved(once.dump(), mesh) == once);
+  }
+}
+
+// 25 MiB, and 1 MiB of the first; bucket_cap_mb sets both (torch/nn/parallel/distributed.py).
+TEST_CASE("DDP's buckets have two limits unless one is given") {
+  const Json buffer = resolved(R"("ddp")", eight)["gradient_buffer"];
+  CHECK(buffer["bucket_bytes"] == 26214400);
+  CHECK(buffer["first_bucket_bytes"] == 1048576);
+  const Json given = resolved(R"({"name": "ddp", "bucket_cap_mb": 100})", eight)["gradient_buffer"];
+  CHECK(given["bucket_bytes"] == 104857600);
+  CHECK(given["first_bucket_bytes"] == 0);
+}
+
+}  // namespace shardsim::torch_runtime_test
