@@ -73,6 +73,7 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;
   Workload workload = build_step(config, step, place, shared, chunks_of(config, step, strategy));
+  pad_vocabulary(workload, strategy.vocabulary_multiple);
   const Seconds time(std::chrono::duration<double>(Clock::now() - begin).count());
   std::vector<std::string> warnings = warnings_of(step);
   warnings.insert(warnings.begin(), entering.warnings.begin(), entering.warnings.end());

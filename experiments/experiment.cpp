@@ -13,6 +13,7 @@
 #include "experiments/read_placement.hpp"
 #include "experiments/read_subject.hpp"
 #include "experiments/sections.hpp"
+#include "hardware_profiles/extend_profile.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 
 namespace shardsim {
@@ -38,8 +39,13 @@ const Mesh* known_mesh(const ExperimentSubject& subject) {
 void read_machine(const Sections& sections, Experiment& experiment) {
   experiment.written.machine = {experiment.file, "/machine"};
   if (const auto machine = sections.find("machine")) {
-    experiment.machine = machine->string();
     experiment.written.machine = machine->place();
+    if (machine->is_string()) {
+      experiment.machine = machine->string();
+    } else {
+      *experiment.machine_in_place = machine_in_place(*machine);
+      experiment.machine = experiment.machine_in_place->at("name").get<std::string>();
+    }
   }
   if (const auto topology = sections.find("topology")) experiment.topology = topology->string();
   if (const auto calibration = sections.find("calibration")) {
@@ -66,7 +72,11 @@ Json resolve(const Experiment& experiment, const Sections& sections) {
   Json resolved;
   resolved["name"] = experiment.name;
   resolved.update(subject_sections(experiment.subject, sections));
-  if (!experiment.machine.empty()) resolved["machine"] = experiment.machine;
+  if (!experiment.machine_in_place.is_null()) {
+    resolved["machine"] = *experiment.machine_in_place;
+  } else if (!experiment.machine.empty()) {
+    resolved["machine"] = experiment.machine;
+  }
   if (experiment.topology) resolved["topology"] = *experiment.topology;
   // These have no better words than those in which they were written.
   const auto as_written = [&](const char* key) {

@@ -74,6 +74,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/owned_json.hpp"
 #include "hardware_profiles/machine.hpp"
 #include "sim/step/simulate.hpp"
 #include "strategies/compile/compile.hpp"
@@ -124,6 +125,8 @@ struct Experiment {
   ExperimentSubject subject;
 
   std::string machine;  // empty: none
+  OwnedJson
+      machine_in_place;  // changes to a profile, and their numbers' sources; null: it is named
   std::optional<std::string> topology;
   std::optional<std::vector<Calibration>> calibrations;  // nothing: the machine's
   std::int64_t slices = 1;

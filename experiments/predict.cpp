@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "base/overloaded.hpp"
@@ -5,6 +7,7 @@
 #include "experiments/experiment_profile.hpp"
 #include "experiments/missing_key.hpp"
 #include "hardware_profiles/plausibility.hpp"
+#include "hardware_profiles/profile_io.hpp"
 #include "hardware_profiles/read_calibrations.hpp"
 
 namespace shardsim {
@@ -49,7 +52,10 @@ PlacedStep place_step(const Experiment& experiment, const Profile& profile) {
 }  // namespace
 
 Profile profile_of(const Experiment& experiment) {
-  Profile profile = load_profile(machine_of(experiment), experiment.written.machine);
+  Profile profile =
+      experiment.machine_in_place.is_null()
+          ? load_profile(machine_of(experiment), experiment.written.machine)
+          : read_profile(*experiment.machine_in_place, experiment.written.machine.file);
   if (experiment.calibrations) {
     set_calibrations(profile, *experiment.calibrations, experiment.written.calibration);
   }
@@ -84,6 +90,12 @@ Prediction predict_on(const Profile& profile, const Experiment& experiment,
                       const SimulationOptions& given) {
   auto [machine, step] = place_step(experiment, profile);
   Result result = simulate(step.plan, machine, simulation_options(experiment, given));
+  const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
+  const auto* used = std::get_if<ClusterProfile>(&machine.profile.network);
+  if (used != nullptr && used->devices_per_node.value != cluster->devices_per_node.value) {
+    result.notes.push_back(fmt::format("nodes are used in part: {} devices per node",
+                                       used->devices_per_node.source.note));
+  }
   return {experiment, std::move(machine), std::move(step), std::move(result)};
 }
 

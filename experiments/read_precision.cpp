@@ -75,14 +75,9 @@ void read_products(const JsonReader& json, NarrowProducts& products) {
   }
 }
 
-void read_gradients(const JsonReader& json, Step& step) {
-  const auto kept = json.find("gradients");
-  const auto reduced = json.find("reduce");
-  if (!kept && !reduced) return;
-  step.optimizer.gradients = read_float_type(reduced ? *reduced : *kept);
-  if (!kept) return;
-  const DType dtype = read_float_type(*kept);
-  if (dtype != step.optimizer.gradients) step.precision.kept_gradients = dtype;
+void read_gradients(const JsonReader& json, OptimizerOptions& optimizer) {
+  if (const auto kept = json.find("gradients")) optimizer.gradients = read_float_type(*kept);
+  if (const auto reduced = json.find("reduce")) optimizer.reduce = read_float_type(*reduced);
 }
 
 void read_master(const JsonReader& json, OptimizerOptions& kept) {
@@ -112,7 +107,7 @@ void read_precision(const JsonReader& json, Step& step) {
   read("moments", step.optimizer.moments);
   read("norms", precision.weights.norms);
   read("look_ups", precision.weights.look_ups);
-  read_gradients(json, step);
+  read_gradients(json, step.optimizer);
   read_master(json, step.optimizer);
   read_products(json, precision.products);
   if (const auto indices = json.find("indices")) {
@@ -125,11 +120,10 @@ Json precision_to_json(const Step& step) {
   const Precision& types = step.precision;
   const NarrowProducts& products = types.products;
   const bool narrow = products.format != ProductFormat::none;
-  const DType gradients = types.kept_gradients.value_or(kept.gradients);
   Json json = {{"compute", narrow ? name_of(products.format) : name_of(types.compute)},
                {"parameters", name_of(kept.parameters)},
-               {"gradients", name_of(gradients)}};
-  if (types.kept_gradients) json["reduce"] = name_of(kept.gradients);
+               {"gradients", name_of(kept.gradients)}};
+  if (kept.reduce) json["reduce"] = name_of(*kept.reduce);
   json["master"] = kept.master ? name_of(*kept.master) : "none";
   json["moments"] = name_of(kept.moments);
   if (types.weights.norms) json["norms"] = name_of(*types.weights.norms);

@@ -34,6 +34,23 @@ Lora read_lora(const JsonReader& json) {
   return lora;
 }
 
+// A name, or {"name": "sgd", "momentum": false}.
+void read_optimizer(const JsonReader& json, OptimizerOptions& optimizer) {
+  const std::vector<std::string> known = {"adamw", "sgd"};
+  if (!json.is_object()) {
+    optimizer.kind = json.choice(known);
+    return;
+  }
+  json.only_keys({"name", "momentum"});
+  optimizer.kind = json.at("name").choice(known);
+  const auto momentum = json.find("momentum");
+  if (!momentum) return;
+  if (optimizer.kind != "sgd") {
+    momentum->fail(fmt::format("is of sgd, \"{}\" has moments of its own", optimizer.kind));
+  }
+  optimizer.momentum = momentum->boolean();
+}
+
 StepKind read_kind(const JsonReader& json) {
   const std::string kind = json.choice({"train", "forward", "prefill", "decode"});
   if (kind == name_of(StepKind::train)) return StepKind::train;
@@ -67,7 +84,10 @@ Step read_step(const JsonReader& workload) {
   if (const auto outputs = workload.find("outputs")) step.outputs = read_names(*outputs);
   if (const auto precision = workload.find("precision")) read_precision(*precision, step);
   if (const auto optimizer = workload.find("optimizer")) {
-    step.optimizer.kind = optimizer->choice({"adamw", "sgd"});
+    read_optimizer(*optimizer, step.optimizer);
+  }
+  if (const auto clips = workload.find("gradient_clipping")) {
+    step.gradient_clipping = clips->boolean();
   }
   if (const auto donate = workload.find("donate")) step.optimizer.donate = donate->boolean();
   if (const auto policy = workload.find("rematerialization")) {
@@ -97,6 +117,8 @@ Json step_to_json(const Step& step) {
   if (step.mtp_layers > 0) json["mtp_layers"] = step.mtp_layers;
   json["precision"] = precision_to_json(step);
   json["optimizer"] = kept.kind;
+  if (!kept.momentum) json["optimizer"] = {{"name", kept.kind}, {"momentum", false}};
+  if (step.gradient_clipping) json["gradient_clipping"] = true;
   if (!kept.donate) json["donate"] = false;
   json["rematerialization"] = rematerialization_to_json(step.rematerialization);
   if (!step.trainable.empty()) json["trainable"] = step.trainable;

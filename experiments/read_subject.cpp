@@ -10,6 +10,7 @@
 #include "experiments/missing_key.hpp"
 #include "experiments/read_step.hpp"
 #include "plan/read_mesh.hpp"
+#include "strategies/frameworks/framework.hpp"
 #include "strategies/specs/placed_tree.hpp"
 
 namespace shardsim {
@@ -172,8 +173,8 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   if (const auto like = sections.find("like")) like->fail("is for a \"program\"");
   const JsonReader workload = sections.at("workload");
   workload.only_keys({"model", "tree", "step", "batch", "microbatch", "microbatches", "sequence",
-                      "metrics", "outputs", "precision", "optimizer", "donate", "rematerialization",
-                      "trainable", "lora", "dropout", "mtp_layers"});
+                      "metrics", "outputs", "precision", "optimizer", "gradient_clipping", "donate",
+                      "rematerialization", "trainable", "lora", "dropout", "mtp_layers"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});
     written.subject = tree->place();
@@ -185,9 +186,10 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   *subject.model = model->json();
   written.subject = model->place();
   written.step = workload.place();
-  subject.step = read_step(workload);
   const Json nothing = Json::object();
   subject.partitioning = read_partitioning(sections, JsonReader(nothing, {}));
+  const Json defaulted = with_framework_precision(workload, subject.partitioning.strategy.name);
+  subject.step = read_step(JsonReader(defaulted, workload.place()));
   if (const auto size = workload.find("microbatch")) {
     subject.step.microbatches = microbatches_of(*size, workload, subject);
   }

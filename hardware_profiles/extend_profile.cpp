@@ -78,7 +78,47 @@ Json extended(const Json& document, const std::string& file, int links_left) {
   return result;
 }
 
+bool is_sourced(const Json& json) { return json.is_object() && json.contains("value"); }
+
+// Numbers that the base has with a source, or has not: as the writer's own.
+void add_sources(Json& changes, const Json& base) {
+  for (auto& [key, change] : changes.items()) {
+    const Json known = base.is_object() && base.contains(key) ? base[key] : Json();
+    if (change.is_object()) {
+      if (!is_sourced(change)) add_sources(change, known);
+      continue;
+    }
+    const bool is_plain = !known.is_null() && !is_sourced(known);
+    if (is_plain || change.is_null() || change.is_array()) continue;
+    change = {{"value", change},
+              {"kind", "estimate"},
+              {"date", is_sourced(known) ? known["date"] : Json("2026-11")},
+              {"source", "written in place, without a source"}};
+  }
+}
+
 }  // namespace
+
+Json machine_in_place(const JsonReader& machine) {
+  if (!machine.is_object()) {
+    machine.fail(
+        R"(expected the name of a machine, or changes to one: {"extends": "dgx-h100", "cluster": {...}})");
+  }
+  const JsonReader base = machine.at("extends");
+  const NamedDocument named = find_profile(base.string(), machine.place().file, base.place());
+  const Json whole = extended(named.document, named.file, longest_chain);
+  Json document = machine.json();
+  for (const char* section : {"device", "cluster", "torus"}) {
+    const auto changes = document.find(section);
+    if (changes == document.end() || !changes->is_object()) continue;
+    add_sources(*changes, whole.contains(section) ? whole[section] : Json());
+  }
+  document["schema"] = whole["schema"];
+  const std::string changed = " with changes";
+  if (!document.contains("name")) document["name"] = whole["name"].get<std::string>() + changed;
+  if (!document.contains("title")) document["title"] = whole["title"].get<std::string>() + changed;
+  return document;
+}
 
 Json extended(const Json& document, const std::string& file) {
   return extended(document, file, longest_chain);

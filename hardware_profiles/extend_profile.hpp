@@ -16,6 +16,11 @@
 
 namespace shardsim {
 
+// A machine written in place: an object with "extends", in which numbers may stand without their
+// sources ("bandwidth": "12.5 GB/s"); they are marked as the writer's. Its name is the extended
+// one's, "with changes", where it has none. `place` is the object's. Throws InputError.
+[[nodiscard]] Json machine_in_place(const JsonReader& machine);
+
 // The document with everything that it inherits and without "extends"; as it is, if it extends
 // nothing. Throws InputError for an unknown profile and for a chain that does not end. What is
 // wrong in an inherited part is found by the reader of the whole, at its place there.

@@ -223,6 +223,21 @@ void check_slices(const Profile& profile, std::int64_t devices, std::int64_t sli
   }
 }
 
+// Racks that are one domain are used in whole hosts where the devices do not fill them: 256 devices
+// of gb200-nvl72 are four domains of 64 of their 72.
+void use_whole_hosts(ClusterProfile& cluster, std::int64_t devices) {
+  const std::int64_t per_node = cluster.devices_per_node.value;
+  const std::int64_t per_host = devices_per_host(cluster);
+  if (devices <= per_node || devices % per_node == 0) return;
+  for (std::int64_t used = per_node - per_host; used > per_host; used -= per_host) {
+    if (devices % used != 0) continue;
+    cluster.devices_per_node.value = used;
+    cluster.devices_per_node.source.note = fmt::format(
+        "{} of {}, in whole hosts, as {} devices do not fill more", used, per_node, devices);
+    return;
+  }
+}
+
 std::int64_t count_nodes(const Profile& profile, const ClusterProfile& cluster,
                          std::int64_t devices, const Place& place) {
   const std::int64_t per_node = cluster.devices_per_node.value;
@@ -308,11 +323,12 @@ Machine make_machine(const Profile& profile, std::int64_t devices,
     throw InputError(place, fmt::format("{} devices: at least 1 is needed", devices));
   check_slices(profile, devices, slices, place);
   Machine machine{profile, devices, /*nodes=*/1, /*torus=*/std::nullopt};
-  if (const auto* cluster = std::get_if<ClusterProfile>(&profile.network)) {
+  if (auto* cluster = std::get_if<ClusterProfile>(&machine.profile.network)) {
     if (topology) {
       throw InputError(place, fmt::format("topology {} is given, but {} is a cluster and has none",
                                           *topology, profile.name));
     }
+    use_whole_hosts(*cluster, devices);
     machine.nodes = count_nodes(profile, *cluster, devices, place);
   } else if (const auto* network = std::get_if<NetworkDescription>(&profile.network)) {
     if (topology) {

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t most = 1 << 20;
 constexpr std::string_view one_less_at_ends = "one-less-at-ends";
+// As enum Receives has them.
+const std::vector<std::string> words_of_receives = {"with_sends", "when_needed", "one_ahead"};
 
 std::optional<std::int32_t> number(const JsonReader& json, std::string_view key,
                                    std::int64_t least) {
@@ -141,7 +143,12 @@ std::optional<Pipeline> read_pipeline(const JsonReader& strategy, const Mesh& me
   pipeline.stages.remainder = Remainder::to_first_stages;
   if (json) {
     json->only_keys({"schedule", "virtual_stages", "microbatch_group", "layers", "ends",
-                     "embedding_counts", "loss_counts"});
+                     "embedding_counts", "loss_counts", "receives"});
+    if (const auto receives = json->find("receives")) {
+      const auto found = std::find(words_of_receives.begin(), words_of_receives.end(),
+                                   receives->choice(words_of_receives));
+      pipeline.receives = static_cast<Receives>(found - words_of_receives.begin());
+    }
     if (const auto schedule = json->find("schedule")) read_schedule(*schedule, pipeline);
     read_stages(*json, pipeline.stages);
     pipeline.schedule.microbatch_group = number(*json, "microbatch_group", 1);
@@ -188,6 +195,9 @@ Json pipeline_to_json(const Pipeline& pipeline) {
   if (stages.last) json["ends"]["last"] = *stages.last;
   if (stages.embedding_counts != 0) json["embedding_counts"] = true;
   if (stages.loss_counts != 0) json["loss_counts"] = true;
+  if (pipeline.receives) {
+    json["receives"] = words_of_receives[static_cast<std::size_t>(*pipeline.receives)];
+  }
   return json;
 }
 
@@ -206,6 +216,7 @@ PipelineSchedule schedule_of(const Pipeline& pipeline, std::int32_t microbatches
 }
 
 Receives receives_of(const Pipeline& pipeline) {
+  if (pipeline.receives) return *pipeline.receives;
   return pipeline.written ? Receives::with_sends
                           : schedule_kind(pipeline.schedule.name, pipeline.place).receives;
 }

@@ -17,6 +17,8 @@
 //                       Megatron's layout string, or            even the first stages have one more
 //                       "one-less-at-ends"
 //   ends                {"first": 2, "last": 2}                 as the others
+//   receives            with_sends, when_needed,                as PyTorch and Megatron have it
+//                       one_ahead (schedule/messages.hpp)
 //   embedding_counts,   true: counts as a layer where they are  false
 //   loss_counts         dealt out
 //
@@ -40,6 +42,7 @@ struct Pipeline {
   ScheduleRequest schedule;                 // but for its microbatches, which the step says
   StagesRequest stages;                     // but for its layers, which the model says
   std::optional<PipelineSchedule> written;  // action by action, in place of the schedule's name
+  std::optional<Receives> receives;         // in place of how the schedule's runtime has it
   Place place;                              // of the object
 };
 

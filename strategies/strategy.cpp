@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/json.hpp"
+#include "strategies/buffer_keys.hpp"
+#include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy_axes.hpp"
@@ -16,6 +18,7 @@ namespace shardsim {
 namespace {
 
 constexpr int max_prefetch = 1024;
+constexpr std::int64_t largest_vocabulary_multiple = 1 << 24;
 
 PartitionSpec read_spec(const JsonReader& json, const Mesh& mesh) {
   PartitionSpec spec = read_partition_spec(json);
@@ -91,6 +94,21 @@ void read_system(const JsonReader& json, const RuleSystem& system, Strategy& opt
   }
 }
 
+// A key whose choices are in the order of the enum.
+template <class Enum>
+void read_enum(const JsonReader& json, std::string_view key, Enum& value) {
+  const auto given = json.find(key);
+  if (!given) return;
+  const auto& names = choices_of_key(key);
+  const auto found = std::find(names.begin(), names.end(), given->choice(names));
+  value = static_cast<Enum>(found - names.begin());
+}
+
+template <class Enum>
+const std::string& enum_name(std::string_view key, Enum value) {
+  return choices_of_key(key)[static_cast<std::size_t>(value)];
+}
+
 void read_runtime(const JsonReader& json, Runtime& runtime) {
   const auto kept = [](bool reshards) { return reshards ? Kept::forward : Kept::backward; };
   if (const auto reshard = json.find("reshard_after_forward"); reshard && !reshard->is_number()) {
@@ -108,11 +126,11 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
     const bool stored = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
     runtime.gathers.dtype = stored ? GatherDType::stored : GatherDType::compute;
   }
-  if (const auto reduce = json.find("reduce_each_microbatch")) {
-    const auto& names = choices_of_key("reduce_each_microbatch");  // in the order of the enum
-    const auto found = std::find(names.begin(), names.end(), reduce->choice(names));
-    runtime.reductions.each_microbatch = static_cast<ReduceEachMicrobatch>(found - names.begin());
-  }
+  read_enum(json, "reduce_each_microbatch", runtime.reductions.each_microbatch);
+  read_enum(json, "units", runtime.units);
+  read_enum(json, "repeat_forward", runtime.repeats);
+  read_enum(json, "ask_ahead", runtime.gathers.asked);
+  read_enum(json, "reduce_model_axis", runtime.reductions.model_sums);
   if (const auto prefetch = json.find("prefetch")) {
     runtime.gathers.ahead = static_cast<int>(prefetch->integer(0, max_prefetch));
   }
@@ -120,14 +138,18 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
 
 Json runtime_to_json(const Runtime& runtime) {
   const Gathers& gathers = runtime.gathers;
-  const auto each = static_cast<std::size_t>(runtime.reductions.each_microbatch);
   return {{"reshard_after_forward",
            gathers.slices ? Json(gathers.slices->over) : Json(gathers.kept == Kept::forward)},
           {"reshard_root_after_forward", gathers.kept_root == Kept::forward},
           {"gather", gathers.grain == Grain::unit ? "unit" : "tensor"},
           {"gather_dtype", gathers.dtype == GatherDType::stored ? "parameters" : "compute"},
           {"reduce_loss", runtime.averages_loss},
-          {"reduce_each_microbatch", choices_of_key("reduce_each_microbatch")[each]},
+          {"reduce_each_microbatch",
+           enum_name("reduce_each_microbatch", runtime.reductions.each_microbatch)},
+          {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
+          {"units", enum_name("units", runtime.units)},
+          {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
+          {"ask_ahead", enum_name("ask_ahead", gathers.asked)},
           {"prefetch", gathers.ahead}};
 }
 
@@ -137,8 +159,16 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
     if (const auto field = json.find(key)) value = field->boolean();
   };
   flag("sequence_parallel", options.sequence_parallel);
+  flag("loss_parallel", options.loss_parallel);
+  read_enum(json, "input_gradients", options.input_gradients);
   if (const auto layout = json.find("layout")) *options.layout = layout->json();
   flag("gather_embedding", options.gather_embedding);
+  if (const auto saved = json.find("saved_inputs")) {
+    options.saves_sharded_inputs = saved->choice(choices_of_key("saved_inputs")) == "sharded";
+  }
+  if (const auto multiple = json.find("vocabulary_multiple")) {
+    options.vocabulary_multiple = multiple->integer(1, largest_vocabulary_multiple);
+  }
   if (const auto outputs = json.find("outputs")) {
     options.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
   }
@@ -195,6 +225,11 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
   };
   std::optional<Pipeline> pipeline = read_pipeline(json, mesh, roles);
   if (!pipeline) return;
+  if (options.runtime.units == UnitsOf::model && has_key("units")) {
+    json.at("units").fail(
+        "\"model\" is one unit of all parameters, and stages are modules of their own: \"layers\" "
+        "makes each layer one");
+  }
   const bool otherwise = !options.layout.is_null() || names_axis(options, pipeline->axis);
   if (otherwise && !has_key("pipeline")) return;
   options.pipeline = std::move(pipeline);
@@ -202,6 +237,8 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
     options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   }
   options.runtime.reductions.after_last_backward = options.shards_parameters;
+  const Framework* framework = find_framework(options.name);
+  if (framework != nullptr && framework->stages != nullptr) framework->stages(options);
 }
 
 }  // namespace
@@ -209,6 +246,7 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
+  for (const Framework& framework : frameworks()) names.emplace_back(framework.name);
   for (const RuleSystem& system : rule_systems()) names.emplace_back(system.name);
   return names;
 }
@@ -244,11 +282,15 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
     options.shards_parameters = recipe->shards_parameters;
     options.splits_model = recipe->splits_model;
   }
+  const Framework* framework = find_framework(options.name);
+  if (framework != nullptr) framework->begin(json, mesh, roles, options);
   if (json.is_object()) {
     read_fields(json, mesh, options);
     read_runtime(json, options.runtime);
   }
   read_strategy_axes(json, mesh, roles, options);
+  if (framework != nullptr && framework->finish != nullptr) framework->finish(json, mesh, options);
+  read_buffer_keys(json, mesh, options);
   read_kept_over(json, mesh, options);
   read_stages(json, mesh, roles, options);
   return options;
@@ -269,8 +311,16 @@ Json strategy_to_json(const Strategy& options) {
   if (options.shards_parameters) json["shard_axis"] = options.shard_axis;
   json["model_axis"] = options.model_axis;
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
-  if (!options.is_rule_system()) json["sequence_parallel"] = options.sequence_parallel;
+  if (!options.is_rule_system()) {
+    json["sequence_parallel"] = options.sequence_parallel;
+    json["loss_parallel"] = options.loss_parallel;
+  }
+  json["input_gradients"] = enum_name("input_gradients", options.input_gradients);
   json.update(runtime_to_json(options.runtime));
+  json.update(buffer_keys_to_json(options.runtime));
+  if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";
+  if (options.vocabulary_multiple > 1) json["vocabulary_multiple"] = options.vocabulary_multiple;
+  if (!options.kernels.is_null()) json["kernels"] = *options.kernels;
   json["outputs"] = options.whole_outputs ? "whole" : "as_made";
   json["gather_embedding"] = options.gather_embedding;
   if (options.is_rule_system()) {

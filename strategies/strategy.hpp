@@ -8,6 +8,8 @@
 //   hsdp            fsdp over the shard axis within replicas over the other data axes
 //   tp              Megatron: column and row splits over the model axis
 //   fsdp+tp         both
+//   megatron, ...   frameworks by their names, each with all that it does by itself
+//                   (frameworks/framework.hpp)
 //   rules           only what "rules" says; parameters that no rule matches are replicated
 //
 // "rules" may stand beside any recipe and goes before it. Beside the recipes there are the rule
@@ -23,6 +25,7 @@
 //                          {"pattern": "down_proj",      "spec": [null, "model"]}]}
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +52,13 @@ enum class ShardDimension {
            // practice)
 };
 
+// Gradients that products make of an input that they share, as q, k and v do, where these are
+// partial sums.
+enum class InputGradients : std::uint8_t {
+  together,  // added up, then reduced: one all-reduce (Megatron)
+  apart  // each reduced by itself: three (PyTorch, where each ColwiseParallel has its own input)
+};
+
 // What an experiment says of a step: what its layout is made by (layout/assign.hpp makes it, of a
 // graph and a mesh) and the runtime, both filled in by the recipe or rule system of that name. No
 // pass of a recipe goes by the name.
@@ -67,6 +77,9 @@ struct Strategy {
   std::string model_axis;
   ShardDimension shard_dimension = ShardDimension::first;
   bool sequence_parallel = false;  // residual stream split along the sequence
+  bool loss_parallel = true;       // the loss over a vocabulary that is split; false: over whole
+                                   // logits, gathered to every device
+  InputGradients input_gradients = InputGradients::together;
   bool gather_embedding = true;  // look-ups read the whole table (FSDP2); false: each device looks
                                  // all tokens up in its shard (XLA, where that sends less)
   std::vector<Rule> rules;       // for parameters
@@ -75,6 +88,12 @@ struct Strategy {
   OwnedJson system;  // of a rule system: the object with its own keys; null for a recipe
   Place place;       // where the strategy is given
   std::vector<Rule> activations;  // for activations, by the names that `plan` prints
+  // What a product reads from all of the model axes is kept as the device's own part of it and
+  // gathered again in backward (Megatron-Core); false: as it was gathered (PyTorch).
+  bool saves_sharded_inputs = false;
+  std::int64_t vocabulary_multiple = 1;  // to which the vocabulary is padded
+  OwnedJson kernels;                     // null: nothing said
+  std::vector<std::string> notes;        // of what is said and not modelled
   Runtime runtime;
   std::optional<Pipeline> pipeline;  // where the mesh has stages
 
@@ -84,7 +103,7 @@ struct Strategy {
 // What the strategy's rule system says of the mesh's axes; nothing of a recipe.
 [[nodiscard]] SystemAxes system_axes(const Strategy& strategy, const Mesh& mesh);
 
-[[nodiscard]] std::vector<std::string> strategy_names();  // recipes, then rule systems
+[[nodiscard]] std::vector<std::string> strategy_names();  // recipes, frameworks, then rule systems
 
 // Reads a name or an object and fills in the defaults that depend on the mesh and what its axes are
 // for. Throws InputError: unknown strategy, key or axis; an axis used twice; a recipe whose axis

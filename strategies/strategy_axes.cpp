@@ -197,9 +197,12 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
   };
   read_model_axis(json, mesh, roles, options);
   const auto given_batch = read_axes(field("batch_axes"), mesh, {});
-  options.sequence_axes =
-      read_axes(field("sequence_axes"), mesh,
-                default_sequence_axes(options, mesh, roles, system, given_batch));
+  // What a framework has filled in holds where nothing is said.
+  const std::vector<std::string> of_framework = options.sequence_axes;
+  options.sequence_axes = read_axes(
+      field("sequence_axes"), mesh,
+      !of_framework.empty() ? of_framework
+                            : default_sequence_axes(options, mesh, roles, system, given_batch));
   const auto shard = field("shard_axis");
   if (shard) options.shard_axis = read_whole_axis(*shard, mesh);
   if (shard && !options.shards_parameters) {
@@ -230,7 +233,8 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
         fmt::format("\"shard_axis\" is \"{}\", which splits neither the batch nor the sequence",
                     options.shard_axis));
   }
-  if (find_recipe(options.name)->has_replicas && options.batch_axes.size() < 2) {
+  const Recipe* recipe = find_recipe(options.name);
+  if (recipe != nullptr && recipe->has_replicas && options.batch_axes.size() < 2) {
     json.fail(fmt::format("strategy \"{}\" needs two batch axes: one of shards, one of replicas",
                           options.name));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/rule_system.hpp"
 
 namespace shardsim {
@@ -56,6 +57,21 @@ const std::vector<StrategyKey> key_table = {
      "false",
      "activations between blocks are split along the sequence over the model axis",
      /*of_recipes_alone=*/true},
+    {"loss_parallel",
+     {},
+     on_or_off,
+     "true",
+     "where the model axis splits the vocabulary the loss is computed over the split logits; "
+     "false: "
+     "every device gathers them",
+     /*of_recipes_alone=*/true},
+    {"input_gradients",
+     {"together", "apart"},
+     "",
+     "together",
+     "of products that read the same input, as q, k and v: added up, then reduced over the model "
+     "axis in one call (Megatron), or each in a call of its own (PyTorch's ColwiseParallel without "
+     "sequence parallelism)"},
     {"reshard_after_forward",
      {},
      "true, false, a number",
@@ -69,6 +85,14 @@ const std::vector<StrategyKey> key_table = {
      "true; false of fsdp_tutorial",
      "the same of all other parameters, the embedding and the head; FSDP2's own default is "
      "false"},
+    {"units",
+     {"layers", "layers+ends", "layers+embedding+head", "model"},
+     "",
+     "layers",
+     "parameters that are one unit, gathered and reduced together: each layer, all else the root; "
+     "the embedding, and the norm with the head, as well (torchtitan); the embedding and the head; "
+     "or all parameters are one",
+     /*of_recipes_alone=*/true},
     {"gather",
      {"unit", "tensor"},
      "",
@@ -107,6 +131,74 @@ const std::vector<StrategyKey> key_table = {
      "a number from 0 to 1024",
      "1",
      "blocks whose parameters may be under way ahead of the one that computes"},
+    {"gradient_buffer",
+     {},
+     R"({"bucket_elements": 40000000, "closes": "after", "adds_in_products": true, ...}, null)",
+     "null; frameworks have their own",
+     "gradients lie in one flat buffer, which is cut into buckets: elements at which a bucket ends "
+     "(0: one bucket) or \"bucket_bytes\", \"first_bucket_bytes\" of the first, \"order\" "
+     "registered or made, \"kept\" always, step or shards, \"closes\" "
+     "after or before the parameter that reaches them, \"buckets_of\" "
+     "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
+     "\"bucket_multiple\" of elements, \"adds_in_products\", \"collective\" all-reduce or "
+     "reduce-scatter, \"overlap\" with backward, \"aligns_stages\" of a pipeline",
+     /*of_recipes_alone=*/true},
+    {"flat_optimizer",
+     {},
+     R"({"shards": 8, "gather": "next_forward"}, null)",
+     "null; frameworks have their own",
+     "each device updates its part of every bucket, whatever tensors that cuts through: among so "
+     "many devices (0: all that reduce it), gathered \"after_step\", then \"together\", or in the "
+     "\"next_forward\"",
+     /*of_recipes_alone=*/true},
+    {"clip_gradients",
+     {},
+     on_or_off,
+     "false; true of megatron",
+     "gradients are scaled by the norm of them all, added up over the devices: of a gradient "
+     "buffer "
+     "in one number, else tensor by tensor over one axis after another (PyTorch); \"workload\" has "
+     "\"gradient_clipping\" for the same",
+     /*of_recipes_alone=*/true},
+    {"check_overflow",
+     {},
+     on_or_off,
+     "false; true of deepspeed's ZeRO 1 and 2 but in fp32",
+     "with a gradient buffer: whether a gradient is not finite, one byte of all devices",
+     /*of_recipes_alone=*/true},
+    {"saved_inputs",
+     {"gathered", "sharded"},
+     "",
+     "gathered; sharded of megatron",
+     "what a product reads from all devices of the model axis is kept for backward as it was "
+     "gathered (PyTorch), or as the device's own part and gathered again",
+     /*of_recipes_alone=*/true},
+    {"vocabulary_multiple",
+     {},
+     "a number from 1 to 16777216",
+     "1; megatron's is 128 for each device of the model axis",
+     "the vocabulary is padded to a multiple of it",
+     /*of_recipes_alone=*/true},
+    {"ask_ahead",
+     {"never", "backward", "always"},
+     "",
+     "never",
+     "parameters that may be under way ahead are asked for by the blocks before, in backward "
+     "before "
+     "these reduce their gradients (FSDP2), always in forward as well; else when their turn comes: "
+     "the order of calls"},
+    {"reduce_model_axis",
+     {"with_unit", "apart"},
+     "",
+     "with_unit",
+     "gradients that are sums over the model axis, too (norms under sequence parallelism): over it "
+     "in one call with their block's, as shards, or whole before that, one by one (PyTorch)"},
+    {"repeat_forward",
+     {"first", "when_needed"},
+     "",
+     "first",
+     "what backward computes again: before all else, or when it is first read, so that a gradient "
+     "that comes in split is gathered before (PyTorch)"},
     {"pipeline",
      {},
      R"({"schedule": "interleaved-1f1b", "virtual_stages": 2, "layers": [20, 21, 21, 18]})",
@@ -189,11 +281,15 @@ const std::vector<StrategyKey>& strategy_keys() { return key_table; }
 
 std::vector<std::string> keys_of_strategy(std::string_view strategy) {
   const RuleSystem* system = find_rule_system(strategy);
+  const Framework* framework = find_framework(strategy);
   std::vector<std::string> keys;
   for (const StrategyKey& key : strategy_keys()) {
     if (system == nullptr || !key.of_recipes_alone) keys.emplace_back(key.name);
   }
   if (system != nullptr) keys.insert(keys.end(), system->keys.begin(), system->keys.end());
+  if (framework != nullptr) {
+    keys.insert(keys.end(), framework->keys.begin(), framework->keys.end());
+  }
   return keys;
 }
 
@@ -214,6 +310,11 @@ std::string strategy_keys_text() {
       "on the command line --strategy fsdp, --set strategy.prefetch=2.\n\nStrategies:\n\n";
   for (const Recipe& recipe : recipes()) {
     out += fmt::format("  {:<{}}{}\n", recipe.name, column, recipe.meaning);
+  }
+  out += "\nFrameworks, with what each does by itself, and keys of their own:\n\n";
+  for (const Framework& framework : frameworks()) {
+    out += fmt::format("  {}\n{}", framework.name, wrapped(framework.meaning, 6));
+    out += wrapped(fmt::format("keys: {}", fmt::join(framework.keys, ", ")), 6);
   }
   out += "\nRule systems of frameworks (docs/rule-systems), with keys of their own:\n\n";
   for (const RuleSystem& system : rule_systems()) {

@@ -229,6 +229,15 @@ void describe(Compilation& c) {
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = layout.warnings;
+  compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),
+                           c.strategy.notes.end());
+  const std::optional<DType>& reduced_in = step.optimizer.reduce;
+  if (c.strategy.runtime.reductions.buffer && reduced_in && *reduced_in != step.optimizer.gradients) {
+    compiled.warnings.push_back(
+        fmt::format("gradients in a buffer are reduced as they are kept, in {}: in {} is not "
+                    "modelled",
+                    name_of(step.optimizer.gradients), name_of(*reduced_in)));
+  }
   for (const AxisRef& axis : layout.idle_axes) {
     compiled.warnings.push_back(
         fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same",

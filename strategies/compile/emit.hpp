@@ -29,6 +29,9 @@ struct EmitInput {
   std::string stages_axis;                // of the mesh; empty: one stage
   Receives receives = Receives::with_sends;
   const Runtime& runtime;
+  DType gradient_dtype = DType::f32;  // of gradient buffers
+  std::string optimizer = {};         // as kernels have it
+  bool clips = false;                 // gradients, by the norm of them all
 };
 
 // Fills mesh, names, kernels, collectives, transfers and programs of the plan.

@@ -141,6 +141,7 @@ void ProgramEmitter::gather(std::int16_t stage) {
 
 void ProgramEmitter::give_back(std::int16_t stage) {
   for (const BlockInstance& instance : instances_of(stage)) {
+    block_ = instance.block;
     give_back(tables_.block(instance.block).backward, instance.ordinal);
   }
 }
@@ -153,8 +154,8 @@ void ProgramEmitter::reduce(std::int16_t stage) {
   issued_after_ = last_kernel_;
   for (const BlockInstance& instance : instances) {
     const ResolvedPass& pass = tables_.block(instance.block).backward;
-    give_back(pass, instance.ordinal);
     set_place(instance, Phase::backward);
+    give_back(pass, instance.ordinal);
     emit_items(pass.last_reductions, instance.ordinal);
     last_reduced_ = static_cast<TaskId>(program_.tasks.size()) - 1;
   }

@@ -64,6 +64,7 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
 
 Program ProgramEmitter::run(const std::vector<Call>& calls) {
   bool has_optimizer = false;
+  open_buckets();
   for (const Call& call : calls) {
     has_optimizer |= call.action.kind == ActionKind::optimizer;
     switch (call.kind) {
@@ -93,6 +94,7 @@ Program ProgramEmitter::run(const std::vector<Call>& calls) {
   if (!has_optimizer && has_backward(input_.workload)) {
     for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) optimizer(stage);
   }
+  gather_buckets();
   buffers_.close(program_);
   return std::move(program_);
 }
@@ -132,6 +134,7 @@ void ProgramEmitter::run_action(const Action& action) {
     case ActionKind::optimizer:
       break;
   }
+  reduce_aligned(action);
   const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
   if (!ends || --passes_left_.at(microbatch_) > 0) return;
   passes_left_.erase(microbatch_);
@@ -143,10 +146,15 @@ void ProgramEmitter::forward(const Action& action) {
   if (!has_backward(input_.workload)) count_pass(action.stage);
   gather_root(action.stage, Phase::forward);
   std::vector<BufferIndex> carried = take({action.stage, action.microbatch, false});
+  std::vector<Segment> segments;
   for (const BlockInstance& instance : instances_of(action.stage)) {
+    segments.push_back({tables_.block(instance.block).forward, instance});
+  }
+  for (std::size_t k = 0; k < segments.size(); ++k) {
+    const BlockInstance& instance = segments[k].instance;
     const BlockProgram& block = program_of(instance);
     enter(block.carries_in, carried, instance.ordinal);
-    emit_segment({tables_.block(instance.block).forward, instance}, Phase::forward);
+    emit_segment(segments, k, Phase::forward);
     carried = leave(block.carries_out, instance.ordinal);
   }
   const auto next = static_cast<std::int16_t>(action.stage + 1);
@@ -166,14 +174,20 @@ void ProgramEmitter::backward(const Action& action, Part part) {
     carried = take({action.stage, action.microbatch, true});
   }
   const std::vector<BlockInstance> instances = instances_of(action.stage);
+  std::vector<Segment> segments;
   for (auto instance = instances.rbegin(); instance != instances.rend(); ++instance) {
-    const BlockProgram& block = program_of(*instance);
+    const bool opens = part != Part::weight && segments.empty();
+    segments.push_back({tables_.block(instance->block).backward, *instance, part, opens,
+                        /*is_asked=*/part == Part::weight});
+  }
+  for (std::size_t k = 0; k < segments.size(); ++k) {
+    const BlockInstance& instance = segments[k].instance;
+    const BlockProgram& block = program_of(instance);
     if (part != Part::weight) {
-      enter(block.gradients_of_carries_out, carried, instance->ordinal);
+      enter(block.gradients_of_carries_out, carried, instance.ordinal);
     }
-    const bool opens = part != Part::weight && instance == instances.rbegin();
-    emit_segment({tables_.block(instance->block).backward, *instance, part, opens}, phase);
-    if (part != Part::weight) carried = leave(block.gradients_of_carries_in, instance->ordinal);
+    emit_segment(segments, k, phase);
+    if (part != Part::weight) carried = leave(block.gradients_of_carries_in, instance.ordinal);
   }
   if (part != Part::weight && !is_first(action.stage)) {
     const auto before = static_cast<std::int16_t>(action.stage - 1);
@@ -190,8 +204,14 @@ void ProgramEmitter::count_pass(std::int16_t stage) {
 void ProgramEmitter::optimizer(std::int16_t stage) {
   microbatch_ = 0;
   buffers_.select(microbatch_);
+  finish_gradients();
+  clip_gradients();
   for (const BlockInstance& instance : instances_of(stage)) {
-    emit_segment({tables_.block(instance.block).optimizer, instance}, Phase::optimizer);
+    std::vector<Segment> alone = {{tables_.block(instance.block).optimizer, instance}};
+    emit_segment(alone, 0, Phase::optimizer);
+  }
+  for (const OpenBucket& bucket : open_buckets_) {
+    if (bucket.stage == stage && input_.runtime.flat_optimizer) update_bucket(bucket);
   }
   buffers_.end(microbatch_);
 }
@@ -203,11 +223,12 @@ std::int32_t ProgramEmitter::layer_of(const BlockInstance& instance) const {
 
 void ProgramEmitter::set_place(const BlockInstance& instance, Phase phase) {
   phase_ = phase;
+  block_ = instance.block;
   layer_ = layer_of(instance);
 }
 
-TaskId ProgramEmitter::window() const {
-  const auto segment = static_cast<std::int64_t>(segment_ends_.size());
+TaskId ProgramEmitter::window(std::size_t others) const {
+  const auto segment = static_cast<std::int64_t>(segment_ends_.size() + others);
   const std::int64_t opens = segment - 1 - input_.runtime.gathers.ahead;
   return opens >= 0 ? segment_ends_[at(opens)] : no_task;
 }
@@ -226,7 +247,8 @@ void ProgramEmitter::gather_root(std::int16_t stage, Phase phase) {
   }
 }
 
-void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
+void ProgramEmitter::emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase) {
+  const Segment& segment = segments[k];
   const std::int64_t i = segment.instance.ordinal;
   set_place(segment.instance, phase);
   // What reductions and additions give back is there for the second pass after theirs, as FSDP2
@@ -234,7 +256,7 @@ void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
   const std::size_t number = segment_ends_.size();
   if (number > 1) awaited_ = std::max(awaited_, segment_reductions_[number - 2]);
   last_reduction_ = no_task;
-  emit_body(segment, window());
+  emit_body(segments, k);
   if (segment.part != Part::input) {
     emit_items(segment.pass.reductions, i);
     accumulate(segment.pass, i);
@@ -244,31 +266,61 @@ void ProgramEmitter::emit_segment(const Segment& segment, Phase phase) {
   segment_reductions_.push_back(last_reduction_);
 }
 
-void ProgramEmitter::emit_body(const Segment& segment, TaskId window) {
+void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
+  Segment& segment = segments[k];
   const ResolvedPass& pass = segment.pass;
   const std::int64_t i = segment.instance.ordinal;
   // The unit that opens the backward pass has nobody before it to ask for it: it is gathered when
   // it is first read.
-  bool gathered = segment.part == Part::weight || is_gathered(pass, i);
-  if (!gathered && !segment.opens_backward) {
-    emit_gathers(pass, i, window);
-    gathered = true;
-  }
-  for (std::size_t k = 0; k < pass.body.size(); ++k) {
-    if (segment.part != Part::whole && pass.for_input[k] != (segment.part == Part::input)) continue;
-    if (!gathered && reads_gathered(*pass.body[k].item, pass)) {
-      emit_gathers(pass, i, last_kernel_);
-      gathered = true;
+  const auto open = [&](TaskId window) {
+    ask(segment, window);
+    ask_ahead(segments, k);
+  };
+  bool opened = !segment.opens_backward || pass.gathers.empty();
+  if (opened) open(window());
+  if (phase_ != Phase::forward) open_gradients_of(*pass.pass, i);
+  for (std::size_t item = 0; item < pass.body.size(); ++item) {
+    if (segment.part != Part::whole && pass.for_input[item] != (segment.part == Part::input)) {
+      continue;
     }
-    emit_item(pass.body[k], i, no_task);
+    if (!opened && reads_gathered(*pass.body[item].item, pass)) {
+      open(last_kernel_);
+      opened = true;
+    }
+    gather_buckets_for(pass, item, i);
+    emit_item(pass.body[item], i, no_task);
+    count_written(*pass.pass, item + 1, i);
   }
-  if (!gathered) emit_gathers(pass, i, last_kernel_);
+  if (!opened) open(last_kernel_);
+}
+
+// Unless the unit is there or under way.
+void ProgramEmitter::ask(Segment& segment, TaskId window) {
+  const std::int64_t i = segment.instance.ordinal;
+  if (!segment.is_asked && !is_gathered(segment.pass, i)) emit_gathers(segment.pass, i, window);
+  segment.is_asked = true;
+}
+
+// For what may be under way with the k-th segment at work, where the runtime asks for it already.
+void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k) {
+  const Gathers& gathers = input_.runtime.gathers;
+  const bool asks = phase_ == Phase::forward ? gathers.asked == Asked::ahead
+                                             : gathers.asked != Asked::at_its_turn;
+  if (!asks || phase_ == Phase::optimizer) return;
+  for (std::size_t next = 1; next <= at(gathers.ahead) && k + next < segments.size(); ++next) {
+    Segment& segment = segments[k + next];
+    set_place(segment.instance, phase_);
+    ask(segment, window(next));
+  }
+  set_place(segments[k].instance, phase_);
 }
 
 void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {
   if (is_first_pass_) {
     for (const auto& [sum, summand] : pass.pass->sums) {
-      buffers_.entry(sum, i) = buffers_.buffer_of(summand, i);
+      for_each_buffer(sum, i, [&, into = sum, from = summand](std::int64_t k) {
+        buffers_.entry(into, k) = buffers_.buffer_of(from, k);
+      });
     }
   } else {
     emit_items(pass.additions, i);
@@ -285,13 +337,17 @@ bool ProgramEmitter::stays(Phase phase) const {
 
 void ProgramEmitter::give_back(const ResolvedPass& pass, std::int64_t i) {
   for (const ValueId held : pass.pass->held) {
-    const BufferIndex buffer = buffers_.buffer_of(held, i);
-    if (has_stages_ && buffer == no_buffer) continue;  // it has been given back
-    // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
-    const bool is_there = buffers_[buffer].written_by < last_kernel_;
-    if (is_there) buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
-    if (has_stages_) buffers_.entry(held, i) = no_buffer;
+    for_each_buffer(held, i, [&](std::int64_t k) { give_back(held, k); });
   }
+}
+
+void ProgramEmitter::give_back(ValueId held, std::int64_t i) {
+  const BufferIndex buffer = buffers_.buffer_of(held, i);
+  if (has_stages_ && buffer == no_buffer) return;  // it has been given back
+  // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
+  const bool is_there = buffers_[buffer].written_by < last_kernel_;
+  if (is_there) buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
+  if (has_stages_) buffers_.entry(held, i) = no_buffer;
 }
 
 // In a pipeline a unit may be there from the microbatch before.
@@ -325,21 +381,36 @@ TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId>& after) {
   return program_.add_task(task, after);
 }
 
+template <class Visit>
+void ProgramEmitter::for_each_buffer(ValueId value, std::int64_t i, const Visit& visit) {
+  const Value& v = buffers_.value(value);
+  if (v.shared || v.block == block_) {
+    visit(i);
+    return;
+  }
+  const std::int64_t instances = input_.workload.blocks[at(v.block)].instances();
+  for (std::int64_t other = 0; other < instances; ++other) visit(other);
+}
+
 void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
   const Item& item = *resolved.item;
   std::vector<TaskId>& after = after_;
   after.clear();
   if (window != no_task) after.push_back(window);
   for (const ValueId operand : item.operands) {
-    const BufferIndex buffer = buffers_.buffer_of(operand, i);
-    assert(buffer != no_buffer && "an operand that nothing made");
-    after.push_back(buffers_[buffer].written_by);
+    for_each_buffer(operand, i, [&](std::int64_t k) {
+      const BufferIndex buffer = buffers_.buffer_of(operand, k);
+      assert(buffer != no_buffer && "an operand that nothing made");
+      after.push_back(buffers_[buffer].written_by);
+    });
   }
   for (const ValueId result : item.results) {
     if (buffers_.value(result).storage == no_value) continue;
     // Written in place: whoever still reads the old content goes first.
-    const auto& readers = buffers_[buffers_.buffer_of(result, i)].last_use;
-    after.insert(after.end(), readers.begin(), readers.end());
+    for_each_buffer(result, i, [&](std::int64_t k) {
+      const auto& readers = buffers_[buffers_.buffer_of(result, k)].last_use;
+      after.insert(after.end(), readers.begin(), readers.end());
+    });
   }
   const bool computes = item.kind == TaskKind::kernel && item.stream == Stream::compute;
   if (computes) after.push_back(std::exchange(awaited_, no_task));
@@ -357,15 +428,19 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
   if (computes) last_kernel_ = id;
 
   for (const ValueId operand : item.operands) {
-    buffers_.use(buffers_.buffer_of(operand, i), id, task.stream);
+    for_each_buffer(operand, i, [&](std::int64_t k) {
+      buffers_.use(buffers_.buffer_of(operand, k), id, task.stream);
+    });
   }
   for (const ValueId result : item.results) {
-    if (buffers_.value(result).storage == no_value) {
-      buffers_.entry(result, i) = buffers_.open(result, i, id);
-    }
-    const BufferIndex buffer = buffers_.buffer_of(result, i);
-    buffers_[buffer].written_by = id;
-    buffers_.use(buffer, id, task.stream);
+    for_each_buffer(result, i, [&](std::int64_t k) {
+      if (buffers_.value(result).storage == no_value) {
+        buffers_.entry(result, k) = buffers_.open(result, k, id);
+      }
+      const BufferIndex buffer = buffers_.buffer_of(result, k);
+      buffers_[buffer].written_by = id;
+      buffers_.use(buffer, id, task.stream);
+    });
   }
   if (item.stream == Stream::reductions && may_give_back(item, i)) last_reduction_ = id;
 }

@@ -24,6 +24,8 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,7 @@
 #include "strategies/compile/emit.hpp"
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/value_buffers.hpp"
+#include "strategies/runtime/buckets.hpp"
 #include "strategies/schedule/messages.hpp"
 
 namespace shardsim {
@@ -66,7 +69,66 @@ class ProgramEmitter {
     BlockInstance instance;
     Part part = Part::whole;
     bool opens_backward = false;
+    bool is_asked = false;  // its gathers are issued
   };
+
+  // A bucket of a gradient buffer and what of the optimizer belongs to it (emit_buckets.cpp).
+  struct OpenBucket {
+    Bucket bucket;
+    std::int16_t stage = 0;
+    std::string name;
+    std::vector<BufferIndex> gradients = {};
+    std::vector<BufferIndex> state = {};  // of a flat optimizer
+    std::vector<BufferIndex> shard = {};  // of what is reduced, where no more is kept
+    std::int64_t gradients_of_pass = 0;
+    std::int64_t missing = 0;  // gradients, until it is reduced
+    bool is_gathered = false;  // or nobody gathers it
+    bool is_reduced = false;
+  };
+  using ParameterInstance = std::pair<TensorId, std::int32_t>;  // and ordinal of its block
+
+  void set_phase(Phase phase);  // outside of layers
+  void open_buckets();
+  void open_bucket(Bucket bucket, std::int16_t stage);
+  [[nodiscard]] BufferIndex open_buffer(const std::string& name, BufferCategory category,
+                                        Bytes bytes);
+  void open_gradients(OpenBucket& bucket);
+  void open_gradients_of(const BlockPass& pass, std::int64_t ordinal);
+  [[nodiscard]] std::vector<RegisteredParameter> listed_parameters(std::size_t block) const;
+  [[nodiscard]] bool reduces_each_microbatch() const;
+  void keep_shard(OpenBucket& bucket);
+  [[nodiscard]] static const std::vector<BufferIndex>& reduced(const OpenBucket& bucket);
+  // A number that is made of all gradients, on all devices.
+  struct OfAllGradients {
+    std::string_view op, name, reason;
+    DType dtype = DType::f32;
+  };
+  void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
+              const AxisList& axes);
+  [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage) const;
+  void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
+  void reduce_bucket(OpenBucket& bucket);
+  void reduce_aligned(const Action& action);
+  [[nodiscard]] bool reduces_when_ready() const;
+  void finish_gradients();
+  void add_up_over_model();
+  void add_up_shared();
+  void take_norm();
+  void update_bucket(const OpenBucket& bucket);
+  void gather_buckets();
+  void gather_buckets_for(const ResolvedPass& pass, std::size_t item, std::int64_t ordinal);
+  void gather_bucket_of(ValueId parameter, std::int64_t ordinal);
+  void gather_next_bucket();
+  void emit_gather(const OpenBucket& bucket);
+  // A task that reads whole buffers, and writes those that are not only read.
+  TaskId emit_on(Task task, const std::string& name, const std::vector<BufferIndex>& read,
+                 const std::vector<BufferIndex>& written);
+  TaskId emit_kernel(const Kernel& kernel, const std::string& name,
+                     const std::vector<BufferIndex>& read, const std::vector<BufferIndex>& written);
+  TaskId emit_collective(const Collective& collective, Stream stream, const std::string& name,
+                         const std::vector<BufferIndex>& buffers);
+  [[nodiscard]] std::vector<BufferIndex> parameters_of(const OpenBucket& bucket);
+  [[nodiscard]] std::int64_t shards_of(const Bucket& bucket) const;
 
   void run_action(const Action& action);
   void forward(const Action& action);
@@ -87,23 +149,39 @@ class ProgramEmitter {
   void send(const Call& call);
   void receive(const Call& call);
 
-  void emit_segment(const Segment& segment, Phase phase);
-  void emit_body(const Segment& segment, TaskId window);
+  // The k-th of those that follow each other, all of one phase.
+  void emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase);
+  void emit_body(std::vector<Segment>& segments, std::size_t k);
+  void ask(Segment& segment, TaskId window);
+  void ask_ahead(std::vector<Segment>& segments, std::size_t k);
   void gather_root(std::int16_t stage, Phase phase);
   void accumulate(const ResolvedPass& pass, std::int64_t i);
   [[nodiscard]] bool stays(Phase phase) const;
   void give_back(const ResolvedPass& pass, std::int64_t i);
+  void give_back(ValueId held, std::int64_t i);
   void emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window);
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, std::int64_t i);
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
-  [[nodiscard]] TaskId window() const;
+  // Of the segment that comes after so many others.
+  [[nodiscard]] TaskId window(std::size_t others = 0) const;
   void set_place(const BlockInstance& instance, Phase phase);
   // Puts `after` in order.
   TaskId add_task(const Task& task, std::vector<TaskId>& after);
 
+  // Of a value that the item of the i-th instance of a block reads or makes: that of its own, or of
+  // all layers of another block (UnitsOf::model).
+  template <class Visit>
+  void for_each_buffer(ValueId value, std::int64_t i, const Visit& visit);
   [[nodiscard]] std::vector<BlockInstance> instances_of(std::int16_t stage) const;
+  struct NormGroup {  // gradients that lie over the same axes
+    AxisList axes;
+    std::int64_t parameters = 0;
+  };
+  void clip_gradients();
+  void add_up_norms(const AxisList& axes, std::vector<std::vector<std::int64_t>> groups,
+                    DType dtype, std::int64_t norms, const std::string& what);
   [[nodiscard]] std::vector<BlockInstance> root_first(std::int16_t stage) const;
   [[nodiscard]] bool is_first(std::int16_t stage) const { return stage == 0; }
   [[nodiscard]] const BlockProgram& program_of(const BlockInstance& instance) const;
@@ -115,6 +193,13 @@ class ProgramEmitter {
   PlanTables& tables_;
   Program program_;
   ValueBuffers buffers_;
+  std::vector<OpenBucket> open_buckets_;  // stage by stage, in the order of the buffer
+  std::map<ParameterInstance, std::size_t> bucket_of_;
+  std::vector<std::size_t> to_gather_;  // the next one last
+  bool gradients_are_done_ = false;
+  std::int32_t backward_passes_ = 0;                 // that have left gradients of weights
+  std::map<std::int16_t, std::int32_t> through_at_;  // of stages: so many of these
+  TaskId norm_ = no_task;  // by which gradients are scaled, so far as it is added up
   std::map<Inlet, std::vector<BufferIndex>> inlets_;
   std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
   std::map<std::int32_t, std::int64_t>
@@ -128,6 +213,7 @@ class ProgramEmitter {
   TaskId last_reduced_ = no_task;    // at the end of a stage
   TaskId issued_after_ = no_task;    // reductions that wait for more than what they reduce
   Phase phase_ = Phase::forward;
+  std::int32_t block_ = 0;
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   // Of the pass that a microbatch leaves a stage with: backward, of a forward step forward.

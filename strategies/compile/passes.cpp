@@ -25,12 +25,12 @@ void assign(Compilation& c) {
 void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
 
 void partition(Compilation& c) {
-  c.sums.emplace(c.workload, c.shardings);
+  c.sums.emplace(c.workload, c.shardings, c.layout.input_gradients);
   c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
 }
 
 void make_calls(Compilation& c) {
-  const Units units(c.workload, c.stages);
+  const Units units(c.workload, c.stages, c.strategy.runtime.units);
   const std::string axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "";
   c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, axis,
                       c.strategy.runtime, c.step);
@@ -59,7 +59,10 @@ void emit(Compilation& c) {
                         .stages = c.stages,
                         .stages_axis = pipeline ? pipeline->axis : "",
                         .receives = pipeline ? receives_of(*pipeline) : Receives::with_sends,
-                        .runtime = c.strategy.runtime};
+                        .runtime = c.strategy.runtime,
+                        .gradient_dtype = c.step.optimizer.gradients,
+                        .optimizer = c.step.optimizer.kind,
+                        .clips = clips(c.strategy.runtime, c.step)};
   c.compiled.plan = emit(input);
 }
 

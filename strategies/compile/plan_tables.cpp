@@ -81,27 +81,30 @@ PlanTables::PlanTables(const SpmdStep& step, Plan& plan)
     resolved.forward = resolve(block.forward, stay);
     resolved.backward = resolve(block.backward, stay);
     resolved.optimizer = resolve(block.optimizer, stay);
+    resolved.shared = resolve_all(block.shared);
     resolved.backward.for_input = items_for(block.gradients_of_carries_in, block.backward, step);
   }
 }
 
+std::vector<ResolvedItem> PlanTables::resolve_all(const std::vector<Item>& items) {
+  std::vector<ResolvedItem> resolved;
+  for (const Item& item : items) {
+    const std::int32_t work =
+        item.kind == TaskKind::kernel ? kernel(item.kernel) : collective(item.collective);
+    resolved.push_back({&item, work, name(item.name)});
+  }
+  return resolved;
+}
+
 ResolvedPass PlanTables::resolve(const BlockPass& pass, const std::set<ValueId>& given_back) {
-  const auto resolve_all = [&](const std::vector<Item>& items, std::vector<ResolvedItem>& out) {
-    for (const Item& item : items) {
-      const std::int32_t work = item.kind == TaskKind::kernel
-                                    ? intern(plan_.kernels, item.kernel)
-                                    : intern(plan_.collectives, item.collective);
-      out.push_back({&item, work, name(item.name)});
-    }
-  };
   ResolvedPass resolved;
   resolved.pass = &pass;
   resolved.kept = kept_of(pass, given_back);
-  resolve_all(pass.gathers, resolved.gathers);
-  resolve_all(pass.body, resolved.body);
-  resolve_all(pass.reductions, resolved.reductions);
-  resolve_all(pass.additions, resolved.additions);
-  resolve_all(pass.last_reductions, resolved.last_reductions);
+  resolved.gathers = resolve_all(pass.gathers);
+  resolved.body = resolve_all(pass.body);
+  resolved.reductions = resolve_all(pass.reductions);
+  resolved.additions = resolve_all(pass.additions);
+  resolved.last_reductions = resolve_all(pass.last_reductions);
   return resolved;
 }
 
@@ -116,6 +119,12 @@ std::int32_t PlanTables::name_of_value(ValueId id) {
   std::int32_t& number = value_names_[at(id)];
   if (number == no_name) number = name(step_.values[at(id)].name);
   return number;
+}
+
+std::int32_t PlanTables::kernel(const Kernel& kernel) { return intern(plan_.kernels, kernel); }
+
+std::int32_t PlanTables::collective(const Collective& collective) {
+  return intern(plan_.collectives, collective);
 }
 
 std::int32_t PlanTables::transfer(const Transfer& transfer) {

@@ -31,6 +31,7 @@ struct ResolvedPass {
 
 struct ResolvedBlock {
   ResolvedPass forward, backward, optimizer;
+  std::vector<ResolvedItem> shared;
 };
 
 class PlanTables {
@@ -44,8 +45,11 @@ class PlanTables {
   std::int32_t name(const std::string& name);
   std::int32_t name_of_value(ValueId id);
   std::int32_t transfer(const Transfer& transfer);
+  std::int32_t kernel(const Kernel& kernel);
+  std::int32_t collective(const Collective& collective);
 
  private:
+  [[nodiscard]] std::vector<ResolvedItem> resolve_all(const std::vector<Item>& items);
   [[nodiscard]] ResolvedPass resolve(const BlockPass& pass, const std::set<ValueId>& given_back);
 
   const SpmdStep& step_;

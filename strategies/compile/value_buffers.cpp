@@ -15,6 +15,7 @@ std::vector<bool> values_of_step(const SpmdStep& step, std::int64_t microbatches
   const auto add = [&](const std::vector<ValueId>& values) {
     for (const ValueId id : values) of_step[at(id)] = true;
   };
+  for (const auto& [parameter, gradient] : step.buffered) add({gradient.main});
   for (const BlockProgram& block : step.blocks) {
     for (const BlockPass* pass : {&block.forward, &block.backward, &block.optimizer}) {
       for (const BlockPass::Sum& sum : pass->sums) of_step[at(sum.sum)] = true;
@@ -137,6 +138,14 @@ BufferIndex& ValueBuffers::entry(ValueId id, std::int64_t i) {
 BufferIndex ValueBuffers::buffer_of(ValueId id, std::int64_t i) {
   while (value(id).storage != no_value) id = value(id).storage;
   return entry(id, i);
+}
+
+BufferIndex ValueBuffers::open_of_program(const Buffer& buffer) {
+  OpenBuffer open;
+  open.last_use.fill(no_task);
+  open.buffer = buffer;
+  buffers_.push_back(open);
+  return static_cast<BufferIndex>(buffers_.size()) - 1;
 }
 
 BufferIndex ValueBuffers::open(ValueId id, std::int64_t i, TaskId task) {

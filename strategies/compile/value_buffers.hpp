@@ -58,6 +58,8 @@ class ValueBuffers {
   }
 
   BufferIndex open(ValueId id, std::int64_t i, TaskId task);
+  // One that is no single value's.
+  BufferIndex open_of_program(const Buffer& buffer);
   void use(BufferIndex buffer, TaskId task, std::size_t stream);
   // Adds them all to the program.
   void close(Program& program) const;

@@ -32,6 +32,7 @@ SpmdStep word_reasons(SpmdStep called, const Workload& workload, const Mesh& mes
     item.collective.remedy = std::move(words.remedy);
   };
   for (BlockProgram& block : builder.step.blocks) {
+    for (Item& item : block.shared) word(item);
     for (BlockPass* pass : {&block.forward, &block.backward, &block.optimizer}) {
       for (std::vector<Item>* items :
            {&pass->gathers, &pass->body, &pass->reductions, &pass->last_reductions}) {

@@ -32,6 +32,7 @@ class Assigner {
       result_ = read_layout(JsonReader(*strategy_.layout, place_of_key(strategy_.place, "layout")),
                             workload_, mesh_);
       result_.stored_dtype = stored_dtype_;
+      result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
       find_idle_axes();
       return std::move(result_);
     }
@@ -44,6 +45,8 @@ class Assigner {
     }
     result_.stored_dtype = stored_dtype_;
     result_.sequence_parallel = strategy_.sequence_parallel;
+    result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
+    result_.input_gradients = strategy_.input_gradients;
     result_.zero_stage = strategy_.zero_stage;
     if (strategy_.whole_outputs) {
       for (const TensorId output : workload_.outputs) {

@@ -54,8 +54,10 @@ struct Layout {
   AxisList sequence_axes;                   // of these: the sequence
   AxisList model_axes;                      // tensor parallelism splits heads, width, vocabulary
   bool sequence_parallel = false;           // over these, between blocks
-  int zero_stage = 0;                       // that shards optimizer state and gradients further
-  AxisList idle_axes;                       // used by nothing
+  bool saves_sharded_inputs = false;        // of products (strategy.hpp)
+  InputGradients input_gradients = InputGradients::together;
+  int zero_stage = 0;  // that shards optimizer state and gradients further
+  AxisList idle_axes;  // used by nothing
   std::vector<std::string> warnings;
   friend bool operator==(const Layout&, const Layout&) = default;
 };

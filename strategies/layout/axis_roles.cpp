@@ -100,7 +100,8 @@ bool serves(const Strategy& strategy, const std::string& axis, std::optional<Axi
 
 std::string served_roles(const Strategy& strategy) {
   if (strategy.is_rule_system()) return "batch, shard and model axes";
-  if (find_recipe(strategy.name)->by_rules_alone)
+  const Recipe* recipe = find_recipe(strategy.name);
+  if (recipe != nullptr && recipe->by_rules_alone)
     return "batch, shard and stages axes and those that its rules name";
   return strategy.splits_model ? "batch, shard and stages axes and one model axis"
                                : "batch, shard and stages axes";

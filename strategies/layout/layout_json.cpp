@@ -62,12 +62,18 @@ class LayoutReader {
 
   Layout read(const JsonReader& json) {
     json.only_keys({"parameters", "pinned", "entering", "leaving", "data_axes", "sequence_axes",
-                    "model_axes", "sequence_parallel", "zero_stage", "warnings"});
+                    "model_axes", "sequence_parallel", "input_gradients", "zero_stage",
+                    "warnings"});
     if (const auto list = json.find("data_axes")) layout_.data_axes = axes(*list);
     if (const auto list = json.find("sequence_axes")) layout_.sequence_axes = axes(*list);
     if (const auto list = json.find("model_axes")) layout_.model_axes = axes(*list);
     if (const auto flag = json.find("sequence_parallel"))
       layout_.sequence_parallel = flag->boolean();
+    if (const auto how = json.find("input_gradients")) {
+      layout_.input_gradients = how->choice({"together", "apart"}) == "apart"
+                                    ? InputGradients::apart
+                                    : InputGradients::together;
+    }
     if (const auto stage = json.find("zero_stage"))
       layout_.zero_stage = static_cast<int>(stage->integer(0, last_zero_stage));
     if (const auto warnings = json.find("warnings")) {
@@ -206,16 +212,18 @@ Json layout_to_json(const Layout& layout, const Workload& workload, const Mesh& 
         {"optimizer", sharding_to_json(a.optimizer, mesh)},
         {"by", a.assigned_by}};
   }
-  return {{"parameters", std::move(parameters)},
-          {"pinned", shardings_to_json(layout.pinned, workload, mesh)},
-          {"entering", shardings_to_json(layout.entering, workload, mesh)},
-          {"leaving", shardings_to_json(layout.leaving, workload, mesh)},
-          {"data_axes", mesh.names_of(layout.data_axes)},
-          {"sequence_axes", mesh.names_of(layout.sequence_axes)},
-          {"model_axes", mesh.names_of(layout.model_axes)},
-          {"sequence_parallel", layout.sequence_parallel},
-          {"zero_stage", layout.zero_stage},
-          {"warnings", layout.warnings}};
+  return {
+      {"parameters", std::move(parameters)},
+      {"pinned", shardings_to_json(layout.pinned, workload, mesh)},
+      {"entering", shardings_to_json(layout.entering, workload, mesh)},
+      {"leaving", shardings_to_json(layout.leaving, workload, mesh)},
+      {"data_axes", mesh.names_of(layout.data_axes)},
+      {"sequence_axes", mesh.names_of(layout.sequence_axes)},
+      {"model_axes", mesh.names_of(layout.model_axes)},
+      {"sequence_parallel", layout.sequence_parallel},
+      {"input_gradients", layout.input_gradients == InputGradients::apart ? "apart" : "together"},
+      {"zero_stage", layout.zero_stage},
+      {"warnings", layout.warnings}};
 }
 
 Layout read_layout(const JsonReader& json, const Workload& workload, const Mesh& mesh) {

@@ -29,21 +29,14 @@ class Pinner {
       const Tensor& input = workload_.tensors[t];
       if (!is_given(input.role)) continue;
       if (input.role == TensorRole::input && pin_as_system_says(static_cast<TensorId>(t))) continue;
-      Sharding sharding = replicated(input.dims.size());
-      for (std::size_t d = 0; d < input.dims.size(); ++d) {
-        const LabelRole role = role_of(input.dims[d].front());
-        if (role == LabelRole::batch)
-          sharding.dims[d].axes = splitting_axes(strategy_.batch_axes, mesh_);
-        if (role == LabelRole::sequence)
-          sharding.dims[d].axes = splitting_axes(strategy_.sequence_axes, mesh_);
-      }
-      result_.pinned[static_cast<TensorId>(t)] = sharding;
+      result_.pinned[static_cast<TensorId>(t)] = split_over_data(input);
     }
   }
 
   void pin_activations() {
     pin_as_rules_say();
     if (strategy_.sequence_parallel) pin_residual_stream();
+    if (!strategy_.loss_parallel) pin_logits();
   }
 
  private:
@@ -136,17 +129,70 @@ class Pinner {
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& value = workload_.tensors[t];
       if (value.mark == StreamMark::none || value.primal != no_tensor) continue;
-      Sharding sharding = replicated(value.dims.size());
+      if (value.mark == StreamMark::stream && strategy_.saves_sharded_inputs) {
+        pin_summed_embeddings(static_cast<TensorId>(t));
+      }
+      Sharding sharding = split_over_data(value);
       for (std::size_t d = 0; d < value.dims.size(); ++d) {
+        const bool splits = value.mark == StreamMark::stream &&
+                            role_of(value.dims[d].front()) == LabelRole::sequence;
         AxisList& axes = sharding.dims[d].axes;
-        const LabelRole role = role_of(value.dims[d].front());
-        if (role == LabelRole::batch) axes = splitting_axes(strategy_.batch_axes, mesh_);
-        if (role != LabelRole::sequence) continue;
-        axes = splitting_axes(strategy_.sequence_axes, mesh_);
-        if (value.mark == StreamMark::stream) axes.insert(axes.end(), model.begin(), model.end());
+        if (splits) axes.insert(axes.end(), model.begin(), model.end());
       }
       result_.pinned.try_emplace(static_cast<TensorId>(t), std::move(sharding));
     }
+  }
+
+  // Megatron-Core reduces a look-up to parts of the sequence where nothing is added to it; else it
+  // adds up whole and scatters the sum (LanguageModelEmbedding, reduce_scatter_embeddings).
+  void pin_summed_embeddings(TensorId stream) {
+    const auto makes = [](const Op& op, TensorId tensor) {
+      return std::any_of(op.results.begin(), op.results.end(),
+                         [&](const Operand& result) { return result.tensor == tensor; });
+    };
+    for (const Block& block : workload_.blocks) {
+      for (const Op& sum : block.forward) {
+        if (sum.function != Function::add || !makes(sum, stream)) continue;
+        for (const Op& op : block.forward) {
+          if (kind_of(op) != OpKind::lookup) continue;
+          const TensorId looked_up = op.results.front().tensor;
+          const bool is_added =
+              std::any_of(sum.operands.begin(), sum.operands.end(),
+                          [&](const Operand& operand) { return operand.tensor == looked_up; });
+          if (is_added) pin_whole(looked_up);
+        }
+      }
+    }
+  }
+
+  // What a product makes over the vocabulary: whole.
+  void pin_logits() {
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        if (kind_of(op) != OpKind::einsum) continue;
+        const TensorId logits = op.results.front().tensor;
+        const auto& dims = tensor(logits).dims;
+        const bool of_words = std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) {
+          return role_of(dim.front()) == LabelRole::vocab;
+        });
+        if (of_words) result_.pinned.try_emplace(logits, split_over_data(tensor(logits)));
+      }
+    }
+  }
+
+  // But for batch and context.
+  void pin_whole(TensorId id) { result_.pinned.try_emplace(id, split_over_data(tensor(id))); }
+
+  [[nodiscard]] Sharding split_over_data(const Tensor& value) const {
+    Sharding sharding = replicated(value.dims.size());
+    for (std::size_t d = 0; d < value.dims.size(); ++d) {
+      const LabelRole role = role_of(value.dims[d].front());
+      if (role == LabelRole::batch)
+        sharding.dims[d].axes = splitting_axes(strategy_.batch_axes, mesh_);
+      if (role == LabelRole::sequence)
+        sharding.dims[d].axes = splitting_axes(strategy_.sequence_axes, mesh_);
+    }
+    return sharding;
   }
 
   const Workload& workload_;

@@ -17,9 +17,11 @@ TensorId last_gradient(const Workload& workload, const Block& block, TensorId pr
   return no_tensor;
 }
 
-PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardings)
+PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardings,
+                         InputGradients input_gradients)
     : workload_(workload),
       shardings_(shardings),
+      input_gradients_(input_gradients),
       maker_(workload.tensors.size()),
       use_(workload.tensors.size()) {
   for (const Block& block : workload.blocks) {
@@ -62,8 +64,16 @@ AxisList PartialSums::made(TensorId tensor) const {
   return axes;
 }
 
+bool PartialSums::adds_gradients(const Op& op) const {
+  return op.operands.size() > 1 &&
+         std::all_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+           return workload_.tensors[at(operand.tensor)].role == TensorRole::activation_gradient;
+         });
+}
+
 AxisList PartialSums::passed_on(const Op& op) const {
   if (!traits(op.function).linear) return {};
+  if (input_gradients_ == InputGradients::apart && adds_gradients(op)) return {};
   AxisList common;
   bool first = true;
   for (const Operand& operand : op.operands) {

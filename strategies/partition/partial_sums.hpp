@@ -1,12 +1,14 @@
 // Which values may stay partial sums: those whose only reader is a linear op all of whose operands
 // are partial over the same axes. Summing first and reducing once is what Megatron does with the
-// input gradients of q, k and v: one all-reduce, not three.
+// input gradients of q, k and v: one all-reduce, not three. Where the layout says that each product
+// reduces its own (InputGradients::apart), no gradient of an activation stays one.
 #pragma once
 
 #include <map>
 #include <vector>
 
 #include "sharding/sharding.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/layout/factors.hpp"
 #include "workloads/graph/op_graph.hpp"
 
@@ -17,7 +19,8 @@ namespace shardsim {
 
 class PartialSums {
  public:
-  PartialSums(const Workload& workload, const TensorShardings& shardings);
+  PartialSums(const Workload& workload, const TensorShardings& shardings,
+              InputGradients input_gradients);
 
   // choose_factors, without the axes that a linear op passes on as partial sums.
   [[nodiscard]] FactorAxes factors_of(const Op& op) const;
@@ -32,6 +35,7 @@ class PartialSums {
   // Of a linear op: the axes over which all its activations and gradients are partial; of others
   // none.
   [[nodiscard]] AxisList passed_on(const Op& op) const;
+  [[nodiscard]] bool adds_gradients(const Op& op) const;
 
   struct Use {
     const Op* op = nullptr;
@@ -40,6 +44,7 @@ class PartialSums {
 
   const Workload& workload_;
   const TensorShardings& shardings_;
+  InputGradients input_gradients_;
   std::vector<const Op*> maker_;
   std::vector<Use> use_;
 };

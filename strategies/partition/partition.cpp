@@ -166,13 +166,49 @@ class Partitioner {
       program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value
                                                                        : home_of(entering));
     }
-    for (const Op& op : block.backward) visit(op, program.backward);
+    for (const Op& op : block.backward) {
+      if (!op.recompute) gather_saved(op, block, program.backward);
+      visit(op, program.backward);
+    }
     for (const TensorId carry : block.carries_in) {
       // A gradient that only passes through enters and leaves as the same tensor.
       TensorId leaving = last_gradient(workload_, block, carry);
       if (leaving == no_tensor) leaving = entering_gradient(block, carry);
       program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
     }
+  }
+
+  // The backward pass of a product gathers what that read, where a part of it was kept
+  // (Megatron-Core's LinearWithGradAccumulationAndAsyncCommunication), before anything else.
+  void gather_saved(const Op& op, const Block& block, BlockPass& pass) {
+    if (sharded_.empty()) return;
+    for (const Op& product : block.forward) {
+      if (product.name != op.name || kind_of(product) != OpKind::einsum) continue;
+      for (const Operand& operand : product.operands) gather_saved(operand.tensor, op, pass);
+    }
+    for (const Operand& operand : op.operands) gather_saved(operand.tensor, op, pass);
+  }
+
+  // Of a tensor, or of what repeats it.
+  void gather_saved(TensorId tensor, const Op& op, BlockPass& pass) {
+    for (auto part = sharded_.begin(); part != sharded_.end();) {
+      const TensorId id = part->first;
+      if (id != tensor && (builder_.tensor(id).primal != tensor || !is_repeated(id))) {
+        ++part;
+        continue;
+      }
+      const OpReads reason{&op, part->second, shardings_.of(id)};
+      home_[at(id)] =
+          builder_.bring(part->second, shardings_.of(id), Stream::activations, reason, pass.body);
+      builder_.value(home_[at(id)]).category = BufferCategory::temporaries;
+      part = sharded_.erase(part);
+    }
+  }
+
+  // A forward activation that the backward pass makes again.
+  [[nodiscard]] bool is_repeated(TensorId tensor) const {
+    const Tensor& t = builder_.tensor(tensor);
+    return t.role == TensorRole::activation && t.primal != no_tensor;
   }
 
   // The backward pass reads the same inputs: token numbers are not gathered twice.
@@ -340,7 +376,19 @@ class Partitioner {
     } else {
       const OpMakes reason{&op, made, target};
       home_[at(id)] = builder_.bring(made, target, Stream::activations, reason, pass.body);
+      keep_part(id, made);
     }
+  }
+
+  // What was gathered for products is for this pass alone, if a part of it is kept.
+  void keep_part(TensorId id, ValueId made) {
+    const bool is_gathered = builder_.value(made).sharding.partial.empty() &&
+                             builder_.value(home_[at(id)]).bytes > builder_.value(made).bytes;
+    const bool is_kept = kept_for_backward_.contains(id);
+    if (!layout_.saves_sharded_inputs || !is_gathered || !is_kept) return;
+    if (builder_.tensor(id).role != TensorRole::activation) return;
+    builder_.value(home_[at(id)]).category = BufferCategory::temporaries;
+    sharded_[id] = made;
   }
 
   Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
@@ -374,6 +422,7 @@ class Partitioner {
   bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::set<TensorId> kept_for_backward_;
+  std::map<TensorId, ValueId> sharded_;  // as they were made, of tensors that backward gathers
 };
 
 }  // namespace

@@ -78,9 +78,17 @@ struct BlockPass {
   std::vector<ValueId> held;
 };
 
+// A gradient that lies in a tensor of its own, where the norm of all gradients is taken.
+struct ClippedGradient {
+  ValueId gradient = no_value;
+  AxisList axes;  // over which its parameter is split, or was not read alike by all
+};
+
 struct BlockProgram {
   BlockPass forward;
   BlockPass backward;
+  std::vector<Item> shared;              // gradients that two stages add up, once they are reduced
+  std::vector<ClippedGradient> clipped;  // empty: gradients are not clipped
   BlockPass optimizer;
   // Values that are the same in neighbouring blocks and instances.
   std::vector<ValueId> carries_in, carries_out;  // forward
@@ -95,12 +103,24 @@ struct ParameterValues {
   ValueId looked_up = no_value;  // by look-ups
 };
 
+// A gradient that lies in a buffer with others (runtime/gradient_buffers.hpp).
+struct BufferedGradient {
+  ValueId main = no_value;    // where it is added up; lies in the buffer
+  std::int64_t elements = 0;  // of one device
+  AxisList axes;              // over which it is reduced with its bucket
+  AxisList model_axes;        // over which it is a sum then still
+  // Of the optimizer, per element of the parameter.
+  std::int64_t state_bytes = 0;
+  double update_flops = 0;
+};
+
 struct SpmdStep {
   std::vector<Value> values;
   std::map<TensorId, ParameterValues> parameters;
   std::vector<BlockProgram> blocks;  // as Workload::blocks
   std::vector<ValueId> outputs;      // as Workload::outputs
   ValueId loss = no_value;
+  std::map<TensorId, BufferedGradient> buffered;  // by parameter; empty: there is no buffer
 };
 
 }  // namespace shardsim

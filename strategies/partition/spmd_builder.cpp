@@ -133,6 +133,31 @@ ValueId SpmdBuilder::permute(ValueId from, const Sharding& to, Stream stream, Re
   return next;
 }
 
+void SpmdBuilder::count_instances(Item& item, std::size_t block) const {
+  const auto others = [&](ValueId id) -> std::int64_t {
+    const Value& v = value(id);
+    if (v.shared || static_cast<std::size_t>(v.block) == block) return 0;
+    return workload_.blocks[static_cast<std::size_t>(v.block)].instances() - 1;
+  };
+  if (item.kind == TaskKind::collective) {
+    for (std::size_t i = 0; i < item.operands.size(); ++i) {
+      CollectivePart& part = item.collective.parts[i];
+      const Bytes more = others(item.operands[i]) * part.payload;
+      part.payload += more;
+      item.collective.payload += more;
+    }
+    return;
+  }
+  for (const std::vector<ValueId>* values : {&item.operands, &item.results}) {
+    for (const ValueId id : *values) item.kernel.bytes += others(id) * value(id).bytes;
+  }
+  if (item.kernel.flops == Flops(0)) return;
+  for (const ValueId id : item.results) {  // one operation per element
+    const std::int64_t elements = value(id).bytes.count() / size_of(value(id).dtype).count();
+    item.kernel.flops += Flops(static_cast<double>(others(id) * elements));
+  }
+}
+
 Bytes SpmdBuilder::bytes_of(const std::vector<ValueId>& values) const {
   Bytes bytes{0};
   for (const ValueId v : values) bytes += value(v).bytes;

@@ -56,6 +56,10 @@ class SpmdBuilder {
   [[nodiscard]] Item slice(std::string name, const std::vector<ValueId>& from,
                            const std::vector<ValueId>& to, Stream stream) const;
 
+  // Of an item of `block`, whose operands and results may be of layers elsewhere: these stand for
+  // all instances of their layers, and their sizes count so often.
+  void count_instances(Item& item, std::size_t block) const;
+
   // "fsdp", "data and model".
   [[nodiscard]] std::string names(const AxisList& axes) const;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace shardsim {
@@ -13,24 +14,47 @@ GradientReductions::GradientReductions(SpmdBuilder& builder, const Units& units,
     : builder_(builder),
       units_(units),
       runtime_(runtime),
+      data_axes_(layout.data_axes),
       gradient_dtype_(step.optimizer.gradients),
+      reduce_dtype_(step.optimizer.reduce.value_or(step.optimizer.gradients)),
       microbatches_(step.microbatches) {
   for (const ParameterLayout& a : layout.parameters) targets_[a.tensor] = a.gradient;
+  if (runtime.buffer) buffers_.emplace(builder, layout, *runtime.buffer, step);
 }
 
 void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
+  if (buffers_) {
+    buffers_->add(pass);
+    for (const Write& write : pass.writes) {
+      gradients_[write.parameter] = builder_.add_view(write.gradient, targets_.at(write.parameter));
+    }
+    return;
+  }
   if (runtime_.grain == Grain::tensor) {
     reduce_one_by_one(pass);
     return;
   }
-  if (!units_.is_root(block)) {
-    reduce_together(pass.writes, units_.name(block), pass, pass.reductions);
-    return;
+  for (const Write& write : pass.writes) of_unit_[&units_.of(write.parameter)].push_back(write);
+  // A unit's last gradients come from its first block.
+  for (const Unit& unit : units_.all()) {
+    const auto writes = of_unit_.find(&unit);
+    if (unit.first != block || writes == of_unit_.end()) continue;
+    reduce_unit(writes->second, unit, block, pass);
+    of_unit_.erase(writes);
   }
-  of_root_.insert(of_root_.end(), pass.writes.begin(), pass.writes.end());
-  // The root's last gradients come from its first block.
-  if (!units_.is_first(block)) return;
-  reduce_together(std::exchange(of_root_, {}), units_.name(block), pass, pass.reductions);
+}
+
+void GradientReductions::reduce_unit(const std::vector<Write>& writes, const Unit& unit,
+                                     std::size_t block, BlockPass& pass) {
+  const std::array lists = {&pass.reductions, &pass.additions, &pass.last_reductions};
+  std::array<std::size_t, lists.size()> begins{};
+  for (std::size_t i = 0; i < lists.size(); ++i) begins[i] = lists[i]->size();
+  reduce_together(writes, unit.name, pass, pass.reductions);
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    for (std::size_t k = begins[i]; k < lists[i]->size(); ++k) {
+      builder_.count_instances((*lists[i])[k], block);
+    }
+  }
 }
 
 void GradientReductions::reduce_one_by_one(BlockPass& pass) {
@@ -88,25 +112,74 @@ std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& 
   return sums;
 }
 
+std::vector<ValueId> GradientReductions::bring_home(std::vector<ValueId> gradients,
+                                                    const std::vector<Sharding>& to,
+                                                    const GradientsReduced& reason,
+                                                    std::vector<Item>& items) {
+  for (std::size_t i = 0; i < gradients.size() && runtime_.model_sums == ModelSums::apart; ++i) {
+    Sharding summed = builder_.value(gradients[i]).sharding;
+    if (summed == to[i]) continue;
+    std::erase_if(summed.partial,
+                  [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
+    const TensorId parameter = reason.parameters[i];
+    gradients[i] =
+        builder_.bring(gradients[i], summed, Stream::reductions,
+                       GradientsReduced{builder_.tensor(parameter).name, {parameter}}, items);
+  }
+  return builder_.bring_together(gradients, to, Stream::reductions, reason.unit, reason, items);
+}
+
+AxisList GradientReductions::model_axes(TensorId parameter) const {
+  const auto found = model_axes_.find(parameter);
+  return found != model_axes_.end() ? found->second : AxisList{};
+}
+
 bool GradientReductions::is_wide(ValueId gradient) const {
   const Value& value = builder_.value(gradient);
   const DType compute_dtype = builder_.tensor(builder_.tensor(value.tensor).primal).dtype;
-  return size_of(value.dtype) > size_of(gradient_dtype_) &&
+  return size_of(value.dtype) > size_of(reduce_dtype_) &&
          size_of(value.dtype) > size_of(compute_dtype);
 }
 
-std::vector<ValueId> GradientReductions::cast_gradients(std::vector<ValueId> gradients,
-                                                        const std::vector<Sharding>& to, bool wide,
+std::vector<ValueId> GradientReductions::cast_to_reduce(std::vector<ValueId> gradients,
+                                                        const std::vector<Sharding>& to,
                                                         std::string_view unit,
                                                         std::vector<Item>& items) {
+  std::vector<BufferCategory> categories;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const bool moves = builder_.value(gradients[i]).sharding != to[i];
+    categories.push_back(moves ? BufferCategory::communication : BufferCategory::gradients);
+  }
+  std::vector<ValueId> narrow;
+  std::vector<BufferCategory> of_narrow;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (is_wide(gradients[i])) continue;
+    narrow.push_back(gradients[i]);
+    of_narrow.push_back(categories[i]);
+  }
+  const std::vector<ValueId> cast = cast_gradients(narrow, reduce_dtype_, of_narrow, unit, items);
+  for (std::size_t i = 0, k = 0; i < gradients.size(); ++i) {
+    if (!is_wide(gradients[i])) gradients[i] = cast[k++];
+  }
+  return gradients;
+}
+
+std::vector<ValueId> GradientReductions::cast_to_keep(std::vector<ValueId> gradients,
+                                                      std::string_view unit,
+                                                      std::vector<Item>& items) {
+  const std::vector<BufferCategory> kept(gradients.size(), BufferCategory::gradients);
+  return cast_gradients(std::move(gradients), gradient_dtype_, kept, unit, items);
+}
+
+std::vector<ValueId> GradientReductions::cast_gradients(
+    std::vector<ValueId> gradients, DType dtype, const std::vector<BufferCategory>& categories,
+    std::string_view unit, std::vector<Item>& items) {
   std::vector<ValueId> cast_from, cast_to;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Value from = builder_.value(gradients[i]);
-    if (from.dtype == gradient_dtype_ || is_wide(gradients[i]) != wide) continue;
+    if (from.dtype == dtype) continue;
     cast_from.push_back(gradients[i]);
-    gradients[i] = builder_.add_value(
-        from.tensor, from.sharding, gradient_dtype_,
-        from.sharding != to[i] ? BufferCategory::communication : BufferCategory::gradients);
+    gradients[i] = builder_.add_value(from.tensor, from.sharding, dtype, categories[i]);
     cast_to.push_back(gradients[i]);
   }
   if (!cast_from.empty()) {
@@ -126,23 +199,26 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
     shardings.push_back(targets_.at(write.parameter));
     parameters.push_back(write.parameter);
   }
-  const std::vector<ValueId> sources =
-      cast_gradients(std::move(made), shardings, /*wide=*/false, unit, items);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    for (const AxisRef& axis : builder_.value(made[i]).sharding.partial) {
+      if (!overlaps_any(axis, data_axes_)) model_axes_[parameters[i]].push_back(axis);
+    }
+  }
+  const std::vector<ValueId> sources = cast_to_reduce(std::move(made), shardings, unit, items);
   const GradientsReduced reason{unit, parameters};
   // Reduced, then added up; what is not reduced in each microbatch is when it is added up.
   std::vector<Sharding> each_time;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     each_time.push_back(reduced_each_time(builder_.value(sources[i]).sharding, shardings[i]));
   }
-  const std::vector<ValueId> summands =
-      builder_.bring_together(sources, each_time, Stream::reductions, unit, reason, items);
+  const std::vector<ValueId> summands = bring_home(sources, each_time, reason, items);
   std::vector<ValueId> early_summands, late_summands;
-  std::vector<Sharding> early_targets, late_targets;
+  std::vector<Sharding> late_targets;
   std::vector<TensorId> early, late;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const bool is_done = each_time[i] == shardings[i];
     (is_done ? early_summands : late_summands).push_back(summands[i]);
-    (is_done ? early_targets : late_targets).push_back(shardings[i]);
+    if (!is_done) late_targets.push_back(shardings[i]);
     (is_done ? early : late).push_back(writes[i].parameter);
   }
   const auto keep = [&](const std::vector<TensorId>& owners,
@@ -152,14 +228,11 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
       gradients_[owners[i]] = gradients[i];
     }
   };
-  const std::vector<ValueId> reduced =
-      cast_gradients(early_summands, early_targets, /*wide=*/true, unit, items);
+  const std::vector<ValueId> reduced = cast_to_keep(early_summands, unit, items);
   keep(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
   std::vector<Item>& last = pass.last_reductions;
-  keep(late, cast_gradients(builder_.bring_together(sums, late_targets, Stream::reductions, unit,
-                                                    reason, last),
-                            late_targets, /*wide=*/true, unit, last));
+  keep(late, cast_to_keep(bring_home(sums, late_targets, {unit, late}, last), unit, last));
 }
 
 }  // namespace shardsim

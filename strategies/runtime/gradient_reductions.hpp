@@ -4,17 +4,20 @@
 //   unit     a layer's in one call per kind and axes after its backward pass, in the gradient
 //            dtype; the root's after the last
 //   tensor   each in a call of its own, as soon as it is made (XLA's way)
+//   bucket   added up in a buffer, which is reduced part by part (gradient_buffers.hpp)
 // Gradients that an op makes in a wider type than it computes with (norms in fp32) are reduced in
 // that type and cast afterwards.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
+#include "strategies/runtime/gradient_buffers.hpp"
 #include "strategies/runtime/runtime.hpp"
 #include "strategies/runtime/units.hpp"
 #include "workloads/step/step.hpp"
@@ -31,19 +34,37 @@ class GradientReductions {
   // The reduced gradient.
   [[nodiscard]] ValueId gradient(TensorId parameter) const { return gradients_.at(parameter); }
 
+  // Other axes than the data's over which it was a partial sum.
+  [[nodiscard]] AxisList model_axes(TensorId parameter) const;
+
  private:
   void reduce_one_by_one(BlockPass& pass);
+  void reduce_unit(const std::vector<Write>& writes, const Unit& unit, std::size_t block,
+                   BlockPass& pass);
   void reduce_together(const std::vector<Write>& writes, const std::string& unit, BlockPass& pass,
                        std::vector<Item>& items);
   // How a gradient that is made so lies when it is added up: reduced as far as it is in every
   // microbatch. Mean-scattered over data and whole over replicas, it is a sum over these until the
   // last.
   [[nodiscard]] Sharding reduced_each_time(const Sharding& made, const Sharding& target) const;
-  // Was it made in a wider type than the op computes with, and than gradients are kept in?
+  // Was it made in a wider type than the op computes with, and than gradients are reduced in?
   [[nodiscard]] bool is_wide(ValueId gradient) const;
-  // Those that are wide, or those that are not, in the gradient dtype; the others as they are.
-  [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients,
-                                                    const std::vector<Sharding>& to, bool wide,
+  // Gradients to where they are kept, in one call per kind and axes; where the runtime says so,
+  // sums over other axes than the data's parameter by parameter before.
+  [[nodiscard]] std::vector<ValueId> bring_home(std::vector<ValueId> gradients,
+                                                const std::vector<Sharding>& to,
+                                                const GradientsReduced& reason,
+                                                std::vector<Item>& items);
+  // Before they are reduced: those that are not wide, in the dtype for that.
+  [[nodiscard]] std::vector<ValueId> cast_to_reduce(std::vector<ValueId> gradients,
+                                                    const std::vector<Sharding>& to,
+                                                    std::string_view unit,
+                                                    std::vector<Item>& items);
+  // Behind: all, in the dtype that they are kept in.
+  [[nodiscard]] std::vector<ValueId> cast_to_keep(std::vector<ValueId> gradients,
+                                                  std::string_view unit, std::vector<Item>& items);
+  [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients, DType dtype,
+                                                    const std::vector<BufferCategory>& categories,
                                                     std::string_view unit,
                                                     std::vector<Item>& items);
   // The sums over the microbatches of what each of them leaves in `summands`.
@@ -53,11 +74,15 @@ class GradientReductions {
   SpmdBuilder& builder_;
   const Units& units_;
   const Reductions& runtime_;
-  DType gradient_dtype_;
+  std::optional<GradientBuffers> buffers_;
+  AxisList data_axes_;
+  DType gradient_dtype_;  // as they are kept
+  DType reduce_dtype_;    // as they are reduced
   std::int64_t microbatches_;
   std::map<TensorId, Sharding> targets_;  // how gradients are kept
   std::map<TensorId, ValueId> gradients_;
-  std::vector<Write> of_root_;  // so far
+  std::map<TensorId, AxisList> model_axes_;
+  std::map<const Unit*, std::vector<Write>> of_unit_;  // so far
 };
 
 }  // namespace shardsim

@@ -1,5 +1,7 @@
 #include "strategies/runtime/make_calls.hpp"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "strategies/partition/spmd_builder.hpp"
@@ -10,6 +12,34 @@
 #include "strategies/runtime/shared_gradients.hpp"
 
 namespace shardsim {
+
+namespace {
+
+// The collectives that bring the gradient that comes in, which the first product reads, go before
+// what is computed again.
+void gather_before_repeating(BlockPass& pass) {
+  std::set<ValueId> repeated;
+  const auto reads_repeated = [&](const Item& item) {
+    return std::any_of(item.operands.begin(), item.operands.end(),
+                       [&](ValueId operand) { return repeated.contains(operand); });
+  };
+  auto begin = pass.body.begin();
+  for (; begin != pass.body.end(); ++begin) {
+    const bool brings = begin->kind == TaskKind::collective && reads_repeated(*begin);
+    if (!begin->recompute && !brings) break;
+    repeated.insert(begin->results.begin(), begin->results.end());
+  }
+  const auto end = std::find_if(begin, pass.body.end(), [&](const Item& item) {
+    return item.kind != TaskKind::collective || reads_repeated(item);
+  });
+  std::rotate(pass.body.begin(), begin, end);
+}
+
+}  // namespace
+
+bool clips(const Runtime& runtime, const Step& step) {
+  return runtime.clips || step.gradient_clipping;
+}
 
 SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,
                     const Layout& layout, const Units& units, const std::string& stages_axis,
@@ -26,6 +56,7 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   GradientReductions gradients(builder, units, layout, runtime.reductions, step);
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);
+    if (runtime.repeats == RepeatForward::when_needed) gather_before_repeating(blocks[b].backward);
     gradients.reduce(b, blocks[b].backward);
   }
   add_scalar_sums(builder, layout.data_axes, runtime, step,
@@ -33,7 +64,8 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
                   : units.has_stages() ? blocks.back().backward
                                        : blocks.front().backward);
   const SharedGradients shared(workload, mesh, stages_axis);
-  OptimizerPass update(builder, units, layout, gradients, shared, step.optimizer.donate);
+  OptimizerPass update(builder, units, layout, gradients, shared, step.optimizer.donate, runtime,
+                       clips(runtime, step));
   for (std::size_t b = 0; b < count; ++b) update.add(b);
   return std::move(builder.step);
 }

@@ -15,6 +15,9 @@
 
 namespace shardsim {
 
+// Are gradients clipped? The step says so, or the runtime by itself.
+[[nodiscard]] bool clips(const Runtime& runtime, const Step& step);
+
 // `stages_axis`: of the mesh; empty: there is one stage. Of the step: its microbatches and metrics,
 // the dtype of gradients, and whether the old state is donated.
 [[nodiscard]] SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& mesh,

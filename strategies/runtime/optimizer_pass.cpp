@@ -9,14 +9,24 @@ namespace shardsim {
 
 OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
                              const GradientReductions& gradients, const SharedGradients& shared,
-                             bool donates)
-    : builder_(builder), units_(units), gradients_(gradients), shared_(shared), donates_(donates) {
+                             bool donates, const Runtime& runtime, bool clips)
+    : builder_(builder),
+      units_(units),
+      gradients_(gradients),
+      shared_(shared),
+      donates_(donates),
+      runtime_(runtime),
+      clips_(clips) {
   for (const ParameterLayout& a : layout.parameters) layouts_[a.tensor] = &a;
 }
 
 void OptimizerPass::add(std::size_t b) {
   const Block& block = builder_.workload().blocks[b];
   if (block.optimizer.empty()) return;
+  const bool has_buffer = runtime_.reductions.buffer.has_value();
+  if (has_buffer || clips_) add_up_shared(block, builder_.step.blocks[b].shared);
+  if (clips_ && !has_buffer) clip(block, builder_.step.blocks[b].clipped);
+  if (runtime_.flat_optimizer) return;
   BlockPass& pass = builder_.step.blocks[b].optimizer;
   Item update;
   update.name = fmt::format("{} optimizer", block.name);
@@ -31,7 +41,8 @@ void OptimizerPass::add(std::size_t b) {
     const std::int64_t elements = shard_elements(a.shape, a.optimizer);
     for (const Operand& operand : op.operands)
       update.operands.push_back(read(operand.tensor, a, pass));
-    update.kernel.flops += Flops(static_cast<double>(elements) * traits(op.function).flops);
+    update.kernel.flops +=
+        Flops(static_cast<double>(elements) * traits(op.function).flops * op.work_fraction);
     const ValueId home = new_state(builder_.step.parameters.at(parameter).stored);
     const ValueId shard = builder_.add_view(home, a.optimizer);
     update.results.push_back(shard);
@@ -48,6 +59,30 @@ void OptimizerPass::add(std::size_t b) {
   }
   pass.body.push_back(std::move(update));
   gather_updated(units_.name(b), updated, stored, homes, pass);
+}
+
+void OptimizerPass::add_up_shared(const Block& block, std::vector<Item>& items) {
+  for (const Op& op : block.optimizer) {
+    const TensorId parameter = parameter_of(op);
+    if (!shared_.is_shared(parameter)) continue;
+    added_up_[parameter] =
+        shared_.add_up(builder_, parameter, gradients_.gradient(parameter), items);
+  }
+}
+
+void OptimizerPass::clip(const Block& block, std::vector<ClippedGradient>& clipped) const {
+  for (const Op& op : block.optimizer) {
+    const TensorId parameter = parameter_of(op);
+    const auto added = added_up_.find(parameter);
+    const ValueId gradient =
+        added != added_up_.end() ? added->second : gradients_.gradient(parameter);
+    AxisList axes = gradients_.model_axes(parameter);
+    for (const AxisRef& axis : split_axes(builder_.value(gradient).sharding)) {
+      if (!contains(axes, axis)) axes.push_back(axis);
+    }
+    std::sort(axes.begin(), axes.end());
+    clipped.push_back({gradient, std::move(axes)});
+  }
 }
 
 ValueId OptimizerPass::new_state(ValueId old) {
@@ -77,7 +112,12 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass
   }
   ValueId whole = role == TensorRole::parameter ? builder_.step.parameters.at(tensor).stored
                                                 : gradients_.gradient(a.tensor);
-  if (role != TensorRole::parameter && shared_.is_shared(a.tensor)) {
+  const bool is_gradient = role != TensorRole::parameter;
+  const auto added = added_up_.find(a.tensor);
+  const bool has_buffer = runtime_.reductions.buffer.has_value();
+  if (is_gradient && !has_buffer && added != added_up_.end()) {
+    whole = added->second;
+  } else if (is_gradient && !has_buffer && shared_.is_shared(a.tensor)) {
     whole = shared_.add_up(builder_, a.tensor, whole, pass.body);
   }
   return builder_.bring(whole, a.optimizer, Stream::reductions, OptimizerReads{a.tensor},

@@ -16,9 +16,11 @@ namespace shardsim {
 class OptimizerPass {
  public:
   OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
-                const GradientReductions& gradients, const SharedGradients& shared, bool donates);
+                const GradientReductions& gradients, const SharedGradients& shared, bool donates,
+                const Runtime& runtime, bool clips);
 
-  // Nothing where the block owns no parameter.
+  // Nothing where the block owns no parameter. Of a flat optimizer what stages share alone: its
+  // update is of buckets, not of blocks.
   void add(std::size_t block);
 
  private:
@@ -27,6 +29,8 @@ class OptimizerPass {
   ValueId new_state(ValueId old);
   [[nodiscard]] TensorId parameter_of(const Op& op) const;
   // State, gradient or parameter as the optimizer's shard has it.
+  void add_up_shared(const Block& block, std::vector<Item>& items);
+  void clip(const Block& block, std::vector<ClippedGradient>& clipped) const;
   ValueId read(TensorId tensor, const ParameterLayout& a, BlockPass& pass);
   void gather_updated(const std::string& unit, const std::vector<ValueId>& updated,
                       const std::vector<Sharding>& stored, const std::vector<ValueId>& homes,
@@ -38,6 +42,9 @@ class OptimizerPass {
   const GradientReductions& gradients_;
   const SharedGradients& shared_;
   bool donates_;
+  const Runtime& runtime_;
+  bool clips_;
+  std::map<TensorId, ValueId> added_up_;  // gradients that stages share, before they are clipped
 };
 
 }  // namespace shardsim

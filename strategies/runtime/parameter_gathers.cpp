@@ -6,44 +6,51 @@
 
 namespace shardsim {
 
-// All parameters of the block's unit that differ from their stored form.
-std::vector<TensorId> ParameterGathers::unit_parameters(std::size_t block) const {
-  std::vector<TensorId> unit;
-  for (const auto& [parameter, values] : builder_.step.parameters) {
-    if (values.computed == values.stored) continue;
-    const auto owner = static_cast<std::size_t>(builder_.tensor(parameter).block);
-    if (units_.are_one(owner, block)) unit.push_back(parameter);
+// Those of its parameters that differ from their stored form.
+std::vector<TensorId> ParameterGathers::gathered_of(const Unit& unit) const {
+  std::vector<TensorId> parameters;
+  for (const TensorId parameter : unit.parameters) {
+    const auto found = builder_.step.parameters.find(parameter);
+    if (found == builder_.step.parameters.end()) continue;
+    if (found->second.computed != found->second.stored) parameters.push_back(parameter);
   }
-  return unit;
+  return parameters;
 }
 
-bool ParameterGathers::keeps_gathered(std::size_t block) const {
+bool ParameterGathers::keeps_gathered(const Unit& unit) const {
   if (!has_backward(builder_.workload())) return false;  // nothing that it would be kept for
-  return (units_.is_root(block) ? runtime_.kept_root : runtime_.kept) == Kept::backward;
+  return (unit.kept_as_root ? runtime_.kept_root : runtime_.kept) == Kept::backward;
 }
 
 void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) const {
   const bool forward = phase == Phase::forward;
   if (forward) gather_tables(block, pass.gathers);
   if (runtime_.grain == Grain::tensor) {
-    if (!forward && keeps_gathered(block)) return;
     for (const TensorId parameter : pass.reads) {
-      gather_together({whole(parameter, phase)}, builder_.tensor(parameter).name, phase,
+      if (!forward && keeps_gathered(units_.of(parameter))) continue;
+      gather_together({whole(parameter, phase)}, builder_.tensor(parameter).name, phase, block,
                       pass.gathers);
     }
     return;
   }
-  const std::vector<TensorId> unit = unit_parameters(block);
-  std::vector<Gathered> all;
-  for (const TensorId parameter : unit) all.push_back(whole(parameter, phase));
-  // The root is gathered by the block that runs first and given back by the one that runs last.
-  const bool is_layer = !units_.is_root(block);
-  const bool takes = is_layer || (forward ? units_.is_first(block) : units_.is_last(block));
-  const bool gives_back = is_layer || (forward ? units_.is_last(block) : units_.is_first(block));
-  if (takes && (forward || !keeps_gathered(block)))
-    gather_together(all, units_.name(block), phase, pass.gathers);
-  if (gives_back && !(forward && keeps_gathered(block))) {
-    for (const TensorId parameter : unit) pass.held.push_back(values_of(parameter).computed);
+  for (const Unit& unit : units_.all()) gather_unit(unit, block, phase, pass);
+}
+
+// A unit is gathered by the block that runs first and given back by the one that runs last.
+void ParameterGathers::gather_unit(const Unit& unit, std::size_t block, Phase phase,
+                                   BlockPass& pass) const {
+  const bool forward = phase == Phase::forward;
+  const bool takes = (forward ? unit.first : unit.last) == block;
+  const bool gives_back = (forward ? unit.last : unit.first) == block;
+  if (!takes && !gives_back) return;
+  const std::vector<TensorId> parameters = gathered_of(unit);
+  if (takes && (forward || !keeps_gathered(unit))) {
+    std::vector<Gathered> all;
+    for (const TensorId parameter : parameters) all.push_back(whole(parameter, phase));
+    gather_together(all, unit.name, phase, block, pass.gathers);
+  }
+  if (gives_back && !(forward && keeps_gathered(unit))) {
+    for (const TensorId parameter : parameters) pass.held.push_back(values_of(parameter).computed);
   }
 }
 
@@ -57,11 +64,15 @@ ParameterGathers::Gathered ParameterGathers::whole(TensorId parameter, Phase pha
 // Neighbours hold the slices: the minor part of the axis, as FSDP2's post-forward mesh is the shard
 // mesh in rows of so many (torch.distributed.fsdp, _get_post_forward_mesh_info).
 void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
-  if (!runtime_.slices || units_.is_root(block) || !has_backward(builder_.workload())) return;
+  if (!runtime_.slices || !has_backward(builder_.workload())) return;
+  const auto unit = std::find_if(units_.all().begin(), units_.all().end(), [&](const Unit& one) {
+    return one.is_layer && one.first == block;
+  });
+  if (unit == units_.all().end()) return;
   const AxisRef axis = builder_.mesh().whole(*builder_.mesh().find(runtime_.slices->axis));
   const AxisRef part = {axis.axis, axis.size / runtime_.slices->over, runtime_.slices->over};
   std::vector<ValueId> from, to;
-  for (const TensorId parameter : unit_parameters(block)) {
+  for (const TensorId parameter : gathered_of(*unit)) {
     const Sharding& stored = builder_.value(values_of(parameter).stored).sharding;
     Sharding slice = stored;
     for (DimSharding& dim : slice.dims) std::replace(dim.axes.begin(), dim.axes.end(), axis, part);
@@ -74,7 +85,7 @@ void ParameterGathers::keep_slices(std::size_t block, BlockPass& pass) {
   }
   if (!to.empty()) {
     pass.body.push_back(
-        builder_.slice(fmt::format("{} slices", units_.name(block)), from, to, Stream::compute));
+        builder_.slice(fmt::format("{} slices", unit->name), from, to, Stream::compute));
   }
 }
 
@@ -85,13 +96,15 @@ void ParameterGathers::gather_tables(std::size_t block, std::vector<Item>& items
     const bool apart = values.looked_up != values.stored && values.looked_up != values.computed;
     if (!here || !apart) continue;
     gather_together({{parameter, values.stored, values.looked_up}}, tensor.name, Phase::forward,
-                    items);
+                    block, items);
   }
 }
 
 void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, const std::string& unit,
-                                       Phase phase, std::vector<Item>& items) const {
+                                       Phase phase, std::size_t block,
+                                       std::vector<Item>& items) const {
   if (wanted.empty()) return;
+  const std::size_t begin = items.size();
   // Where the compute dtype travels shards are converted first, else what was gathered of them.
   std::vector<ValueId> first_from, first_to, then_from, then_to, sources, targets;
   std::vector<Sharding> shardings;
@@ -129,13 +142,14 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
     items.push_back(builder_.cast(fmt::format("{} cast", unit), from, to, Stream::gathers));
   };
   add_cast(first_from, first_to);
-  const auto first = static_cast<std::size_t>(builder_.tensor(wanted.front().parameter).block);
   const bool from_slices = wanted.front().from != values_of(wanted.front().parameter).stored;
-  const UnitGathered reason{unit, moved, units_.is_root(first), from_slices, phase};
+  const UnitGathered reason{unit, moved, units_.of(wanted.front().parameter).kept_as_root,
+                            from_slices, phase};
   const std::vector<ValueId> arrived =
       builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items);
   fulfil(targets, arrived, unit, items);
   add_cast(then_from, then_to);
+  for (std::size_t i = begin; i < items.size(); ++i) builder_.count_instances(items[i], block);
 }
 
 // The values that are read have been promised already: the last step makes them, or a device cuts

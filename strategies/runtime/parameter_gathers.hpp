@@ -1,7 +1,7 @@
 // Parameters on their way to the ops, unit by unit: the needs of passes (BlockPass::reads) as
 // calls.
 //
-// A unit is what FSDP2 wraps: every repeated block is one, everything outside them is the root.
+// A unit is what FSDP2 wraps (units.hpp).
 //   gather unit, forward    all-gather of the unit's shards, in one call; in the compute dtype or,
 //                           as the FSDP tutorial does it, as they are stored, cast afterwards
 //   gather unit, backward   again, unless the strategy keeps what it gathered; or from slices that
@@ -41,12 +41,13 @@ class ParameterGathers {
   [[nodiscard]] const ParameterValues& values_of(TensorId parameter) const {
     return builder_.step.parameters.at(parameter);
   }
-  [[nodiscard]] std::vector<TensorId> unit_parameters(std::size_t block) const;
+  [[nodiscard]] std::vector<TensorId> gathered_of(const Unit& unit) const;
+  void gather_unit(const Unit& unit, std::size_t block, Phase phase, BlockPass& pass) const;
   [[nodiscard]] Gathered whole(TensorId parameter, Phase phase) const;
   void gather_tables(std::size_t block, std::vector<Item>& items) const;
-  [[nodiscard]] bool keeps_gathered(std::size_t block) const;
+  [[nodiscard]] bool keeps_gathered(const Unit& unit) const;
   void gather_together(const std::vector<Gathered>& wanted, const std::string& unit, Phase phase,
-                       std::vector<Item>& items) const;
+                       std::size_t block, std::vector<Item>& items) const;
   void fulfil(const std::vector<ValueId>& promised, const std::vector<ValueId>& arrived,
               const std::string& unit, std::vector<Item>& items) const;
 

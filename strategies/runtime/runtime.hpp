@@ -18,7 +18,16 @@ namespace shardsim {
 // What one call moves.
 enum class Grain : std::uint8_t {
   unit,  // all parameters of a layer, or of the root
-  tensor
+  tensor,
+  bucket  // gradients alone: a part of the buffer that they lie in (GradientBuffer)
+};
+
+// Which parameters are one unit (units.hpp).
+enum class UnitsOf : std::uint8_t {
+  layers,              // each layer; all else is the root
+  layers_and_ends,     // and the embedding, and the norm with the head (torchtitan)
+  embedding_and_head,  // and the embedding, and the head; the norm remains the root's
+  model                // all in one
 };
 
 // How long forward keeps what it gathers.
@@ -52,6 +61,15 @@ struct KeptSlices {
   friend bool operator==(const KeptSlices&, const KeptSlices&) = default;
 };
 
+// When the call for a unit's parameters is made: the order of calls, where `ahead` says how soon
+// they may begin.
+enum class Asked : std::uint8_t {
+  at_its_turn,        // when its pass begins
+  ahead_in_backward,  // in backward by the units before it, before these reduce their gradients:
+                      // FSDP2's own, G31 G30 R31 G29 R30 ... for gathers and reductions of layers
+  ahead               // in forward as well: FSDP2's set_modules_to_forward_prefetch
+};
+
 struct Gathers {
   Grain grain = Grain::unit;
   GatherDType dtype = GatherDType::compute;
@@ -59,11 +77,62 @@ struct Gathers {
   Kept kept_root = Kept::forward;         // of all else; FSDP2's own default is backward
   std::optional<KeptSlices> slices = {};  // of layers that forward does not keep
   int ahead = 1;  // units whose gather may be in flight ahead of the one that computes
+  Asked asked = Asked::at_its_turn;
   friend bool operator==(const Gathers&, const Gathers&) = default;
+};
+
+// When a bucket ends: with the parameter that takes it to the limit (Megatron-Core, DDP), or before
+// the one that would take it over (DeepSpeed).
+enum class BucketCloses : std::uint8_t { after, before };
+
+// In which order gradients lie in a buffer.
+enum class BufferOrder : std::uint8_t {
+  registered,  // the reverse of that in which Megatron-Core's modules register their parameters;
+               // what a linear layer computes as one product (q, k and v; gate and up) is one
+  made  // in which the backward pass makes them (DDP once its buckets are rebuilt, DeepSpeed)
+};
+
+// How long there is a buffer.
+enum class BufferKept : std::uint8_t {
+  always,  // Megatron-Core
+  step,    // from a bucket's first gradient to the optimizer (DeepSpeed's ZeRO 0 and 1)
+  shards   // till a bucket is reduced; then the device's part of it, to the optimizer (ZeRO 2)
+};
+
+// Gradients in one flat buffer, cut into buckets; each is reduced in one call.
+struct GradientBuffer {
+  BufferOrder order = BufferOrder::registered;
+  BufferKept kept = BufferKept::always;
+  std::int64_t bucket_elements = 0;     // at which a bucket ends; 0: all is one
+  std::int64_t bucket_bytes = 0;        // the same in bytes, in place of it
+  std::int64_t first_bucket_bytes = 0;  // of the first; 0: as the others
+  BucketCloses closes = BucketCloses::after;
+  bool buckets_of_first_stage_alone = false;  // of a pipeline; other chunks are one bucket each
+  bool shared_apart = false;            // a parameter that two stages have is a bucket of its own
+  std::int64_t parameter_multiple = 1;  // of elements: where a parameter may begin
+  std::int64_t bucket_multiple = 1;     // and a bucket end
+  bool adds_in_products = false;        // products of weights' gradients add to the buffer
+  bool scatters = false;                // buckets are reduce-scattered; false: all-reduced
+  bool overlaps = true;                 // a bucket is reduced once its last gradient is there;
+                                        // false: all when backward is through
+  // In a pipeline: of a rank with one stage the first overlaps, the others begin when they are
+  // through; with several a stage's begin so many backward passes of the rank after its last one as
+  // the rank's number says, so that all ranks begin together, and the rest at the end, the last
+  // stage first (Megatron-Core, pipeline_parallel/schedules.py).
+  bool aligns_stages = false;
+  friend bool operator==(const GradientBuffer&, const GradientBuffer&) = default;
+};
+
+// Gradients that are partial sums over the model axis, too (of norms under sequence parallelism).
+enum class ModelSums : std::uint8_t {
+  with_unit,  // over it in one call with the unit, of what its reduction has left in shards
+  apart       // before that, whole, parameter by parameter: PyTorch, whose DTensors make them whole
 };
 
 struct Reductions {
   Grain grain = Grain::unit;
+  std::optional<GradientBuffer> buffer = {};  // of Grain::bucket
+  ModelSums model_sums = ModelSums::with_unit;
   ReduceEachMicrobatch each_microbatch = ReduceEachMicrobatch::all;
   // In a pipeline: what is reduced once waits until the stage's last backward pass is through, as
   // FSDP2's is (torch.distributed.pipelining, perform_reduce_grad); else each unit's follows its
@@ -72,10 +141,34 @@ struct Reductions {
   friend bool operator==(const Reductions&, const Reductions&) = default;
 };
 
+// The optimizer of a gradient buffer: each device updates a part of every bucket, whatever tensors
+// that cuts through, and what it has updated is gathered (Megatron-Core's distributed optimizer).
+struct FlatOptimizer {
+  // Devices that share the state, neighbours on the data axes; 0: all of them. Where they are
+  // fewer, gradients are reduced among these first, then over the others.
+  std::int64_t shards = 0;
+  bool gathers_in_forward = false;  // bucket by bucket in the next step, one ahead; false: at once
+  bool gathers_together = false;    // at once, all buckets in one call
+  friend bool operator==(const FlatOptimizer&, const FlatOptimizer&) = default;
+};
+
+// When backward computes a layer's forward pass again.
+enum class RepeatForward : std::uint8_t {
+  first,       // before all else (Megatron's checkpoint, one function from the layer's input to its
+               // output)
+  when_needed  // when what was not kept is first read: a gradient that comes in split is gathered
+               // before (PyTorch's torch.utils.checkpoint without reentrance)
+};
+
 struct Runtime {
+  UnitsOf units = UnitsOf::layers;
   Gathers gathers{};
   Reductions reductions{};
-  bool averages_loss = false;  // over the devices (scalar_sums.hpp)
+  std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout
+  RepeatForward repeats = RepeatForward::first;
+  bool clips = false;            // the norm of all gradients is computed, and they are scaled by it
+  bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
+  bool averages_loss = false;    // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;
 };
 

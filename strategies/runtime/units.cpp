@@ -1,40 +1,123 @@
 #include "strategies/runtime/units.hpp"
 
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <set>
+#include <utility>
+
 #include "base/index.hpp"
 
 namespace shardsim {
 
-Units::Units(const Workload& workload, const std::vector<StageRange>& stages)
-    : workload_(workload),
-      has_stages_(stages.size() > 1),
-      stage_of_(workload.blocks.size(), 0),
-      roots_(stages.size()) {
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    bool is_first = true;
-    for (std::size_t i = 0; i < stages[s].count; ++i) {
-      const auto block = static_cast<std::size_t>(workload.order[stages[s].first + i].block);
-      if (!is_root(block)) continue;
-      stage_of_[block] = s;
-      if (is_first) roots_[s].first = block;
-      roots_[s].last = block;
-      is_first = false;
+Units::Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain)
+    : workload_(workload), has_stages_(stages.size() > 1) {
+  std::set<std::size_t> seen;
+  std::vector<Unit> layers;
+  for (const StageRange& stage : stages) {
+    Ends ends;
+    bool layer_is_seen = false;
+    for (std::size_t i = 0; i < stage.count; ++i) {
+      const auto block = at(workload.order[stage.first + i].block);
+      layer_is_seen |= workload.blocks[block].is_layer;
+      if (!seen.insert(block).second) continue;
+      if (workload.blocks[block].is_layer) {
+        layers.push_back({workload.blocks[block].name, parameters_of(block), block, block,
+                          /*is_layer=*/true, /*kept_as_root=*/false});
+      } else {
+        ends.blocks.push_back(block);
+        if (!layer_is_seen) ends.before = ends.blocks.size();
+      }
     }
+    if (!ends.blocks.empty()) add_ends(ends, grain);
+  }
+  if (grain == UnitsOf::model && !units_.empty()) {
+    for (const Unit& layer : layers) {
+      auto& all = units_.front().parameters;
+      all.insert(all.end(), layer.parameters.begin(), layer.parameters.end());
+    }
+    std::sort(units_.front().parameters.begin(), units_.front().parameters.end());
+  } else {
+    std::move(layers.begin(), layers.end(), std::back_inserter(units_));
+  }
+  unit_of_.assign(workload.tensors.size(), units_.size());
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    for (const TensorId parameter : units_[u].parameters) unit_of_[at(parameter)] = u;
   }
 }
 
-bool Units::is_root(std::size_t block) const { return !workload_.blocks[block].is_layer; }
-
-bool Units::are_one(std::size_t block, std::size_t other) const {
-  if (block == other) return true;
-  return is_root(block) && is_root(other) && stage_of_[block] == stage_of_[other];
+void Units::add_ends(const Ends& ends, UnitsOf grain) {
+  Unit root{"root", {}, ends.blocks.front(), ends.blocks.back(), false, /*kept_as_root=*/true};
+  std::vector<Unit> apart;
+  for (std::size_t i = 0; i < ends.blocks.size(); ++i) {
+    const std::size_t block = ends.blocks[i];
+    const bool is_behind = i >= ends.before;
+    Unit own{workload_.blocks[block].name, {}, block, block, false, /*kept_as_root=*/is_behind};
+    for (const TensorId parameter : parameters_of(block)) {
+      bool is_own = grain == UnitsOf::layers_and_ends || grain == UnitsOf::embedding_and_head;
+      if (is_behind && grain == UnitsOf::embedding_and_head) {
+        is_own = is_multiplied(parameter, block);
+      }
+      // One parameter cannot be in two units.
+      if (!is_behind && is_own && is_read_behind(parameter, ends)) own.last = ends.blocks.back();
+      (is_own ? own : root).parameters.push_back(parameter);
+    }
+    if (own.last != block) own.kept_as_root = true;
+    const bool joins =
+        !apart.empty() && apart.front().last == block && apart.front().first != block;
+    if (joins && grain == UnitsOf::layers_and_ends) {
+      auto& first = apart.front().parameters;
+      first.insert(first.end(), own.parameters.begin(), own.parameters.end());
+    } else if (!own.parameters.empty()) {
+      apart.push_back(std::move(own));
+    }
+  }
+  if (!root.parameters.empty()) units_.push_back(std::move(root));
+  std::move(apart.begin(), apart.end(), std::back_inserter(units_));
 }
 
-bool Units::is_first(std::size_t block) const { return roots_[stage_of_[block]].first == block; }
+bool Units::is_read_behind(TensorId parameter, const Ends& ends) const {
+  return std::any_of(ends.blocks.begin() + static_cast<std::ptrdiff_t>(ends.before),
+                     ends.blocks.end(), [&](std::size_t block) {
+                       const std::vector<Op>& ops = workload_.blocks[block].forward;
+                       return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
+                         return std::any_of(
+                             op.operands.begin(), op.operands.end(),
+                             [&](const Operand& o) { return o.tensor == parameter; });
+                       });
+                     });
+}
 
-bool Units::is_last(std::size_t block) const { return roots_[stage_of_[block]].last == block; }
+bool Units::is_multiplied(TensorId parameter, std::size_t block) const {
+  const std::vector<Op>& ops = workload_.blocks[block].forward;
+  return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
+    return kind_of(op) == OpKind::einsum &&
+           std::any_of(op.operands.begin(), op.operands.end(),
+                       [&](const Operand& o) { return o.tensor == parameter; });
+  });
+}
+
+std::vector<TensorId> Units::parameters_of(std::size_t block) const {
+  std::vector<TensorId> parameters;
+  for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+    const Tensor& tensor = workload_.tensors[t];
+    if (tensor.role == TensorRole::parameter && at(tensor.block) == block) {
+      parameters.push_back(static_cast<TensorId>(t));
+    }
+  }
+  return parameters;
+}
+
+const Unit& Units::of(TensorId parameter) const {
+  assert(unit_of_[at(parameter)] < units_.size());
+  return units_[unit_of_[at(parameter)]];
+}
 
 std::string Units::name(std::size_t block) const {
-  return is_root(block) ? "root" : workload_.blocks[block].name;
+  for (const Unit& unit : units_) {
+    if (unit.first == block && !unit.parameters.empty() && unit.name != "root") return unit.name;
+  }
+  return workload_.blocks[block].is_layer ? workload_.blocks[block].name : "root";
 }
 
 }  // namespace shardsim

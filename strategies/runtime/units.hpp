@@ -1,8 +1,17 @@
-// Units of parameters: what FSDP2 wraps. Every kind of layer is one. What is no layer belongs to
-// the root; each stage of a pipeline is a module of its own and has a root of its own.
+// Units of parameters: what one call gathers and one reduces (FSDP2's fully_shard on a module).
+// Every kind of layer is one, but for UnitsOf::model; what is in no other unit belongs to the root.
+// Each stage of a pipeline is a module of its own and has a root of its own.
 //
-//   embedding, layers, head     one stage: {embedding, head}, {layers}
-//                               two stages: {embedding}, {layers}, {head}
+//   Llama: embed_tokens; layers; norm, lm_head
+//     layers                   {embed_tokens, norm, lm_head} (root), {layer} each
+//     layers+ends              {embed_tokens}, {layer} each, {norm, lm_head}   (torchtitan)
+//     layers+embedding+head    {norm} (root), {embed_tokens}, {layer} each, {lm_head}
+//     model                    all in one
+//   two stages, layers         {embed_tokens} | {norm, lm_head}
+//
+// A unit is gathered by the block of its `first` in forward, which is the first that runs: the root
+// by the first that is no layer. Backward gathers it with its `last` and reduces it with its
+// `first`. Where a stage's first parameters are the last's, too (tied embeddings), ends are one.
 #pragma once
 
 #include <cstddef>
@@ -10,33 +19,45 @@
 #include <vector>
 
 #include "strategies/layout/stage_ranges.hpp"
+#include "strategies/runtime/runtime.hpp"
 #include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
 
+struct Unit {
+  std::string name;  // "root", or the layer's
+  std::vector<TensorId> parameters;
+  std::size_t first = 0;  // block, in forward
+  std::size_t last = 0;
+  bool is_layer = false;
+  bool kept_as_root = false;  // Gathers::kept_root says whether forward keeps it
+};
+
 class Units {
  public:
-  Units(const Workload& workload, const std::vector<StageRange>& stages);
+  Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain);
 
-  [[nodiscard]] bool is_root(std::size_t block) const;
-  [[nodiscard]] bool are_one(std::size_t block, std::size_t other) const;
-  // Of a root unit: does this block run first in forward, and last?
-  [[nodiscard]] bool is_first(std::size_t block) const;
-  [[nodiscard]] bool is_last(std::size_t block) const;
-  // "root", or the layer's name.
+  // Roots first.
+  [[nodiscard]] const std::vector<Unit>& all() const { return units_; }
+  [[nodiscard]] const Unit& of(TensorId parameter) const;
+  // Of a block's parameters that are updated together.
   [[nodiscard]] std::string name(std::size_t block) const;
-  // Of the model: its loss is in the last stage.
   [[nodiscard]] bool has_stages() const { return has_stages_; }
 
  private:
-  struct Root {
-    std::size_t first = 0;  // blocks
-    std::size_t last = 0;
+  struct Ends {  // blocks of a stage that are no layers, in forward
+    std::vector<std::size_t> blocks;
+    std::size_t before = 0;  // so many of them come before the first layer
   };
+  void add_ends(const Ends& ends, UnitsOf grain);
+  [[nodiscard]] bool is_read_behind(TensorId parameter, const Ends& ends) const;
+  [[nodiscard]] bool is_multiplied(TensorId parameter, std::size_t block) const;
+  [[nodiscard]] std::vector<TensorId> parameters_of(std::size_t block) const;
+
   const Workload& workload_;
-  bool has_stages_ = false;
-  std::vector<std::size_t> stage_of_;  // of blocks that are no layers
-  std::vector<Root> roots_;            // of stages
+  bool has_stages_;
+  std::vector<Unit> units_;
+  std::vector<std::size_t> unit_of_;  // by tensor
 };
 
 }  // namespace shardsim

@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <optional>
+#include <utility>
 
 #include "strategies/schedule/schedule_text.hpp"
 
@@ -107,6 +108,63 @@ CallLists received_when_needed(const CallLists& lists, const PipelineShape& shap
   return result;
 }
 
+// Behind which call each receive stands: `place` of those that stand before all is nothing.
+struct Ahead {
+  std::optional<std::size_t> behind;
+  Action needed;
+};
+
+// What the calls of a rank need of others, one ahead.
+std::vector<Ahead> needed_ahead(const std::vector<Call>& calls, const PipelineShape& shape) {
+  std::vector<Ahead> all;
+  std::optional<std::size_t> forward, backward;  // the last of each so far
+  std::optional<std::size_t> before;             // the last of all
+  std::size_t forwards_left = 0;
+  for (const Call& call : calls) forwards_left += call.action.kind == ActionKind::forward ? 1 : 0;
+  std::optional<std::size_t> before_that;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const Action& action = calls[i].action;
+    const bool is_forward = action.kind == ActionKind::forward;
+    const auto message = message_for(action, shape);
+    // A first backward pass follows the first forward one behind the warm-up, if there is any.
+    const std::optional<std::size_t> opens = forwards_left > 0 ? before_that : before;
+    if (message)
+      all.push_back({is_forward ? forward : backward ? backward : opens, message->needed});
+    before_that = std::exchange(before, i);
+    (is_forward ? forward : backward) = i;
+    if (is_forward) --forwards_left;
+  }
+  return all;
+}
+
+CallLists received_one_ahead(const CallLists& lists, const PipelineShape& shape) {
+  CallLists result(lists.size());
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    const std::vector<Ahead> needed = needed_ahead(lists[rank], shape);
+    const auto receive = [&](std::optional<std::size_t> behind, bool of_forward) {
+      for (const Ahead& one : needed) {
+        const bool is_forward = one.needed.kind == ActionKind::forward;
+        if (one.behind == behind && is_forward == of_forward) {
+          result[rank].push_back({Call::Kind::receive, one.needed});
+        }
+      }
+    };
+    receive(std::nullopt, true);
+    receive(std::nullopt, false);
+    for (std::size_t i = 0; i < lists[rank].size(); ++i) {
+      const Call& call = lists[rank][i];
+      const bool is_forward = call.action.kind == ActionKind::forward;
+      result[rank].push_back(call);
+      const auto message = message_of(call.action, shape);
+      if (rank % 2 == 1) receive(i, is_forward);
+      if (message) result[rank].push_back({Call::Kind::send, message->sent});
+      if (rank % 2 == 0) receive(i, is_forward);
+      receive(i, !is_forward);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string call_text(const Call& call) {
@@ -132,6 +190,7 @@ std::string call_text(const Call& call) {
 
 CallLists with_messages(const CallLists& lists, const PipelineShape& shape, Receives receives) {
   if (receives == Receives::when_needed) return received_when_needed(lists, shape);
+  if (receives == Receives::one_ahead) return received_one_ahead(lists, shape);
   CallLists result(lists.size());
   std::vector<std::size_t> next(lists.size());
   Done done(shape);

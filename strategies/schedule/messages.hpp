@@ -10,6 +10,12 @@
 // when_needed: right before the action that needs it, as runtimes do that loop over microbatches
 // (PyTorch's ScheduleGPipe and Schedule1F1B, Megatron's 1F1B).
 //
+// one_ahead: what the next forward of a rank needs right behind the forward before it, what the
+// next backward needs behind the backward before it; the first backward's behind the last forward
+// of the warm-up. With the send of the same action, which comes first on even ranks and last on odd
+// ones (Megatron's interleaved schedule with overlap_p2p_comm, pipeline_parallel/schedules.py and
+// p2p_communication.py of core 0.20).
+//
 // with_sends: PyTorch's rule for lists of actions (_add_send_recv). Ranks take turns, each adds one
 // action when what it needs has been sent, and a sender puts the receive at the end of what the
 // receiver has so far. So receives are in the order of the sends of one such round, no rank

@@ -85,7 +85,7 @@ struct PipelineSchedule {
 };
 
 // Where the receive of a message is posted (messages.hpp).
-enum class Receives : std::uint8_t { with_sends, when_needed };
+enum class Receives : std::uint8_t { with_sends, when_needed, one_ahead };
 
 // Of a step that has no backward pass: the forwards, in their order.
 [[nodiscard]] PipelineSchedule forward_alone(PipelineSchedule schedule);

@@ -218,7 +218,9 @@ TEST_CASE("a step reads back as the same step") {
   step.metrics = {"loss", "accuracy"};
   step.outputs = {"labels"};
   step.precision = {DType::f32, {DType::f64, DType::f16}, DType::i32};
-  step.optimizer = {"sgd", DType::f32, DType::f16, std::nullopt, DType::bf16, false};
+  step.optimizer = {"sgd",        false,       DType::f32,  DType::f16, DType::bf16,
+                    std::nullopt, DType::bf16, false};
+  step.gradient_clipping = true;
   step.rematerialization = {Rematerialization::Policy::named, {"q_proj", "mlp"}};
   step.trainable = {"norm"};
   step.lora = Lora{8, {"attention"}};
@@ -226,7 +228,6 @@ TEST_CASE("a step reads back as the same step") {
   step.mtp_layers = 1;
   Step narrow;
   narrow.precision.products = {ProductFormat::mxfp8, "blockwise", true, true, 1, 2};
-  narrow.precision.kept_gradients = DType::f32;
   for (const Step& one : {step, narrow, Step{}}) {
     const Json json = step_to_json(one);
     CHECK(read_step(JsonReader(json, {"a.json", "/workload"})) == one);
@@ -242,7 +243,7 @@ TEST_CASE("types that are not said") {
   CHECK(read_types(R"({"parameters": "fp32"})")["master"] == "none");
   CHECK(read_types(R"({"parameters": "fp32", "master": "fp32"})")["master"] == "fp32");
   CHECK(read_types(R"({"parameters": "bf16"})")["master"] == "fp32");
-  CHECK(read_types(R"({"reduce": "fp32"})")["gradients"] == "fp32");
+  CHECK(read_types(R"({"reduce": "fp32"})")["reduce"] == "fp32");
   CHECK_FALSE(read_types(R"({"reduce": "fp32", "gradients": "fp32"})").contains("reduce"));
   CHECK(read_types(R"({"reduce": "bf16", "gradients": "fp32"})")["reduce"] == "bf16");
   CHECK_THROWS_WITH(read_types(R"({"scaling": "delayed"})"),

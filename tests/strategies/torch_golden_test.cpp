@@ -1,5 +1,6 @@
-// Against real PyTorch: the collectives of FSDP2 and HSDP steps, byte for byte, and what a rank
-// holds between steps. Cases: tests/golden/torch/README.md.
+// Against real PyTorch: the collectives of FSDP2 and HSDP steps in order, byte for byte, and what a
+// rank holds between steps; the same of torchtitan; DDP's buckets. Cases:
+// tests/golden/torch/README.md.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -9,179 +10,231 @@
 
 #include "model_step.hpp"
 #include "tests/base/golden_files.hpp"
+#include "torch_records.hpp"
 
 #include "base/json.hpp"
 
-using namespace shardsim;
-using namespace shardsim::test;
-
+namespace shardsim::torch_golden_test {
 namespace {
 
-struct Totals {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-  friend bool operator==(const Totals&, const Totals&) = default;
-};
-using TotalsByKind = std::map<std::string, Totals>;  // "all-gather dp_shard"
+using namespace shardsim::test;
 
 // Why a record is beyond what is compared here; empty when it is not.
 std::string skip_reason(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
-  const std::string type = record["model"]["model_type"];
-  const std::string name = record["model"]["name"];
-  if (name != "Llama-3.1-8B" && name != "Llama-3.1-70B" && name != "GPT-2")
-    return "model is not shipped";
-  if (settings.value("wrap", "blocks") != "blocks") return "other units than blocks";
   if (settings.value("cp", 1) != 1) return "context parallelism";
-  const bool whole_tp = settings.value("sp", true) && settings.value("loss_parallel", true);
-  if (settings.value("tp", 1) != 1 && !whole_tp)
-    return "tensor parallelism without sequence and loss parallelism";
-  if (settings.value("optimizer", "fused") != "fused") return "optimizer";
+  if (settings.value("ep", 1) != 1) return "expert parallelism";
   const std::string ac = settings.value("ac", "none");
   if (ac != "none" && ac != "full") return "activation checkpointing policy";
-  if (settings["param_dtype"] != "bf16") return "compute dtype";
+  if (settings.value("loss", "plain") != "plain") return "loss in chunks";
   return "";
 }
 
-CompiledStep compile_record(const Json& record) {
-  const std::map<std::string, std::string> models = {
-      {"Llama-3.1-8B", "llama-3.1-8b"}, {"Llama-3.1-70B", "llama-3.1-70b"}, {"GPT-2", "gpt2"}};
+// Of its dimensions; torchtitan's by its name.
+ModelConfig model_of(const Json& record) {
+  if (record["model"]["model_type"] == "llama3") return load_model_config("llama-3.1-8b", "", {});
+  Json config = record["model"];
+  const bool has_experts = config["model_type"] == "mixtral";
+  for (const std::string key :
+       {"name", "qk_norm", "attention_bias", "num_local_experts", "num_experts_per_tok"}) {
+    if (!has_experts || !key.starts_with("num_")) config.erase(key);
+  }
+  return load_model_config(JsonReader(config, {record["id"], "/model"}), "");
+}
+
+// The records' GPT-2 is of torch.nn.Linear, [out, in]; transformers' has Conv1D, [in, out].
+void transpose_products(Workload& workload) {
+  std::vector<bool> swaps(workload.tensors.size(), false);
+  for (std::size_t t = 0; t < swaps.size(); ++t) {
+    const TensorId primal = workload.tensors[t].primal;
+    const std::string name =
+        workload.tensors[primal == no_tensor ? t : static_cast<std::size_t>(primal)].name;
+    const TensorRole role = workload.tensors[t].role;
+    const bool of_parameter = role == TensorRole::parameter ||
+                              role == TensorRole::parameter_gradient ||
+                              role == TensorRole::optimizer_state;
+    swaps[t] = of_parameter && name.find(".c_") != std::string::npos && name.ends_with(".weight");
+    if (swaps[t]) std::swap(workload.tensors[t].dims[0], workload.tensors[t].dims[1]);
+  }
+  for (Block& block : workload.blocks) {
+    for (std::vector<Op>* ops : {&block.forward, &block.backward, &block.optimizer}) {
+      for (Op& op : *ops) {
+        for (std::vector<Operand>* list : {&op.operands, &op.results}) {
+          for (Operand& operand : *list) {
+            if (swaps[static_cast<std::size_t>(operand.tensor)])
+              std::swap(operand.dims[0], operand.dims[1]);
+          }
+        }
+      }
+    }
+  }
+}
+
+// As the records name what fully_shard was called on.
+std::string units_of(const Json& settings) {
+  const std::map<std::string, std::string> names = {{"blocks", "layers"},
+                                                    {"root", "model"},
+                                                    {"embed-head", "layers+embedding+head"},
+                                                    {"titan", "layers+ends"}};
+  return names.at(settings.value("wrap", "blocks"));
+}
+
+Json torchtitan_strategy(const Json& settings) {
+  Json strategy = {{"name", "torchtitan"}};
+  const std::string reshard = settings["reshard"];
+  if (reshard == "default") return strategy;
+  strategy["reshard_after_forward"] = reshard == "always";
+  strategy["reshard_root_after_forward"] = reshard == "always";
+  return strategy;
+}
+
+Json fsdp_strategy(const Json& settings) {
+  Json strategy = {{"name", "fsdp2"},
+                   {"units", units_of(settings)},
+                   {"reshard_after_forward", settings["reshard_after_forward"]},
+                   {"reshard_root_after_forward", settings.value("root_reshard", false)}};
+  if (settings.value("no_sync", false)) strategy["reduce_each_microbatch"] = "none";
+  if (settings.value("prefetch", "").starts_with("explicit, 2 blocks each way")) {
+    strategy["ask_ahead"] = "always";
+    strategy["prefetch"] = 2;
+  }
+  if (settings["tp"] > 1) {
+    strategy["sequence_parallel"] = settings["sp"];
+    strategy["loss_parallel"] = settings["loss_parallel"];
+  }
+  return strategy;
+}
+
+Step step_of(const Json& record, const Mesh& mesh) {
   const Json& settings = record["strategy"]["settings"];
+  Step step{.batch = 1};
+  step.gradient_clipping = settings.value("clip", false);
+  step.microbatches = settings.value("microbatches", 1);
+  step.batch = mesh.devices() / settings.value("tp", 1) *
+               record["batch"]["per_rank"].get<std::int64_t>() * step.microbatches;
+  step.sequence = record["batch"]["sequence"].get<std::int64_t>();
+  const Json& computed = settings["param_dtype"];
+  if (computed.is_null() || computed == "fp32") step.precision.compute = DType::f32;
+  step.optimizer.parameters = step.optimizer.gradients = DType::f32;
+  step.optimizer.master.reset();
+  if (settings.value("reduce_dtype", Json()) == "bf16") step.optimizer.reduce = DType::bf16;
+  if (settings.value("optimizer", "fused") == "sgd") {
+    step.optimizer.kind = "sgd";
+    step.optimizer.momentum = false;
+  }
+  if (settings.value("ac", "none") == "full") {
+    step.rematerialization.policy = Rematerialization::Policy::full;
+  }
+  return step;
+}
+
+CompiledStep compile_record(const Json& record, const Json& strategy) {
   std::vector<MeshAxis> axes;
   for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
-  std::int64_t ranks = 1;
-  for (const MeshAxis& axis : axes) ranks *= axis.size;
-  const bool tp = settings.value("tp", 1) > 1;
-  const bool shards = Mesh(axes).find("dp_shard").has_value();
-  const std::string name = !shards ? "tp" : tp ? "fsdp+tp" : axes.size() > 1 ? "hsdp" : "fsdp";
-  const Json strategy = {
-      {"name", name},
-      {"shard_axis", shards ? Json("dp_shard") : Json(nullptr)},
-      {"sequence_parallel", tp},
-      {"reshard_after_forward", settings["reshard_after_forward"]},
-      {"reshard_root_after_forward", settings.value("root_reshard", false)},
-      {"reduce_each_microbatch", settings.value("no_sync", false) ? "none" : "all"}};
-  Step step = usual_step();
-  step.batch = ranks / settings.value("tp", 1) * record["batch"]["per_rank"].get<std::int64_t>();
-  step.microbatches = settings.value("microbatches", 1);
-  step.batch *= step.microbatches;
-  step.sequence = record["batch"]["sequence"].get<std::int64_t>();
-  step.optimizer.parameters = DType::f32;
-  step.optimizer.master.reset();
-  step.optimizer.gradients = settings["reduce_dtype"] == "bf16" ? DType::bf16 : DType::f32;
-  if (settings.value("ac", "none") == "full")
-    step.rematerialization.policy = Rematerialization::Policy::full;
-  return compile_step(models.at(record["model"]["name"]), Mesh(axes), strategy.dump(), step);
+  const Mesh mesh(axes);
+  const Step step = step_of(record, mesh);
+  Workload workload = build_step(model_of(record), step);
+  if (record["model"]["model_type"] == "gpt2") transpose_products(workload);
+  return compile(workload, step, mesh,
+                 read_strategy(JsonReader(strategy, {record["id"], "/strategy"}), mesh));
 }
 
-// Gradients of norm weights under sequence parallelism: PyTorch reduces each over tp before the
-// reduce-scatter, whole; we the shards of a unit together after it. Bytes differ, sums do not.
-bool is_norm_reduction(const Json& call) {
-  return call["kind"] == "all_reduce" && call["axis"] == "tp" && call.contains("why") &&
-         call["why"] == "post_backward";
-}
-
-// "dp_shard", and as the records have it "dp_shard_sub4" for four neighbours of a larger axis.
-std::string recorded_name(const Mesh& mesh, const AxisRef& part) {
-  const std::string name = mesh.name_of(mesh.whole(part.axis));
-  return mesh.is_whole(part) ? name : name + "_sub" + std::to_string(part.size);
-}
-
-// Payload as nccl-tests counts it: the whole array on one rank's side of the call.
-TotalsByKind recorded(const Json& record) {
-  TotalsByKind totals;
-  for (const Json& call : record["collectives"]) {
-    if (call["phase"] == "clip") continue;  // the norm's all-reduce; not part of our step
-    if (is_norm_reduction(call)) continue;
-    std::string kind = call["kind"];
-    std::replace(kind.begin(), kind.end(), '_', '-');
-    const std::int64_t count = call["count"];
-    const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
-    Totals& t = totals[kind + " " + call["axis"].get<std::string>()];
-    t.count += count;
-    t.bytes += count * bytes;
-  }
-  return totals;
-}
-
-TotalsByKind planned(const Plan& plan) {
-  TotalsByKind totals;
-  const std::vector<std::int64_t> counts = executions(plan);
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const Collective& c = plan.collectives[i];
-    if (c.kind == CollectiveKind::all_reduce && plan.mesh.names_of(c.axes).at(0) == "tp" &&
-        c.reason.starts_with("gradients of")) {
-      continue;
-    }
-    Totals& t = totals[std::string(name_of(c.kind)) + " " + recorded_name(plan.mesh, c.axes.at(0))];
-    // Norm gradients again: over the replicas and tp in one call of their own.
-    if (c.axes.size() == 1) t.count += counts[i];
-    t.bytes += counts[i] * c.payload.count();
-  }
-  return totals;
-}
-
-std::int64_t held(const Plan& plan, BufferCategory category) {
-  std::int64_t bytes = 0;
-  for (const Buffer& buffer : plan.programs[0].buffers) {
-    if (buffer.category == category && buffer.free_count == 0) bytes += buffer.bytes.count();
-  }
-  return bytes;
+std::int64_t parameters_of(const Json& record) {
+  std::int64_t tensors = 0;
+  for (const Json& p : record["params_local"]) tensors += p["count"].get<std::int64_t>();
+  return tensors;
 }
 
 // AdamW's state beside the two moments: one fp32 step count per parameter tensor.
 std::int64_t moments(const Json& record) {
-  std::int64_t tensors = 0;
-  for (const Json& p : record["params_local"]) tensors += p["count"].get<std::int64_t>();
-  return record["optimizer_state_bytes"].get<std::int64_t>() - 4 * tensors;
+  if (record["optimizer_state_bytes"] == 0) return 0;
+  return record["optimizer_state_bytes"].get<std::int64_t>() - 4 * parameters_of(record);
+}
+
+// Norms of gradients are as many as parameters: torchtitan's q, k and v are one, the gates of the
+// records' experts are apart.
+void count_parameters_as(const Json& record, const Program& program, Calls& calls) {
+  const auto ours =
+      std::count_if(program.buffers.begin(), program.buffers.end(), [](const Buffer& buffer) {
+        return buffer.category == BufferCategory::parameters && buffer.free_count == 0;
+      });
+  const auto end = [](std::int64_t norms) { return " " + std::to_string(4 * norms) + " fp32"; };
+  for (std::string& call : calls) {
+    if (!call.starts_with("all-reduce") || !call.ends_with(end(ours))) continue;
+    call.resize(call.size() - end(ours).size());
+    call += end(parameters_of(record));
+  }
 }
 
 bool agrees(const Json& record) {
-  const CompiledStep step = compile_record(record);
-  const TotalsByKind ours = planned(step.plan), theirs = recorded(record);
-  bool same = ours == theirs;
-  for (const auto& [kind, totals] : theirs) {
-    const auto found = ours.find(kind);
-    const Totals mine = found == ours.end() ? Totals{} : found->second;
-    if (mine == totals) continue;
-    std::cout << "  " << record["id"] << ": " << kind << ": " << mine.count << " calls of "
-              << mine.bytes << " bytes, PyTorch " << totals.count << " of " << totals.bytes << "\n";
-  }
+  const std::string id = record["id"];
+  const Json& settings = record["strategy"]["settings"];
+  const bool is_titan = record["model"]["model_type"] == "llama3";
+  const CompiledStep step =
+      compile_record(record, is_titan ? torchtitan_strategy(settings) : fsdp_strategy(settings));
+  const Program& program = step.plan.programs[0];
+  Calls ours = planned_calls(step.plan, program);
+  count_parameters_as(record, program, ours);
+  bool same = same_calls(ours, recorded_calls(record), id);
   const std::int64_t shard = record["memory"]["steps"][1]["peak"]["sharded_param"];
-  const std::int64_t ours_shard = held(step.plan, BufferCategory::parameters);
-  if (ours_shard != shard)
-    std::cout << "  " << record["id"] << ": parameters " << ours_shard << ", PyTorch " << shard
-              << "\n";
-  const std::int64_t state = held(step.plan, BufferCategory::optimizer);
+  const std::int64_t ours_shard = held_bytes(program, BufferCategory::parameters);
+  if (ours_shard != shard) {
+    std::cout << "  " << id << ": parameters " << ours_shard << ", PyTorch " << shard << "\n";
+    same = false;
+  }
+  const std::int64_t state = held_bytes(program, BufferCategory::optimizer);
   // PyTorch keeps state for the rows that a rank owns, we for the padded shard.
   const bool padded = !record["padding"].empty();
-  const bool same_state = padded ? state >= moments(record) : state == moments(record);
-  if (!same_state)
-    std::cout << "  " << record["id"] << ": optimizer " << state << ", PyTorch " << moments(record)
-              << "\n";
-  return same && ours_shard == shard && same_state;
+  if (padded ? state < moments(record) : state != moments(record)) {
+    std::cout << "  " << id << ": optimizer " << state << ", PyTorch " << moments(record) << "\n";
+    same = false;
+  }
+  return same;
 }
 
-}  // namespace
+// The buckets of DDP from the second step on, by the bytes that each reduces.
+bool same_buckets(const Json& record) {
+  Json strategy = {{"name", "ddp"}};
+  const Json& cap = record["strategy"]["settings"]["bucket_cap_mb"];
+  if (!cap.is_null()) strategy["bucket_cap_mb"] = cap;
+  const CompiledStep step = compile_record(record, strategy);
+  Calls buckets;
+  for (const Json& bucket : record["rebuilt_buckets"]) {
+    buckets.push_back("all-reduce dp_replicate " + bucket["bytes"].dump() + " fp32");
+  }
+  return same_calls(planned_calls(step.plan, step.plan.programs[0]), buckets, record["id"]);
+}
 
-TEST_CASE("Collectives and state of FSDP2 and HSDP steps are PyTorch's", "[golden]") {
-  const std::filesystem::path folder = golden_folder("torch/fsdp");
+template <class Compare>
+void compare_folder(const std::string& name, const Compare& compare) {
+  const std::filesystem::path folder = golden_folder(name);
   const std::vector<std::string> files = golden_files(folder, ".json");
   if (!std::filesystem::exists(folder)) return;
   int compared = 0;
-  for (const std::string& file : files) {
-    const Json record = load_json(file);
+  for (const std::string& path : files) {
+    const std::string file = std::filesystem::path(path).filename().string();
+    const Json record = load_json(path);
     const std::string reason = skip_reason(record);
     if (!reason.empty()) {
-      std::cout << std::filesystem::path(file).filename().string() << ": skipped (" << reason
-                << ")\n";
+      std::cout << file << ": skipped (" << reason << ")\n";
       continue;
     }
-    const bool passed = agrees(record);
-    std::cout << std::filesystem::path(file).filename().string() << ": "
-              << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
+    const bool passed = compare(record);
+    std::cout << file << (passed ? ": 1 passed, 0 failed\n" : ": 0 passed, 1 failed\n");
     CHECK(passed);
     ++compared;
   }
   CHECK(compared > 0);
 }
+
+}  // namespace
+
+TEST_CASE("Collectives, in order, and state of FSDP2 and HSDP steps are PyTorch's", "[golden]") {
+  compare_folder("torch/fsdp", agrees);
+}
+
+TEST_CASE("So they are of torchtitan's", "[golden]") { compare_folder("torch/torchtitan", agrees); }
+
+TEST_CASE("DDP's buckets are PyTorch's", "[golden]") { compare_folder("torch/ddp", same_buckets); }
+
+}  // namespace shardsim::torch_golden_test

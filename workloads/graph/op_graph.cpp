@@ -1,5 +1,7 @@
 #include "workloads/graph/op_graph.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 
@@ -143,6 +145,16 @@ ModelFlops model_flops(const Workload& workload) {
     }
   }
   return {Flops(needed), Flops(full)};
+}
+
+void pad_vocabulary(Workload& workload, std::int64_t multiple) {
+  for (Label& label : workload.labels) {
+    if (label.role != LabelRole::vocab || label.size % multiple == 0) continue;
+    const std::int64_t padded = (label.size + multiple - 1) / multiple * multiple;
+    workload.notes.push_back(fmt::format("{} of {} is padded to {}, a multiple of {}", label.name,
+                                         label.size, padded, multiple));
+    label.size = padded;
+  }
 }
 
 std::string instance_name(std::string name, std::int64_t number) {

@@ -245,6 +245,8 @@ struct Succession {
   friend bool operator==(const Succession&, const Succession&) = default;
 };
 [[nodiscard]] std::vector<Succession> successions(const Workload& workload);
+// The vocabulary, padded to a multiple; a note says so where it grows. Of frameworks that pad it.
+void pad_vocabulary(Workload& workload, std::int64_t multiple);
 // All parameters, in order of first use. A parameter of a layer is there once for each number.
 struct ParameterView {
   TensorId tensor = no_tensor;

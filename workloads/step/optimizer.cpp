@@ -71,7 +71,9 @@ void add_optimizer(Workload& workload, const OptimizerOptions& options) {
     if (options.master) {
       op.results.push_back(add_state(workload, view.tensor, "master", *options.master));
     }
-    for (const std::string& moment : kind.moments) {
+    const bool has_moments = options.momentum || kind.function != Function::sgd;
+    if (!has_moments) op.work_fraction = 0.5;  // w -= rate * g, of v = m * v + g; w -= rate * v
+    for (const std::string& moment : has_moments ? kind.moments : std::vector<std::string>{}) {
       op.results.push_back(add_state(workload, view.tensor, moment, options.moments));
     }
     op.operands = op.results;

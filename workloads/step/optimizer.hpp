@@ -11,9 +11,11 @@
 namespace shardsim {
 
 struct OptimizerOptions {
-  std::string kind = "adamw";                // or "sgd" (momentum)
+  std::string kind = "adamw";                // or "sgd"
+  bool momentum = true;                      // of sgd
   DType parameters = DType::bf16;            // as stored between steps
-  DType gradients = DType::bf16;             // as accumulated and reduced
+  DType gradients = DType::bf16;             // as accumulated, and reduced where `reduce` is not
+  std::optional<DType> reduce = {};          // between devices
   std::optional<DType> master = DType::f32;  // nothing: the parameters are their own master
   DType moments = DType::f32;
   bool donate = true;  // the new train state takes the place of the old; false: it stands beside it
@@ -22,7 +24,8 @@ struct OptimizerOptions {
 
 // Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are
 // the parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; sgd:
-// NAME.momentum_buffer), updated in place; its operands are these, then the gradient. The gradient
+// NAME.momentum_buffer), updated in place; its operands are these, then the gradient. (Without
+// momentum sgd has no state.) The gradient
 // tensor has the compute dtype, as the matmul leaves it; who reduces it casts it to `gradients`.
 // Throws InputError when the kind is unknown.
 void add_optimizer(Workload& workload, const OptimizerOptions& options);

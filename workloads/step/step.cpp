@@ -56,12 +56,6 @@ std::vector<std::string> warnings_of(const Step& step) {
                     products.scaling.empty() ? "" : fmt::format(" ({} scaling)", products.scaling),
                     name_of(step.precision.compute)));
   }
-  if (trains && step.precision.kept_gradients) {
-    warnings.push_back(
-        fmt::format("gradients are kept in {0}, in which they are reduced; in {1} with a reduction "
-                    "in {0} is not modelled yet",
-                    name_of(step.optimizer.gradients), name_of(*step.precision.kept_gradients)));
-  }
   if (trains && step.dropout > 0) {
     warnings.push_back(fmt::format("dropout of {} is left out: not modelled yet", step.dropout));
   }

@@ -52,9 +52,6 @@ struct Precision {
   WeightTypes weights{};       // where norms and look-ups do not take them in the compute dtype
   DType indices = DType::i64;  // of token numbers, positions and labels; JAX has int32
   NarrowProducts products{};
-  // In which gradients are said to be kept where that is not what they are reduced in
-  // (OptimizerOptions::gradients): not modelled, a warning says so.
-  std::optional<DType> kept_gradients{};
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
@@ -67,7 +64,8 @@ struct Step {
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
   std::vector<std::string> outputs{};  // of every example: output_names()
   Precision precision{};
-  OptimizerOptions optimizer{};  // of a forward step the type of its parameters alone
+  bool gradient_clipping = false;  // by the norm of all gradients
+  OptimizerOptions optimizer{};    // of a forward step the type of its parameters alone
   Rematerialization rematerialization{};
   std::vector<std::string> trainable{};  // regular expressions on parameters; empty: all
   std::optional<Lora> lora{};

@@ -1,0 +1,453 @@
+// Gradient buffers of one program: opened before the step, reduced bucket by bucket, read by the
+// optimizer, whose flat kind updates a part of each bucket and gathers the parameters afterwards.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+#include "base/index.hpp"
+#include "strategies/compile/emit_program.hpp"
+
+namespace shardsim {
+namespace {
+
+// What of a bucket is whose, layers together; and what its padding takes.
+std::vector<CollectivePart> parts_of(const Bucket& bucket, const Workload& workload, Bytes element,
+                                     std::int64_t elements) {
+  std::vector<CollectivePart> parts;
+  std::int64_t padding = elements;
+  for (const BufferedParameter& parameter : bucket.parameters) {
+    std::string name;
+    for (const TensorId tensor : parameter.tensors) {
+      name += (name.empty() ? "" : " + ") + workload.tensors[at(tensor)].name;
+    }
+    const auto same = std::find_if(parts.begin(), parts.end(),
+                                   [&](const CollectivePart& part) { return part.tensor == name; });
+    const Bytes payload = parameter.elements * element;
+    if (same != parts.end()) {
+      same->payload += payload;
+    } else {
+      parts.push_back({name, payload});
+    }
+    padding -= parameter.elements;
+  }
+  if (padding > 0) parts.push_back({"padding", padding * element});
+  return parts;
+}
+
+// One by one, as the pass makes their gradients; of a product its bias first, as autograd
+// accumulates them (torch.nn.Linear).
+std::vector<RegisteredParameter> made_parameters(const BlockPass& backward, const Block& block) {
+  std::vector<RegisteredParameter> parameters;
+  const auto are_of_one_product = [&](TensorId one, TensorId other) {
+    return std::any_of(block.forward.begin(), block.forward.end(), [&](const Op& op) {
+      const auto reads = [&](TensorId tensor) {
+        return std::any_of(op.operands.begin(), op.operands.end(),
+                           [&](const Operand& operand) { return operand.tensor == tensor; });
+      };
+      return kind_of(op) == OpKind::einsum && reads(one) && reads(other);
+    });
+  };
+  for (const Write& write : backward.writes) {
+    const bool is_bias =
+        !parameters.empty() && are_of_one_product(parameters.back().front(), write.parameter);
+    parameters.insert(parameters.end() - (is_bias ? 1 : 0), {write.parameter});
+  }
+  return parameters;
+}
+
+std::string range_of(const Bucket& bucket, const Workload& workload) {
+  const auto name = [&](const BufferedParameter& parameter) -> const std::string& {
+    return workload.tensors[at(parameter.tensors.front())].name;
+  };
+  const std::string& first = name(bucket.parameters.front());
+  const std::string& last = name(bucket.parameters.back());
+  if (bucket.parameters.size() == 1) return first;
+  return fmt::format("{} to {}, {} parameters", first, last, bucket.parameters.size());
+}
+
+}  // namespace
+
+std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t stage) const {
+  const Workload& workload = input_.workload;
+  std::vector<BufferedParameter> parameters;
+  for (const BlockInstance& instance : instances_of(stage)) {
+    for (RegisteredParameter& tensors : listed_parameters(at(instance.block))) {
+      std::erase_if(tensors,
+                    [&](TensorId tensor) { return !input_.step.buffered.contains(tensor); });
+      if (tensors.empty()) continue;
+      BufferedParameter parameter;
+      parameter.instance = instance;
+      parameter.axes = input_.step.buffered.at(tensors.front()).axes;
+      for (const TensorId tensor : tensors) {
+        parameter.elements += input_.step.buffered.at(tensor).elements;
+        parameter.is_shared |= workload.tensors[at(tensor)].copy_of != no_tensor ||
+                               std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                                           [&](const Tensor& t) { return t.copy_of == tensor; });
+      }
+      parameter.tensors = std::move(tensors);
+      parameters.push_back(std::move(parameter));
+    }
+  }
+  std::reverse(parameters.begin(), parameters.end());
+  return parameters;
+}
+
+// Of a block: the last in the buffer first.
+std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t block) const {
+  if (input_.runtime.reductions.buffer->order == BufferOrder::registered) {
+    return registered_parameters(input_.workload, block);
+  }
+  std::vector<RegisteredParameter> made =
+      made_parameters(input_.step.blocks[block].backward, input_.workload.blocks[block]);
+  std::reverse(made.begin(), made.end());
+  return made;
+}
+
+void ProgramEmitter::open_buckets() {
+  const std::optional<GradientBuffer>& rule = input_.runtime.reductions.buffer;
+  if (!rule || !has_backward(input_.workload)) return;
+  for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
+    for (Bucket& bucket : cut_into_buckets(buffered_parameters(stage), *rule, is_first(stage),
+                                           size_of(input_.gradient_dtype))) {
+      open_bucket(std::move(bucket), stage);
+    }
+  }
+  if (rule->kept == BufferKept::always) {
+    set_phase(Phase::forward);
+    Kernel zero{"fill", KernelClass::memory, input_.gradient_dtype, Flops(0), Bytes(0)};
+    for (OpenBucket& bucket : open_buckets_) {
+      open_gradients(bucket);
+      buffers_[bucket.gradients.front()].persistent = true;
+      zero.bytes = buffers_[bucket.gradients.front()].buffer.bytes;
+      emit_kernel(zero, bucket.name + " zeroed", {}, bucket.gradients);
+    }
+  }
+  const std::optional<FlatOptimizer>& optimizer = input_.runtime.flat_optimizer;
+  if (!optimizer || !optimizer->gathers_in_forward) return;
+  // In the order in which forward reads them: the next one is the last.
+  std::stable_sort(to_gather_.begin(), to_gather_.end(), [&](std::size_t a, std::size_t b) {
+    return open_buckets_[a].stage > open_buckets_[b].stage;
+  });
+}
+
+void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
+  const std::size_t number = open_buckets_.size();
+  OpenBucket open{.bucket = std::move(bucket),
+                  .stage = stage,
+                  .name = fmt::format("gradient bucket {}", number)};
+  std::int64_t state_bytes = 0;
+  for (const BufferedParameter& parameter : open.bucket.parameters) {
+    for (const TensorId tensor : parameter.tensors) {
+      const BufferedGradient& gradient = input_.step.buffered.at(tensor);
+      bucket_of_[{tensor, parameter.instance.ordinal}] = number;
+      state_bytes = std::max(state_bytes, gradient.state_bytes);
+    }
+    open.gradients_of_pass += static_cast<std::int64_t>(parameter.tensors.size());
+  }
+  open.missing =
+      open.gradients_of_pass * (reduces_each_microbatch() ? 1 : input_.schedule.shape.microbatches);
+  if (input_.runtime.flat_optimizer) {
+    const std::int64_t elements = open.bucket.elements / shards_of(open.bucket);
+    open.state = {open_buffer(fmt::format("optimizer state of bucket {}", number),
+                              BufferCategory::optimizer, Bytes(elements * state_bytes))};
+    buffers_[open.state.front()].persistent = true;
+    if (shards_of(open.bucket) > 1) to_gather_.push_back(number);
+    // Parameters lie in a buffer as gradients do.
+    std::int64_t padding = open.bucket.elements;
+    for (const BufferedParameter& parameter : open.bucket.parameters) padding -= parameter.elements;
+    const TensorId first = open.bucket.parameters.front().tensors.front();
+    const DType stored = buffers_.value(input_.step.parameters.at(first).stored).dtype;
+    if (padding > 0) {
+      const BufferIndex buffer = open_buffer(fmt::format("padding of bucket {}", number),
+                                             BufferCategory::parameters, padding * size_of(stored));
+      buffers_[buffer].persistent = true;
+    }
+  }
+  open_buckets_.push_back(std::move(open));
+}
+
+BufferIndex ProgramEmitter::open_buffer(const std::string& name, BufferCategory category,
+                                        Bytes bytes) {
+  Buffer buffer;
+  buffer.name = tables_.name(name);
+  buffer.category = category;
+  buffer.bytes = bytes;
+  return buffers_.open_of_program(buffer);
+}
+
+void ProgramEmitter::open_gradients(OpenBucket& bucket) {
+  bucket.gradients = {open_buffer(bucket.name, BufferCategory::gradients,
+                                  bucket.bucket.elements * size_of(input_.gradient_dtype))};
+  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+    for (const TensorId tensor : parameter.tensors) {
+      buffers_.entry(input_.step.buffered.at(tensor).main, parameter.instance.ordinal) =
+          bucket.gradients.front();
+    }
+  }
+}
+
+// Before a backward pass: the buckets that it writes to, if they are not there.
+void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordinal) {
+  if (open_buckets_.empty()) return;
+  for (const Write& write : pass.writes) {
+    OpenBucket& bucket =
+        open_buckets_[bucket_of_.at({write.parameter, static_cast<std::int32_t>(ordinal)})];
+    if (!bucket.gradients.empty()) continue;
+    open_gradients(bucket);
+    // With the next task, the first of the pass.
+    buffers_[bucket.gradients.front()].buffer.allocated_by =
+        static_cast<TaskId>(program_.tasks.size());
+  }
+}
+
+bool ProgramEmitter::reduces_each_microbatch() const {
+  return input_.runtime.reductions.each_microbatch != ReduceEachMicrobatch::none;
+}
+
+// Of a bucket that is reduced: the device's part of it, added to that of the microbatches before.
+void ProgramEmitter::keep_shard(OpenBucket& bucket) {
+  const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
+  const Bytes bytes = elements * size_of(input_.gradient_dtype);
+  const bool is_first = bucket.shard.empty();
+  if (is_first) {
+    bucket.shard = {open_buffer(bucket.name + " shard", BufferCategory::gradients, bytes)};
+    buffers_[bucket.shard.front()].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+  }
+  const Kernel kernel{is_first ? "copy" : "add", KernelClass::memory, input_.gradient_dtype,
+                      Flops(0), (is_first ? 2 : 3) * bytes};
+  emit_kernel(kernel, bucket.name + " shard", bucket.gradients, bucket.shard);
+  bucket.gradients.clear();
+}
+
+std::int64_t ProgramEmitter::shards_of(const Bucket& bucket) const {
+  const std::int64_t devices = Mesh::size_of(bucket.axes);
+  const std::int64_t shards = input_.runtime.flat_optimizer->shards;
+  return shards == 0 ? devices : std::gcd(shards, devices);
+}
+
+std::vector<BufferIndex> ProgramEmitter::parameters_of(const OpenBucket& bucket) {
+  std::vector<BufferIndex> parameters;
+  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+    for (const TensorId tensor : parameter.tensors) {
+      parameters.push_back(
+          buffers_.buffer_of(input_.step.parameters.at(tensor).stored, parameter.instance.ordinal));
+    }
+  }
+  return parameters;
+}
+
+void ProgramEmitter::set_phase(Phase phase) {
+  phase_ = phase;
+  layer_ = -1;
+}
+
+TaskId ProgramEmitter::emit_on(Task task, const std::string& name,
+                               const std::vector<BufferIndex>& read,
+                               const std::vector<BufferIndex>& written) {
+  after_.clear();
+  for (const BufferIndex buffer : read) after_.push_back(buffers_[buffer].written_by);
+  for (const BufferIndex buffer : written) {
+    after_.push_back(buffers_[buffer].written_by);
+    const auto& readers = buffers_[buffer].last_use;
+    after_.insert(after_.end(), readers.begin(), readers.end());
+  }
+  const bool is_compute = task.stream == static_cast<std::uint8_t>(Stream::compute);
+  if (is_compute) after_.push_back(norm_);
+  if (task.stream == static_cast<std::uint8_t>(Stream::gathers)) after_.push_back(last_kernel_);
+  task.phase = phase_;
+  task.name = tables_.name(name);
+  task.layer = layer_;
+  task.microbatch = microbatch_;
+  const TaskId id = add_task(task, after_);
+  if (is_compute) last_kernel_ = id;
+  for (const BufferIndex buffer : read) buffers_.use(buffer, id, task.stream);
+  for (const BufferIndex buffer : written) {
+    buffers_.use(buffer, id, task.stream);
+    buffers_[buffer].written_by = id;
+  }
+  return id;
+}
+
+TaskId ProgramEmitter::emit_kernel(const Kernel& kernel, const std::string& name,
+                                   const std::vector<BufferIndex>& read,
+                                   const std::vector<BufferIndex>& written) {
+  Task task;
+  task.work = tables_.kernel(kernel);
+  return emit_on(task, name, read, written);
+}
+
+TaskId ProgramEmitter::emit_collective(const Collective& collective, Stream stream,
+                                       const std::string& name,
+                                       const std::vector<BufferIndex>& buffers) {
+  Task task;
+  task.kind = TaskKind::collective;
+  task.stream = static_cast<std::uint8_t>(stream);
+  task.work = tables_.collective(collective);
+  return emit_on(task, name, {}, buffers);
+}
+
+// `items` of the body are through: which gradients have they left?
+void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal) {
+  if (open_buckets_.empty() || phase_ == Phase::forward) return;
+  for (const Write& write : pass.writes) {
+    if (write.after != items) continue;
+    const auto number = bucket_of_.find({write.parameter, static_cast<std::int32_t>(ordinal)});
+    assert(number != bucket_of_.end());
+    OpenBucket& bucket = open_buckets_[number->second];
+    --bucket.missing;
+    if (bucket.missing > 0) continue;
+    const Phase phase = phase_;
+    const std::int32_t layer = layer_;
+    if (reduces_each_microbatch()) {
+      bucket.missing = bucket.gradients_of_pass;
+      bucket.is_reduced = false;
+    }
+    if (reduces_when_ready()) reduce_bucket(bucket);
+    phase_ = phase;
+    layer_ = layer;
+  }
+}
+
+bool ProgramEmitter::reduces_when_ready() const {
+  const GradientBuffer& buffer = *input_.runtime.reductions.buffer;
+  const std::size_t stages = input_.schedule.shape.stages_of(rank_).size();
+  const bool waits = has_stages_ && buffer.aligns_stages && (stages > 1 || rank_ > 0);
+  return buffer.overlaps && !waits;
+}
+
+// After a pass that leaves gradients of weights: stages whose turn has come.
+void ProgramEmitter::reduce_aligned(const Action& action) {
+  if (open_buckets_.empty() || !releases_activations(action.kind)) return;
+  const std::int32_t number = ++backward_passes_;
+  if (is_last_pass_) through_at_[action.stage] = number;
+  const bool overlaps = input_.runtime.reductions.buffer->overlaps && !reduces_when_ready();
+  if (!overlaps || input_.schedule.shape.stages_of(rank_).size() == 1) return;
+  for (OpenBucket& bucket : open_buckets_) {
+    const auto through = through_at_.find(bucket.stage);
+    if (through != through_at_.end() && through->second + rank_ == number) reduce_bucket(bucket);
+  }
+}
+
+void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
+  if (std::exchange(bucket.is_reduced, true) || bucket.bucket.axes.empty()) return;
+  set_phase(Phase::backward);
+  const DType dtype = input_.gradient_dtype;
+  const Bytes element = size_of(dtype);
+  const std::int64_t elements = bucket.bucket.elements;
+  const std::string reason =
+      fmt::format("gradients of a bucket: {}", range_of(bucket.bucket, input_.workload));
+  const auto reduce = [&](CollectiveKind kind, const AxisList& axes, std::int64_t of) {
+    if (axes.empty()) return;
+    const Bytes payload = of * element;
+    Collective call{kind, axes, {}, {}, dtype, payload, {}, reason, {}};
+    call.parts = of == elements ? parts_of(bucket.bucket, input_.workload, element, elements)
+                                : std::vector<CollectivePart>{{bucket.name, payload}};
+    emit_collective(call, Stream::reductions, bucket.name, bucket.gradients);
+  };
+  const GradientBuffer& buffer = *input_.runtime.reductions.buffer;
+  if (!buffer.scatters) {
+    reduce(CollectiveKind::all_reduce, bucket.bucket.axes, elements);
+    if (buffer.kept == BufferKept::shards) keep_shard(bucket);
+    return;
+  }
+  const std::int64_t shards = shards_of(bucket.bucket);
+  const ShardAxes split = split_shards(bucket.bucket.axes, shards);
+  reduce(CollectiveKind::reduce_scatter, split.within, elements);
+  reduce(CollectiveKind::all_reduce, split.across, elements / shards);
+  if (buffer.kept == BufferKept::shards) keep_shard(bucket);
+}
+
+const std::vector<BufferIndex>& ProgramEmitter::reduced(const OpenBucket& bucket) {
+  return bucket.shard.empty() ? bucket.gradients : bucket.shard;
+}
+
+// What no forward pass of the next step will gather.
+void ProgramEmitter::gather_buckets() {
+  const std::optional<FlatOptimizer>& optimizer = input_.runtime.flat_optimizer;
+  if (!optimizer || optimizer->gathers_in_forward) return;
+  std::reverse(to_gather_.begin(), to_gather_.end());
+  set_phase(Phase::optimizer);
+  if (!optimizer->gathers_together) {
+    while (!to_gather_.empty()) gather_next_bucket();
+    return;
+  }
+  // One call for those that are gathered over the same devices.
+  while (!to_gather_.empty()) {
+    const AxisList axes = open_buckets_[to_gather_.back()].bucket.axes;
+    OpenBucket all;
+    all.bucket.axes = axes;
+    all.name = "updated";
+    std::erase_if(to_gather_, [&](std::size_t number) {
+      const Bucket& bucket = open_buckets_[number].bucket;
+      if (bucket.axes != axes) return false;
+      all.bucket.parameters.insert(all.bucket.parameters.end(), bucket.parameters.begin(),
+                                   bucket.parameters.end());
+      all.bucket.elements += bucket.elements;
+      return true;
+    });
+    emit_gather(all);
+  }
+}
+
+// Before a module computes: the buckets of its parameters. What it gathers of activations is its
+// own.
+void ProgramEmitter::gather_buckets_for(const ResolvedPass& pass, std::size_t item,
+                                        std::int64_t ordinal) {
+  if (to_gather_.empty() || phase_ != Phase::forward) return;
+  if (!input_.runtime.flat_optimizer->gathers_in_forward) return;
+  const auto gathers = [&](std::size_t k) {
+    const Item& candidate = *pass.body[k].item;
+    return candidate.kind == TaskKind::collective &&
+           candidate.collective.kind == CollectiveKind::all_gather;
+  };
+  while (gathers(item) && item + 1 < pass.body.size()) ++item;
+  for (const ValueId operand : pass.body[item].item->operands) gather_bucket_of(operand, ordinal);
+}
+
+// If it has not been asked for, and the one behind it in the same stage.
+void ProgramEmitter::gather_bucket_of(ValueId parameter, std::int64_t ordinal) {
+  const auto number =
+      bucket_of_.find({buffers_.value(parameter).tensor, static_cast<std::int32_t>(ordinal)});
+  if (number == bucket_of_.end()) return;
+  const std::int16_t stage = open_buckets_[number->second].stage;
+  if (std::exchange(open_buckets_[number->second].is_gathered, true)) return;
+  const std::int32_t layer = layer_;
+  if (std::count(to_gather_.begin(), to_gather_.end(), number->second) > 0) {
+    while (to_gather_.back() != number->second) gather_next_bucket();
+    gather_next_bucket();
+  }
+  if (!to_gather_.empty() && open_buckets_[to_gather_.back()].stage == stage) gather_next_bucket();
+  layer_ = layer;
+}
+
+void ProgramEmitter::gather_next_bucket() {
+  if (to_gather_.empty()) return;
+  const OpenBucket& bucket = open_buckets_[to_gather_.back()];
+  to_gather_.pop_back();
+  emit_gather(bucket);
+}
+
+void ProgramEmitter::emit_gather(const OpenBucket& bucket) {
+  layer_ = -1;
+  const TensorId first = bucket.bucket.parameters.front().tensors.front();
+  const DType dtype = buffers_.value(input_.step.parameters.at(first).stored).dtype;
+  const std::int64_t elements = bucket.bucket.elements;
+  const Bytes payload = elements * size_of(dtype);
+  const ShardAxes split = split_shards(bucket.bucket.axes, shards_of(bucket.bucket));
+  emit_collective({CollectiveKind::all_gather,
+                   split.within,
+                   {},
+                   {},
+                   dtype,
+                   payload,
+                   parts_of(bucket.bucket, input_.workload, size_of(dtype), elements),
+                   fmt::format("parameters of a bucket, updated in shards: {}",
+                               range_of(bucket.bucket, input_.workload)),
+                   {}},
+                  Stream::gathers, bucket.name + " parameters", parameters_of(bucket));
+}
+
+}  // namespace shardsim

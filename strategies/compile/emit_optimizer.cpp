@@ -1,0 +1,153 @@
+// What is done with gradients in buffers once backward is through, and the flat optimizer.
+//
+//   as Megatron-Core has it (finalize_model_grads, then its optimizer): buckets that are left;
+//   sums over the model axes, all in one call; parameters that two stages share; whether all are
+//   finite; the norm; updates
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/index.hpp"
+#include "strategies/compile/emit_program.hpp"
+
+namespace shardsim {
+
+void ProgramEmitter::finish_gradients() {
+  if (open_buckets_.empty() || std::exchange(gradients_are_done_, true)) return;
+  const std::vector<std::int16_t> stages = input_.schedule.shape.stages_of(rank_);
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+    for (OpenBucket& bucket : open_buckets_) {
+      if (bucket.stage == *stage) reduce_bucket(bucket);
+    }
+  }
+  set_phase(Phase::optimizer);
+  add_up_over_model();
+  add_up_shared();
+  if (input_.clips || input_.runtime.checks_overflow) take_norm();
+}
+
+// Norms' weights under sequence parallelism and the like: each device of the model axes has seen a
+// part of the sequence. One call for all of them.
+void ProgramEmitter::add_up_over_model() {
+  std::map<AxisList, std::pair<std::int64_t, std::vector<BufferIndex>>> sums;
+  for (const OpenBucket& bucket : open_buckets_) {
+    for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+      for (const TensorId tensor : parameter.tensors) {
+        const BufferedGradient& gradient = input_.step.buffered.at(tensor);
+        if (gradient.model_axes.empty()) continue;
+        auto& [elements, buffers] = sums[gradient.model_axes];
+        elements += gradient.elements;
+        if (buffers.empty() || buffers.back() != reduced(bucket).front()) {
+          buffers.push_back(reduced(bucket).front());
+        }
+      }
+    }
+  }
+  for (const auto& [axes, sum] : sums) {
+    const Bytes payload = sum.first * size_of(input_.gradient_dtype);
+    const std::string name = "gradients of parameters that are whole on the model axes";
+    emit_collective({CollectiveKind::all_reduce,
+                     axes,
+                     {},
+                     {},
+                     input_.gradient_dtype,
+                     payload,
+                     {{name, payload}},
+                     name + ", each of a part of the activations",
+                     {}},
+                    Stream::reductions, name, sum.second);
+  }
+}
+
+void ProgramEmitter::add_up_shared() {
+  for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
+    for (const BlockInstance& instance : instances_of(stage)) {
+      block_ = instance.block;
+      emit_items(tables_.block(instance.block).shared, instance.ordinal);
+    }
+  }
+}
+
+// Of a flat optimizer each device has its part of all gradients, so the sum goes over all devices
+// of its shards; else over those that hold different parameters.
+void ProgramEmitter::take_norm() {
+  const Mesh& mesh = input_.mesh;
+  AxisList data;
+  std::int64_t bytes = 0;
+  std::vector<BufferIndex> gradients;
+  for (const OpenBucket& bucket : open_buckets_) {
+    const bool is_flat = input_.runtime.flat_optimizer.has_value();
+    const AxisList& axes = bucket.bucket.axes;
+    const AxisList whole = is_flat ? split_shards(axes, shards_of(bucket.bucket)).across : axes;
+    for (const AxisRef& axis : whole) {
+      if (!contains(data, axis)) data.push_back(axis);
+    }
+    bytes += bucket.bucket.elements / (is_flat ? shards_of(bucket.bucket) : 1) *
+             size_of(input_.gradient_dtype).count();
+    gradients.push_back(reduced(bucket).front());
+  }
+  AxisList axes;
+  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+    AxisRef axis = mesh.whole(static_cast<int>(i));
+    for (const AxisRef& part : data) {
+      if (part.axis == axis.axis) {
+        axis = {axis.axis, part.pre_size * part.size, axis.size / part.size};
+      }
+    }
+    if (axis.size > 1) axes.push_back(axis);
+  }
+  if (input_.runtime.checks_overflow) {
+    sum_up({"is_finite", "overflow check", "whether a gradient of any device is not finite",
+            DType::u8},
+           Bytes(bytes), gradients, axes);
+  }
+  if (input_.clips) {
+    sum_up({"l2_norm", "gradient norm", "the norm of all gradients, by which they are clipped",
+            DType::f32},
+           Bytes(bytes), gradients, axes);
+  }
+}
+
+// One number of all gradients: of those here, then of all devices of `axes`.
+void ProgramEmitter::sum_up(const OfAllGradients& number, Bytes bytes,
+                            const std::vector<BufferIndex>& gradients, const AxisList& axes) {
+  const std::string name(number.name);
+  const Kernel kernel{std::string(number.op), KernelClass::memory, input_.gradient_dtype, Flops(0),
+                      bytes};
+  norm_ = emit_kernel(kernel, name, gradients, {});
+  if (axes.empty()) return;
+  const Bytes scalar = size_of(number.dtype);
+  Collective sum{CollectiveKind::all_reduce, axes, {}, {}, number.dtype, scalar, {{name, scalar}},
+                 std::string(number.reason), {}};
+  if (has_stages_) {  // the programs of all stages join in
+    sum.groups = input_.mesh.groups(axes);
+    sum.axes.clear();
+  }
+  Task task;
+  task.kind = TaskKind::collective;
+  task.stream = static_cast<std::uint8_t>(Stream::reductions);
+  task.phase = phase_;
+  task.work = tables_.collective(sum);
+  task.name = tables_.name(name);
+  after_ = {norm_};
+  norm_ = add_task(task, after_);
+}
+
+void ProgramEmitter::update_bucket(const OpenBucket& bucket) {
+  set_phase(Phase::optimizer);
+  const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
+  const TensorId first = bucket.bucket.parameters.front().tensors.front();
+  const Value& parameter = buffers_.value(input_.step.parameters.at(first).stored);
+  Kernel update{input_.optimizer, KernelClass::memory, DType::f32, Flops(0), Bytes(0)};
+  update.flops = Flops(static_cast<double>(elements) * input_.step.buffered.at(first).update_flops);
+  // The state read and written, gradients read, parameters written.
+  update.bytes = 2 * buffers_[bucket.state.front()].buffer.bytes +
+                 elements * (size_of(input_.gradient_dtype) + size_of(parameter.dtype));
+  std::vector<BufferIndex> written = parameters_of(bucket);
+  written.push_back(bucket.state.front());
+  emit_kernel(update, fmt::format("{} update", bucket.name), reduced(bucket), written);
+}
+
+}  // namespace shardsim

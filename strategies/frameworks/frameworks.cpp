@@ -1,0 +1,82 @@
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "strategies/frameworks/deepspeed.hpp"
+#include "strategies/frameworks/framework.hpp"
+#include "strategies/frameworks/megatron.hpp"
+#include "strategies/frameworks/torch.hpp"
+#include "strategies/frameworks/xla.hpp"
+
+namespace shardsim {
+
+const std::vector<Framework>& frameworks() {
+  static const std::vector<Framework> all = {
+      fsdp1_framework(),     fsdp2_framework(),    torchtitan_framework(), ddp_framework(),
+      deepspeed_framework(), megatron_framework(), xla_framework()};
+  return all;
+}
+
+const Framework* find_framework(std::string_view name) {
+  const auto found =
+      std::find_if(frameworks().begin(), frameworks().end(),
+                   [&](const Framework& framework) { return framework.name == name; });
+  return found != frameworks().end() ? &*found : nullptr;
+}
+
+Json with_framework_precision(const JsonReader& workload, std::string_view strategy) {
+  Json json = workload.json();
+  const Framework* framework = find_framework(strategy);
+  if (framework == nullptr) return json;
+  if (const auto given = workload.find("precision"); given && !given->is_object()) return json;
+  Json& precision = json["precision"];
+  for (const auto& [key, type] : framework->precision) {
+    if (!precision.contains(key)) precision[key] = type;
+  }
+  return json;
+}
+
+bool has_axis(const Mesh& mesh, const AxisRoles& roles, AxisRole role) {
+  return std::any_of(mesh.axes().begin(), mesh.axes().end(), [&](const MeshAxis& axis) {
+    return axis.size > 1 && roles.of(axis.name) == role;
+  });
+}
+
+void read_context(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                  Strategy& options) {
+  const auto context = strategy.is_object() ? strategy.find("context") : std::nullopt;
+  std::string method = "ring";
+  if (context) {
+    context->only_keys({"method", "balanced"});
+    if (const auto given = context->find("method")) {
+      method = given->choice({"ring", "all-gather", "all-to-all", "ring+all-to-all"});
+    }
+    if (const auto balanced = context->find("balanced")) (void)balanced->boolean();
+  }
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (axis.size == 1 || roles.of(axis.name) != AxisRole::context) continue;
+    options.sequence_axes.push_back(axis.name);
+    if (method == "all-gather") continue;
+    options.notes.push_back("context parallelism is planned as keys and values gathered over \"" +
+                            axis.name + "\": method \"" + method + "\" is not modelled");
+  }
+}
+
+void read_kernels(const JsonReader& strategy, Strategy& options) {
+  const auto kernels = strategy.is_object() ? strategy.find("kernels") : std::nullopt;
+  if (!kernels) return;
+  const std::vector<std::string> bases = {"eager", "compiled", "transformer-engine", "xla"};
+  if (kernels->is_object()) {
+    kernels->only_keys({"base", "attention", "loss", "graphs", "fused",
+                        "gradient_accumulation_fusion", "bias_gelu_fusion", "softmax_in_fp32",
+                        "deterministic"});
+    if (const auto base = kernels->find("base")) (void)base->choice(bases);
+  } else {
+    (void)kernels->choice(bases);
+  }
+  *options.kernels = kernels->json();
+  options.notes.push_back(
+      "\"kernels\" says which operations are one kernel: not modelled, each operation is priced by "
+      "itself");
+}
+
+}  // namespace shardsim

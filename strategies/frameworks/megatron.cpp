@@ -1,0 +1,138 @@
+#include "strategies/frameworks/megatron.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "base/json.hpp"
+#include "strategies/buffer_keys.hpp"
+
+namespace shardsim {
+namespace {
+
+// param_and_grad_buffer.py: where parameters begin and buckets end under the distributed optimizer.
+constexpr std::int64_t parameter_multiple = 64;
+constexpr std::int64_t bucket_multiple = 128;
+// distributed_data_parallel.py, bucket_size of overlap_grad_reduce.
+constexpr std::int64_t least_bucket = 40'000'000;
+constexpr std::int64_t bucket_per_device = 1'000'000;
+// vocab_size_with_padding: make_vocab_size_divisible_by times the tensor-parallel size.
+constexpr std::int64_t vocabulary_multiple = 128;
+
+struct Overlap {
+  bool gradients = true;
+  bool parameters = true;
+};
+
+void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                    Strategy& options) {
+  options.splits_model = has_axis(mesh, roles, AxisRole::model);
+  options.saves_sharded_inputs = true;
+  options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
+  options.runtime.clips = true;
+  read_kernels(strategy, options);
+  read_context(strategy, mesh, roles, options);
+}
+
+Overlap read_overlap(const JsonReader& strategy, Strategy& options) {
+  Overlap overlap;
+  const auto json = strategy.is_object() ? strategy.find("overlap") : std::nullopt;
+  if (!json) return overlap;
+  json->only_keys({"gradients", "parameters", "tp", "p2p", "experts", "embedding_gradient"});
+  if (const auto gradients = json->find("gradients")) overlap.gradients = gradients->boolean();
+  if (const auto parameters = json->find("parameters")) {
+    const bool with_optimizer = parameters->is_string();
+    if (with_optimizer) (void)parameters->choice({"optimizer"});
+    overlap.parameters = with_optimizer || parameters->boolean();
+  }
+  const auto note = [&](const char* key, bool is_modelled_as) {
+    const auto given = json->find(key);
+    if (!given || (given->is_bool() && given->boolean() == is_modelled_as)) return;
+    options.notes.push_back(
+        fmt::format("overlap of \"{}\" is not modelled as {}", key, given->json().dump()));
+  };
+  note("tp", false);
+  note("p2p", true);
+  note("experts", false);
+  note("embedding_gradient", false);
+  return overlap;
+}
+
+// So many devices, or {"instances": n}: the data axes in so many parts.
+std::int64_t read_shards(const JsonReader& json, std::int64_t devices) {
+  if (!json.is_object()) return json.integer(1, devices);
+  json.only_keys({"instances"});
+  const JsonReader given = json.at("instances");
+  const std::int64_t instances = given.integer(1, devices);
+  if (devices % instances == 0) return devices / instances;
+  given.fail(
+      fmt::format("{} instances of the optimizer do not divide the {} devices that the "
+                  "batch is split over",
+                  instances, devices));
+}
+
+void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
+  const auto field = [&](std::string_view key) {
+    return strategy.is_object() ? strategy.find(key) : std::nullopt;
+  };
+  const std::int64_t devices = data_devices(options, mesh);
+  const Overlap overlap = read_overlap(strategy, options);
+  const auto distributed = field("distributed_optimizer");
+  const bool is_flat = !distributed || distributed->boolean();
+  const auto shards = field("optimizer_shards");
+  if (shards && !is_flat) {
+    shards->fail("are of the distributed optimizer, and \"distributed_optimizer\" is false");
+  }
+  FlatOptimizer optimizer;
+  if (shards) optimizer.shards = read_shards(*shards, devices);
+  optimizer.gathers_in_forward = overlap.parameters && overlap.gradients;
+  const std::int64_t sharers = optimizer.shards > 0 ? optimizer.shards : devices;
+
+  GradientBuffer buffer;
+  buffer.overlaps = overlap.gradients;
+  buffer.bucket_elements =
+      overlap.gradients ? std::max(least_bucket, bucket_per_device * devices) : 0;
+  if (const auto elements = field("bucket_elements")) {
+    buffer.bucket_elements = elements->integer(0, std::int64_t{1} << 40);
+  }
+  buffer.buckets_of_first_stage_alone = true;
+  buffer.aligns_stages = true;
+  buffer.shared_apart = is_flat;
+  buffer.adds_in_products = true;
+  buffer.scatters = is_flat;
+  if (is_flat) {
+    buffer.parameter_multiple = parameter_multiple;
+    buffer.bucket_multiple = std::lcm(sharers, bucket_multiple);
+    options.runtime.flat_optimizer = optimizer;
+  }
+  options.runtime.reductions.buffer = buffer;
+  const std::int64_t split =
+      options.model_axis.empty() ? 1 : mesh.whole(*mesh.find(options.model_axis)).size;
+  options.vocabulary_multiple = vocabulary_multiple * split;
+}
+
+void run_stages_as_megatron(Strategy& options) {
+  Pipeline& pipeline = *options.pipeline;
+  pipeline.schedule.limits = ScheduleLimits::megatron;
+  if (!pipeline.receives && pipeline.schedule.name == "interleaved-1f1b") {
+    pipeline.receives = Receives::one_ahead;
+  }
+}
+
+}  // namespace
+
+Framework megatron_framework() {
+  return {
+      "megatron",
+      "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed optimizer",
+      {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements", "kernels",
+       "context"},
+      {{"gradients", "fp32"}},
+      begin_megatron,
+      finish_megatron,
+      run_stages_as_megatron};
+}
+
+}  // namespace shardsim

@@ -1,0 +1,133 @@
+#include "strategies/frameworks/torch.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+// torch/nn/parallel/distributed.py: bucket_cap_mb, and dist._DEFAULT_FIRST_BUCKET_BYTES.
+constexpr std::int64_t bucket_cap_mb = 25;
+constexpr std::int64_t first_bucket_bytes = mebibyte;
+constexpr std::int64_t most_mb = 1 << 20;
+
+bool is_given(const JsonReader& strategy, std::string_view key) {
+  return strategy.is_object() && strategy.find(key).has_value();
+}
+
+// What FSDP of both versions and DTensors do.
+void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                   Strategy& options) {
+  options.shards_parameters =
+      has_axis(mesh, roles, AxisRole::shard) || has_axis(mesh, roles, AxisRole::batch);
+  options.splits_model = has_axis(mesh, roles, AxisRole::model);
+  options.loss_parallel = false;  // a context of its own, torch.distributed.tensor.parallel
+  Runtime& runtime = options.runtime;
+  runtime.gathers.kept_root = Kept::backward;
+  runtime.gathers.asked = Asked::ahead_in_backward;
+  runtime.reductions.model_sums = ModelSums::apart;
+  runtime.repeats = RepeatForward::when_needed;
+  read_kernels(strategy, options);
+}
+
+void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                      Strategy& options) {
+  begin_sharded(strategy, mesh, roles, options);
+  options.sequence_parallel = options.splits_model;
+  options.loss_parallel = true;
+  options.runtime.units = UnitsOf::layers_and_ends;
+  options.runtime.clips = true;
+  if (has_axis(mesh, roles, AxisRole::stages)) options.runtime.gathers.kept = Kept::backward;
+}
+
+// Without sequence parallelism nothing prepares an input for several ColwiseParallels at once.
+void finish_sharded(const JsonReader& strategy, const Mesh&, Strategy& options) {
+  if (is_given(strategy, "input_gradients") || !options.splits_model) return;
+  options.input_gradients =
+      options.sequence_parallel ? InputGradients::together : InputGradients::apart;
+}
+
+void finish_fsdp1(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
+  finish_sharded(strategy, mesh, options);
+  options.notes.push_back(
+      "FSDP1 pads a unit's flat parameter at its end; here each tensor is padded in its first "
+      "dimension");
+}
+
+void finish_torchtitan(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
+  finish_sharded(strategy, mesh, options);
+  if (!is_given(strategy, "async_tp") || !strategy.at("async_tp").boolean()) return;
+  options.notes.push_back(
+      "\"async_tp\" overlaps collectives of tensor parallelism with parts of their products: not "
+      "modelled, they follow each other");
+}
+
+void begin_ddp(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+               Strategy& options) {
+  options.splits_model = has_axis(mesh, roles, AxisRole::model);
+  options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
+  read_kernels(strategy, options);
+}
+
+void finish_ddp(const JsonReader& strategy, const Mesh&, Strategy& options) {
+  GradientBuffer buffer;
+  buffer.order = BufferOrder::made;
+  buffer.bucket_bytes = bucket_cap_mb * mebibyte;
+  buffer.first_bucket_bytes = first_bucket_bytes;
+  if (is_given(strategy, "bucket_cap_mb")) {
+    buffer.bucket_bytes = strategy.at("bucket_cap_mb").integer(1, most_mb) * mebibyte;
+    buffer.first_bucket_bytes = 0;
+  }
+  options.runtime.reductions.buffer = buffer;
+}
+
+const std::vector<std::pair<std::string_view, std::string_view>> mixed_precision = {
+    {"parameters", "fp32"}, {"gradients", "fp32"}, {"master", "none"}};
+
+}  // namespace
+
+Framework fsdp1_framework() {
+  auto precision = mixed_precision;
+  precision.emplace_back("reduce", "bf16");
+  return {.name = "fsdp1",
+          .meaning = "PyTorch's FullyShardedDataParallel, FULL_SHARD, around each layer",
+          .keys = {"kernels"},
+          .precision = precision,
+          .begin = begin_sharded,
+          .finish = finish_fsdp1};
+}
+
+Framework fsdp2_framework() {
+  return {.name = "fsdp2",
+          .meaning =
+              "PyTorch's fully_shard on each layer, with replicas where there is another "
+              "batch axis, and DTensor tensor parallelism",
+          .keys = {"kernels"},
+          .precision = mixed_precision,
+          .begin = begin_sharded,
+          .finish = finish_sharded};
+}
+
+Framework torchtitan_framework() {
+  return {.name = "torchtitan",
+          .meaning = "torchtitan: fully_shard, sequence and loss parallel tensor parallelism",
+          .keys = {"async_tp", "kernels"},
+          .precision = mixed_precision,
+          .begin = begin_torchtitan,
+          .finish = finish_torchtitan};
+}
+
+Framework ddp_framework() {
+  return {.name = "ddp",
+          .meaning = "PyTorch's DistributedDataParallel: gradients all-reduced in buckets",
+          .keys = {"bucket_cap_mb", "kernels"},
+          .precision = {{"parameters", "fp32"}, {"gradients", "fp32"}, {"master", "none"}},
+          .begin = begin_ddp,
+          .finish = finish_ddp};
+}
+
+}  // namespace shardsim

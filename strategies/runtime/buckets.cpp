@@ -1,0 +1,98 @@
+#include "strategies/runtime/buckets.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+namespace shardsim {
+namespace {
+
+std::int64_t rounded_up(std::int64_t number, std::int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+// One buffer, whose parameters are reduced over the same axes.
+class Cutter {
+ public:
+  // Limits in elements, of the first bucket and of others; 0: none.
+  Cutter(const GradientBuffer& rule, std::int64_t first_limit, std::int64_t limit,
+         std::vector<Bucket>& buckets)
+      : rule_(rule), limit_(first_limit), other_limit_(limit), buckets_(buckets) {}
+
+  void add(const BufferedParameter& parameter) {
+    assert(parameter.elements > 0);
+    const bool apart = parameter.is_shared && rule_.shared_apart;
+    const bool overflows = rule_.closes == BucketCloses::before && limit_ > 0 &&
+                           open_.elements + parameter.elements > limit_;
+    if (apart || overflows) close();
+    const std::int64_t begin = rounded_up(open_.elements, rule_.parameter_multiple);
+    open_.elements = begin + parameter.elements;
+    open_.axes = parameter.axes;
+    open_.parameters.push_back(parameter);
+    const bool is_full = limit_ > 0 && open_.elements >= limit_;
+    if (apart || is_full) close();
+  }
+
+  void close() {
+    if (open_.parameters.empty()) return;
+    open_.elements = rounded_up(open_.elements, rule_.bucket_multiple);
+    buckets_.push_back(std::exchange(open_, {}));
+    limit_ = other_limit_;
+  }
+
+ private:
+  const GradientBuffer& rule_;
+  std::int64_t limit_;  // of the open one
+  std::int64_t other_limit_;
+  std::vector<Bucket>& buckets_;
+  Bucket open_;
+};
+
+}  // namespace
+
+ShardAxes split_shards(const AxisList& axes, std::int64_t shards) {
+  ShardAxes split;
+  std::int64_t left = shards;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const std::int64_t within = std::gcd(left, axis->size);
+    left /= within;
+    const std::int64_t across = axis->size / within;
+    if (across > 1) split.across.insert(split.across.begin(), {axis->axis, axis->pre_size, across});
+    if (within > 1) {
+      split.within.insert(split.within.begin(), {axis->axis, axis->pre_size * across, within});
+    }
+  }
+  assert(left == 1 && "readers have checked that the shards divide the axes");
+  return split;
+}
+
+std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
+                                     const GradientBuffer& rule, bool of_first_stage,
+                                     Bytes element) {
+  std::vector<AxisList> buffers;  // by first appearance
+  for (const BufferedParameter& parameter : parameters) {
+    if (std::find(buffers.begin(), buffers.end(), parameter.axes) == buffers.end()) {
+      buffers.push_back(parameter.axes);
+    }
+  }
+  const bool is_cut = of_first_stage || !rule.buckets_of_first_stage_alone;
+  const auto elements_of = [&](std::int64_t bytes) {
+    return (bytes + element.count() - 1) / element.count();
+  };
+  std::vector<Bucket> buckets;
+  for (const AxisList& axes : buffers) {
+    const std::int64_t limit =
+        rule.bucket_bytes > 0 ? elements_of(rule.bucket_bytes) : rule.bucket_elements;
+    const std::int64_t first =
+        rule.first_bucket_bytes > 0 ? elements_of(rule.first_bucket_bytes) : limit;
+    Cutter cutter(rule, is_cut ? first : 0, is_cut ? limit : 0, buckets);
+    for (const BufferedParameter& parameter : parameters) {
+      if (parameter.axes == axes) cutter.add(parameter);
+    }
+    cutter.close();
+  }
+  return buckets;
+}
+
+}  // namespace shardsim

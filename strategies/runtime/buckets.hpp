@@ -1,0 +1,50 @@
+// Buckets of a gradient buffer: the parameters of a stage, last first, cut where a bucket is full.
+//
+// Worked example, Llama-3-8B on 8 devices, limit 40,000,000 elements, closed after
+// (Megatron-Core 0.20, megatron/core/distributed/param_and_grad_buffer.py):
+//   lm_head                            525,336,576   reaches the limit alone
+//   norm, down_proj of layer 31         58,724,352   the norm does not, both do
+//   gate_proj and up_proj of layer 31  117,440,512
+//   post_attention_layernorm, q/k/v and o_proj of layer 31  41,947,136
+//   input_layernorm of layer 31, down_proj of layer 30      58,724,352   ...
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sharding/sharding.hpp"
+#include "strategies/runtime/registration.hpp"
+#include "strategies/runtime/runtime.hpp"
+
+namespace shardsim {
+
+struct BufferedParameter {
+  BlockInstance instance;
+  RegisteredParameter tensors;
+  std::int64_t elements = 0;  // of one device
+  AxisList axes;              // over which its gradients are reduced
+  bool is_shared = false;     // with another stage
+};
+
+struct Bucket {
+  std::vector<BufferedParameter> parameters;
+  AxisList axes;
+  std::int64_t elements = 0;  // padding included
+};
+
+// Of the devices that share the optimizer's state, neighbours on the axes, and the others.
+struct ShardAxes {
+  AxisList within;
+  AxisList across;
+};
+// The minor part of `axes` that has so many devices, which divide theirs.
+[[nodiscard]] ShardAxes split_shards(const AxisList& axes, std::int64_t shards);
+
+// `parameters` of one stage in the order of the buffer. Those reduced over other axes are another
+// buffer with buckets of its own, behind. `of_first_stage`: of the pipeline, or there is none.
+// `element`: the size of one.
+[[nodiscard]] std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
+                                                   const GradientBuffer& rule, bool of_first_stage,
+                                                   Bytes element);
+
+}  // namespace shardsim

@@ -1,0 +1,95 @@
+#include "strategies/runtime/gradient_buffers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace shardsim {
+
+GradientBuffers::GradientBuffers(SpmdBuilder& builder, const Layout& layout,
+                                 const GradientBuffer& runtime, const Step& step)
+    : builder_(builder),
+      data_axes_(layout.data_axes),
+      runtime_(runtime),
+      dtype_(step.optimizer.gradients) {
+  for (const Block& block : builder.workload().blocks) {
+    for (const Op& op : block.optimizer) {
+      for (const Operand& operand : op.operands) {
+        if (builder.tensor(operand.tensor).role == TensorRole::parameter) {
+          updates_[operand.tensor] = &op;
+        }
+      }
+    }
+  }
+}
+
+void GradientBuffers::add(BlockPass& pass) {
+  std::vector<Item> made = std::move(pass.body);
+  std::vector<Item> body;
+  auto write = pass.writes.begin();
+  for (std::size_t i = 0; i <= made.size(); ++i) {
+    for (; write != pass.writes.end() && write->after == i; ++write) {
+      const ValueId main = add_main(*write);
+      const bool is_added = !body.empty() && adds_up(body.back(), *write, main);
+      if (!is_added) body.push_back(addition(*write, main));
+      write->after = body.size();
+      write->gradient = main;
+    }
+    if (i < made.size()) body.push_back(std::move(made[i]));
+  }
+  pass.body = std::move(body);
+}
+
+ValueId GradientBuffers::add_main(const Write& write) {
+  const Value made = builder_.value(write.gradient);
+  const ValueId main =
+      builder_.add_value(made.tensor, made.sharding, dtype_, BufferCategory::gradients);
+  BufferedGradient gradient;
+  gradient.main = main;
+  gradient.elements = builder_.value(main).bytes.count() / size_of(dtype_).count();
+  for (const AxisRef& axis : made.sharding.partial) {
+    const bool is_data = overlaps_any(axis, data_axes_);
+    (is_data ? gradient.axes : gradient.model_axes).push_back(axis);
+  }
+  const Op& update = *updates_.at(write.parameter);
+  for (const Operand& operand : update.operands) {
+    const Tensor& tensor = builder_.tensor(operand.tensor);
+    if (tensor.role == TensorRole::optimizer_state) {
+      gradient.state_bytes += size_of(tensor.dtype).count();
+    }
+  }
+  gradient.update_flops = traits(update.function).flops;
+  builder_.step.buffered[write.parameter] = std::move(gradient);
+  return main;
+}
+
+bool GradientBuffers::adds_up(Item& item, const Write& write, ValueId main) {
+  const bool makes_it = item.results.size() == 1 && item.results.front() == write.gradient;
+  const bool is_product =
+      item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul;
+  if (!runtime_.adds_in_products || !makes_it || !is_product) return false;
+  Value& made = builder_.value(write.gradient);
+  item.kernel.bytes += 2 * builder_.value(main).bytes - made.bytes;
+  made.storage = main;
+  made.dtype = dtype_;
+  made.bytes = builder_.value(main).bytes;
+  return true;
+}
+
+Item GradientBuffers::addition(const Write& write, ValueId main) {
+  const Bytes added = builder_.value(write.gradient).bytes;
+  const Value sum = builder_.value(main);
+  Item item;
+  item.name = fmt::format("{} gradient accumulation", builder_.tensor(write.parameter).name);
+  item.operands = {write.gradient, main};
+  item.results = {builder_.add_view(main, sum.sharding)};
+  item.kernel.op = "add";
+  item.kernel.dtype = dtype_;
+  item.kernel.bytes = added + 2 * sum.bytes;
+  item.kernel.flops = Flops(static_cast<double>(sum.bytes.count() / size_of(dtype_).count()));
+  return item;
+}
+
+}  // namespace shardsim

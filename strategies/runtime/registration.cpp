@@ -1,0 +1,103 @@
+#include "strategies/runtime/registration.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <tuple>
+
+#include "base/index.hpp"
+
+namespace shardsim {
+namespace {
+
+class Registration {
+ public:
+  Registration(const Workload& workload, std::size_t block) : workload_(workload), block_(block) {}
+
+  std::vector<RegisteredParameter> run() {
+    for (const Op& op : workload_.blocks[block_].forward) visit(op);
+    return std::move(parameters_);
+  }
+
+ private:
+  // What products that are one have in common: what they read, what they make, and which of their
+  // operands it is (weight or bias).
+  using Product = std::tuple<TensorId, LabelRole, std::size_t>;
+
+  [[nodiscard]] const Tensor& tensor(TensorId id) const { return workload_.tensors[at(id)]; }
+
+  // Does a tensor seen so have a dimension with that role?
+  [[nodiscard]] bool has(const Operand& operand, LabelRole role) const {
+    return std::any_of(operand.dims.begin(), operand.dims.end(), [&](const Dim& dim) {
+      return std::any_of(dim.begin(), dim.end(),
+                         [&](LabelId label) { return workload_.labels[at(label)].role == role; });
+    });
+  }
+
+  // Of what a product makes: the dimension that is split in tensor parallelism, if it has one.
+  [[nodiscard]] LabelRole made_role(const Op& op) const {
+    if (kind_of(op) != OpKind::einsum || op.results.empty()) return LabelRole::none;
+    for (const LabelRole role : {LabelRole::heads, LabelRole::width}) {
+      if (has(op.results.front(), role)) return role;
+    }
+    return LabelRole::none;
+  }
+
+  [[nodiscard]] bool is_output_of_attention(const Op& op) const {
+    return kind_of(op) == OpKind::einsum && has(op.operands.front(), LabelRole::heads) &&
+           !has(op.results.front(), LabelRole::heads);
+  }
+
+  void visit(const Op& op) {
+    const bool opens_branch =
+        kind_of(op) == OpKind::norm && tensor(op.results.front().tensor).mark == StreamMark::branch;
+    const bool goes_first = is_output_of_attention(op);
+    const LabelRole role = made_role(op);
+    std::size_t added = 0;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const TensorId id = op.operands[i].tensor;
+      const Tensor& parameter = tensor(id);
+      const bool is_new = parameter.role == TensorRole::parameter && parameter.trained &&
+                          at(parameter.block) == block_ && !is_registered(id);
+      if (!is_new) continue;
+      if (role != LabelRole::none) {
+        const Product product{op.operands.front().tensor, role, i};
+        const auto known = products_.find(product);
+        if (known != products_.end()) {
+          find(known->second).push_back(id);
+          continue;
+        }
+        products_[product] = id;
+      }
+      const std::size_t place = goes_first ? branch_begins_ + added++ : parameters_.size();
+      parameters_.insert(parameters_.begin() + static_cast<std::ptrdiff_t>(place), {id});
+    }
+    if (opens_branch || goes_first) branch_begins_ = parameters_.size();
+  }
+
+  [[nodiscard]] bool is_registered(TensorId id) const {
+    return std::any_of(parameters_.begin(), parameters_.end(), [&](const auto& parameter) {
+      return std::count(parameter.begin(), parameter.end(), id) > 0;
+    });
+  }
+
+  RegisteredParameter& find(TensorId first) {
+    return *std::find_if(parameters_.begin(), parameters_.end(),
+                         [&](const auto& parameter) { return parameter.front() == first; });
+  }
+
+  const Workload& workload_;
+  std::size_t block_;
+  std::vector<RegisteredParameter> parameters_;
+  std::map<Product, TensorId> products_;  // the first of each
+  std::size_t branch_begins_ = 0;         // place in parameters_
+};
+
+}  // namespace
+
+std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
+                                                       std::size_t block) {
+  return Registration(workload, block).run();
+}
+
+}  // namespace shardsim

@@ -1,0 +1,27 @@
+// The order in which Megatron-Core's modules register the parameters of a block, and which of ours
+// are one parameter there. Gradient buffers lie in the reverse of it.
+//
+//   Llama's layer   input_layernorm; o_proj (linear_proj); q_proj, k_proj and v_proj (linear_qkv);
+//                   post_attention_layernorm; gate_proj and up_proj (linear_fc1); down_proj
+//
+//   modules         in the order of use, but for an attention's output product, which the module
+//                   registers before its others (Attention.__init__, then SelfAttention.__init__;
+//                   megatron/core/transformer/attention.py of core 0.20)
+//   one parameter   products that read the same activation and make heads, or the width of one
+//                   feed-forward layer
+#pragma once
+
+#include <vector>
+
+#include "workloads/graph/op_graph.hpp"
+
+namespace shardsim {
+
+// Parameters that are one in a buffer.
+using RegisteredParameter = std::vector<TensorId>;
+
+// Of all trained parameters that belong to the block (Tensor::block).
+[[nodiscard]] std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
+                                                                     std::size_t block);
+
+}  // namespace shardsim

@@ -1,0 +1,274 @@
+// Against Megatron-Core: what a rank sends in a step, in order, its gradient buffers and what it
+// holds between steps. Cases: tests/golden/megatron/README.md.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "model_step.hpp"
+#include "strategies/frameworks/framework.hpp"
+#include "tests/base/golden_files.hpp"
+
+namespace shardsim::megatron_test {
+namespace {
+
+using test::golden_files;
+using test::golden_folder;
+
+// Empty: it is compared.
+std::string skip_reason(const Json& record) {
+  const Json& settings = record["strategy"]["settings"];
+  if (record["model"].contains("num_moe_experts") || settings["ep"] != 1) return "experts";
+  if (settings["cp"] != 1) return "context parallelism";
+  if (settings["per_token"] == true) return "loss per token";
+  if (settings["ce_fusion"] == true) return "fused loss";
+  if (settings["recompute"].is_array()) return "recomputed modules";
+  return "";
+}
+
+// The model's dimensions as a config.json of the family that has its names.
+Json config_of(const Json& record) {
+  const Json& model = record["model"];
+  const Json& layers = record["strategy"]["settings"]["layers"];
+  const Json depth = layers.is_null() ? model["num_layers"] : layers;
+  if (model["normalization"] == "RMSNorm") {
+    return {{"model_type", "llama"},
+            {"architectures", {"LlamaForCausalLM"}},
+            {"hidden_size", model["hidden_size"]},
+            {"intermediate_size", model["ffn_hidden_size"]},
+            {"num_attention_heads", model["num_attention_heads"]},
+            {"num_key_value_heads", model["num_query_groups"]},
+            {"num_hidden_layers", depth},
+            {"vocab_size", model["vocab_size"]},
+            {"hidden_act", "silu"},
+            {"max_position_embeddings", 131072},
+            {"rms_norm_eps", 1e-5},
+            {"tie_word_embeddings", record["strategy"]["settings"]["tied"] == true}};
+  }
+  return {{"model_type", "gpt2"},
+          {"architectures", {"GPT2LMHeadModel"}},
+          {"n_embd", model["hidden_size"]},
+          {"n_inner", model["ffn_hidden_size"]},
+          {"n_head", model["num_attention_heads"]},
+          {"n_layer", depth},
+          {"vocab_size", model["vocab_size"]},
+          {"n_positions", record["batch"]["sequence"]},
+          {"activation_function", "gelu_new"},
+          {"tie_word_embeddings", true}};
+}
+
+Json strategy_of(const Json& settings) {
+  Json strategy = {
+      {"name", "megatron"},
+      {"sequence_parallel", settings["sp"]},
+      {"distributed_optimizer", settings["dist_opt"]},
+      {"overlap",
+       {{"gradients", settings["overlap_grad"]}, {"parameters", settings["overlap_param"]}}}};
+  if (settings["instances"] != 1) {
+    strategy["optimizer_shards"] = {{"instances", settings["instances"]}};
+  }
+  if (!settings["bucket_size"].is_null()) strategy["bucket_elements"] = settings["bucket_size"];
+  if (settings["busbw"] == true) {
+    strategy["gradient_buffer"] = {{"bucket_multiple", 65536}};
+  }
+  if (settings["pp"] == 1) return strategy;
+  Json pipeline = {{"schedule", settings["vpp"].is_null() ? "1f1b" : "interleaved-1f1b"}};
+  if (!settings["vpp"].is_null()) pipeline["virtual_stages"] = settings["vpp"];
+  if (!settings["first"].is_null()) {
+    pipeline["ends"] = {{"first", settings["first"]}, {"last", settings["last"]}};
+  }
+  strategy["pipeline"] = pipeline;
+  return strategy;
+}
+
+Step step_of(const Json& record) {
+  const Json& settings = record["strategy"]["settings"];
+  Step step;
+  step.sequence = settings["seq"].get<std::int64_t>();
+  step.microbatches = settings["microbatches"];
+  std::int64_t data = 1;
+  for (const Json& axis : record["mesh"]) {
+    if (axis[0] == "dp") data = axis[1];
+  }
+  step.batch = data * settings["mbs"].get<std::int64_t>() * step.microbatches;
+  step.optimizer.gradients = settings["grad_fp32"] == true ? DType::f32 : DType::bf16;
+  if (settings["recompute"] == "full") {
+    step.rematerialization.policy = Rematerialization::Policy::full;
+  }
+  return step;
+}
+
+CompiledStep compile_record(const Json& record) {
+  std::vector<MeshAxis> axes;
+  for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
+  const Mesh mesh(axes);
+  const Json config = config_of(record);
+  const Json json = strategy_of(record["strategy"]["settings"]);
+  const Strategy strategy = read_strategy(JsonReader(json, {"strategy", ""}), mesh);
+  const Step step = step_of(record);
+  Workload workload =
+      build_step(load_model_config(JsonReader(config, {"record", "/model"}), ""), step, {},
+                 strategy.pipeline ? SharedParameters::copies : SharedParameters::one);
+  pad_vocabulary(workload, strategy.vocabulary_multiple);
+  return compile(workload, step, mesh, strategy);
+}
+
+// "all-gather dp 436224000", "send 33554432": calls in issue order; payloads are the whole array on
+// this rank's side.
+using Calls = std::vector<std::string>;
+
+std::string recorded_axis(const std::string& axis) {
+  if (axis == "dp_cp" || axis == "intra_dp_cp" || axis == "dp") return "dp";
+  if (axis == "intra_dist_opt" || axis == "mp") return "norm";
+  return axis;
+}
+
+Calls recorded(const Json& record) {
+  Calls calls;
+  const Json& distinct = record["collectives"];
+  for (const Json& run : record["order"]) {
+    for (int times = run[1]; times > 0; --times) {
+      for (const std::size_t index : run[0]) {
+        const Json& call = distinct[index];
+        // train_step's own all-reduces of what it logs are no part of our step.
+        if (call["phase"] == "report") continue;
+        std::string kind = call["kind"];
+        std::replace(kind.begin(), kind.end(), '_', '-');
+        const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
+        const bool is_message = kind == "send" || kind == "recv";
+        calls.push_back(kind + " " + (is_message ? "" : recorded_axis(call["axis"]) + " ") +
+                        std::to_string(bytes));
+      }
+    }
+  }
+  return calls;
+}
+
+std::string planned_axis(const Plan& plan, const Collective& call) {
+  if (call.reason.starts_with("the norm")) return "norm";
+  if (!call.groups.empty()) return "embd";
+  const AxisRef& axis = call.axes.front();
+  const std::string name = plan.mesh.name_of(plan.mesh.whole(axis.axis));
+  return name == "dp" && !plan.mesh.is_whole(axis) && axis.pre_size == 1 ? "inter_dist_opt" : name;
+}
+
+Calls planned(const Plan& plan, const Program& program) {
+  Calls calls;
+  for (const Task& task : program.tasks) {
+    const auto work = static_cast<std::size_t>(task.work);
+    if (task.kind == TaskKind::transfer) {
+      const Transfer& t = plan.transfers[work];
+      calls.push_back((t.sends ? "send " : "recv ") + std::to_string(t.payload.count()));
+    }
+    if (task.kind != TaskKind::collective) continue;
+    const Collective& c = plan.collectives[work];
+    calls.push_back(std::string(name_of(c.kind)) + " " + planned_axis(plan, c) + " " +
+                    std::to_string(c.payload.count()));
+  }
+  return calls;
+}
+
+std::int64_t held(const Program& program, BufferCategory category) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.category == category && buffer.free_count == 0) bytes += buffer.bytes.count();
+  }
+  return bytes;
+}
+
+class Comparison {
+ public:
+  explicit Comparison(const Json& record) : record_(record), step_(compile_record(record)) {}
+
+  bool agrees() {
+    const Json& settings = record_["strategy"]["settings"];
+    const auto rank = settings.contains("pp_rank") ? settings["pp_rank"].get<std::size_t>()
+                                                   : stage_of(record_["rank"]);
+    const Program& program = step_.plan.programs.at(rank);
+    compare_order(planned(step_.plan, program), recorded(record_));
+    const Json& memory = record_["memory"]["marks"]["step2 end"];
+    compare("parameters", held(program, BufferCategory::parameters), memory["params"]);
+    compare("gradient buffers", held(program, BufferCategory::gradients), memory["grad_buffer"]);
+    compare_buckets(program);
+    return same_;
+  }
+
+ private:
+  // Devices of a stage follow each other: it is the mesh's first axis.
+  [[nodiscard]] std::size_t stage_of(std::size_t rank) const {
+    const std::size_t devices = record_["world_size"], stages = record_["mesh"][0][1];
+    return rank / (devices / stages);
+  }
+
+  void compare(const char* what, std::int64_t ours, std::int64_t theirs) {
+    if (ours == theirs) return;
+    tell() << what << " " << ours << ", Megatron " << theirs << "\n";
+    same_ = false;
+  }
+
+  void compare_order(const Calls& ours, const Calls& theirs) {
+    const auto [mine, other] =
+        std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+    if (mine == ours.end() && other == theirs.end()) return;
+    tell() << "call " << mine - ours.begin() << " of " << theirs.size() << ": "
+           << (mine == ours.end() ? "nothing" : *mine) << ", Megatron "
+           << (other == theirs.end() ? "nothing" : *other) << "\n";
+    same_ = false;
+  }
+
+  void compare_buckets(const Program& program) {
+    std::vector<std::int64_t> ours, theirs;
+    const std::int64_t element = record_["strategy"]["settings"]["grad_fp32"] == true ? 4 : 2;
+    for (const Buffer& buffer : program.buffers) {
+      if (!step_.plan.buffer_name(buffer).starts_with("gradient bucket")) continue;
+      ours.push_back(buffer.bytes.count() / element);
+    }
+    for (const Json& buffer : record_["buffers"]) {
+      for (const Json& bucket : buffer["buckets"]) theirs.push_back(bucket["numel"]);
+    }
+    if (ours == theirs) return;
+    const auto [mine, other] =
+        std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+    tell() << ours.size() << " buckets, Megatron " << theirs.size() << "; number "
+           << mine - ours.begin() << ": " << (mine == ours.end() ? 0 : *mine) << ", Megatron "
+           << (other == theirs.end() ? 0 : *other) << "\n";
+    same_ = false;
+  }
+
+  std::ostream& tell() const { return std::cout << "  " << record_["id"] << ": "; }
+
+  const Json& record_;
+  CompiledStep step_;
+  bool same_ = true;
+};
+
+}  // namespace
+
+TEST_CASE("Ranks do what Megatron-Core's do, in order", "[golden]") {
+  const std::filesystem::path folder = golden_folder("megatron");
+  if (!std::filesystem::exists(folder)) return;
+  int compared = 0;
+  for (const std::string& file : golden_files(folder, ".json")) {
+    const Json record = load_json(file);
+    if (!record.contains("collectives")) continue;  // layouts.json, schedules.json, index.json
+    const std::string name = std::filesystem::path(file).filename().string();
+    const std::string reason = skip_reason(record);
+    if (!reason.empty()) {
+      std::cout << name << ": skipped (" << reason << ")\n";
+      continue;
+    }
+    const bool passed = Comparison(record).agrees();
+    std::cout << name << ": " << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
+    CHECK(passed);
+    ++compared;
+  }
+  CHECK(compared > 0);
+}
+
+}  // namespace shardsim::megatron_test

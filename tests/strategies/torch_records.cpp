@@ -1,0 +1,88 @@
+#include "torch_records.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+namespace shardsim::test {
+namespace {
+
+std::string recorded_call(const Json& call) {
+  std::string kind = call["kind"];
+  std::replace(kind.begin(), kind.end(), '_', '-');
+  const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
+  if (call.contains("peer")) return kind + " " + std::to_string(bytes);
+  const std::map<std::string, std::string> types = {{"bfloat16", "bf16"}, {"float32", "fp32"}};
+  return kind + " " + call["axis"].get<std::string>() + " " + std::to_string(bytes) + " " +
+         types.at(call["dtype"]);
+}
+
+// Over which a call of several programs goes, which has its groups alone.
+AxisList axes_of(const Mesh& mesh, const Collective& call) {
+  for (std::size_t i = 0; i < mesh.axes().size() && call.axes.empty(); ++i) {
+    const AxisRef axis = mesh.whole(static_cast<int>(i));
+    if (mesh.groups({axis}) == call.groups) return {axis};
+  }
+  return call.axes;
+}
+
+// "dp_shard", and as the records have it "dp_shard_sub4" for four neighbours of a larger axis.
+std::string recorded_name(const Mesh& mesh, const AxisList& axes) {
+  std::string text;
+  for (const AxisRef& part : axes) {
+    const std::string name = mesh.name_of(mesh.whole(part.axis));
+    text += (text.empty() ? "" : "_") + name +
+            (mesh.is_whole(part) ? "" : "_sub" + std::to_string(part.size));
+  }
+  return text;
+}
+
+}  // namespace
+
+Calls recorded_calls(const Json& record) {
+  Calls calls;
+  const Json& distinct = record["collectives"];
+  for (const Json& run : record["order"]) {
+    for (int times = run[1]; times > 0; --times) {
+      for (const std::size_t index : run[0]) {
+        calls.push_back(recorded_call(distinct[index]));
+      }
+    }
+  }
+  return calls;
+}
+
+Calls planned_calls(const Plan& plan, const Program& program) {
+  Calls calls;
+  for (const Task& task : program.tasks) {
+    if (task.kind == TaskKind::transfer) {
+      const Transfer& t = plan.transfers[static_cast<std::size_t>(task.work)];
+      calls.push_back((t.sends ? "send " : "recv ") + std::to_string(t.payload.count()));
+    }
+    if (task.kind != TaskKind::collective) continue;
+    const Collective& c = plan.collectives[static_cast<std::size_t>(task.work)];
+    calls.push_back(std::string(name_of(c.kind)) + " " +
+                    recorded_name(plan.mesh, axes_of(plan.mesh, c)) + " " +
+                    std::to_string(c.payload.count()) + " " + std::string(name_of(c.dtype)));
+  }
+  return calls;
+}
+
+bool same_calls(const Calls& ours, const Calls& theirs, const std::string& id) {
+  const auto [mine, other] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+  if (mine == ours.end() && other == theirs.end()) return true;
+  std::cout << "  " << id << ": call " << mine - ours.begin() << " of " << theirs.size() << ": "
+            << (mine == ours.end() ? "nothing" : *mine) << ", PyTorch "
+            << (other == theirs.end() ? "nothing" : *other) << "\n";
+  return false;
+}
+
+std::int64_t held_bytes(const Program& program, BufferCategory category) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.category == category && buffer.free_count == 0) bytes += buffer.bytes.count();
+  }
+  return bytes;
+}
+
+}  // namespace shardsim::test
