@@ -3,8 +3,8 @@
 // Operands are cast in front of each product of a linear layer, forward and backward: it runs at
 // the format's peak. So does attention, where it is said to be in fp8. Activations stay in the
 // compute dtype; so do routers, the gates of shared experts, adapters, embedding and head
-// (Transformer Engine's linear layers, torchtitan's Float8 filter). Parameters travel in the compute
-// dtype, or, where it is said, in fp8.
+// (Transformer Engine's linear layers, torchtitan's Float8 filter). Parameters travel in the
+// compute dtype, or, where it is said, in fp8.
 #pragma once
 
 #include "workloads/graph/op_graph.hpp"

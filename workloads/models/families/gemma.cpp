@@ -52,7 +52,7 @@ ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention,
 
 // Windows on every other layer, the first one among them; soft caps of scores and logits.
 ModelSpec gemma2(const Config& c) {
-  const Sizes n = gemma_sizes(c, 4, "hidden_activation");
+  const Sizes n = gemma_sizes(c, 4, "hidden_activation|hidden_act");
   Attention attention = llama_attention(c, n);
   attention.soft_cap = c.number("attn_logit_softcapping", 50);
   const auto types = layer_types(c, n.layers, [](std::int64_t i) {
@@ -76,7 +76,7 @@ ModelSpec vaultgemma(const Config& c) {
 
 // Five windowed layers, one full; norms of queries and keys.
 ModelSpec gemma3_text(const Config& c) {
-  const Sizes n = gemma_sizes(c, 4, "hidden_activation");
+  const Sizes n = gemma_sizes(c, 4, "hidden_activation|hidden_act");
   Attention attention = llama_attention(c, n);
   attention.q_norm = {n.norm, "q_norm"};
   attention.k_norm = {n.norm, "k_norm"};
