@@ -317,6 +317,11 @@ Json strategy_to_json(const Strategy& options) {
   }
   json["input_gradients"] = enum_name("input_gradients", options.input_gradients);
   json.update(runtime_to_json(options.runtime));
+  if (options.is_rule_system()) {  // whose runtime says less
+    for (const StrategyKey& key : strategy_keys()) {
+      if (key.of_recipes_alone) json.erase(std::string(key.name));
+    }
+  }
   json.update(buffer_keys_to_json(options.runtime));
   if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";
   if (options.vocabulary_multiple > 1) json["vocabulary_multiple"] = options.vocabulary_multiple;

@@ -109,7 +109,7 @@ Step step_of(const Json& record) {
   } else if (settings["recompute"].is_array()) {
     remade.policy = Rematerialization::Policy::modules;
     for (const Json& module : settings["recompute"]) {
-      remade.save.push_back(module == "core_attn" ? "core_attention" : module.get<std::string>());
+      remade.save.push_back(module);
     }
   }
   return step;
