@@ -99,13 +99,6 @@ Program ProgramEmitter::run(const std::vector<Call>& calls) {
   return std::move(program_);
 }
 
-bool ProgramEmitter::reads_parameter(const Item& item) const {
-  return std::any_of(item.operands.begin(), item.operands.end(), [&](ValueId operand) {
-    const TensorId tensor = buffers_.value(operand).tensor;
-    return input_.workload.tensors[at(tensor)].role == TensorRole::parameter;
-  });
-}
-
 std::vector<BlockInstance> ProgramEmitter::instances_of(std::int16_t stage) const {
   const StageRange& range = input_.stages[at(stage)];
   const auto first = input_.workload.order.begin() + static_cast<std::ptrdiff_t>(range.first);
@@ -234,26 +227,6 @@ void ProgramEmitter::set_place(const BlockInstance& instance, Phase phase) {
   layer_ = layer_of(instance);
 }
 
-TaskId ProgramEmitter::window(std::size_t others) const {
-  const auto segment = static_cast<std::int64_t>(segment_ends_.size() + others);
-  const std::int64_t opens = segment - 1 - input_.runtime.gathers.ahead;
-  return opens >= 0 ? segment_ends_[at(opens)] : no_task;
-}
-
-// A stage that begins with a layer gathers its root before that, as a module's own hook runs before
-// those of what it holds.
-void ProgramEmitter::gather_root(std::int16_t stage, Phase phase) {
-  if (!has_stages_) return;
-  for (const BlockInstance& instance : instances_of(stage)) {
-    if (input_.workload.blocks[at(instance.block)].is_layer) continue;
-    const ResolvedBlock& block = tables_.block(instance.block);
-    const ResolvedPass& pass = phase == Phase::forward ? block.forward : block.backward;
-    if (is_gathered(pass, instance.ordinal)) continue;
-    set_place(instance, phase);
-    emit_gathers(pass, instance.ordinal, window());
-  }
-}
-
 void ProgramEmitter::emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase) {
   const Segment& segment = segments[k];
   const std::int64_t i = segment.instance.ordinal;
@@ -302,27 +275,6 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
   if (!opened) open(last_kernel_);
 }
 
-// Unless the unit is there or under way.
-void ProgramEmitter::ask(Segment& segment, TaskId window) {
-  const std::int64_t i = segment.instance.ordinal;
-  if (!segment.is_asked && !is_gathered(segment.pass, i)) emit_gathers(segment.pass, i, window);
-  segment.is_asked = true;
-}
-
-// For what may be under way with the k-th segment at work, where the runtime asks for it already.
-void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k) {
-  const Gathers& gathers = input_.runtime.gathers;
-  const bool asks = phase_ == Phase::forward ? gathers.asked == Asked::ahead
-                                             : gathers.asked != Asked::at_its_turn;
-  if (!asks || phase_ == Phase::optimizer) return;
-  for (std::size_t next = 1; next <= at(gathers.ahead) && k + next < segments.size(); ++next) {
-    Segment& segment = segments[k + next];
-    set_place(segment.instance, phase_);
-    ask(segment, window(next));
-  }
-  set_place(segments[k].instance, phase_);
-}
-
 void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {
   if (is_first_pass_) {
     for (const auto& [sum, summand] : pass.pass->sums) {
@@ -343,32 +295,6 @@ bool ProgramEmitter::stays(Phase phase) const {
   return input_.runtime.reductions.after_last_backward || !is_last_pass_;
 }
 
-void ProgramEmitter::give_back(const ResolvedPass& pass, std::int64_t i) {
-  for (const ValueId held : pass.pass->held) {
-    for_each_buffer(held, i, [&](std::int64_t k) { give_back(held, k); });
-  }
-}
-
-void ProgramEmitter::give_back(ValueId held, std::int64_t i) {
-  const BufferIndex buffer = buffers_.buffer_of(held, i);
-  if (has_stages_ && buffer == no_buffer) return;  // it has been given back
-  // A unit that nothing reads in backward is gathered after the last kernel, for nothing.
-  const bool is_there = buffers_[buffer].written_by < last_kernel_;
-  if (is_there) buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
-  if (has_stages_) buffers_.entry(held, i) = no_buffer;
-}
-
-// In a pipeline a unit may be there from the microbatch before.
-bool ProgramEmitter::is_gathered(const ResolvedPass& pass, std::int64_t i) {
-  if (!has_stages_ || pass.kept.empty()) return false;
-  return std::all_of(pass.kept.begin(), pass.kept.end(),
-                     [&](ValueId id) { return buffers_.buffer_of(id, i) != no_buffer; });
-}
-
-void ProgramEmitter::emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window) {
-  for (const ResolvedItem& item : pass.gathers) emit_item(item, i, window);
-}
-
 void ProgramEmitter::emit_items(const std::vector<ResolvedItem>& items, std::int64_t i) {
   for (const ResolvedItem& item : items) emit_item(item, i, issued_after_);
 }
@@ -387,17 +313,6 @@ TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId>& after) {
   after.erase(std::unique(after.begin(), after.end()), after.end());
   std::erase(after, no_task);
   return program_.add_task(task, after);
-}
-
-template <class Visit>
-void ProgramEmitter::for_each_buffer(ValueId value, std::int64_t i, const Visit& visit) {
-  const Value& v = buffers_.value(value);
-  if (v.shared || v.block == block_) {
-    visit(i);
-    return;
-  }
-  const std::int64_t instances = input_.workload.blocks[at(v.block)].instances();
-  for (std::int64_t other = 0; other < instances; ++other) visit(other);
 }
 
 void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {

@@ -7,6 +7,9 @@
 // gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a
 // gathered unit, where it is given back whole, with its segment.
 //
+// The calls for them are made when their pass begins or, where the runtime asks ahead, behind those
+// of the segment at work: so they come before its reductions.
+//
 // Segment k waits for the gradient reductions of segment k - 2 that leave something to give back,
 // as FSDP2 waits for a unit's reduce-scatter before it issues the next: unreduced gradients of two
 // units are there at most, however slow links are.
@@ -221,5 +224,17 @@ class ProgramEmitter {
   bool is_first_pass_ = false;
   bool is_last_pass_ = false;
 };
+
+template <class Visit>
+void ProgramEmitter::for_each_buffer(ValueId value, std::int64_t i, const Visit& visit) {
+  const Value& v = buffers_.value(value);
+  if (v.shared || v.block == block_) {
+    visit(i);
+    return;
+  }
+  const std::int64_t instances =
+      input_.workload.blocks[static_cast<std::size_t>(v.block)].instances();
+  for (std::int64_t other = 0; other < instances; ++other) visit(other);
+}
 
 }  // namespace shardsim

@@ -25,8 +25,6 @@ std::string skip_reason(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
   if (settings.value("cp", 1) != 1) return "context parallelism";
   if (settings.value("ep", 1) != 1) return "expert parallelism";
-  const std::string ac = settings.value("ac", "none");
-  if (ac != "none" && ac != "full") return "activation checkpointing policy";
   if (settings.value("loss", "plain") != "plain") return "loss in chunks";
   return "";
 }
@@ -123,8 +121,15 @@ Step step_of(const Json& record, const Mesh& mesh) {
     step.optimizer.kind = "sgd";
     step.optimizer.momentum = false;
   }
-  if (settings.value("ac", "none") == "full") {
+  const std::string checkpointing = settings.value("ac", "none");
+  if (checkpointing == "selective") {
+    step.rematerialization.policy = Rematerialization::Policy::selective;
+  } else if (checkpointing != "none") {
     step.rematerialization.policy = Rematerialization::Policy::full;
+  }
+  if (checkpointing == "every-2") {
+    step.rematerialization.layers = Rematerialization::Layers::every;
+    step.rematerialization.count = 2;
   }
   return step;
 }
