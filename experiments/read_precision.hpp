@@ -5,8 +5,8 @@
 //   norms, look_ups, indices        in which these are done, where not in the compute dtype
 //   parameters, master, moments     as stored between steps. Without "master": none where the
 //                                   parameters are fp32, which are their own, else fp32
-//   gradients, reduce               as kept and as reduced. One of them says both; where they are
-//                                   not the same they are kept as they are reduced, with a warning
+//   gradients, reduce               as accumulated, and as reduced between devices: where "reduce"
+//                                   is not said, as accumulated
 //   scaling, attention: "fp8", gather: "fp8", bf16_layers: {"first": 1, "last": 1}
 //                                   of narrow products; what has no effect yet is a warning
 #pragma once

@@ -30,10 +30,10 @@ TEST_CASE("AdamW with fp32 master and moments holds 12 bytes per parameter") {
 
 TEST_CASE("Without a master, and with bf16 moments, it holds 4; SGD holds its momentum") {
   Workload lean = training_graph("gpt2", 1, 128);
-  add_optimizer(lean, {"adamw", DType::bf16, DType::bf16, std::nullopt, DType::bf16});
+  add_optimizer(lean, {.master = std::nullopt, .moments = DType::bf16});
   CHECK(state_bytes(lean) == 4 * 124'439'808);
   Workload sgd = training_graph("gpt2", 1, 128);
-  add_optimizer(sgd, {"sgd", DType::bf16, DType::bf16, std::nullopt, DType::f32});
+  add_optimizer(sgd, {.kind = "sgd", .master = std::nullopt});
   CHECK(state_bytes(sgd) == 4 * 124'439'808);
 }
 

@@ -144,7 +144,7 @@ class Adapters {
   }
 
   Operand add_matrix(const std::string& name, std::vector<Dim> dims, DType dtype) {
-    const Operand matrix = add_tensor({name, TensorRole::parameter, dtype, std::move(dims)});
+    Operand matrix = add_tensor({name, TensorRole::parameter, dtype, std::move(dims)});
     adapters_.push_back(matrix.tensor);
     return matrix;
   }
@@ -152,7 +152,7 @@ class Adapters {
   Operand emit(Function function, const std::string& name, std::vector<Operand> operands,
                std::vector<Dim> dims, const Op& beside, std::vector<Op>& ops) {
     const DType dtype = workload_.tensors[at(beside.results[0].tensor)].dtype;
-    const Operand result = add_tensor({name, TensorRole::activation, dtype, std::move(dims)});
+    Operand result = add_tensor({name, TensorRole::activation, dtype, std::move(dims)});
     Op op;
     op.function = function;
     op.name = name;
