@@ -32,6 +32,7 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   runtime.reductions.model_sums = ModelSums::apart;
   runtime.repeats = RepeatForward::when_needed;
   read_kernels(strategy, options);
+  read_context(strategy, mesh, roles, options);
 }
 
 void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
@@ -71,6 +72,7 @@ void begin_ddp(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& ro
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   read_kernels(strategy, options);
+  read_context(strategy, mesh, roles, options);
 }
 
 void finish_ddp(const JsonReader& strategy, const Mesh&, Strategy& options) {
@@ -95,7 +97,7 @@ Framework fsdp1_framework() {
   precision.emplace_back("reduce", "bf16");
   return {.name = "fsdp1",
           .meaning = "PyTorch's FullyShardedDataParallel, FULL_SHARD, around each layer",
-          .keys = {"kernels"},
+          .keys = {"kernels", "context"},
           .precision = precision,
           .begin = begin_sharded,
           .finish = finish_fsdp1};
@@ -106,7 +108,7 @@ Framework fsdp2_framework() {
           .meaning =
               "PyTorch's fully_shard on each layer, with replicas where there is another "
               "batch axis, and DTensor tensor parallelism",
-          .keys = {"kernels"},
+          .keys = {"kernels", "context"},
           .precision = mixed_precision,
           .begin = begin_sharded,
           .finish = finish_sharded};
@@ -115,7 +117,7 @@ Framework fsdp2_framework() {
 Framework torchtitan_framework() {
   return {.name = "torchtitan",
           .meaning = "torchtitan: fully_shard, sequence and loss parallel tensor parallelism",
-          .keys = {"async_tp", "kernels"},
+          .keys = {"async_tp", "kernels", "context"},
           .precision = mixed_precision,
           .begin = begin_torchtitan,
           .finish = finish_torchtitan};
@@ -124,7 +126,7 @@ Framework torchtitan_framework() {
 Framework ddp_framework() {
   return {.name = "ddp",
           .meaning = "PyTorch's DistributedDataParallel: gradients all-reduced in buckets",
-          .keys = {"bucket_cap_mb", "kernels"},
+          .keys = {"bucket_cap_mb", "kernels", "context"},
           .precision = {{"parameters", "fp32"}, {"gradients", "fp32"}, {"master", "none"}},
           .begin = begin_ddp,
           .finish = finish_ddp};

@@ -14,7 +14,7 @@
 //   key             of          values            when left out
 //   async_tp        torchtitan  true, false       false; not modelled, a note says so
 //   bucket_cap_mb   ddp         a number          25, with a first bucket of 1
-//   kernels         all         framework.hpp
+//   kernels, context  all       framework.hpp
 //
 // Not modelled of FSDP1: its flat parameter is padded once, at its end; here each tensor is padded
 // in its first dimension as FSDP2 does it.

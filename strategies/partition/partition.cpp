@@ -167,7 +167,11 @@ class Partitioner {
                                                                        : home_of(entering));
     }
     for (const Op& op : block.backward) {
-      if (!op.recompute) gather_saved(op, block, program.backward);
+      if (op.recompute) {
+        gather_for_repeat(op, program.backward);
+      } else {
+        gather_saved(op, block, program.backward);
+      }
       visit(op, program.backward);
     }
     for (const TensorId carry : block.carries_in) {
@@ -202,6 +206,19 @@ class Partitioner {
           builder_.bring(part->second, shardings_.of(id), Stream::activations, reason, pass.body);
       builder_.value(home_[at(id)]).category = BufferCategory::temporaries;
       part = sharded_.erase(part);
+    }
+  }
+
+  // What is computed again gathers its inputs for itself; its backward pass does so once more.
+  void gather_for_repeat(const Op& op, BlockPass& pass) {
+    for (const Operand& operand : op.operands) {
+      const auto part = sharded_.find(operand.tensor);
+      if (part == sharded_.end() || !gathered_for_repeat_.insert(operand.tensor).second) continue;
+      ValueId& home = home_[at(operand.tensor)];
+      const OpReads reason{&op, part->second, shardings_.of(operand.tensor)};
+      home = builder_.bring(part->second, shardings_.of(operand.tensor), Stream::activations,
+                            reason, pass.body);
+      builder_.value(home).category = BufferCategory::temporaries;
     }
   }
 
@@ -422,6 +439,7 @@ class Partitioner {
   bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::set<TensorId> kept_for_backward_;
+  std::set<TensorId> gathered_for_repeat_;
   std::map<TensorId, ValueId> sharded_;  // as they were made, of tensors that backward gathers
 };
 
