@@ -59,11 +59,10 @@ Json without_power_limit(Json machine) {
 }  // namespace
 
 Profile profile_of(const Experiment& experiment) {
-  Profile profile =
-      experiment.machine_in_place.is_null()
-          ? load_profile(machine_of(experiment), experiment.written.machine)
-          : read_profile(without_power_limit(*experiment.machine_in_place),
-                         experiment.written.machine.file);
+  Profile profile = experiment.machine_in_place.is_null()
+                        ? load_profile(machine_of(experiment), experiment.written.machine)
+                        : read_profile(without_power_limit(*experiment.machine_in_place),
+                                       experiment.written.machine.file);
   if (experiment.calibrations) {
     set_calibrations(profile, *experiment.calibrations, experiment.written.calibration);
   }

@@ -303,9 +303,10 @@ struct Machine {
 // Devices fill the nodes of a cluster, except that one node may be used in part: 1 to 8 devices, or
 // 16, 24, ... with 8 per node. Domains of several hosts may be used in part, all alike and in whole
 // hosts: 256 devices of gb200-nvl72 are four of 64. On a torus, `topology` ("4x4x4") says which
-// slice; without it, it is the most cubic one of exactly that many devices: shortest longest side first, then longest
-// shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Shapes count chips. Behind the
-// shape may stand what its closing links are like, other than the profile's rule has it:
+// slice; without it, it is the most cubic one of exactly that many devices: shortest longest side
+// first, then longest shortest side (256 devices of tpu-v5p are 4x8x8, not 4x4x16). Shapes count
+// chips. Behind the shape may stand what its closing links are like, other than the profile's rule
+// has it:
 //   4x4x8_open     none: a mesh
 //   4x4x8_closed   all dimensions close, or it is an error
 //   4x4x8_twisted  as in TorusShape

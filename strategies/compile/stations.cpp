@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/json.hpp"
 #include "plan/plan_io.hpp"
 #include "strategies/layout/layout_json.hpp"
 #include "strategies/schedule/schedule_text.hpp"

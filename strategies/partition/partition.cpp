@@ -8,6 +8,7 @@
 #include "strategies/layout/factors.hpp"
 #include "strategies/partition/kernel_product.hpp"
 #include "strategies/partition/parameter_values.hpp"
+#include "strategies/partition/saved_inputs.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 
 namespace shardsim {
@@ -52,7 +53,8 @@ class Partitioner {
         partial_sums_(sums),
         layout_(layout),
         home_(workload.tensors.size(), no_value),
-        trains_(has_backward(workload)) {
+        trains_(has_backward(workload)),
+        saved_inputs_(builder_, shardings, home_, layout.saves_sharded_inputs) {
     if (!trains_) return;
     for (const Block& block : workload.blocks) {
       for (const Op& op : block.backward) {
@@ -167,11 +169,7 @@ class Partitioner {
                                                                        : home_of(entering));
     }
     for (const Op& op : block.backward) {
-      if (op.recompute) {
-        gather_for_repeat(op, program.backward);
-      } else {
-        gather_saved(op, block, program.backward);
-      }
+      saved_inputs_.gather(op, block, program.backward);
       visit(op, program.backward);
     }
     for (const TensorId carry : block.carries_in) {
@@ -180,52 +178,6 @@ class Partitioner {
       if (leaving == no_tensor) leaving = entering_gradient(block, carry);
       program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
     }
-  }
-
-  // The backward pass of a product gathers what that read, where a part of it was kept
-  // (Megatron-Core's LinearWithGradAccumulationAndAsyncCommunication), before anything else.
-  void gather_saved(const Op& op, const Block& block, BlockPass& pass) {
-    if (sharded_.empty()) return;
-    for (const Op& product : block.forward) {
-      if (product.name != op.name || kind_of(product) != OpKind::einsum) continue;
-      for (const Operand& operand : product.operands) gather_saved(operand.tensor, op, pass);
-    }
-    for (const Operand& operand : op.operands) gather_saved(operand.tensor, op, pass);
-  }
-
-  // Of a tensor, or of what repeats it.
-  void gather_saved(TensorId tensor, const Op& op, BlockPass& pass) {
-    for (auto part = sharded_.begin(); part != sharded_.end();) {
-      const TensorId id = part->first;
-      if (id != tensor && (builder_.tensor(id).primal != tensor || !is_repeated(id))) {
-        ++part;
-        continue;
-      }
-      const OpReads reason{&op, part->second, shardings_.of(id)};
-      home_[at(id)] =
-          builder_.bring(part->second, shardings_.of(id), Stream::activations, reason, pass.body);
-      builder_.value(home_[at(id)]).category = BufferCategory::temporaries;
-      part = sharded_.erase(part);
-    }
-  }
-
-  // What is computed again gathers its inputs for itself; its backward pass does so once more.
-  void gather_for_repeat(const Op& op, BlockPass& pass) {
-    for (const Operand& operand : op.operands) {
-      const auto part = sharded_.find(operand.tensor);
-      if (part == sharded_.end() || !gathered_for_repeat_.insert(operand.tensor).second) continue;
-      ValueId& home = home_[at(operand.tensor)];
-      const OpReads reason{&op, part->second, shardings_.of(operand.tensor)};
-      home = builder_.bring(part->second, shardings_.of(operand.tensor), Stream::activations,
-                            reason, pass.body);
-      builder_.value(home).category = BufferCategory::temporaries;
-    }
-  }
-
-  // A forward activation that the backward pass makes again.
-  [[nodiscard]] bool is_repeated(TensorId tensor) const {
-    const Tensor& t = builder_.tensor(tensor);
-    return t.role == TensorRole::activation && t.primal != no_tensor;
   }
 
   // The backward pass reads the same inputs: token numbers are not gathered twice.
@@ -393,19 +345,8 @@ class Partitioner {
     } else {
       const OpMakes reason{&op, made, target};
       home_[at(id)] = builder_.bring(made, target, Stream::activations, reason, pass.body);
-      keep_part(id, made);
+      if (kept_for_backward_.contains(id)) saved_inputs_.keep(id, made);
     }
-  }
-
-  // What was gathered for products is for this pass alone, if a part of it is kept.
-  void keep_part(TensorId id, ValueId made) {
-    const bool is_gathered = builder_.value(made).sharding.partial.empty() &&
-                             builder_.value(home_[at(id)]).bytes > builder_.value(made).bytes;
-    const bool is_kept = kept_for_backward_.contains(id);
-    if (!layout_.saves_sharded_inputs || !is_gathered || !is_kept) return;
-    if (builder_.tensor(id).role != TensorRole::activation) return;
-    builder_.value(home_[at(id)]).category = BufferCategory::temporaries;
-    sharded_[id] = made;
   }
 
   Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
@@ -439,8 +380,7 @@ class Partitioner {
   bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::set<TensorId> kept_for_backward_;
-  std::set<TensorId> gathered_for_repeat_;
-  std::map<TensorId, ValueId> sharded_;  // as they were made, of tensors that backward gathers
+  SavedInputs saved_inputs_;
 };
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include "strategies/runtime/buckets.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <numeric>
 #include <utility>
+
+#include "base/index.hpp"
 
 namespace shardsim {
 namespace {
@@ -93,6 +97,39 @@ std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& param
     cutter.close();
   }
   return buckets;
+}
+
+std::vector<CollectivePart> parts_of(const Bucket& bucket, const Workload& workload, Bytes element,
+                                     std::int64_t elements) {
+  std::vector<CollectivePart> parts;
+  std::int64_t padding = elements;
+  for (const BufferedParameter& parameter : bucket.parameters) {
+    std::string name;
+    for (const TensorId tensor : parameter.tensors) {
+      name += (name.empty() ? "" : " + ") + workload.tensors[at(tensor)].name;
+    }
+    const auto same = std::find_if(parts.begin(), parts.end(),
+                                   [&](const CollectivePart& part) { return part.tensor == name; });
+    const Bytes payload = parameter.elements * element;
+    if (same != parts.end()) {
+      same->payload += payload;
+    } else {
+      parts.push_back({name, payload});
+    }
+    padding -= parameter.elements;
+  }
+  if (padding > 0) parts.push_back({"padding", padding * element});
+  return parts;
+}
+
+std::string range_of(const Bucket& bucket, const Workload& workload) {
+  const auto name = [&](const BufferedParameter& parameter) -> const std::string& {
+    return workload.tensors[at(parameter.tensors.front())].name;
+  };
+  const std::string& first = name(bucket.parameters.front());
+  const std::string& last = name(bucket.parameters.back());
+  if (bucket.parameters.size() == 1) return first;
+  return fmt::format("{} to {}, {} parameters", first, last, bucket.parameters.size());
 }
 
 }  // namespace shardsim

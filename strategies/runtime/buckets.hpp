@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "plan/plan.hpp"
 #include "sharding/sharding.hpp"
 #include "strategies/runtime/registration.hpp"
 #include "strategies/runtime/runtime.hpp"
@@ -46,5 +48,12 @@ struct ShardAxes {
 [[nodiscard]] std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
                                                    const GradientBuffer& rule, bool of_first_stage,
                                                    Bytes element);
+
+// What of a bucket is whose, layers together, and what its padding takes. `elements` of the call's
+// payload, each of so many bytes.
+[[nodiscard]] std::vector<CollectivePart> parts_of(const Bucket& bucket, const Workload& workload,
+                                                   Bytes element, std::int64_t elements);
+// "lm_head.weight to model.layers.{}.mlp.down_proj.weight, 3 parameters".
+[[nodiscard]] std::string range_of(const Bucket& bucket, const Workload& workload);
 
 }  // namespace shardsim

@@ -111,6 +111,25 @@ std::vector<RegisteredParameter> used_parameters(const Workload& workload, std::
   return used;
 }
 
+std::vector<RegisteredParameter> made_parameters(const BlockPass& backward, const Block& block) {
+  std::vector<RegisteredParameter> parameters;
+  const auto are_of_one_product = [&](TensorId one, TensorId other) {
+    return std::any_of(block.forward.begin(), block.forward.end(), [&](const Op& op) {
+      const auto reads = [&](TensorId tensor) {
+        return std::any_of(op.operands.begin(), op.operands.end(),
+                           [&](const Operand& operand) { return operand.tensor == tensor; });
+      };
+      return kind_of(op) == OpKind::einsum && reads(one) && reads(other);
+    });
+  };
+  for (const Write& write : backward.writes) {
+    const bool is_bias =
+        !parameters.empty() && are_of_one_product(parameters.back().front(), write.parameter);
+    parameters.insert(parameters.end() - (is_bias ? 1 : 0), {write.parameter});
+  }
+  return parameters;
+}
+
 std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
                                                        std::size_t block) {
   return Registration(workload, block).run();

@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "strategies/partition/spmd.hpp"
 #include "workloads/graph/op_graph.hpp"
 
 namespace shardsim {
@@ -26,5 +27,10 @@ using RegisteredParameter = std::vector<TensorId>;
 // The same, each by itself and in the order of their first use.
 [[nodiscard]] std::vector<RegisteredParameter> used_parameters(const Workload& workload,
                                                                std::size_t block);
+
+// One by one, as the pass makes their gradients; of a product its bias first, as autograd
+// accumulates them (torch.nn.Linear).
+[[nodiscard]] std::vector<RegisteredParameter> made_parameters(const BlockPass& backward,
+                                                               const Block& block);
 
 }  // namespace shardsim

@@ -89,8 +89,8 @@ enum class BucketCloses : std::uint8_t { after, before };
 enum class BufferOrder : std::uint8_t {
   registered,  // the reverse of that in which Megatron-Core's modules register their parameters;
                // what a linear layer computes as one product (q, k and v; gate and up) is one
-  made,   // in which the backward pass makes them (DDP once its buckets are rebuilt, ZeRO 2)
-  listed  // in which the forward pass first uses their parameters (ZeRO 0 and 1: the parameter list)
+  made,        // in which the backward pass makes them (DDP once its buckets are rebuilt, ZeRO 2)
+  listed       // in which forward first uses their parameters (ZeRO 0 and 1: the parameter list)
 };
 
 // How long there is a buffer.

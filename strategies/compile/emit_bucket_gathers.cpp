@@ -1,0 +1,99 @@
+// Parameters that a flat optimizer has updated in parts of buckets: gathered bucket by bucket in
+// the next forward pass, one ahead of the module that reads it, or after the step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/index.hpp"
+#include "strategies/compile/emit_program.hpp"
+
+namespace shardsim {
+
+// What no forward pass of the next step will gather.
+void ProgramEmitter::gather_buckets() {
+  const std::optional<FlatOptimizer>& optimizer = input_.runtime.flat_optimizer;
+  if (!optimizer || optimizer->gathers_in_forward) return;
+  std::reverse(to_gather_.begin(), to_gather_.end());
+  set_phase(Phase::optimizer);
+  if (!optimizer->gathers_together) {
+    while (!to_gather_.empty()) gather_next_bucket();
+    return;
+  }
+  // One call for those that are gathered over the same devices.
+  while (!to_gather_.empty()) {
+    const AxisList axes = open_buckets_[to_gather_.back()].bucket.axes;
+    OpenBucket all;
+    all.bucket.axes = axes;
+    all.name = "updated";
+    std::erase_if(to_gather_, [&](std::size_t number) {
+      const Bucket& bucket = open_buckets_[number].bucket;
+      if (bucket.axes != axes) return false;
+      all.bucket.parameters.insert(all.bucket.parameters.end(), bucket.parameters.begin(),
+                                   bucket.parameters.end());
+      all.bucket.elements += bucket.elements;
+      return true;
+    });
+    emit_gather(all);
+  }
+}
+
+// Before a module computes: the buckets of its parameters. What it gathers of activations is its
+// own.
+void ProgramEmitter::gather_buckets_for(const ResolvedPass& pass, std::size_t item,
+                                        std::int64_t ordinal) {
+  if (to_gather_.empty() || phase_ != Phase::forward) return;
+  if (!input_.runtime.flat_optimizer->gathers_in_forward) return;
+  const auto gathers = [&](std::size_t k) {
+    const Item& candidate = *pass.body[k].item;
+    return candidate.kind == TaskKind::collective &&
+           candidate.collective.kind == CollectiveKind::all_gather;
+  };
+  while (gathers(item) && item + 1 < pass.body.size()) ++item;
+  for (const ValueId operand : pass.body[item].item->operands) gather_bucket_of(operand, ordinal);
+}
+
+// If it has not been asked for, and the one behind it in the same stage.
+void ProgramEmitter::gather_bucket_of(ValueId parameter, std::int64_t ordinal) {
+  const auto number =
+      bucket_of_.find({buffers_.value(parameter).tensor, static_cast<std::int32_t>(ordinal)});
+  if (number == bucket_of_.end()) return;
+  const std::int16_t stage = open_buckets_[number->second].stage;
+  if (std::exchange(open_buckets_[number->second].is_gathered, true)) return;
+  const std::int32_t layer = layer_;
+  if (std::count(to_gather_.begin(), to_gather_.end(), number->second) > 0) {
+    while (to_gather_.back() != number->second) gather_next_bucket();
+    gather_next_bucket();
+  }
+  if (!to_gather_.empty() && open_buckets_[to_gather_.back()].stage == stage) gather_next_bucket();
+  layer_ = layer;
+}
+
+void ProgramEmitter::gather_next_bucket() {
+  if (to_gather_.empty()) return;
+  const OpenBucket& bucket = open_buckets_[to_gather_.back()];
+  to_gather_.pop_back();
+  emit_gather(bucket);
+}
+
+void ProgramEmitter::emit_gather(const OpenBucket& bucket) {
+  layer_ = -1;
+  const TensorId first = bucket.bucket.parameters.front().tensors.front();
+  const DType dtype = buffers_.value(input_.step.parameters.at(first).stored).dtype;
+  const std::int64_t elements = bucket.bucket.elements;
+  const Bytes payload = elements * size_of(dtype);
+  const ShardAxes split = split_shards(bucket.bucket.axes, shards_of(bucket.bucket));
+  emit_collective({CollectiveKind::all_gather,
+                   split.within,
+                   {},
+                   {},
+                   dtype,
+                   payload,
+                   parts_of(bucket.bucket, input_.workload, size_of(dtype), elements),
+                   fmt::format("parameters of a bucket, updated in shards: {}",
+                               range_of(bucket.bucket, input_.workload)),
+                   {}},
+                  Stream::gathers, bucket.name + " parameters", parameters_of(bucket));
+}
+
+}  // namespace shardsim
