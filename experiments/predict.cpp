@@ -62,7 +62,7 @@ Profile profile_of(const Experiment& experiment) {
   Profile profile = experiment.machine_in_place.is_null()
                         ? load_profile(machine_of(experiment), experiment.written.machine)
                         : read_profile(without_power_limit(*experiment.machine_in_place),
-                                       experiment.written.machine.file);
+                                       experiment.written.machine);
   if (experiment.calibrations) {
     set_calibrations(profile, *experiment.calibrations, experiment.written.calibration);
   }

@@ -26,6 +26,8 @@ namespace shardsim {
 
 // Throws InputError with the place in `file`.
 [[nodiscard]] Profile read_profile(const Json& document, const std::string& file);
+// Of a document that stands there in a file.
+[[nodiscard]] Profile read_profile(const Json& document, const Place& place);
 // Reads back to the same profile. Values are written in the shortest unit that is exact.
 [[nodiscard]] Json profile_to_json(const Profile& profile);
 

@@ -244,8 +244,13 @@ std::vector<std::int64_t> parse_shape(const std::string& text, const Place& plac
 }
 
 Profile read_profile(const Json& document, const std::string& file) {
+  return read_profile(document, Place{file, ""});
+}
+
+Profile read_profile(const Json& document, const Place& place) {
+  const std::string& file = place.file;
   const Json whole = extended(document, file);
-  const JsonReader reader(whole, {file, ""});
+  const JsonReader reader(whole, place);
   // What `calibrate` found in a sweep beside the profile is for people: "contention", "algorithms".
   reader.only_keys({"schema", "shardsim", "name", "title", "device", "collective_launch", "cluster",
                     "torus", "graph", "calibration", "contention", "algorithms"});

@@ -283,7 +283,10 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
     options.splits_model = recipe->splits_model;
   }
   const Framework* framework = find_framework(options.name);
-  if (framework != nullptr) framework->begin(json, mesh, roles, options);
+  if (framework != nullptr) {
+    refuse_unplanned(json);
+    framework->begin(json, mesh, roles, options);
+  }
   if (json.is_object()) {
     read_fields(json, mesh, options);
     read_runtime(json, options.runtime);

@@ -47,6 +47,8 @@ struct Framework {
 //   kernels   eager, compiled, transformer-engine, xla, or an object: which operations are one
 //             kernel; kept, and not modelled
 void read_kernels(const JsonReader& strategy, Strategy& options);
+//   experts, offload, fsdp   what this version does not plan: an error that says so
+void refuse_unplanned(const JsonReader& strategy);
 //   context   {"method": ...}: over the mesh's axis for it the sequence is split, and keys and
 //             values are gathered; another method is noted as not modelled
 void read_context(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,

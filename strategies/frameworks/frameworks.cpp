@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include "base/json.hpp"
 #include "strategies/frameworks/deepspeed.hpp"
@@ -63,6 +65,24 @@ void read_context(const JsonReader& strategy, const Mesh& mesh, const AxisRoles&
     if (method == "all-gather") continue;
     options.notes.push_back("context parallelism is planned as keys and values gathered over \"" +
                             axis.name + "\": method \"" + method + "\" is not modelled");
+  }
+}
+
+void refuse_unplanned(const JsonReader& strategy) {
+  struct Unplanned {
+    std::string_view key, what;
+  };
+  constexpr std::array keys = {
+      Unplanned{"experts", "experts in groups of their own are"},
+      Unplanned{"offload", "what is kept on the host is"},
+      Unplanned{"fsdp", "Megatron's FSDP is"},
+  };
+  if (!strategy.is_object()) return;
+  for (const auto& [key, what] : keys) {
+    const auto given = strategy.find(key);
+    if (given && !(given->is_bool() && !given->boolean())) {
+      given->fail(std::string(what) + " not supported by this version");
+    }
   }
 }
 
