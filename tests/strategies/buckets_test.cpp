@@ -33,6 +33,11 @@ std::vector<std::int64_t> elements(const std::vector<Bucket>& buckets) {
   return sizes;
 }
 
+std::vector<Bucket> cut(const std::vector<BufferedParameter>& parameters,
+                        const GradientBuffer& rule, bool of_first_stage) {
+  return cut_into_buckets(parameters, rule, of_first_stage, size_of(DType::f32));
+}
+
 GradientBuffer limited(BucketCloses closes) {
   GradientBuffer rule;
   rule.bucket_elements = 100;
@@ -45,9 +50,9 @@ GradientBuffer limited(BucketCloses closes) {
 // By hand: 60 and 50 reach 100 together; before 50 would take it over, 60 is closed alone.
 TEST_CASE("A bucket ends with the parameter that reaches its limit, or before it") {
   const auto parameters = of_sizes({60, 50, 30, 300, 10});
-  CHECK(elements(cut_into_buckets(parameters, limited(BucketCloses::after), true)) ==
+  CHECK(elements(cut(parameters, limited(BucketCloses::after), true)) ==
         std::vector<std::int64_t>{110, 330, 10});
-  CHECK(elements(cut_into_buckets(parameters, limited(BucketCloses::before), true)) ==
+  CHECK(elements(cut(parameters, limited(BucketCloses::before), true)) ==
         std::vector<std::int64_t>{60, 80, 300, 10});
 }
 
@@ -56,9 +61,9 @@ TEST_CASE(
   GradientBuffer rule = limited(BucketCloses::after);
   const auto parameters = of_sizes({60, 50, 30});
   rule.buckets_of_first_stage_alone = true;
-  CHECK(elements(cut_into_buckets(parameters, rule, false)) == std::vector<std::int64_t>{140});
+  CHECK(elements(cut(parameters, rule, false)) == std::vector<std::int64_t>{140});
   rule.bucket_elements = 0;
-  CHECK(elements(cut_into_buckets(parameters, rule, true)) == std::vector<std::int64_t>{140});
+  CHECK(elements(cut(parameters, rule, true)) == std::vector<std::int64_t>{140});
 }
 
 // 60 to 64, then 50: 114, up to 128; 30 alone up to 128.
@@ -66,8 +71,7 @@ TEST_CASE("Parameters begin and buckets end at multiples") {
   GradientBuffer rule = limited(BucketCloses::after);
   rule.parameter_multiple = 64;
   rule.bucket_multiple = 128;
-  CHECK(elements(cut_into_buckets(of_sizes({60, 50, 30}), rule, true)) ==
-        std::vector<std::int64_t>{128, 128});
+  CHECK(elements(cut(of_sizes({60, 50, 30}), rule, true)) == std::vector<std::int64_t>{128, 128});
 }
 
 TEST_CASE("A parameter that two stages have is a bucket of its own") {
@@ -75,14 +79,13 @@ TEST_CASE("A parameter that two stages have is a bucket of its own") {
   rule.shared_apart = true;
   auto parameters = of_sizes({10, 20, 30});
   parameters[1].is_shared = true;
-  CHECK(elements(cut_into_buckets(parameters, rule, true)) ==
-        std::vector<std::int64_t>{10, 20, 30});
+  CHECK(elements(cut(parameters, rule, true)) == std::vector<std::int64_t>{10, 20, 30});
 }
 
 TEST_CASE("What is reduced over other axes is another buffer") {
   auto parameters = of_sizes({60, 50, 30, 20});
   parameters[1].axes = parameters[3].axes = {{0, 2, 4}};
-  CHECK(elements(cut_into_buckets(parameters, limited(BucketCloses::after), true)) ==
+  CHECK(elements(cut(parameters, limited(BucketCloses::after), true)) ==
         std::vector<std::int64_t>{90, 70});
 }
 
