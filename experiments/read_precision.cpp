@@ -49,7 +49,7 @@ void read_compute(const JsonReader& json, Precision& precision) {
 // What only steps with narrow products say.
 void read_products(const JsonReader& json, NarrowProducts& products) {
   const auto of_products = [&](const char* key) {
-    const auto found = json.find(key);
+    auto found = json.find(key);
     if (found && products.format == ProductFormat::none) {
       found->fail("is of products in a narrow format: \"compute\" fp8, mxfp8, nvfp4 or int8");
     }

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json.hpp"
 #include "plan/plan_io.hpp"
 #include "strategies/compile/describe.hpp"
 #include "strategies/compile/emit.hpp"

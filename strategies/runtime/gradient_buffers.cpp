@@ -88,7 +88,8 @@ Item GradientBuffers::addition(const Write& write, ValueId main) {
   item.kernel.op = "add";
   item.kernel.dtype = dtype_;
   item.kernel.bytes = added + 2 * sum.bytes;
-  item.kernel.flops = Flops(static_cast<double>(sum.bytes.count() / size_of(dtype_).count()));
+  const std::int64_t elements = sum.bytes.count() / size_of(dtype_).count();
+  item.kernel.flops = Flops(static_cast<double>(elements));
   return item;
 }
 

@@ -58,8 +58,8 @@ using CallLists = std::vector<std::vector<Call>>;
 
 // The computations of a schedule.
 [[nodiscard]] CallLists computations(const PipelineSchedule& schedule);
-// `calls` have no messages yet; they are of a schedule that verify() passes, or of its forwards.
-[[nodiscard]] CallLists with_messages(const CallLists& calls, const PipelineShape& shape,
+// `lists` have no messages yet; they are of a schedule that verify() passes, or of its forwards.
+[[nodiscard]] CallLists with_messages(const CallLists& lists, const PipelineShape& shape,
                                       Receives receives);
 
 }  // namespace shardsim
