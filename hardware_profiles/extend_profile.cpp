@@ -13,6 +13,9 @@ namespace shardsim {
 namespace {
 
 constexpr int longest_chain = 8;
+// Of a number that is written in place and that the extended profile has not: a profile's number
+// needs a date, and whoever writes it there says none. When the form came to be.
+constexpr std::string_view date_of_unsourced = "2026-11";
 
 struct NamedDocument {
   std::string file;
@@ -92,7 +95,7 @@ void add_sources(Json& changes, const Json& base) {
     if (is_plain || change.is_null() || change.is_array()) continue;
     change = {{"value", change},
               {"kind", "estimate"},
-              {"date", is_sourced(known) ? known["date"] : Json("2026-11")},
+              {"date", is_sourced(known) ? known["date"] : Json(date_of_unsourced)},
               {"source", "written in place, without a source"}};
   }
 }

@@ -11,7 +11,6 @@
 #include "strategies/compile/emit_program.hpp"
 
 namespace shardsim {
-namespace {}  // namespace
 
 std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t stage) const {
   const Workload& workload = input_.workload;

@@ -167,7 +167,7 @@ struct Runtime {
   Reductions reductions{};
   std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout
   RepeatForward repeats = RepeatForward::first;
-  bool clips = false;            // the norm of all gradients is computed, and they are scaled by it
+  bool clips = false;            // the norm of all gradients is computed
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;

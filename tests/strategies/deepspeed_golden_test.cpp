@@ -43,7 +43,7 @@ Json config_of(const Json& model) {
   for (const char* key : {"qk_norm", "num_local_experts", "num_experts_per_tok"}) config.erase(key);
   config["hidden_act"] = "silu";
   config["rms_norm_eps"] = 1e-5;
-  config["max_position_embeddings"] = 131072;
+  config["max_position_embeddings"] = 131072;  // Llama 3.1's config.json
   return config;
 }
 

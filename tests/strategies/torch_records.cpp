@@ -73,7 +73,7 @@ bool same_calls(const Calls& ours, const Calls& theirs, const std::string& id) {
   const auto [mine, other] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
   if (mine == ours.end() && other == theirs.end()) return true;
   std::cout << "  " << id << ": call " << mine - ours.begin() << " of " << theirs.size() << ": "
-            << (mine == ours.end() ? "nothing" : *mine) << ", PyTorch "
+            << (mine == ours.end() ? "nothing" : *mine) << ", recorded "
             << (other == theirs.end() ? "nothing" : *other) << "\n";
   return false;
 }

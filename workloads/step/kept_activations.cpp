@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/pattern.hpp"
+#include "workloads/graph/instance_pattern.hpp"
 #include "workloads/step/saved_names.hpp"
 
 namespace shardsim {
@@ -158,14 +159,7 @@ class Keeper {
   [[nodiscard]] bool matches(const Pattern& pattern, TensorId tensor,
                              const std::vector<std::int32_t>& numbers, const Place& place) const {
     const std::string& name = workload_.tensors[at(tensor)].name;
-    const bool first = pattern.search(instance_name(name, numbers.front()));
-    for (const std::int32_t number : numbers) {
-      if (pattern.search(instance_name(name, number)) == first) continue;
-      throw InputError(
-          place, fmt::format("the pattern tells {} and {} apart, which is not supported",
-                             instance_name(name, numbers.front()), instance_name(name, number)));
-    }
-    return first;
+    return found_in_all(pattern, name, numbers, place);
   }
 
   const Workload& workload_;

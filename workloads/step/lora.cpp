@@ -10,6 +10,7 @@
 
 #include "base/index.hpp"
 #include "base/pattern.hpp"
+#include "workloads/graph/instance_pattern.hpp"
 
 namespace shardsim {
 namespace {
@@ -87,14 +88,7 @@ class Adapters {
                              const Place& place) const {
     const std::string& name = workload_.tensors[at(op.operands[1].tensor)].name;
     const std::vector<std::int32_t>& numbers = workload_.blocks[b].numbers;
-    const bool first = pattern.search(instance_name(name, numbers.front()));
-    for (const std::int32_t number : numbers) {
-      if (pattern.search(instance_name(name, number)) == first) continue;
-      throw InputError(
-          place, fmt::format("the pattern tells {} and {} apart, which is not supported",
-                             instance_name(name, numbers.front()), instance_name(name, number)));
-    }
-    return first;
+    return found_in_all(pattern, name, numbers, place);
   }
 
   // Whether there was one.
