@@ -1,6 +1,6 @@
 // Gradients that lie tensor by tensor, clipped by the norm of them all, as PyTorch's
 // clip_grad_norm_ does it: the norm of each, put side by side and added up over one mesh axis after
-// another; then every gradient is scaled. (Of a gradient buffer: emit_buckets.cpp.)
+// another; then every gradient is scaled. (Of a gradient buffer: emit_optimizer.cpp.)
 #include <fmt/format.h>
 
 #include <algorithm>
