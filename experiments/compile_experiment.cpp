@@ -70,6 +70,7 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   EnteringBatch entering = entering_batch(model.step, place, strategy, mesh, allow_uneven);
   Step step = model.step;
   step.batch = entering.examples;
+  if (strategy.experts) step.exchange = strategy.experts->exchange;
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;
   Workload workload = build_step(config, step, place, shared, chunks_of(config, step, strategy));

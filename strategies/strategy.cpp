@@ -8,6 +8,7 @@
 
 #include "base/json.hpp"
 #include "strategies/buffer_keys.hpp"
+#include "strategies/expert_keys.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
@@ -292,6 +293,7 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
     read_runtime(json, options.runtime);
   }
   read_strategy_axes(json, mesh, roles, options);
+  if (!options.is_rule_system()) read_expert_keys(json, mesh, roles, options);
   if (framework != nullptr && framework->finish != nullptr) framework->finish(json, mesh, options);
   read_buffer_keys(json, mesh, options);
   read_kept_over(json, mesh, options);
@@ -326,6 +328,7 @@ Json strategy_to_json(const Strategy& options) {
     }
   }
   json.update(buffer_keys_to_json(options.runtime));
+  if (options.experts) json["experts"] = expert_keys_to_json(options.experts);
   if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";
   if (options.vocabulary_multiple > 1) json["vocabulary_multiple"] = options.vocabulary_multiple;
   if (!options.kernels.is_null()) json["kernels"] = *options.kernels;

@@ -172,6 +172,13 @@ const std::vector<StrategyKey> key_table = {
      "what a product reads from all devices of the model axis is kept for backward as it was "
      "gathered (PyTorch), or as the device's own part and gathered again",
      /*of_recipes_alone=*/true},
+    {"experts",
+     {},
+     R"({"parallel": 8, "tensor_parallel": 1, "dispatch": "all-to-all", "balance": "even"}, null)",
+     "null, or those of the mesh's axis for experts",
+     "mixtures' experts are dealt out over so many devices, neighbours among those that hold "
+     "different tokens, and rows of tokens exchanged (docs/experts.md)",
+     /*of_recipes_alone=*/true},
     {"vocabulary_multiple",
      {},
      "a number from 1 to 16777216",

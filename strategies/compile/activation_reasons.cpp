@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/text.hpp"
 #include "strategies/compile/reason_words.hpp"
 
@@ -63,6 +64,28 @@ Words ActivationReasons::words(const InputEnters& fact, const Collective&) const
                       entering.name, to_string(entering.sharding, builder_.mesh()),
                       to_string(fact.read, builder_.mesh())),
           "\"batch_axes\" and no \"inputs_split_mapping\": inputs then enter as they are read"};
+}
+
+Words ActivationReasons::words(const RowsExchanged& fact, const Collective& call) const {
+  const Operand& rows = fact.op->results.front();
+  const LabelId first = rows.dims.front().front();
+  const bool go = builder_.workload().labels[at(first)].role == LabelRole::experts;
+  return {fmt::format("{}: rows of tokens {} over {}, over which experts are dealt out", who(*fact.op),
+                      go ? "go to the experts that they visit" : "come back from their experts",
+                      builder_.names(call.axes)),
+          "\"experts\": {\"parallel\": 1} keeps all experts on every device"};
+}
+
+Words ActivationReasons::words(const RowsCounted& fact, const Collective& call) const {
+  const std::string who_counts = who(*fact.op);
+  const std::string axes = builder_.names(call.axes);
+  if (call.kind == CollectiveKind::all_reduce) {
+    return {fmt::format("{}: rows of each expert are counted over {}, for the auxiliary loss",
+                        who_counts, axes),
+            {}};
+  }
+  return {fmt::format("{}: devices of {} tell how many rows each expert gets", who_counts, axes),
+          {}};
 }
 
 Words ActivationReasons::words(const OutputLeaves& fact, const Collective& call) const {

@@ -21,6 +21,8 @@ class ActivationReasons {
   [[nodiscard]] Words words(const OpReads& fact, const Collective& call) const;
   [[nodiscard]] Words words(const OpMakes& fact, const Collective& call) const;
   [[nodiscard]] Words words(const OpNeeds& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const RowsExchanged& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const RowsCounted& fact, const Collective& call) const;
   [[nodiscard]] Words words(const OutputLeaves& fact, const Collective& call) const;
 
  private:

@@ -47,26 +47,42 @@ void ProgramEmitter::gather_buckets_for(const ResolvedPass& pass, std::size_t it
   const auto gathers = [&](std::size_t k) {
     const Item& candidate = *pass.body[k].item;
     return candidate.kind == TaskKind::collective &&
+           !std::holds_alternative<RowsExchanged>(candidate.reason) &&
            candidate.collective.kind == CollectiveKind::all_gather;
   };
   while (gathers(item) && item + 1 < pass.body.size()) ++item;
-  for (const ValueId operand : pass.body[item].item->operands) gather_bucket_of(operand, ordinal);
+  for (const ValueId operand : pass.body[item].item->operands) gather_buckets_of(operand, ordinal);
 }
 
-// If it has not been asked for, and the one behind it in the same stage.
-void ProgramEmitter::gather_bucket_of(ValueId parameter, std::int64_t ordinal) {
-  const auto number =
-      bucket_of_.find({buffers_.value(parameter).tensor, static_cast<std::int32_t>(ordinal)});
-  if (number == bucket_of_.end()) return;
-  const std::int16_t stage = open_buckets_[number->second].stage;
-  if (std::exchange(open_buckets_[number->second].is_gathered, true)) return;
+// If they have not been asked for, and of each the one behind it in the same buffer.
+void ProgramEmitter::gather_buckets_of(ValueId parameter, std::int64_t ordinal) {
+  const auto numbers =
+      buckets_of_.find({buffers_.value(parameter).tensor, static_cast<std::int32_t>(ordinal)});
+  if (numbers == buckets_of_.end()) return;
   const std::int32_t layer = layer_;
-  if (std::count(to_gather_.begin(), to_gather_.end(), number->second) > 0) {
-    while (to_gather_.back() != number->second) gather_next_bucket();
-    gather_next_bucket();
+  // Backwards: the first that forward reads lies last in the buffer.
+  for (auto number = numbers->second.rbegin(); number != numbers->second.rend(); ++number) {
+    if (std::exchange(open_buckets_[*number].is_gathered, true)) continue;
+    gather_unless_asked(*number);
+    if (const auto next = next_of(*number)) gather_unless_asked(*next);
   }
-  if (!to_gather_.empty() && open_buckets_[to_gather_.back()].stage == stage) gather_next_bucket();
   layer_ = layer;
+}
+
+// Of the same buffer: the next one that forward reads.
+std::optional<std::size_t> ProgramEmitter::next_of(std::size_t number) const {
+  const OpenBucket& bucket = open_buckets_[number];
+  while (number-- > 0) {
+    const OpenBucket& other = open_buckets_[number];
+    const bool same = other.stage == bucket.stage && other.of_experts() == bucket.of_experts() &&
+                      other.bucket.axes == bucket.bucket.axes;
+    if (same) return number;
+  }
+  return std::nullopt;
+}
+
+void ProgramEmitter::gather_unless_asked(std::size_t number) {
+  if (std::erase(to_gather_, number) > 0) emit_gather(open_buckets_[number]);
 }
 
 void ProgramEmitter::gather_next_bucket() {

@@ -16,6 +16,7 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
   const Workload& workload = input_.workload;
   std::vector<BufferedParameter> parameters;
   for (const BlockInstance& instance : instances_of(stage)) {
+    const std::size_t first = parameters.size();
     for (RegisteredParameter& tensors : listed_parameters(at(instance.block))) {
       std::erase_if(tensors,
                     [&](TensorId tensor) { return !input_.step.buffered.contains(tensor); });
@@ -23,6 +24,7 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
       BufferedParameter parameter;
       parameter.instance = instance;
       parameter.axes = input_.step.buffered.at(tensors.front()).axes;
+      parameter.of_experts = input_.step.buffered.at(tensors.front()).experts > 0;
       for (const TensorId tensor : tensors) {
         parameter.elements += input_.step.buffered.at(tensor).elements;
         parameter.is_shared |= workload.tensors[at(tensor)].copy_of != no_tensor ||
@@ -32,10 +34,36 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
       parameter.tensors = std::move(tensors);
       parameters.push_back(std::move(parameter));
     }
+    split_into_experts(parameters, first);
   }
   const BufferOrder order = input_.runtime.reductions.buffer->order;
   if (order != BufferOrder::listed) std::reverse(parameters.begin(), parameters.end());
   return parameters;
+}
+
+// Of those from `first` on: each expert of a device is a parameter of its own, expert by expert where
+// these are modules of their own, else product by product.
+void ProgramEmitter::split_into_experts(std::vector<BufferedParameter>& parameters,
+                                        std::size_t first) const {
+  const auto of_experts = [](const BufferedParameter& parameter) { return parameter.of_experts; };
+  const auto begin = std::find_if(parameters.begin() + static_cast<std::ptrdiff_t>(first),
+                                  parameters.end(), of_experts);
+  if (begin == parameters.end()) return;
+  const auto end = std::find_if_not(begin, parameters.end(), of_experts);
+  std::vector<BufferedParameter> whole(begin, end);
+  const BufferedGradient& one = input_.step.buffered.at(whole.front().tensors.front());
+  for (BufferedParameter& parameter : whole) parameter.elements /= one.experts;
+  std::vector<BufferedParameter> split;
+  if (one.one_by_one) {
+    for (std::int64_t e = 0; e < one.experts; ++e) {
+      split.insert(split.end(), whole.begin(), whole.end());
+    }
+  } else {
+    for (const BufferedParameter& parameter : whole) {
+      split.insert(split.end(), static_cast<std::size_t>(one.experts), parameter);
+    }
+  }
+  parameters.insert(parameters.erase(begin, end), split.begin(), split.end());
 }
 
 // Of a block, in the order of its forward pass.
@@ -56,8 +84,9 @@ void ProgramEmitter::open_buckets() {
   const std::optional<GradientBuffer>& rule = input_.runtime.reductions.buffer;
   if (!rule || !has_backward(input_.workload)) return;
   for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
-    for (Bucket& bucket : cut_into_buckets(buffered_parameters(stage), *rule, is_first(stage),
-                                           size_of(input_.gradient_dtype))) {
+    for (Bucket& bucket :
+         cut_into_buckets(buffered_parameters(stage), *rule, input_.runtime.flat_optimizer,
+                          is_first(stage), size_of(input_.gradient_dtype))) {
       open_bucket(std::move(bucket), stage);
     }
   }
@@ -71,12 +100,6 @@ void ProgramEmitter::open_buckets() {
       emit_kernel(zero, bucket.name + " zeroed", {}, bucket.gradients);
     }
   }
-  const std::optional<FlatOptimizer>& optimizer = input_.runtime.flat_optimizer;
-  if (!optimizer || !optimizer->gathers_in_forward) return;
-  // In the order in which forward reads them: the next one is the last.
-  std::stable_sort(to_gather_.begin(), to_gather_.end(), [&](std::size_t a, std::size_t b) {
-    return open_buckets_[a].stage > open_buckets_[b].stage;
-  });
 }
 
 void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
@@ -88,7 +111,7 @@ void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
   for (const BufferedParameter& parameter : open.bucket.parameters) {
     for (const TensorId tensor : parameter.tensors) {
       const BufferedGradient& gradient = input_.step.buffered.at(tensor);
-      bucket_of_[{tensor, parameter.instance.ordinal}] = number;
+      buckets_of_[{tensor, parameter.instance.ordinal}].push_back(number);
       state_bytes = std::max(state_bytes, gradient.state_bytes);
     }
     open.gradients_of_pass += static_cast<std::int64_t>(parameter.tensors.size());
@@ -139,13 +162,15 @@ void ProgramEmitter::open_gradients(OpenBucket& bucket) {
 void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordinal) {
   if (open_buckets_.empty()) return;
   for (const Write& write : pass.writes) {
-    OpenBucket& bucket =
-        open_buckets_[bucket_of_.at({write.parameter, static_cast<std::int32_t>(ordinal)})];
-    if (!bucket.gradients.empty()) continue;
-    open_gradients(bucket);
-    // With the next task, the first of the pass.
-    buffers_[bucket.gradients.front()].buffer.allocated_by =
-        static_cast<TaskId>(program_.tasks.size());
+    for (const std::size_t number :
+         buckets_of_.at({write.parameter, static_cast<std::int32_t>(ordinal)})) {
+      OpenBucket& bucket = open_buckets_[number];
+      if (!bucket.gradients.empty()) continue;
+      open_gradients(bucket);
+      // With the next task, the first of the pass.
+      buffers_[bucket.gradients.front()].buffer.allocated_by =
+          static_cast<TaskId>(program_.tasks.size());
+    }
   }
 }
 
@@ -169,9 +194,7 @@ void ProgramEmitter::keep_shard(OpenBucket& bucket) {
 }
 
 std::int64_t ProgramEmitter::shards_of(const Bucket& bucket) const {
-  const std::int64_t devices = Mesh::size_of(bucket.axes);
-  const std::int64_t shards = input_.runtime.flat_optimizer->shards;
-  return shards == 0 ? devices : std::gcd(shards, devices);
+  return sharers(*input_.runtime.flat_optimizer, bucket.axes);
 }
 
 std::vector<BufferIndex> ProgramEmitter::parameters_of(const OpenBucket& bucket) {
@@ -238,23 +261,44 @@ TaskId ProgramEmitter::emit_collective(const Collective& collective, Stream stre
 // `items` of the body are through: which gradients have they left?
 void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal) {
   if (open_buckets_.empty() || phase_ == Phase::forward) return;
-  for (const Write& write : pass.writes) {
-    if (write.after != items) continue;
-    const auto number = bucket_of_.find({write.parameter, static_cast<std::int32_t>(ordinal)});
-    assert(number != bucket_of_.end());
-    OpenBucket& bucket = open_buckets_[number->second];
-    --bucket.missing;
-    if (bucket.missing > 0) continue;
-    const Phase phase = phase_;
-    const std::int32_t layer = layer_;
-    if (reduces_each_microbatch()) {
-      bucket.missing = bucket.gradients_of_pass;
-      bucket.is_reduced = false;
+  const auto waits = [&](const Write& write) {
+    return input_.step.buffered.at(write.parameter).one_by_one;
+  };
+  for (auto write = pass.writes.begin(); write != pass.writes.end(); ++write) {
+    if (write->after != items) continue;
+    if (!waits(*write)) {
+      for (const std::size_t number :
+           buckets_of_.at({write->parameter, static_cast<std::int32_t>(ordinal)})) {
+        count_gradient(open_buckets_[number]);
+      }
+      continue;
     }
-    if (reduces_when_ready()) reduce_bucket(bucket);
-    phase_ = phase;
-    layer_ = layer;
+    if (std::any_of(write + 1, pass.writes.end(), waits)) continue;
+    // The last of a block's experts: they have come in the order of the buffer.
+    std::vector<std::size_t> numbers;
+    for (const Write& other : pass.writes) {
+      if (!waits(other)) continue;
+      const auto& own = buckets_of_.at({other.parameter, static_cast<std::int32_t>(ordinal)});
+      numbers.insert(numbers.end(), own.begin(), own.end());
+    }
+    std::sort(numbers.begin(), numbers.end());
+    for (const std::size_t number : numbers) count_gradient(open_buckets_[number]);
   }
+}
+
+void ProgramEmitter::count_gradient(OpenBucket& bucket) {
+  // Of a stack of experts one bucket alone is what the kernel says it writes.
+  if (bucket.of_experts()) buffers_[bucket.gradients.front()].written_by = last_kernel_;
+  if (--bucket.missing > 0) return;
+  const Phase phase = phase_;
+  const std::int32_t layer = layer_;
+  if (reduces_each_microbatch()) {
+    bucket.missing = bucket.gradients_of_pass;
+    bucket.is_reduced = false;
+  }
+  if (reduces_when_ready()) reduce_bucket(bucket);
+  phase_ = phase;
+  layer_ = layer;
 }
 
 bool ProgramEmitter::reduces_when_ready() const {

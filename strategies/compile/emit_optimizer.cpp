@@ -25,6 +25,7 @@ void ProgramEmitter::finish_gradients() {
   set_phase(Phase::optimizer);
   add_up_over_model();
   add_up_shared();
+  add_up_routing();
   if (input_.clips || input_.runtime.checks_overflow) take_norm();
 }
 
@@ -70,43 +71,80 @@ void ProgramEmitter::add_up_shared() {
   }
 }
 
-// Of a flat optimizer each device has its part of all gradients, so the sum goes over all devices
-// of its shards; else over those that hold different parameters.
-void ProgramEmitter::take_norm() {
-  const Mesh& mesh = input_.mesh;
-  AxisList data;
-  std::int64_t bytes = 0;
-  std::vector<BufferIndex> gradients;
-  for (const OpenBucket& bucket : open_buckets_) {
-    const bool is_flat = input_.runtime.flat_optimizer.has_value();
-    const AxisList& axes = bucket.bucket.axes;
-    const AxisList whole = is_flat ? split_shards(axes, shards_of(bucket.bucket)).across : axes;
-    for (const AxisRef& axis : whole) {
-      if (!contains(data, axis)) data.push_back(axis);
+// Biases that keep the routing even are moved by how many rows each expert has had: of all layers in
+// one call, on all devices of the stage (Megatron-Core, _update_router_expert_bias).
+void ProgramEmitter::add_up_routing() {
+  if (!input_.updates_routing) return;
+  std::int64_t experts = 0;
+  for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
+    for (const BlockInstance& instance : instances_of(stage)) {
+      experts += biased_experts(input_.workload, instance.block);
     }
-    bytes += bucket.bucket.elements / (is_flat ? shards_of(bucket.bucket) : 1) *
-             size_of(input_.gradient_dtype).count();
-    gradients.push_back(reduced(bucket).front());
   }
   AxisList axes;
-  for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
-    AxisRef axis = mesh.whole(static_cast<int>(i));
-    for (const AxisRef& part : data) {
-      if (part.axis == axis.axis) {
-        axis = {axis.axis, part.pre_size * part.size, axis.size / part.size};
+  for (std::size_t i = 0; i < input_.mesh.axes().size(); ++i) {
+    const AxisRef axis = input_.mesh.whole(static_cast<int>(i));
+    if (axis.size > 1 && input_.mesh.name_of(axis) != input_.stages_axis) axes.push_back(axis);
+  }
+  if (experts == 0 || axes.empty()) return;
+  const Bytes payload = experts * size_of(DType::f32);
+  const std::string name = "rows of each expert";
+  emit_collective({CollectiveKind::all_reduce,
+                   axes,
+                   {},
+                   {},
+                   DType::f32,
+                   payload,
+                   {{name, payload}},
+                   name + ", by which the biases of routers are moved",
+                   {}},
+                  Stream::reductions, name, {});
+}
+
+// Of a flat optimizer each device has its part of all gradients, so sums go over all devices of its
+// shards; else over those that hold different parameters.
+std::vector<ProgramEmitter::Parted> ProgramEmitter::gradients_by_parts() const {
+  const Mesh& mesh = input_.mesh;
+  const bool is_flat = input_.runtime.flat_optimizer.has_value();
+  std::vector<Parted> all;
+  for (const OpenBucket& bucket : open_buckets_) {
+    const AxisList& axes = bucket.bucket.axes;
+    const std::int64_t shards = is_flat ? shards_of(bucket.bucket) : 1;
+    const AxisList whole = is_flat ? split_shards(axes, shards).across : axes;
+    AxisList parted;
+    for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+      AxisRef axis = mesh.whole(static_cast<int>(i));
+      for (const AxisRef& part : whole) {
+        if (part.axis == axis.axis) {
+          axis = {axis.axis, part.pre_size * part.size, axis.size / part.size};
+        }
       }
+      if (axis.size > 1) parted.push_back(axis);
     }
-    if (axis.size > 1) axes.push_back(axis);
+    auto same = std::find_if(all.begin(), all.end(),
+                             [&](const Parted& one) { return one.axes == parted; });
+    if (same == all.end()) same = all.insert(all.end(), {parted, 0, {}});
+    same->bytes +=
+        bucket.bucket.elements / shards * size_of(input_.gradient_dtype).count();
+    same->gradients.push_back(reduced(bucket).front());
   }
+  return all;
+}
+
+void ProgramEmitter::take_norm() {
+  const std::vector<Parted> all = gradients_by_parts();
   if (input_.runtime.checks_overflow) {
-    sum_up({"is_finite", "overflow check", "whether a gradient of any device is not finite",
-            DType::u8},
-           Bytes(bytes), gradients, axes);
+    for (const Parted& one : all) {
+      sum_up({"is_finite", "overflow check", "whether a gradient of any device is not finite",
+              DType::u8},
+             Bytes(one.bytes), one.gradients, one.axes);
+    }
   }
-  if (input_.clips) {
+  if (!input_.clips) return;
+  for (const Parted& one : all) {
     sum_up({"l2_norm", "gradient norm", "the norm of all gradients, by which they are clipped",
             DType::f32},
-           Bytes(bytes), gradients, axes);
+           Bytes(one.bytes), one.gradients, one.axes);
   }
 }
 

@@ -27,6 +27,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,6 +88,8 @@ class ProgramEmitter {
     std::int64_t missing = 0;  // gradients, until it is reduced
     bool is_gathered = false;  // or nobody gathers it
     bool is_reduced = false;
+
+    [[nodiscard]] bool of_experts() const { return bucket.parameters.front().of_experts; }
   };
   using ParameterInstance = std::pair<TensorId, std::int32_t>;  // and ordinal of its block
 
@@ -108,19 +111,30 @@ class ProgramEmitter {
   };
   void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
               const AxisList& axes);
+  struct Parted {  // gradients of which all devices of the axes have different parts
+    AxisList axes;
+    std::int64_t bytes = 0;
+    std::vector<BufferIndex> gradients;
+  };
+  [[nodiscard]] std::vector<Parted> gradients_by_parts() const;
   [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage) const;
+  void split_into_experts(std::vector<BufferedParameter>& parameters, std::size_t first) const;
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
+  void count_gradient(OpenBucket& bucket);
   void reduce_bucket(OpenBucket& bucket);
   void reduce_aligned(const Action& action);
   [[nodiscard]] bool reduces_when_ready() const;
   void finish_gradients();
   void add_up_over_model();
   void add_up_shared();
+  void add_up_routing();
   void take_norm();
   void update_bucket(const OpenBucket& bucket);
   void gather_buckets();
   void gather_buckets_for(const ResolvedPass& pass, std::size_t item, std::int64_t ordinal);
-  void gather_bucket_of(ValueId parameter, std::int64_t ordinal);
+  void gather_buckets_of(ValueId parameter, std::int64_t ordinal);
+  [[nodiscard]] std::optional<std::size_t> next_of(std::size_t number) const;
+  void gather_unless_asked(std::size_t number);
   void gather_next_bucket();
   void emit_gather(const OpenBucket& bucket);
   // A task that reads whole buffers, and writes those that are not only read.
@@ -198,7 +212,8 @@ class ProgramEmitter {
   Program program_;
   ValueBuffers buffers_;
   std::vector<OpenBucket> open_buckets_;  // stage by stage, in the order of the buffer
-  std::map<ParameterInstance, std::size_t> bucket_of_;
+  // A stack of experts lies in as many places as there are experts, in order.
+  std::map<ParameterInstance, std::vector<std::size_t>> buckets_of_;
   std::vector<std::size_t> to_gather_;  // the next one last
   bool gradients_are_done_ = false;
   std::int32_t backward_passes_ = 0;                 // that have left gradients of weights

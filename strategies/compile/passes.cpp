@@ -63,7 +63,8 @@ void emit(Compilation& c) {
                         .runtime = c.strategy.runtime,
                         .gradient_dtype = c.step.optimizer.gradients,
                         .optimizer = c.step.optimizer.kind,
-                        .clips = clips(c.strategy.runtime, c.step)};
+                        .clips = clips(c.strategy.runtime, c.step),
+                        .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss};
   c.compiled.plan = emit(input);
 }
 

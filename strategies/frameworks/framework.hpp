@@ -47,7 +47,7 @@ struct Framework {
 //   kernels   eager, compiled, transformer-engine, xla, or an object: which operations are one
 //             kernel; kept, and not modelled
 void read_kernels(const JsonReader& strategy, Strategy& options);
-//   experts, offload, fsdp   what this version does not plan: an error that says so
+//   offload, fsdp   what this version does not plan: an error that says so
 void refuse_unplanned(const JsonReader& strategy);
 //   context   {"method": ...}: over the mesh's axis for it the sequence is split, and keys and
 //             values are gathered; another method is noted as not modelled

@@ -73,7 +73,6 @@ void refuse_unplanned(const JsonReader& strategy) {
     std::string_view key, what;
   };
   constexpr std::array keys = {
-      Unplanned{"experts", "experts in groups of their own are"},
       Unplanned{"offload", "what is kept on the host is"},
       Unplanned{"fsdp", "Megatron's FSDP is"},
   };

@@ -32,6 +32,15 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   options.saves_sharded_inputs = true;
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   options.runtime.clips = true;
+  ExpertLayout experts;
+  experts.counts = ExpertCounts::gathered;
+  experts.auxiliary_loss = true;
+  experts.exchange.weights_travel = true;
+  experts.exchange.shared_first = true;
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (roles.of(axis.name) == AxisRole::model) experts.tensor = splitting_axes({axis.name}, mesh);
+  }
+  options.experts = experts;
   read_kernels(strategy, options);
   read_context(strategy, mesh, roles, options);
 }
@@ -88,7 +97,6 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
   FlatOptimizer optimizer;
   if (shards) optimizer.shards = read_shards(*shards, devices);
   optimizer.gathers_in_forward = overlap.parameters && overlap.gradients;
-  const std::int64_t sharers = optimizer.shards > 0 ? optimizer.shards : devices;
 
   GradientBuffer buffer;
   buffer.overlaps = overlap.gradients;
@@ -104,7 +112,7 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
   buffer.scatters = is_flat;
   if (is_flat) {
     buffer.parameter_multiple = parameter_multiple;
-    buffer.bucket_multiple = std::lcm(sharers, bucket_multiple);
+    buffer.bucket_multiple = bucket_multiple;
     options.runtime.flat_optimizer = optimizer;
   }
   options.runtime.reductions.buffer = buffer;

@@ -33,6 +33,7 @@ class Assigner {
                             workload_, mesh_);
       result_.stored_dtype = stored_dtype_;
       result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
+      result_.experts = strategy_.experts;
       find_idle_axes();
       return std::move(result_);
     }
@@ -48,6 +49,7 @@ class Assigner {
     result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
     result_.input_gradients = strategy_.input_gradients;
     result_.zero_stage = strategy_.zero_stage;
+    result_.experts = strategy_.experts;
     if (strategy_.whole_outputs) {
       for (const TensorId output : workload_.outputs) {
         result_.leaving[output] = replicated(tensor(output).dims.size());
@@ -81,6 +83,10 @@ class Assigner {
       apply_rules_and_recipe();
     }
     for (ParameterLayout& a : result_.parameters) {
+      if (strategy_.experts && !a.rule && is_of_routed_experts(workload_, a.tensor)) {
+        deal_out(*strategy_.experts, zero_axes, a);
+        continue;
+      }
       a.compute = without(a.stored, result_.data_axes);
       a.look_up = strategy_.gather_embedding || !is_table(a.tensor) ? a.compute : a.stored;
       a.gradient = a.optimizer = a.stored;
@@ -219,6 +225,62 @@ class Assigner {
     a.assigned_by =
         fmt::format("{}: {}", strategy_.name,
                     why.empty() ? "replicated" : fmt::format("{}", fmt::join(why, ", ")));
+  }
+
+  // Experts over the devices that they are dealt out over, each split over its model axis; shards
+  // are of those that have the same experts.
+  void deal_out(const ExpertLayout& experts, const AxisList& zero_axes, ParameterLayout& a) const {
+    const Tensor& parameter = tensor(a.tensor);
+    a.stored = replicated(a.shape.size());
+    for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
+      std::int64_t blocks = 1;
+      for (const LabelId id : parameter.dims[d]) {
+        const LabelRole role = label(id).role;
+        if (role == LabelRole::experts) {
+          require_even(label(id).size, experts.parallel);
+          a.stored.dims[d] = {experts.parallel, blocks};
+        }
+        if (role == LabelRole::width && !experts.tensor.empty()) {
+          a.stored.dims[d] = {experts.tensor, blocks};
+        }
+        blocks *= label(id).size;
+      }
+    }
+    const Sharding whole = a.stored;
+    const auto among_these = [&](const AxisList& axes) {
+      AxisList own = experts.data;
+      std::erase_if(own, [&](const AxisRef& axis) { return !overlaps_any(axis, axes); });
+      return own;
+    };
+    if (strategy_.shards_parameters) {
+      shard_experts(a.stored, a.shape, among_these(splitting_axes({strategy_.shard_axis}, mesh_)));
+    }
+    a.compute = a.look_up = whole;
+    a.gradient = a.optimizer = a.stored;
+    if (strategy_.zero_stage >= 1) shard_experts(a.optimizer, a.shape, among_these(zero_axes));
+    if (strategy_.zero_stage >= 2) a.gradient = a.optimizer;
+    a.assigned_by = fmt::format("{}: experts over {} devices", strategy_.name,
+                                Mesh::size_of(experts.parallel));
+  }
+
+  void require_even(std::int64_t experts, const AxisList& parallel) const {
+    const std::int64_t devices = Mesh::size_of(parallel);
+    if (experts % devices == 0) return;
+    const Place at = place_of_key(strategy_.place, "experts");
+    throw InputError({at.file, at.pointer + "/parallel"},
+                     fmt::format("the {} experts of {} do not go evenly over {} devices", experts,
+                                 workload_.model, devices));
+  }
+
+  // Whole experts where they go round, else within each of them (torchtitan, parallelize.py:
+  // Shard(0), or Shard(1) where experts are fewer than devices).
+  void shard_experts(Sharding& sharding, const std::vector<std::int64_t>& shape,
+                     const AxisList& axes) const {
+    if (axes.empty()) return;
+    const std::int64_t devices = Mesh::size_of(sharding.dims.front().axes) * Mesh::size_of(axes);
+    const std::size_t d = shape.front() >= devices || shape.size() == 1 ? 0 : 1;
+    AxisList& split = sharding.dims[d].axes;
+    split.insert(split.end(), axes.begin(), axes.end());
   }
 
   // The first dimension with a label that Megatron splits; labels more major in the same dimension

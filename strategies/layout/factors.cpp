@@ -165,6 +165,7 @@ class FactorChoice {
 
 FactorAxes choose_factors(const Workload& workload, const Op& op,
                           const TensorShardings& shardings) {
+  if (kind_of(op) == OpKind::exchange) return {};  // each side lies in its own way
   return FactorChoice(workload, op, shardings).cheapest();
 }
 

@@ -37,6 +37,7 @@ class Pinner {
     pin_as_rules_say();
     if (strategy_.sequence_parallel) pin_residual_stream();
     if (!strategy_.loss_parallel) pin_logits();
+    if (strategy_.experts) pin_exchanged_rows();
   }
 
  private:
@@ -163,6 +164,36 @@ class Pinner {
         }
       }
     }
+  }
+
+  // Rows lie by token as tokens do, and by expert where their experts are.
+  void pin_exchanged_rows() {
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        if (kind_of(op) != OpKind::exchange) continue;
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+          for (const TensorId rows : {op.operands[i].tensor, op.results[i].tensor}) {
+            result_.pinned.try_emplace(rows, sharding_of_rows(tensor(rows)));
+          }
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] Sharding sharding_of_rows(const Tensor& rows) const {
+    const ExpertLayout& experts = *strategy_.experts;
+    if (role_of(rows.dims.front().front()) == LabelRole::experts) {
+      return computed_rows(experts, rows.dims.size());
+    }
+    Sharding sharding = split_over_data(rows);
+    if (!strategy_.sequence_parallel) return sharding;
+    const AxisList model = splitting_axes({strategy_.model_axis}, mesh_);
+    for (std::size_t d = 0; d < rows.dims.size(); ++d) {
+      if (role_of(rows.dims[d].front()) != LabelRole::sequence) continue;
+      AxisList& axes = sharding.dims[d].axes;
+      axes.insert(axes.end(), model.begin(), model.end());
+    }
+    return sharding;
   }
 
   // What a product makes over the vocabulary: whole.

@@ -79,6 +79,7 @@ class Propagation {
   }
 
   bool visit(const Op& op, bool backwards) {
+    if (kind_of(op) == OpKind::exchange) return false;
     const bool both_ways = backwards || kind_of(op) == OpKind::elementwise;
     FactorAxes merged_axes;
     AxisList used;
@@ -172,6 +173,7 @@ class Propagation {
     std::vector<Sharding> made = shardings_.tensors;
     for (const Block& block : workload_.blocks) {
       for (const Op& op : block.forward) {
+        if (kind_of(op) == OpKind::exchange) continue;
         const FactorAxes factors = choose_factors(workload_, op, shardings_);
         for (const Operand& result : op.results) {
           if (!open_[at(result.tensor)] && summed_axes(op, result.dims, factors).empty()) {

@@ -96,6 +96,7 @@ bool PartialSums::is_summand(TensorId tensor) const {
 AxisList PartialSums::kept(TensorId tensor) const {
   if (!is_summand(tensor)) return {};
   AxisList common = made(tensor);
+  if (kind_of(*use_[at(tensor)].op) == OpKind::exchange) return common;  // reduced as it is sent
   const AxisList carried = passed_on(*use_[at(tensor)].op);
   std::erase_if(common, [&](const AxisRef& axis) { return !contains(carried, axis); });
   return common;

@@ -8,6 +8,7 @@
 #include "strategies/layout/factors.hpp"
 #include "strategies/partition/kernel_product.hpp"
 #include "strategies/partition/parameter_values.hpp"
+#include "strategies/partition/row_exchange.hpp"
 #include "strategies/partition/saved_inputs.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 
@@ -220,6 +221,10 @@ class Partitioner {
   }
 
   void visit(const Op& op, BlockPass& pass) {
+    if (kind_of(op) == OpKind::exchange) {
+      visit_exchange(op, pass);
+      return;
+    }
     const FactorAxes factors = partial_sums_.factors_of(op);
     if (op.view) {
       visit_view(op, factors, pass);
@@ -252,6 +257,18 @@ class Partitioner {
       builder_.value(part).storage = whole;
       reshard_result(op, result, part, pass);
     }
+  }
+
+  void visit_exchange(const Op& op, BlockPass& pass) {
+    std::vector<ValueId> operands, results;
+    for (const Operand& operand : op.operands) operands.push_back(home_of(operand.tensor));
+    for (const Operand& result : op.results) {
+      results.push_back(builder_.add_value(result.tensor, shardings_.of(result.tensor),
+                                           builder_.tensor(result.tensor).dtype,
+                                           category_of(result.tensor)));
+      home_[at(result.tensor)] = results.back();
+    }
+    exchange_rows(builder_, *layout_.experts, op, operands, results, pass);
   }
 
   ValueId read(const Op& op, const Operand& operand, const FactorAxes& factors, BlockPass& pass) {

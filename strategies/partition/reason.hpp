@@ -37,6 +37,14 @@ struct OpNeeds {
   const Op* op = nullptr;
   const Statistic* statistic = nullptr;
 };
+// Rows of tokens go to the experts that they visit, or back.
+struct RowsExchanged {
+  const Op* op = nullptr;
+};
+// How many of them there will be, or are in each sequence.
+struct RowsCounted {
+  const Op* op = nullptr;
+};
 // What leaves the step.
 struct OutputLeaves {
   TensorId tensor = no_tensor;
@@ -72,7 +80,8 @@ struct MetricSummed {
   std::string metric;
 };
 
-using Reason = std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, OutputLeaves,
+using Reason = std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, RowsExchanged,
+                            RowsCounted, OutputLeaves,
                             UnitGathered, GradientsReduced, OptimizerReads, UnitUpdated,
                             SharedAddedUp, LossAveraged, MetricSummed>;
 

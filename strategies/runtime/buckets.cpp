@@ -19,10 +19,14 @@ std::int64_t rounded_up(std::int64_t number, std::int64_t multiple) {
 // One buffer, whose parameters are reduced over the same axes.
 class Cutter {
  public:
-  // Limits in elements, of the first bucket and of others; 0: none.
+  // Limits in elements, of the first bucket and of others; 0: none. `multiple`: where one may end.
   Cutter(const GradientBuffer& rule, std::int64_t first_limit, std::int64_t limit,
-         std::vector<Bucket>& buckets)
-      : rule_(rule), limit_(first_limit), other_limit_(limit), buckets_(buckets) {}
+         std::int64_t multiple, std::vector<Bucket>& buckets)
+      : rule_(rule),
+        limit_(first_limit),
+        other_limit_(limit),
+        multiple_(multiple),
+        buckets_(buckets) {}
 
   void add(const BufferedParameter& parameter) {
     assert(parameter.elements > 0);
@@ -40,7 +44,7 @@ class Cutter {
 
   void close() {
     if (open_.parameters.empty()) return;
-    open_.elements = rounded_up(open_.elements, rule_.bucket_multiple);
+    open_.elements = rounded_up(open_.elements, multiple_);
     buckets_.push_back(std::exchange(open_, {}));
     limit_ = other_limit_;
   }
@@ -49,6 +53,7 @@ class Cutter {
   const GradientBuffer& rule_;
   std::int64_t limit_;  // of the open one
   std::int64_t other_limit_;
+  std::int64_t multiple_;
   std::vector<Bucket>& buckets_;
   Bucket open_;
 };
@@ -71,28 +76,39 @@ ShardAxes split_shards(const AxisList& axes, std::int64_t shards) {
   return split;
 }
 
+std::int64_t sharers(const FlatOptimizer& optimizer, const AxisList& axes) {
+  const std::int64_t devices = Mesh::size_of(axes);
+  return optimizer.shards == 0 ? devices : std::gcd(optimizer.shards, devices);
+}
+
 std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
-                                     const GradientBuffer& rule, bool of_first_stage,
-                                     Bytes element) {
-  std::vector<AxisList> buffers;  // by first appearance
+                                     const GradientBuffer& rule,
+                                     const std::optional<FlatOptimizer>& optimizer,
+                                     bool of_first_stage, Bytes element) {
+  using Kind = std::pair<bool, AxisList>;
+  const auto kind_of = [](const BufferedParameter& p) { return Kind(p.of_experts, p.axes); };
+  std::vector<Kind> buffers;  // by first appearance, those of experts last
   for (const BufferedParameter& parameter : parameters) {
-    if (std::find(buffers.begin(), buffers.end(), parameter.axes) == buffers.end()) {
-      buffers.push_back(parameter.axes);
+    if (std::find(buffers.begin(), buffers.end(), kind_of(parameter)) == buffers.end()) {
+      buffers.push_back(kind_of(parameter));
     }
   }
+  std::stable_partition(buffers.begin(), buffers.end(), [](const Kind& kind) { return !kind.first; });
   const bool is_cut = of_first_stage || !rule.buckets_of_first_stage_alone;
   const auto elements_of = [&](std::int64_t bytes) {
     return (bytes + element.count() - 1) / element.count();
   };
   std::vector<Bucket> buckets;
-  for (const AxisList& axes : buffers) {
+  for (const Kind& kind : buffers) {
     const std::int64_t limit =
         rule.bucket_bytes > 0 ? elements_of(rule.bucket_bytes) : rule.bucket_elements;
     const std::int64_t first =
         rule.first_bucket_bytes > 0 ? elements_of(rule.first_bucket_bytes) : limit;
-    Cutter cutter(rule, is_cut ? first : 0, is_cut ? limit : 0, buckets);
+    const std::int64_t multiple =
+        std::lcm(rule.bucket_multiple, optimizer ? sharers(*optimizer, kind.second) : 1);
+    Cutter cutter(rule, is_cut ? first : 0, is_cut ? limit : 0, multiple, buckets);
     for (const BufferedParameter& parameter : parameters) {
-      if (parameter.axes == axes) cutter.add(parameter);
+      if (kind_of(parameter) == kind) cutter.add(parameter);
     }
     cutter.close();
   }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct BufferedParameter {
   std::int64_t elements = 0;  // of one device
   AxisList axes;              // over which its gradients are reduced
   bool is_shared = false;     // with another stage
+  bool of_experts = false;    // one of those that are dealt out
 };
 
 struct Bucket {
@@ -42,12 +44,15 @@ struct ShardAxes {
 // The minor part of `axes` that has so many devices, which divide theirs.
 [[nodiscard]] ShardAxes split_shards(const AxisList& axes, std::int64_t shards);
 
-// `parameters` of one stage in the order of the buffer. Those reduced over other axes are another
-// buffer with buckets of its own, behind. `of_first_stage`: of the pipeline, or there is none.
-// `element`: the size of one.
+// `parameters` of one stage in the order of the buffer. Those reduced over other axes, and those of
+// experts, are another buffer with buckets of its own, behind; `optimizer`: whose devices share each bucket evenly.
+// `of_first_stage`: of the pipeline, or there is none. `element`: the size of one.
 [[nodiscard]] std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
-                                                   const GradientBuffer& rule, bool of_first_stage,
-                                                   Bytes element);
+                                                   const GradientBuffer& rule,
+                                                   const std::optional<FlatOptimizer>& optimizer,
+                                                   bool of_first_stage, Bytes element);
+// Devices that share the optimizer's state of a bucket that is reduced over these axes.
+[[nodiscard]] std::int64_t sharers(const FlatOptimizer& optimizer, const AxisList& axes);
 
 // What of a bucket is whose, layers together, and what its padding takes. `elements` of the call's
 // payload, each of so many bytes.

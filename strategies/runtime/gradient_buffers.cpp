@@ -11,7 +11,7 @@ namespace shardsim {
 GradientBuffers::GradientBuffers(SpmdBuilder& builder, const Layout& layout,
                                  const GradientBuffer& runtime, const Step& step)
     : builder_(builder),
-      data_axes_(layout.data_axes),
+      layout_(layout),
       runtime_(runtime),
       dtype_(step.optimizer.gradients) {
   for (const Block& block : builder.workload().blocks) {
@@ -49,8 +49,15 @@ ValueId GradientBuffers::add_main(const Write& write) {
   BufferedGradient gradient;
   gradient.main = main;
   gradient.elements = builder_.value(main).bytes.count() / size_of(dtype_).count();
+  // What holds the same experts may be of the model axis, too.
+  const bool of_experts = layout_.experts && !layout_.experts->parallel.empty() &&
+                          is_of_routed_experts(builder_.workload(), write.parameter);
+  if (of_experts) {
+    gradient.experts = shard_size(builder_.shape(write.parameter).front(), made.sharding.dims[0]);
+    gradient.one_by_one = !layout_.experts->grouped;
+  }
   for (const AxisRef& axis : made.sharding.partial) {
-    const bool is_data = overlaps_any(axis, data_axes_);
+    const bool is_data = of_experts || overlaps_any(axis, layout_.data_axes);
     (is_data ? gradient.axes : gradient.model_axes).push_back(axis);
   }
   const Op& update = *updates_.at(write.parameter);

@@ -34,7 +34,7 @@ class GradientBuffers {
   [[nodiscard]] Item addition(const Write& write, ValueId main);
 
   SpmdBuilder& builder_;
-  AxisList data_axes_;
+  const Layout& layout_;
   const GradientBuffer& runtime_;
   DType dtype_;
   std::map<TensorId, const Op*> updates_;  // of the optimizer, by parameter

@@ -15,7 +15,12 @@ class Registration {
   Registration(const Workload& workload, std::size_t block) : workload_(workload), block_(block) {}
 
   std::vector<RegisteredParameter> run() {
-    for (const Op& op : workload_.blocks[block_].forward) visit(op);
+    // Modules of shared experts come behind the others, whenever they are run.
+    for (const bool shared : {false, true}) {
+      for (const Op& op : workload_.blocks[block_].forward) {
+        if ((op.module == OpModule::shared_experts) == shared) visit(op);
+      }
+    }
     return std::move(parameters_);
   }
 

@@ -111,7 +111,7 @@ struct GradientBuffer {
   bool buckets_of_first_stage_alone = false;  // of a pipeline; other chunks are one bucket each
   bool shared_apart = false;            // a parameter that two stages have is a bucket of its own
   std::int64_t parameter_multiple = 1;  // of elements: where a parameter may begin
-  std::int64_t bucket_multiple = 1;     // and a bucket end
+  std::int64_t bucket_multiple = 1;     // and a bucket end; a flat optimizer's devices divide it
   bool adds_in_products = false;        // products of weights' gradients add to the buffer
   bool scatters = false;                // buckets are reduce-scattered; false: all-reduced
   bool overlaps = true;                 // a bucket is reduced once its last gradient is there;

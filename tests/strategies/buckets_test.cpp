@@ -35,7 +35,7 @@ std::vector<std::int64_t> elements(const std::vector<Bucket>& buckets) {
 
 std::vector<Bucket> cut(const std::vector<BufferedParameter>& parameters,
                         const GradientBuffer& rule, bool of_first_stage) {
-  return cut_into_buckets(parameters, rule, of_first_stage, size_of(DType::f32));
+  return cut_into_buckets(parameters, rule, {}, of_first_stage, size_of(DType::f32));
 }
 
 GradientBuffer limited(BucketCloses closes) {

@@ -43,10 +43,26 @@ TensorId GraphBuilder::combine(const std::string& name, TensorId rows, TensorId 
   return emit(std::move(op), at(rows).dtype, std::move(result));
 }
 
+std::vector<TensorId> GraphBuilder::exchange(const std::string& name, const std::vector<Rows>& rows,
+                                             TensorId numbers) {
+  std::vector<TensorId> operands, results;
+  for (const Rows& one : rows) operands.push_back(one.rows);
+  if (numbers != no_tensor) operands.push_back(numbers);
+  Op op = op_of(Function::exchange, name, operands);
+  for (const Rows& one : rows) {
+    results.push_back(activation(one.name, at(one.rows).dtype, one.result));
+    op.results.push_back(whole_of(results.back()));
+  }
+  block().forward.push_back(std::move(op));
+  return results;
+}
+
 TensorId GraphBuilder::grouped_linear(const std::string& name, TensorId x, TensorId weight,
                                       Dims result, LabelId experts, TensorId bias) {
   Op op = op_of(Function::grouped_matmul, name, {x, weight, bias});
-  op.work_fraction = 1.0 / static_cast<double>(label_size(experts));
+  const Dims& rows = at(x).dims;
+  const bool by_expert = std::find(rows.begin(), rows.end(), Dim{experts}) != rows.end();
+  if (!by_expert) op.work_fraction = 1.0 / static_cast<double>(label_size(experts));
   return emit(std::move(op), compute_dtype_, std::move(result));
 }
 

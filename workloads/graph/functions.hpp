@@ -34,6 +34,7 @@ enum class OpKind : std::uint8_t {
   chunked_scan,  // in chunks of tokens, by products
   lookup,
   softmax_loss,
+  exchange,  // of rows between tokens' devices and experts'
   optimizer
 };
 
@@ -62,6 +63,7 @@ enum class Function : std::uint8_t {
   top_k,
   dispatch,     // copies of tokens' rows, sorted by expert
   combine,      // of a token's rows, weighted
+  exchange,     // rows by token become rows by expert, or the other way round
   convolution,  // causal, depthwise: each channel with its own few taps along the sequence
   gate,         // x * silu(z)
   decay,        // -exp(a) * softplus(x + bias)

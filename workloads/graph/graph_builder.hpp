@@ -119,7 +119,18 @@ class GraphBuilder {
                     LabelId choice);
   TensorId combine(const std::string& name, TensorId rows, TensorId numbers, TensorId weights,
                    Dims result, LabelId choice);
-  // linear where every row of x has the matrix of one of `experts`, a label of weight and bias.
+  // Rows that lie by token, [batch, sequence, choice, ...], as they lie by expert, [experts, slots,
+  // ...], or the other way round: what devices that hold different experts send each other.
+  // `numbers`: of the experts, where how many rows go to whom is told before.
+  struct Rows {
+    std::string name;  // of the result
+    TensorId rows = no_tensor;
+    Dims result;
+  };
+  std::vector<TensorId> exchange(const std::string& name, const std::vector<Rows>& rows,
+                                 TensorId numbers = no_tensor);
+  // linear where every row of x has the matrix of one of `experts`, a label of weight and bias; of
+  // rows that lie by expert a label of x, too.
   TensorId grouped_linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                           LabelId experts, TensorId bias = no_tensor);
   struct AttentionParts {

@@ -19,6 +19,18 @@
 
 namespace shardsim {
 
+// Experts that lie on different devices (strategies/layout/expert_layout.hpp): rows of tokens go to
+// the experts that they visit and back.
+struct ExpertExchange {
+  // The router's weights go with them and are multiplied in before the last product (Megatron-Core);
+  // false: they stay, for the sum of a token's rows.
+  bool weights_travel = false;
+  bool shared_first = false;  // experts that every token visits are run before the others
+  // Rows that an expert gets, over those of an even routing: of the busiest, or with padding.
+  double rows = 1;
+  friend bool operator==(const ExpertExchange&, const ExpertExchange&) = default;
+};
+
 // What of a step shapes the forward pass.
 struct WorkloadOptions {
   std::int64_t batch = 1;                // sequences or images that go through the model together
@@ -27,6 +39,7 @@ struct WorkloadOptions {
   DType compute_dtype = DType::bf16;
   std::int64_t mtp_layers = 0;     // of multi-token prediction, beside the model's own layers
   WeightTypes weights{};           // where norms and look-ups do not take them in compute_dtype
+  std::optional<ExpertExchange> exchange{};
   DType index_dtype = DType::i64;  // of token numbers, positions and labels; JAX has int32
   Place place{};                   // of these options; without a file the model's
 };

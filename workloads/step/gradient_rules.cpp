@@ -155,6 +155,18 @@ void combine_rule(const Op& op, GradientTape& tape) {
   contribute_results(std::move(back), {op.operands[0], op.operands[2]}, tape);
 }
 
+// The way back.
+void exchange_rule(const Op& op, GradientTape& tape) {
+  std::vector<Operand> rows;
+  Op back = op_of(Function::exchange, {});
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    if (!tape.needs_gradient(op.operands[i].tensor)) continue;
+    rows.push_back(op.operands[i]);
+    back.operands.push_back(arrived(tape, op.results[i]));
+  }
+  contribute_results(std::move(back), rows, tape);
+}
+
 // Forward: x (, weight (, bias)) -> y (, mean), rstd.
 void norm_rule(const Op& op, GradientTape& tape) {
   const bool has_mean = op.function == Function::layer_norm;

@@ -15,6 +15,7 @@
 //   w, n = top_k(x)                    dx = top_k_backward(dw, n)
 //   r = dispatch(x, n)                 dx = dispatch_backward(dr, n)
 //   y = combine(r, n, w)               dr, dw = combine_backward(dy, n, r, w)
+//   s, t = exchange(q, r, numbers)     dq, dr = exchange(ds, dt), back
 //   y = expand(x)                      dx = sum(dy)
 //   y, rstd = rms_norm(x, w)           dx, dw = rms_norm_backward(dy, x, rstd, w); layer_norm
 //                                      likewise
@@ -55,6 +56,7 @@ void normalize_rule(const Op& op, GradientTape& tape);
 void top_k_rule(const Op& op, GradientTape& tape);
 void dispatch_rule(const Op& op, GradientTape& tape);
 void combine_rule(const Op& op, GradientTape& tape);
+void exchange_rule(const Op& op, GradientTape& tape);
 void norm_rule(const Op& op, GradientTape& tape);
 void attention_rule(const Op& op, GradientTape& tape);
 void embedding_rule(const Op& op, GradientTape& tape);

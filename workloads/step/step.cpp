@@ -69,6 +69,7 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
                        .compute_dtype = step.precision.compute,
                        .mtp_layers = step.mtp_layers,
                        .weights = step.precision.weights,
+                       .exchange = step.exchange,
                        .index_dtype = step.precision.indices,
                        .place = place};
   check_entering(config, part);

@@ -169,7 +169,10 @@ class DecoderGraph {
     if (stack_.fp32_residual) x = c_.g.cast(name + ".cast", x, c_.g.compute_dtype());
     if (!branch.before.exists()) return x;
     const GraphBuilder::Within part(c_.g, OpPart::input_norm);
-    return c_.g.marked(c_.norm(branch.before, name, x, {c_.hidden}), StreamMark::branch);
+    // Rows of exchanged experts are dealt out as tokens lie between blocks.
+    const bool stays = c_.options.exchange && std::holds_alternative<Experts>(branch.body);
+    return c_.g.marked(c_.norm(branch.before, name, x, {c_.hidden}),
+                       stays ? StreamMark::stream : StreamMark::branch);
   }
 
   // "attention", "mlp": of its residual add.

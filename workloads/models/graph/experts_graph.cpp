@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <cmath>
+#include <utility>
+
 #include "workloads/models/graph/graph_context.hpp"
 
 // A token's rows are [batch, sequence, choice, ...]: a copy for each expert that it visits, sorted
@@ -8,6 +11,9 @@
 // whatever the routing. The kernel reads the matrices of all experts.
 //
 // Example: Mixtral 8x7B, T tokens: choice 2, experts 8, 2 * 2T * 4096 * 28672 for gate and up.
+//
+// Where experts lie on different devices rows are exchanged before the first product and after the
+// last: between these they are [experts, slots, ...], of which each device has its experts.
 namespace shardsim::models {
 namespace {
 
@@ -15,6 +21,7 @@ struct ExpertLabels {
   LabelId experts;
   LabelId choice;
   LabelId width;
+  LabelId slots;  // of an expert; of rows that are exchanged
 };
 
 struct Routed {
@@ -30,16 +37,22 @@ class ExpertsGraph {
         at_(c.inside(m.name)),
         n_{c.label("experts", m.experts, LabelRole::experts),
            c.label("choice", m.per_token, LabelRole::expert_tokens),
-           c.label("ffn", m.width, LabelRole::width)} {}
+           c.label("ffn", m.width, LabelRole::width),
+           c.options.exchange ? c.label("slots", slots(), LabelRole::expert_tokens) : 0} {}
 
   TensorId build(TensorId x) {
-    c_.note(
-        fmt::format("routing is taken as balanced: each of {} experts sees {} rows of {} tokens",
-                    m_.experts, m_.per_token, m_.experts));
+    if (!c_.options.exchange || c_.options.exchange->rows == 1) {
+      c_.note(
+          fmt::format("routing is taken as balanced: each of {} experts sees {} rows of {} tokens",
+                      m_.experts, m_.per_token, m_.experts));
+    }
+    const bool shared_first = m_.shared && c_.options.exchange && c_.options.exchange->shared_first;
+    TensorId shared = shared_first ? run_shared(x) : no_tensor;
     const Routed routed = route(x);
     const TensorId out = run_experts(x, routed);
     if (!m_.shared) return out;
-    return c_.g.elementwise(Function::add, inside("sum"), {out, run_shared(x)});
+    if (!shared_first) shared = run_shared(x);
+    return c_.g.elementwise(Function::add, inside("sum"), {out, shared});
   }
 
  private:
@@ -48,6 +61,17 @@ class ExpertsGraph {
   }
   [[nodiscard]] Dims rows_of(const Dim& last) const {
     return {{c_.batch}, {c_.sequence}, {n_.choice}, last};
+  }
+  // As experts compute with them.
+  [[nodiscard]] Dims experts_rows() const {
+    if (c_.options.exchange) return {{n_.experts}, {n_.slots}};
+    return {{c_.batch}, {c_.sequence}, {n_.choice}};
+  }
+  // Of each expert, rounded up.
+  [[nodiscard]] std::int64_t slots() const {
+    const std::int64_t tokens = c_.options.batch * *c_.options.sequence;
+    const double rows = static_cast<double>(tokens * m_.per_token) * c_.options.exchange->rows;
+    return static_cast<std::int64_t>(std::ceil(rows / static_cast<double>(m_.experts)));
   }
 
   // Scores of all experts, the largest, and what is made of them.
@@ -88,7 +112,10 @@ class ExpertsGraph {
     if (r.renormalize != Renormalize::no) {
       weights = c_.g.over_label(Function::normalize, at + ".normalized", weights, n_.choice);
     }
-    return {c_.g.cast(at + ".weights", weights, c_.g.compute_dtype()), numbers};
+    // Those that travel keep the router's type.
+    const bool stays_wide = wide && c_.options.exchange && c_.options.exchange->weights_travel;
+    if (!stays_wide) weights = c_.g.cast(at + ".weights", weights, c_.g.compute_dtype());
+    return {weights, numbers};
   }
 
   // What moves the choice between experts; their weights are of the scores alone, which the kernel
@@ -119,8 +146,7 @@ class ExpertsGraph {
     const Dims dims = m_.transposed ? Dims{{n_.experts}, in, out} : Dims{{n_.experts}, out, in};
     const TensorId matrices = c_.g.parameter(at, dims);
     const TensorId bias = m_.bias ? c_.g.parameter(at + "_bias", {{n_.experts}, out}) : no_tensor;
-    Dims result = rows_of({});
-    result.pop_back();
+    Dims result = experts_rows();
     for (const LabelId label : out) result.push_back({label});
     return c_.g.grouped_linear(at, rows, matrices, result, n_.experts, bias);
   }
@@ -147,12 +173,33 @@ class ExpertsGraph {
     const std::string at = inside(m_.experts_name);
     TensorId rows =
         c_.g.dispatch(at + ".dispatch", x, routed.numbers, rows_of({c_.hidden}), n_.choice);
-    if (m_.weights_on_input) {
-      rows = c_.g.elementwise(Function::multiply, at + ".weighted", {rows, routed.weights});
+    TensorId weights = routed.weights;
+    const auto& exchange = c_.options.exchange;
+    const bool travels = exchange && (exchange->weights_travel || m_.weights_on_input);
+    if (exchange) {
+      Dims by_expert = experts_rows();
+      by_expert.push_back({c_.hidden});
+      std::vector<GraphBuilder::Rows> sent = {{at + ".rows", rows, by_expert}};
+      if (travels) sent.push_back({at + ".weights", weights, experts_rows()});
+      const std::vector<TensorId> arrived =
+          c_.g.exchange(at + ".exchange", sent, routed.numbers);
+      rows = arrived.front();
+      if (travels) weights = arrived.back();
     }
-    const TensorId out =
-        multiply(OpPart::last_product, m_.down, inner(rows), {c_.hidden}, {n_.width});
-    const TensorId weights = m_.weights_on_input ? no_tensor : routed.weights;
+    const auto weighted = [&](TensorId x) {
+      return c_.g.elementwise(Function::multiply, at + ".weighted",
+                              {x, std::exchange(weights, no_tensor)});
+    };
+    if (m_.weights_on_input) rows = weighted(rows);
+    TensorId x_of_down = inner(rows);
+    if (travels && !m_.weights_on_input) {
+      // One kernel with the activation, which the backward pass computes again.
+      x_of_down = weighted(c_.g.remade(x_of_down));
+    }
+    TensorId out = multiply(OpPart::last_product, m_.down, x_of_down, {c_.hidden}, {n_.width});
+    if (exchange) {
+      out = c_.g.exchange(at + ".return", {{at + ".returned", out, rows_of({c_.hidden})}}).front();
+    }
     return c_.g.combine(at + ".combine", out, routed.numbers, weights, c_.stream(), n_.choice);
   }
 

@@ -1,0 +1,180 @@
+#include "strategies/expert_keys.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+// In the order of the enums.
+const std::vector<std::string> dispatch_words = {"all-to-all", "deepep", "hybridep"};
+const std::vector<std::string> count_words = {"none", "gathered", "exchanged"};
+const std::vector<std::string> weight_words = {"stay", "travel"};
+constexpr double most_rows = 1024;
+
+template <class Enum>
+void read_word(const JsonReader& json, std::string_view key, const std::vector<std::string>& words,
+               Enum& value) {
+  const auto given = json.find(key);
+  if (!given) return;
+  const auto found = std::find(words.begin(), words.end(), given->choice(words));
+  value = static_cast<Enum>(found - words.begin());
+}
+
+double read_rows(const JsonReader& json) {
+  const double rows = json.number();
+  if (rows > 0 && rows <= most_rows) return rows;
+  json.fail(fmt::format("expected a number above 0, of at most {}", most_rows));
+}
+
+void read_how(const JsonReader& json, ExpertLayout& experts) {
+  json.only_keys({"parallel", "tensor_parallel", "dispatch", "counts", "weights", "auxiliary_loss",
+                  "capacity_factor", "balance", "shared_first", "grouped"});
+  read_word(json, "dispatch", dispatch_words, experts.dispatch);
+  read_word(json, "counts", count_words, experts.counts);
+  read_word(json, "weights", weight_words, experts.exchange.weights_travel);
+  if (const auto loss = json.find("auxiliary_loss")) experts.auxiliary_loss = loss->boolean();
+  if (const auto grouped = json.find("grouped")) experts.grouped = grouped->boolean();
+  if (const auto first = json.find("shared_first")) {
+    experts.exchange.shared_first = first->boolean();
+  }
+  if (const auto factor = json.find("capacity_factor"); factor && !factor->is_null()) {
+    experts.exchange.rows = read_rows(*factor);
+    experts.pads = true;
+  }
+  const auto balance = json.find("balance");
+  if (!balance) return;
+  if (!balance->is_object()) {
+    (void)balance->choice({"even"});
+    return;
+  }
+  balance->only_keys({"skew"});
+  const JsonReader skew = balance->at("skew");
+  if (experts.pads) skew.fail("a capacity factor says how many rows each expert gets: leave one out");
+  experts.exchange.rows = read_rows(skew);
+}
+
+// Those of the mesh that have one of the names, in its order.
+AxisList in_mesh_order(const std::vector<std::string>& names, const Mesh& mesh) {
+  AxisList axes = splitting_axes(names, mesh);
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+AxisList experts_own_axes(const Mesh& mesh, const AxisRoles& roles) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (roles.of(axis.name) == AxisRole::experts) names.push_back(axis.name);
+  }
+  return splitting_axes(names, mesh);
+}
+
+std::int64_t read_devices(const std::optional<JsonReader>& json, std::string_view key,
+                          const Mesh& mesh, std::int64_t otherwise) {
+  const auto given = json ? json->find(key) : std::nullopt;
+  return given ? given->integer(1, mesh.devices()) : otherwise;
+}
+
+std::string names_of(const AxisList& axes, const Mesh& mesh) {
+  return fmt::format("{}", fmt::join(mesh.names_of(axes), ", "));
+}
+
+}  // namespace
+
+void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                      Strategy& options) {
+  const auto json = strategy.is_object() ? strategy.find("experts") : std::nullopt;
+  const AxisList own = experts_own_axes(mesh, roles);
+  const bool is_null = json && json->is_null();
+  if (is_null || (!json && own.empty() && !options.experts)) {
+    options.experts.reset();
+    return;
+  }
+  if (!options.experts) options.experts.emplace();
+  ExpertLayout& experts = *options.experts;
+  if (json) read_how(*json, experts);
+
+  const AxisList model =
+      options.model_axis.empty() ? AxisList{} : splitting_axes({options.model_axis}, mesh);
+  std::vector<std::string> names = options.batch_axes;
+  names.insert(names.end(), options.sequence_axes.begin(), options.sequence_axes.end());
+  std::vector<std::string> within = options.sequence_axes;
+  if (options.sequence_parallel) {
+    names.push_back(options.model_axis);
+    within.push_back(options.model_axis);
+  }
+  experts.tokens = in_mesh_order(names, mesh);
+  experts.balanced = in_mesh_order(within, mesh);
+
+  const std::int64_t split =
+      read_devices(json, "tensor_parallel", mesh, Mesh::size_of(experts.tensor));
+  const auto tensor = cut_minor(model, split);
+  if (!tensor) {
+    json->at("tensor_parallel")
+        .fail(fmt::format("{} devices are no part of the {} of the model axis", split,
+                          Mesh::size_of(model)));
+  }
+  experts.tensor = tensor->minor;
+  // What is left for experts: of an axis that they are split over in part its other devices.
+  AxisList others;
+  for (const AxisRef& axis : experts.tokens) {
+    if (!overlaps_any(axis, experts.tensor)) {
+      others.push_back(axis);
+    } else {
+      others.insert(others.end(), tensor->rest.begin(), tensor->rest.end());
+    }
+  }
+  const std::int64_t parallel = read_devices(json, "parallel", mesh, Mesh::size_of(own));
+  if (!own.empty()) {
+    if (parallel != Mesh::size_of(own)) {
+      json->at("parallel").fail(fmt::format("{} devices are not the {} of the mesh's axis {}",
+                                            parallel, Mesh::size_of(own), names_of(own, mesh)));
+    }
+    experts.parallel = own;
+    std::erase_if(others, [&](const AxisRef& axis) { return contains(own, axis); });
+    experts.data = others;
+  } else {
+    const auto cut = cut_minor(others, parallel);
+    if (!cut) {
+      const bool same_tokens = !model.empty() && !options.sequence_parallel;
+      json->at("parallel")
+          .fail(fmt::format(
+              "experts cannot be dealt out over {} of the {} devices of {} that hold different "
+              "tokens{}",
+              parallel, Mesh::size_of(others), names_of(others, mesh),
+              same_tokens ? "; those of the model axis do with \"sequence_parallel\"" : ""));
+    }
+    experts.parallel = cut->minor;
+    experts.data = cut->rest;
+  }
+  if (!json && experts.parallel.empty() && experts.tensor.empty()) options.experts.reset();
+}
+
+Json expert_keys_to_json(const std::optional<ExpertLayout>& experts) {
+  if (!experts) return nullptr;
+  const auto word = [](const std::vector<std::string>& words, auto value) {
+    return words[static_cast<std::size_t>(value)];
+  };
+  Json json = {{"parallel", Mesh::size_of(experts->parallel)},
+               {"tensor_parallel", Mesh::size_of(experts->tensor)},
+               {"dispatch", word(dispatch_words, experts->dispatch)},
+               {"counts", word(count_words, experts->counts)},
+               {"weights", word(weight_words, experts->exchange.weights_travel)},
+               {"auxiliary_loss", experts->auxiliary_loss},
+               {"shared_first", experts->exchange.shared_first},
+               {"grouped", experts->grouped}};
+  if (experts->pads) {
+    json["capacity_factor"] = experts->exchange.rows;
+  } else if (experts->exchange.rows != 1) {
+    json["balance"] = {{"skew", experts->exchange.rows}};
+  }
+  return json;
+}
+
+}  // namespace shardsim

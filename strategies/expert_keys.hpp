@@ -1,0 +1,39 @@
+// The key "experts" of a strategy: how mixtures of experts are dealt out.
+//
+//   "experts": {"parallel": 8, "tensor_parallel": 1, "dispatch": "all-to-all"}
+//
+//   key              values                            when left out
+//   parallel         devices that experts are dealt     1; those of the mesh's axis for experts
+//                    out over: neighbours among those   where it has one
+//                    that hold different tokens
+//   tensor_parallel  devices that each expert is        1; megatron's is that of all else
+//                    split over, of the model axis
+//   dispatch         all-to-all, deepep, hybridep       all-to-all
+//   counts           none, gathered, exchanged          exchanged; gathered of megatron
+//   weights          stay, travel                       stay; travel of megatron
+//   auxiliary_loss   true, false                        false; true of megatron
+//   shared_first     true, false                        false; true of megatron
+//   grouped          true, false                        true: products of all experts are one kernel
+//   capacity_factor  a number, null                     null: as many rows as are routed
+//   balance          even, {"skew": number}             even
+//
+// A capacity factor c: each expert gets c times the rows of an even routing, padded or cut
+// (Megatron-Core's moe_pad_expert_input_to_capacity, XLA's programs). A skew s: the busiest device
+// gets s times those of an even one; all are planned as if they were it.
+#pragma once
+
+#include "base/json_reader.hpp"
+#include "strategies/layout/axis_roles.hpp"
+#include "strategies/strategy.hpp"
+
+namespace shardsim {
+
+// Over what a framework has filled in, once the strategy's axes are known. Throws InputError: an
+// unknown key or value, devices that cannot be cut from the axes, experts over devices that hold
+// the same tokens.
+void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
+                      Strategy& options);
+// Null: they are not dealt out.
+[[nodiscard]] Json expert_keys_to_json(const std::optional<ExpertLayout>& experts);
+
+}  // namespace shardsim

@@ -1,0 +1,75 @@
+#include "strategies/layout/expert_layout.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/index.hpp"
+
+namespace shardsim {
+
+std::optional<CutAxes> cut_minor(const AxisList& axes, std::int64_t devices) {
+  CutAxes cut;
+  std::int64_t left = devices;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const std::int64_t within = std::gcd(left, axis->size);
+    const std::int64_t outside = axis->size / within;
+    left /= within;
+    if (left > 1 && outside > 1) return std::nullopt;
+    if (outside > 1) cut.rest.insert(cut.rest.begin(), {axis->axis, axis->pre_size, outside});
+    if (within > 1) {
+      cut.minor.insert(cut.minor.begin(), {axis->axis, axis->pre_size * outside, within});
+    }
+  }
+  if (left > 1) return std::nullopt;
+  return cut;
+}
+
+// A device has e of n experts; none of the k that a token visits is among them with probability
+// C(n - e, k) / C(n, k), the product of (n - e - i) / (n - i) for i from 0 to k - 1.
+double copies_by_device(std::int64_t experts, std::int64_t choice, std::int64_t devices) {
+  const std::int64_t own = (experts + devices - 1) / devices;
+  double missed = 1;
+  for (std::int64_t i = 0; i < choice; ++i) {
+    missed *= static_cast<double>(std::max<std::int64_t>(experts - own - i, 0)) /
+              static_cast<double>(experts - i);
+  }
+  return static_cast<double>(devices) * (1 - missed);
+}
+
+Sharding computed_rows(const ExpertLayout& experts, std::size_t rank) {
+  Sharding sharding = replicated(rank);
+  sharding.dims[0].axes = experts.parallel;
+  sharding.dims[1].axes = experts.data;
+  return sharding;
+}
+
+Sharding sent_rows(const ExpertLayout& experts, std::size_t rank) {
+  Sharding sharding = computed_rows(experts, rank);
+  AxisList& slots = sharding.dims[1].axes;
+  if (is_within(experts.tensor, experts.tokens)) {
+    slots.insert(slots.end(), experts.tensor.begin(), experts.tensor.end());
+  }
+  return sharding;
+}
+
+std::int64_t biased_experts(const Workload& workload, std::int32_t block) {
+  std::int64_t experts = 0;
+  for (const Tensor& tensor : workload.tensors) {
+    if (tensor.role != TensorRole::buffer || tensor.block != block) continue;
+    const Label& label = workload.labels[at(tensor.dims.front().front())];
+    if (label.role == LabelRole::experts) experts += label.size;
+  }
+  return experts;
+}
+
+bool is_of_routed_experts(const Workload& workload, TensorId parameter) {
+  return std::any_of(workload.blocks.begin(), workload.blocks.end(), [&](const Block& block) {
+    return std::any_of(block.forward.begin(), block.forward.end(), [&](const Op& op) {
+      return op.function == Function::grouped_matmul &&
+             std::any_of(op.operands.begin(), op.operands.end(),
+                         [&](const Operand& operand) { return operand.tensor == parameter; });
+    });
+  });
+}
+
+}  // namespace shardsim

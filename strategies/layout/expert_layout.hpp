@@ -1,0 +1,76 @@
+// Experts of a mixture, dealt out over devices: each has some of them, and gets the rows of the
+// tokens that visit these from the devices that hold the tokens.
+//
+// Example, Megatron-Core's dp 8, tp 2 with experts over 8 devices, each expert whole on one of them
+// (expert model parallel 8, expert tensor parallel 1):
+//   tokens over      [dp, tp]         with sequence parallelism, 16 devices
+//   parallel         [dp:(2)4, tp]    8 neighbours, with 1/8 of the experts each
+//   data             [dp:(1)2]        2 that have the same experts
+// With experts over 4 devices and each split over tp: parallel [dp:(2)4], tensor [tp], data
+// [dp:(1)2]; rows are gathered over tp before the experts and scattered after them.
+#pragma once
+
+#include <cstdint>
+
+#include "sharding/sharding.hpp"
+#include "workloads/graph/op_graph.hpp"
+#include "workloads/models/build.hpp"
+
+namespace shardsim {
+
+// How rows travel.
+enum class Dispatch : std::uint8_t {
+  all_to_all,  // a copy for each expert that a token visits
+  deepep,      // a copy for each device that has some of these (DeepEP)
+  hybridep     // likewise (DeepEP's hybrid kernels)
+};
+
+// How devices learn how many rows come from whom.
+enum class ExpertCounts : std::uint8_t {
+  none,
+  gathered,  // all have the counts of all (Megatron-Core)
+  exchanged  // each hears its own (PyTorch)
+};
+
+struct ExpertLayout {
+  AxisList parallel;  // experts are dealt out over
+  AxisList tensor;    // each expert's width is split over
+  AxisList data;      // devices that have the same part of the same experts
+  AxisList tokens;    // all that hold different tokens
+  AxisList balanced;  // over which a sequence's counts of rows are summed
+  Dispatch dispatch = Dispatch::all_to_all;
+  ExpertCounts counts = ExpertCounts::exchanged;
+  bool auxiliary_loss = false;  // that keeps the routing even needs these sums; biases of routers,
+                                // where a model has them, those of a step
+  bool grouped = true;  // products of all experts are one kernel; false: one expert after the other
+  bool pads = false;  // each expert gets as many rows as it has places: nobody counts
+  ExpertExchange exchange{};
+  friend bool operator==(const ExpertLayout&, const ExpertLayout&) = default;
+};
+
+// The minor part of `axes` that has so many devices, and what is left of them; nothing where axes
+// cannot be cut so.
+struct CutAxes {
+  AxisList minor;
+  AxisList rest;
+};
+[[nodiscard]] std::optional<CutAxes> cut_minor(const AxisList& axes, std::int64_t devices);
+
+// Copies of a token that are sent where it visits `choice` of experts that are dealt out evenly
+// over so many devices: one for each device that has some of them, as expected of a routing that
+// favours none.
+[[nodiscard]] double copies_by_device(std::int64_t experts, std::int64_t choice,
+                                      std::int64_t devices);
+
+// Of rows by expert, [experts, slots, ...], as they are sent, and as experts read and make them:
+// gathered over the devices that each is split over.
+[[nodiscard]] Sharding sent_rows(const ExpertLayout& experts, std::size_t rank);
+[[nodiscard]] Sharding computed_rows(const ExpertLayout& experts, std::size_t rank);
+
+// Experts of a block's routers that have a bias which is moved by their load.
+[[nodiscard]] std::int64_t biased_experts(const Workload& workload, std::int32_t block);
+
+// Is it a parameter of experts that rows are exchanged with?
+[[nodiscard]] bool is_of_routed_experts(const Workload& workload, TensorId parameter);
+
+}  // namespace shardsim
