@@ -56,7 +56,8 @@ void read_how(const JsonReader& json, ExpertLayout& experts) {
   }
   balance->only_keys({"skew"});
   const JsonReader skew = balance->at("skew");
-  if (experts.pads) skew.fail("a capacity factor says how many rows each expert gets: leave one out");
+  if (experts.pads)
+    skew.fail("a capacity factor says how many rows each expert gets: leave one out");
   experts.exchange.rows = read_rows(skew);
 }
 
@@ -133,8 +134,9 @@ void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   const std::int64_t parallel = read_devices(json, "parallel", mesh, Mesh::size_of(own));
   if (!own.empty()) {
     if (parallel != Mesh::size_of(own)) {
-      json->at("parallel").fail(fmt::format("{} devices are not the {} of the mesh's axis {}",
-                                            parallel, Mesh::size_of(own), names_of(own, mesh)));
+      json->at("parallel")
+          .fail(fmt::format("{} devices are not the {} of the mesh's axis {}", parallel,
+                            Mesh::size_of(own), names_of(own, mesh)));
     }
     experts.parallel = own;
     std::erase_if(others, [&](const AxisRef& axis) { return contains(own, axis); });

@@ -221,9 +221,11 @@ Receives receives_of(const Pipeline& pipeline) {
                           : schedule_kind(pipeline.schedule.name, pipeline.place).receives;
 }
 
-std::vector<StageLayers> stages_of(const Pipeline& pipeline, std::int32_t layers) {
+std::vector<StageLayers> stages_of(const Pipeline& pipeline, std::int32_t layers,
+                                   std::int32_t mtp_layers) {
   StagesRequest request = pipeline.stages;
   request.layers = layers;
+  request.mtp_layers = mtp_layers;
   const bool as_v =
       !pipeline.written &&
       schedule_kind(pipeline.schedule.name, pipeline.place).placement == StagePlacement::v;

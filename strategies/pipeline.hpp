@@ -59,6 +59,7 @@ struct Pipeline {
 [[nodiscard]] PipelineSchedule schedule_of(const Pipeline& pipeline, std::int32_t microbatches);
 // How its ranks receive.
 [[nodiscard]] Receives receives_of(const Pipeline& pipeline);
-[[nodiscard]] std::vector<StageLayers> stages_of(const Pipeline& pipeline, std::int32_t layers);
+[[nodiscard]] std::vector<StageLayers> stages_of(const Pipeline& pipeline, std::int32_t layers,
+                                                 std::int32_t mtp_layers = 0);
 
 }  // namespace shardsim

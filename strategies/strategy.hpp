@@ -92,7 +92,7 @@ struct Strategy {
   // What a product reads from all of the model axes is kept as the device's own part of it and
   // gathered again in backward (Megatron-Core); false: as it was gathered (PyTorch).
   bool saves_sharded_inputs = false;
-  std::optional<ExpertLayout> experts;  // of mixtures, dealt out over devices; none: as all else
+  std::optional<ExpertLayout> experts;   // of mixtures, dealt out over devices; none: as all else
   std::int64_t vocabulary_multiple = 1;  // to which the vocabulary is padded
   OwnedJson kernels;                     // null: nothing said
   std::vector<std::string> notes;        // of what is said and not modelled

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy_keys.hpp"
@@ -175,6 +176,10 @@ void read_model_axis(const JsonReader& json, const Mesh& mesh, const AxisRoles& 
     options.model_axis = default_model_axis(mesh, roles);
   }
   if (!has_use || !options.model_axis.empty()) return;
+  if (!options.splits_model && find_framework(options.name) != nullptr) {
+    options.sequence_parallel = false;  // as theirs is, over one device
+    return;
+  }
   const std::string others = fmt::format("{}", fmt::join(axis_names(mesh), ", "));
   if (options.splits_model) {
     json.fail(

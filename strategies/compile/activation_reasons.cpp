@@ -70,10 +70,11 @@ Words ActivationReasons::words(const RowsExchanged& fact, const Collective& call
   const Operand& rows = fact.op->results.front();
   const LabelId first = rows.dims.front().front();
   const bool go = builder_.workload().labels[at(first)].role == LabelRole::experts;
-  return {fmt::format("{}: rows of tokens {} over {}, over which experts are dealt out", who(*fact.op),
-                      go ? "go to the experts that they visit" : "come back from their experts",
-                      builder_.names(call.axes)),
-          "\"experts\": {\"parallel\": 1} keeps all experts on every device"};
+  return {
+      fmt::format("{}: rows of tokens {} over {}, over which experts are dealt out", who(*fact.op),
+                  go ? "go to the experts that they visit" : "come back from their experts",
+                  builder_.names(call.axes)),
+      "\"experts\": {\"parallel\": 1} keeps all experts on every device"};
 }
 
 Words ActivationReasons::words(const RowsCounted& fact, const Collective& call) const {

@@ -121,11 +121,10 @@ std::vector<ProgramEmitter::Parted> ProgramEmitter::gradients_by_parts() const {
       }
       if (axis.size > 1) parted.push_back(axis);
     }
-    auto same = std::find_if(all.begin(), all.end(),
-                             [&](const Parted& one) { return one.axes == parted; });
+    auto same =
+        std::find_if(all.begin(), all.end(), [&](const Parted& one) { return one.axes == parted; });
     if (same == all.end()) same = all.insert(all.end(), {parted, 0, {}});
-    same->bytes +=
-        bucket.bucket.elements / shards * size_of(input_.gradient_dtype).count();
+    same->bytes += bucket.bucket.elements / shards * size_of(input_.gradient_dtype).count();
     same->gradients.push_back(reduced(bucket).front());
   }
   return all;

@@ -53,18 +53,19 @@ void make_schedule(Compilation& c) {
 
 void emit(Compilation& c) {
   const std::optional<Pipeline>& pipeline = c.strategy.pipeline;
-  const EmitInput input{.step = c.spmd,
-                        .workload = c.workload,
-                        .mesh = c.mesh,
-                        .schedule = c.schedule,
-                        .stages = c.stages,
-                        .stages_axis = pipeline ? pipeline->axis : "",
-                        .receives = pipeline ? receives_of(*pipeline) : Receives::with_sends,
-                        .runtime = c.strategy.runtime,
-                        .gradient_dtype = c.step.optimizer.gradients,
-                        .optimizer = c.step.optimizer.kind,
-                        .clips = clips(c.strategy.runtime, c.step),
-                        .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss};
+  const EmitInput input{
+      .step = c.spmd,
+      .workload = c.workload,
+      .mesh = c.mesh,
+      .schedule = c.schedule,
+      .stages = c.stages,
+      .stages_axis = pipeline ? pipeline->axis : "",
+      .receives = pipeline ? receives_of(*pipeline) : Receives::with_sends,
+      .runtime = c.strategy.runtime,
+      .gradient_dtype = c.step.optimizer.gradients,
+      .optimizer = c.step.optimizer.kind,
+      .clips = clips(c.strategy.runtime, c.step),
+      .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss};
   c.compiled.plan = emit(input);
 }
 

@@ -259,8 +259,8 @@ class Assigner {
     a.gradient = a.optimizer = a.stored;
     if (strategy_.zero_stage >= 1) shard_experts(a.optimizer, a.shape, among_these(zero_axes));
     if (strategy_.zero_stage >= 2) a.gradient = a.optimizer;
-    a.assigned_by = fmt::format("{}: experts over {} devices", strategy_.name,
-                                Mesh::size_of(experts.parallel));
+    a.assigned_by =
+        fmt::format("{}: experts over {} devices", strategy_.name, Mesh::size_of(experts.parallel));
   }
 
   void require_even(std::int64_t experts, const AxisList& parallel) const {

@@ -43,7 +43,7 @@ struct ExpertLayout {
   bool auxiliary_loss = false;  // that keeps the routing even needs these sums; biases of routers,
                                 // where a model has them, those of a step
   bool grouped = true;  // products of all experts are one kernel; false: one expert after the other
-  bool pads = false;  // each expert gets as many rows as it has places: nobody counts
+  bool pads = false;    // each expert gets as many rows as it has places: nobody counts
   ExpertExchange exchange{};
   friend bool operator==(const ExpertLayout&, const ExpertLayout&) = default;
 };

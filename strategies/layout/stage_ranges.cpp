@@ -33,7 +33,8 @@ class Cutter {
 
   std::vector<StageRange> run() {
     std::vector<StageRange> ranges;
-    const auto stages = stages_of(pipeline_, static_cast<std::int32_t>(layers_));
+    const auto stages = stages_of(pipeline_, static_cast<std::int32_t>(layers_),
+                                  static_cast<std::int32_t>(workload_.further_losses.size()));
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const StageLayers& stage = stages[s];
       StageRange range;
@@ -41,6 +42,12 @@ class Cutter {
       range.count = static_cast<std::size_t>(stage.count);
       if (stage.embedding) range.count += before_;
       if (stage.loss) range.count += workload_.order.size() - before_ - layers_;
+      if (stage.mtp > 0 && !stage.loss) {
+        fail(
+            fmt::format("stage {} has multi-token prediction (m) without the loss (L): it is "
+                        "planned with the loss",
+                        s));
+      }
       if (range.count == 0) fail(fmt::format("stage {} of {} has no layers", s, stages.size()));
       ranges.push_back(range);
     }

@@ -81,8 +81,7 @@ struct MetricSummed {
 };
 
 using Reason = std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, RowsExchanged,
-                            RowsCounted, OutputLeaves,
-                            UnitGathered, GradientsReduced, OptimizerReads, UnitUpdated,
-                            SharedAddedUp, LossAveraged, MetricSummed>;
+                            RowsCounted, OutputLeaves, UnitGathered, GradientsReduced,
+                            OptimizerReads, UnitUpdated, SharedAddedUp, LossAveraged, MetricSummed>;
 
 }  // namespace shardsim

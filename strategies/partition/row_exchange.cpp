@@ -30,7 +30,8 @@ class RowExchange {
         arrived.push_back(add_sent(results[i]));
         send(operands[i], arrived.back(), arrived.back(), known);
       }
-      for (std::size_t i = 0; i < results.size(); ++i) become(bring_computed(arrived[i]), results[i]);
+      for (std::size_t i = 0; i < results.size(); ++i)
+        become(bring_computed(arrived[i]), results[i]);
       return;
     }
     // The other way round.

@@ -93,7 +93,8 @@ std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& param
       buffers.push_back(kind_of(parameter));
     }
   }
-  std::stable_partition(buffers.begin(), buffers.end(), [](const Kind& kind) { return !kind.first; });
+  std::stable_partition(buffers.begin(), buffers.end(),
+                        [](const Kind& kind) { return !kind.first; });
   const bool is_cut = of_first_stage || !rule.buckets_of_first_stage_alone;
   const auto elements_of = [&](std::int64_t bytes) {
     return (bytes + element.count() - 1) / element.count();

@@ -10,10 +10,7 @@ namespace shardsim {
 
 GradientBuffers::GradientBuffers(SpmdBuilder& builder, const Layout& layout,
                                  const GradientBuffer& runtime, const Step& step)
-    : builder_(builder),
-      layout_(layout),
-      runtime_(runtime),
-      dtype_(step.optimizer.gradients) {
+    : builder_(builder), layout_(layout), runtime_(runtime), dtype_(step.optimizer.gradients) {
   for (const Block& block : builder.workload().blocks) {
     for (const Op& op : block.optimizer) {
       for (const Operand& operand : op.operands) {

@@ -207,7 +207,8 @@ Calls recorded(const Json& record) {
         std::replace(kind.begin(), kind.end(), '_', '-');
         const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
         const bool is_message = kind == "send" || kind == "recv";
-        calls.push_back(kind + " " + (is_message ? "" : recorded_group(record, call["axis"]) + " ") +
+        calls.push_back(kind + " " +
+                        (is_message ? "" : recorded_group(record, call["axis"]) + " ") +
                         std::to_string(bytes));
       }
     }

@@ -37,8 +37,8 @@ struct WorkloadOptions {
   std::optional<std::int64_t> sequence;  // tokens per sequence; decoders need it, vision models
                                          // derive it from the image and refuse it
   DType compute_dtype = DType::bf16;
-  std::int64_t mtp_layers = 0;     // of multi-token prediction, beside the model's own layers
-  WeightTypes weights{};           // where norms and look-ups do not take them in compute_dtype
+  std::int64_t mtp_layers = 0;  // of multi-token prediction, beside the model's own layers
+  WeightTypes weights{};        // where norms and look-ups do not take them in compute_dtype
   std::optional<ExpertExchange> exchange{};
   DType index_dtype = DType::i64;  // of token numbers, positions and labels; JAX has int32
   Place place{};                   // of these options; without a file the model's

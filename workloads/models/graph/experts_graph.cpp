@@ -181,8 +181,7 @@ class ExpertsGraph {
       by_expert.push_back({c_.hidden});
       std::vector<GraphBuilder::Rows> sent = {{at + ".rows", rows, by_expert}};
       if (travels) sent.push_back({at + ".weights", weights, experts_rows()});
-      const std::vector<TensorId> arrived =
-          c_.g.exchange(at + ".exchange", sent, routed.numbers);
+      const std::vector<TensorId> arrived = c_.g.exchange(at + ".exchange", sent, routed.numbers);
       rows = arrived.front();
       if (travels) weights = arrived.back();
     }

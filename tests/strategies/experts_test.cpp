@@ -1,0 +1,137 @@
+// Experts dealt out over devices: the groups against Megatron-Core's own order of ranks, what is
+// sent and computed against laws of the routing.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "base/json.hpp"
+#include "model_step.hpp"
+#include "strategies/layout/expert_layout.hpp"
+
+namespace shardsim::experts_test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const Mesh mesh({{"dp", 8}, {"tp", 2}});
+const AxisRef dp = mesh.whole(0);
+const AxisRef tp = mesh.whole(1);
+
+Json megatron(const Json& experts) {
+  return {{"name", "megatron"}, {"sequence_parallel", true}, {"experts", experts}};
+}
+
+Strategy read(const Json& json) { return read_strategy(JsonReader(json, {"strategy", ""}), mesh); }
+
+// Two layers of Mixtral 8x7B.
+CompiledStep compile_with(const Json& experts) {
+  const Json config = {{"base", "mixtral-8x7b"}, {"num_hidden_layers", 2}};
+  const Strategy strategy = read(megatron(experts));
+  Step step{.batch = 8, .sequence = 2048};
+  if (strategy.experts) step.exchange = strategy.experts->exchange;
+  const Workload workload =
+      build_step(load_model_config(JsonReader(config, {"model", ""}), ""), step);
+  return compile(workload, step, mesh, strategy);
+}
+
+double routed_flops(const Plan& plan) {
+  double flops = 0;
+  for (const Task& task : plan.programs[0].tasks) {
+    if (task.kind != TaskKind::kernel) continue;
+    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
+    if (kernel.op == "grouped_matmul") flops += kernel.flops.count();
+  }
+  return flops;
+}
+
+std::int64_t sent_rows(const Plan& plan) {
+  return test::payload(plan,
+                       [](const Collective& c) { return c.kind == CollectiveKind::all_to_all; });
+}
+
+std::string error_of(const Json& experts) {
+  try {
+    (void)compile_with(experts);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+// Megatron-Core 0.20, parallel_state.py: ranks of expert groups in the order etp, ep, expert dp;
+// tests/golden/megatron/mixtral-tp2-*.json have the groups.
+TEST_CASE("Experts are dealt out over neighbours that hold different tokens") {
+  const ExpertLayout whole = *read(megatron({{"parallel", 8}, {"tensor_parallel", 1}})).experts;
+  CHECK(whole.parallel == AxisList{{0, 2, 4}, tp});
+  CHECK(whole.data == AxisList{{0, 1, 2}});
+  CHECK(whole.tensor.empty());
+  const ExpertLayout split = *read(megatron({{"parallel", 4}})).experts;
+  CHECK(split.parallel == AxisList{{0, 2, 4}});
+  CHECK(split.tensor == AxisList{tp});
+  CHECK(split.data == AxisList{{0, 1, 2}});
+  CHECK(!read(Json("replicate")).experts);
+}
+
+TEST_CASE("Axes are cut from the minor side") {
+  const auto cut = cut_minor({dp, tp}, 4);
+  REQUIRE(cut);
+  CHECK(cut->minor == AxisList{{0, 4, 2}, tp});
+  CHECK(cut->rest == AxisList{{0, 1, 4}});
+  CHECK(!cut_minor({dp, tp}, 3));
+  CHECK(!cut_minor({dp, tp}, 32));
+  CHECK(cut_minor({dp, tp}, 1)->minor.empty());
+}
+
+// A token goes nowhere twice: once where all experts are on one device, once for each expert where
+// every device has one.
+TEST_CASE("Copies of a token lie between one and one for each expert that it visits") {
+  CHECK(copies_by_device(8, 2, 1) == Approx(1));
+  CHECK(copies_by_device(8, 2, 8) == Approx(2));
+  CHECK(copies_by_device(256, 1, 16) == Approx(1));
+  // 2 of 4 experts, 2 on each device: both on the same one in 2 of 6 choices.
+  CHECK(copies_by_device(4, 2, 2) == Approx(1 + 4.0 / 6));
+  for (const std::int64_t devices : {2, 8, 32, 64}) {
+    CHECK(copies_by_device(256, 8, devices) <= 8);
+    CHECK(copies_by_device(256, 8, devices) <= static_cast<double>(devices));
+  }
+}
+
+TEST_CASE("Dealing out experts divides their parameters, not the rows that they see") {
+  const CompiledStep one = compile_with({{"parallel", 1}, {"tensor_parallel", 1}});
+  for (const int devices : {2, 4, 8}) {
+    const CompiledStep dealt = compile_with({{"parallel", devices}, {"tensor_parallel", 1}});
+    CHECK(routed_flops(dealt.plan) == Approx(routed_flops(one.plan)));
+  }
+  // 2048 tokens in 8 of 16 places, 2 rows each of 4096 in bf16; there and back, forward and
+  // backward, in 2 layers, with weights of 2 bytes in either pass; counts are gathered.
+  const std::int64_t rows = 1024 * 2;
+  CHECK(sent_rows(compile_with({{"parallel", 8}, {"tensor_parallel", 1}}).plan) ==
+        2 * (4 * rows * 4096 * 2 + 2 * rows * 2));
+}
+
+TEST_CASE("A skewed routing is computed as its busiest device computes it") {
+  const Json even = {{"parallel", 8}, {"tensor_parallel", 1}};
+  Json skewed = even;
+  skewed["balance"] = {{"skew", 1.5}};
+  CHECK(routed_flops(compile_with(skewed).plan) ==
+        Approx(1.5 * routed_flops(compile_with(even).plan)));
+  Json padded = even;
+  padded["capacity_factor"] = 1.25;
+  CHECK(routed_flops(compile_with(padded).plan) ==
+        Approx(1.25 * routed_flops(compile_with(even).plan)));
+}
+
+TEST_CASE("What experts cannot be dealt out over") {
+  CHECK_THAT(error_of({{"parallel", 3}}), Contains("/experts/parallel: experts cannot be dealt out "
+                                                   "over 3 of the 8 devices of dp"));
+  CHECK_THAT(error_of({{"parallel", 16}, {"tensor_parallel", 1}}),
+             Contains("the 8 experts of mixtral-8x7b do not go evenly over 16 devices"));
+  CHECK_THAT(error_of({{"tensor_parallel", 4}}), Contains("/experts/tensor_parallel: 4 devices are "
+                                                          "no part of the 2 of the model axis"));
+  CHECK_THAT(error_of({{"capacity_factor", 1}, {"balance", {{"skew", 2}}}}),
+             Contains("a capacity factor says how many rows each expert gets"));
+}
+
+}  // namespace shardsim::experts_test
