@@ -13,7 +13,7 @@
 //   weights          stay, travel                       stay; travel of megatron
 //   auxiliary_loss   true, false                        false; true of megatron
 //   shared_first     true, false                        false; true of megatron
-//   grouped          true, false                        true: products of all experts are one kernel
+//   grouped          true, false                        true: all experts' products are one kernel
 //   capacity_factor  a number, null                     null: as many rows as are routed
 //   balance          even, {"skew": number}             even
 //

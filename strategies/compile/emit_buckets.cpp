@@ -41,8 +41,8 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
   return parameters;
 }
 
-// Of those from `first` on: each expert of a device is a parameter of its own, expert by expert where
-// these are modules of their own, else product by product.
+// Of those from `first` on: each expert of a device is a parameter of its own, expert by expert
+// where these are modules of their own, else product by product.
 void ProgramEmitter::split_into_experts(std::vector<BufferedParameter>& parameters,
                                         std::size_t first) const {
   const auto of_experts = [](const BufferedParameter& parameter) { return parameter.of_experts; };

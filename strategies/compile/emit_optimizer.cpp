@@ -71,8 +71,8 @@ void ProgramEmitter::add_up_shared() {
   }
 }
 
-// Biases that keep the routing even are moved by how many rows each expert has had: of all layers in
-// one call, on all devices of the stage (Megatron-Core, _update_router_expert_bias).
+// Biases that keep the routing even are moved by how many rows each expert has had: of all layers
+// in one call, on all devices of the stage (Megatron-Core, _update_router_expert_bias).
 void ProgramEmitter::add_up_routing() {
   if (!input_.updates_routing) return;
   std::int64_t experts = 0;

@@ -82,6 +82,28 @@ std::int64_t local_points(const Workload& workload, const std::vector<LabelId>& 
   return count;
 }
 
+double local_operations(const Workload& workload, const Op& op, const FactorAxes& factors) {
+  const auto points = [&](const std::vector<LabelId>& labels) {
+    return static_cast<double>(local_points(workload, labels, factors));
+  };
+  if (op.work.empty()) {
+    return points(shardsim::factors(op)) * flops_per_point(workload, op) * op.work_fraction;
+  }
+  double flops = 0;
+  for (const Operations& work : op.work) flops += work.flops * points(work.over);
+  return flops;
+}
+
+KernelClass class_of(const Op& op) {
+  const OpKind kind = kind_of(op);
+  if (kind == OpKind::einsum || kind == OpKind::chunked_scan) return KernelClass::matmul;
+  if (kind == OpKind::attention) {
+    return op.function == Function::attention ? KernelClass::attention
+                                              : KernelClass::attention_backward;
+  }
+  return KernelClass::memory;
+}
+
 std::optional<Product> product_of(const Workload& workload, const Op& op,
                                   const FactorAxes& factors) {
   const LocalSizes sizes(workload, factors);

@@ -1,4 +1,4 @@
-// The product that an op is on one device.
+// What an op is on one device: its operations, and the product that it is.
 //
 //   einsum      [b m k] x [b k n] -> [b m n], each letter the labels that lie so: b in all three, m
 //               in the first operand and the result, n in the second and the result, k in both
@@ -23,6 +23,12 @@ namespace shardsim {
 [[nodiscard]] std::int64_t local_points(const Workload& workload,
                                         const std::vector<LabelId>& labels,
                                         const FactorAxes& factors);
+
+// Operations of one device.
+[[nodiscard]] double local_operations(const Workload& workload, const Op& op,
+                                      const FactorAxes& factors);
+
+[[nodiscard]] KernelClass class_of(const Op& op);
 
 // None of other kinds of ops.
 [[nodiscard]] std::optional<Product> product_of(const Workload& workload, const Op& op,

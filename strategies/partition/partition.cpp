@@ -15,16 +15,6 @@
 namespace shardsim {
 namespace {
 
-KernelClass class_of(const Op& op) {
-  const OpKind kind = kind_of(op);
-  if (kind == OpKind::einsum || kind == OpKind::chunked_scan) return KernelClass::matmul;
-  if (kind == OpKind::attention) {
-    return op.function == Function::attention ? KernelClass::attention
-                                              : KernelClass::attention_backward;
-  }
-  return KernelClass::memory;
-}
-
 // As `from`, in the order of axes in which those that stay come first: then a gather over those
 // that leave is enough.
 Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
@@ -372,20 +362,12 @@ class Partitioner {
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
     const DType dtype =
         op.multiplied_in.value_or(builder_.tensor(op.operands.front().tensor).dtype);
-    return {std::string(name_of(op.function)), class_of(op), dtype,
-            Flops(operations(op, factors)),    bytes,        product_of(workload_, op, factors)};
-  }
-
-  [[nodiscard]] double operations(const Op& op, const FactorAxes& factors) const {
-    const auto points = [&](const std::vector<LabelId>& labels) {
-      return static_cast<double>(local_points(workload_, labels, factors));
-    };
-    if (op.work.empty()) {
-      return points(shardsim::factors(op)) * flops_per_point(workload_, op) * op.work_fraction;
-    }
-    double flops = 0;
-    for (const Operations& work : op.work) flops += work.flops * points(work.over);
-    return flops;
+    return {std::string(name_of(op.function)),
+            class_of(op),
+            dtype,
+            Flops(local_operations(workload_, op, factors)),
+            bytes,
+            product_of(workload_, op, factors)};
   }
 
   const Workload& workload_;

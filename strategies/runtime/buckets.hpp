@@ -45,7 +45,8 @@ struct ShardAxes {
 [[nodiscard]] ShardAxes split_shards(const AxisList& axes, std::int64_t shards);
 
 // `parameters` of one stage in the order of the buffer. Those reduced over other axes, and those of
-// experts, are another buffer with buckets of its own, behind; `optimizer`: whose devices share each bucket evenly.
+// experts, are another buffer with buckets of its own, behind; `optimizer`: whose devices share
+// each bucket evenly.
 // `of_first_stage`: of the pipeline, or there is none. `element`: the size of one.
 [[nodiscard]] std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& parameters,
                                                    const GradientBuffer& rule,

@@ -22,8 +22,8 @@ namespace shardsim {
 // Experts that lie on different devices (strategies/layout/expert_layout.hpp): rows of tokens go to
 // the experts that they visit and back.
 struct ExpertExchange {
-  // The router's weights go with them and are multiplied in before the last product (Megatron-Core);
-  // false: they stay, for the sum of a token's rows.
+  // The router's weights go with them and are multiplied in before the last product
+  // (Megatron-Core); false: they stay, for the sum of a token's rows.
   bool weights_travel = false;
   bool shared_first = false;  // experts that every token visits are run before the others
   // Rows that an expert gets, over those of an even routing: of the busiest, or with padding.
