@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -7,6 +10,7 @@
 #include "experiments/experiment.hpp"
 #include "experiments/experiment_profile.hpp"
 #include "experiments/program.hpp"
+#include "plan/repeat_plan.hpp"
 #include "strategies/compile/passes.hpp"
 #include "strategies/layout/stage_ranges.hpp"
 #include "strategies/specs/placed_tree.hpp"
@@ -83,7 +87,37 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
 
 constexpr std::string_view graph_pass = "graph";
 
+CompiledStep compile_model(const ModelStep& model, const Experiment& experiment);
+
+// A prefill, then the decoding of one further token so often, in one plan.
+CompiledStep compile_generation(const ModelStep& model, const Experiment& experiment) {
+  ModelStep part = model;
+  part.step = prefill_of(model.step);
+  CompiledStep step = compile_model(part, experiment);
+  for (std::string& warning : warnings_of(model.step)) {
+    if (std::count(step.warnings.begin(), step.warnings.end(), warning) == 0) {
+      step.warnings.push_back(std::move(warning));
+    }
+  }
+  const std::int64_t further = model.step.generate - 1;
+  if (further == 0) return step;
+  part.step = decode_of(model.step);
+  const CompiledStep decoding = compile_model(part, experiment);
+  std::size_t tasks = 0;
+  for (const Program& program : decoding.plan.programs) tasks += program.tasks.size();
+  const std::size_t most_tasks = std::size_t{1} << 24;
+  if (tasks > most_tasks / static_cast<std::size_t>(further)) {
+    throw InputError({experiment.written.step.file, experiment.written.step.pointer + "/generate"},
+                     fmt::format("{} decoding steps of {} tasks are more than {}: plan one, "
+                                 "\"step\": \"decode\"",
+                                 further, tasks, most_tasks));
+  }
+  step.plan = followed_by(std::move(step.plan), decoding.plan, further);
+  return step;
+}
+
 CompiledStep compile_model(const ModelStep& model, const Experiment& experiment) {
+  if (model.step.kind == StepKind::generate) return compile_generation(model, experiment);
   const Partitioning& partitioning = model.partitioning;
   const StepGraph graph = make_graph(model, experiment);
   CompiledStep step = compile(graph.workload, graph.step, partitioning.mesh, partitioning.strategy);

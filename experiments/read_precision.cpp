@@ -81,6 +81,28 @@ void read_gradients(const JsonReader& json, OptimizerOptions& optimizer) {
   if (optimizer.reduce == optimizer.gradients) optimizer.reduce.reset();
 }
 
+// Also the integers that values are quantized to.
+DType read_kept_type(const JsonReader& json) {
+  const auto dtype = parse_dtype(json.string());
+  if (dtype && (*dtype == DType::i8 || *dtype == DType::i4)) return *dtype;
+  return read_float_type(json);
+}
+
+// Of a step without gradients weights of products may be stored in a type of their own.
+void read_parameters(const JsonReader& json, Step& step) {
+  const auto given = json.find("parameters");
+  if (!given) return;
+  const auto dtype = parse_dtype(given->string());
+  const bool quantized =
+      dtype && (*dtype == DType::i8 || *dtype == DType::i4 || *dtype == DType::f8);
+  if (quantized && step.kind != StepKind::train) {
+    step.precision.stored_products = dtype;
+    step.optimizer.parameters = step.precision.compute;
+  } else {
+    step.optimizer.parameters = read_float_type(*given);
+  }
+}
+
 void read_master(const JsonReader& json, OptimizerOptions& kept) {
   if (!json.json().contains("master")) {
     if (kept.parameters == DType::f32) kept.master.reset();
@@ -98,14 +120,19 @@ void read_master(const JsonReader& json, OptimizerOptions& kept) {
 
 void read_precision(const JsonReader& json, Step& step) {
   json.only_keys({"compute", "norms", "look_ups", "indices", "parameters", "gradients", "reduce",
-                  "master", "moments", "scaling", "attention", "gather", "bf16_layers"});
+                  "master", "moments", "scaling", "attention", "gather", "bf16_layers",
+                  "kv_cache"});
   const auto read = [&](const char* key, auto& dtype) {
     if (const auto found = json.find(key)) dtype = read_float_type(*found);
   };
   Precision& precision = step.precision;
   if (const auto compute = json.find("compute")) read_compute(*compute, precision);
-  read("parameters", step.optimizer.parameters);
+  read_parameters(json, step);
   read("moments", step.optimizer.moments);
+  if (const auto kept = json.find("kv_cache")) {
+    if (!is_inference(step.kind)) kept->fail("is of steps of inference: prefill, decode, generate");
+    precision.kv_cache = read_kept_type(*kept);
+  }
   read("norms", precision.weights.norms);
   read("look_ups", precision.weights.look_ups);
   read_gradients(json, step.optimizer);
@@ -122,11 +149,12 @@ Json precision_to_json(const Step& step) {
   const NarrowProducts& products = types.products;
   const bool narrow = products.format != ProductFormat::none;
   Json json = {{"compute", narrow ? name_of(products.format) : name_of(types.compute)},
-               {"parameters", name_of(kept.parameters)},
+               {"parameters", name_of(types.stored_products.value_or(kept.parameters))},
                {"gradients", name_of(kept.gradients)}};
   if (kept.reduce) json["reduce"] = name_of(*kept.reduce);
   json["master"] = kept.master ? name_of(*kept.master) : "none";
   json["moments"] = name_of(kept.moments);
+  if (types.kv_cache) json["kv_cache"] = name_of(*types.kv_cache);
   if (types.weights.norms) json["norms"] = name_of(*types.weights.norms);
   if (types.weights.look_ups) json["look_ups"] = name_of(*types.weights.look_ups);
   json["indices"] = name_of(types.indices);

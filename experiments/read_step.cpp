@@ -52,11 +52,37 @@ void read_optimizer(const JsonReader& json, OptimizerOptions& optimizer) {
 }
 
 StepKind read_kind(const JsonReader& json) {
-  const std::string kind = json.choice({"train", "forward", "prefill", "decode"});
-  if (kind == name_of(StepKind::train)) return StepKind::train;
-  if (kind == name_of(StepKind::forward)) return StepKind::forward;
-  json.fail(
-      fmt::format("\"{}\" is not supported by this version, \"train\" and \"forward\" are", kind));
+  const std::vector<StepKind> kinds = {StepKind::train, StepKind::forward, StepKind::prefill,
+                                       StepKind::decode, StepKind::generate};
+  std::vector<std::string> names;
+  for (const StepKind kind : kinds) names.emplace_back(name_of(kind));
+  const auto found = std::find(names.begin(), names.end(), json.choice(names));
+  return kinds[static_cast<std::size_t>(found - names.begin())];
+}
+
+// Of steps of inference, and of no other.
+void read_cached(const JsonReader& workload, Step& step) {
+  const auto of = [&](const char* key, StepKind kind) {
+    auto given = workload.find(key);
+    if (given && step.kind != kind) {
+      given->fail(
+          fmt::format("is of \"step\": \"{}\", this is \"{}\"", name_of(kind), name_of(step.kind)));
+    }
+    if (!given && step.kind == kind) {
+      workload.fail(fmt::format("\"step\": \"{}\" needs \"{}\"", name_of(kind), key));
+    }
+    return given;
+  };
+  if (const auto context = of("context", StepKind::decode)) {
+    step.context = context->integer(1, longest_sequence);
+  }
+  if (const auto tokens = of("generate", StepKind::generate)) {
+    step.generate = tokens->integer(1, longest_sequence);
+  }
+  if (step.kind == StepKind::decode) {
+    // One token of each; as "sequence" some say how many may come in all.
+    step.sequence = 1;
+  }
 }
 
 }  // namespace
@@ -74,6 +100,7 @@ Step read_step(const JsonReader& workload) {
                                 *step.sequence, most_tokens));
     }
   }
+  read_cached(workload, step);
   if (const auto layers = workload.find("mtp_layers")) {
     step.mtp_layers = layers->integer(0, most_mtp_layers);
   }
@@ -114,6 +141,8 @@ Json step_to_json(const Step& step) {
   if (!step.metrics.empty()) json["metrics"] = step.metrics;
   if (!step.outputs.empty()) json["outputs"] = step.outputs;
   if (step.sequence) json["sequence"] = *step.sequence;
+  if (step.context > 0) json["context"] = step.context;
+  if (step.generate > 0) json["generate"] = step.generate;
   if (step.mtp_layers > 0) json["mtp_layers"] = step.mtp_layers;
   json["precision"] = precision_to_json(step);
   json["optimizer"] = kept.kind;

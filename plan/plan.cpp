@@ -66,8 +66,8 @@ std::string_view name_of(Phase phase) {
 
 std::string_view name_of(BufferCategory category) {
   static constexpr std::array<std::string_view, buffer_categories> names{
-      "parameters",  "gathered_parameters", "gradients",     "optimizer",
-      "activations", "temporaries",         "communication", "inputs"};
+      "parameters",  "gathered_parameters", "gradients", "optimizer", "activations",
+      "temporaries", "communication",       "inputs",    "cache"};
   return names.at(static_cast<std::size_t>(category));
 }
 

@@ -164,9 +164,10 @@ enum class BufferCategory : std::uint8_t {
   activations,  // forward values that the backward pass reads
   temporaries,
   communication,  // staging of collectives
-  inputs
+  inputs,
+  cache  // what layers keep of the tokens before: keys and values
 };
-inline constexpr int buffer_categories = 8;
+inline constexpr int buffer_categories = 9;
 
 struct Buffer {
   std::int32_t name = 0;  // index into Plan::names

@@ -24,7 +24,7 @@ constexpr std::array flags{
          "in place of model, mesh and strategy: StableHLO or HLO text"},
     Flag{"like", "like", "xla",
          "of a program: reshard as XLA does, even where other ways send less"},
-    Flag{"step", "workload.step", "STEP", "train or forward"},
+    Flag{"step", "workload.step", "STEP", "train, forward, prefill, decode, generate"},
     Flag{"batch", "workload.batch", "N", "sequences or images per step, on all devices"},
     Flag{"sequence", "workload.sequence", "N", "tokens per sequence"},
     Flag{"microbatches", "workload.microbatches", "N",

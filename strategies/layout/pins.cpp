@@ -222,6 +222,8 @@ class Pinner {
         sharding.dims[d].axes = splitting_axes(strategy_.batch_axes, mesh_);
       if (role == LabelRole::sequence)
         sharding.dims[d].axes = splitting_axes(strategy_.sequence_axes, mesh_);
+      if (role == LabelRole::heads && value.role == TensorRole::cache && strategy_.splits_model)
+        sharding.dims[d].axes = splitting_axes({strategy_.model_axis}, mesh_);
     }
     return sharding;
   }

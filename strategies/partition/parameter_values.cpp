@@ -32,9 +32,10 @@ bool is_read_but_by_look_ups(const Workload& workload, TensorId parameter) {
 }  // namespace
 
 ParameterValues add_parameter(SpmdBuilder& builder, const ParameterLayout& layout,
-                              DType stored_dtype) {
+                              DType step_dtype) {
   const TensorId parameter = layout.tensor;
   const DType compute_dtype = builder.tensor(parameter).dtype;
+  const DType stored_dtype = builder.tensor(parameter).stored_as_read ? compute_dtype : step_dtype;
   const DType look_up_dtype = look_up_type(builder, parameter);
   const auto gathered = [&](const Sharding& sharding, DType dtype) {
     return builder.add_value(parameter, sharding, dtype, BufferCategory::gathered_parameters);

@@ -97,9 +97,10 @@ class Partitioner {
       const auto id = static_cast<TensorId>(t);
       const auto enters = layout_.entering.find(id);
       const bool as_read = enters == layout_.entering.end();
-      home_[t] = builder_.add_value(
-          id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
-          tensor.role == TensorRole::buffer ? BufferCategory::parameters : BufferCategory::inputs);
+      home_[t] = builder_.add_value(id, as_read ? shardings_.of(id) : enters->second, tensor.dtype,
+                                    tensor.role == TensorRole::buffer  ? BufferCategory::parameters
+                                    : tensor.role == TensorRole::cache ? BufferCategory::cache
+                                                                       : BufferCategory::inputs);
       builder_.value(home_[t]).persistent = true;
     }
   }
@@ -360,6 +361,8 @@ class Partitioner {
     Bytes bytes{0};
     for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
+    // What is appended is read and written, what it is appended to stays.
+    if (op.function == Function::append) bytes = 2 * builder_.value(item.operands.back()).bytes;
     const DType dtype =
         op.multiplied_in.value_or(builder_.tensor(op.operands.front().tensor).dtype);
     return {std::string(name_of(op.function)),

@@ -330,8 +330,7 @@ TEST_CASE("the workload") {
   CHECK_THROWS_WITH(with("workload.sequnce", "1"),
                     "dir/a.json: /workload: unknown key \"sequnce\", did you mean \"sequence\"?");
   CHECK_THROWS_WITH(with("workload.step", "decode"),
-                    "dir/a.json: /workload/step: \"decode\" is not supported by this version, "
-                    "\"train\" and \"forward\" are");
+                    R"(dir/a.json: /workload: "step": "decode" needs "context")");
   CHECK_THROWS_WITH(with("workload.precision.moments", "int32"),
                     "dir/a.json: /workload/precision/moments: \"int32\" is no floating-point type; "
                     "known are fp64, fp32, bf16, fp16, fp8");

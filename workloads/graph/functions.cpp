@@ -59,6 +59,8 @@ constexpr std::array table{
     FunctionTraits{F::dispatch, "dispatch", K::elementwise, 0, is_not, {0b10, 0}, dispatch_rule},
     // of (rows, numbers) or, with a product and a sum, of (rows, numbers, weights)
     FunctionTraits{F::combine, "combine", K::elementwise, 2, is_not, {0b111, 0}, combine_rule},
+    // of (cache, rows); in place
+    FunctionTraits{F::append, "append", K::elementwise, 0, is_not, nothing, none},
     // of rows and, behind them, what tells how many of them each expert gets
     FunctionTraits{F::exchange, "exchange", K::exchange, 0, is_not, nothing, exchange_rule},
     // multiply, add; (x, weight), perhaps with its bias and silu

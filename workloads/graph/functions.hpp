@@ -63,6 +63,7 @@ enum class Function : std::uint8_t {
   top_k,
   dispatch,     // copies of tokens' rows, sorted by expert
   combine,      // of a token's rows, weighted
+  append,       // rows behind those that a cache has
   exchange,     // rows by token become rows by expert, or the other way round
   convolution,  // causal, depthwise: each channel with its own few taps along the sequence
   gate,         // x * silu(z)

@@ -108,6 +108,27 @@ TensorId GraphBuilder::buffer(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::buffer, dtype, std::move(dims)});
 }
 
+TensorId GraphBuilder::cache(std::string name, DType dtype, Dims dims) {
+  return tensor({std::move(name), TensorRole::cache, dtype, std::move(dims)});
+}
+
+TensorId GraphBuilder::append(const std::string& name, TensorId cache, TensorId rows) {
+  Op op = op_of(Function::append, name, {cache, rows});
+  op.in_place = true;
+  // Where rows end and begin is of no device's choice.
+  for (const Dim& dim : at(cache).dims) {
+    if (std::count(at(rows).dims.begin(), at(rows).dims.end(), dim) == 0) {
+      op.whole.insert(op.whole.end(), dim.begin(), dim.end());
+    }
+  }
+  for (const Dim& dim : at(rows).dims) {
+    if (std::count(at(cache).dims.begin(), at(cache).dims.end(), dim) == 0) {
+      op.whole.insert(op.whole.end(), dim.begin(), dim.end());
+    }
+  }
+  return emit(std::move(op), at(cache).dtype, at(cache).dims);
+}
+
 TensorId GraphBuilder::input(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::input, dtype, std::move(dims)});
 }

@@ -71,6 +71,9 @@ class GraphBuilder {
   // Without gradient and optimizer state; else a parameter as any.
   TensorId untrained_parameter(const std::string& name, Dims dims);
   TensorId buffer(std::string name, DType dtype, Dims dims);
+  TensorId cache(std::string name, DType dtype, Dims dims);
+  // The cache with rows of the tokens at hand behind those that it has.
+  TensorId append(const std::string& name, TensorId cache, TensorId rows);
   TensorId input(std::string name, DType dtype, Dims dims);
   TensorId constant(std::string name, DType dtype, Dims dims);
 

@@ -77,6 +77,7 @@ enum class TensorRole : std::uint8_t {
   input,     // given each step: token ids, images, labels
   constant,  // rotary tables and the like, on every device
   buffer,    // state of a layer that is not trained, on every device: routing biases
+  cache,     // what a layer keeps of the tokens before, of a step of inference
   parameter,
   activation,
   activation_gradient,
@@ -86,7 +87,8 @@ enum class TensorRole : std::uint8_t {
 
 // Neither made by an op nor a parameter.
 [[nodiscard]] constexpr bool is_given(TensorRole role) {
-  return role == TensorRole::input || role == TensorRole::constant || role == TensorRole::buffer;
+  return role == TensorRole::input || role == TensorRole::constant || role == TensorRole::buffer ||
+         role == TensorRole::cache;
 }
 
 // Where an activation stands on the residual stream; says who builds the model.
@@ -109,7 +111,8 @@ struct Tensor {
   // Of an activation: made again in the backward pass, whatever the step keeps, as the fused kernel
   // that this is within does (Mamba's).
   bool remade = false;
-  bool trained = true;  // of a parameter: false is one without gradient and optimizer state
+  bool trained = true;          // of a parameter: false is one without gradient and optimizer state
+  bool stored_as_read = false;  // of a parameter: it is stored in `dtype`, whatever others are
 };
 
 // How an op sees a tensor: the labels of each dimension, normally those of the tensor. Attention

@@ -31,6 +31,15 @@ struct ExpertExchange {
   friend bool operator==(const ExpertExchange&, const ExpertExchange&) = default;
 };
 
+// Of a step of inference: what layers keep of the tokens before, and behind which the sequence's
+// tokens come. Only the last of these makes logits.
+struct TokenCache {
+  std::int64_t context = 0;      // tokens of each sequence that are there before the step
+  std::int64_t places = 0;       // that there is memory for, those of the step among them
+  std::optional<DType> dtype{};  // nothing: that of the computation
+  friend bool operator==(const TokenCache&, const TokenCache&) = default;
+};
+
 // What of a step shapes the forward pass.
 struct WorkloadOptions {
   std::int64_t batch = 1;                // sequences or images that go through the model together
@@ -40,6 +49,7 @@ struct WorkloadOptions {
   std::int64_t mtp_layers = 0;  // of multi-token prediction, beside the model's own layers
   WeightTypes weights{};        // where norms and look-ups do not take them in compute_dtype
   std::optional<ExpertExchange> exchange{};
+  std::optional<TokenCache> cache{};
   DType index_dtype = DType::i64;  // of token numbers, positions and labels; JAX has int32
   Place place{};                   // of these options; without a file the model's
 };

@@ -70,7 +70,7 @@ DescribedModel read_described(const ModelConfig& config) {
 Workload build_described(const ModelConfig& config, const WorkloadOptions& options) {
   const JsonReader json(*config.json, {config.path, ""});
   const DescribedModel model = read_described(config);
-  require_positions(json, model.spec, *options.sequence);
+  require_positions(json, model.spec, options.cache ? options.cache->places : *options.sequence);
   Workload workload = models::build_decoder_graph(model.spec, options, json.place());
   workload.notes.insert(workload.notes.begin(), model.notes.begin(), model.notes.end());
   return workload;

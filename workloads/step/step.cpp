@@ -10,7 +10,66 @@
 
 namespace shardsim {
 
-std::string_view name_of(StepKind kind) { return kind == StepKind::train ? "train" : "forward"; }
+namespace {
+
+// So many tokens lie in a decoding step's cache behind its own, of those that generate makes.
+std::int64_t places_of(const Step& step) {
+  if (step.kind == StepKind::decode) return step.context + 1 + step.generate;
+  return *step.sequence + step.generate;
+}
+
+// Weights of products are read as they are stored.
+void store_products(Workload& workload, DType dtype, DType compute) {
+  for (Block& block : workload.blocks) {
+    for (Op& op : block.forward) {
+      const bool is_product = kind_of(op) == OpKind::einsum && op.operands.size() > 1 &&
+                              (op.part != OpPart::none || op.module == OpModule::mixer);
+      if (!is_product) continue;
+      Tensor& weight = workload.tensors[static_cast<std::size_t>(op.operands[1].tensor)];
+      if (weight.role != TensorRole::parameter) continue;
+      weight.dtype = dtype;
+      weight.stored_as_read = true;
+      op.multiplied_in = compute;
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::train:
+      return "train";
+    case StepKind::forward:
+      return "forward";
+    case StepKind::prefill:
+      return "prefill";
+    case StepKind::decode:
+      return "decode";
+    case StepKind::generate:
+      return "generate";
+  }
+  return "";
+}
+
+bool is_inference(StepKind kind) {
+  return kind == StepKind::prefill || kind == StepKind::decode || kind == StepKind::generate;
+}
+
+Step prefill_of(const Step& step) {
+  Step first = step;
+  first.kind = StepKind::prefill;
+  return first;
+}
+
+// The i-th of n - 1 has sequence + i tokens before it.
+Step decode_of(const Step& step) {
+  Step next = step;
+  next.kind = StepKind::decode;
+  next.context = *step.sequence + (step.generate - 2) / 2;
+  next.generate = *step.sequence + step.generate - next.context - 1;
+  return next;
+}
 
 std::string_view name_of(ProductFormat format) {
   switch (format) {
@@ -47,6 +106,18 @@ std::vector<std::string> warnings_of(const Step& step) {
   std::vector<std::string> warnings;
   const NarrowProducts& products = step.precision.products;
   const bool trains = step.kind == StepKind::train;
+  if (step.kind == StepKind::generate && step.generate > 1) {
+    warnings.push_back(
+        fmt::format("each of {} decoding steps is planned behind {} tokens, as many "
+                    "as there are on average",
+                    step.generate - 1, decode_of(step).context));
+  }
+  if (step.precision.stored_products) {
+    warnings.push_back(
+        fmt::format("weights of products are read in {}; what turns them into {} is "
+                    "of the product's kernel and takes no time",
+                    name_of(*step.precision.stored_products), name_of(step.precision.compute)));
+  }
   if (products.format != ProductFormat::none) {
     warnings.push_back(
         fmt::format("products of layers run at the peak of {}; casting their operands{} takes no "
@@ -70,8 +141,13 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
                        .mtp_layers = step.mtp_layers,
                        .weights = step.precision.weights,
                        .exchange = step.exchange,
+                       .cache = {},
                        .index_dtype = step.precision.indices,
                        .place = place};
+  if (is_inference(step.kind)) {
+    part.cache = TokenCache{step.context, places_of(step), step.precision.kv_cache};
+    if (step.kind == StepKind::decode) part.sequence = 1;
+  }
   check_entering(config, part);
   if (step.batch % step.microbatches != 0) {
     throw InputError(place.file.empty() ? Place{config.path, ""}
@@ -94,6 +170,9 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
     train_only(workload, trained, {place.file, place.pointer + "/trainable"});
   }
   narrow_products(workload, step.precision.products);
+  if (step.precision.stored_products) {
+    store_products(workload, *step.precision.stored_products, step.precision.compute);
+  }
   if (shared == SharedParameters::copies) copy_shared_parameters(workload);
   const Place outputs{place.file, place.pointer + "/outputs"};
   if (!step.outputs.empty() && step.microbatches > 1) {

@@ -24,7 +24,10 @@ namespace shardsim {
 
 enum class StepKind : std::uint8_t {
   train,
-  forward  // no gradients, no optimizer
+  forward,  // no gradients, no optimizer
+  prefill,  // a prompt, whose keys and values are kept
+  decode,   // one token of each sequence, behind those that are kept
+  generate  // a prefill, then decoding step by step
 };
 [[nodiscard]] std::string_view name_of(StepKind kind);  // "train"
 
@@ -52,6 +55,9 @@ struct Precision {
   WeightTypes weights{};       // where norms and look-ups do not take them in the compute dtype
   DType indices = DType::i64;  // of token numbers, positions and labels; JAX has int32
   NarrowProducts products{};
+  // Of a step without gradients: weights of products are stored so and read so, beside the others.
+  std::optional<DType> stored_products{};
+  std::optional<DType> kv_cache{};  // nothing: the compute type
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
@@ -59,6 +65,8 @@ struct Step {
   StepKind kind = StepKind::train;
   std::int64_t batch = 1;                  // global, in sequences or images, of all microbatches
   std::optional<std::int64_t> sequence{};  // tokens per sequence, of models that read tokens
+  std::int64_t context = 0;                // tokens that are kept before the step, of decode
+  std::int64_t generate = 0;               // tokens that are made of each sequence, of generate
   std::int64_t mtp_layers = 0;             // of multi-token prediction that are run
   std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
@@ -73,6 +81,13 @@ struct Step {
   std::optional<ExpertExchange> exchange{};  // what the strategy makes of mixtures of experts
   friend bool operator==(const Step&, const Step&) = default;
 };
+
+// Has it a cache of keys and values?
+[[nodiscard]] bool is_inference(StepKind kind);
+// What a step of Kind::generate does first, and then for each further token: a decoding step behind
+// as many tokens as there are on average. The prefill makes the first token.
+[[nodiscard]] Step prefill_of(const Step& step);
+[[nodiscard]] Step decode_of(const Step& step);
 
 // What of a step is not modelled, for its reader.
 [[nodiscard]] std::vector<std::string> warnings_of(const Step& step);

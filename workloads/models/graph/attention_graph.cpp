@@ -149,6 +149,38 @@ TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q)
   return c.g.elementwise(Function::multiply, name, {q, factors});
 }
 
+// Keys and values behind those that are kept. Answers the label of the tokens that queries see: the
+// sequence's own, or behind a context all of these. A window's cache has its own length.
+LabelId keep(GraphContext& c, const Attention& a, const std::string& at, Projected& p) {
+  const TokenCache& cache = *c.options.cache;
+  const auto within = [&](std::int64_t tokens) {
+    return a.window > 0 ? std::min(tokens, a.window) : tokens;
+  };
+  const std::int64_t seen = within(cache.context + *c.options.sequence);
+  const LabelId places = c.label("cached", within(cache.places));
+  const LabelId tokens =
+      seen == within(cache.places) ? places : c.label("context", seen, LabelRole::key_sequence);
+  const auto append = [&](const std::string& name, TensorId rows) {
+    Dims dims = c.g.dims_of(rows);
+    std::replace(dims.begin(), dims.end(), Dim{c.sequence}, Dim{places});
+    const DType dtype = cache.dtype.value_or(c.g.compute_dtype());
+    const TensorId kept =
+        c.g.append(at + "." + name, c.g.cache(at + "." + name + "_cache", dtype, dims), rows);
+    if (tokens == places) return kept;
+    std::replace(dims.begin(), dims.end(), Dim{places}, Dim{tokens});
+    return c.g
+        .slices(at + "." + name + ".seen", kept, {{at + "." + name + ".seen", dims}},
+                {places, tokens})
+        .front();
+  };
+  const TensorId k = append("keys", p.k);
+  const TensorId v = append("values", p.v);
+  if (cache.context == 0) return c.sequence;
+  p.k = k;
+  p.v = v;
+  return tokens;
+}
+
 }  // namespace
 
 void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId head_dim,
@@ -203,10 +235,13 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   if (a.rotary.dims > 0) turn(c, a.rotary, at, head_dim, p.q, p.k);
   if (a.norm_after_rotary) norm_both();
   if (a.scale_by_position) p.q = scale_by_position(c, at + ".q_scaled", p.q);
+  const LabelId tokens = c.options.cache ? keep(c, a, at, p) : c.sequence;
   const TensorId sinks = a.sinks ? c.g.parameter(at + ".sinks", {p.q_heads}) : no_tensor;
-  TensorId out = c.g.attention(
-      at + ".attention", p.q, p.k, p.v, head_dim, {{c.sequence, c.key_sequence}},
-      {.fraction = attention_fraction(a.window, *c.options.sequence), .sinks = sinks});
+  const bool is_decoding = tokens != c.sequence;
+  const double fraction = is_decoding ? 1 : attention_fraction(a.window, *c.options.sequence);
+  TensorId out = c.g.attention(at + ".attention", p.q, p.k, p.v, head_dim,
+                               {{tokens, is_decoding ? tokens : c.key_sequence}},
+                               {.fraction = fraction, .sinks = sinks});
   if (p.gate != no_tensor) {
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {p.gate});
     out = c.g.elementwise(Function::multiply, at + ".gated", {out, open});

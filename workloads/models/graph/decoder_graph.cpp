@@ -279,28 +279,39 @@ class DecoderGraph {
     if (stack_.norm.exists()) {
       x = c_.g.marked(c_.norm(stack_.norm, name, x, {c_.hidden}), StreamMark::branch);
     }
+    LabelId rows = c_.sequence;
+    if (c_.options.cache && *c_.options.sequence > 1) {
+      rows = c_.label("last", 1);
+      x = c_.g.slices(name + ".last", x, {{name + ".last", {{c_.batch}, {rows}, {c_.hidden}}}},
+                      {c_.sequence, rows})
+              .front();
+    }
     LabelId width = c_.hidden;
     if (!stack_.project.empty()) {
       width = c_.label("embedding_width", stack_.project_width);
-      x = c_.linear({stack_.project, {width}, {c_.hidden}}, x,
-                    {{c_.batch}, {c_.sequence}, {width}});
+      x = c_.linear({stack_.project, {width}, {c_.hidden}}, x, {{c_.batch}, {rows}, {width}});
     }
     const TensorId weight = head_.tied_to.empty()
                                 ? c_.g.parameter(head_.name + ".weight", {{c_.vocab}, {width}})
                                 : token_table();
     const TensorId bias =
         head_.bias ? c_.g.parameter(head_.name + ".bias", {{c_.vocab}}) : no_tensor;
-    TensorId logits =
-        c_.g.linear(head_.name, x, weight, {{c_.batch}, {c_.sequence}, {c_.vocab}}, bias);
+    TensorId logits = c_.g.linear(head_.name, x, weight, {{c_.batch}, {rows}, {c_.vocab}}, bias);
     if (head_.scaled) {
       logits = c_.g.elementwise(Function::scale, head_.name + ".scaled", {logits});
     }
     if (head_.soft_cap > 0) {
       logits = c_.g.elementwise(Function::soft_cap, head_.name + ".soft_cap", {logits});
     }
+    if (c_.options.cache) return next_token(logits);
     if (labels == no_tensor) labels = labels_input("labels");
     return c_.g.cross_entropy(c_.g.cast(loss + ".logits", logits, DType::f32), labels, c_.vocab,
                               loss);
+  }
+
+  // The likeliest, of whole logits.
+  TensorId next_token(TensorId logits) {
+    return c_.g.top_k("next_token", logits, c_.vocab, c_.label("one", 1)).first;
   }
 
   const Stack& stack_;

@@ -134,6 +134,7 @@ class DeltaNetGraph {
 }  // namespace
 
 TensorId add(GraphContext& c, const DeltaNet& n, TensorId x) {
+  c.refuse_if(c.options.cache.has_value(), "inference with a linear mixer");
   return DeltaNetGraph(c, n).build(x);
 }
 

@@ -123,6 +123,7 @@ class LatentAttentionGraph {
 }  // namespace
 
 TensorId add(GraphContext& c, const LatentAttention& a, TensorId x) {
+  c.refuse_if(c.options.cache.has_value(), "inference with latent attention");
   return LatentAttentionGraph(c, a).build(x);
 }
 

@@ -106,6 +106,9 @@ class Mamba2Graph {
 
 }  // namespace
 
-TensorId add(GraphContext& c, const Mamba2& m, TensorId x) { return Mamba2Graph(c, m).build(x); }
+TensorId add(GraphContext& c, const Mamba2& m, TensorId x) {
+  c.refuse_if(c.options.cache.has_value(), "inference with a state-space mixer");
+  return Mamba2Graph(c, m).build(x);
+}
 
 }  // namespace shardsim::models

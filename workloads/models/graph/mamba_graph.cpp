@@ -99,6 +99,9 @@ class MambaGraph {
 
 }  // namespace
 
-TensorId add(GraphContext& c, const Mamba& m, TensorId x) { return MambaGraph(c, m).build(x); }
+TensorId add(GraphContext& c, const Mamba& m, TensorId x) {
+  c.refuse_if(c.options.cache.has_value(), "inference with a state-space mixer");
+  return MambaGraph(c, m).build(x);
+}
 
 }  // namespace shardsim::models

@@ -1,0 +1,126 @@
+// Steps of inference: caches against their arithmetic, decoding against laws of its parts.
+#include <catch2/catch.hpp>
+
+#include "base/json.hpp"
+#include "experiments/experiment.hpp"
+
+namespace shardsim::inference_test {
+namespace {
+
+Prediction predicted(const std::string& workload, const std::string& rest = "") {
+  const std::string text =
+      R"({"workload": {"model": "gpt2", )" + workload + "}" +
+      (rest.empty() ? R"(, "mesh": {"tp": 1}, "strategy": "megatron")" : rest) +
+      R"(, "machine": "dgx-h100"})";
+  return predict(read_experiments(parse_json(text, "a.json"), "a.json").front(), {});
+}
+
+std::int64_t held(const Prediction& prediction, BufferCategory category) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : prediction.step.plan.programs[0].buffers) {
+    if (buffer.category == category) bytes += buffer.bytes.count();
+  }
+  return bytes;
+}
+
+std::string error_of(const std::string& workload) {
+  try {
+    (void)predicted(workload);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The vocabulary of 50,257 as Megatron pads it, to a multiple of 128.
+constexpr std::int64_t layers = 12, width = 768, vocabulary = 50304, batch = 4;
+
+}  // namespace
+
+TEST_CASE("A cache has keys and values of all tokens, those of the step among them") {
+  const auto cached = [](std::int64_t tokens, std::int64_t element) {
+    return batch * tokens * 2 * width * layers * element;
+  };
+  const Prediction decode = predicted(R"("step": "decode", "batch": 4, "context": 511)");
+  CHECK(held(decode, BufferCategory::cache) == cached(512, 2));
+  const Prediction prefill = predicted(R"("step": "prefill", "batch": 4, "sequence": 512)");
+  CHECK(held(prefill, BufferCategory::cache) == cached(512, 2));
+  const Prediction generate =
+      predicted(R"("step": "generate", "batch": 4, "sequence": 512, "generate": 100)");
+  CHECK(held(generate, BufferCategory::cache) == cached(612, 2));
+  const Prediction narrow = predicted(
+      R"("step": "decode", "batch": 4, "context": 511, "precision": {"kv_cache": "fp8"})");
+  CHECK(held(narrow, BufferCategory::cache) == cached(512, 1));
+}
+
+TEST_CASE("Heads of a cache are split as those of attention") {
+  const std::string decode = R"("step": "decode", "batch": 4, "context": 511)";
+  const Prediction split = predicted(decode, R"(, "mesh": {"tp": 4}, "strategy": "megatron")");
+  CHECK(4 * held(split, BufferCategory::cache) == held(predicted(decode), BufferCategory::cache));
+  const Prediction dealt = predicted(decode, R"(, "mesh": {"dp": 4}, "strategy": "megatron")");
+  CHECK(4 * held(dealt, BufferCategory::cache) == held(predicted(decode), BufferCategory::cache));
+}
+
+// Of grouped heads those of keys and values; of a window its tokens.
+TEST_CASE("A window's cache is its window") {
+  const auto cache = [](const std::string& window, int context) {
+    const std::string text =
+        R"({"workload": {"model": {"base": "llama-3.1-8b", "model_type": "mistral",
+             "architectures": ["MistralForCausalLM"], "sliding_window": )" +
+        window + R"(}, "step": "decode", "batch": 1, "context": )" + std::to_string(context) +
+        R"(}, "mesh": {"tp": 1}, "strategy": "megatron", "machine": "dgx-h100"})";
+    return held(predict(read_experiments(parse_json(text, "a.json"), "a.json").front(), {}),
+                BufferCategory::cache);
+  };
+  const std::int64_t token = 32 * 2 * 8 * 128 * 2;
+  CHECK(cache("null", 8191) == 8192 * token);
+  CHECK(cache("1024", 8191) == 1024 * token);
+  CHECK(cache("1024", 511) == 512 * token);
+}
+
+// A token's products: 12 h^2 in each layer and the head; attention 4 h for each token that it sees.
+TEST_CASE("A decoding step computes one token of each sequence") {
+  const Prediction decode = predicted(R"("step": "decode", "batch": 4, "context": 511)");
+  const std::int64_t products = 2 * (12 * layers * width * width + vocabulary * width);
+  const std::int64_t attention = 4 * width * 512 * layers;
+  CHECK(decode.step.plan.subject.model_flops.count() == Approx(batch * (products + attention)));
+  CHECK(decode.step.plan.subject.tokens_per_step == batch);
+}
+
+TEST_CASE("Generating is a prefill, then decoding step by step") {
+  const Prediction all =
+      predicted(R"("step": "generate", "batch": 4, "sequence": 128, "generate": 34)");
+  const Prediction prefill = predicted(R"("step": "prefill", "batch": 4, "sequence": 128)");
+  // 33 steps behind 128 to 160 tokens, 144 on average.
+  const Prediction decode = predicted(R"("step": "decode", "batch": 4, "context": 144)");
+  CHECK(all.result.step_time.count() ==
+        Approx(prefill.result.step_time.count() + 33 * decode.result.step_time.count()));
+  const Prediction one =
+      predicted(R"("step": "generate", "batch": 4, "sequence": 128, "generate": 1)");
+  CHECK(one.result.step_time == prefill.result.step_time);
+}
+
+TEST_CASE("Quantized weights are stored and read as they are") {
+  const Prediction wide = predicted(R"("step": "decode", "batch": 1, "context": 64)");
+  const Prediction narrow = predicted(
+      R"("step": "decode", "batch": 1, "context": 64, "precision": {"parameters": "int8"})");
+  // Of the layers' products a byte less each; the table, which is the head as well, stays.
+  CHECK(held(wide, BufferCategory::parameters) - held(narrow, BufferCategory::parameters) ==
+        12 * layers * width * width);
+  CHECK(narrow.result.step_time < wide.result.step_time);
+}
+
+TEST_CASE("What steps of inference cannot be") {
+  using Catch::Matchers::Contains;
+  CHECK_THAT(error_of(R"("step": "decode", "batch": 1)"),
+             Contains("/workload: \"step\": \"decode\" needs \"context\""));
+  CHECK_THAT(error_of(R"("step": "train", "batch": 1, "sequence": 8, "context": 8)"),
+             Contains("/workload/context: is of \"step\": \"decode\", this is \"train\""));
+  CHECK_THAT(error_of(R"("step": "decode", "batch": 1, "context": 1024)"),
+             Contains("the model has 1024 positions, fewer than the sequence's 1025 tokens"));
+  CHECK_THAT(error_of(R"("step": "train", "batch": 1, "sequence": 8,
+                         "precision": {"kv_cache": "fp8"})"),
+             Contains("/precision/kv_cache: is of steps of inference"));
+}
+
+}  // namespace shardsim::inference_test
