@@ -8,6 +8,7 @@
 
 #include "base/json.hpp"
 #include "strategies/buffer_keys.hpp"
+#include "strategies/context_keys.hpp"
 #include "strategies/expert_keys.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/praxis.hpp"
@@ -161,6 +162,7 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   };
   flag("sequence_parallel", options.sequence_parallel);
   flag("loss_parallel", options.loss_parallel);
+  flag("shard_context", options.shards_over_context);
   read_enum(json, "input_gradients", options.input_gradients);
   if (const auto layout = json.find("layout")) *options.layout = layout->json();
   flag("gather_embedding", options.gather_embedding);
@@ -252,6 +254,16 @@ std::vector<std::string> strategy_names() {
   return names;
 }
 
+AxisList shard_axes(const Strategy& strategy, const Mesh& mesh) {
+  std::vector<std::string> names = {strategy.shard_axis};
+  if (strategy.shards_over_context) {
+    for (const std::string& axis : strategy.sequence_axes) {
+      if (axis != strategy.shard_axis) names.push_back(axis);
+    }
+  }
+  return splitting_axes(names, mesh);
+}
+
 SystemAxes system_axes(const Strategy& strategy, const Mesh& mesh) {
   const RuleSystem* system = find_rule_system(strategy.name);
   if (system == nullptr || system->axes == nullptr) return {};
@@ -290,6 +302,7 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
   }
   if (json.is_object()) {
     read_fields(json, mesh, options);
+    if (!options.is_rule_system()) read_context(json, options.context);
     read_runtime(json, options.runtime);
   }
   read_strategy_axes(json, mesh, roles, options);
@@ -314,6 +327,8 @@ Json strategy_to_json(const Strategy& options) {
   json["batch_axes"] = options.batch_axes;
   json["sequence_axes"] = options.sequence_axes;
   if (options.shards_parameters) json["shard_axis"] = options.shard_axis;
+  if (options.shards_over_context) json["shard_context"] = true;
+  if (!options.sequence_axes.empty()) json["context"] = context_to_json(options.context);
   json["model_axis"] = options.model_axis;
   json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
   if (!options.is_rule_system()) {

@@ -34,6 +34,7 @@
 #include "plan/mesh.hpp"
 #include "sharding/partition_spec.hpp"
 #include "strategies/layout/axis_roles.hpp"
+#include "strategies/layout/context_layout.hpp"
 #include "strategies/layout/expert_layout.hpp"
 #include "strategies/pipeline.hpp"
 #include "strategies/rules/system_axes.hpp"
@@ -73,6 +74,8 @@ struct Strategy {
   std::vector<std::string> sequence_axes;  // of the inputs' sequence dimension; default: none, or
                                            // what a rule system says
   std::string shard_axis;  // fsdp: default the axis with the role shard, else the only batch axis
+  bool shards_over_context = false;  // over the sequence axes as well, behind it (torchtitan)
+  ContextLayout context{};
   // tp, and where sequence_parallel: default the axis with the role model; else empty. Of a rule
   // system: an axis that is not for the batch, whatever its name.
   std::string model_axis;
@@ -101,6 +104,9 @@ struct Strategy {
 
   [[nodiscard]] bool is_rule_system() const { return !system.is_null(); }
 };
+
+// Over which parameters are sharded, where they are; of a mesh with these axes.
+[[nodiscard]] AxisList shard_axes(const Strategy& strategy, const Mesh& mesh);
 
 // What the strategy's rule system says of the mesh's axes; nothing of a recipe.
 [[nodiscard]] SystemAxes system_axes(const Strategy& strategy, const Mesh& mesh);

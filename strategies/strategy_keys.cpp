@@ -172,6 +172,21 @@ const std::vector<StrategyKey> key_table = {
      "what a product reads from all devices of the model axis is kept for backward as it was "
      "gathered (PyTorch), or as the device's own part and gathered again",
      /*of_recipes_alone=*/true},
+    {"context",
+     {},
+     R"({"method": "ring", "balanced": true, "keeps": "parts"})",
+     "all-gather; frameworks have their own",
+     "how attention reads keys and values of a sequence that is split: gathered, passed round in a "
+     "ring, or with heads split in its place by an all-to-all; whether a causal mask leaves "
+     "devices "
+     "as much; what is kept for backward of what was gathered",
+     /*of_recipes_alone=*/true},
+    {"shard_context",
+     {},
+     on_or_off,
+     "false; true of fsdp1, fsdp2 and torchtitan",
+     "of strategies with a shard axis: parameters are sharded over the sequence axes, too",
+     /*of_recipes_alone=*/true},
     {"experts",
      {},
      R"({"parallel": 8, "tensor_parallel": 1, "dispatch": "all-to-all", "balance": "even"}, null)",

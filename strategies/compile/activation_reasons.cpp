@@ -89,6 +89,15 @@ Words ActivationReasons::words(const RowsCounted& fact, const Collective& call) 
           {}};
 }
 
+Words ActivationReasons::words(const KeysPassedOn& fact, const Collective&) const {
+  return {fmt::format("{} computes with each part of the sequence as it comes round: {} of {}",
+                      who(*fact.op),
+                      fact.op->function == Function::attention ? "keys and values"
+                                                               : "keys, values and gradients",
+                      builder_.names(layout_.sequence_axes)),
+          "\"context\": {\"method\": \"all-gather\"} gathers keys and values before the kernel"};
+}
+
 Words ActivationReasons::words(const OutputLeaves& fact, const Collective& call) const {
   return {fmt::format("{} leaves the step whole on every device of {} (\"outputs\": \"whole\")",
                       builder_.tensor(fact.tensor).name, builder_.names(call.axes)),

@@ -32,6 +32,7 @@ struct EmitInput {
   DType gradient_dtype = DType::f32;  // of gradient buffers
   std::string optimizer = {};         // as kernels have it
   bool clips = false;                 // gradients, by the norm of them all
+  AxisList shard_axes = {};           // over which parameters are sharded as over one
   bool updates_routing = false;       // biases of routers, by how many rows each expert has had
 };
 

@@ -41,8 +41,8 @@ void ProgramEmitter::clip_gradients() {
                        Flops(2 * static_cast<double>(elements)), Bytes(bytes)},
                       "gradient norms", gradients, {});
   for (const NormGroup& group : groups) {
-    for (const AxisRef& axis : group.axes) {
-      add_up_norms({axis}, {}, dtype, group.parameters,
+    for (const AxisList& axes : one_after_another(group.axes)) {
+      add_up_norms(axes, {}, dtype, group.parameters,
                    fmt::format("norms of {} gradients that lie over {}", group.parameters,
                                input_.mesh.names_of(group.axes).front()));
     }
@@ -54,6 +54,22 @@ void ProgramEmitter::clip_gradients() {
   emit_kernel({"multiply", KernelClass::memory, dtype, Flops(static_cast<double>(elements)),
                Bytes(2 * bytes)},
               "gradient clipping", {}, gradients);
+}
+
+// Axes that parameters are sharded over as over one are one of PyTorch's mesh.
+std::vector<AxisList> ProgramEmitter::one_after_another(const AxisList& axes) const {
+  std::vector<AxisList> all;
+  bool is_shared_there = false;
+  for (const AxisRef& axis : axes) {
+    const bool is_shared = contains(input_.shard_axes, axis);
+    if (is_shared && is_shared_there) {
+      all.back().push_back(axis);
+    } else {
+      all.push_back({axis});
+    }
+    is_shared_there = is_shared;
+  }
+  return all;
 }
 
 void ProgramEmitter::add_up_norms(const AxisList& axes,

@@ -198,6 +198,7 @@ class ProgramEmitter {
     std::int64_t parameters = 0;
   };
   void clip_gradients();
+  [[nodiscard]] std::vector<AxisList> one_after_another(const AxisList& axes) const;
   void add_up_norms(const AxisList& axes, std::vector<std::vector<std::int64_t>> groups,
                     DType dtype, std::int64_t norms, const std::string& what);
   [[nodiscard]] std::vector<BlockInstance> root_first(std::int16_t stage) const;

@@ -26,7 +26,7 @@ void assign(Compilation& c) {
 void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
 
 void partition(Compilation& c) {
-  c.sums.emplace(c.workload, c.shardings, c.layout.input_gradients);
+  c.sums.emplace(c.workload, c.shardings, c.layout);
   c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
 }
 
@@ -65,6 +65,7 @@ void emit(Compilation& c) {
       .gradient_dtype = c.step.optimizer.gradients,
       .optimizer = c.step.optimizer.kind,
       .clips = clips(c.strategy.runtime, c.step),
+      .shard_axes = c.strategy.shards_over_context ? shard_axes(c.strategy, c.mesh) : AxisList{},
       .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss};
   c.compiled.plan = emit(input);
 }

@@ -49,9 +49,8 @@ struct Framework {
 void read_kernels(const JsonReader& strategy, Strategy& options);
 //   offload, fsdp   what this version does not plan: an error that says so
 void refuse_unplanned(const JsonReader& strategy);
-//   context   {"method": ...}: over the mesh's axis for it the sequence is split, and keys and
-//             values are gathered; another method is noted as not modelled
-void read_context(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
-                  Strategy& options);
+//   over the mesh's axis for context the sequence is split, and attention reads it so
+void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod method,
+                   Strategy& options);
 
 }  // namespace shardsim

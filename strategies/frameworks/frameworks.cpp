@@ -48,23 +48,13 @@ bool has_axis(const Mesh& mesh, const AxisRoles& roles, AxisRole role) {
   });
 }
 
-void read_context(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
-                  Strategy& options) {
-  const auto context = strategy.is_object() ? strategy.find("context") : std::nullopt;
-  std::string method = "ring";
-  if (context) {
-    context->only_keys({"method", "balanced"});
-    if (const auto given = context->find("method")) {
-      method = given->choice({"ring", "all-gather", "all-to-all", "ring+all-to-all"});
-    }
-    if (const auto balanced = context->find("balanced")) (void)balanced->boolean();
-  }
+void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod method,
+                   Strategy& options) {
+  options.context.method = method;
   for (const MeshAxis& axis : mesh.axes()) {
-    if (axis.size == 1 || roles.of(axis.name) != AxisRole::context) continue;
-    options.sequence_axes.push_back(axis.name);
-    if (method == "all-gather") continue;
-    options.notes.push_back("context parallelism is planned as keys and values gathered over \"" +
-                            axis.name + "\": method \"" + method + "\" is not modelled");
+    if (axis.size > 1 && roles.of(axis.name) == AxisRole::context) {
+      options.sequence_axes.push_back(axis.name);
+    }
   }
 }
 

@@ -42,7 +42,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   }
   options.experts = experts;
   read_kernels(strategy, options);
-  read_context(strategy, mesh, roles, options);
+  split_context(mesh, roles, ContextMethod::ring, options);
 }
 
 Overlap read_overlap(const JsonReader& strategy, Strategy& options) {
@@ -137,7 +137,7 @@ Framework megatron_framework() {
               "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed "
               "optimizer",
           .keys = {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements",
-                   "kernels", "context"},
+                   "kernels"},
           .precision = {{"gradients", "fp32"}},
           .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"},
                                 {"selective", R"({"modules": ["core_attention"]})"}},

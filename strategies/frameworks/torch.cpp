@@ -32,12 +32,14 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   runtime.reductions.model_sums = ModelSums::apart;
   runtime.repeats = RepeatForward::when_needed;
   read_kernels(strategy, options);
-  read_context(strategy, mesh, roles, options);
+  split_context(mesh, roles, ContextMethod::ring, options);
+  options.shards_over_context = !options.sequence_axes.empty();
 }
 
 void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                       Strategy& options) {
   begin_sharded(strategy, mesh, roles, options);
+  options.context = {.method = ContextMethod::gather, .keeps_gathered = true};
   options.sequence_parallel = options.splits_model;
   options.loss_parallel = true;
   options.runtime.units = UnitsOf::layers_and_ends;
@@ -72,7 +74,7 @@ void begin_ddp(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& ro
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   read_kernels(strategy, options);
-  read_context(strategy, mesh, roles, options);
+  split_context(mesh, roles, ContextMethod::ring, options);
 }
 
 void finish_ddp(const JsonReader& strategy, const Mesh&, Strategy& options) {
@@ -97,7 +99,7 @@ Framework fsdp1_framework() {
   precision.emplace_back("reduce", "bf16");
   return {.name = "fsdp1",
           .meaning = "PyTorch's FullyShardedDataParallel, FULL_SHARD, around each layer",
-          .keys = {"kernels", "context"},
+          .keys = {"kernels"},
           .precision = precision,
           .begin = begin_sharded,
           .finish = finish_fsdp1};
@@ -108,7 +110,7 @@ Framework fsdp2_framework() {
           .meaning =
               "PyTorch's fully_shard on each layer, with replicas where there is another "
               "batch axis, and DTensor tensor parallelism",
-          .keys = {"kernels", "context"},
+          .keys = {"kernels"},
           .precision = mixed_precision,
           .begin = begin_sharded,
           .finish = finish_sharded};
@@ -117,7 +119,7 @@ Framework fsdp2_framework() {
 Framework torchtitan_framework() {
   return {.name = "torchtitan",
           .meaning = "torchtitan: fully_shard, sequence and loss parallel tensor parallelism",
-          .keys = {"async_tp", "kernels", "context"},
+          .keys = {"async_tp", "kernels"},
           .precision = mixed_precision,
           .begin = begin_torchtitan,
           .finish = finish_torchtitan};
@@ -126,7 +128,7 @@ Framework torchtitan_framework() {
 Framework ddp_framework() {
   return {.name = "ddp",
           .meaning = "PyTorch's DistributedDataParallel: gradients all-reduced in buckets",
-          .keys = {"bucket_cap_mb", "kernels", "context"},
+          .keys = {"bucket_cap_mb", "kernels"},
           .precision = {{"parameters", "fp32"}, {"gradients", "fp32"}, {"master", "none"}},
           .begin = begin_ddp,
           .finish = finish_ddp};

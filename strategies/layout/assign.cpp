@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "strategies/key_place.hpp"
+#include "strategies/layout/check_context.hpp"
 #include "strategies/layout/layout_json.hpp"
 #include "strategies/layout/pins.hpp"
 #include "strategies/rules/pattern_rules.hpp"
@@ -33,6 +34,7 @@ class Assigner {
                             workload_, mesh_);
       result_.stored_dtype = stored_dtype_;
       result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
+      result_.context = strategy_.context;
       result_.experts = strategy_.experts;
       find_idle_axes();
       return std::move(result_);
@@ -48,6 +50,7 @@ class Assigner {
     result_.sequence_parallel = strategy_.sequence_parallel;
     result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
     result_.input_gradients = strategy_.input_gradients;
+    result_.context = strategy_.context;
     result_.zero_stage = strategy_.zero_stage;
     result_.experts = strategy_.experts;
     if (strategy_.whole_outputs) {
@@ -58,6 +61,7 @@ class Assigner {
     pin_inputs(workload_, mesh_, strategy_, result_);
     assign_parameters();
     pin_activations(workload_, mesh_, strategy_, result_);
+    check_context(workload_, result_, strategy_.place);
     find_idle_axes();
     return std::move(result_);
   }
@@ -213,7 +217,7 @@ class Assigner {
       }
     }
     if (strategy_.shards_parameters) {
-      const AxisList axes = splitting_axes({strategy_.shard_axis}, mesh_);
+      const AxisList axes = shard_axes(strategy_, mesh_);
       if (const auto d = add_shards(a.stored, a.shape, axes, strategy_.shard_dimension)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.shard_axis));
       } else if (element_count(a.shape) >= large_element_count) {
@@ -253,7 +257,7 @@ class Assigner {
       return own;
     };
     if (strategy_.shards_parameters) {
-      shard_experts(a.stored, a.shape, among_these(splitting_axes({strategy_.shard_axis}, mesh_)));
+      shard_experts(a.stored, a.shape, among_these(shard_axes(strategy_, mesh_)));
     }
     a.compute = a.look_up = whole;
     a.gradient = a.optimizer = a.stored;

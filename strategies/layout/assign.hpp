@@ -56,6 +56,7 @@ struct Layout {
   bool sequence_parallel = false;           // over these, between blocks
   bool saves_sharded_inputs = false;        // of products (strategy.hpp)
   InputGradients input_gradients = InputGradients::together;
+  ContextLayout context{};  // of a sequence that is split over sequence_axes
   std::optional<ExpertLayout> experts = {};
   int zero_stage = 0;  // that shards optimizer state and gradients further
   AxisList idle_axes;  // used by nothing

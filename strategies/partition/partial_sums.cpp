@@ -17,11 +17,22 @@ TensorId last_gradient(const Workload& workload, const Block& block, TensorId pr
   return no_tensor;
 }
 
+TensorId entering_gradient(const Workload& workload, const Block& block, TensorId carry) {
+  for (const Op& op : block.backward) {
+    for (const Operand& operand : op.operands) {
+      const Tensor& tensor = workload.tensors[at(operand.tensor)];
+      if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry)
+        return operand.tensor;
+    }
+  }
+  return no_tensor;
+}
+
 PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardings,
-                         InputGradients input_gradients)
+                         const Layout& layout)
     : workload_(workload),
       shardings_(shardings),
-      input_gradients_(input_gradients),
+      layout_(layout),
       maker_(workload.tensors.size()),
       use_(workload.tensors.size()) {
   for (const Block& block : workload.blocks) {
@@ -45,6 +56,9 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
 
 FactorAxes PartialSums::factors_of(const Op& op) const {
   FactorAxes factors = choose_factors(workload_, op, shardings_);
+  if (splits_context(op) && layout_.context.method == ContextMethod::all_to_all) {
+    split_heads(op, factors);
+  }
   const AxisList passed = passed_on(op);
   for (auto& [factor, axes] : factors) {
     std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, passed); });
@@ -58,10 +72,30 @@ AxisList PartialSums::made(TensorId tensor) const {
   const auto result = std::find_if(op->results.begin(), op->results.end(),
                                    [&](const Operand& r) { return r.tensor == tensor; });
   AxisList axes = summed_axes(*op, result->dims, factors_of(*op));
+  if (splits_context(*op) && layout_.context.method == ContextMethod::ring) {
+    // Gradients of keys come home whole.
+    std::erase_if(axes, [&](const AxisRef& axis) { return contains(layout_.sequence_axes, axis); });
+  }
   const AxisList passed = passed_on(*op);
   axes.insert(axes.end(), passed.begin(), passed.end());
   std::sort(axes.begin(), axes.end());
   return axes;
+}
+
+bool PartialSums::splits_context(const Op& op) const {
+  return kind_of(op) == OpKind::attention && !layout_.sequence_axes.empty();
+}
+
+// In place of the sequence.
+void PartialSums::split_heads(const Op& op, FactorAxes& factors) const {
+  for (auto& [factor, axes] : factors) {
+    std::erase_if(axes, [&](const AxisRef& axis) { return contains(layout_.sequence_axes, axis); });
+  }
+  for (const LabelId factor : shardsim::factors(op)) {
+    if (workload_.labels[at(factor)].role != LabelRole::heads) continue;
+    AxisList& axes = factors[factor];
+    axes.insert(axes.end(), layout_.sequence_axes.begin(), layout_.sequence_axes.end());
+  }
 }
 
 bool PartialSums::adds_gradients(const Op& op) const {
@@ -73,7 +107,7 @@ bool PartialSums::adds_gradients(const Op& op) const {
 
 AxisList PartialSums::passed_on(const Op& op) const {
   if (!traits(op.function).linear) return {};
-  if (input_gradients_ == InputGradients::apart && adds_gradients(op)) return {};
+  if (layout_.input_gradients == InputGradients::apart && adds_gradients(op)) return {};
   AxisList common;
   bool first = true;
   for (const Operand& operand : op.operands) {

@@ -16,13 +16,16 @@ namespace shardsim {
 
 // The gradient of `primal` that the backward pass of `block` ends with, or no_tensor.
 [[nodiscard]] TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal);
+// The gradient of `carry` that ops of the backward pass read without any of them making it.
+[[nodiscard]] TensorId entering_gradient(const Workload& workload, const Block& block,
+                                         TensorId carry);
 
 class PartialSums {
  public:
-  PartialSums(const Workload& workload, const TensorShardings& shardings,
-              InputGradients input_gradients);
+  PartialSums(const Workload& workload, const TensorShardings& shardings, const Layout& layout);
 
-  // choose_factors, without the axes that a linear op passes on as partial sums.
+  // choose_factors, without the axes that a linear op passes on as partial sums; of attention over
+  // heads that are exchanged for the sequence by heads.
   [[nodiscard]] FactorAxes factors_of(const Op& op) const;
   // Axes over which the op that makes `tensor` gives partial sums; empty when no op makes it.
   [[nodiscard]] AxisList made(TensorId tensor) const;
@@ -36,6 +39,9 @@ class PartialSums {
   // none.
   [[nodiscard]] AxisList passed_on(const Op& op) const;
   [[nodiscard]] bool adds_gradients(const Op& op) const;
+  // Is it an attention whose sequence is split?
+  [[nodiscard]] bool splits_context(const Op& op) const;
+  void split_heads(const Op& op, FactorAxes& factors) const;
 
   struct Use {
     const Op* op = nullptr;
@@ -44,7 +50,7 @@ class PartialSums {
 
   const Workload& workload_;
   const TensorShardings& shardings_;
-  InputGradients input_gradients_;
+  const Layout& layout_;
   std::vector<const Op*> maker_;
   std::vector<Use> use_;
 };

@@ -8,31 +8,14 @@
 #include "strategies/layout/factors.hpp"
 #include "strategies/partition/kernel_product.hpp"
 #include "strategies/partition/parameter_values.hpp"
+#include "strategies/partition/ring_attention.hpp"
 #include "strategies/partition/row_exchange.hpp"
 #include "strategies/partition/saved_inputs.hpp"
 #include "strategies/partition/spmd_builder.hpp"
+#include "strategies/partition/statistics.hpp"
 
 namespace shardsim {
 namespace {
-
-// As `from`, in the order of axes in which those that stay come first: then a gather over those
-// that leave is enough.
-Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
-  Sharding result = from;
-  for (std::size_t d = 0; d < from.dims.size(); ++d) {
-    const AxisList& stay = to.dims[d].axes;
-    const AxisList& had = from.dims[d].axes;
-    const bool all_stay = std::all_of(stay.begin(), stay.end(),
-                                      [&](const AxisRef& axis) { return contains(had, axis); });
-    if (!all_stay || is_prefix(stay, had)) continue;
-    AxisList axes = stay;
-    for (const AxisRef& axis : had) {
-      if (!contains(stay, axis)) axes.push_back(axis);
-    }
-    result.dims[d].axes = std::move(axes);
-  }
-  return result;
-}
 
 class Partitioner {
  public:
@@ -156,7 +139,7 @@ class Partitioner {
     BlockProgram& program = builder_.step.blocks[b];
     forget_brought();
     for (const TensorId carry : block.carries_out) {
-      const TensorId entering = entering_gradient(block, carry);
+      const TensorId entering = entering_gradient(workload_, block, carry);
       program.gradients_of_carries_out.push_back(entering == no_tensor ? no_value
                                                                        : home_of(entering));
     }
@@ -167,7 +150,7 @@ class Partitioner {
     for (const TensorId carry : block.carries_in) {
       // A gradient that only passes through enters and leaves as the same tensor.
       TensorId leaving = last_gradient(workload_, block, carry);
-      if (leaving == no_tensor) leaving = entering_gradient(block, carry);
+      if (leaving == no_tensor) leaving = entering_gradient(workload_, block, carry);
       program.gradients_of_carries_in.push_back(leaving == no_tensor ? no_value : home_of(leaving));
     }
   }
@@ -177,18 +160,6 @@ class Partitioner {
     std::erase_if(brought_, [&](const auto& brought) {
       return builder_.tensor(brought.first).role != TensorRole::input;
     });
-  }
-
-  // The gradient of `carry` that ops of the backward pass read without any of them making it.
-  [[nodiscard]] TensorId entering_gradient(const Block& block, TensorId carry) const {
-    for (const Op& op : block.backward) {
-      for (const Operand& operand : op.operands) {
-        const Tensor& tensor = workload_.tensors[at(operand.tensor)];
-        if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry)
-          return operand.tensor;
-      }
-    }
-    return no_tensor;
   }
 
   // The value that stands for a tensor, under the sharding that propagation gave it.
@@ -217,6 +188,10 @@ class Partitioner {
       return;
     }
     const FactorAxes factors = partial_sums_.factors_of(op);
+    if (kind_of(op) == OpKind::attention && splits_context() &&
+        layout_.context.method == ContextMethod::ring) {
+      return visit_ring(op, factors, pass);
+    }
     if (op.view) {
       visit_view(op, factors, pass);
       return;
@@ -227,7 +202,7 @@ class Partitioner {
     for (const Operand& operand : op.operands)
       item.operands.push_back(read(op, operand, factors, pass));
     for (const Statistic& statistic : op.statistics)
-      reduce_statistic(op, statistic, factors, item, pass);
+      reduce_statistic(builder_, op, statistic, factors, item, pass);
     std::vector<ValueId> made;
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       made.push_back(make(op.results[r], factors));
@@ -236,8 +211,17 @@ class Partitioner {
     item.results = made;
     item.kernel = kernel_of(op, factors, item);
     pass.body.push_back(std::move(item));
-    for (std::size_t r = 0; r < op.results.size(); ++r)
-      reshard_result(op, op.results[r], made[r], pass);
+    const bool exchanges_heads = op.function == Function::attention && splits_context() &&
+                                 layout_.context.method == ContextMethod::all_to_all;
+    for (std::size_t r = 0; r < op.results.size(); ++r) {
+      const TensorId id = op.results[r].tensor;
+      if (exchanges_heads && kept_for_backward_.contains(id)) before_exchange_[id] = made[r];
+      if (exchanges_heads && r > 0) {  // statistics, which backward alone reads
+        home_[at(id)] = made[r];
+      } else {
+        reshard_result(op, op.results[r], made[r], pass);
+      }
+    }
   }
 
   // Results that are parts of an operand: no work, no memory of their own.
@@ -262,6 +246,46 @@ class Partitioner {
     exchange_rows(builder_, *layout_.experts, op, operands, results, pass);
   }
 
+  [[nodiscard]] bool splits_context() const { return !layout_.sequence_axes.empty(); }
+
+  // The label that an attention's keys have for their tokens.
+  [[nodiscard]] LabelId key_tokens(const Op& op) const {
+    const auto is_key = [&](LabelId label) {
+      return workload_.labels[at(label)].role == LabelRole::key_sequence;
+    };
+    return *std::find_if(op.whole.begin(), op.whole.end(), is_key);
+  }
+
+  // Keys and values stay in parts that go round.
+  void visit_ring(const Op& op, const FactorAxes& factors, BlockPass& pass) {
+    FactorAxes parts = factors;
+    const LabelId tokens = key_tokens(op);
+    parts[tokens] = layout_.sequence_axes;
+    const auto has_keys = [&](const Operand& operand) {
+      return std::find(operand.dims.begin(), operand.dims.end(), Dim{tokens}) != operand.dims.end();
+    };
+    RingAttention ring{op, layout_.sequence_axes, layout_.context.balanced, {}, {}, {}, {}};
+    Item item;
+    for (const Operand& operand : op.operands) {
+      const ValueId value = read(op, operand, parts, pass);
+      (has_keys(operand) ? ring.keys : ring.reads).push_back(value);
+      item.operands.push_back(value);
+    }
+    for (const Operand& result : op.results) {
+      ring.results.push_back(
+          builder_.add_value(result.tensor, sharding_of(result.dims, parts, workload_.labels),
+                             builder_.tensor(result.tensor).dtype, category_of(result.tensor)));
+    }
+    item.results = ring.results;
+    ring.whole = kernel_of(op, factors, item);
+    add_ring_attention(builder_, ring, pass);
+    for (std::size_t r = 0; r < op.results.size(); ++r) {
+      const TensorId id = op.results[r].tensor;
+      home_[at(id)] = builder_.bring(ring.results[r], shardings_.of(id), Stream::activations,
+                                     OpMakes{&op, ring.results[r], shardings_.of(id)}, pass.body);
+    }
+  }
+
   ValueId read(const Op& op, const Operand& operand, const FactorAxes& factors, BlockPass& pass) {
     const TensorId tensor = operand.tensor;
     const bool parameter = builder_.tensor(tensor).role == TensorRole::parameter;
@@ -269,52 +293,25 @@ class Partitioner {
     Sharding needed = sharding_of(operand.dims, factors, workload_.labels);
     needed.partial = builder_.value(home).sharding.partial;
     if (builder_.value(home).sharding == needed) return home;
+    const auto before = before_exchange_.find(tensor);
+    if (before != before_exchange_.end() && builder_.value(before->second).sharding == needed) {
+      return before->second;
+    }
     for (const ValueId known : brought_[tensor]) {
       if (builder_.value(known).sharding == needed) return known;
     }
     const ValueId brought =
         builder_.bring(home, needed, Stream::activations, OpReads{&op, home, needed}, pass.body);
     brought_[tensor].push_back(brought);
-    return brought;
-  }
-
-  void reduce_statistic(const Op& op, const Statistic& statistic, const FactorAxes& factors,
-                        Item& item, BlockPass& pass) {
-    AxisList axes;
-    for (const LabelId factor : statistic.over) {
-      const auto found = factors.find(factor);
-      if (found != factors.end())
-        axes.insert(axes.end(), found->second.begin(), found->second.end());
+    const bool keeps_brought =
+        layout_.context.keeps_gathered || layout_.context.method == ContextMethod::all_to_all;
+    if (keeps_brought && splits_context() && op.function == Function::attention &&
+        kept_for_backward_.contains(tensor)) {
+      builder_.value(brought).category = BufferCategory::activations;
+      builder_.value(home).category = BufferCategory::temporaries;
+      home_[at(tensor)] = brought;
     }
-    if (axes.empty()) return;
-    const Bytes payload =
-        local_points(workload_, statistic.dims, factors) * size_of(statistic.dtype);
-    Item reduction;
-    reduction.kind = TaskKind::collective;
-    reduction.stream = Stream::activations;
-    reduction.name = op.name;
-    reduction.operands = item.operands;
-    axes = merged(axes);
-    reduction.reason = OpNeeds{&op, &statistic};
-    reduction.collective = {CollectiveKind::all_reduce,
-                            axes,
-                            {},
-                            {},
-                            statistic.dtype,
-                            payload,
-                            {{op.name + " " + statistic.name, payload}},
-                            {},
-                            {}};
-    // The op waits for it through a value of its own.
-    const ValueId value =
-        builder_.add_value(op.results.front().tensor,
-                           replicated(builder_.tensor(op.results.front().tensor).dims.size()),
-                           statistic.dtype, BufferCategory::communication);
-    builder_.value(value).name = op.name + " " + statistic.name;
-    builder_.value(value).bytes = payload;
-    reduction.results = {value};
-    item.operands.push_back(value);
-    pass.body.push_back(std::move(reduction));
+    return brought;
   }
 
   // The result as the op leaves it.
@@ -381,6 +378,7 @@ class Partitioner {
   std::vector<ValueId> home_;
   bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
+  std::map<TensorId, ValueId> before_exchange_;       // of attention by heads, as backward reads it
   std::set<TensorId> kept_for_backward_;
   SavedInputs saved_inputs_;
 };

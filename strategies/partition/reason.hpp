@@ -45,6 +45,10 @@ struct RowsExchanged {
 struct RowsCounted {
   const Op* op = nullptr;
 };
+// Keys and values of a part of the sequence go round, or their gradients.
+struct KeysPassedOn {
+  const Op* op = nullptr;
+};
 // What leaves the step.
 struct OutputLeaves {
   TensorId tensor = no_tensor;
@@ -81,7 +85,7 @@ struct MetricSummed {
 };
 
 using Reason = std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, RowsExchanged,
-                            RowsCounted, OutputLeaves, UnitGathered, GradientsReduced,
+                            RowsCounted, KeysPassedOn, OutputLeaves, UnitGathered, GradientsReduced,
                             OptimizerReads, UnitUpdated, SharedAddedUp, LossAveraged, MetricSummed>;
 
 }  // namespace shardsim

@@ -12,6 +12,23 @@
 
 namespace shardsim {
 
+Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to) {
+  Sharding result = from;
+  for (std::size_t d = 0; d < from.dims.size(); ++d) {
+    const AxisList& stay = to.dims[d].axes;
+    const AxisList& had = from.dims[d].axes;
+    const bool all_stay = std::all_of(stay.begin(), stay.end(),
+                                      [&](const AxisRef& axis) { return contains(had, axis); });
+    if (!all_stay || is_prefix(stay, had)) continue;
+    AxisList axes = stay;
+    for (const AxisRef& axis : had) {
+      if (!contains(stay, axis)) axes.push_back(axis);
+    }
+    result.dims[d].axes = std::move(axes);
+  }
+  return result;
+}
+
 ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtype,
                                BufferCategory category) {
   const Tensor& t = tensor(id);

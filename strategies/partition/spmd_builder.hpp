@@ -11,6 +11,10 @@
 
 namespace shardsim {
 
+// `from`, in the order of axes in which those that stay in `to` come first: then a gather over
+// those that leave is enough.
+[[nodiscard]] Sharding with_axes_that_stay_first(const Sharding& from, const Sharding& to);
+
 class SpmdBuilder {
  public:
   SpmdBuilder(const Workload& workload, const Mesh& mesh, SpmdStep started = {})

@@ -48,7 +48,7 @@ void assign_by_recipe(const ParameterTree& tree, const Strategy& strategy, SpecT
   }
   PatternRules rules(strategy.rules, table.mesh);
   AxisList axes;
-  if (strategy.shards_parameters) axes = {table.mesh.whole(*table.mesh.find(strategy.shard_axis))};
+  if (strategy.shards_parameters) axes = shard_axes(strategy, table.mesh);
   for (const ParameterLeaf& leaf : tree.leaves) {
     Sharding stored = replicated(leaf.shape.size());
     std::string by = strategy.name + ": replicated";

@@ -33,7 +33,6 @@ std::string skip_reason(const Json& record) {
   // Transformer Engine keep it whole (README.md there).
   const bool is_latent = record["model"].contains("multi_latent_attention");
   if (is_latent && settings["tp"] != 1) return "latent attention of the local specification";
-  if (settings["cp"] != 1) return "context parallelism";
   if (settings["per_token"] == true) return "loss per token";
   if (settings["ce_fusion"] == true) return "fused loss";
   // Megatron gathers the gradient of the sum of embeddings once, we that of each table.
@@ -232,6 +231,8 @@ Calls planned(const Plan& plan, const Program& program) {
     }
     if (task.kind != TaskKind::collective) continue;
     const Collective& c = plan.collectives[work];
+    // Records have no attention over a split sequence, which is Transformer Engine's.
+    if (c.kind == CollectiveKind::collective_permute) continue;
     calls.push_back(std::string(name_of(c.kind)) + " " + planned_group(plan, c) + " " +
                     std::to_string(c.payload.count()));
   }

@@ -1,0 +1,31 @@
+#include "strategies/layout/check_context.hpp"
+
+#include <fmt/format.h>
+
+#include "strategies/key_place.hpp"
+
+namespace shardsim {
+
+void check_context(const Workload& workload, const Layout& layout, const Place& strategy) {
+  const std::int64_t devices = Mesh::size_of(layout.sequence_axes);
+  if (devices == 1 || layout.context.method == ContextMethod::gather) return;
+  const Place place = place_of_key(strategy, "context");
+  const bool is_ring = layout.context.method == ContextMethod::ring;
+  // Balanced parts are pairs from both ends.
+  const std::int64_t parts = is_ring && layout.context.balanced ? 2 * devices : devices;
+  for (const Label& label : workload.labels) {
+    if (label.role == LabelRole::sequence && label.size % parts != 0) {
+      throw InputError(place, fmt::format("a sequence of {} does not divide into {} parts for {} "
+                                          "devices",
+                                          label.size, parts, devices));
+    }
+    const std::int64_t split = devices * Mesh::size_of(layout.model_axes);
+    if (!is_ring && label.role == LabelRole::heads && label.size % split != 0) {
+      throw InputError(place, fmt::format("{} heads ({}) do not go evenly over {} devices, which "
+                                          "\"all-to-all\" splits them over",
+                                          label.size, label.name, split));
+    }
+  }
+}
+
+}  // namespace shardsim

@@ -1,0 +1,14 @@
+// What a sequence that is split over devices asks of a model.
+#pragma once
+
+#include "base/error.hpp"
+#include "strategies/layout/assign.hpp"
+#include "workloads/graph/op_graph.hpp"
+
+namespace shardsim {
+
+// Throws InputError, at the strategy's key: a sequence whose parts are not all alike, heads that
+// are no multiple of the devices that they are split over.
+void check_context(const Workload& workload, const Layout& layout, const Place& strategy);
+
+}  // namespace shardsim

@@ -1,0 +1,26 @@
+// How attention reads keys and values of a sequence that is split over devices (context
+// parallelism).
+//
+//   gather      all of them are gathered before the kernel (Megatron-Core's all_gather, torchtitan)
+//   ring        each device's part goes round; a kernel computes with each part as it comes, and
+//               partial results are merged (Liu et al. 2023, arXiv:2310.01889; Transformer Engine's
+//               p2p). Parts are dealt out so that a causal mask leaves each kernel as much
+//   all_to_all  heads are split in place of the sequence, by an all-to-all before and behind
+//               (DeepSpeed's Ulysses, arXiv:2309.14509)
+#pragma once
+
+#include <cstdint>
+
+namespace shardsim {
+
+enum class ContextMethod : std::uint8_t { gather, ring, all_to_all };
+
+struct ContextLayout {
+  ContextMethod method = ContextMethod::gather;
+  bool balanced = true;  // parts are pairs from both ends; false: in order, and the last device has
+                         // all the others' keys to look at
+  bool keeps_gathered = false;  // what was gathered is kept for backward (PyTorch)
+  friend bool operator==(const ContextLayout&, const ContextLayout&) = default;
+};
+
+}  // namespace shardsim

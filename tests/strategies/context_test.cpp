@@ -1,0 +1,108 @@
+// Attention over a sequence that is split: what is sent against the arithmetic of each method, what
+// is computed the same by all of them.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "base/json.hpp"
+#include "model_step.hpp"
+
+namespace shardsim::context_test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Two layers of Llama 3.1 8B: 32 heads of queries, 8 of keys and values, of 128.
+constexpr std::int64_t layers = 2, sequence = 8192, devices = 4;
+
+Plan plan_with(const Json& context, std::int64_t tokens = sequence, int key_heads = 8) {
+  const Json config = {
+      {"base", "llama-3.1-8b"}, {"num_hidden_layers", layers}, {"num_key_value_heads", key_heads}};
+  const Json json = {{"name", "megatron"}, {"context", context}};
+  const Mesh mesh({{"cp", devices}});
+  const Step step{.batch = 1, .sequence = tokens};
+  return compile(build_step(load_model_config(JsonReader(config, {"model", ""}), ""), step), step,
+                 mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh))
+      .plan;
+}
+
+double attention_flops(const Plan& plan) {
+  double flops = 0;
+  for (const Task& task : plan.programs[0].tasks) {
+    if (task.kind != TaskKind::kernel) continue;
+    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
+    if (kernel.op.starts_with("attention")) flops += kernel.flops.count();
+  }
+  return flops;
+}
+
+std::int64_t sent(const Plan& plan, CollectiveKind kind) {
+  return test::payload(plan, [&](const Collective& c) { return c.kind == kind; });
+}
+
+std::string error_of(const Json& context, std::int64_t tokens, int key_heads) {
+  try {
+    (void)plan_with(context, tokens, key_heads);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr std::int64_t keys = sequence / devices * 8 * 128 * 2;  // of one device, in bf16
+constexpr std::int64_t queries = sequence / devices * 32 * 128 * 2;
+
+}  // namespace
+
+TEST_CASE("In a ring keys and values go round, and backward their gradients come home") {
+  const Plan plan = plan_with({{"method", "ring"}});
+  // Forward and backward three messages of both, and backward four of their gradients.
+  CHECK(sent(plan, CollectiveKind::collective_permute) == layers * (3 + 3 + 4) * 2 * keys);
+  for (const Collective& c : plan.collectives) {
+    if (c.kind != CollectiveKind::collective_permute) continue;
+    using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+    CHECK(c.source_targets == Pairs{{0, 1}, {1, 2}, {2, 3}, {3, 0}});
+  }
+}
+
+// Ulysses: queries, keys, values there and the result back; backward the gradients of all.
+TEST_CASE("Heads take the place of the sequence in eight exchanges") {
+  const Plan plan = plan_with({{"method", "all-to-all"}});
+  CHECK(sent(plan, CollectiveKind::all_to_all) == layers * 2 * (2 * queries + 2 * keys));
+  CHECK(test::count(plan, [](const Collective& c) {
+          return c.kind == CollectiveKind::all_to_all;
+        }) == layers * 8);
+}
+
+TEST_CASE("Gathered keys are gathered again in backward, or kept") {
+  const Plan again = plan_with({{"method", "all-gather"}});
+  const Plan kept = plan_with({{"method", "all-gather"}, {"keeps", "gathered"}});
+  const auto gathers_of_keys = [](const Plan& plan) {
+    return test::count(plan, [](const Collective& c) {
+      return c.kind == CollectiveKind::all_gather && c.payload == Bytes(devices * keys);
+    });
+  };
+  CHECK(gathers_of_keys(again) == layers * 4);
+  CHECK(gathers_of_keys(kept) == layers * 2);
+}
+
+TEST_CASE("All methods compute the same, but for parts in order") {
+  const double gathered = attention_flops(plan_with({{"method", "all-gather"}}));
+  for (const char* method : {"ring", "all-to-all"}) {
+    CHECK(attention_flops(plan_with({{"method", method}})) == Approx(gathered));
+  }
+  // The last device: half of its own part, and all of the three before, of which a balanced one has
+  // half: (1/2 + 3) / (1/2 + 3/2).
+  const Plan in_order = plan_with({{"method", "ring"}, {"balanced", false}});
+  CHECK(attention_flops(in_order) == Approx(gathered * 3.5 / 2));
+}
+
+TEST_CASE("What a split sequence asks of a model") {
+  CHECK_THAT(error_of({{"method", "ring"}}, 8196, 8),
+             Contains("/context: a sequence of 8196 does not divide into 8 parts for 4 devices"));
+  CHECK_THAT(error_of({{"method", "all-to-all"}}, 8192, 2),
+             Contains("/context: 2 heads (kv_heads) do not go evenly over 4 devices"));
+  CHECK_THAT(error_of({{"method", "ring+all-to-all"}}, 8192, 8), Contains("is not supported"));
+}
+
+}  // namespace shardsim::context_test
