@@ -231,7 +231,9 @@ void read_strategy_axes(const JsonReader& json, const Mesh& mesh, const AxisRole
     match_inputs_split_mapping(json, system, options);
   }
   if (!options.shards_parameters) return;
-  if (!shard) options.shard_axis = default_shard_axis(options, json, mesh, roles);
+  if (options.shard_axis.empty()) {
+    options.shard_axis = default_shard_axis(options, json, mesh, roles);
+  }
   if (!has(options.batch_axes, options.shard_axis) &&
       !has(options.sequence_axes, options.shard_axis)) {
     json.fail(

@@ -184,6 +184,7 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
     std::string warning = repeated_attention(head_counts(workload, *op), *sharding, mesh,
                                              !layout.model_axes.empty(), others);
     if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
+    if (layout.context.method == ContextMethod::ring) return;  // which says itself who has how much
     std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
     if (!note.empty()) compiled.plan.notes.push_back(std::move(note));
     return;

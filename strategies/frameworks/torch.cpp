@@ -34,6 +34,10 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   read_kernels(strategy, options);
   split_context(mesh, roles, ContextMethod::ring, options);
   options.shards_over_context = !options.sequence_axes.empty();
+  if (!options.shards_parameters && options.shards_over_context) {
+    options.shards_parameters = true;
+    options.shard_axis = options.sequence_axes.front();
+  }
 }
 
 void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
