@@ -16,7 +16,7 @@ constexpr std::int64_t largest_multiple = std::int64_t{1} << 32;
 
 // As the enums have them.
 const std::vector<std::string> words_of_order = {"registered", "made", "listed"};
-const std::vector<std::string> words_of_kept = {"always", "step", "shards"};
+const std::vector<std::string> words_of_kept = {"always", "step", "shards", "room"};
 
 std::size_t place_in(const std::vector<std::string>& words, const JsonReader& json) {
   const auto found = std::find(words.begin(), words.end(), json.choice(words));
@@ -62,14 +62,62 @@ GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
 }
 
 FlatOptimizer read_flat(const JsonReader& json, FlatOptimizer optimizer) {
-  json.only_keys({"shards", "gather"});
+  json.only_keys({"shards", "gather", "group_elements", "deals_out"});
+  if (const auto deals = json.find("deals_out")) optimizer.deals_out = deals->boolean();
   if (const auto shards = json.find("shards")) optimizer.shards = shards->integer(0, most_elements);
+  if (const auto group = json.find("group_elements")) {
+    optimizer.group_elements = group->integer(0, most_elements);
+  }
   if (const auto gather = json.find("gather")) {
     const std::string when = gather->choice({"after_step", "together", "next_forward"});
     optimizer.gathers_in_forward = when == "next_forward";
     optimizer.gathers_together = when == "together";
   }
   return optimizer;
+}
+
+FlatParameters read_flat_parameters(const JsonReader& json, FlatParameters flat) {
+  json.only_keys({"prefetch_elements", "whole_elements", "live_elements", "reuse_elements",
+                  "secondary_shards", "quantized"});
+  const auto number = [&](const char* key, std::int64_t& value) {
+    if (const auto found = json.find(key)) value = found->integer(0, most_elements);
+  };
+  number("prefetch_elements", flat.prefetch_elements);
+  number("whole_elements", flat.whole_elements);
+  number("live_elements", flat.live_elements);
+  number("reuse_elements", flat.reuse_elements);
+  number("secondary_shards", flat.secondary_shards);
+  if (const auto quantized = json.find("quantized")) flat.quantized = quantized->boolean();
+  return flat;
+}
+
+// Parameters in flat parts have gradients and an optimizer in the same parts.
+void check_flat_parameters(const JsonReader& strategy, const Mesh& mesh, const Strategy& options) {
+  const Runtime& runtime = options.runtime;
+  const auto& buffer = runtime.reductions.buffer;
+  const auto& flat = runtime.flat_parameters;
+  const auto fail = [&](const char* key, const std::string& message) {
+    const auto at_key = strategy.find(key);
+    (at_key ? *at_key : strategy).fail(message);
+  };
+  const bool has_room = buffer && buffer->kept == BufferKept::room;
+  const bool has_groups = runtime.flat_optimizer && runtime.flat_optimizer->group_elements > 0;
+  if (!flat) {
+    if (has_room) fail("gradient_buffer", R"("kept": "room" needs "flat_parameters")");
+    if (has_groups) fail("flat_optimizer", R"("group_elements" needs "flat_parameters")");
+    return;
+  }
+  if (!has_room || !buffer->scatters) {
+    fail("flat_parameters",
+         R"(needs a "gradient_buffer" with "kept": "room" and "collective": "reduce-scatter")");
+  }
+  if (!has_groups) fail("flat_parameters", R"(needs a "flat_optimizer" with "group_elements")");
+  const std::int64_t devices = data_devices(options, mesh);
+  if (flat->secondary_shards > 0 && devices % flat->secondary_shards != 0) {
+    fail("flat_parameters", fmt::format("{} secondary shards do not divide the {} devices that the "
+                                        "batch is split over",
+                                        flat->secondary_shards, devices));
+  }
 }
 
 }  // namespace
@@ -100,6 +148,15 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
       runtime.flat_optimizer = read_flat(*flat, runtime.flat_optimizer.value_or(FlatOptimizer{}));
     }
   }
+  if (const auto flat = strategy.find("flat_parameters")) {
+    if (flat->is_null()) {
+      runtime.flat_parameters.reset();
+    } else {
+      runtime.flat_parameters =
+          read_flat_parameters(*flat, runtime.flat_parameters.value_or(FlatParameters{}));
+    }
+  }
+  check_flat_parameters(strategy, mesh, options);
   if (const auto clips = strategy.find("clip_gradients")) runtime.clips = clips->boolean();
   if (const auto checks = strategy.find("check_overflow")) {
     runtime.checks_overflow = checks->boolean();
@@ -163,9 +220,17 @@ Json buffer_keys_to_json(const Runtime& runtime) {
   json["flat_optimizer"] = nullptr;
   if (const auto& flat = runtime.flat_optimizer) {
     json["flat_optimizer"] = {{"shards", flat->shards},
+                              {"group_elements", flat->group_elements},
+                              {"deals_out", flat->deals_out},
                               {"gather", flat->gathers_in_forward ? "next_forward"
                                          : flat->gathers_together ? "together"
                                                                   : "after_step"}};
+  }
+  if (const auto& flat = runtime.flat_parameters) {
+    json["flat_parameters"] = {
+        {"prefetch_elements", flat->prefetch_elements}, {"whole_elements", flat->whole_elements},
+        {"live_elements", flat->live_elements},         {"reuse_elements", flat->reuse_elements},
+        {"secondary_shards", flat->secondary_shards},   {"quantized", flat->quantized}};
   }
   json["check_overflow"] = runtime.checks_overflow;
   json["clip_gradients"] = runtime.clips;

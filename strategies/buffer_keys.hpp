@@ -8,7 +8,7 @@
 //   gradient_buffer   an object or null              null: gradients lie each by itself
 //     bucket_elements   a number; 0: one bucket      0
 //     order             registered, made, listed       registered
-//     kept              always, step, shards           always
+//     kept              always, step, shards, room     always
 //     closes            after or before the          after
 //                       parameter that reaches it
 //     buckets_of        all_stages, first_stage      all_stages
@@ -24,6 +24,12 @@
 //                       that reduce a bucket
 //     gather            after_step, together,        after_step
 //                       next_forward
+//     group_elements    a number; 0: by buckets      0
+//     deals_out         true, false                  false
+//   flat_parameters   an object or null              null: they follow the layout
+//     prefetch_elements, whole_elements,             0
+//     live_elements, reuse_elements, secondary_shards
+//     quantized         true, false                  false
 //   clip_gradients, check_overflow                   false
 #pragma once
 

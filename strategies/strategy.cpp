@@ -181,7 +181,7 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
                                   : ShardDimension::largest;
   }
   if (const auto stage = json.find("zero_stage")) {
-    options.zero_stage = static_cast<int>(stage->integer(0, 2));
+    options.zero_stage = static_cast<int>(stage->integer(0, 3));
     if (options.zero_stage > 0 && options.shards_parameters) {
       stage->fail(fmt::format("strategy \"{}\" is ZeRO stage 3 by itself", options.name));
     }
@@ -308,6 +308,10 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
   read_strategy_axes(json, mesh, roles, options);
   if (!options.is_rule_system()) read_expert_keys(json, mesh, roles, options);
   if (framework != nullptr && framework->finish != nullptr) framework->finish(json, mesh, options);
+  if (options.zero_stage == 3) {
+    json.at("zero_stage")
+        .fail("ZeRO 3 is \"deepspeed\" or, layer by layer, \"fsdp\", \"fsdp1\" and \"fsdp2\"");
+  }
   read_buffer_keys(json, mesh, options);
   read_kept_over(json, mesh, options);
   read_stages(json, mesh, roles, options);

@@ -19,10 +19,10 @@ const std::vector<StrategyKey> key_table = {
     {"name", {}, "one of those above", "needed", "the strategy"},
     {"zero_stage",
      {},
-     "0, 1, 2",
+     "0, 1, 2; 3 of deepspeed",
      "0",
      "of all but fsdp, hsdp and fsdp+tp, which are stage 3 by themselves: 1 shards the optimizer "
-     "state over the batch axes, 2 the gradients, too"},
+     "state over the batch axes, 2 the gradients, 3 the parameters, too"},
     {"batch_axes",
      {},
      axes_of_mesh,
@@ -136,7 +136,7 @@ const std::vector<StrategyKey> key_table = {
      "null; frameworks have their own",
      "gradients lie in one flat buffer, which is cut into buckets: elements at which a bucket ends "
      "(0: one bucket) or \"bucket_bytes\", \"first_bucket_bytes\" of the first, \"order\" "
-     "registered or made, \"kept\" always, step or shards, \"closes\" "
+     "registered or made, \"kept\" always, step, shards or room, \"closes\" "
      "after or before the parameter that reaches them, \"buckets_of\" "
      "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
      "\"bucket_multiple\" of elements, \"adds_in_products\", \"collective\" all-reduce or "
@@ -148,7 +148,16 @@ const std::vector<StrategyKey> key_table = {
      "null; frameworks have their own",
      "each device updates its part of every bucket, whatever tensors that cuts through: among so "
      "many devices (0: all that reduce it), gathered \"after_step\", then \"together\", or in the "
-     "\"next_forward\"",
+     "\"next_forward\"; \"deals_out\" tensors by turns; of flat parameters \"group_elements\"",
+     /*of_recipes_alone=*/true},
+    {"flat_parameters",
+     {},
+     R"({"prefetch_elements": 50000000, "live_elements": 1000000000, ...}, null)",
+     "null; deepspeed's ZeRO 3 has its own",
+     "parameters lie in flat parts, gathered as modules are entered: so many elements ahead while "
+     "fewer than \"live_elements\" are there, but for those of at most \"whole_elements\"; given "
+     "back unless used again within \"reuse_elements\"; \"secondary_shards\" of neighbours (hpZ), "
+     "\"quantized\" to 8 bits (qwZ)",
      /*of_recipes_alone=*/true},
     {"clip_gradients",
      {},

@@ -29,6 +29,7 @@ struct EmitInput {
   std::string stages_axis;                // of the mesh; empty: one stage
   Receives receives = Receives::with_sends;
   const Runtime& runtime;
+  AxisList data_axes = {};            // that split the batch or the sequence
   DType gradient_dtype = DType::f32;  // of gradient buffers
   std::string optimizer = {};         // as kernels have it
   bool clips = false;                 // gradients, by the norm of them all

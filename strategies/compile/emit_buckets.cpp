@@ -12,12 +12,13 @@
 
 namespace shardsim {
 
-std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t stage) const {
+std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t stage,
+                                                                   BufferOrder order) const {
   const Workload& workload = input_.workload;
   std::vector<BufferedParameter> parameters;
   for (const BlockInstance& instance : instances_of(stage)) {
     const std::size_t first = parameters.size();
-    for (RegisteredParameter& tensors : listed_parameters(at(instance.block))) {
+    for (RegisteredParameter& tensors : listed_parameters(at(instance.block), order)) {
       std::erase_if(tensors,
                     [&](TensorId tensor) { return !input_.step.buffered.contains(tensor); });
       if (tensors.empty()) continue;
@@ -36,7 +37,6 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
     }
     split_into_experts(parameters, first);
   }
-  const BufferOrder order = input_.runtime.reductions.buffer->order;
   if (order != BufferOrder::listed) std::reverse(parameters.begin(), parameters.end());
   return parameters;
 }
@@ -67,13 +67,10 @@ void ProgramEmitter::split_into_experts(std::vector<BufferedParameter>& paramete
 }
 
 // Of a block, in the order of its forward pass.
-std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t block) const {
-  if (input_.runtime.reductions.buffer->order == BufferOrder::registered) {
-    return registered_parameters(input_.workload, block);
-  }
-  if (input_.runtime.reductions.buffer->order == BufferOrder::listed) {
-    return used_parameters(input_.workload, block);
-  }
+std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t block,
+                                                                   BufferOrder order) const {
+  if (order == BufferOrder::registered) return registered_parameters(input_.workload, block);
+  if (order == BufferOrder::listed) return used_parameters(input_.workload, block);
   std::vector<RegisteredParameter> made =
       made_parameters(input_.step.blocks[block].backward, input_.workload.blocks[block]);
   std::reverse(made.begin(), made.end());
@@ -84,11 +81,20 @@ void ProgramEmitter::open_buckets() {
   const std::optional<GradientBuffer>& rule = input_.runtime.reductions.buffer;
   if (!rule || !has_backward(input_.workload)) return;
   for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
-    for (Bucket& bucket :
-         cut_into_buckets(buffered_parameters(stage), *rule, input_.runtime.flat_optimizer,
-                          is_first(stage), size_of(input_.gradient_dtype))) {
-      open_bucket(std::move(bucket), stage);
+    std::vector<Bucket> buckets = cut_into_buckets(buffered_parameters(stage, rule->order), *rule,
+                                                   input_.runtime.flat_optimizer, is_first(stage),
+                                                   size_of(input_.gradient_dtype));
+    if (input_.runtime.flat_optimizer && rule->closes == BucketCloses::before) {
+      cut_at_parts(buckets, buffered_parameters(stage, BufferOrder::listed), *rule,
+                   *input_.runtime.flat_optimizer);
     }
+    for (Bucket& bucket : buckets) open_bucket(std::move(bucket), stage);
+    if (input_.runtime.flat_parameters) open_update_groups(stage);
+  }
+  if (rule->kept == BufferKept::room) {
+    room_ = open_buffer("room for a gradient bucket", BufferCategory::gradients,
+                        rule->bucket_elements * size_of(input_.gradient_dtype));
+    buffers_[room_].persistent = true;
   }
   if (rule->kept == BufferKept::always) {
     set_phase(Phase::forward);
@@ -118,8 +124,14 @@ void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
   }
   open.missing =
       open.gradients_of_pass * (reduces_each_microbatch() ? 1 : input_.schedule.shape.microbatches);
-  if (input_.runtime.flat_optimizer) {
-    const std::int64_t elements = open.bucket.elements / shards_of(open.bucket);
+  const std::int64_t elements =
+      input_.runtime.flat_optimizer ? open.bucket.elements / shards_of(open.bucket) : 0;
+  if (input_.runtime.reductions.buffer->kept == BufferKept::room) {
+    open.shard = {open_buffer(open.name + " shard", BufferCategory::gradients,
+                              elements * size_of(input_.gradient_dtype))};
+    buffers_[open.shard.front()].persistent = true;
+  }
+  if (input_.runtime.flat_optimizer && !input_.runtime.flat_parameters) {
     open.state = {open_buffer(fmt::format("optimizer state of bucket {}", number),
                               BufferCategory::optimizer, Bytes(elements * state_bytes))};
     buffers_[open.state.front()].persistent = true;
@@ -148,8 +160,11 @@ BufferIndex ProgramEmitter::open_buffer(const std::string& name, BufferCategory 
 }
 
 void ProgramEmitter::open_gradients(OpenBucket& bucket) {
-  bucket.gradients = {open_buffer(bucket.name, BufferCategory::gradients,
-                                  bucket.bucket.elements * size_of(input_.gradient_dtype))};
+  const bool fits = room_ != no_buffer &&
+                    bucket.bucket.elements <= input_.runtime.reductions.buffer->bucket_elements;
+  bucket.gradients = {fits ? room_
+                           : open_buffer(bucket.name, BufferCategory::gradients,
+                                         bucket.bucket.elements * size_of(input_.gradient_dtype))};
   for (const BufferedParameter& parameter : bucket.bucket.parameters) {
     for (const TensorId tensor : parameter.tensors) {
       buffers_.entry(input_.step.buffered.at(tensor).main, parameter.instance.ordinal) =
@@ -167,6 +182,7 @@ void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordin
       OpenBucket& bucket = open_buckets_[number];
       if (!bucket.gradients.empty()) continue;
       open_gradients(bucket);
+      if (bucket.gradients.front() == room_) continue;
       // With the next task, the first of the pass.
       buffers_[bucket.gradients.front()].buffer.allocated_by =
           static_cast<TaskId>(program_.tasks.size());
@@ -179,17 +195,18 @@ bool ProgramEmitter::reduces_each_microbatch() const {
 }
 
 // Of a bucket that is reduced: the device's part of it, added to that of the microbatches before.
-void ProgramEmitter::keep_shard(OpenBucket& bucket) {
+void ProgramEmitter::keep_shard(OpenBucket& bucket, const std::vector<BufferIndex>& reduced) {
   const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
   const Bytes bytes = elements * size_of(input_.gradient_dtype);
-  const bool is_first = bucket.shard.empty();
-  if (is_first) {
+  const bool is_first = !std::exchange(bucket.has_shard, true);
+  if (bucket.shard.empty()) {
     bucket.shard = {open_buffer(bucket.name + " shard", BufferCategory::gradients, bytes)};
     buffers_[bucket.shard.front()].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
   }
-  const Kernel kernel{is_first ? "copy" : "add", KernelClass::memory, input_.gradient_dtype,
-                      Flops(0), (is_first ? 2 : 3) * bytes};
-  emit_kernel(kernel, bucket.name + " shard", bucket.gradients, bucket.shard);
+  const bool aside = room_ != no_buffer && input_.runtime.reductions.buffer->overlaps;
+  emit_copy(is_first ? "copy" : "add", input_.gradient_dtype, (is_first ? 2 : 3) * bytes,
+            bucket.name + " shard", reduced, bucket.shard,
+            aside ? Stream::reductions : Stream::compute);
   bucket.gradients.clear();
 }
 
@@ -242,20 +259,22 @@ TaskId ProgramEmitter::emit_on(Task task, const std::string& name,
 
 TaskId ProgramEmitter::emit_kernel(const Kernel& kernel, const std::string& name,
                                    const std::vector<BufferIndex>& read,
-                                   const std::vector<BufferIndex>& written) {
+                                   const std::vector<BufferIndex>& written, Stream stream) {
   Task task;
+  task.stream = static_cast<std::uint8_t>(stream);
   task.work = tables_.kernel(kernel);
   return emit_on(task, name, read, written);
 }
 
 TaskId ProgramEmitter::emit_collective(const Collective& collective, Stream stream,
                                        const std::string& name,
-                                       const std::vector<BufferIndex>& buffers) {
+                                       const std::vector<BufferIndex>& written,
+                                       const std::vector<BufferIndex>& read) {
   Task task;
   task.kind = TaskKind::collective;
   task.stream = static_cast<std::uint8_t>(stream);
   task.work = tables_.collective(collective);
-  return emit_on(task, name, {}, buffers);
+  return emit_on(task, name, read, written);
 }
 
 // `items` of the body are through: which gradients have they left?
@@ -269,7 +288,7 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
     if (!waits(*write)) {
       for (const std::size_t number :
            buckets_of_.at({write->parameter, static_cast<std::int32_t>(ordinal)})) {
-        count_gradient(open_buckets_[number]);
+        count_gradient(number);
       }
       continue;
     }
@@ -282,21 +301,31 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
       numbers.insert(numbers.end(), own.begin(), own.end());
     }
     std::sort(numbers.begin(), numbers.end());
-    for (const std::size_t number : numbers) count_gradient(open_buckets_[number]);
+    for (const std::size_t number : numbers) count_gradient(number);
   }
 }
 
-void ProgramEmitter::count_gradient(OpenBucket& bucket) {
+void ProgramEmitter::count_gradient(std::size_t number) {
+  if (number != waiting_) reduce_waiting();
+  OpenBucket& bucket = open_buckets_[number];
   // Of a stack of experts one bucket alone is what the kernel says it writes.
   if (bucket.of_experts()) buffers_[bucket.gradients.front()].written_by = last_kernel_;
   if (--bucket.missing > 0) return;
-  const Phase phase = phase_;
-  const std::int32_t layer = layer_;
   if (reduces_each_microbatch()) {
     bucket.missing = bucket.gradients_of_pass;
     bucket.is_reduced = false;
   }
-  if (reduces_when_ready()) reduce_bucket(bucket);
+  if (reduces_when_ready()) waiting_ = number;
+  if (input_.runtime.reductions.buffer->closes == BucketCloses::after) reduce_waiting();
+}
+
+// Which bucket is full is known with its last gradient or, where it closes before it takes one too
+// many, with the first of the next.
+void ProgramEmitter::reduce_waiting() {
+  if (waiting_ == no_bucket) return;
+  const Phase phase = phase_;
+  const std::int32_t layer = layer_;
+  reduce_bucket(open_buckets_[std::exchange(waiting_, no_bucket)]);
   phase_ = phase;
   layer_ = layer;
 }
@@ -338,16 +367,24 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
     emit_collective(call, Stream::reductions, bucket.name, bucket.gradients);
   };
   const GradientBuffer& buffer = *input_.runtime.reductions.buffer;
+  if (buffer.kept == BufferKept::room) {
+    scatter_in_room(bucket);
+    return;
+  }
   if (!buffer.scatters) {
-    reduce(CollectiveKind::all_reduce, bucket.bucket.axes, elements);
-    if (buffer.kept == BufferKept::shards) keep_shard(bucket);
+    std::vector<std::int64_t> pieces = bucket.bucket.pieces;
+    if (pieces.size() < 2) pieces = {elements};
+    for (const std::int64_t piece : pieces) {
+      reduce(CollectiveKind::all_reduce, bucket.bucket.axes, piece);
+    }
+    if (buffer.kept == BufferKept::shards) keep_shard(bucket, bucket.gradients);
     return;
   }
   const std::int64_t shards = shards_of(bucket.bucket);
   const ShardAxes split = split_shards(bucket.bucket.axes, shards);
   reduce(CollectiveKind::reduce_scatter, split.within, elements);
   reduce(CollectiveKind::all_reduce, split.across, elements / shards);
-  if (buffer.kept == BufferKept::shards) keep_shard(bucket);
+  if (buffer.kept == BufferKept::shards) keep_shard(bucket, bucket.gradients);
 }
 
 const std::vector<BufferIndex>& ProgramEmitter::reduced(const OpenBucket& bucket) {

@@ -26,7 +26,11 @@ void ProgramEmitter::finish_gradients() {
   add_up_over_model();
   add_up_shared();
   add_up_routing();
-  if (input_.clips || input_.runtime.checks_overflow) take_norm();
+  if (input_.runtime.flat_parameters) {
+    take_norms_of_groups();
+  } else if (input_.clips || input_.runtime.checks_overflow) {
+    take_norm();
+  }
 }
 
 // Norms' weights under sequence parallelism and the like: each device of the model axes has seen a

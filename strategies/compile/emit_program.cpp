@@ -64,6 +64,7 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
 
 Program ProgramEmitter::run(const std::vector<Call>& calls) {
   bool has_optimizer = false;
+  open_flat_parameters();
   open_buckets();
   for (const Call& call : calls) {
     has_optimizer |= call.action.kind == ActionKind::optimizer;
@@ -95,6 +96,7 @@ Program ProgramEmitter::run(const std::vector<Call>& calls) {
     for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) optimizer(stage);
   }
   gather_buckets();
+  if (has_backward(input_.workload)) gather_whole();
   buffers_.close(program_);
   return std::move(program_);
 }
@@ -135,6 +137,7 @@ void ProgramEmitter::run_action(const Action& action) {
       break;
   }
   reduce_aligned(action);
+  if (action.kind == ActionKind::backward || !has_backward(input_.workload)) give_back_all();
   const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
   if (!ends || --passes_left_.at(microbatch_) > 0) return;
   passes_left_.erase(microbatch_);
@@ -189,6 +192,7 @@ void ProgramEmitter::backward(const Action& action, Part part) {
     emit_segment(segments, k, phase);
     if (part != Part::weight) carried = leave(block.gradients_of_carries_in, instance.ordinal);
   }
+  reduce_waiting();
   if (part != Part::weight && !is_first(action.stage)) {
     const auto before = static_cast<std::int16_t>(action.stage - 1);
     inlets_[{before, action.microbatch, true}] = std::move(carried);
@@ -210,8 +214,9 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
     std::vector<Segment> alone = {{tables_.block(instance.block).optimizer, instance}};
     emit_segment(alone, 0, Phase::optimizer);
   }
+  for (std::size_t g = 0; g < update_groups_.size(); ++g) update_group(update_groups_[g], g);
   for (const OpenBucket& bucket : open_buckets_) {
-    if (bucket.stage == stage && input_.runtime.flat_optimizer) update_bucket(bucket);
+    if (bucket.stage == stage && !bucket.state.empty()) update_bucket(bucket);
   }
   buffers_.end(microbatch_);
 }
@@ -269,10 +274,12 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
       opened = true;
     }
     gather_buckets_for(pass, item, i);
+    if (!flat_.empty()) run_modules(k, item);
     emit_item(pass.body[item], i, no_task);
     count_written(*pass.pass, item + 1, i);
   }
   if (!opened) open(last_kernel_);
+  if (!flat_.empty()) run_modules(k, pass.body.size());
 }
 
 void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {

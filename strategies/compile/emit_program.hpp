@@ -38,6 +38,8 @@
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/value_buffers.hpp"
 #include "strategies/runtime/buckets.hpp"
+#include "strategies/runtime/module_walk.hpp"
+#include "strategies/runtime/parameter_fetches.hpp"
 #include "strategies/schedule/messages.hpp"
 
 namespace shardsim {
@@ -52,6 +54,7 @@ class ProgramEmitter {
   [[nodiscard]] Program run(const std::vector<Call>& calls);
 
  private:
+  static constexpr std::size_t no_bucket = ~std::size_t{0};
   enum class Part : std::uint8_t { whole, input, weight };
   // What goes into a stage, of a microbatch: from the stage before in forward, behind in backward.
   struct Inlet {
@@ -88,10 +91,26 @@ class ProgramEmitter {
     std::int64_t missing = 0;  // gradients, until it is reduced
     bool is_gathered = false;  // or nobody gathers it
     bool is_reduced = false;
+    bool has_shard = false;  // of this step's gradients
 
     [[nodiscard]] bool of_experts() const { return bucket.parameters.front().of_experts; }
   };
-  using ParameterInstance = std::pair<TensorId, std::int32_t>;  // and ordinal of its block
+  // A parameter in parts (emit_flat_parameters.cpp).
+  struct FlatParameter {
+    ValueId value = no_value;
+    std::int32_t ordinal = 0;
+    std::int64_t elements = 0;  // of the device, whole
+    std::int64_t part = 0;      // elements, padded
+    bool stays_whole = false;
+    BufferIndex stored = no_buffer;     // the part
+    BufferIndex secondary = no_buffer;  // a larger one, of what has been gathered
+  };
+  // Parameters whose parts one kernel updates (emit_update_groups.cpp).
+  struct UpdateGroup {
+    std::vector<std::size_t> parameters = {};  // of flat_
+    std::int64_t elements = 0;
+    BufferIndex state = no_buffer;
+  };
 
   void set_phase(Phase phase);  // outside of layers
   void open_buckets();
@@ -100,9 +119,12 @@ class ProgramEmitter {
                                         Bytes bytes);
   void open_gradients(OpenBucket& bucket);
   void open_gradients_of(const BlockPass& pass, std::int64_t ordinal);
-  [[nodiscard]] std::vector<RegisteredParameter> listed_parameters(std::size_t block) const;
+  [[nodiscard]] std::vector<RegisteredParameter> listed_parameters(std::size_t block,
+                                                                   BufferOrder order) const;
   [[nodiscard]] bool reduces_each_microbatch() const;
-  void keep_shard(OpenBucket& bucket);
+  void keep_shard(OpenBucket& bucket, const std::vector<BufferIndex>& reduced);
+  void scatter_in_room(OpenBucket& bucket);
+  void reduce_waiting();
   [[nodiscard]] static const std::vector<BufferIndex>& reduced(const OpenBucket& bucket);
   // A number that is made of all gradients, on all devices.
   struct OfAllGradients {
@@ -117,10 +139,11 @@ class ProgramEmitter {
     std::vector<BufferIndex> gradients;
   };
   [[nodiscard]] std::vector<Parted> gradients_by_parts() const;
-  [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage) const;
+  [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage,
+                                                                   BufferOrder order) const;
   void split_into_experts(std::vector<BufferedParameter>& parameters, std::size_t first) const;
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
-  void count_gradient(OpenBucket& bucket);
+  void count_gradient(std::size_t number);
   void reduce_bucket(OpenBucket& bucket);
   void reduce_aligned(const Action& action);
   [[nodiscard]] bool reduces_when_ready() const;
@@ -141,9 +164,33 @@ class ProgramEmitter {
   TaskId emit_on(Task task, const std::string& name, const std::vector<BufferIndex>& read,
                  const std::vector<BufferIndex>& written);
   TaskId emit_kernel(const Kernel& kernel, const std::string& name,
-                     const std::vector<BufferIndex>& read, const std::vector<BufferIndex>& written);
+                     const std::vector<BufferIndex>& read, const std::vector<BufferIndex>& written,
+                     Stream stream = Stream::compute);
   TaskId emit_collective(const Collective& collective, Stream stream, const std::string& name,
-                         const std::vector<BufferIndex>& buffers);
+                         const std::vector<BufferIndex>& written,
+                         const std::vector<BufferIndex>& read = {});
+  // A kernel that moves so many bytes, read and written.
+  TaskId emit_copy(std::string_view op, DType dtype, Bytes bytes, const std::string& name,
+                   const std::vector<BufferIndex>& read, const std::vector<BufferIndex>& written,
+                   Stream stream);
+  // One that comes to life with the next task.
+  [[nodiscard]] BufferIndex open_staging(const std::string& name, Bytes bytes);
+
+  void open_flat_parameters();
+  void run_modules(std::size_t segment, std::size_t item);
+  void fetch(const std::vector<std::size_t>& parameters, const std::string& name);
+  void gather_parts(const std::vector<std::size_t>& parameters, bool is_secondary,
+                    const std::string& name);
+  [[nodiscard]] BufferIndex open_whole(FlatParameter& parameter, std::int64_t elements);
+  void give_back_whole(std::size_t parameter);
+  void give_back_all();
+  void gather_whole();
+  [[nodiscard]] Bucket as_bucket(const std::vector<std::size_t>& parameters, const AxisList& axes,
+                                 std::int64_t elements) const;
+  void open_update_groups(std::int16_t stage);
+  void take_norms_of_groups();
+  void update_group(const UpdateGroup& group, std::size_t number);
+  [[nodiscard]] std::vector<BufferIndex> gradients_of(const UpdateGroup& group) const;
   [[nodiscard]] std::vector<BufferIndex> parameters_of(const OpenBucket& bucket);
   [[nodiscard]] std::int64_t shards_of(const Bucket& bucket) const;
 
@@ -215,6 +262,15 @@ class ProgramEmitter {
   std::vector<OpenBucket> open_buckets_;  // stage by stage, in the order of the buffer
   // A stack of experts lies in as many places as there are experts, in order.
   std::map<ParameterInstance, std::vector<std::size_t>> buckets_of_;
+  std::size_t waiting_ = no_bucket;  // is full, and reduced when the next gradient is there
+  BufferIndex room_ = no_buffer;     // for one bucket
+  std::vector<TaskId> reductions_in_room_;
+  std::vector<FlatParameter> flat_;  // as the walk has them
+  ModuleWalk walk_;
+  std::vector<Fetch> fetches_;  // by step of the walk
+  std::size_t next_step_ = 0;   // of the walk
+  TaskId last_gather_ = no_task;
+  std::vector<UpdateGroup> update_groups_;
   std::vector<std::size_t> to_gather_;  // the next one last
   bool gradients_are_done_ = false;
   std::int32_t backward_passes_ = 0;                 // that have left gradients of weights

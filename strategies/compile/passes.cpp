@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/index.hpp"
 #include "base/json.hpp"
 #include "plan/plan_io.hpp"
 #include "strategies/compile/describe.hpp"
@@ -28,6 +29,20 @@ void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); 
 void partition(Compilation& c) {
   c.sums.emplace(c.workload, c.shardings, c.layout);
   c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
+  if (!c.strategy.runtime.flat_parameters) return;
+  if (c.layout.experts && !c.layout.experts->parallel.empty()) {
+    throw InputError(c.strategy.place,
+                     "experts over devices beside \"flat_parameters\" (ZeRO 3) are not supported by "
+                     "this version");
+  }
+  for (const auto& [tensor, values] : c.spmd.parameters) {
+    if (values.computed == values.stored && values.looked_up == values.stored) continue;
+    throw InputError(c.strategy.place,
+                     "\"flat_parameters\" are read as they are stored, and \"" +
+                         c.workload.tensors[at(tensor)].name +
+                         "\" is not, in its type or in shards of rules: \"precision\": "
+                         "{\"parameters\": ...} in the compute type");
+  }
 }
 
 void make_calls(Compilation& c) {
@@ -62,6 +77,7 @@ void emit(Compilation& c) {
       .stages_axis = pipeline ? pipeline->axis : "",
       .receives = pipeline ? receives_of(*pipeline) : Receives::with_sends,
       .runtime = c.strategy.runtime,
+      .data_axes = c.layout.data_axes,
       .gradient_dtype = c.step.optimizer.gradients,
       .optimizer = c.step.optimizer.kind,
       .clips = clips(c.strategy.runtime, c.step),

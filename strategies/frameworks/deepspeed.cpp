@@ -1,5 +1,7 @@
 #include "strategies/frameworks/deepspeed.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
@@ -9,51 +11,103 @@
 namespace shardsim {
 namespace {
 
+// Defaults of deepspeed/runtime/zero/config.py.
 constexpr std::int64_t reduce_bucket_size = 500'000'000;
+constexpr std::int64_t prefetch_bucket_size = 50'000'000;
+constexpr std::int64_t param_persistence_threshold = 100'000;
+constexpr std::int64_t max_live_parameters = 1'000'000'000;
+constexpr std::int64_t max_reuse_distance = 1'000'000'000;
+constexpr std::int64_t sub_group_size = 1'000'000'000;
 // Of the flat group's start and size, nccl_start_alignment_factor.
 constexpr std::int64_t alignment = 2;
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+
+constexpr std::string_view keys_of_stage_3[] = {"prefetch_bucket_elements",
+                                                "persistence_threshold_elements",
+                                                "max_live_elements",
+                                                "max_reuse_distance_elements",
+                                                "sub_group_elements",
+                                                "hpz",
+                                                "qwz"};
+
+std::int64_t number_of(const JsonReader& strategy, std::string_view key, std::int64_t otherwise,
+                       std::int64_t least = 0) {
+  const auto given = strategy.is_object() ? strategy.find(key) : std::nullopt;
+  return given ? given->integer(least, most_elements) : otherwise;
+}
 
 void begin_deepspeed(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                      Strategy& options) {
-  const auto stage = strategy.is_object() ? strategy.find("zero_stage") : std::nullopt;
-  if (stage && stage->is_number() && stage->number() == 3) {
-    stage->fail("3 shards parameters, which this version has as \"fsdp\", \"fsdp1\" and \"fsdp2\"");
-  }
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   read_kernels(strategy, options);
 }
 
+// Gradients of ZeRO 3 in buckets that are reduce-scattered while backward goes on, parameters and
+// optimizer in parts.
+void shard_all(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
+  Runtime& runtime = options.runtime;
+  GradientBuffer& buffer = *runtime.reductions.buffer;
+  const std::int64_t devices = data_devices(options, mesh);
+  buffer.kept = BufferKept::room;
+  buffer.scatters = true;
+  buffer.parameter_multiple = buffer.bucket_multiple = devices;
+  FlatParameters flat;
+  flat.prefetch_elements = number_of(strategy, "prefetch_bucket_elements", prefetch_bucket_size);
+  flat.whole_elements =
+      number_of(strategy, "persistence_threshold_elements", param_persistence_threshold);
+  flat.live_elements = number_of(strategy, "max_live_elements", max_live_parameters);
+  flat.reuse_elements = number_of(strategy, "max_reuse_distance_elements", max_reuse_distance);
+  const std::int64_t secondary = number_of(strategy, "hpz", 1, 1);
+  if (devices % secondary != 0) {
+    strategy.at("hpz").fail(fmt::format(
+        "{} do not divide the {} devices that the batch is split over", secondary, devices));
+  }
+  flat.secondary_shards = secondary > 1 ? secondary : 0;
+  if (strategy.is_object() && strategy.find("qwz")) {
+    flat.quantized = strategy.at("qwz").boolean();
+  }
+  runtime.flat_parameters = flat;
+  runtime.flat_optimizer->group_elements =
+      number_of(strategy, "sub_group_elements", sub_group_size, 1);
+}
+
 void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   const int stage = std::exchange(options.zero_stage, 0);
-  GradientBuffer buffer;
-  buffer.order = stage == 2 ? BufferOrder::made : BufferOrder::listed;
-  buffer.kept = stage == 2 ? BufferKept::shards : BufferKept::step;
-  buffer.bucket_elements = reduce_bucket_size;
-  if (const auto elements =
-          strategy.is_object() ? strategy.find("bucket_elements") : std::nullopt) {
-    buffer.bucket_elements = elements->integer(0, std::int64_t{1} << 40);
+  for (const std::string_view key : keys_of_stage_3) {
+    if (stage < 3 && strategy.is_object() && strategy.find(key)) {
+      strategy.at(key).fail("is of ZeRO 3: \"zero_stage\": 3");
+    }
   }
+  GradientBuffer buffer;
+  buffer.order = stage >= 2 ? BufferOrder::made : BufferOrder::listed;
+  buffer.kept = stage >= 2 ? BufferKept::shards : BufferKept::step;
+  buffer.bucket_elements = number_of(strategy, "bucket_elements", reduce_bucket_size);
   // Stages 0 and 1 go through the list of parameters once backward is through.
   buffer.closes = stage == 0 ? BucketCloses::after : BucketCloses::before;
-  buffer.overlaps = stage == 2;
+  buffer.overlaps = stage >= 2;
   Runtime& runtime = options.runtime;
   if (stage > 0) {
     FlatOptimizer optimizer;
     optimizer.gathers_together = true;
+    if (strategy.is_object() && strategy.find("round_robin_gradients")) {
+      optimizer.deals_out = strategy.at("round_robin_gradients").boolean();
+    }
     runtime.flat_optimizer = optimizer;
     runtime.clips = true;
-    runtime.checks_overflow = true;
+    runtime.checks_overflow = stage < 3;
     buffer.bucket_multiple = data_devices(options, mesh) * alignment;
   }
-  if (stage == 2) runtime.reductions.each_microbatch = ReduceEachMicrobatch::all;
+  if (stage >= 2) runtime.reductions.each_microbatch = ReduceEachMicrobatch::all;
   runtime.reductions.buffer = buffer;
+  if (stage == 3 && data_devices(options, mesh) > 1) shard_all(strategy, mesh, options);
 }
 
 void run_stages_as_deepspeed(Strategy& options) {
   options.pipeline->schedule.limits = ScheduleLimits::megatron;
-  if (options.runtime.reductions.buffer->kept == BufferKept::shards) {
-    throw InputError(options.place, "DeepSpeed's pipelines have ZeRO 0 and 1, not 2");
+  const BufferKept kept = options.runtime.reductions.buffer->kept;
+  if (kept == BufferKept::shards || kept == BufferKept::room) {
+    throw InputError(options.place, "DeepSpeed's pipelines have ZeRO 0 and 1, not 2 and 3");
   }
 }
 
@@ -62,9 +116,11 @@ void run_stages_as_deepspeed(Strategy& options) {
 Framework deepspeed_framework() {
   return {.name = "deepspeed",
           .meaning =
-              "DeepSpeed's ZeRO 0 to 2, with tensor parallelism and stages as Megatron-DeepSpeed "
+              "DeepSpeed's ZeRO 0 to 3, with tensor parallelism and stages as Megatron-DeepSpeed "
               "has them",
-          .keys = {"bucket_elements", "kernels"},
+          .keys = {"bucket_elements", "round_robin_gradients", "prefetch_bucket_elements",
+                   "persistence_threshold_elements", "max_live_elements",
+                   "max_reuse_distance_elements", "sub_group_elements", "hpz", "qwz", "kernels"},
           .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"}},
           .begin = begin_deepspeed,
           .finish = finish_deepspeed,

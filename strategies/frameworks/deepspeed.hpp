@@ -1,13 +1,23 @@
-// DeepSpeed's ZeRO 0 to 2 (defaults of 0.19.8), under Megatron-DeepSpeed with tensor parallelism
+// DeepSpeed's ZeRO 0 to 3 (defaults of 0.19.8), under Megatron-DeepSpeed with tensor parallelism
 // over the model axis and stages. Gradients travel in the type they are made in; ZeRO 1 and 2
-// all-reduce whole buckets, of which each device keeps its part.
+// all-reduce whole buckets, of which each device keeps its part. ZeRO 3 reduce-scatters them, and
+// gathers parameters as modules are entered.
 //
-//   key                values        when left out
-//   zero_stage         0, 1, 2       0
-//   bucket_elements    a number      500,000,000 (reduce_bucket_size)
+//   key                             values      when left out    DeepSpeed's
+//   zero_stage                      0 to 3      0
+//   bucket_elements                 a number    500,000,000      reduce_bucket_size
+//   round_robin_gradients           a flag            false      the same; of ZeRO 1 and 2
+//   of ZeRO 3:
+//   prefetch_bucket_elements        a number     50,000,000      stage3_prefetch_bucket_size
+//   persistence_threshold_elements  a number        100,000      stage3_param_persistence_threshold
+//   max_live_elements               a number  1,000,000,000      stage3_max_live_parameters
+//   max_reuse_distance_elements     a number  1,000,000,000      stage3_max_reuse_distance
+//   sub_group_elements              a number  1,000,000,000      sub_group_size
+//   hpz                             a number              1      zero_hpz_partition_size
+//   qwz                             a flag            false      zero_quantized_weights
 //
-// Not here: ZeRO 3 (fsdp and fsdp1 shard parameters), hpZ, qwZ, offload.
-// Source: deepspeed/runtime/zero/stage_1_and_2.py and engine.py.
+// Not here: qgZ, NVMe.
+// Source: deepspeed/runtime/zero/{config,stage_1_and_2,stage3}.py and engine.py.
 #pragma once
 
 #include "strategies/frameworks/framework.hpp"

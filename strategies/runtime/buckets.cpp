@@ -32,10 +32,11 @@ class Cutter {
     assert(parameter.elements > 0);
     const bool apart = parameter.is_shared && rule_.shared_apart;
     const bool overflows = rule_.closes == BucketCloses::before && limit_ > 0 &&
-                           open_.elements + parameter.elements > limit_;
+                           unpadded_ + parameter.elements > limit_;
     if (apart || overflows) close();
     const std::int64_t begin = rounded_up(open_.elements, rule_.parameter_multiple);
     open_.elements = begin + parameter.elements;
+    unpadded_ += parameter.elements;
     open_.axes = parameter.axes;
     open_.parameters.push_back(parameter);
     const bool is_full = limit_ > 0 && open_.elements >= limit_;
@@ -47,6 +48,7 @@ class Cutter {
     open_.elements = rounded_up(open_.elements, multiple_);
     buckets_.push_back(std::exchange(open_, {}));
     limit_ = other_limit_;
+    unpadded_ = 0;
   }
 
  private:
@@ -56,6 +58,7 @@ class Cutter {
   std::int64_t multiple_;
   std::vector<Bucket>& buckets_;
   Bucket open_;
+  std::int64_t unpadded_ = 0;  // elements of the open one
 };
 
 }  // namespace
@@ -114,6 +117,46 @@ std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& param
     cutter.close();
   }
   return buckets;
+}
+
+void cut_at_parts(std::vector<Bucket>& buckets, const std::vector<BufferedParameter>& list,
+                  const GradientBuffer& rule, const FlatOptimizer& optimizer) {
+  const auto is_large = [&](const Bucket& bucket) {
+    return rule.bucket_elements > 0 && bucket.parameters.size() == 1 &&
+           bucket.parameters.front().elements > rule.bucket_elements;
+  };
+  for (Bucket& bucket : buckets) {
+    if (!is_large(bucket) || bucket.axes.empty()) continue;
+    const std::int64_t devices = Mesh::size_of(bucket.axes);
+    const std::int64_t shards = optimizer.shards > 0 ? optimizer.shards : devices;
+    std::vector<const BufferedParameter*> dealt;
+    const std::int64_t hands = optimizer.deals_out ? shards : 1;
+    for (std::int64_t hand = 0; hand < hands; ++hand) {
+      for (std::size_t i = at(hand); i < list.size(); i += at(hands)) {
+        if (list[i].axes == bucket.axes) dealt.push_back(&list[i]);
+      }
+    }
+    std::int64_t all = 0;
+    std::int64_t begin = 0;
+    for (const BufferedParameter* parameter : dealt) {
+      const BufferedParameter& large = bucket.parameters.front();
+      const bool is_it =
+          parameter->tensors == large.tensors && parameter->instance == large.instance;
+      if (is_it) begin = all;
+      all += parameter->elements;
+    }
+    const std::int64_t part = rounded_up(all, rule.bucket_multiple) / shards;
+    const std::int64_t end = begin + bucket.parameters.front().elements;
+    std::int64_t piece = 0;
+    for (std::int64_t from = begin; from < end;) {
+      const std::int64_t to = std::min(end, (from / part + 1) * part);
+      piece += to - from;
+      from = to;
+      if (piece > rule.bucket_elements || from == end) {
+        bucket.pieces.push_back(std::exchange(piece, 0));
+      }
+    }
+  }
 }
 
 std::vector<CollectivePart> parts_of(const Bucket& bucket, const Workload& workload, Bytes element,

@@ -33,7 +33,8 @@ struct BufferedParameter {
 struct Bucket {
   std::vector<BufferedParameter> parameters;
   AxisList axes;
-  std::int64_t elements = 0;  // padding included
+  std::int64_t elements = 0;              // padding included
+  std::vector<std::int64_t> pieces = {};  // elements of its calls; empty: one
 };
 
 // Of the devices that share the optimizer's state, neighbours on the axes, and the others.
@@ -54,6 +55,15 @@ struct ShardAxes {
                                                    bool of_first_stage, Bytes element);
 // Devices that share the optimizer's state of a bucket that is reduced over these axes.
 [[nodiscard]] std::int64_t sharers(const FlatOptimizer& optimizer, const AxisList& axes);
+
+// Of a parameter that is larger than a bucket and of which several devices update parts: its pieces
+// in the order of these devices, in a call so many that they are more than a bucket (DeepSpeed's
+// ZeRO 1 and 2, allreduce_and_scatter). `list`: all parameters as devices share them out.
+//
+//   525,336,576 elements that end the list, parts of 349,446,656, buckets of 50,000,000:
+//   175,889,920 of the last device but one, 349,446,656 of the last
+void cut_at_parts(std::vector<Bucket>& buckets, const std::vector<BufferedParameter>& list,
+                  const GradientBuffer& rule, const FlatOptimizer& optimizer);
 
 // What of a bucket is whose, layers together, and what its padding takes. `elements` of the call's
 // payload, each of so many bytes.

@@ -71,6 +71,10 @@ ValueId GradientBuffers::add_main(const Write& write) {
 
 bool GradientBuffers::adds_up(Item& item, const Write& write, ValueId main) {
   const bool makes_it = item.results.size() == 1 && item.results.front() == write.gradient;
+  if (makes_it && is_alone(write.gradient, main)) {
+    builder_.value(write.gradient).storage = main;
+    return true;
+  }
   const bool is_product =
       item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul;
   if (!runtime_.adds_in_products || !makes_it || !is_product) return false;
@@ -82,6 +86,17 @@ bool GradientBuffers::adds_up(Item& item, const Write& write, ValueId main) {
   return true;
 }
 
+bool GradientBuffers::copies() const {
+  return runtime_.kept == BufferKept::shards || runtime_.kept == BufferKept::room;
+}
+
+bool GradientBuffers::is_alone(ValueId made, ValueId main) const {
+  const Value& gradient = builder_.value(made);
+  const std::int64_t elements = gradient.bytes.count() / size_of(gradient.dtype).count();
+  return copies() && runtime_.closes == BucketCloses::before && runtime_.bucket_elements > 0 &&
+         elements > runtime_.bucket_elements && gradient.dtype == builder_.value(main).dtype;
+}
+
 Item GradientBuffers::addition(const Write& write, ValueId main) {
   const Bytes added = builder_.value(write.gradient).bytes;
   const Value sum = builder_.value(main);
@@ -89,8 +104,14 @@ Item GradientBuffers::addition(const Write& write, ValueId main) {
   item.name = fmt::format("{} gradient accumulation", builder_.tensor(write.parameter).name);
   item.operands = {write.gradient, main};
   item.results = {builder_.add_view(main, sum.sharding)};
-  item.kernel.op = "add";
   item.kernel.dtype = dtype_;
+  if (copies()) {
+    if (runtime_.kept == BufferKept::room && runtime_.overlaps) item.stream = Stream::reductions;
+    item.kernel.op = "copy";
+    item.kernel.bytes = added + sum.bytes;
+    return item;
+  }
+  item.kernel.op = "add";
   item.kernel.bytes = added + 2 * sum.bytes;
   const std::int64_t elements = sum.bytes.count() / size_of(dtype_).count();
   item.kernel.flops = Flops(static_cast<double>(elements));

@@ -6,7 +6,8 @@
 //   dW = dY^T X                         a product whose result is added up in the buffer: it reads
 //                                       and writes four bytes an element where it wrote two
 //                                       (Apex's wgrad_gemm_accum_fp32)
-//   all others, or without that fusion  made in the compute dtype, then added
+//   all others, or without that fusion  made in the compute dtype, then added or, where a bucket is
+//                                       reduced in every microbatch, copied (DeepSpeed)
 #pragma once
 
 #include <map>
@@ -32,6 +33,10 @@ class GradientBuffers {
   // If the item is a product that may do so, it adds to `main`.
   bool adds_up(Item& item, const Write& write, ValueId main);
   [[nodiscard]] Item addition(const Write& write, ValueId main);
+  // Is a bucket reduced before the next microbatch leaves anything in it?
+  [[nodiscard]] bool copies() const;
+  // Of a bucket of its own, because it is larger than one: it stays where it is made.
+  [[nodiscard]] bool is_alone(ValueId made, ValueId main) const;
 
   SpmdBuilder& builder_;
   const Layout& layout_;

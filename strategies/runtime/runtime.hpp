@@ -97,7 +97,9 @@ enum class BufferOrder : std::uint8_t {
 enum class BufferKept : std::uint8_t {
   always,  // Megatron-Core
   step,    // from a bucket's first gradient to the optimizer (DeepSpeed's ZeRO 0 and 1)
-  shards   // till a bucket is reduced; then the device's part of it, to the optimizer (ZeRO 2)
+  shards,  // till a bucket is reduced; then the device's part of it, to the optimizer (ZeRO 2)
+  room     // always: the device's parts of all buckets, and room for one bucket, which they fill by
+           // turns; what is larger lies by itself till it is reduced (ZeRO 3)
 };
 
 // Gradients in one flat buffer, cut into buckets; each is reduced in one call.
@@ -150,7 +152,27 @@ struct FlatOptimizer {
   std::int64_t shards = 0;
   bool gathers_in_forward = false;  // bucket by bucket in the next step, one ahead; false: at once
   bool gathers_together = false;    // at once, all buckets in one call
+  // Of flat parameters, which stay in parts: a device's part of so many elements is updated
+  // together, in the order of the list (DeepSpeed's sub-groups). 0: bucket by bucket.
+  std::int64_t group_elements = 0;
+  // Who updates what: tensors one after the other in the order of the list, or dealt out to the
+  // devices by turns (DeepSpeed's round_robin_gradients).
+  bool deals_out = false;
   friend bool operator==(const FlatOptimizer&, const FlatOptimizer&) = default;
+};
+
+// Parameters in flat parts, one on each device that sees other data, each padded to a multiple of
+// these devices, and gathered as modules are entered (parameter_fetches.hpp, DeepSpeed's ZeRO 3).
+struct FlatParameters {
+  std::int64_t prefetch_elements = 0;  // of a call for what comes next; 0: there is none
+  std::int64_t whole_elements = 0;     // parameters of so many and fewer stay whole
+  std::int64_t live_elements = 0;      // that may be there before no more is asked for ahead
+  std::int64_t reuse_elements = 0;     // what is used again so near is not given back
+  // Devices, neighbours, that keep what they have gathered in parts among themselves and gather it
+  // from these until the optimizer's step (hpZ); 0: none.
+  std::int64_t secondary_shards = 0;
+  bool quantized = false;  // gathered in 8 bits with a scale for each group (qwZ)
+  friend bool operator==(const FlatParameters&, const FlatParameters&) = default;
 };
 
 // When backward computes a layer's forward pass again.
@@ -165,7 +187,8 @@ struct Runtime {
   UnitsOf units = UnitsOf::layers;
   Gathers gathers{};
   Reductions reductions{};
-  std::optional<FlatOptimizer> flat_optimizer = {};  // else it follows the layout
+  std::optional<FlatParameters> flat_parameters = {};  // else these follow the layout
+  std::optional<FlatOptimizer> flat_optimizer = {};    // the same
   RepeatForward repeats = RepeatForward::first;
   bool clips = false;            // the norm of all gradients is computed
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite

@@ -12,8 +12,11 @@ std::string recorded_call(const Json& call) {
   std::replace(kind.begin(), kind.end(), '_', '-');
   const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
   if (call.contains("peer")) return kind + " " + std::to_string(bytes);
-  const std::map<std::string, std::string> types = {
-      {"bfloat16", "bf16"}, {"float32", "fp32"}, {"uint8", "uint8"}};
+  const std::map<std::string, std::string> types = {{"bfloat16", "bf16"},
+                                                    {"float32", "fp32"},
+                                                    {"float64", "fp64"},
+                                                    {"int8", "int8"},
+                                                    {"uint8", "uint8"}};
   return kind + " " + call["axis"].get<std::string>() + " " + std::to_string(bytes) + " " +
          types.at(call["dtype"]);
 }

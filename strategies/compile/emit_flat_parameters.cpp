@@ -1,0 +1,262 @@
+// Parameters in flat parts: gathered when modules are entered, for them and ahead, given back when
+// they are left (runtime/parameter_fetches.hpp), as DeepSpeed's ZeRO 3 does it:
+//
+//   several in a call   parts are put side by side, gathered, and what has come is dealt out to the
+//                       parameters: the call's buffer is there beside them for a while
+//   one alone           gathered to where it is read
+//   qwZ                 parts are quantized to 8 bits, sent with fp32 scales, and made whole again
+//   hpZ                 on being given back a parameter leaves a larger part, of neighbours, from
+//                       which it is gathered until the optimizer's step
+//
+// A call begins once what was issued before it has computed: parameters that are there at a time
+// are as many as on the host that issues them. A module waits for all calls that were issued before
+// it, as the coordinator's wait_stream has it.
+// Source: deepspeed/runtime/zero/partition_parameters.py (0.19.8).
+#include <algorithm>
+#include <utility>
+
+#include "base/index.hpp"
+#include "strategies/compile/emit_program.hpp"
+
+namespace shardsim {
+namespace {
+
+// Of a quantized tensor: as few as are 8000 elements each, or more, so that they divide it in
+// eights (CUDAQuantizer in partition_parameters.py).
+std::int64_t quantization_groups(std::int64_t elements) {
+  constexpr std::int64_t target = 8000;
+  std::int64_t groups = (elements + target - 1) / target;
+  while (groups < elements && elements % (8 * groups) != 0) ++groups;
+  while (elements % (16 * groups) == 0 && elements > target * groups) groups *= 2;
+  return groups;
+}
+
+}  // namespace
+
+void ProgramEmitter::open_flat_parameters() {
+  if (!input_.runtime.flat_parameters) return;
+  const FlatParameters& rule = *input_.runtime.flat_parameters;
+  const std::int64_t devices = Mesh::size_of(input_.data_axes);
+  walk_ = walk_modules(input_.workload, input_.step);
+  std::vector<std::int64_t> elements;
+  for (const auto& [tensor, ordinal] : walk_.parameters) {
+    FlatParameter flat;
+    flat.value = input_.step.parameters.at(tensor).stored;
+    flat.ordinal = ordinal;
+    const Value& value = buffers_.value(flat.value);
+    flat.elements = value.bytes.count() / size_of(value.dtype).count();
+    flat.part = (flat.elements + devices - 1) / devices;
+    flat.stays_whole = flat.elements <= rule.whole_elements;
+    elements.push_back(flat.elements);
+    BufferIndex& entry = buffers_.entry(flat.value, ordinal);
+    flat.stored = entry;
+    if (flat.stays_whole) {
+      Buffer part = buffers_[entry].buffer;
+      part.name = tables_.name(value.name + " part");
+      flat.stored = buffers_.open_of_program(part);
+      buffers_[flat.stored].persistent = true;
+    } else {
+      entry = no_buffer;
+    }
+    buffers_[flat.stored].buffer.bytes = flat.part * size_of(value.dtype);
+    flat_.push_back(flat);
+  }
+  fetches_ = plan_fetches(walk_, elements, rule);
+}
+
+// What is due before an item of a segment.
+void ProgramEmitter::run_modules(std::size_t segment, std::size_t item) {
+  const auto is_due = [&](const ModuleStep& step) {
+    return step.phase == phase_ && step.segment == segment && step.item == item;
+  };
+  while (next_step_ < walk_.steps.size() && is_due(walk_.steps[next_step_])) {
+    const bool enters = walk_.steps[next_step_].enters;
+    const Fetch& due = fetches_[next_step_++];
+    for (const std::size_t parameter : due.released) give_back_whole(parameter);
+    if (!enters) continue;
+    fetch(due.now, "parameters");
+    awaited_ = std::max(awaited_, last_gather_);
+    fetch(due.ahead, "parameters ahead");
+    if (!input_.runtime.reductions.buffer->overlaps) awaited_ = std::max(awaited_, last_gather_);
+  }
+}
+
+// Those that have left a larger part in a call of their own, before the others.
+void ProgramEmitter::fetch(const std::vector<std::size_t>& parameters, const std::string& name) {
+  std::vector<std::size_t> from_secondary, from_stored;
+  for (const std::size_t parameter : parameters) {
+    const bool has_secondary = flat_[parameter].secondary != no_buffer;
+    (has_secondary ? from_secondary : from_stored).push_back(parameter);
+  }
+  gather_parts(from_secondary, /*is_secondary=*/true, name);
+  gather_parts(from_stored, /*is_secondary=*/false, name);
+}
+
+Bucket ProgramEmitter::as_bucket(const std::vector<std::size_t>& parameters, const AxisList& axes,
+                                 std::int64_t elements) const {
+  Bucket bucket;
+  bucket.axes = axes;
+  bucket.elements = elements;
+  for (const std::size_t parameter : parameters) {
+    const auto& [tensor, ordinal] = walk_.parameters[parameter];
+    const int block = input_.workload.tensors[at(tensor)].block;
+    bucket.parameters.push_back({{block, ordinal}, {tensor}, flat_[parameter].elements, axes});
+  }
+  return bucket;
+}
+
+BufferIndex ProgramEmitter::open_staging(const std::string& name, Bytes bytes) {
+  const BufferIndex buffer = open_buffer(name, BufferCategory::communication, bytes);
+  buffers_[buffer].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+  return buffer;
+}
+
+BufferIndex ProgramEmitter::open_whole(FlatParameter& parameter, std::int64_t elements) {
+  const BufferIndex buffer =
+      buffers_.open(parameter.value, parameter.ordinal, static_cast<TaskId>(program_.tasks.size()));
+  Buffer& whole = buffers_[buffer].buffer;
+  whole.category = BufferCategory::gathered_parameters;
+  whole.bytes = elements * size_of(buffers_.value(parameter.value).dtype);
+  buffers_.entry(parameter.value, parameter.ordinal) = buffer;
+  return buffer;
+}
+
+TaskId ProgramEmitter::emit_copy(std::string_view op, DType dtype, Bytes bytes,
+                                 const std::string& name, const std::vector<BufferIndex>& read,
+                                 const std::vector<BufferIndex>& written, Stream stream) {
+  const Kernel kernel{std::string(op), KernelClass::memory, dtype, Flops(0), bytes};
+  return emit_kernel(kernel, name, read, written, stream);
+}
+
+void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bool is_secondary,
+                                  const std::string& name) {
+  if (parameters.empty()) return;
+  const FlatParameters& rule = *input_.runtime.flat_parameters;
+  const AxisList axes = is_secondary ? split_shards(input_.data_axes, rule.secondary_shards).within
+                                     : input_.data_axes;
+  const std::int64_t devices = Mesh::size_of(axes);
+  const std::int64_t all_devices = Mesh::size_of(input_.data_axes);
+  const DType dtype = buffers_.value(flat_[parameters.front()].value).dtype;
+  std::vector<BufferIndex> parts;
+  std::int64_t elements = 0;
+  for (const std::size_t p : parameters) {
+    parts.push_back(is_secondary ? flat_[p].secondary : flat_[p].stored);
+    elements += flat_[p].part * all_devices;
+  }
+  const Bucket call = as_bucket(parameters, axes, elements);
+  const std::int64_t part = elements / devices;
+  const auto gather = [&](DType as, const std::vector<BufferIndex>& read, BufferIndex to) {
+    const Collective collective{CollectiveKind::all_gather,
+                                axes,
+                                {},
+                                {},
+                                as,
+                                elements * size_of(as),
+                                parts_of(call, input_.workload, size_of(as), elements),
+                                "parameters of modules: " + range_of(call, input_.workload),
+                                {}};
+    return emit_collective(collective, Stream::gathers, name, {to}, read);
+  };
+  if (parameters.size() == 1 && !rule.quantized) {
+    const BufferIndex whole = open_whole(flat_[parameters.front()], elements);
+    last_gather_ = gather(dtype, parts, whole);
+    return;
+  }
+  const auto move = [&](const char* op, Bytes bytes, const std::vector<BufferIndex>& read,
+                        const std::vector<BufferIndex>& written) {
+    last_gather_ = emit_copy(op, dtype, bytes, name, read, written, Stream::gathers);
+  };
+  BufferIndex flat = no_buffer;
+  const Bytes whole_bytes = elements * size_of(dtype);
+  if (rule.quantized) {
+    const std::int64_t scales = quantization_groups(part) * devices;
+    const Bytes narrow_bytes = elements * size_of(DType::i8);
+    const Bytes scale_bytes = scales * size_of(DType::f32);
+    const BufferIndex narrow = open_staging("quantized parameters", narrow_bytes + scale_bytes);
+    move("quantize", Bytes((whole_bytes + narrow_bytes + scale_bytes).count() / devices), parts,
+         {narrow});
+    gather(DType::i8, {}, narrow);
+    emit_collective({CollectiveKind::all_gather,
+                     axes,
+                     {},
+                     {},
+                     DType::f32,
+                     scale_bytes,
+                     {{"scales", scale_bytes}},
+                     "scales of quantized parameters",
+                     {}},
+                    Stream::gathers, name, {narrow});
+    const bool is_alone = parameters.size() == 1;
+    flat = is_alone ? open_whole(flat_[parameters.front()], elements)
+                    : open_staging("gathered parameters", whole_bytes);
+    move("dequantize", narrow_bytes + scale_bytes + whole_bytes, {narrow}, {flat});
+    if (is_alone) return;
+  } else {
+    flat = open_staging("gathered parameters", whole_bytes);
+    move("copy", 2 * (part * size_of(dtype)), parts, {flat});
+    gather(dtype, {}, flat);
+  }
+  std::vector<BufferIndex> whole;
+  for (const std::size_t p : parameters) whole.push_back(open_whole(flat_[p], flat_[p].elements));
+  move("copy", 2 * whole_bytes, {flat}, whole);
+}
+
+// The buffer dies with its last reader. Where there are second parts, one is cut out of it first.
+void ProgramEmitter::give_back_whole(std::size_t parameter) {
+  FlatParameter& flat = flat_[parameter];
+  BufferIndex& entry = buffers_.entry(flat.value, flat.ordinal);
+  const std::int64_t shards = input_.runtime.flat_parameters->secondary_shards;
+  if (shards > 0 && flat.secondary == no_buffer) {
+    const Value& value = buffers_.value(flat.value);
+    const Bytes bytes = flat.part * Mesh::size_of(input_.data_axes) / shards * size_of(value.dtype);
+    const std::string name = value.name + " secondary part";
+    flat.secondary = open_buffer(name, BufferCategory::gathered_parameters, bytes);
+    buffers_[flat.secondary].buffer.layer = buffers_[entry].buffer.layer;
+    buffers_[flat.secondary].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+    emit_copy("copy", value.dtype, 2 * bytes, name, {entry}, {flat.secondary}, Stream::compute);
+  }
+  entry = no_buffer;
+}
+
+// A microbatch is through: what is there still.
+void ProgramEmitter::give_back_all() {
+  if (flat_.empty()) return;
+  next_step_ = 0;
+  for (std::size_t p = 0; p < flat_.size(); ++p) {
+    const BufferIndex whole = buffers_.buffer_of(flat_[p].value, flat_[p].ordinal);
+    if (flat_[p].stays_whole || whole == no_buffer) continue;
+    const auto stream = static_cast<std::size_t>(Stream::compute);
+    if (buffers_[whole].written_by < last_kernel_) buffers_.use(whole, last_kernel_, stream);
+    give_back_whole(p);
+    if (is_last_pass_ && flat_[p].secondary != no_buffer) {
+      buffers_.use(flat_[p].secondary, last_kernel_, stream);
+    }
+  }
+}
+
+// Of parameters that stay whole: updated in parts, each is gathered by itself.
+void ProgramEmitter::gather_whole() {
+  set_phase(Phase::optimizer);
+  const std::int64_t devices = Mesh::size_of(input_.data_axes);
+  for (std::size_t p = 0; p < flat_.size(); ++p) {
+    const FlatParameter& flat = flat_[p];
+    if (!flat.stays_whole) continue;
+    const DType dtype = buffers_.value(flat.value).dtype;
+    const std::int64_t elements = flat.part * devices;
+    const Bucket call = as_bucket({p}, input_.data_axes, elements);
+    emit_collective(
+        {CollectiveKind::all_gather,
+         input_.data_axes,
+         {},
+         {},
+         dtype,
+         elements * size_of(dtype),
+         parts_of(call, input_.workload, size_of(dtype), elements),
+         "a parameter that stays whole, updated in parts: " + range_of(call, input_.workload),
+         {}},
+        Stream::gathers, "updated parameters", {buffers_.buffer_of(flat.value, flat.ordinal)},
+        {flat.stored});
+  }
+}
+
+}  // namespace shardsim
