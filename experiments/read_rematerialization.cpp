@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,13 +16,6 @@ using Layers = Rematerialization::Layers;
 
 constexpr std::int64_t most_layers = std::int64_t{1} << 31;
 
-[[noreturn]] void refuse_offload(const JsonReader& json) {
-  json.fail(
-      "keeping activations on the host is not supported by this version; \"save\" keeps them on "
-      "the "
-      "device");
-}
-
 std::vector<std::string> read_strings(const JsonReader& json) {
   std::vector<std::string> strings;
   for (const JsonReader& one : json.elements()) strings.push_back(one.string());
@@ -34,11 +26,7 @@ Rematerialization read_policy(const JsonReader& json) {
   std::vector<std::string> known = saving_policies();
   const std::vector<std::string> offloading = offloading_policies();
   known.insert(known.end(), offloading.begin(), offloading.end());
-  const std::string policy = json.choice(known);
-  if (std::find(offloading.begin(), offloading.end(), policy) != offloading.end()) {
-    refuse_offload(json);
-  }
-  return {Policy::of_jax, {policy}};
+  return {Policy::of_jax, {json.choice(known)}};
 }
 
 Rematerialization read_modules(const JsonReader& json) {
@@ -88,15 +76,15 @@ Rematerialization read_rematerialization(const JsonReader& json) {
     json.only_keys({"every"});
     return {Policy::full, {}, Layers::every, every->integer(1, most_layers)};
   }
-  if (const auto offload = json.find("offload")) {
-    if (!offload->elements().empty()) refuse_offload(*offload);
-    if (!json.find("save")) return {Policy::named};
-  }
-  return {Policy::named, read_strings(json.at("save"))};
+  Rematerialization read{Policy::named};
+  const auto offload = json.find("offload");
+  if (offload) read.offload = read_strings(*offload);
+  if (!offload || json.find("save")) read.save = read_strings(json.at("save"));
+  return read;
 }
 
 Json rematerialization_to_json(const Rematerialization& rematerialization) {
-  const auto& [policy, save, layers, count] = rematerialization;
+  const auto& [policy, save, layers, count, offload] = rematerialization;
   switch (layers) {
     case Layers::all:
       break;
@@ -115,7 +103,8 @@ Json rematerialization_to_json(const Rematerialization& rematerialization) {
     case Policy::selective:
       return "selective";
     case Policy::named:
-      return {{"save", save}};
+      if (offload.empty()) return {{"save", save}};
+      return {{"save", save}, {"offload", offload}};
     case Policy::modules:
       return {{"modules", save}};
     case Policy::of_jax:

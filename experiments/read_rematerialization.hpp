@@ -3,13 +3,13 @@
 //   "none" | "full" | "selective"
 //   {"save": ["q", "gate_proj$"]}      names as MaxText gives them, or regular expressions on names
 //                                      of activations
+//   {"save": [...], "offload": ["k"]}  and those that are kept on the host
 //   {"policy": "save_qkv_proj"}        MaxText's and JAX's (workloads/step/saved_names.hpp)
 //   {"modules": ["mlp", "layernorm"]}  Megatron's --recompute-modules
 //   {"layers": 4, "method": "block"}   Megatron's --recompute-method: the first 4 layers of each
 //                                      chunk are repeated; "uniform": each one ("layers": 1)
 //   {"every": 2}                       every second layer is repeated (torchtitan)
 //
-// What moves activations to the host ("offload") is an error: not supported.
 #pragma once
 
 #include "base/json_reader.hpp"

@@ -11,6 +11,7 @@
 #include "strategies/context_keys.hpp"
 #include "strategies/expert_keys.hpp"
 #include "strategies/frameworks/framework.hpp"
+#include "strategies/offload_keys.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/strategy_axes.hpp"
@@ -313,6 +314,7 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
         .fail("ZeRO 3 is \"deepspeed\" or, layer by layer, \"fsdp\", \"fsdp1\" and \"fsdp2\"");
   }
   read_buffer_keys(json, mesh, options);
+  read_offload(json, options);
   read_kept_over(json, mesh, options);
   read_stages(json, mesh, roles, options);
   return options;
@@ -348,6 +350,9 @@ Json strategy_to_json(const Strategy& options) {
   }
   json.update(buffer_keys_to_json(options.runtime));
   if (options.experts) json["experts"] = expert_keys_to_json(options.experts);
+  if (Json offload = offload_to_json(options.runtime); !offload.is_null()) {
+    json["offload"] = std::move(offload);
+  }
   if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";
   if (options.vocabulary_multiple > 1) json["vocabulary_multiple"] = options.vocabulary_multiple;
   if (!options.kernels.is_null()) json["kernels"] = *options.kernels;

@@ -174,6 +174,13 @@ const std::vector<StrategyKey> key_table = {
      "false; true of deepspeed's ZeRO 1 and 2 but in fp32",
      "with a gradient buffer: whether a gradient is not finite, one byte of all devices",
      /*of_recipes_alone=*/true},
+    {"offload",
+     {},
+     R"({"activations": "cpu"}, {"activations": {"layers": 20}}, ...)",
+     "none",
+     "activations of layers that lie on the host from forward to backward: of all, of the first so "
+     "many, or what {\"modules\": [\"core_attn\", ...]} read",
+     /*of_recipes_alone=*/true},
     {"saved_inputs",
      {"gathered", "sharded"},
      "",

@@ -64,6 +64,7 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
 
 Program ProgramEmitter::run(const std::vector<Call>& calls) {
   bool has_optimizer = false;
+  open_host_streams();
   open_flat_parameters();
   open_buckets();
   for (const Call& call : calls) {
@@ -241,7 +242,9 @@ void ProgramEmitter::emit_segment(std::vector<Segment>& segments, std::size_t k,
   const std::size_t number = segment_ends_.size();
   if (number > 1) awaited_ = std::max(awaited_, segment_reductions_[number - 2]);
   last_reduction_ = no_task;
+  await_copies();
   emit_body(segments, k);
+  if (phase == Phase::forward) send_to_host(segment);
   if (segment.part != Part::input) {
     emit_items(segment.pass.reductions, i);
     accumulate(segment.pass, i);
@@ -264,6 +267,7 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
   bool opened = !segment.opens_backward;
   if (opened) open(window());
   if (phase_ != Phase::forward) open_gradients_of(*pass.pass, i);
+  if (phase_ != Phase::forward && phase_ != Phase::optimizer) bring_ahead(segments, k);
   for (std::size_t item = 0; item < pass.body.size(); ++item) {
     if (segment.part != Part::whole && pass.for_input[item] != (segment.part == Part::input)) {
       continue;

@@ -176,6 +176,21 @@ class ProgramEmitter {
   // One that comes to life with the next task.
   [[nodiscard]] BufferIndex open_staging(const std::string& name, Bytes bytes);
 
+  // An activation of a block instance that lies on the host (emit_offload.cpp).
+  struct OnHost {
+    std::int32_t microbatch = 0;
+    ValueId value = no_value;
+    std::int32_t layer = 0;
+    auto operator<=>(const OnHost&) const = default;
+  };
+  void open_host_streams();
+  void await_copies();
+  void send_to_host(const Segment& segment);
+  void bring_from_host(const Segment& segment, TaskId window);
+  void bring_ahead(const std::vector<Segment>& segments, std::size_t k);
+  [[nodiscard]] std::vector<ValueId> on_host(const BlockInstance& instance) const;
+  TaskId emit_host_copy(TaskKind kind, BufferIndex buffer, std::int32_t name);
+
   void open_flat_parameters();
   void run_modules(std::size_t segment, std::size_t item);
   void fetch(const std::vector<std::size_t>& parameters, const std::string& name);
@@ -271,6 +286,10 @@ class ProgramEmitter {
   std::size_t next_step_ = 0;   // of the walk
   TaskId last_gather_ = no_task;
   std::vector<UpdateGroup> update_groups_;
+  std::vector<std::vector<ValueId>> read_by_backward_;  // activations, by block
+  std::map<OnHost, TaskId> copies_;                     // that have brought it there
+  std::vector<TaskId> segment_copies_;                  // to the host, of every segment so far
+  bool has_host_streams_ = false;
   std::vector<std::size_t> to_gather_;  // the next one last
   bool gradients_are_done_ = false;
   std::int32_t backward_passes_ = 0;                 // that have left gradients of weights

@@ -63,7 +63,6 @@ void refuse_unplanned(const JsonReader& strategy) {
     std::string_view key, what;
   };
   constexpr std::array keys = {
-      Unplanned{"offload", "what is kept on the host is"},
       Unplanned{"fsdp", "Megatron's FSDP is"},
   };
   if (!strategy.is_object()) return;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace shardsim {
 
@@ -183,6 +184,16 @@ enum class RepeatForward : std::uint8_t {
                // before (PyTorch's torch.utils.checkpoint without reentrance)
 };
 
+// Activations of layers that lie on the host from forward to backward (PyTorch's save_on_cpu,
+// Megatron's and TransformerEngine's offloading). Beside what the step itself keeps there.
+struct ActivationsOnHost {
+  std::int64_t layers = 0;  // of the first so many
+  std::vector<std::string> modules =
+      {};  // of these, what they read (workloads/step/saved_names.hpp)
+  friend bool operator==(const ActivationsOnHost&, const ActivationsOnHost&) = default;
+};
+inline constexpr std::int64_t all_layers = std::int64_t{1} << 31;
+
 struct Runtime {
   UnitsOf units = UnitsOf::layers;
   Gathers gathers{};
@@ -190,6 +201,7 @@ struct Runtime {
   std::optional<FlatParameters> flat_parameters = {};  // else these follow the layout
   std::optional<FlatOptimizer> flat_optimizer = {};    // the same
   RepeatForward repeats = RepeatForward::first;
+  ActivationsOnHost activations_on_host{};
   bool clips = false;            // the norm of all gradients is computed
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)

@@ -62,7 +62,9 @@ TEST_CASE("what a step keeps reads back as it was written") {
   };
   for (const char* text :
        {R"("none")", R"("full")", R"("selective")", R"({"save": ["q", "mlp"]})",
-        R"({"policy": "save_qkv_proj"})", R"({"modules": ["core_attn", "mlp"]})", R"({"every": 2})",
+        R"({"policy": "save_qkv_proj"})", R"({"policy": "minimal_offloaded"})",
+        R"({"save": ["q"], "offload": ["k", "v"]})", R"({"save": [], "offload": ["q"]})",
+        R"({"modules": ["core_attn", "mlp"]})", R"({"every": 2})",
         R"({"layers": 4, "method": "block"})", R"({"layers": 1, "method": "uniform"})"}) {
     CHECK(read_back(text) == Json::parse(text));
   }
@@ -83,11 +85,7 @@ TEST_CASE("what a step cannot keep is an error") {
     return "";
   };
   const std::string at = "a.json: /workload/rematerialization";
-  const std::string host =
-      ": keeping activations on the host is not supported by this version; \"save\" keeps them on "
-      "the device";
-  CHECK(error(R"({"save": ["q"], "offload": ["k"]})") == at + "/offload" + host);
-  CHECK(error(R"({"policy": "minimal_offloaded"})") == at + "/policy" + host);
+  CHECK(error(R"({"save": ["q"], "offload": "k"})").starts_with(at + "/offload"));
   CHECK(error(R"({"layers": 2, "method": "uniform"})") ==
         at + "/layers: groups of 2 layers that are repeated together are not supported by this "
              "version; \"layers\": 1 repeats each for itself");

@@ -111,6 +111,8 @@ struct Tensor {
   // Of an activation: made again in the backward pass, whatever the step keeps, as the fused kernel
   // that this is within does (Mamba's).
   bool remade = false;
+  // Of an activation that backward reads: it lies in the memory of the host until then.
+  bool on_host = false;
   bool trained = true;          // of a parameter: false is one without gradient and optimizer state
   bool stored_as_read = false;  // of a parameter: it is stored in `dtype`, whatever others are
 };

@@ -26,11 +26,25 @@ class Keeper {
  public:
   Keeper(const Workload& workload, const Rematerialization& options, const std::vector<bool>& kinds)
       : workload_(workload), options_(options), kinds_(kinds), kept_(workload.tensors.size()) {
-    if (options_.policy == Rematerialization::Policy::named) keep_named();
+    if (options_.policy == Rematerialization::Policy::named) {
+      keep_named(options_.save, "save");
+      keep_named(options_.offload, "offload");
+    }
     if (options_.policy == Rematerialization::Policy::modules) require_modules();
     for (std::size_t b = 0; b < workload.blocks.size(); ++b) keep_of(b);
     for (std::size_t t = 0; t < kept_.size(); ++t) {
       if (workload.tensors[t].remade) kept_[t] = false;
+    }
+  }
+
+  // Nothing but what `offload` says, or a policy that moves what it keeps.
+  Keeper(const Workload& workload, const Rematerialization& options)
+      : workload_(workload), options_(options), kinds_(no_kinds_), kept_(workload.tensors.size()) {
+    using Policy = Rematerialization::Policy;
+    if (options_.policy == Policy::named) keep_named(options_.offload, "offload");
+    if (options_.policy != Policy::of_jax || !is_offloading(options_.save.front())) return;
+    for (const Block& block : workload.blocks) {
+      if (block.is_layer) keep(saved_by_policy(block, on_device(options_.save.front())));
     }
   }
 
@@ -52,7 +66,7 @@ class Keeper {
         }
         return;
       case Rematerialization::Policy::of_jax:
-        return keep(saved_by_policy(block, options_.save.front()));
+        return keep(saved_by_policy(block, on_device(options_.save.front())));
       case Rematerialization::Policy::modules:
         keep_all(block);
         return discard_modules(block);
@@ -114,11 +128,11 @@ class Keeper {
     }
   }
 
-  void keep_named() {
-    for (std::size_t i = 0; i < options_.save.size(); ++i) {
-      const Place place{"", fmt::format("/workload/rematerialization/save/{}", i)};
-      if (keep_by_name(options_.save[i], place)) continue;
-      keep_by_pattern(options_.save[i], place);
+  void keep_named(const std::vector<std::string>& names, std::string_view key) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const Place place{"", fmt::format("/workload/rematerialization/{}/{}", key, i)};
+      if (keep_by_name(names[i], place)) continue;
+      keep_by_pattern(names[i], place);
     }
   }
 
@@ -164,6 +178,7 @@ class Keeper {
 
   const Workload& workload_;
   const Rematerialization& options_;
+  const std::vector<bool> no_kinds_ = {};
   const std::vector<bool>& kinds_;
   std::vector<bool> kept_;  // by forward tensor
 };
@@ -173,6 +188,11 @@ class Keeper {
 std::vector<bool> kept_activations(const Workload& workload, const Rematerialization& options,
                                    const std::vector<bool>& kinds) {
   return Keeper(workload, options, kinds).kept();
+}
+
+std::vector<bool> offloaded_activations(const Workload& workload,
+                                        const Rematerialization& options) {
+  return Keeper(workload, options).kept();
 }
 
 }  // namespace shardsim

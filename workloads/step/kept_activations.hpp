@@ -19,4 +19,8 @@ namespace shardsim {
                                                  const Rematerialization& options,
                                                  const std::vector<bool>& kinds);
 
+// Those of them that lie on the host.
+[[nodiscard]] std::vector<bool> offloaded_activations(const Workload& workload,
+                                                      const Rematerialization& options);
+
 }  // namespace shardsim

@@ -44,6 +44,8 @@ class Rematerializer {
         kept_(kept_activations(workload, options, kinds)) {}
 
   void run() {
+    const std::vector<bool> offloaded = offloaded_activations(workload_, options_);
+    for (std::size_t t = 0; t < offloaded.size(); ++t) workload_.tensors[t].on_host = offloaded[t];
     for (std::size_t b = 0; b < workload_.blocks.size(); ++b) {
       if (workload_.blocks[b].is_layer) rematerialize_block(b);
     }

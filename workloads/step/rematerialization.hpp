@@ -33,7 +33,7 @@ struct Rematerialization {
     none,
     full,       // only what enters a repeated block is kept
     selective,  // also the results of matmuls, attention and scans
-    named,      // `save`
+    named,      // `save` and `offload`
     modules,    // all is kept but what the modules of `save` make
     of_jax      // a policy of JAX or MaxText, the one name in `save` (saved_names.hpp)
   };
@@ -49,6 +49,7 @@ struct Rematerialization {
   std::vector<std::string> save{};
   Layers layers = Layers::all;
   std::int64_t count = 0;
+  std::vector<std::string> offload{};  // as `save`, kept on the host
   friend bool operator==(const Rematerialization&, const Rematerialization&) = default;
 };
 

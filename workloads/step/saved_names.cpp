@@ -163,6 +163,13 @@ constexpr std::array modules{
     Module{"norm", true, [](const Op& op) { return kind_of(op) == OpKind::norm; }},
     Module{"activation", true, [](const Op& op) { return op.part == OpPart::activation; }}};
 
+// And the policy that keeps the same on the device.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> offloading{{
+    {"qkv_proj_offloaded", "save_qkv_proj"},
+    {"minimal_offloaded", "minimal"},
+    {"offload_dot_with_no_batch_dims", "checkpoint_dots_with_no_batch_dims"},
+}};
+
 const Module& find_module(std::string_view name) {
   const auto* found = std::find_if(modules.begin(), modules.end(),
                                    [&](const Module& module) { return module.name == name; });
@@ -193,7 +200,18 @@ std::vector<std::string> saving_policies() {
 }
 
 std::vector<std::string> offloading_policies() {
-  return {"qkv_proj_offloaded", "minimal_offloaded", "offload_dot_with_no_batch_dims"};
+  std::vector<std::string> names;
+  for (const auto& [policy, same] : offloading) names.emplace_back(policy);
+  return names;
+}
+
+bool is_offloading(std::string_view policy) { return on_device(policy) != policy; }
+
+std::string_view on_device(std::string_view policy) {
+  for (const auto& [known, same] : offloading) {
+    if (known == policy) return same;
+  }
+  return policy;
 }
 
 std::vector<TensorId> saved_by_policy(const Block& block, std::string_view policy) {

@@ -23,6 +23,8 @@
 //   save_dot_except_mlpwi                q, k, v, out_proj, mlpwo
 //   save_dot_except_mlp                  q, k, v, out_proj
 //   save_qkv_proj, save_out_proj         q, k, v; out_proj
+//   qkv_proj_offloaded, minimal_offloaded, offload_dot_with_no_batch_dims   as save_qkv_proj,
+//                                        minimal and checkpoint_dots, on the host
 //   checkpoint_dots, dots_saveable, and with _with_no_batch_dims   results of matmuls. Attention is
 //                                        a kernel, not a dot; nor are products grouped by expert
 //
@@ -47,8 +49,11 @@ namespace shardsim {
                                                                  std::string_view name);
 
 [[nodiscard]] std::vector<std::string> saving_policies();
-// Those that move what they keep to the host, which is not supported.
+// Those that move what they keep to the host.
 [[nodiscard]] std::vector<std::string> offloading_policies();
+[[nodiscard]] bool is_offloading(std::string_view policy);
+// The policy that keeps the same on the device: "qkv_proj_offloaded": "save_qkv_proj".
+[[nodiscard]] std::string_view on_device(std::string_view policy);
 // Results of a block's ops that a policy keeps; all of them under "none".
 [[nodiscard]] std::vector<TensorId> saved_by_policy(const Block& block, std::string_view policy);
 

@@ -1,0 +1,99 @@
+// Activations that lie on the host between forward and backward.
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "model_step.hpp"
+
+namespace shardsim::offload_test {
+namespace {
+
+constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+
+struct Copies {
+  std::int64_t there = 0;  // bytes
+  std::int64_t back = 0;
+  std::set<std::string> names;  // without the layer
+  std::set<int> layers;
+};
+
+Copies copies_of(const Plan& plan) {
+  Copies copies;
+  const Program& program = plan.programs.front();
+  std::map<std::pair<int, int>, int> on_host;  // by name and layer
+  for (const Task& task : program.tasks) {
+    if (!is_host_copy(task.kind)) continue;
+    const bool leaves = task.kind == TaskKind::to_host;
+    const std::int64_t bytes = plan.kernels[static_cast<std::size_t>(task.work)].bytes.count();
+    (leaves ? copies.there : copies.back) += bytes;
+    copies.names.insert(plan.names[static_cast<std::size_t>(task.name)]);
+    copies.layers.insert(task.layer);
+    CHECK((task.phase == Phase::forward) == leaves);
+    int& count = on_host[{task.name, task.layer}];
+    count += leaves ? 1 : -1;
+    CHECK((count == 0 || count == 1));
+  }
+  return copies;
+}
+
+// Llama-3.1-8B, one sequence of 8192 tokens a device: 8192 x 4096 in bf16 are 64 MiB, keys and
+// values of 8 heads of 128 a quarter of it.
+Plan plan_of(const std::string& strategy, const Rematerialization& kept = {}) {
+  Step step = test::usual_step();
+  step.rematerialization = kept;
+  return test::compile_step("llama-3.1-8b", Mesh({{"fsdp", 8}}), strategy, step).plan;
+}
+
+}  // namespace
+
+TEST_CASE("what a step offloads goes to the host and comes back") {
+  const Rematerialization kept{.policy = Rematerialization::Policy::named,
+                               .offload = {"decoder_layer_input", "k"}};
+  const Copies copies = copies_of(plan_of(R"({"name": "fsdp"})", kept));
+  CHECK(copies.there == 32 * (64 + 16) * mebibyte);
+  CHECK(copies.back == copies.there);
+  CHECK(copies.layers.size() == 32);
+  const Rematerialization policy{.policy = Rematerialization::Policy::of_jax,
+                                 .save = {"qkv_proj_offloaded"}};
+  const Copies of_policy = copies_of(plan_of(R"({"name": "fsdp"})", policy));
+  CHECK(of_policy.there == 32 * (64 + 16 + 16) * mebibyte);
+}
+
+TEST_CASE("a strategy offloads layers or what modules read") {
+  const Copies none = copies_of(plan_of(R"({"name": "fsdp"})"));
+  CHECK(none.names.empty());
+  const Copies all = copies_of(plan_of(R"({"name": "fsdp", "offload": {"activations": "cpu"}})"));
+  const Copies four =
+      copies_of(plan_of(R"({"name": "fsdp", "offload": {"activations": {"layers": 4}}})"));
+  CHECK(four.layers == std::set<int>{0, 1, 2, 3});
+  CHECK(8 * four.there == all.there);
+  CHECK(four.back == four.there);
+  // Queries, keys, values, what attention made, and a logsumexp in fp32 of each of 32 heads.
+  const Copies attention = copies_of(
+      plan_of(R"({"name": "fsdp", "offload": {"activations": {"modules": ["core_attention"]}}})"));
+  CHECK(attention.there == 32 * (64 + 16 + 16 + 64 + 1) * mebibyte);
+}
+
+TEST_CASE("a device holds what two layers wait to send, and what two need back") {
+  const auto most = [](const Plan& plan) {
+    const Program& program = plan.programs.front();
+    std::map<TaskId, std::int64_t> changes;
+    for (const Buffer& buffer : program.buffers) {
+      if (buffer.category != BufferCategory::activations || buffer.layer < 0) continue;
+      changes[buffer.allocated_by] += buffer.bytes.count();
+      changes[program.freed_after(buffer).back() + 1] -= buffer.bytes.count();
+    }
+    std::int64_t now = 0;
+    std::int64_t peak = 0;
+    for (const auto& [task, change] : changes) peak = std::max(peak, now += change);
+    return peak;
+  };
+  const Plan kept = plan_of(R"({"name": "fsdp"})");
+  const Plan sent = plan_of(R"({"name": "fsdp", "offload": {"activations": "cpu"}})");
+  CHECK(most(sent) * 10 < most(kept));  // of 32 layers
+}
+
+}  // namespace shardsim::offload_test
