@@ -298,7 +298,6 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
   }
   const Framework* framework = find_framework(options.name);
   if (framework != nullptr) {
-    refuse_unplanned(json);
     framework->begin(json, mesh, roles, options);
   }
   if (json.is_object()) {
@@ -348,6 +347,10 @@ Json strategy_to_json(const Strategy& options) {
       if (key.of_recipes_alone) json.erase(std::string(key.name));
     }
   }
+  const Framework* framework = find_framework(options.name);
+  const bool may_shard = framework != nullptr &&
+                         std::count(framework->keys.begin(), framework->keys.end(), "fsdp") > 0;
+  if (may_shard && options.shards_parameters) json["fsdp"] = true;
   json.update(buffer_keys_to_json(options.runtime));
   if (options.experts) json["experts"] = expert_keys_to_json(options.experts);
   if (Json offload = offload_to_json(options.runtime); !offload.is_null()) {

@@ -31,9 +31,10 @@ void partition(Compilation& c) {
   c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
   if (!c.strategy.runtime.flat_parameters) return;
   if (c.layout.experts && !c.layout.experts->parallel.empty()) {
-    throw InputError(c.strategy.place,
-                     "experts over devices beside \"flat_parameters\" (ZeRO 3) are not supported by "
-                     "this version");
+    throw InputError(
+        c.strategy.place,
+        "experts over devices beside \"flat_parameters\" (ZeRO 3) are not supported by "
+        "this version");
   }
   for (const auto& [tensor, values] : c.spmd.parameters) {
     if (values.computed == values.stored && values.looked_up == values.stored) continue;

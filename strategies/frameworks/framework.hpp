@@ -47,8 +47,6 @@ struct Framework {
 //   kernels   eager, compiled, transformer-engine, xla, or an object: which operations are one
 //             kernel; kept, and not modelled
 void read_kernels(const JsonReader& strategy, Strategy& options);
-//   fsdp      what this version does not plan: an error that says so
-void refuse_unplanned(const JsonReader& strategy);
 //   over the mesh's axis for context the sequence is split, and attention reads it so
 void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod method,
                    Strategy& options);

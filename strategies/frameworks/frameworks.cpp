@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/json.hpp"
@@ -54,22 +53,6 @@ void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod metho
   for (const MeshAxis& axis : mesh.axes()) {
     if (axis.size > 1 && roles.of(axis.name) == AxisRole::context) {
       options.sequence_axes.push_back(axis.name);
-    }
-  }
-}
-
-void refuse_unplanned(const JsonReader& strategy) {
-  struct Unplanned {
-    std::string_view key, what;
-  };
-  constexpr std::array keys = {
-      Unplanned{"fsdp", "Megatron's FSDP is"},
-  };
-  if (!strategy.is_object()) return;
-  for (const auto& [key, what] : keys) {
-    const auto given = strategy.find(key);
-    if (given && !(given->is_bool() && !given->boolean())) {
-      given->fail(std::string(what) + " not supported by this version");
     }
   }
 }

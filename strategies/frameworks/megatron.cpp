@@ -26,12 +26,29 @@ struct Overlap {
   bool parameters = true;
 };
 
+// --use-megatron-fsdp, --data-parallel-sharding-strategy optim_grads_params: layers are units, all
+// else is gathered once and stays until backward is through
+// (megatron/core/distributed/fsdp/src/megatron_fsdp, fsdp_unit_modules).
+void shard_as_fsdp(Strategy& options) {
+  options.shards_parameters = true;
+  Runtime& runtime = options.runtime;
+  runtime.gathers.kept_root = Kept::backward;
+  runtime.gathers.asked = Asked::ahead;
+  runtime.reductions.each_microbatch = ReduceEachMicrobatch::all;
+  options.notes.push_back(
+      "Megatron's FSDP is planned as gathers and reductions layer by layer: its own calls have not "
+      "been compared with ours");
+}
+
 void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                     Strategy& options) {
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.saves_sharded_inputs = true;
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   options.runtime.clips = true;
+  if (strategy.is_object() && strategy.find("fsdp") && strategy.at("fsdp").boolean()) {
+    shard_as_fsdp(options);
+  }
   ExpertLayout experts;
   experts.counts = ExpertCounts::gathered;
   experts.auxiliary_loss = true;
@@ -91,6 +108,13 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
   const auto distributed = field("distributed_optimizer");
   const bool is_flat = !distributed || distributed->boolean();
   const auto shards = field("optimizer_shards");
+  const std::int64_t split =
+      options.model_axis.empty() ? 1 : mesh.whole(*mesh.find(options.model_axis)).size;
+  options.vocabulary_multiple = vocabulary_multiple * split;
+  if (options.shards_parameters) {
+    if (shards) shards->fail("are of the distributed optimizer; \"fsdp\" has shards of everything");
+    return;
+  }
   if (shards && !is_flat) {
     shards->fail("are of the distributed optimizer, and \"distributed_optimizer\" is false");
   }
@@ -116,9 +140,6 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
     options.runtime.flat_optimizer = optimizer;
   }
   options.runtime.reductions.buffer = buffer;
-  const std::int64_t split =
-      options.model_axis.empty() ? 1 : mesh.whole(*mesh.find(options.model_axis)).size;
-  options.vocabulary_multiple = vocabulary_multiple * split;
 }
 
 void run_stages_as_megatron(Strategy& options) {
@@ -136,7 +157,7 @@ Framework megatron_framework() {
           .meaning =
               "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed "
               "optimizer",
-          .keys = {"distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements",
+          .keys = {"fsdp", "distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements",
                    "kernels"},
           .precision = {{"gradients", "fp32"}},
           .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"},
