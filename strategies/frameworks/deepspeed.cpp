@@ -20,7 +20,7 @@ constexpr std::int64_t max_reuse_distance = 1'000'000'000;
 constexpr std::int64_t sub_group_size = 1'000'000'000;
 // Of the flat group's start and size, nccl_start_alignment_factor.
 constexpr std::int64_t alignment = 2;
-constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+constexpr std::int64_t largest_number = std::int64_t{1} << 40;
 
 constexpr std::string_view keys_of_stage_3[] = {"prefetch_bucket_elements",
                                                 "persistence_threshold_elements",
@@ -33,7 +33,7 @@ constexpr std::string_view keys_of_stage_3[] = {"prefetch_bucket_elements",
 std::int64_t number_of(const JsonReader& strategy, std::string_view key, std::int64_t otherwise,
                        std::int64_t least = 0) {
   const auto given = strategy.is_object() ? strategy.find(key) : std::nullopt;
-  return given ? given->integer(least, most_elements) : otherwise;
+  return given ? given->integer(least, largest_number) : otherwise;
 }
 
 void begin_deepspeed(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
