@@ -123,6 +123,12 @@ bool same_mark(const std::string& name, const Alive& mine, const Json& mark, boo
 
 }  // namespace
 
+double replayed_peak(const Program& program) {
+  double peak = 0;
+  for (const Alive& alive : replay(program).within) peak = std::max(peak, total(alive));
+  return peak;
+}
+
 bool same_memory(const Json& record, const Plan& plan) {
   const Program& program = plan.programs[0];
   const Replay ours = replay(program);

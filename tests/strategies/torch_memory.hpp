@@ -14,4 +14,7 @@ namespace shardsim::test {
 // Prints what differs by more.
 [[nodiscard]] bool same_memory(const Json& record, const Plan& plan);
 
+// The most that is there at once, in bytes.
+[[nodiscard]] double replayed_peak(const Program& program);
+
 }  // namespace shardsim::test
