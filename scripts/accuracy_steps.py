@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Puts predicted step times beside published ones and writes the part of docs/accuracy.md on them.
+
+    scripts/accuracy_steps.py STEPS.jsonl [SHARDSIM]
+        [--tiers A,B] [--jobs 2] [--save FILE] [--use FILE] [--against FILE] [--write]
+
+STEPS.jsonl has one published step a line: {"id", "family", "tier", "experiment" (as `run` takes
+it), "measured": {"step_time_s" or "latency_s"}}. A row whose id hashes even (CRC-32) is of the half
+that constants may be chosen with, an odd one of the half on which errors are reported. --save keeps
+what came out, --use reads it again in place of running, --against shows what an earlier run kept
+beside it. --write replaces the text between the two
+markers in docs/accuracy.md.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections import defaultdict
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "accuracy.md"
+BEGIN = "<!-- scripts/accuracy_steps.py writes this part -->"
+END = "<!-- up to here -->"
+TIME_LIMIT_S = 120
+
+
+def is_report_half(row_id):
+    return zlib.crc32(row_id.encode()) % 2 == 1
+
+
+def measured_time(row):
+    measured = row["measured"]
+    return measured.get("step_time_s", measured.get("latency_s"))
+
+
+def device_of(row):
+    machine = row["experiment"].get("machine")
+    if isinstance(machine, str):
+        return machine
+    changed = machine.get("device", {})
+    name = changed.get("name") or " ".join(str(value) for value in changed.values())
+    return f"{machine['extends']} ({name})" if name else f"{machine['extends']} (network)"
+
+
+def predict(shardsim, folder, number, row):
+    """What one row came to: {"predicted": seconds} or {"refused": message}."""
+    path = pathlib.Path(folder) / f"{number}.json"
+    path.write_text(json.dumps(row["experiment"]))
+    try:
+        run = subprocess.run(
+            [shardsim, "run", str(path), "--format", "json"],
+            capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return {"refused": f"took more than {TIME_LIMIT_S} s"}
+    finally:
+        path.unlink()
+    if run.returncode != 0:
+        lines = [line for line in run.stderr.splitlines() if line.strip()]
+        first = lines[0] if lines else f"exit code {run.returncode}"
+        return {"refused": first.replace(str(path), "row")}
+    result = json.loads(run.stdout)
+    return {"predicted": result["step_time_s"]}
+
+
+def predict_all(shardsim, rows, jobs):
+    with tempfile.TemporaryDirectory() as folder:
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            futures = [pool.submit(predict, shardsim, folder, i, row) for i, row in enumerate(rows)]
+            return {row["id"]: future.result() for row, future in zip(rows, futures)}
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def ratios_of(rows, outcomes):
+    return [outcomes[row["id"]]["predicted"] / measured_time(row) for row in rows
+            if "predicted" in outcomes.get(row["id"], {})]
+
+
+def figures(ratios):
+    """Median and 90th percentile of |ratio - 1|, and the median ratio less 1, in percent."""
+    errors = [abs(ratio - 1) * 100 for ratio in ratios]
+    return percentile(errors, 0.5), percentile(errors, 0.9), (percentile(ratios, 0.5) - 1) * 100
+
+
+def table(title, groups, outcomes, earlier):
+    head = f"| {title} | rows | refused | median | p90 | bias |"
+    line = "|---|--:|--:|--:|--:|--:|"
+    if earlier:
+        head += " median before | bias before |"
+        line += "--:|--:|"
+    lines = [head, line]
+    for name, rows in groups:
+        ratios = ratios_of(rows, outcomes)
+        cells = [name, str(len(rows)), str(len(rows) - len(ratios))]
+        cells += [f"{x:.1f}" for x in figures(ratios)[:2]] if ratios else ["", ""]
+        cells.append(f"{figures(ratios)[2]:+.1f}" if ratios else "")
+        if earlier:
+            old = ratios_of(rows, earlier)
+            cells.append(f"{figures(old)[0]:.1f}" if old else "")
+            cells.append(f"{figures(old)[2]:+.1f}" if old else "")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def grouped(rows, key):
+    groups = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+
+
+def strategy_of(row):
+    strategy = row["experiment"].get("strategy", {})
+    return strategy if isinstance(strategy, str) else strategy.get("name", "none")
+
+
+def document(rows, outcomes, earlier):
+    tiers = sorted(grouped(rows, lambda row: row["tier"]), key=lambda item: item[0])
+    halves = []
+    for tier, members in tiers:
+        halves.append((f"{tier}, fit", [row for row in members if not is_report_half(row["id"])]))
+        halves.append((f"{tier}, report", [row for row in members if is_report_half(row["id"])]))
+    text = "Errors are |predicted / measured - 1| in percent; bias is the median ratio less 1. "
+    text += "Constants may be chosen with the *fit* half, the *report* half was not looked at.\n\n"
+    text += table("tier", tiers, outcomes, earlier) + "\n"
+    text += table("half", [half for half in halves if half[1]], outcomes, earlier) + "\n"
+    for title, key in (("strategy", strategy_of), ("machine", device_of)):
+        for tier, members in tiers:
+            if tier in ("A", "B"):
+                text += table(f"{title}, tier {tier}", grouped(members, key), outcomes,
+                              earlier) + "\n"
+    text += table("family", grouped(rows, lambda row: f"{row['family']} ({row['tier']})"),
+                  outcomes, earlier) + "\n"
+    text += worst(rows, outcomes) + "\n" + refusals(rows, outcomes)
+    return text
+
+
+def worst(rows, outcomes):
+    found = [(abs(outcomes[row["id"]]["predicted"] / measured_time(row) - 1), row["id"],
+              outcomes[row["id"]]["predicted"], measured_time(row))
+             for row in rows if row["tier"] == "A" and "predicted" in outcomes[row["id"]]]
+    lines = ["| worst of tier A | predicted, s | measured, s |", "|---|--:|--:|"]
+    for _, row_id, predicted, measured in sorted(found, reverse=True)[:10]:
+        lines.append(f"| {row_id} | {predicted:.3f} | {measured:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def refusals(rows, outcomes):
+    reasons = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        if "refused" in outcomes[row["id"]]:
+            reasons[outcomes[row["id"]]["refused"]][row["tier"]] += 1
+    lines = ["| refused | rows by tier |", "|---|---|"]
+    for reason, tiers in sorted(reasons.items(), key=lambda item: -sum(item[1].values())):
+        counts = ", ".join(f"{tier} {count}" for tier, count in sorted(tiers.items()))
+        lines.append(f"| {reason.replace('|', '/')[:160]} | {counts} |")
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
+def write_document(text):
+    whole = DOCUMENT.read_text()
+    if BEGIN not in whole or END not in whole:
+        sys.exit(f"{DOCUMENT}: no markers to write between")
+    before, rest = whole.split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    DOCUMENT.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps")
+    parser.add_argument("shardsim", nargs="?", default=str(ROOT / "build/release/shardsim"))
+    parser.add_argument("--tiers")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--save")
+    parser.add_argument("--use")
+    parser.add_argument("--against")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+
+    tiers = options.tiers.split(",") if options.tiers else None
+    with open(options.steps, encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines)
+                if measured_time(row) and (not tiers or row["tier"] in tiers)]
+    earlier = json.loads(pathlib.Path(options.against).read_text()) if options.against else None
+    if options.use:
+        outcomes = json.loads(pathlib.Path(options.use).read_text())
+        rows = [row for row in rows if row["id"] in outcomes]
+    else:
+        outcomes = predict_all(options.shardsim, rows, options.jobs)
+    if options.save:
+        pathlib.Path(options.save).write_text(json.dumps(outcomes, indent=0, sort_keys=True))
+    text = document(rows, outcomes, earlier)
+    if options.write:
+        write_document(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
