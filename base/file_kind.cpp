@@ -22,6 +22,8 @@ constexpr std::array kinds{
     KindRow{FileKind::experiment, "", "an experiment",
             "give it by its name alone, to run, compare, plan or specs"},
     KindRow{FileKind::profile, "profile", "a hardware profile", "give it with --machine"},
+    KindRow{FileKind::kernels, "kernels", "a table of kernels",
+            "name it in the \"device\" of a profile, as its \"kernels\""},
     KindRow{FileKind::calibration, "calibration", "a calibration",
             "give it with --calibration, or name it in the \"calibration\" of a profile"},
     KindRow{FileKind::plan, "plan", "a plan", "give the experiment that it was made of"},

@@ -16,6 +16,7 @@ enum class FileKind : std::uint8_t {
   experiment,
   profile,
   calibration,
+  kernels,
   plan,
   result,
   report,  // any other document that shardsim prints

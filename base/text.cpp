@@ -33,6 +33,8 @@ constexpr std::array flop_units{Unit{"FLOP/s", 1}, Unit{"GFLOP/s", 1e9}, Unit{"T
                                 Unit{"PFLOP/s", 1e15}};
 constexpr std::array time_units{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9},
                                 Unit{"ps", 1e-12}};
+constexpr std::array power_units{Unit{"W", 1}, Unit{"kW", 1e3}};
+constexpr std::array energy_units{Unit{"pJ", 1e-12}, Unit{"nJ", 1e-9}, Unit{"J", 1}};
 
 double parse_with_unit(std::string_view text, std::span<const Unit> units, std::string_view what,
                        std::string_view example, const Place& place) {
@@ -92,6 +94,14 @@ FlopRate parse_flop_rate(std::string_view text, const Place& place) {
 
 Seconds parse_seconds(std::string_view text, const Place& place) {
   return Seconds(parse_with_unit(text, time_units, "a duration", "2 us", place));
+}
+
+Power parse_power(std::string_view text, const Place& place) {
+  return Power(parse_with_unit(text, power_units, "a power", "700 W", place));
+}
+
+Energy parse_energy(std::string_view text, const Place& place) {
+  return Energy(parse_with_unit(text, energy_units, "an energy", "1.2 pJ", place));
 }
 
 std::string format_bytes(Bytes bytes) {

@@ -22,6 +22,8 @@ namespace shardsim {
 [[nodiscard]] Bandwidth parse_bandwidth(std::string_view text, const Place& place);
 [[nodiscard]] FlopRate parse_flop_rate(std::string_view text, const Place& place);
 [[nodiscard]] Seconds parse_seconds(std::string_view text, const Place& place);
+[[nodiscard]] Power parse_power(std::string_view text, const Place& place);    // "700 W"
+[[nodiscard]] Energy parse_energy(std::string_view text, const Place& place);  // "1.2 pJ"
 
 [[nodiscard]] std::string format_bytes(Bytes bytes);         // "416.0 MiB", "512 B"
 [[nodiscard]] std::string format_seconds(Seconds duration);  // "1.234 s", "56.70 ms", "8.900 us"

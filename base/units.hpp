@@ -55,6 +55,8 @@ using Flops = Quantity<struct FlopsTag, double>;          // floating-point oper
 using Bandwidth = Quantity<struct BandwidthTag, double>;  // bytes per second
 using FlopRate = Quantity<struct FlopRateTag, double>;    // operations per second
 using Seconds = Quantity<struct SecondsTag, double>;
+using Power = Quantity<struct PowerTag, double>;            // watts
+using Energy = Quantity<struct EnergyTag, double>;          // joules
 using SimTime = Quantity<struct SimTimeTag, std::int64_t>;  // picoseconds since the step began
 
 inline constexpr std::int64_t KiB = std::int64_t{1} << 10;

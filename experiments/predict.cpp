@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "base/json.hpp"
 #include "base/overloaded.hpp"
 #include "experiments/experiment.hpp"
 #include "experiments/experiment_profile.hpp"
@@ -50,19 +49,12 @@ PlacedStep place_step(const Experiment& experiment, const Profile& profile) {
       experiment.subject);
 }
 
-// Which a profile cannot say yet (a note does, in `predict`).
-Json without_power_limit(Json machine) {
-  if (machine.contains("device")) machine["device"].erase("power_limit");
-  return machine;
-}
-
 }  // namespace
 
 Profile profile_of(const Experiment& experiment) {
   Profile profile = experiment.machine_in_place.is_null()
                         ? load_profile(machine_of(experiment), experiment.written.machine)
-                        : read_profile(without_power_limit(*experiment.machine_in_place),
-                                       experiment.written.machine);
+                        : read_profile(*experiment.machine_in_place, experiment.written.machine);
   if (experiment.calibrations) {
     set_calibrations(profile, *experiment.calibrations, experiment.written.calibration);
   }
@@ -88,11 +80,10 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& given)
                      "nothing is known of the network's devices; name one, as in device=h100");
   }
   Prediction prediction = predict_on(profile, experiment, given);
-  const Json& written = *experiment.machine_in_place;
-  if (written.is_object() && written.contains("device") &&
-      written["device"].contains("power_limit")) {
-    prediction.result.notes.emplace_back(
-        "the device's power_limit is not modelled: its clock is that of the profile it extends");
+  if (profile.device.power_limit && !profile.device.power) {
+    prediction.result.notes.push_back(fmt::format(
+        "the device's power_limit is not modelled: the profile does not say what {} draws",
+        profile.device.name));
   }
   const std::string assumed = assumed_numbers(profile);
   if (!assumed.empty()) prediction.result.notes.push_back(assumed);

@@ -53,12 +53,25 @@ HostLinkProfile read_host_link(const JsonReader& reader) {
   return link;
 }
 
+PowerProfile read_power_profile(const JsonReader& reader) {
+  reader.only_keys({"limit", "idle", "per_flop", "per_byte"});
+  const JsonReader limit = reader.at("limit");
+  PowerProfile power{read_sourced(limit, read_power), read_sourced(reader.at("idle"), read_power),
+                     read_by_dtype<Sourced<Energy>>(reader.at("per_flop"),
+                                                    [](const JsonReader& energy) {
+                                                      return read_sourced(energy, read_energy);
+                                                    }),
+                     read_sourced(reader.at("per_byte"), read_energy)};
+  if (power.idle.value >= power.limit.value) limit.fail("must be more than \"idle\"");
+  return power;
+}
+
 }  // namespace
 
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
                     "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch", "sms",
-                    "host_link"});
+                    "host_link", "kernels", "power", "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
@@ -84,6 +97,14 @@ DeviceProfile read_device(const JsonReader& reader) {
   device.kernel_launch = read_sourced(reader.at("kernel_launch"), read_seconds);
   if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
   if (const auto link = reader.find("host_link")) device.host_link = read_host_link(*link);
+  if (const auto kernels = reader.find("kernels")) device.kernels = load_kernel_data(*kernels);
+  if (const auto power = reader.find("power")) device.power = read_power_profile(*power);
+  if (const auto limit = reader.find("power_limit")) {
+    device.power_limit = read_sourced(*limit, read_power);
+    if (device.power && device.power_limit->value <= device.power->idle.value) {
+      limit->fail("must be more than what the device draws idle");
+    }
+  }
   return device;
 }
 

@@ -63,6 +63,14 @@ void move_paths(Json& document, const std::string& from, const std::string& to) 
   for (Json& name : *found) move(name);
 }
 
+// Efficiencies of one's own stand in the place of a table of kernels that is inherited.
+bool says_efficiencies(const Json& document) {
+  const auto device = document.find("device");
+  if (device == document.end() || !device->is_object() || device->contains("kernels")) return false;
+  return device->contains("matmul_efficiency") || device->contains("attention_efficiency") ||
+         (device->contains("surfaces") && !device->at("surfaces").is_null());
+}
+
 Json extended(const Json& document, const std::string& file, int links_left) {
   const JsonReader reader(document, {file, ""});
   const auto extends = reader.find("extends");
@@ -76,6 +84,7 @@ Json extended(const Json& document, const std::string& file, int links_left) {
   const NamedDocument base = find_profile(extends->string(), file, extends->place());
   Json result = extended(base.document, base.file, links_left - 1);
   move_paths(result, base.file, file);
+  if (says_efficiencies(document)) result["device"].erase("kernels");
   replace_members(result, document);
   result.erase("extends");
   return result;
@@ -92,7 +101,7 @@ void add_sources(Json& changes, const Json& base) {
       continue;
     }
     const bool is_plain = !known.is_null() && !is_sourced(known);
-    if (is_plain || change.is_null() || change.is_array()) continue;
+    if (is_plain || change.is_null() || change.is_array() || key == "kernels") continue;
     change = {{"value", change},
               {"kind", "estimate"},
               {"date", is_sourced(known) ? known["date"] : Json(date_of_unsourced)},

@@ -7,7 +7,8 @@
 // is dgx-h100 with other NICs. Members of objects replace those of the same name or are added, null
 // takes one away, and a number is replaced as a whole, with its source: nothing keeps the source of
 // a value that it lost. "extends" names a shipped profile or a file, relative to the one it stands
-// in; what it names may extend in turn.
+// in; what it names may extend in turn. A device that says what its products or attention reach,
+// and names no "kernels", has not those that it inherits.
 #pragma once
 
 #include <string>

@@ -31,23 +31,11 @@
 #include "base/json_reader.hpp"
 #include "base/units.hpp"
 #include "hardware_profiles/calibration.hpp"
+#include "hardware_profiles/kernel_data.hpp"
 #include "hardware_profiles/network/network_text.hpp"
+#include "hardware_profiles/sourced.hpp"
 
 namespace shardsim {
-
-// Where a number comes from. `kind`: vendor, code, measured, derived, estimate.
-struct Source {
-  std::string kind;
-  std::string reference;  // document, file, table
-  std::string date;       // of the source or of its reading, YYYY-MM or YYYY-MM-DD
-  std::string note;
-};
-
-template <class T>
-struct Sourced {
-  T value{};
-  Source source;
-};
 
 // What kernels of one class reach of the peak of their operands' type, by shape: products of [m, k]
 // x [k, n], however many, and attention of m queries over n keys with k numbers in each.
@@ -85,6 +73,15 @@ struct HostLinkProfile : LinkProfile {  // bandwidth: one direction
   std::optional<Sourced<bool>> full_duplex = {};
 };
 
+// What a device draws: `idle` and, of every operation and byte, an energy, at the clock that it
+// sustains at `limit` with products alone (sim/step/sustained_clock.hpp).
+struct PowerProfile {
+  Sourced<Power> limit;
+  Sourced<Power> idle;                        // awake, with nothing to do
+  std::map<DType, Sourced<Energy>> per_flop;  // by dtype of the operands
+  Sourced<Energy> per_byte;                   // of memory, read or written
+};
+
 struct DeviceProfile {
   std::string name;                         // "H100 SXM5 80 GB"
   Sourced<Bytes> memory_capacity;           // what a program can use
@@ -102,7 +99,10 @@ struct DeviceProfile {
   // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
   // collectives take none.
   std::optional<Sourced<std::int64_t>> sms;
-  std::optional<HostLinkProfile> host_link = {};  // none: not known
+  std::optional<HostLinkProfile> host_link = {};   // none: not known
+  std::optional<KernelData> kernels = {};          // none: the efficiencies alone
+  std::optional<PowerProfile> power = {};          // none: the clock is that of the efficiencies
+  std::optional<Sourced<Power>> power_limit = {};  // none: that of `power`
 };
 
 // How the devices of a node are joined.

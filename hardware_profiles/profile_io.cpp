@@ -30,6 +30,8 @@ constexpr std::array rate_units{Unit{"TB/s", 1e12}, Unit{"GB/s", 1e9}, Unit{"MB/
 constexpr std::array flop_units{Unit{"TFLOP/s", 1e12}, Unit{"GFLOP/s", 1e9}, Unit{"FLOP/s", 1}};
 constexpr std::array time_units{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9},
                                 Unit{"ps", 1e-12}};
+constexpr std::array power_units{Unit{"W", 1}};
+constexpr std::array energy_units{Unit{"pJ", 1e-12}};
 
 // The shortest text with a unit that parses back to exactly `value`; among equals the unit listed
 // first. `parse` is the parser of this kind of quantity, which `value` comes from.
@@ -60,6 +62,8 @@ Json value_json(Bytes value) { return exact_text(value, byte_units, parse_bytes)
 Json value_json(Bandwidth value) { return exact_text(value, rate_units, parse_bandwidth); }
 Json value_json(FlopRate value) { return exact_text(value, flop_units, parse_flop_rate); }
 Json value_json(Seconds value) { return exact_text(value, time_units, parse_seconds); }
+Json value_json(Power value) { return exact_text(value, power_units, parse_power); }
+Json value_json(Energy value) { return exact_text(value, energy_units, parse_energy); }
 Json value_json(double value) { return value; }
 Json value_json(bool value) { return value; }
 Json value_json(std::int64_t value) { return value; }
@@ -168,6 +172,15 @@ Json host_link_json(const HostLinkProfile& link) {
   return json;
 }
 
+Json power_json(const PowerProfile& power) {
+  Json json{{"limit", number_json(power.limit)}, {"idle", number_json(power.idle)}};
+  for (const auto& [dtype, energy] : power.per_flop) {
+    json["per_flop"][std::string(name_of(dtype))] = number_json(energy);
+  }
+  json["per_byte"] = number_json(power.per_byte);
+  return json;
+}
+
 Json device_json(const DeviceProfile& device) {
   Json peak = Json::object();
   for (const auto& [dtype, rate] : device.peak)
@@ -188,6 +201,9 @@ Json device_json(const DeviceProfile& device) {
   json["kernel_launch"] = number_json(device.kernel_launch);
   if (device.sms) json["sms"] = number_json(*device.sms);
   if (device.host_link) json["host_link"] = host_link_json(*device.host_link);
+  if (device.kernels) json["kernels"] = device.kernels->name;
+  if (device.power) json["power"] = power_json(*device.power);
+  if (device.power_limit) json["power_limit"] = number_json(*device.power_limit);
   return json;
 }
 

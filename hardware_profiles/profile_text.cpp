@@ -38,6 +38,43 @@ void add_numbers(const std::string& path, const Json& json, std::vector<ProfileN
   }
 }
 
+// Which kernels of the device are looked up, and how sure they are.
+std::string kernels_text(const DeviceProfile& device, std::size_t width) {
+  const KernelData& data = *device.kernels;
+  TextTable table({{"kernels"}, {"dtype"}, {"how"}});
+  const auto how = [](const Source& source) {
+    return source.kind == "measured" ? "modelled: a formula fitted to measured ones"
+                                     : fmt::format("modelled: {}", source.kind);
+  };
+  for (const auto& [dtype, products] : data.products) {
+    table.add_row({"products", std::string(name_of(dtype)),
+                   fmt::format("measured at {} pairs of n and k, between them interpolated, "
+                               "elsewhere modelled",
+                               products.curves.size())});
+  }
+  for (const auto& [dtype, grouped] : data.grouped) {
+    table.add_row({"products of experts", std::string(name_of(dtype)), how(grouped.source)});
+  }
+  for (const auto& [generation, directions] : data.attention) {
+    for (const auto& [dtype, forward] : directions.forward) {
+      table.add_row({"attention " + generation, std::string(name_of(dtype)), how(forward.source)});
+    }
+    for (const auto& [dtype, backward] : directions.backward) {
+      table.add_row({"attention " + generation + ", backward", std::string(name_of(dtype)),
+                     how(backward.source)});
+    }
+  }
+  for (const auto& [function, stacks] : data.operations) {
+    for (const auto& [stack, operation] : stacks) {
+      table.add_row({fmt::format("{}, {}", function, stack), "any", how(operation.source)});
+    }
+  }
+  const bool is_scaled = data.device != device.name;
+  return fmt::format("\nKernels are looked up in \"{}\", measured on {}{}.\n\n{}", data.name,
+                     data.device, is_scaled ? "; here scaled by peak and bandwidth" : "",
+                     table.text("", width));
+}
+
 }  // namespace
 
 std::vector<ProfileNumber> numbers_of(const Profile& profile) {
@@ -67,6 +104,7 @@ std::string profile_numbers_text(const Profile& profile, std::size_t width) {
     text +=
         fmt::format("{:>4} {}\n", fmt::format("[{}]", i + 1), wrapped(sources[i], indent, width));
   }
+  if (profile.device.kernels) text += kernels_text(profile.device, width);
   return text;
 }
 

@@ -66,6 +66,8 @@ Source read_source(const JsonReader& number) {
 Bytes read_bytes(const JsonReader& value) { return read_positive(value, parse_bytes); }
 Bandwidth read_bandwidth(const JsonReader& value) { return read_positive(value, parse_bandwidth); }
 FlopRate read_flop_rate(const JsonReader& value) { return read_positive(value, parse_flop_rate); }
+Power read_power(const JsonReader& value) { return read_positive(value, parse_power); }
+Energy read_energy(const JsonReader& value) { return read_positive(value, parse_energy); }
 Seconds read_seconds(const JsonReader& value) { return read_quantity(value, parse_seconds); }
 
 double read_fraction(const JsonReader& value) {

@@ -15,9 +15,11 @@ namespace shardsim {
 void check_date(const std::string& date, const Place& place);     // YYYY-MM or YYYY-MM-DD
 [[nodiscard]] std::string read_text(const JsonReader& reader);    // not empty
 [[nodiscard]] Source read_source(const JsonReader& number);       // of what stands beside "value"
-[[nodiscard]] Bytes read_bytes(const JsonReader& value);          // these three above 0
+[[nodiscard]] Bytes read_bytes(const JsonReader& value);          // these above 0
 [[nodiscard]] Bandwidth read_bandwidth(const JsonReader& value);  //
 [[nodiscard]] FlopRate read_flop_rate(const JsonReader& value);   //
+[[nodiscard]] Power read_power(const JsonReader& value);          //
+[[nodiscard]] Energy read_energy(const JsonReader& value);        //
 [[nodiscard]] Seconds read_seconds(const JsonReader& value);      // at least 0
 [[nodiscard]] double read_fraction(const JsonReader& value);      // above 0, at most 1
 [[nodiscard]] std::int64_t read_count(const JsonReader& value);   // from 1 to most_counted

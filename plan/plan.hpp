@@ -86,6 +86,12 @@ struct Kernel {
   Bytes bytes{0};  // read and written
   // Of a matmul or attention; none: not known, as of a convolution.
   std::optional<Product> product = {};
+  // Of attention the generation of the kernel ("flash-2"), of other operations the stack that
+  // launches it ("eager"); empty: not known.
+  std::string implementation = {};
+  // On the device in its place: none where another kernel does it as well, several where a stack
+  // has no one kernel for it.
+  std::int32_t launches = 1;
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

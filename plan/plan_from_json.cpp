@@ -134,11 +134,17 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
 }
 
 Kernel read_kernel(const JsonReader& json) {
-  json.only_keys({"op", "class", "dtype", "flops", "bytes", "product"});
+  json.only_keys(
+      {"op", "class", "dtype", "flops", "bytes", "product", "implementation", "launches"});
   Kernel kernel{json.at("op").string(), read_enum(json.at("class"), KernelClass::memory),
                 read_dtype(json.at("dtype")), read_flops(json.at("flops")),
                 read_bytes(json.at("bytes"))};
   if (const auto product = json.find("product")) kernel.product = read_product(*product);
+  if (const auto made = json.find("implementation")) kernel.implementation = made->string();
+  if (const auto launches = json.find("launches")) {
+    constexpr std::int64_t most = 1000;
+    kernel.launches = static_cast<std::int32_t>(launches->integer(0, most));
+  }
   return kernel;
 }
 

@@ -44,6 +44,8 @@ Json kernel_to_json(const Kernel& kernel) {
                {"flops", kernel.flops.count()},
                {"bytes", kernel.bytes.count()}};
   if (kernel.product) json["product"] = product_to_json(*kernel.product);
+  if (!kernel.implementation.empty()) json["implementation"] = kernel.implementation;
+  if (kernel.launches != 1) json["launches"] = kernel.launches;
   return json;
 }
 

@@ -10,10 +10,10 @@ namespace shardsim {
 
 namespace {
 
-constexpr std::array verbs{run_verb,       compare_verb,    plan_verb,     specs_verb,
-                           reshard_verb,   model_verb,      profiles_verb, collective_verb,
-                           calibrate_verb, validate_verb,   import_verb,   hlo_verb,
-                           check_verb,     completion_verb, man_verb};
+constexpr std::array verbs{run_verb,     compare_verb,   plan_verb,       specs_verb,
+                           reshard_verb, model_verb,     profiles_verb,   collective_verb,
+                           kernel_verb,  calibrate_verb, validate_verb,   import_verb,
+                           hlo_verb,     check_verb,     completion_verb, man_verb};
 
 }  // namespace
 

@@ -21,6 +21,7 @@ namespace shardsim {
 [[nodiscard]] Verb validate_verb();
 [[nodiscard]] Verb import_verb();
 [[nodiscard]] Verb hlo_verb();
+[[nodiscard]] Verb kernel_verb();
 [[nodiscard]] Verb check_verb();
 [[nodiscard]] Verb completion_verb();
 [[nodiscard]] Verb man_verb();

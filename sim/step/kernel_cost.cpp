@@ -1,6 +1,8 @@
 #include "sim/step/kernel_cost.hpp"
 
 #include <cassert>
+#include <cmath>
+#include <map>
 #include <optional>
 
 #include "base/error.hpp"
@@ -62,6 +64,83 @@ Seconds computing_time(const DeviceProfile& device, const Kernel& kernel) {
   return at_peak * (1 / (is_matmul ? device.matmul_efficiency : device.attention_efficiency).value);
 }
 
+// For operands of the type that they run as, of which bf16 and fp16 are one.
+template <class Table>
+const Table* table_for(const std::map<DType, Table>& tables, DType runs_as) {
+  auto found = tables.find(runs_as);
+  if (found == tables.end() && runs_as == DType::f16) found = tables.find(DType::bf16);
+  return found == tables.end() ? nullptr : &found->second;
+}
+
+std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel& kernel,
+                                       const OperandPeak& peak) {
+  const Product& product = *kernel.product;
+  if (kernel.op.starts_with("grouped")) {
+    const GroupedTable* table = table_for(device.kernels->grouped, peak.dtype);
+    if (table == nullptr) return std::nullopt;
+    const double slower = 1 + table->side / static_cast<double>(product.m);
+    return KernelCost{table->overhead, kernel.flops / peak.rate * (slower / table->efficiency),
+                      kernel.bytes / device.memory_bandwidth.value, Evidence::modelled,
+                      &table->source};
+  }
+  const ProductTable* table = table_for(device.kernels->products, peak.dtype);
+  if (table == nullptr) return std::nullopt;
+  // Products side by side fill the device as one with all their rows does.
+  const LogRatio found = log_ratio(*table, product.batch * product.m, product.n, product.k);
+  const double factor = std::exp(found.value);
+  const double deeper = 1 + table->depth / static_cast<double>(product.k);
+  return KernelCost{
+      table->floor * factor, kernel.flops / peak.rate * (factor * deeper / table->flop_efficiency),
+      kernel.bytes / device.memory_bandwidth.value * (factor / table->byte_efficiency),
+      found.evidence, &table->source};
+}
+
+std::optional<KernelCost> attention_cost(const DeviceProfile& device, const Kernel& kernel,
+                                         const OperandPeak& peak) {
+  const auto generation = device.kernels->attention.find(kernel.implementation);
+  if (generation == device.kernels->attention.end()) return std::nullopt;
+  const bool forward = kernel.kernel_class == KernelClass::attention;
+  const AttentionTables& tables = generation->second;
+  const AttentionTable* table = table_for(forward ? tables.forward : tables.backward, peak.dtype);
+  if (table == nullptr) return std::nullopt;
+  const Product& product = *kernel.product;
+  const auto heads = static_cast<double>(product.batch);
+  const auto queries = static_cast<double>(product.m);
+  const auto numbers = static_cast<double>(product.k);
+  // Two products forward, five backward (FlashAttention-2, Dao 2023, section 3.1).
+  const double products = forward ? 2 : 5;
+  const double keys = kernel.flops.count() / (2 * products * heads * queries * numbers);
+  constexpr double rows_of_a_block = 128;
+  const double blocks = heads * std::ceil(queries / rows_of_a_block);
+  const double sms = device.sms ? static_cast<double>(device.sms->value) : 1;
+  const double slower = (1 + table->prologue / std::max(keys, 1.0)) * (1 + table->head / numbers) *
+                        std::max(1.0, sms / blocks) / table->efficiency;
+  return KernelCost{table->overhead, kernel.flops / peak.rate * slower,
+                    kernel.bytes / device.memory_bandwidth.value, Evidence::modelled,
+                    &table->source};
+}
+
+std::optional<KernelCost> operation_cost(const DeviceProfile& device, const Kernel& kernel) {
+  const auto stacks = device.kernels->operations.find(kernel.op);
+  if (stacks == device.kernels->operations.end()) return std::nullopt;
+  const auto table = stacks->second.find(kernel.implementation);
+  if (table == stacks->second.end()) return std::nullopt;
+  return KernelCost{table->second.overhead, Seconds(0),
+                    kernel.bytes / device.memory_bandwidth.value * (1 / table->second.efficiency),
+                    Evidence::modelled, &table->second.source};
+}
+
+// None: no table of such kernels.
+std::optional<KernelCost> tabled_cost(const DeviceProfile& device, const Kernel& kernel) {
+  if (!device.kernels) return std::nullopt;
+  if (kernel.kernel_class == KernelClass::memory) return operation_cost(device, kernel);
+  if (!kernel.product || kernel.flops.count() <= 0) return std::nullopt;
+  const OperandPeak peak = operand_peak(device, kernel.dtype);
+  const bool is_products =
+      kernel.kernel_class == KernelClass::matmul || kernel.implementation == "unfused";
+  return is_products ? product_cost(device, kernel, peak) : attention_cost(device, kernel, peak);
+}
+
 }  // namespace
 
 OperandPeak operand_peak(const DeviceProfile& device, DType dtype) {
@@ -79,6 +158,11 @@ OperandPeak operand_peak(const DeviceProfile& device, DType dtype) {
 }
 
 KernelCost kernel_cost(const DeviceProfile& device, const Kernel& kernel) {
+  const double launches = kernel.launches;
+  if (std::optional<KernelCost> cost = tabled_cost(device, kernel)) {
+    cost->launch = (cost->launch + device.kernel_launch.value) * launches;
+    return *cost;
+  }
   const Bandwidth bandwidth{device.memory_bandwidth.value.count() * device.memory_efficiency.value};
   const Seconds moving = kernel.bytes / bandwidth;
   Seconds computing{0};
@@ -88,7 +172,7 @@ KernelCost kernel_cost(const DeviceProfile& device, const Kernel& kernel) {
   } else if (kernel.flops.count() > 0) {
     computing = computing_time(device, kernel);
   }
-  return {device.kernel_launch.value, computing, moving};
+  return {device.kernel_launch.value * launches, computing, moving};
 }
 
 }  // namespace shardsim

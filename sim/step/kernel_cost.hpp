@@ -1,4 +1,8 @@
-// Roofline cost of one kernel on one device.
+// What one kernel on one device takes.
+//
+// Of what the device's profile has a table (hardware_profiles/kernel_data.hpp) the time is looked
+// up by shape: products, products of experts, attention by the generation of its kernel, operations
+// that memory bounds by function and stack. Else it is a roofline:
 //
 //   time = launch + max(flops / (peak * efficiency), bytes / (bandwidth * memory efficiency))
 //
@@ -36,14 +40,17 @@ struct OperandPeak {
 [[nodiscard]] OperandPeak operand_peak(const DeviceProfile& device, DType dtype);
 
 struct KernelCost {
-  Seconds launch{0};
+  Seconds launch{0};  // until it begins, and what of it no shape changes
   Seconds computing{0};
   Seconds moving{0};
+  Evidence evidence = Evidence::efficiency;
+  const Source* source = nullptr;  // in the device's tables; none: the profile's efficiencies
 
   [[nodiscard]] Seconds longest() const { return std::max(computing, moving); }
   [[nodiscard]] Seconds total() const { return launch + longest(); }
 };
 
+// At the clock of the tables and efficiencies: sustained_clock.hpp says what power leaves of it.
 [[nodiscard]] KernelCost kernel_cost(const DeviceProfile& device, const Kernel& kernel);
 
 }  // namespace shardsim

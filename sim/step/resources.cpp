@@ -12,6 +12,7 @@
 #include "base/index.hpp"
 #include "sim/step/host_copy_cost.hpp"
 #include "sim/step/kernel_cost.hpp"
+#include "sim/step/sustained_clock.hpp"
 
 namespace shardsim {
 namespace {
@@ -104,7 +105,19 @@ Resources::Resources(const Plan& plan, const Placement& placement, CollectiveCos
       placement_(placement),
       costs_(costs),
       follow_(follow),
-      messages_meet_(several_streams_communicate(plan)) {}
+      messages_meet_(several_streams_communicate(plan)) {
+  const DeviceProfile& device = placement.machine().profile.device;
+  for (const Program& program : plan.programs) {
+    clocks_.push_back(sustained_clock(device, plan, program));
+  }
+  const double slowest = clocks_.empty() ? 1 : *std::min_element(clocks_.begin(), clocks_.end());
+  constexpr double noted = 0.995;
+  if (slowest < noted) {
+    const Power limit = device.power_limit ? device.power_limit->value : device.power->limit.value;
+    note(fmt::format("at {:.0f} W {} sustains {:.0f} % of the clock of short runs in this step",
+                     limit.count(), device.name, 100 * slowest));
+  }
+}
 
 std::int32_t Resources::add(Work work) {
   works_.push_back(std::move(work));
@@ -127,7 +140,8 @@ Work Resources::work_of(const CostBreakdown& cost) const {
 }
 
 std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
-  const KernelCost cost = kernel_cost(placement_.machine().profile.device, kernel);
+  const KernelCost cost =
+      at_clock(kernel_cost(placement_.machine().profile.device, kernel), clocks_[program]);
   Work work = work_of(cost.launch, cost.total());
   use(of_program(program, memory), ratio(cost.moving, cost.longest()), work);
   use(of_program(program, cores), ratio(cost.computing, cost.longest()), work);

@@ -111,6 +111,7 @@ class Resources {
   bool links_known_ = true;        // all loads could be found
   std::vector<OnLinks> on_links_;  // works that are on such a network
   std::vector<std::string> notes_;
+  std::vector<double> clocks_;  // by program
 };
 
 }  // namespace shardsim

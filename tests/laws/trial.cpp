@@ -4,6 +4,7 @@
 #include <map>
 #include <ostream>
 
+#include "experiments/experiment_profile.hpp"
 #include "tests/workloads/scratch_folder.hpp"
 #include "workloads/models/build.hpp"
 
@@ -163,7 +164,14 @@ Experiment experiment_of(const Trial& trial) {
   return read_experiments(document_of(trial), "trial.json").front();
 }
 
-Prediction predict_trial(const Trial& trial) { return predict(experiment_of(trial), {}); }
+// At one clock: what power leaves of it depends on everything else that a step does.
+Prediction predict_at_one_clock(const Experiment& experiment) {
+  Profile profile = profile_of(experiment);
+  profile.device.power.reset();
+  return predict_on(profile, experiment, {});
+}
+
+Prediction predict_trial(const Trial& trial) { return predict_at_one_clock(experiment_of(trial)); }
 
 std::ostream& operator<<(std::ostream& out, const Trial& trial) {
   Json document = document_of(trial);

@@ -82,6 +82,7 @@ void fit_rates(const KernelFit& fit, DeviceProfile& device, FittedNumbers& numbe
     Sourced<double> efficiency;
     const std::string quantity = fmt::format("device.surfaces.{}.{}", fields.name, name_of(dtype));
     const bool has_surface = of_it.depth && peak != device.peak.end();
+    device.kernels.reset();  // of another device, or of another day
     numbers.set_rate(
         rate, efficiency,
         has_surface ? quantity + ".rate" : fmt::format("device.peak.{}", name_of(dtype)),
