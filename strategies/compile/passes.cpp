@@ -8,6 +8,7 @@
 #include "plan/plan_io.hpp"
 #include "strategies/compile/describe.hpp"
 #include "strategies/compile/emit.hpp"
+#include "strategies/compile/kernel_lists.hpp"
 #include "strategies/compile/stations.hpp"
 #include "strategies/compile/word_reasons.hpp"
 #include "strategies/layout/propagate.hpp"
@@ -44,6 +45,11 @@ void partition(Compilation& c) {
                          "\" is not, in its type or in shards of rules: \"precision\": "
                          "{\"parameters\": ...} in the compute type");
   }
+}
+
+void list_kernels(Compilation& c) {
+  if (c.strategy.kernels.is_null()) return;
+  c.spmd = list_kernels(std::move(c.spmd), kernel_choice(*c.strategy.kernels));
 }
 
 void make_calls(Compilation& c) {
@@ -99,6 +105,7 @@ const std::vector<Pass>& passes() {
       {"propagate", "a sharding for every value", propagate, shardings_station},
       {"partition", "each op on its shard, and what is needed of parameters", partition,
        step_station},
+      {"kernels", "what the stack launches for each op", list_kernels, step_station},
       {"runtime", "the needs as calls: gathers, reductions, updates", make_calls, step_station},
       {"reasons", "why each collective is there", word_reasons, step_station},
       {"schedule", "the order of the passes of microbatches", make_schedule, schedule_station},

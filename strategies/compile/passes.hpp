@@ -4,6 +4,7 @@
 //   layout      what lies where: parameters, inputs, chosen activations, the layers of stages
 //   propagate   a sharding for every value
 //   partition   each op on its shard, and what is needed of parameters and gradients
+//   kernels     what the stack launches for each op, where the strategy says which it is
 //   runtime     the needs as calls
 //   reasons     of each collective, in words
 //   schedule    the order of forward and backward passes of microbatches, on every rank of a

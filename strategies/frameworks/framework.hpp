@@ -45,7 +45,7 @@ struct Framework {
 
 // Keys that frameworks share. Of each that is not modelled yet a note in the strategy says so.
 //   kernels   eager, compiled, transformer-engine, xla, or an object: which operations are one
-//             kernel; kept, and not modelled
+//             kernel (compile/kernel_lists.hpp)
 void read_kernels(const JsonReader& strategy, Strategy& options);
 //   over the mesh's axis for context the sequence is split, and attention reads it so
 void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod method,

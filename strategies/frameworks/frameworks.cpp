@@ -60,6 +60,7 @@ void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod metho
 void read_kernels(const JsonReader& strategy, Strategy& options) {
   const auto kernels = strategy.is_object() ? strategy.find("kernels") : std::nullopt;
   if (!kernels) return;
+  std::string unmodelled;
   const std::vector<std::string> bases = {"eager", "compiled", "transformer-engine", "xla"};
   if (kernels->is_object()) {
     kernels->only_keys({"base", "attention", "loss", "graphs", "fused",
@@ -70,9 +71,14 @@ void read_kernels(const JsonReader& strategy, Strategy& options) {
     (void)kernels->choice(bases);
   }
   *options.kernels = kernels->json();
-  options.notes.push_back(
-      "\"kernels\" says which operations are one kernel: not modelled, each operation is priced by "
-      "itself");
+  if (!kernels->is_object()) return;
+  for (const char* key : {"loss", "graphs", "gradient_accumulation_fusion", "bias_gelu_fusion",
+                          "softmax_in_fp32", "deterministic"}) {
+    if (kernels->find(key)) unmodelled += (unmodelled.empty() ? "" : ", ") + std::string(key);
+  }
+  if (!unmodelled.empty()) {
+    options.notes.push_back("\"kernels\": " + unmodelled + " has no effect on times yet");
+  }
 }
 
 }  // namespace shardsim

@@ -120,8 +120,8 @@ std::vector<std::string> warnings_of(const Step& step) {
   }
   if (products.format != ProductFormat::none) {
     warnings.push_back(
-        fmt::format("products of layers run at the peak of {}; casting their operands{} takes no "
-                    "time, and what "
+        fmt::format("products of layers run at the peak of {}; casting their operands{} takes "
+                    "time only where the strategy's kernels say what does it, and what "
                     "the backward pass reads of them is kept in {}: not modelled yet",
                     name_of(*dtype_of(products.format)),
                     products.scaling.empty() ? "" : fmt::format(" ({} scaling)", products.scaling),

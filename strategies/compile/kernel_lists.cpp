@@ -1,0 +1,241 @@
+#include "strategies/compile/kernel_lists.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "base/index.hpp"
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+constexpr std::string_view eager = "eager";
+constexpr std::string_view transformer_engine = "transformer-engine";
+constexpr std::string_view unfused = "unfused";
+
+// What of an op a stack does in several kernels, each of which reads and writes memory.
+struct Pattern {
+  std::string_view stack;
+  std::string_view op;
+  double bytes;  // over what one kernel must
+  std::int32_t launches;
+};
+
+// Counted from what autograd runs, in bytes a number with activations of 2 bytes:
+//   rms_norm      to fp32 2+4, square 4+4, mean 4, times 4+4, to bf16 4+2, weight 2+2: 36 of 4
+//   its backward  weight 4 and 8, to fp32 6, times 8, 12 and 4, square 8 and 8, add 12, to bf16 6:
+//                 76 of 6                (torch 2.6 aten/src/ATen/native/layer_norm.cpp, rms_norm)
+//   rope          times cosine 2+2, halves turned 2 and 4, times sine 2+2, add 4+2: 20 of 4
+//                                        (transformers 4.46 models/llama, apply_rotary_pos_emb)
+//   relu_squared  two kernels forward, three backward
+constexpr std::array patterns = {
+    Pattern{eager, "rms_norm", 36.0 / 4, 8}, Pattern{eager, "rms_norm_backward", 76.0 / 6, 12},
+    Pattern{eager, "rope", 20.0 / 4, 5},     Pattern{eager, "rope_backward", 20.0 / 4, 5},
+    Pattern{eager, "relu_squared", 2, 2},    Pattern{eager, "relu_squared_backward", 14.0 / 6, 3},
+};
+
+bool is_kernel(const Item& item, std::string_view op) {
+  return item.kind == TaskKind::kernel && item.kernel.op == op;
+}
+
+bool reads(const Item& item, ValueId value) {
+  return std::find(item.operands.begin(), item.operands.end(), value) != item.operands.end();
+}
+
+Bytes times(Bytes bytes, double factor) {
+  return Bytes(static_cast<std::int64_t>(static_cast<double>(bytes.count()) * factor));
+}
+
+// What another kernel does as well.
+void leave_to_another(Item& item) {
+  item.kernel.launches = 0;
+  item.kernel.bytes = Bytes(0);
+  item.kernel.flops = Flops(0);
+}
+
+// The scores of unfused attention lie in memory, whole: nothing is spared by a causal mask. Passes
+// over them in numbers read or written, of operands' size: the product writes them, softmax reads
+// and writes (with its mask and scale where it is one kernel, else these read and write once more),
+// the product with values reads; backward its two products write and read, softmax reads two and
+// writes one, products for queries and keys read it, that for values reads the probabilities
+// (megatron/legacy/model/fused_softmax.py, CoreAttention).
+void unfuse(Kernel& kernel, bool fused_softmax) {
+  const Product& product = *kernel.product;
+  const double scores = static_cast<double>(product.batch) * static_cast<double>(product.m) *
+                        static_cast<double>(product.n);
+  const bool forward = kernel.kernel_class == KernelClass::attention;
+  const double products = forward ? 2 : 4;
+  const double passes = (forward ? 4.0 : 7.0) + (fused_softmax ? 0 : 2);
+  kernel.flops = Flops(2 * products * scores * static_cast<double>(product.k));
+  kernel.bytes += Bytes(static_cast<std::int64_t>(
+      passes * scores * static_cast<double>(size_of(kernel.dtype).count())));
+  kernel.launches = forward ? 3 : 5;
+}
+
+class Listing {
+ public:
+  // `saved`: what an earlier pass has made.
+  Listing(BlockPass& pass, const KernelChoice& choice, const std::vector<Value>& values,
+          const std::set<ValueId>& saved)
+      : body_(pass.body), pass_(pass), choice_(choice), values_(values), saved_(saved) {}
+
+  void run() {
+    for (Item& item : body_) {
+      if (item.kind == TaskKind::kernel) rewrite(item.kernel);
+    }
+    if (choice_.stack != eager) join_gates();
+    if (choice_.stack == transformer_engine || choice_.stack == "compiled") add_casts();
+  }
+
+ private:
+  void rewrite(Kernel& kernel) const {
+    if (kernel.kernel_class == KernelClass::memory) {
+      kernel.implementation = choice_.stack;
+      for (const Pattern& pattern : patterns) {
+        if (pattern.stack != choice_.stack || pattern.op != kernel.op) continue;
+        kernel.bytes = times(kernel.bytes, pattern.bytes);
+        kernel.launches = pattern.launches;
+      }
+    } else if (kernel.kernel_class != KernelClass::matmul) {
+      kernel.implementation = choice_.attention;
+      if (choice_.attention == unfused && kernel.product) unfuse(kernel, choice_.fused_softmax);
+    }
+  }
+
+  // act(gate) times up: the product reads both halves itself. Backward the products of the output's
+  // gradient and the activation's backward are one kernel, which reads three and writes two where
+  // the first product alone reads two and writes one (megatron/core/fusions/fused_bias_swiglu.py).
+  void join_gates() {
+    constexpr std::array activations = {"silu", "gelu", "relu", "sigmoid"};
+    constexpr double backward_over_product = 5.0 / 3;
+    for (const std::string_view activation : activations) {
+      for (Item& item : body_) {
+        if (is_kernel(item, activation) && is_read_by_one_product(item)) leave_to_another(item);
+        if (!is_kernel(item, std::string(activation) + "_backward")) continue;
+        Item* const through = maker_of(item.operands, "multiply");
+        Item* const other = through == nullptr ? nullptr : product_beside(*through);
+        if (other == nullptr) continue;
+        other->kernel.bytes = times(other->kernel.bytes, backward_over_product);
+        leave_to_another(*through);
+        leave_to_another(item);
+      }
+    }
+  }
+
+  bool is_read_by_one_product(const Item& item) const {
+    if (item.results.empty()) return false;
+    const auto is_reader = [&](const Item& other) { return reads(other, item.results.front()); };
+    const auto reader = std::find_if(body_.begin(), body_.end(), is_reader);
+    return reader != body_.end() && is_kernel(*reader, "multiply") &&
+           std::none_of(reader + 1, body_.end(), is_reader);
+  }
+
+  Item* maker_of(const std::vector<ValueId>& wanted, std::string_view op) {
+    for (Item& item : body_) {
+      if (!is_kernel(item, op)) continue;
+      for (const ValueId result : item.results) {
+        if (std::find(wanted.begin(), wanted.end(), result) != wanted.end()) return &item;
+      }
+    }
+    return nullptr;
+  }
+
+  // Another that reads what this one does: the gradient of the output.
+  Item* product_beside(const Item& product) {
+    for (Item& item : body_) {
+      if (&item == &product || !is_kernel(item, "multiply")) continue;
+      if (std::any_of(product.operands.begin(), product.operands.end(),
+                      [&](ValueId operand) { return reads(item, operand); })) {
+        return &item;
+      }
+    }
+    return nullptr;
+  }
+
+  // Before a product of 8 or 4 bits each activation or gradient that it reads is quantized, once,
+  // as it lies and transposed for the product of the backward pass: 2 bytes read, 1 and 1 written
+  // (Transformer Engine 2.0 cast_transpose; torchao float8 reads once more for the largest number).
+  // Weights are quantized once a step, which is left out.
+  void add_casts() {
+    std::set<ValueId> quantized;
+    std::vector<Item> listed;
+    std::vector<std::size_t> place;  // in the new body, of every item of the old one
+    for (Item& item : body_) {
+      if (item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul &&
+          bits_of(item.kernel.dtype) <= 8) {
+        for (const ValueId operand : item.operands) add_cast(operand, item, quantized, listed);
+      }
+      place.push_back(listed.size());
+      listed.push_back(std::move(item));
+    }
+    place.push_back(listed.size());
+    for (Write& write : pass_.writes) {
+      write.after = write.after == 0 ? 0 : place[write.after - 1] + 1;
+    }
+    body_ = std::move(listed);
+  }
+
+  void add_cast(ValueId operand, const Item& product, std::set<ValueId>& quantized,
+                std::vector<Item>& listed) const {
+    const Value& value = values_[at(operand)];
+    const bool is_weight = value.category == BufferCategory::parameters ||
+                           value.category == BufferCategory::gathered_parameters;
+    const bool is_done = saved_.contains(operand) || bits_of(value.dtype) <= 8;
+    if (is_weight || is_done || !quantized.insert(operand).second) return;
+    const double numbers = static_cast<double>(value.bytes.count()) /
+                           static_cast<double>(size_of(value.dtype).count());
+    const double passes = choice_.stack == "compiled" ? 6 : 4;
+    Item cast;
+    cast.name = product.name + " cast";
+    cast.recompute = product.recompute;
+    cast.kernel = {"cast", KernelClass::memory, value.dtype, Flops(0),
+                   Bytes(static_cast<std::int64_t>(passes * numbers))};
+    cast.kernel.implementation = choice_.stack;
+    cast.operands = {operand};
+    listed.push_back(std::move(cast));
+  }
+
+  std::vector<Item>& body_;
+  BlockPass& pass_;
+  const KernelChoice& choice_;
+  const std::vector<Value>& values_;
+  const std::set<ValueId>& saved_;
+};
+
+void add_results(const BlockPass& pass, std::set<ValueId>& values) {
+  for (const Item& item : pass.body) values.insert(item.results.begin(), item.results.end());
+}
+
+}  // namespace
+
+KernelChoice kernel_choice(const Json& kernels) {
+  const Json said = kernels.is_string() ? Json{{"base", kernels}} : kernels;
+  KernelChoice choice;
+  choice.stack = said.value("base", std::string(eager));
+  // What each calls where it is not told: Transformer Engine cuDNN's kernel, PyTorch's scaled
+  // dot-product attention FlashAttention-2.
+  const bool is_torch = choice.stack == eager || choice.stack == "compiled";
+  choice.attention = said.value("attention", choice.stack == transformer_engine ? "cudnn"
+                                             : is_torch                         ? "flash-2"
+                                                                                : "");
+  if (said.contains("fused")) {
+    for (const Json& name : said.at("fused")) {
+      if (name == "scaled_masked_softmax") choice.fused_softmax = true;
+    }
+  }
+  if (choice.stack == transformer_engine) choice.fused_softmax = true;
+  return choice;
+}
+
+SpmdStep list_kernels(SpmdStep step, const KernelChoice& choice) {
+  std::set<ValueId> saved;
+  for (BlockProgram& block : step.blocks) Listing(block.forward, choice, step.values, saved).run();
+  for (const BlockProgram& block : step.blocks) add_results(block.forward, saved);
+  for (BlockProgram& block : step.blocks) Listing(block.backward, choice, step.values, saved).run();
+  return step;
+}
+
+}  // namespace shardsim

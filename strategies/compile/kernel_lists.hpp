@@ -1,0 +1,36 @@
+// Which kernels a stack launches for the ops of a block, and with which bytes: what one device
+// does, as partitioned, rewritten pattern by pattern.
+//
+//   eager               PyTorch, op by op: RMSNorm and rotary embeddings are several kernels in
+//                       fp32, squared ReLU two
+//   compiled            torch.compile: what is element by element is one kernel with its neighbours
+//   transformer-engine  Megatron with NVIDIA's kernels: gated activations are one kernel, products
+//                       of 8 and 4 bits quantize what they read
+//   xla                 as compiled
+//
+// Each pattern has its source where it is written (kernel_lists.cpp). What a strategy does not say
+// ("kernels" is null) stays one kernel for each op, as it reads and writes what it must.
+//
+// Example: SwiGLU of n numbers in bf16 is silu (2 n + 2 n bytes) and a product (4 n + 2 n) in eager
+// PyTorch; Transformer Engine reads both halves once and writes one, 6 n.
+#pragma once
+
+#include <string>
+
+#include "base/json_reader.hpp"
+#include "strategies/partition/spmd.hpp"
+
+namespace shardsim {
+
+struct KernelChoice {
+  std::string stack;           // "eager"
+  std::string attention;       // generation of its kernel: "flash-2", "unfused"
+  bool fused_softmax = false;  // of unfused attention: with its scale and mask
+};
+
+// Of a strategy's "kernels", not null.
+[[nodiscard]] KernelChoice kernel_choice(const Json& kernels);
+
+[[nodiscard]] SpmdStep list_kernels(SpmdStep step, const KernelChoice& choice);
+
+}  // namespace shardsim
