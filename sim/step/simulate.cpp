@@ -103,6 +103,22 @@ std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
     if (!caveat.empty() && is_new) notes.push_back(caveat);
   }
   notes.insert(notes.end(), lowered.notes.begin(), lowered.notes.end());
+  std::set<std::string> untabled;  // generations of attention
+  for (const Kernel& kernel : plan.kernels) {
+    const bool is_attention = kernel.kernel_class == KernelClass::attention ||
+                              kernel.kernel_class == KernelClass::attention_backward;
+    const std::string& generation = kernel.implementation;
+    if (!is_attention || generation.empty() || generation == "unfused") continue;
+    if (!device.kernels || !device.kernels->attention.contains(generation)) {
+      untabled.insert(generation);
+    }
+  }
+  for (const std::string& generation : untabled) {
+    notes.push_back(
+        fmt::format("nothing is known of {} attention on {}: it runs at the profile's "
+                    "own efficiency of attention",
+                    generation, device.name));
+  }
   std::set<std::pair<DType, DType>> substituted;
   for (const Kernel& kernel : plan.kernels) {
     if (kernel.kernel_class == KernelClass::memory || kernel.flops.count() <= 0) continue;

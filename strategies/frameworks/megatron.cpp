@@ -157,8 +157,8 @@ Framework megatron_framework() {
           .meaning =
               "Megatron-Core: tensor parallelism, gradient buffers in buckets, the distributed "
               "optimizer",
-          .keys = {"fsdp", "distributed_optimizer", "optimizer_shards", "overlap", "bucket_elements",
-                   "kernels"},
+          .keys = {"fsdp", "distributed_optimizer", "optimizer_shards", "overlap",
+                   "bucket_elements", "kernels"},
           .precision = {{"gradients", "fp32"}},
           .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"},
                                 {"selective", R"({"modules": ["core_attention"]})"}},

@@ -4,8 +4,8 @@
 //
 //   key                    values                              when left out
 //   sequence_parallel      true, false                         false
-//   fsdp                   true, false                         false; true: parameters, gradients and
-//                                                              optimizer in shards, as
+//   fsdp                   true, false                         false; true: parameters, gradients
+//                                                              and optimizer in shards, as
 //                                                              --use-megatron-fsdp
 //   distributed_optimizer  true, false                         true
 //   optimizer_shards       devices that share its state        all of the data axes

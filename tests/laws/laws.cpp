@@ -184,7 +184,7 @@ std::optional<Violation> axes_of_one(const Trial& trial) {
 std::optional<Violation> reading_back(const Trial& trial) {
   const Json said = result_to_json(figures_of(predict_trial(trial)));
   const Experiment again = read_experiments(said["experiment"], "trial.json").front();
-  return same_answer(said, result_to_json(figures_of(predict_at_one_clock(again))));
+  return same_answer(said, result_to_json(figures_of(predict_by_formulas(again))));
 }
 
 // The ring's bytes once more (plan.hpp): of n devices each sends (n - 1) / n of the payload, twice

@@ -55,7 +55,7 @@ struct Trial {
 // The experiment file, its model a file in a folder of this process.
 [[nodiscard]] Json document_of(const Trial& trial);
 [[nodiscard]] Experiment experiment_of(const Trial& trial);
-[[nodiscard]] Prediction predict_at_one_clock(const Experiment& experiment);
+[[nodiscard]] Prediction predict_by_formulas(const Experiment& experiment);
 [[nodiscard]] Prediction predict_trial(const Trial& trial);
 
 // The document, with the shipped model's name and its layers.
