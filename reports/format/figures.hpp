@@ -30,9 +30,9 @@ using CategoryBytes = std::array<Bytes, buffer_categories>;
 
 // The order in which reports list categories: what lives between steps first.
 inline constexpr std::array<BufferCategory, buffer_categories> categories_in_reports{
-    BufferCategory::parameters,    BufferCategory::gradients,           BufferCategory::optimizer,
-    BufferCategory::cache,         BufferCategory::activations,         BufferCategory::temporaries,
-    BufferCategory::communication, BufferCategory::gathered_parameters, BufferCategory::inputs};
+    BufferCategory::parameters,          BufferCategory::gradients,   BufferCategory::optimizer,
+    BufferCategory::activations,         BufferCategory::temporaries, BufferCategory::communication,
+    BufferCategory::gathered_parameters, BufferCategory::inputs,      BufferCategory::cache};
 
 struct ClassFigures {
   std::string name;

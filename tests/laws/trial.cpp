@@ -164,7 +164,7 @@ Experiment experiment_of(const Trial& trial) {
   return read_experiments(document_of(trial), "trial.json").front();
 }
 
-// At one clock: what power leaves of it depends on everything else that a step does. By the formulas
+// At one clock: what power leaves of it depends on everything else that a step does. By formulas
 // fitted to measured products alone: of measured shapes the larger may be the quicker.
 Prediction predict_by_formulas(const Experiment& experiment) {
   Profile profile = profile_of(experiment);

@@ -59,7 +59,7 @@ TEST_CASE("A result has exactly the keys of its schema") {
                               "by_category", "per_device_class", "peak_at_s", "peak_task"});
   CHECK(keys(json["memory"]["by_category"]) ==
         std::set<std::string>{"parameters", "gradients", "optimizer", "activations", "temporaries",
-                              "communication", "gathered_parameters", "inputs"});
+                              "communication", "gathered_parameters", "inputs", "cache"});
   CHECK(keys(json["balance"]) == std::set<std::string>{"memory", "compute", "links"});
   CHECK(keys(json["communication"][0]) == std::set<std::string>{"kind", "axes", "group_size",
                                                                 "count", "payload_bytes",
@@ -185,15 +185,16 @@ TEST_CASE("CSV has stable columns, one row per configuration, and ends lines in 
       "mfu_full_attention,wire_bytes_per_device,"
       "peak_bytes,capacity_bytes,fits,parameters_bytes,gradients_bytes,optimizer_bytes,"
       "activations_bytes,temporaries_bytes,communication_bytes,gathered_parameters_bytes,"
-      "inputs_bytes,padding_bytes_per_device,memory_balance,compute_balance,link_balance\r\n";
+      "inputs_bytes,cache_bytes,padding_bytes_per_device,memory_balance,compute_balance,link_"
+      "balance\r\n";
   // GiB = 1073741824.
   const std::string dp =
       "dp,toy,dp,data=2,toy-machine,2,1,0.8,0,0.5,0.15,0.05,1000,0.5,0.75,2147483648,12884901888,"
-      "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,1,1,1\r\n";
+      "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,0,1,1,1\r\n";
   const std::string fsdp =
       "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0,0.75,0.4,0.05,800,0.4,0.6,3221225472,"
       "7516192768,"
-      "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,1024,1,1,1\r\n";
+      "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,0,1024,1,1,1\r\n";
   CHECK(csv == header + dp + fsdp);
   CHECK(report_run(fixture::dp(), Format::csv) == header + dp);
 }
