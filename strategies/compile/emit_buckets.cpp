@@ -183,9 +183,10 @@ void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordin
       if (!bucket.gradients.empty()) continue;
       open_gradients(bucket);
       if (bucket.gradients.front() == room_) continue;
-      // With the next task, the first of the pass.
+      // With the first that writes to it; of experts with the next task, the first of the pass.
       buffers_[bucket.gradients.front()].buffer.allocated_by =
           static_cast<TaskId>(program_.tasks.size());
+      buffers_[bucket.gradients.front()].opens_when_written = true;
     }
   }
 }

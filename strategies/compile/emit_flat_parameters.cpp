@@ -201,10 +201,14 @@ void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bo
   move("copy", 2 * whole_bytes, {flat}, whole);
 }
 
-// The buffer dies with its last reader. Where there are second parts, one is cut out of it first.
+// Once what has been issued is through, though nothing may have read it of late (a table, in
+// backward). Where there are second parts, one is cut out of it first.
 void ProgramEmitter::give_back_whole(std::size_t parameter) {
   FlatParameter& flat = flat_[parameter];
   BufferIndex& entry = buffers_.entry(flat.value, flat.ordinal);
+  if (buffers_[entry].written_by < last_kernel_) {
+    buffers_.use(entry, last_kernel_, static_cast<std::size_t>(Stream::compute));
+  }
   const std::int64_t shards = input_.runtime.flat_parameters->secondary_shards;
   if (shards > 0 && flat.secondary == no_buffer) {
     const Value& value = buffers_.value(flat.value);
@@ -226,7 +230,6 @@ void ProgramEmitter::give_back_all() {
     const BufferIndex whole = buffers_.buffer_of(flat_[p].value, flat_[p].ordinal);
     if (flat_[p].stays_whole || whole == no_buffer) continue;
     const auto stream = static_cast<std::size_t>(Stream::compute);
-    if (buffers_[whole].written_by < last_kernel_) buffers_.use(whole, last_kernel_, stream);
     give_back_whole(p);
     if (is_last_pass_ && flat_[p].secondary != no_buffer) {
       buffers_.use(flat_[p].secondary, last_kernel_, stream);

@@ -373,6 +373,9 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
       }
       const BufferIndex buffer = buffers_.buffer_of(result, k);
       buffers_[buffer].written_by = id;
+      if (std::exchange(buffers_[buffer].opens_when_written, false)) {
+        buffers_[buffer].buffer.allocated_by = id;
+      }
       buffers_.use(buffer, id, task.stream);
     });
   }
