@@ -1,0 +1,91 @@
+"""Products of experts, and operations that memory bounds."""
+
+import collections
+import json
+import math
+
+import numpy as np
+
+from kernel_tables.common import DATE, DEVICES, SIMUMAX, fraction, mean_errors, minimized, rows_of
+
+def grouped(measurements, device):
+    """Of SimuMax on B200: forward and input gradients; weight gradients are another kernel."""
+    if device != "b200": return {}
+    peak = DEVICES[device][2]
+    document = json.loads((measurements / "compute/simumax_op_efficiency_b200.json").read_text())
+    points = []
+    for row in document["rows"]:
+        if row["op"] != "group_matmul" or row["stage"] == "bwd_grad_w": continue
+        flops = 2 * row["ng"] * row["M"] * row["N"] * row["K"]
+        points.append((row["M"], flops, flops / (row["achieved_tflops"] * 1e12)))
+    rows, flops, times = np.array(points, dtype=float).T
+
+    def formula(c):
+        return c[2] + flops / (peak * c[0]) * (1 + c[1] / rows)
+
+    def constants(x):
+        return fraction(x[0]), math.exp(x[1]), math.exp(x[2]) * 1e-6
+
+    x = minimized(lambda x: np.mean(np.abs(np.log(formula(constants(x)) / times))), [[0, 5, 3]])
+    efficiency, side, overhead = constants(x)
+    errors = mean_errors(np.log(times / formula(constants(x))))
+    return {"bf16": {"efficiency": round(efficiency, 4), "side": round(side, 1),
+                     "overhead": f"{overhead * 1e6:.3f} us", "kind": "measured", "date": DATE,
+                     "source": f"{SIMUMAX}/b200_bf16_ceperm.json",
+                     "note": f"{len(points)} rows of Transformer Engine's grouped products, forward "
+                             f"and input gradients, {errors} off at the median and 90th percentile"}}
+
+
+NORMS = "NVIDIA/cudnn-frontend benchmark/norms/results/**.csv @3929da2"
+# Eager PyTorch's there has a kernel of its own forward, as since torch 2.8: left out.
+STACKS = {"cudnn": "transformer-engine", "torch_compile": "compiled"}
+NORM_DEVICES = {"h100": ("H200", 4.8e12), "b200": ("GB200", 8e12), "gb300": ("GB300", 8e12)}
+
+
+NEUSIGHT = "sitar-lab/NeuSight scripts/asplos/data/dataset @6945927"
+# What the stacks' lists of kernels (strategies/compile/kernel_lists.cpp) are made of in eager PyTorch.
+ELEMENTWISE = ["add", "multiply", "silu", "gelu", "relu", "relu_squared", "rope", "rms_norm"]
+
+
+def operations(measurements, device):
+    tables = collections.defaultdict(dict)
+    add_eager(measurements, tables)
+    if device in NORM_DEVICES: add_norms(measurements, tables, *NORM_DEVICES[device])
+    return tables
+
+
+def add_eager(measurements, tables):
+    """Of eager PyTorch on A100, whose shares of the bandwidth all devices are given."""
+    shares = collections.defaultdict(list)
+    for row in rows_of(measurements / "kernels/neusight_fp32_vector_ops.csv.gz"):
+        if row["gpu"] != "NVIDIA A100-PCIE-40GB" or float(row["min_bytes"]) < 2e8: continue
+        share = float(row["min_bytes"]) / 1.555e12 / float(row["time_s"])
+        shares["norm" if row["op"] == "ln" else "elementwise"].append(share)
+    for function in ELEMENTWISE:
+        for direction in ("", "_backward"):
+            tables[function + direction]["eager"] = operation_table(
+                shares["elementwise"], NEUSIGHT, "; elementwise, fp32, 0.2 GB and more, A100 PCIe")
+    for direction in ("", "_backward"):
+        tables["layer_norm" + direction]["eager"] = operation_table(
+            shares["norm"], NEUSIGHT, "; layer norm forward, fp32, 0.2 GB and more, A100 PCIe")
+
+
+def operation_table(shares, source, about):
+    return {"efficiency": round(min(1.0, float(np.median(shares))), 3), "overhead": "2 us",
+            "kind": "measured", "date": DATE, "source": source,
+            "note": f"median of {len(shares)} rows, 10th to 90th percentile "
+                    f"{np.percentile(shares, 10):.2f} to {np.percentile(shares, 90):.2f}{about}"}
+
+
+def add_norms(measurements, tables, name, bandwidth):
+    shares = collections.defaultdict(list)
+    document = json.loads((measurements / "compute/cudnn_frontend_norms.json").read_text())
+    for row in document["rows"]:
+        if row["device"] != f"NVIDIA {name}" or row["rows"] * row["cols"] < 2**24: continue
+        if row["type"] != "rms_norm" or row["cols"] < 1024: continue
+        if row["backend"] not in STACKS: continue
+        for direction, key in (("", "fwd_gb_s"), ("_backward", "bwd_gb_s")):
+            shares[direction, STACKS[row["backend"]]].append(row[key] * 1e9 / bandwidth)
+    for (direction, stack), found in shares.items():
+        table = operation_table(found, NORMS, f"; RMSNorm of 2^24 numbers and more on {name}")
+        for norm in ("rms_norm", "layer_norm"): tables[norm + direction][stack] = table
