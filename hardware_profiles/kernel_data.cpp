@@ -24,8 +24,6 @@ double read_size_of_table(const JsonReader& value) {
   return size;
 }
 
-Source read_table_source(const JsonReader& table) { return read_source(table); }
-
 DType dtype_of(const JsonReader& table, const std::string& name) {
   const std::optional<DType> dtype = parse_dtype(name);
   if (!dtype) table.fail(fmt::format("unknown dtype \"{}\", expected for example \"bf16\"", name));
@@ -74,7 +72,7 @@ ProductTable read_products(const JsonReader& reader) {
   reader.only_keys({"floor", "flop_efficiency", "byte_efficiency", "depth", "rows", "curves",
                     "kind", "source", "date", "note"});
   ProductTable table;
-  table.source = read_table_source(reader);
+  table.source = read_source(reader);
   table.floor = read_seconds(reader.at("floor"));
   table.flop_efficiency = read_fraction(reader.at("flop_efficiency"));
   table.byte_efficiency = read_fraction(reader.at("byte_efficiency"));
@@ -94,20 +92,20 @@ ProductTable read_products(const JsonReader& reader) {
 AttentionTable read_attention(const JsonReader& reader) {
   reader.only_keys(
       {"efficiency", "prologue", "head", "overhead", "kind", "source", "date", "note"});
-  return {read_table_source(reader), read_fraction(reader.at("efficiency")),
+  return {read_source(reader), read_fraction(reader.at("efficiency")),
           read_size_of_table(reader.at("prologue")), read_size_of_table(reader.at("head")),
           read_seconds(reader.at("overhead"))};
 }
 
 GroupedTable read_grouped(const JsonReader& reader) {
   reader.only_keys({"efficiency", "side", "overhead", "kind", "source", "date", "note"});
-  return {read_table_source(reader), read_fraction(reader.at("efficiency")),
+  return {read_source(reader), read_fraction(reader.at("efficiency")),
           read_size_of_table(reader.at("side")), read_seconds(reader.at("overhead"))};
 }
 
 OperationTable read_operation(const JsonReader& reader) {
   reader.only_keys({"efficiency", "overhead", "kind", "source", "date", "note"});
-  return {read_table_source(reader), read_fraction(reader.at("efficiency")),
+  return {read_source(reader), read_fraction(reader.at("efficiency")),
           read_seconds(reader.at("overhead"))};
 }
 

@@ -36,6 +36,7 @@ std::string message_of(const Json& document) {
 }  // namespace
 
 TEST_CASE("what was measured is met exactly, along m and at [n, k]") {
+  // n, k, then for each row thousandths of a logarithm.
   const KernelData data = read(table({"1024 1024 100 -200 300", "4096 1024 0 0 0"}));
   const ProductTable& products = data.products.at(DType::bf16);
   const auto at = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
