@@ -121,6 +121,19 @@ void check_flat_parameters(const JsonReader& strategy, const Mesh& mesh, const S
   }
 }
 
+// Over what a framework has filled in; null takes it away.
+template <class Value>
+void read_or_reset(const JsonReader& strategy, const char* key, std::optional<Value>& value,
+                   Value (*read)(const JsonReader&, Value)) {
+  const auto given = strategy.find(key);
+  if (!given) return;
+  if (given->is_null()) {
+    value.reset();
+  } else {
+    value = read(*given, value.value_or(Value{}));
+  }
+}
+
 }  // namespace
 
 std::int64_t data_devices(const Strategy& options, const Mesh& mesh) {
@@ -135,28 +148,9 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   if (!strategy.is_object()) return;
   Runtime& runtime = options.runtime;
   Reductions& reductions = runtime.reductions;
-  if (const auto buffer = strategy.find("gradient_buffer")) {
-    if (buffer->is_null()) {
-      reductions.buffer.reset();
-    } else {
-      reductions.buffer = read_buffer(*buffer, reductions.buffer.value_or(GradientBuffer{}));
-    }
-  }
-  if (const auto flat = strategy.find("flat_optimizer")) {
-    if (flat->is_null()) {
-      runtime.flat_optimizer.reset();
-    } else {
-      runtime.flat_optimizer = read_flat(*flat, runtime.flat_optimizer.value_or(FlatOptimizer{}));
-    }
-  }
-  if (const auto flat = strategy.find("flat_parameters")) {
-    if (flat->is_null()) {
-      runtime.flat_parameters.reset();
-    } else {
-      runtime.flat_parameters =
-          read_flat_parameters(*flat, runtime.flat_parameters.value_or(FlatParameters{}));
-    }
-  }
+  read_or_reset(strategy, "gradient_buffer", reductions.buffer, read_buffer);
+  read_or_reset(strategy, "flat_optimizer", runtime.flat_optimizer, read_flat);
+  read_or_reset(strategy, "flat_parameters", runtime.flat_parameters, read_flat_parameters);
   check_flat_parameters(strategy, mesh, options);
   if (const auto clips = strategy.find("clip_gradients")) runtime.clips = clips->boolean();
   if (const auto checks = strategy.find("check_overflow")) {

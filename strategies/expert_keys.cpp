@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.hpp"
@@ -86,6 +87,76 @@ std::string names_of(const AxisList& axes, const Mesh& mesh) {
   return fmt::format("{}", fmt::join(mesh.names_of(axes), ", "));
 }
 
+AxisList model_axes(const Strategy& options, const Mesh& mesh) {
+  return options.model_axis.empty() ? AxisList{} : splitting_axes({options.model_axis}, mesh);
+}
+
+// What splits the batch and the sequence, and of that the sequence alone.
+void find_tokens(const Strategy& options, const Mesh& mesh, ExpertLayout& experts) {
+  std::vector<std::string> within = options.sequence_axes;
+  if (options.sequence_parallel) within.push_back(options.model_axis);
+  std::vector<std::string> names = options.batch_axes;
+  names.insert(names.end(), within.begin(), within.end());
+  experts.tokens = in_mesh_order(names, mesh);
+  experts.balanced = in_mesh_order(within, mesh);
+}
+
+// Answers the devices that are left to deal experts out over: of an axis that each is split over in
+// part the others.
+AxisList split_each(const std::optional<JsonReader>& json, const AxisList& model, const Mesh& mesh,
+                    ExpertLayout& experts) {
+  const std::int64_t devices =
+      read_devices(json, "tensor_parallel", mesh, Mesh::size_of(experts.tensor));
+  const auto cut = cut_minor(model, devices);
+  if (!cut) {
+    json->at("tensor_parallel")
+        .fail(fmt::format("{} devices are no part of the {} of the model axis", devices,
+                          Mesh::size_of(model)));
+  }
+  experts.tensor = cut->minor;
+  AxisList others;
+  for (const AxisRef& axis : experts.tokens) {
+    if (!overlaps_any(axis, experts.tensor)) {
+      others.push_back(axis);
+    } else {
+      others.insert(others.end(), cut->rest.begin(), cut->rest.end());
+    }
+  }
+  return others;
+}
+
+// Over the mesh's own axis for experts.
+void deal_out_over(const AxisList& own, const std::optional<JsonReader>& json, const Mesh& mesh,
+                   AxisList others, ExpertLayout& experts) {
+  const std::int64_t devices = read_devices(json, "parallel", mesh, Mesh::size_of(own));
+  if (devices != Mesh::size_of(own)) {
+    json->at("parallel")
+        .fail(fmt::format("{} devices are not the {} of the mesh's axis {}", devices,
+                          Mesh::size_of(own), names_of(own, mesh)));
+  }
+  experts.parallel = own;
+  std::erase_if(others, [&](const AxisRef& axis) { return contains(own, axis); });
+  experts.data = std::move(others);
+}
+
+// Over neighbours.
+void deal_out(const std::optional<JsonReader>& json, const Mesh& mesh, const AxisList& others,
+              bool model_holds_same_tokens, ExpertLayout& experts) {
+  const std::int64_t devices = read_devices(json, "parallel", mesh, 1);
+  const auto cut = cut_minor(others, devices);
+  if (!cut) {
+    json->at("parallel")
+        .fail(fmt::format(
+            "experts cannot be dealt out over {} of the {} devices of {} that hold different "
+            "tokens{}",
+            devices, Mesh::size_of(others), names_of(others, mesh),
+            model_holds_same_tokens ? "; those of the model axis do with \"sequence_parallel\""
+                                    : ""));
+  }
+  experts.parallel = cut->minor;
+  experts.data = cut->rest;
+}
+
 }  // namespace
 
 void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
@@ -100,60 +171,13 @@ void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   if (!options.experts) options.experts.emplace();
   ExpertLayout& experts = *options.experts;
   if (json) read_how(*json, experts);
-
-  const AxisList model =
-      options.model_axis.empty() ? AxisList{} : splitting_axes({options.model_axis}, mesh);
-  std::vector<std::string> names = options.batch_axes;
-  names.insert(names.end(), options.sequence_axes.begin(), options.sequence_axes.end());
-  std::vector<std::string> within = options.sequence_axes;
-  if (options.sequence_parallel) {
-    names.push_back(options.model_axis);
-    within.push_back(options.model_axis);
-  }
-  experts.tokens = in_mesh_order(names, mesh);
-  experts.balanced = in_mesh_order(within, mesh);
-
-  const std::int64_t split =
-      read_devices(json, "tensor_parallel", mesh, Mesh::size_of(experts.tensor));
-  const auto tensor = cut_minor(model, split);
-  if (!tensor) {
-    json->at("tensor_parallel")
-        .fail(fmt::format("{} devices are no part of the {} of the model axis", split,
-                          Mesh::size_of(model)));
-  }
-  experts.tensor = tensor->minor;
-  // What is left for experts: of an axis that they are split over in part its other devices.
-  AxisList others;
-  for (const AxisRef& axis : experts.tokens) {
-    if (!overlaps_any(axis, experts.tensor)) {
-      others.push_back(axis);
-    } else {
-      others.insert(others.end(), tensor->rest.begin(), tensor->rest.end());
-    }
-  }
-  const std::int64_t parallel = read_devices(json, "parallel", mesh, Mesh::size_of(own));
-  if (!own.empty()) {
-    if (parallel != Mesh::size_of(own)) {
-      json->at("parallel")
-          .fail(fmt::format("{} devices are not the {} of the mesh's axis {}", parallel,
-                            Mesh::size_of(own), names_of(own, mesh)));
-    }
-    experts.parallel = own;
-    std::erase_if(others, [&](const AxisRef& axis) { return contains(own, axis); });
-    experts.data = others;
+  find_tokens(options, mesh, experts);
+  const AxisList model = model_axes(options, mesh);
+  const AxisList others = split_each(json, model, mesh, experts);
+  if (own.empty()) {
+    deal_out(json, mesh, others, !model.empty() && !options.sequence_parallel, experts);
   } else {
-    const auto cut = cut_minor(others, parallel);
-    if (!cut) {
-      const bool same_tokens = !model.empty() && !options.sequence_parallel;
-      json->at("parallel")
-          .fail(fmt::format(
-              "experts cannot be dealt out over {} of the {} devices of {} that hold different "
-              "tokens{}",
-              parallel, Mesh::size_of(others), names_of(others, mesh),
-              same_tokens ? "; those of the model axis do with \"sequence_parallel\"" : ""));
-    }
-    experts.parallel = cut->minor;
-    experts.data = cut->rest;
+    deal_out_over(own, json, mesh, others, experts);
   }
   if (!json && experts.parallel.empty() && experts.tensor.empty()) options.experts.reset();
 }

@@ -122,7 +122,10 @@ std::vector<std::string> default_batch_axes(const Strategy& options, const Mesh&
   if (system.batch_is_said) return axes;
   for (const std::string& name : axis_names(mesh)) {
     const auto role = roles.of(name);
-    if (role == AxisRole::batch || role == AxisRole::shard || name == options.shard_axis) {
+    // Of what is no expert, an axis for experts splits the batch.
+    const bool of_experts = role == AxisRole::experts && !options.is_rule_system();
+    if (role == AxisRole::batch || role == AxisRole::shard || of_experts ||
+        name == options.shard_axis) {
       add(name);
     }
   }

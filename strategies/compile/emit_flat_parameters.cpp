@@ -132,73 +132,86 @@ void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bo
                                   const std::string& name) {
   if (parameters.empty()) return;
   const FlatParameters& rule = *input_.runtime.flat_parameters;
-  const AxisList axes = is_secondary ? split_shards(input_.data_axes, rule.secondary_shards).within
-                                     : input_.data_axes;
-  const std::int64_t devices = Mesh::size_of(axes);
-  const std::int64_t all_devices = Mesh::size_of(input_.data_axes);
-  const DType dtype = buffers_.value(flat_[parameters.front()].value).dtype;
-  std::vector<BufferIndex> parts;
-  std::int64_t elements = 0;
+  PartsCall call;
+  call.name = name;
+  call.parameters = parameters;
+  call.axes = is_secondary ? split_shards(input_.data_axes, rule.secondary_shards).within
+                           : input_.data_axes;
+  call.dtype = buffers_.value(flat_[parameters.front()].value).dtype;
   for (const std::size_t p : parameters) {
-    parts.push_back(is_secondary ? flat_[p].secondary : flat_[p].stored);
-    elements += flat_[p].part * all_devices;
+    call.parts.push_back(is_secondary ? flat_[p].secondary : flat_[p].stored);
+    call.elements += flat_[p].part * Mesh::size_of(input_.data_axes);
   }
-  const Bucket call = as_bucket(parameters, axes, elements);
-  const std::int64_t part = elements / devices;
-  const auto gather = [&](DType as, const std::vector<BufferIndex>& read, BufferIndex to) {
-    const Collective collective{CollectiveKind::all_gather,
-                                axes,
-                                {},
-                                {},
-                                as,
-                                elements * size_of(as),
-                                parts_of(call, input_.workload, size_of(as), elements),
-                                "parameters of modules: " + range_of(call, input_.workload),
-                                {}};
-    return emit_collective(collective, Stream::gathers, name, {to}, read);
-  };
-  if (parameters.size() == 1 && !rule.quantized) {
-    const BufferIndex whole = open_whole(flat_[parameters.front()], elements);
-    last_gather_ = gather(dtype, parts, whole);
+  const bool is_alone = parameters.size() == 1;
+  if (is_alone && !rule.quantized) {
+    const BufferIndex whole = open_whole(flat_[parameters.front()], call.elements);
+    last_gather_ = gather_call(call, call.dtype, call.parts, whole);
     return;
   }
-  const auto move = [&](const char* op, Bytes bytes, const std::vector<BufferIndex>& read,
-                        const std::vector<BufferIndex>& written) {
-    last_gather_ = emit_copy(op, dtype, bytes, name, read, written, Stream::gathers);
-  };
-  BufferIndex flat = no_buffer;
-  const Bytes whole_bytes = elements * size_of(dtype);
-  if (rule.quantized) {
-    const std::int64_t scales = quantization_groups(part) * devices;
-    const Bytes narrow_bytes = elements * size_of(DType::i8);
-    const Bytes scale_bytes = scales * size_of(DType::f32);
-    const BufferIndex narrow = open_staging("quantized parameters", narrow_bytes + scale_bytes);
-    move("quantize", Bytes((whole_bytes + narrow_bytes + scale_bytes).count() / devices), parts,
-         {narrow});
-    gather(DType::i8, {}, narrow);
-    emit_collective({CollectiveKind::all_gather,
-                     axes,
-                     {},
-                     {},
-                     DType::f32,
-                     scale_bytes,
-                     {{"scales", scale_bytes}},
-                     "scales of quantized parameters",
-                     {}},
-                    Stream::gathers, name, {narrow});
-    const bool is_alone = parameters.size() == 1;
-    flat = is_alone ? open_whole(flat_[parameters.front()], elements)
-                    : open_staging("gathered parameters", whole_bytes);
-    move("dequantize", narrow_bytes + scale_bytes + whole_bytes, {narrow}, {flat});
-    if (is_alone) return;
-  } else {
-    flat = open_staging("gathered parameters", whole_bytes);
-    move("copy", 2 * (part * size_of(dtype)), parts, {flat});
-    gather(dtype, {}, flat);
-  }
+  const Bytes bytes = call.elements * size_of(call.dtype);
+  const BufferIndex flat = rule.quantized ? gather_quantized(call) : gather_side_by_side(call);
+  if (is_alone) return;
   std::vector<BufferIndex> whole;
   for (const std::size_t p : parameters) whole.push_back(open_whole(flat_[p], flat_[p].elements));
-  move("copy", 2 * whole_bytes, {flat}, whole);
+  move_parts(call, "copy", 2 * bytes, {flat}, whole);
+}
+
+TaskId ProgramEmitter::gather_call(const PartsCall& call, DType as,
+                                   const std::vector<BufferIndex>& read, BufferIndex to) {
+  const Bucket bucket = as_bucket(call.parameters, call.axes, call.elements);
+  const Collective collective{CollectiveKind::all_gather,
+                              call.axes,
+                              {},
+                              {},
+                              as,
+                              call.elements * size_of(as),
+                              parts_of(bucket, input_.workload, size_of(as), call.elements),
+                              "parameters of modules: " + range_of(bucket, input_.workload),
+                              {}};
+  return emit_collective(collective, Stream::gathers, call.name, {to}, read);
+}
+
+void ProgramEmitter::move_parts(const PartsCall& call, const char* op, Bytes bytes,
+                                const std::vector<BufferIndex>& read,
+                                const std::vector<BufferIndex>& written) {
+  last_gather_ = emit_copy(op, call.dtype, bytes, call.name, read, written, Stream::gathers);
+}
+
+BufferIndex ProgramEmitter::gather_side_by_side(const PartsCall& call) {
+  const Bytes bytes = call.elements * size_of(call.dtype);
+  const BufferIndex flat = open_staging("gathered parameters", bytes);
+  const std::int64_t part = call.elements / Mesh::size_of(call.axes);
+  move_parts(call, "copy", 2 * (part * size_of(call.dtype)), call.parts, {flat});
+  gather_call(call, call.dtype, {}, flat);
+  return flat;
+}
+
+// In 8 bits, with scales in a call of their own.
+BufferIndex ProgramEmitter::gather_quantized(const PartsCall& call) {
+  const std::int64_t devices = Mesh::size_of(call.axes);
+  const std::int64_t scales = quantization_groups(call.elements / devices) * devices;
+  const Bytes bytes = call.elements * size_of(call.dtype);
+  const Bytes narrow_bytes = call.elements * size_of(DType::i8);
+  const Bytes scale_bytes = scales * size_of(DType::f32);
+  const BufferIndex narrow = open_staging("quantized parameters", narrow_bytes + scale_bytes);
+  move_parts(call, "quantize", Bytes((bytes + narrow_bytes + scale_bytes).count() / devices),
+             call.parts, {narrow});
+  gather_call(call, DType::i8, {}, narrow);
+  emit_collective({CollectiveKind::all_gather,
+                   call.axes,
+                   {},
+                   {},
+                   DType::f32,
+                   scale_bytes,
+                   {{"scales", scale_bytes}},
+                   "scales of quantized parameters",
+                   {}},
+                  Stream::gathers, call.name, {narrow});
+  const BufferIndex flat = call.parameters.size() == 1
+                               ? open_whole(flat_[call.parameters.front()], call.elements)
+                               : open_staging("gathered parameters", bytes);
+  move_parts(call, "dequantize", narrow_bytes + scale_bytes + bytes, {narrow}, {flat});
+  return flat;
 }
 
 // Once what has been issued is through, though nothing may have read it of late (a table, in

@@ -11,6 +11,7 @@
 
 #include "base/index.hpp"
 #include "strategies/compile/emit_program.hpp"
+#include "strategies/layout/expert_layout.hpp"
 
 namespace shardsim {
 

@@ -194,6 +194,22 @@ class ProgramEmitter {
   void open_flat_parameters();
   void run_modules(std::size_t segment, std::size_t item);
   void fetch(const std::vector<std::size_t>& parameters, const std::string& name);
+  // Parts that are gathered in one call.
+  struct PartsCall {
+    std::string name;
+    std::vector<std::size_t> parameters;
+    AxisList axes;
+    DType dtype = DType::bf16;
+    std::vector<BufferIndex> parts = {};
+    std::int64_t elements = 0;  // of all, padding included
+  };
+  TaskId gather_call(const PartsCall& call, DType as, const std::vector<BufferIndex>& read,
+                     BufferIndex to);
+  void move_parts(const PartsCall& call, const char* op, Bytes bytes,
+                  const std::vector<BufferIndex>& read, const std::vector<BufferIndex>& written);
+  // Answer the buffer in which they are, one behind the other.
+  [[nodiscard]] BufferIndex gather_side_by_side(const PartsCall& call);
+  [[nodiscard]] BufferIndex gather_quantized(const PartsCall& call);
   void gather_parts(const std::vector<std::size_t>& parameters, bool is_secondary,
                     const std::string& name);
   [[nodiscard]] BufferIndex open_whole(FlatParameter& parameter, std::int64_t elements);

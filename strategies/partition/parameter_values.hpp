@@ -14,6 +14,6 @@ namespace shardsim {
 // Adds the values; one where they are the same. A parameter that nothing but look-ups reads has no
 // computed value of its own.
 [[nodiscard]] ParameterValues add_parameter(SpmdBuilder& builder, const ParameterLayout& layout,
-                                            DType stored_dtype);
+                                            DType step_dtype);
 
 }  // namespace shardsim

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "model_step.hpp"
@@ -72,6 +73,17 @@ TEST_CASE("Experts are dealt out over neighbours that hold different tokens") {
   CHECK(split.tensor == AxisList{tp});
   CHECK(split.data == AxisList{{0, 1, 2}});
   CHECK(!read(Json("replicate")).experts);
+}
+
+TEST_CASE("An axis for experts splits the batch of all else") {
+  const Mesh own({{"dp", 2}, {"ep", 8}});
+  const Json name = "megatron";
+  const Strategy strategy = read_strategy(JsonReader(name, {"strategy", ""}), own);
+  CHECK(strategy.batch_axes == std::vector<std::string>{"dp", "ep"});
+  REQUIRE(strategy.experts);
+  CHECK(strategy.experts->parallel == AxisList{own.whole(1)});
+  CHECK(strategy.experts->data == AxisList{own.whole(0)});
+  CHECK(strategy.experts->tokens == AxisList{own.whole(0), own.whole(1)});
 }
 
 TEST_CASE("Axes are cut from the minor side") {
