@@ -122,8 +122,8 @@ std::vector<std::string> default_batch_axes(const Strategy& options, const Mesh&
   if (system.batch_is_said) return axes;
   for (const std::string& name : axis_names(mesh)) {
     const auto role = roles.of(name);
-    // Of what is no expert, an axis for experts splits the batch.
-    const bool of_experts = role == AxisRole::experts && !options.is_rule_system();
+    // Under frameworks an axis for experts splits the batch of all else.
+    const bool of_experts = role == AxisRole::experts && find_framework(options.name) != nullptr;
     if (role == AxisRole::batch || role == AxisRole::shard || of_experts ||
         name == options.shard_axis) {
       add(name);
