@@ -342,8 +342,9 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
     if (buffers_.value(result).storage == no_value) continue;
     // Written in place: whoever still reads the old content goes first.
     for_each_buffer(result, i, [&](std::int64_t k) {
-      const auto& readers = buffers_[buffers_.buffer_of(result, k)].last_use;
-      after.insert(after.end(), readers.begin(), readers.end());
+      for (const TaskId reader : buffers_[buffers_.buffer_of(result, k)].last_use) {
+        if (reader != no_task) after.push_back(reader);
+      }
     });
   }
   const bool computes = item.kind == TaskKind::kernel && item.stream == Stream::compute;
@@ -367,15 +368,13 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
     });
   }
   for (const ValueId result : item.results) {
+    const bool is_new = buffers_.value(result).storage == no_value;
     for_each_buffer(result, i, [&](std::int64_t k) {
-      if (buffers_.value(result).storage == no_value) {
-        buffers_.entry(result, k) = buffers_.open(result, k, id);
-      }
+      if (is_new) buffers_.entry(result, k) = buffers_.open(result, k, id);
       const BufferIndex buffer = buffers_.buffer_of(result, k);
-      buffers_[buffer].written_by = id;
-      if (std::exchange(buffers_[buffer].opens_when_written, false)) {
-        buffers_[buffer].buffer.allocated_by = id;
-      }
+      OpenBuffer& open = buffers_[buffer];
+      open.written_by = id;
+      if (std::exchange(open.opens_when_written, false)) open.buffer.allocated_by = id;
       buffers_.use(buffer, id, task.stream);
     });
   }

@@ -168,8 +168,10 @@ void ValueBuffers::use(BufferIndex buffer, TaskId task, std::size_t stream) {
 }
 
 void ValueBuffers::close(Program& program) const {
+  program.buffers.reserve(program.buffers.size() + buffers_.size());
+  std::vector<TaskId> last;
   for (const OpenBuffer& open : buffers_) {
-    std::vector<TaskId> last;
+    last.clear();
     for (const TaskId task : open.last_use) {
       if (task != no_task && !open.persistent) last.push_back(task);
     }
