@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "base/json.hpp"
+#include "strategies/compile/kernel_memory.hpp"
 
 namespace shardsim {
 namespace {
@@ -78,7 +79,7 @@ void unfuse(Kernel& kernel, bool fused_softmax) {
 class Listing {
  public:
   // `saved`: what an earlier pass has made.
-  Listing(BlockPass& pass, const KernelChoice& choice, const std::vector<Value>& values,
+  Listing(BlockPass& pass, const KernelChoice& choice, std::vector<Value>& values,
           const std::set<ValueId>& saved)
       : body_(pass.body), pass_(pass), choice_(choice), values_(values), saved_(saved) {}
 
@@ -113,16 +114,22 @@ class Listing {
     constexpr double backward_over_product = 5.0 / 3;
     for (const std::string_view activation : activations) {
       for (Item& item : body_) {
-        if (is_kernel(item, activation) && is_read_by_one_product(item)) leave_to_another(item);
+        if (is_kernel(item, activation) && is_read_by_one_product(item)) leave_within(item);
         if (!is_kernel(item, std::string(activation) + "_backward")) continue;
         Item* const through = maker_of(item.operands, "multiply");
         Item* const other = through == nullptr ? nullptr : product_beside(*through);
         if (other == nullptr) continue;
         other->kernel.bytes = times(other->kernel.bytes, backward_over_product);
-        leave_to_another(*through);
+        leave_within(*through);
         leave_to_another(item);
       }
     }
+  }
+
+  // Its result is read where it is made. XLA keeps what it has differentiated as it is.
+  void leave_within(Item& item) {
+    leave_to_another(item);
+    if (choice_.stack != "xla") values_[at(item.results.front())].bytes = Bytes(0);
   }
 
   bool is_read_by_one_product(const Item& item) const {
@@ -201,7 +208,7 @@ class Listing {
   std::vector<Item>& body_;
   BlockPass& pass_;
   const KernelChoice& choice_;
-  const std::vector<Value>& values_;
+  std::vector<Value>& values_;
   const std::set<ValueId>& saved_;
 };
 
@@ -210,6 +217,15 @@ void add_results(const BlockPass& pass, std::set<ValueId>& values) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& fusions() {
+  static const std::vector<std::string> names = {
+      "bias_dropout_add", "bias_gelu", "bias_swiglu", "cross_entropy",
+      "layer_norm",       "optimizer", "permute",     "qkv",
+      "rms_norm",         "rope",      "router",      "scaled_masked_softmax",
+      "squared_relu",     "swiglu"};
+  return names;
+}
 
 KernelChoice kernel_choice(const Json& kernels) {
   const Json said = kernels.is_string() ? Json{{"base", kernels}} : kernels;
@@ -224,8 +240,11 @@ KernelChoice kernel_choice(const Json& kernels) {
   if (said.contains("fused")) {
     for (const Json& name : said.at("fused")) {
       if (name == "scaled_masked_softmax") choice.fused_softmax = true;
+      if (name == "qkv") choice.joint_projections = true;
+      if (name == "router") choice.casting_routers = true;
     }
   }
+  choice.loss_in_place = said.value("loss", "plain") != "plain";
   if (choice.stack == transformer_engine) choice.fused_softmax = true;
   return choice;
 }
@@ -235,6 +254,7 @@ SpmdStep list_kernels(SpmdStep step, const KernelChoice& choice) {
   for (BlockProgram& block : step.blocks) Listing(block.forward, choice, step.values, saved).run();
   for (const BlockProgram& block : step.blocks) add_results(block.forward, saved);
   for (BlockProgram& block : step.blocks) Listing(block.backward, choice, step.values, saved).run();
+  place_results(step, choice);
   return step;
 }
 

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json_reader.hpp"
 #include "strategies/partition/spmd.hpp"
@@ -26,7 +27,14 @@ struct KernelChoice {
   std::string stack;           // "eager"
   std::string attention;       // generation of its kernel: "flash-2", "unfused"
   bool fused_softmax = false;  // of unfused attention: with its scale and mask
+  // What lies where (kernel_memory.hpp).
+  bool joint_projections = false;  // queries, keys and values are one product
+  bool casting_routers = false;    // read what they are given in its own type
+  bool loss_in_place = false;
 };
+
+// Names for "fused" in a strategy's "kernels".
+[[nodiscard]] const std::vector<std::string>& fusions();
 
 // Of a strategy's "kernels", not null.
 [[nodiscard]] KernelChoice kernel_choice(const Json& kernels);

@@ -60,19 +60,22 @@ void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod metho
 void read_kernels(const JsonReader& strategy, Strategy& options) {
   const auto kernels = strategy.is_object() ? strategy.find("kernels") : std::nullopt;
   if (!kernels) return;
-  std::string unmodelled;
   const std::vector<std::string> bases = {"eager", "compiled", "transformer-engine", "xla"};
-  if (kernels->is_object()) {
-    kernels->only_keys({"base", "attention", "loss", "graphs", "fused",
-                        "gradient_accumulation_fusion", "bias_gelu_fusion", "softmax_in_fp32",
-                        "deterministic"});
-    if (const auto base = kernels->find("base")) (void)base->choice(bases);
-  } else {
-    (void)kernels->choice(bases);
-  }
   *options.kernels = kernels->json();
-  if (!kernels->is_object()) return;
-  for (const char* key : {"loss", "graphs", "gradient_accumulation_fusion", "bias_gelu_fusion",
+  if (!kernels->is_object()) {
+    (void)kernels->choice(bases);
+    return;
+  }
+  kernels->only_keys({"base", "attention", "loss", "graphs", "fused",
+                      "gradient_accumulation_fusion", "bias_gelu_fusion", "softmax_in_fp32",
+                      "deterministic"});
+  if (const auto base = kernels->find("base")) (void)base->choice(bases);
+  if (const auto loss = kernels->find("loss")) (void)loss->choice({"plain", "parallel", "fused"});
+  if (const auto fused = kernels->find("fused")) {
+    for (const JsonReader& name : fused->elements()) (void)name.choice(fusions());
+  }
+  std::string unmodelled;
+  for (const char* key : {"graphs", "gradient_accumulation_fusion", "bias_gelu_fusion",
                           "softmax_in_fp32", "deterministic"}) {
     if (kernels->find(key)) unmodelled += (unmodelled.empty() ? "" : ", ") + std::string(key);
   }

@@ -40,6 +40,19 @@ void shard_as_fsdp(Strategy& options) {
       "been compared with ours");
 }
 
+// Whatever kernels there are, queries, keys and values are one linear layer, linear_qkv, routers
+// cast what they read themselves, and the loss is cross_entropy.py's over the split vocabulary.
+void complete_kernels(Strategy& options) {
+  Json& kernels = *options.kernels;
+  if (kernels.is_null()) kernels = "transformer-engine";
+  if (kernels.is_string()) kernels = Json{{"base", kernels}};
+  if (!kernels.contains("loss")) kernels["loss"] = "parallel";
+  Json& fused = kernels["fused"];
+  for (const char* name : {"qkv", "router"}) {
+    if (std::find(fused.begin(), fused.end(), Json(name)) == fused.end()) fused.push_back(name);
+  }
+}
+
 void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                     Strategy& options) {
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
@@ -59,6 +72,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   }
   options.experts = experts;
   read_kernels(strategy, options);
+  complete_kernels(options);
   split_context(mesh, roles, ContextMethod::ring, options);
 }
 

@@ -1,0 +1,166 @@
+#include "strategies/compile/kernel_memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/index.hpp"
+
+namespace shardsim {
+namespace {
+
+class ResultPlaces {
+ public:
+  ResultPlaces(SpmdStep& step, const KernelChoice& choice) : step_(step), choice_(choice) {}
+
+  void run() {
+    for (std::size_t b = 0; b < step_.blocks.size(); ++b) {
+      const auto block = static_cast<int>(b);
+      for (BlockPass* pass : {&step_.blocks[b].forward, &step_.blocks[b].backward}) {
+        if (choice_.joint_projections) join_projections(pass->body);
+        if (choice_.casting_routers) cast_in_routers(pass->body);
+        if (choice_.loss_in_place) place_loss(pass->body);
+        if (choice_.attention == "unfused") keep_scores(pass->body, block);
+      }
+    }
+  }
+
+ private:
+  Value& value(ValueId id) { return step_.values[at(id)]; }
+
+  static Item* maker_of(std::vector<Item>& body, ValueId result) {
+    const auto found = std::find_if(body.begin(), body.end(), [&](const Item& item) {
+      return std::find(item.results.begin(), item.results.end(), result) != item.results.end();
+    });
+    return found == body.end() ? nullptr : &*found;
+  }
+
+  static bool is_kernel(const Item& item, std::string_view op) {
+    return item.kind == TaskKind::kernel && item.kernel.op == op;
+  }
+
+  // The product that a head's vectors come of, through rotation and norms.
+  static const Item* projection_of(std::vector<Item>& body, ValueId vectors) {
+    const Item* item = maker_of(body, vectors);
+    while (item != nullptr && item->kernel.kernel_class != KernelClass::matmul) {
+      item = item->operands.empty() ? nullptr : maker_of(body, item->operands.front());
+    }
+    return item;
+  }
+
+  // Megatron's linear_qkv: queries and keys are copied where they are rotated, values are a part of
+  // the whole, which lives as long as they do (megatron/core/transformer/attention.py,
+  // get_query_key_value_tensors).
+  void join_projections(std::vector<Item>& body) {
+    for (const Item& item : body) {
+      if (!is_kernel(item, "attention") || item.operands.size() < 3) continue;
+      std::vector<ValueId> parts;
+      ValueId read = no_value;
+      for (std::size_t i = 0; i < 3; ++i) {
+        const Item* product = projection_of(body, item.operands[i]);
+        if (product == nullptr || (i > 0 && product->operands.front() != read)) break;
+        read = product->operands.front();
+        parts.push_back(product->results.front());
+      }
+      if (parts.size() == 3 && parts[1] != parts[2]) put_together(parts);
+      copy_values(body, item.operands[2]);
+    }
+  }
+
+  // Values of latent attention, a part of what the latent is projected to, are copied out of it
+  // (multi_latent_attention.py, value.contiguous()): with their product, whose time stands for both.
+  void copy_values(std::vector<Item>& body, ValueId values) {
+    const ValueId whole = value(values).storage;
+    Item* const product = whole == no_value ? nullptr : maker_of(body, whole);
+    if (product == nullptr || value(whole).bytes <= value(values).bytes) return;
+    if (maker_of(body, values) != nullptr) return;
+    value(values).storage = no_value;
+    value(values).category = value(whole).category;
+    product->results.push_back(values);
+  }
+
+  // router_gating_linear (megatron/core/transformer/moe/moe_utils.py) reads and saves its input in
+  // the type that it comes in.
+  void cast_in_routers(std::vector<Item>& body) {
+    for (const Item& item : body) {
+      if (!is_kernel(item, "cast") || value(item.results.front()).persistent) continue;
+      const ValueId wide = item.results.front();
+      if (value(wide).dtype != DType::f32) continue;
+      const auto reads_it = [&](const Item& reader) {
+        return std::find(reader.operands.begin(), reader.operands.end(), wide) !=
+               reader.operands.end();
+      };
+      const auto reader = std::find_if(body.begin(), body.end(), reads_it);
+      if (reader == body.end() || reader->kernel.kernel_class != KernelClass::matmul) continue;
+      value(wide).bytes = Bytes(0);
+    }
+  }
+
+  // Into the first of them: it is written first and read last.
+  void put_together(const std::vector<ValueId>& parts) {
+    Value& whole = value(parts.front());
+    for (const ValueId id : parts) {
+      Value& part = value(id);
+      if (&part == &whole || part.storage != no_value || whole.storage != no_value) continue;
+      whole.bytes += part.bytes;
+      part.storage = parts.front();
+    }
+    const Value& values = value(parts.back());
+    if (values.storage == parts.front()) whole.category = values.category;
+  }
+
+  // megatron/core/tensor_parallel/cross_entropy.py: the maximum is subtracted, the exponential taken
+  // and divided in place; backward subtracts one at the target and scales, in place.
+  void place_loss(std::vector<Item>& body) {
+    for (Item& item : body) {
+      if (is_kernel(item, "log_softmax")) {
+        probabilities_ = item.results.front();
+        Value& logits = value(item.operands.front());
+        if (logits.dtype != DType::f32 || logits.persistent) continue;
+        value(probabilities_).storage = item.operands.front();
+        logits.category = value(probabilities_).category;
+      } else if (is_kernel(item, "nll_loss_backward")) {
+        value(item.results.front()).bytes = Bytes(0);
+      } else if (is_kernel(item, "log_softmax_backward") && probabilities_ != no_value) {
+        value(item.results.front()).storage = probabilities_;
+      }
+    }
+  }
+
+  // Probabilities in the type of the operands, and in fp32 besides where softmax is PyTorch's own
+  // of fp32 scores. Backward has the gradient of probabilities and that of scores at a time.
+  void keep_scores(std::vector<Item>& body, int block) {
+    for (Item& item : body) {
+      if (item.kind != TaskKind::kernel || !item.kernel.product) continue;
+      const bool forward = item.kernel.kernel_class == KernelClass::attention;
+      if (!forward && item.kernel.kernel_class != KernelClass::attention_backward) continue;
+      const Product& product = *item.kernel.product;
+      const std::int64_t scores = product.batch * product.m * product.n;
+      const std::int64_t bytes = scores * size_of(item.kernel.dtype).count();
+      if (forward && item.results.size() > 1) {
+        Value& kept = value(item.results[1]);
+        kept.bytes =
+            Bytes(bytes + (choice_.fused_softmax ? 0 : scores * size_of(DType::f32).count()));
+        continue;
+      }
+      Value gradient;
+      gradient.name = item.name + ".scores.grad";
+      gradient.dtype = item.kernel.dtype;
+      gradient.bytes = Bytes(2 * bytes);
+      gradient.block = block;
+      item.results.push_back(static_cast<ValueId>(step_.values.size()));
+      step_.values.push_back(gradient);
+    }
+  }
+
+  SpmdStep& step_;
+  const KernelChoice& choice_;
+  ValueId probabilities_ = no_value;
+};
+
+}  // namespace
+
+void place_results(SpmdStep& step, const KernelChoice& choice) { ResultPlaces(step, choice).run(); }
+
+}  // namespace shardsim

@@ -1,0 +1,20 @@
+// What a stack's kernels leave in memory of what the ops of a block make.
+//
+//   fused gates      what one kernel makes and reads again is in no memory: the activation of a
+//                    gated MLP, which backward computes anew of the gate
+//   "qkv" in fused   queries, keys and values are one product's result, of which the values stay
+//                    with attention: all of it does
+//   "router" in fused    a router casts what it reads to fp32 within its product
+//   "parallel" loss  logits in fp32 become probabilities, and these the gradient, in place
+//   unfused          attention keeps its probabilities in place of their logarithmic sums
+#pragma once
+
+#include "strategies/compile/kernel_lists.hpp"
+#include "strategies/partition/spmd.hpp"
+
+namespace shardsim {
+
+// `step` as list_kernels left it.
+void place_results(SpmdStep& step, const KernelChoice& choice);
+
+}  // namespace shardsim
