@@ -127,7 +127,7 @@ Step read_step(const JsonReader& workload) {
   if (const auto lora = workload.find("lora")) step.lora = read_lora(*lora);
   if (const auto dropout = workload.find("dropout")) {
     step.dropout = dropout->number();
-    if (!(step.dropout >= 0 && step.dropout < 1)) dropout->fail("must be from 0 to less than 1");
+    if (!(*step.dropout >= 0 && *step.dropout < 1)) dropout->fail("must be from 0 to less than 1");
   }
   return step;
 }
@@ -152,7 +152,7 @@ Json step_to_json(const Step& step) {
   json["rematerialization"] = rematerialization_to_json(step.rematerialization);
   if (!step.trainable.empty()) json["trainable"] = step.trainable;
   if (step.lora) json["lora"] = {{"rank", step.lora->rank}, {"targets", step.lora->targets}};
-  if (step.dropout > 0) json["dropout"] = step.dropout;
+  if (step.dropout) json["dropout"] = *step.dropout;
   return json;
 }
 

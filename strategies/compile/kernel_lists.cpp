@@ -88,6 +88,7 @@ class Listing {
       if (item.kind == TaskKind::kernel) rewrite(item.kernel);
     }
     if (choice_.stack != eager) join_gates();
+    if (choice_.fused_dropout) join_dropouts();
     if (choice_.stack == transformer_engine || choice_.stack == "compiled") add_casts();
   }
 
@@ -114,7 +115,7 @@ class Listing {
     constexpr double backward_over_product = 5.0 / 3;
     for (const std::string_view activation : activations) {
       for (Item& item : body_) {
-        if (is_kernel(item, activation) && is_read_by_one_product(item)) leave_within(item);
+        if (is_kernel(item, activation) && is_read_by_one(item, "multiply")) leave_within(item);
         if (!is_kernel(item, std::string(activation) + "_backward")) continue;
         Item* const through = maker_of(item.operands, "multiply");
         Item* const other = through == nullptr ? nullptr : product_beside(*through);
@@ -132,11 +133,28 @@ class Listing {
     if (choice_.stack != "xla") values_[at(item.results.front())].bytes = Bytes(0);
   }
 
-  bool is_read_by_one_product(const Item& item) const {
+  // With the sum that reads it: that reads the mask's bytes besides, and writes them. Megatron's
+  // bias_dropout_add (megatron/core/fusions/fused_bias_dropout.py).
+  void join_dropouts() {
+    for (Item& item : body_) {
+      if (!is_kernel(item, "dropout") || !is_read_by_one(item, "add")) continue;
+      Item* const sum = reader_of(item.results.front());
+      sum->kernel.bytes += values_[at(item.results.back())].bytes;
+      leave_within(item);
+    }
+  }
+
+  Item* reader_of(ValueId value) {
+    const auto is_reader = [&](const Item& item) { return reads(item, value); };
+    const auto found = std::find_if(body_.begin(), body_.end(), is_reader);
+    return found == body_.end() ? nullptr : &*found;
+  }
+
+  bool is_read_by_one(const Item& item, std::string_view op) const {
     if (item.results.empty()) return false;
     const auto is_reader = [&](const Item& other) { return reads(other, item.results.front()); };
     const auto reader = std::find_if(body_.begin(), body_.end(), is_reader);
-    return reader != body_.end() && is_kernel(*reader, "multiply") &&
+    return reader != body_.end() && is_kernel(*reader, op) &&
            std::none_of(reader + 1, body_.end(), is_reader);
   }
 
@@ -240,12 +258,16 @@ KernelChoice kernel_choice(const Json& kernels) {
   if (said.contains("fused")) {
     for (const Json& name : said.at("fused")) {
       if (name == "scaled_masked_softmax") choice.fused_softmax = true;
+      if (name == "bias_dropout_add") choice.fused_dropout = true;
       if (name == "qkv") choice.joint_projections = true;
       if (name == "router") choice.casting_routers = true;
     }
   }
-  choice.loss_in_place = said.value("loss", "plain") != "plain";
-  if (choice.stack == transformer_engine) choice.fused_softmax = true;
+  const std::string loss = said.value("loss", "plain");
+  choice.loss_in_place = loss != "plain";
+  choice.fused_loss = loss == "fused";
+  if (choice.stack == transformer_engine) choice.fused_softmax = choice.fused_dropout = true;
+  if (choice.stack == "compiled" || choice.stack == "xla") choice.fused_dropout = true;
   return choice;
 }
 

@@ -27,10 +27,12 @@ struct KernelChoice {
   std::string stack;           // "eager"
   std::string attention;       // generation of its kernel: "flash-2", "unfused"
   bool fused_softmax = false;  // of unfused attention: with its scale and mask
+  bool fused_dropout = false;  // with the sum behind it
   // What lies where (kernel_memory.hpp).
   bool joint_projections = false;  // queries, keys and values are one product
   bool casting_routers = false;    // read what they are given in its own type
   bool loss_in_place = false;
+  bool fused_loss = false;  // its last two sums over a split vocabulary are one call
 };
 
 // Names for "fused" in a strategy's "kernels".

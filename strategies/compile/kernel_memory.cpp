@@ -20,6 +20,7 @@ class ResultPlaces {
       for (BlockPass* pass : {&step_.blocks[b].forward, &step_.blocks[b].backward}) {
         if (choice_.joint_projections) join_projections(pass->body);
         if (choice_.casting_routers) cast_in_routers(pass->body);
+        if (choice_.fused_loss) join_loss_sums(pass->body);
         if (choice_.loss_in_place) place_loss(pass->body);
         if (choice_.attention == "unfused") keep_scores(pass->body, block);
       }
@@ -84,9 +85,9 @@ class ResultPlaces {
   // the type that it comes in.
   void cast_in_routers(std::vector<Item>& body) {
     for (const Item& item : body) {
-      if (!is_kernel(item, "cast") || value(item.results.front()).persistent) continue;
+      if (!is_kernel(item, "cast") || item.results.empty()) continue;  // of 8 bits: none
       const ValueId wide = item.results.front();
-      if (value(wide).dtype != DType::f32) continue;
+      if (value(wide).dtype != DType::f32 || value(wide).persistent) continue;
       const auto reads_it = [&](const Item& reader) {
         return std::find(reader.operands.begin(), reader.operands.end(), wide) !=
                reader.operands.end();
@@ -128,8 +129,34 @@ class ResultPlaces {
     }
   }
 
+  // megatron/core/fusions/fused_cross_entropy.py: the logits at the targets and the sums of
+  // exponentials go in one call, the second after that of the maxima.
+  void join_loss_sums(std::vector<Item>& body) {
+    const auto find = [&](std::string_view op) {
+      return std::find_if(body.begin(), body.end(),
+                          [&](const Item& item) { return is_kernel(item, op); });
+    };
+    const auto softmax = find("log_softmax"), loss = find("nll_loss");
+    if (softmax == body.end() || loss == body.end()) return;
+    Item* const sums = sum_before(body, softmax->operands.back());
+    Item* const picked = sum_before(body, loss->operands.back());
+    if (sums == nullptr || picked == nullptr) return;  // the vocabulary is whole
+    sums->collective.payload += picked->collective.payload;
+    sums->collective.parts.insert(sums->collective.parts.end(),
+                                    picked->collective.parts.begin(),
+                                    picked->collective.parts.end());
+    value(sums->results.front()).bytes += value(picked->results.front()).bytes;
+    loss->operands.back() = sums->results.front();
+    body.erase(body.begin() + (picked - body.data()));
+  }
+
+  static Item* sum_before(std::vector<Item>& body, ValueId operand) {
+    Item* const maker = maker_of(body, operand);
+    return maker != nullptr && maker->kind == TaskKind::collective ? maker : nullptr;
+  }
+
   // Probabilities in the type of the operands, and in fp32 besides where softmax is PyTorch's own
-  // of fp32 scores. Backward has the gradient of probabilities and that of scores at a time.
+  // of fp32 scores; where some are dropped a byte for each, and what is left of them. Backward has the gradient of probabilities and that of scores at a time.
   void keep_scores(std::vector<Item>& body, int block) {
     for (Item& item : body) {
       if (item.kind != TaskKind::kernel || !item.kernel.product) continue;
@@ -140,8 +167,8 @@ class ResultPlaces {
       const std::int64_t bytes = scores * size_of(item.kernel.dtype).count();
       if (forward && item.results.size() > 1) {
         Value& kept = value(item.results[1]);
-        kept.bytes =
-            Bytes(bytes + (choice_.fused_softmax ? 0 : scores * size_of(DType::f32).count()));
+        const std::int64_t wide = choice_.fused_softmax ? 0 : scores * size_of(DType::f32).count();
+        kept.bytes = Bytes(bytes + wide + (item.drops ? bytes + scores : 0));
         continue;
       }
       Value gradient;

@@ -5,6 +5,7 @@
 //   "qkv" in fused   queries, keys and values are one product's result, of which the values stay
 //                    with attention: all of it does
 //   "router" in fused    a router casts what it reads to fp32 within its product
+//   "fused" loss      as "parallel", in one call less
 //   "parallel" loss  logits in fp32 become probabilities, and these the gradient, in place
 //   unfused          attention keeps its probabilities in place of their logarithmic sums
 #pragma once

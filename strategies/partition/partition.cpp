@@ -199,6 +199,7 @@ class Partitioner {
     Item item;
     item.name = op.name;
     item.recompute = op.recompute;
+    item.drops = op.drops;
     for (const Operand& operand : op.operands)
       item.operands.push_back(read(op, operand, factors, pass));
     for (const Statistic& statistic : op.statistics)

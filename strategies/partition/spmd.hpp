@@ -40,6 +40,7 @@ struct Item {
   Stream stream = Stream::compute;
   std::string name;
   bool recompute = false;
+  bool drops = false;     // of attention: some of its probabilities
   Kernel kernel;          // of a kernel
   Collective collective;  // of a collective; without words until word_reasons
   Reason reason{};        // of a collective

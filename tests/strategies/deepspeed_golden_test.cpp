@@ -73,6 +73,7 @@ CompiledStep compile_record(const Json& record, const Json& zero) {
   }
   Step step;
   step.sequence = record["batch"]["sequence"].get<std::int64_t>();
+  step.dropout = 0;  // no record keeps masks
   step.microbatches = record["batch"]["microbatches"];
   step.batch = ranks * record["batch"]["per_rank"].get<std::int64_t>() * step.microbatches;
   if (settings["ds_config"]["bf16"]["enabled"] == false) {

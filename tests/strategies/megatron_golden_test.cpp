@@ -35,7 +35,6 @@ std::string skip_reason(const Json& record) {
   const bool is_latent = record["model"].contains("multi_latent_attention");
   if (is_latent && settings["tp"] != 1) return "latent attention of the local specification";
   if (settings["per_token"] == true) return "loss per token";
-  if (settings["ce_fusion"] == true) return "fused loss";
   // Megatron gathers the gradient of the sum of embeddings once, we that of each table.
   const bool has_positions = record["model"]["position_embedding_type"] == "learned_absolute";
   const bool is_first = record["stage"][0]["embedding"] == true;
@@ -92,6 +91,9 @@ Json strategy_of(const Json& settings) {
   if (settings["instances"] != 1) {
     strategy["optimizer_shards"] = {{"instances", settings["instances"]}};
   }
+  if (settings["ce_fusion"] == true) {
+    strategy["kernels"] = {{"base", "transformer-engine"}, {"loss", "fused"}};
+  }
   if (!settings["bucket_size"].is_null()) strategy["bucket_elements"] = settings["bucket_size"];
   if (settings["busbw"] == true) {
     // pad_buckets_for_high_nccl_busbw: a multiple of 2^16 (param_and_grad_buffer.py).
@@ -119,6 +121,7 @@ Step step_of(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
   Step step;
   step.sequence = settings["seq"].get<std::int64_t>();
+  step.dropout = 0;  // no record keeps masks
   step.microbatches = settings["microbatches"];
   std::int64_t data = 1;
   for (const Json& axis : record["mesh"]) {

@@ -114,6 +114,7 @@ Step step_of(const Json& record, const Mesh& mesh) {
   step.batch = mesh.devices() / settings.value("tp", 1) / settings.value("cp", 1) *
                record["batch"]["per_rank"].get<std::int64_t>() * step.microbatches;
   step.sequence = record["batch"]["sequence"].get<std::int64_t>();
+  step.dropout = 0;  // no record keeps masks
   const Json& computed = settings["param_dtype"];
   if (computed.is_null() || computed == "fp32") step.precision.compute = DType::f32;
   step.optimizer.parameters = step.optimizer.gradients = DType::f32;

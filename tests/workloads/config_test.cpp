@@ -333,19 +333,30 @@ TEST_CASE("A ViT's patches tile its image, and it pools by the mean") {
             .starts_with("m.json: unknown key \"dropout\""));
 }
 
-TEST_CASE("Dropout is left out and a note says so") {
-  CHECK(forward_graph("gpt2", 1, 16).notes.empty());
-  const Json json = with(shipped("gpt2"), "resid_pdrop", 0.1);
-  const Workload w = build_workload({"m", "m.json", OwnedJson(json)}, {1, 16, DType::bf16});
-  CHECK(w.notes == std::vector<std::string>{"dropout is left out (resid_pdrop)"});
-  // GPT2Config has 0.1 where a file says nothing.
+// Ops of one layer and one embedding that drop something.
+int ops_that_drop(const Json& config, const Step& step) {
+  const Workload w = build_step({"m", "m.json", OwnedJson(config)}, step);
+  int drop = 0;
+  for (const Block& block : w.blocks) {
+    for (const Op& op : block.forward) drop += op.function == Function::dropout || op.drops;
+  }
+  return drop;
+}
+
+TEST_CASE("Training drops at the rates of the config, of its class or of the step") {
+  Step step{.batch = 1, .sequence = 16};
+  CHECK(ops_that_drop(shipped("gpt2"), step) == 0);
+  CHECK(ops_that_drop(with(shipped("gpt2"), "resid_pdrop", 0.1), step) == 2);  // both branches
+  // GPT2Config has 0.1 where a file says nothing: embeddings, probabilities, both branches.
   Json silent = shipped("gpt2");
-  silent.erase("attn_pdrop");
-  const Workload by_default =
-      build_workload({"m", "m.json", OwnedJson(silent)}, {1, 16, DType::bf16});
-  CHECK(by_default.notes ==
-        std::vector<std::string>{
-            "dropout is left out (attn_pdrop, 0.1 where a file does not say it)"});
+  for (const char* key : {"attn_pdrop", "resid_pdrop", "embd_pdrop"}) silent.erase(key);
+  CHECK(ops_that_drop(silent, step) == 4);
+  step.dropout = 0;
+  CHECK(ops_that_drop(silent, step) == 0);
+  step.dropout = 0.1;
+  CHECK(ops_that_drop(shipped("llama-3.1-8b"), step) == 4);
+  step.kind = StepKind::forward;
+  CHECK(ops_that_drop(silent, step) == 0);
 }
 
 // Work grows with layers: more than any network has is a mistake, and told before it is listed.

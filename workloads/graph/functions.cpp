@@ -54,6 +54,8 @@ constexpr std::array table{
     FunctionTraits{F::normalize, "normalize", K::elementwise, 2, is_not, {0b1, 0b1},
                    normalize_rule},
     // x -> (largest, their numbers)
+    // x -> (y, mask)
+    FunctionTraits{F::dropout, "dropout", K::elementwise, 2, is_not, {0, 0b10}, dropout_rule},
     FunctionTraits{F::top_k, "top_k", K::elementwise, 1, is_not, {0, 0b10}, top_k_rule},
     // of (x, numbers)
     FunctionTraits{F::dispatch, "dispatch", K::elementwise, 0, is_not, {0b10, 0}, dispatch_rule},
@@ -116,6 +118,8 @@ constexpr std::array table{
                    none},
     FunctionTraits{F::normalize_backward, "normalize_backward", K::elementwise, 4, is_not, nothing,
                    none},
+    // of (dy, mask)
+    FunctionTraits{F::dropout_backward, "dropout_backward", K::elementwise, 2, is_not, nothing, none},
     FunctionTraits{F::top_k_backward, "top_k_backward", K::elementwise, 0, is_not, nothing, none},
     FunctionTraits{F::dispatch_backward, "dispatch_backward", K::elementwise, 1, is_not, nothing,
                    none},

@@ -60,6 +60,7 @@ enum class Function : std::uint8_t {
   expand,     // the same for each of a label
   softmax,    // over one label
   normalize,  // x / sum(x), over one label
+  dropout,    // x where a mask says so, scaled
   top_k,
   dispatch,     // copies of tokens' rows, sorted by expert
   combine,      // of a token's rows, weighted
@@ -88,6 +89,7 @@ enum class Function : std::uint8_t {
   soft_cap_backward,
   softmax_backward,
   normalize_backward,
+  dropout_backward,
   top_k_backward,
   dispatch_backward,
   combine_backward,

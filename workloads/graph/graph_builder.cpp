@@ -194,6 +194,15 @@ TensorId GraphBuilder::cast(const std::string& name, TensorId x, DType dtype) {
   return emit(op_of(Function::cast, name, {x}), dtype, at(x).dims);
 }
 
+TensorId GraphBuilder::dropout(const std::string& name, TensorId x) {
+  const TensorId mask = activation(name + ".mask", DType::boolean, at(x).dims);
+  Op op = op_of(Function::dropout, name, {x});
+  const TensorId y = activation(name, at(x).dtype, at(x).dims);
+  op.results = {whole_of(y), whole_of(mask)};
+  append(std::move(op));
+  return y;
+}
+
 TensorId GraphBuilder::mean(const std::string& name, TensorId x, Dims result) {
   return emit(op_of(Function::mean, name, {x}), at(x).dtype, std::move(result));
 }
@@ -282,6 +291,7 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
   op.whole.push_back(head_dim);
   if (parts.value_dim) op.whole.push_back(*parts.value_dim);
   op.work_fraction = parts.fraction;
+  op.drops = parts.drops;
 
   Dims logsumexp_dims = at(q).dims;
   std::erase(logsumexp_dims, Dim{head_dim});

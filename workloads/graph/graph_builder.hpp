@@ -85,6 +85,8 @@ class GraphBuilder {
   TensorId elementwise(Function function, const std::string& name,
                        const std::vector<TensorId>& operands);
   TensorId cast(const std::string& name, TensorId x, DType dtype);
+  // Keeps which numbers were left, a byte each.
+  TensorId dropout(const std::string& name, TensorId x);
   // Mean over every label that the result lacks.
   TensorId mean(const std::string& name, TensorId x, Dims result);
   // Rotary embedding: x turned by angles that are tables over (sequence, head_dim).
@@ -140,6 +142,7 @@ class GraphBuilder {
     double fraction = 1;         // of all pairs of queries and keys that is computed: 0.5 if causal
     TensorId sinks = no_tensor;  // one more score for each head, a parameter
     std::optional<LabelId> value_dim{};  // of values and result, where it is not head_dim
+    bool drops = false;                  // probabilities, at random
   };
   // FlashAttention: keeps the logsumexp of each query in fp32. `key_labels` renames the labels that
   // keys and values have under another name: {sequence, key_sequence}.

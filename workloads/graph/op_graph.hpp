@@ -180,6 +180,7 @@ struct Op {
   std::vector<Statistic> statistics;
   bool in_place = false;   // results[i] takes the storage of operands[i]
   bool view = false;       // results lie within the storage of operands[0]: no work, no memory
+  bool drops = false;      // of attention: some of its probabilities
   bool recompute = false;  // repeats a forward op in the backward pass
   // In which a norm or a look-up takes its weights and makes their gradients, where that is not the
   // weights' own. A look-up reads a table of that type; a norm casts as it reads.

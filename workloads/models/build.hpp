@@ -50,6 +50,8 @@ struct WorkloadOptions {
   WeightTypes weights{};        // where norms and look-ups do not take them in compute_dtype
   std::optional<ExpertExchange> exchange{};
   std::optional<TokenCache> cache{};
+  bool drops = false;  // with dropout, as training does: of the model's own rates, or this one
+  std::optional<double> dropout{};
   DType index_dtype = DType::i64;  // of token numbers, positions and labels; JAX has int32
   Place place{};                   // of these options; without a file the model's
 };

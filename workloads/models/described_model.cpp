@@ -23,16 +23,6 @@ void refuse_partial_rotary(const JsonReader& json) {
   }
 }
 
-std::vector<std::string> dropout_notes(const models::AskedKeys& asked) {
-  std::vector<std::string> notes;
-  for (const models::AskedKeys::Rate& rate : asked.rates) {
-    notes.push_back(fmt::format(
-        "dropout is left out ({}{})", rate.key,
-        rate.given ? "" : fmt::format(", {} where a file does not say it", rate.value)));
-  }
-  return notes;
-}
-
 // At the key that says how many positions there are.
 void require_positions(const JsonReader& json, const models::ModelSpec& spec,
                        std::int64_t sequence) {
@@ -59,7 +49,6 @@ DescribedModel read_described(const ModelConfig& config) {
   const bool reads_part =
       std::count(asked.keys.begin(), asked.keys.end(), "partial_rotary_factor") > 0;
   if (!reads_part) refuse_partial_rotary(json);
-  model.notes = dropout_notes(asked);
   const auto noise = json.find("router_jitter_noise");
   if (noise && noise->number() != 0) {
     model.notes.emplace_back("noise on what routers read is left out (router_jitter_noise)");

@@ -16,7 +16,7 @@ namespace shardsim {
 
 struct DescribedModel {
   models::ModelSpec spec;
-  std::vector<std::string> notes;  // what of the file is left out: dropout
+  std::vector<std::string> notes;  // what of the file is left out: noise of routers
 };
 
 // Whether a family describes it; else it is one of our own programs. Throws InputError where it is

@@ -129,6 +129,12 @@ void normalize_rule(const Op& op, GradientTape& tape) {
   contribute_result(std::move(back), op.operands[0], tape);
 }
 
+void dropout_rule(const Op& op, GradientTape& tape) {
+  contribute_result(
+      op_of(Function::dropout_backward, {arrived(tape, op.results[0]), op.results[1]}),
+      op.operands[0], tape);
+}
+
 // Zero, but for what was chosen.
 void top_k_rule(const Op& op, GradientTape& tape) {
   Op back = op_of(Function::top_k_backward, {arrived(tape, op.results[0]), op.results[1]});

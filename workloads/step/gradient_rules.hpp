@@ -12,6 +12,7 @@
 //   y = c x                            dx = c dy
 //   y = softmax(x), normalize(x)       dx = f_backward(dy, y), (dy, x, y)
 //   parts = split(x)                   dx = concatenate(dparts); the other way round a view
+//   y, mask = dropout(x)              dx = dropout_backward(dy, mask)
 //   w, n = top_k(x)                    dx = top_k_backward(dw, n)
 //   r = dispatch(x, n)                 dx = dispatch_backward(dr, n)
 //   y = combine(r, n, w)               dr, dw = combine_backward(dy, n, r, w)
@@ -53,6 +54,7 @@ void concatenate_rule(const Op& op, GradientTape& tape);
 void expand_rule(const Op& op, GradientTape& tape);
 void softmax_rule(const Op& op, GradientTape& tape);
 void normalize_rule(const Op& op, GradientTape& tape);
+void dropout_rule(const Op& op, GradientTape& tape);
 void top_k_rule(const Op& op, GradientTape& tape);
 void dispatch_rule(const Op& op, GradientTape& tape);
 void combine_rule(const Op& op, GradientTape& tape);

@@ -105,7 +105,6 @@ std::optional<DType> dtype_of(ProductFormat format) {
 std::vector<std::string> warnings_of(const Step& step) {
   std::vector<std::string> warnings;
   const NarrowProducts& products = step.precision.products;
-  const bool trains = step.kind == StepKind::train;
   if (step.kind == StepKind::generate && step.generate > 1) {
     warnings.push_back(
         fmt::format("each of {} decoding steps is planned behind {} tokens, as many "
@@ -127,9 +126,6 @@ std::vector<std::string> warnings_of(const Step& step) {
                     products.scaling.empty() ? "" : fmt::format(" ({} scaling)", products.scaling),
                     name_of(step.precision.compute)));
   }
-  if (trains && step.dropout > 0) {
-    warnings.push_back(fmt::format("dropout of {} is left out: not modelled yet", step.dropout));
-  }
   return warnings;
 }
 
@@ -142,6 +138,8 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
                        .weights = step.precision.weights,
                        .exchange = step.exchange,
                        .cache = {},
+                       .drops = step.kind == StepKind::train,
+                       .dropout = step.dropout,
                        .index_dtype = step.precision.indices,
                        .place = place};
   if (is_inference(step.kind)) {

@@ -77,7 +77,7 @@ struct Step {
   Rematerialization rematerialization{};
   std::vector<std::string> trainable{};  // regular expressions on parameters; empty: all
   std::optional<Lora> lora{};
-  double dropout = 0;                        // left out, which a warning says
+  std::optional<double> dropout{};           // of training; nothing: the model's own rates
   std::optional<ExpertExchange> exchange{};  // what the strategy makes of mixtures of experts
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -96,13 +96,6 @@ double Config::rate(std::string_view keys, double otherwise) const {
   const double rate = value ? value->number() : otherwise;
   if (value && (rate < 0 || rate >= 1))
     value->fail(fmt::format("{} is not a rate from 0 to below 1", rate));
-  if (rate > 0 && asked_ != nullptr) {
-    std::vector<AskedKeys::Rate>& rates = asked_->rates;
-    const std::string key(first_of(keys));
-    const bool told = std::any_of(rates.begin(), rates.end(),
-                                  [&](const AskedKeys::Rate& known) { return known.key == key; });
-    if (!told) rates.push_back({key, rate, value.has_value()});
-  }
   return rate;
 }
 

@@ -26,13 +26,7 @@ namespace shardsim::models {
 // What a family's reader asked a file for: keys that are not among these say nothing to it.
 struct NestedKeys;
 struct AskedKeys {
-  struct Rate {  // of dropout, above 0
-    std::string key;
-    double value = 0;
-    bool given = false;  // false: the class's default
-  };
   std::vector<std::string> keys;  // with all spellings: "n_embd|hidden_size"
-  std::vector<Rate> rates;
   std::list<NestedKeys> nested;  // of objects that were looked into; they stay where they are
 };
 

@@ -241,7 +241,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   const double fraction = is_decoding ? 1 : attention_fraction(a.window, *c.options.sequence);
   TensorId out = c.g.attention(at + ".attention", p.q, p.k, p.v, head_dim,
                                {{tokens, is_decoding ? tokens : c.key_sequence}},
-                               {.fraction = fraction, .sinks = sinks});
+                               {.fraction = fraction, .sinks = sinks, .drops = c.drops(a.dropout)});
   if (p.gate != no_tensor) {
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {p.gate});
     out = c.g.elementwise(Function::multiply, at + ".gated", {out, open});

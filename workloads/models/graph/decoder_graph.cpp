@@ -80,6 +80,7 @@ class DecoderGraph {
     if (embedding_.norm.exists()) {
       x = c_.norm(embedding_.norm, embedding_.norm.name, x, {c_.hidden});
     }
+    x = c_.dropped(embedding_.name + ".dropout", x, embedding_.dropout);
     if (stack_.fp32_residual) x = c_.g.cast(embedding_.name + ".fp32", x, DType::f32);
     c_.g.carry_out(x);
   }
@@ -217,9 +218,19 @@ class DecoderGraph {
       const TensorId scale = c_.g.parameter(c_.inside(branch.scale), {{c_.hidden}});
       out = c_.g.elementwise(Function::multiply, c_.inside(branch.scale), {out, scale});
     }
-    if (!branch.multiplied) return out;
-    const std::string name = fmt::format("{}.multiplied", c_.g.name_of(out));
-    return c_.g.elementwise(Function::scale, name, {out});
+    if (branch.multiplied) {
+      const std::string name = fmt::format("{}.multiplied", c_.g.name_of(out));
+      out = c_.g.elementwise(Function::scale, name, {out});
+    }
+    return c_.dropped(c_.g.name_of(out) + ".dropout", out,
+                      std::max(branch.dropout, rate_of_result(branch.body)));
+  }
+
+  // Dropout that a body's module has of its own. Nobody has it twice.
+  static double rate_of_result(const Body& body) {
+    if (const auto* attention = std::get_if<Attention>(&body)) return attention->out_dropout;
+    const auto* mlp = std::get_if<Mlp>(&body);
+    return mlp == nullptr ? 0 : mlp->dropout;
   }
 
   TensorId head() {

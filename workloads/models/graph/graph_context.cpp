@@ -123,6 +123,14 @@ TensorId GraphContext::activate(const std::string& activation, const std::string
   refuse(fmt::format("the activation \"{}\"", activation));
 }
 
+bool GraphContext::drops(double rate) const {
+  return options.drops && options.dropout.value_or(rate) > 0;
+}
+
+TensorId GraphContext::dropped(const std::string& name, TensorId x, double rate) {
+  return drops(rate) ? g.dropout(name, x) : x;
+}
+
 TensorId GraphContext::gated(const std::string& name, TensorId gate, TensorId up) {
   const GraphBuilder::Within part(g, OpPart::activation);
   return g.elementwise(Function::multiply, name, {gate, up});

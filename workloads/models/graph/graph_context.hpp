@@ -71,6 +71,10 @@ class GraphContext {
                        bool bias, bool silu);
   // act(x), under a full name.
   TensorId activate(const std::string& activation, const std::string& name, TensorId x);
+  // Is anything dropped where the model's own rate is this one?
+  [[nodiscard]] bool drops(double rate) const;
+  // x, or some of it.
+  TensorId dropped(const std::string& name, TensorId x, double rate);
   // gate * up, under a full name.
   TensorId gated(const std::string& name, TensorId gate, TensorId up);
 

@@ -24,9 +24,11 @@ class LatentAttentionGraph {
 
   TensorId build(TensorId x) {
     const Heads heads = heads_of(x);
-    const TensorId out = c_.g.attention(
-        at_ + ".attention", heads.q, heads.k, heads.v, qk_, {{c_.sequence, c_.key_sequence}},
-        {.fraction = attention_fraction(0, *c_.options.sequence), .value_dim = value_});
+    const TensorId out = c_.g.attention(at_ + ".attention", heads.q, heads.k, heads.v, qk_,
+                                        {{c_.sequence, c_.key_sequence}},
+                                        {.fraction = attention_fraction(0, *c_.options.sequence),
+                                         .value_dim = value_,
+                                         .drops = c_.drops(a_.dropout)});
     const GraphBuilder::Within part(c_.g, OpPart::out_projection);
     return c_.linear({inside("o_proj"), {c_.hidden}, {heads_, value_}, a_.bias}, out, c_.stream());
   }

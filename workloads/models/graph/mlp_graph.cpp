@@ -27,6 +27,7 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
     const TensorId gate = c.activate(m.activation, at + ".act_fn", parts[0]);
     inner = c.gated(at + ".product", gate, parts[1]);
   }
+  if (m.inner_dropout > 0) inner = c.dropped(at + ".inner_dropout", inner, m.inner_dropout);
   if (m.inner_norm.exists()) {
     inner = c.norm(m.inner_norm, GraphContext::inside(at, m.inner_norm.name), inner, {ffn});
   }
