@@ -14,7 +14,7 @@ namespace shardsim {
 namespace {
 
 // In the order of the enums.
-const std::vector<std::string> dispatch_words = {"all-to-all", "deepep", "hybridep"};
+const std::vector<std::string> dispatch_words = {"all-to-all", "all-gather", "deepep", "hybridep"};
 const std::vector<std::string> count_words = {"none", "gathered", "exchanged"};
 const std::vector<std::string> weight_words = {"stay", "travel"};
 constexpr double most_rows = 1024;
@@ -178,6 +178,13 @@ void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRo
     deal_out(json, mesh, others, !model.empty() && !options.sequence_parallel, experts);
   } else {
     deal_out_over(own, json, mesh, others, experts);
+  }
+  const bool gathers = experts.dispatch == Dispatch::all_gather;
+  if (gathers && !is_within(experts.tensor, experts.tokens)) {
+    json->at("dispatch")
+        .fail(
+            "by all-gather, of experts that are split over devices with the same tokens, is not "
+            "supported; \"sequence_parallel\" gives each its own");
   }
   if (!json && experts.parallel.empty() && experts.tensor.empty()) options.experts.reset();
 }

@@ -142,9 +142,8 @@ class ResultPlaces {
     Item* const picked = sum_before(body, loss->operands.back());
     if (sums == nullptr || picked == nullptr) return;  // the vocabulary is whole
     sums->collective.payload += picked->collective.payload;
-    sums->collective.parts.insert(sums->collective.parts.end(),
-                                    picked->collective.parts.begin(),
-                                    picked->collective.parts.end());
+    sums->collective.parts.insert(sums->collective.parts.end(), picked->collective.parts.begin(),
+                                  picked->collective.parts.end());
     value(sums->results.front()).bytes += value(picked->results.front()).bytes;
     loss->operands.back() = sums->results.front();
     body.erase(body.begin() + (picked - body.data()));

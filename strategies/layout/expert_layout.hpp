@@ -21,6 +21,7 @@ namespace shardsim {
 // How rows travel.
 enum class Dispatch : std::uint8_t {
   all_to_all,  // a copy for each expert that a token visits
+  all_gather,  // every token to every device; what they make of it is summed
   deepep,      // a copy for each device that has some of these (DeepEP)
   hybridep     // likewise (DeepEP's hybrid kernels)
 };

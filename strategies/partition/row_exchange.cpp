@@ -16,12 +16,20 @@ class RowExchange {
     const Operand& by_expert = to_experts_ ? result : op.operands.front();
     const Operand& by_token = to_experts_ ? op.operands.front() : result;
     all_experts_ = label(by_expert, 0).size;
+    hearing_ = experts_.parallel;
+    if (is_within(experts_.tensor, experts_.tokens)) {
+      hearing_.insert(hearing_.end(), experts_.tensor.begin(), experts_.tensor.end());
+    }
     for (std::size_t d = 0; d < by_token.dims.size(); ++d) {
       if (role(by_token, d) == LabelRole::expert_tokens) choice_ = label(by_token, d).size;
     }
   }
 
   void run(const std::vector<ValueId>& operands, const std::vector<ValueId>& results) {
+    if (experts_.dispatch == Dispatch::all_gather) {
+      to_experts_ ? gather(operands, results) : scatter(operands, results);
+      return;
+    }
     if (to_experts_) {
       const bool counts = operands.size() > results.size() && !experts_.pads;
       const ValueId known = counts ? tell_counts(operands.back()) : no_value;
@@ -103,23 +111,92 @@ class RowExchange {
     pass_.body.push_back(std::move(item));
   }
 
+  // Megatron's MoEAllGatherTokenDispatcher (megatron/core/transformer/moe/token_dispatcher.py):
+  // which expert each token visits, the weights that routers give to each expert and the tokens
+  // themselves; each device takes what its experts need of all. Only rows that have no weights of
+  // their own, which gradients are, come without the first.
+  void gather(const std::vector<ValueId>& operands, const std::vector<ValueId>& results) {
+    const bool first = operands.size() > results.size();
+    if (first) (void)tell_routing(operands.front(), operands.back());
+    for (std::size_t i = results.size(); i-- > 0;) {
+      const ValueId from = operands[i];
+      if (hearing_.empty()) {
+        builder_.value(results[i]).storage = from;
+        continue;
+      }
+      const Bytes whole = of_all_tokens(from);
+      const ValueId gathered = builder_.add_value(
+          builder_.value(from).tensor, replicated(builder_.value(from).sharding.dims.size()),
+          builder_.value(from).dtype, BufferCategory::communication);
+      builder_.value(gathered).bytes = whole;
+      pass_.body.push_back(
+          exchange(CollectiveKind::all_gather, from, whole, {gathered, results[i]}));
+    }
+  }
+
+  // Back: the devices' sums for all tokens, of which each device gets its own.
+  void scatter(const std::vector<ValueId>& operands, const std::vector<ValueId>& results) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (hearing_.empty()) {
+        builder_.value(results[i]).storage = operands[i];
+        continue;
+      }
+      pass_.body.push_back(exchange(CollectiveKind::reduce_scatter, operands[i],
+                                    of_all_tokens(results[i]), {results[i]}));
+    }
+  }
+
+  Item exchange(CollectiveKind kind, ValueId from, Bytes payload,
+                const std::vector<ValueId>& results) {
+    Item item =
+        call(kind, hearing_, builder_.value(from).dtype, payload, builder_.value(from).name);
+    item.name = builder_.value(from).name;
+    item.reason = RowsExchanged{&op_};
+    item.operands = {from};
+    item.results = results;
+    return item;
+  }
+
+  // Of rows that lie by token, with one for each choice: a row for each token of all devices; of
+  // weights, one for each expert.
+  [[nodiscard]] Bytes of_all_tokens(ValueId by_token) const {
+    const std::int64_t each = builder_.value(by_token).bytes.count() / choice_;
+    return Bytes(each * Mesh::size_of(hearing_) * (is_weight(by_token) ? all_experts_ : 1));
+  }
+  [[nodiscard]] bool is_weight(ValueId rows) const {
+    const Operand& by_token = to_experts_ ? op_.operands.front() : op_.results.front();
+    return builder_.value(rows).sharding.dims.size() < by_token.dims.size();
+  }
+
+  ValueId tell_routing(ValueId rows, ValueId numbers) {
+    numbers = sum_counts(numbers);
+    if (hearing_.empty()) return numbers;
+    const std::vector<Dim>& dims = op_.operands.front().dims;
+    const std::int64_t row = label(op_.operands.front(), dims.size() - 1).size *
+                             size_of(builder_.value(rows).dtype).count() * choice_;
+    const std::int64_t tokens = builder_.value(rows).bytes.count() / row;
+    return tell(numbers, CollectiveKind::all_gather, hearing_,
+                Bytes(tokens * all_experts_ * Mesh::size_of(hearing_)), "routing");
+  }
+
   // The value that says that they are known.
   ValueId tell_counts(ValueId numbers) {
     const Bytes counts = all_experts_ * size_of(DType::i64);
-    ValueId known = numbers;
-    if (experts_.auxiliary_loss && !experts_.balanced.empty()) {
-      known = tell(known, CollectiveKind::all_reduce, experts_.balanced, counts, "in sequences");
-    }
+    const ValueId known = sum_counts(numbers);
     if (experts_.dispatch != Dispatch::all_to_all) return known;
     if (experts_.counts == ExpertCounts::exchanged && !experts_.parallel.empty()) {
       return tell(known, CollectiveKind::all_to_all, experts_.parallel, counts, "counts");
     }
-    AxisList hear = experts_.parallel;
-    if (is_within(experts_.tensor, experts_.tokens)) {
-      hear.insert(hear.end(), experts_.tensor.begin(), experts_.tensor.end());
-    }
-    if (experts_.counts != ExpertCounts::gathered || hear.empty()) return known;
-    return tell(known, CollectiveKind::all_gather, hear, Mesh::size_of(hear) * counts, "counts");
+    if (experts_.counts != ExpertCounts::gathered || hearing_.empty()) return known;
+    return tell(known, CollectiveKind::all_gather, hearing_, Mesh::size_of(hearing_) * counts,
+                "counts");
+  }
+
+  // For the auxiliary loss.
+  ValueId sum_counts(ValueId known) {
+    if (!experts_.auxiliary_loss || experts_.balanced.empty()) return known;
+    return tell(known, CollectiveKind::all_reduce, experts_.balanced,
+                all_experts_ * size_of(DType::i64), "in sequences");
   }
 
   ValueId tell(ValueId known, CollectiveKind kind, const AxisList& axes, Bytes payload,
@@ -155,6 +232,7 @@ class RowExchange {
   const Op& op_;
   BlockPass& pass_;
   bool to_experts_ = false;
+  AxisList hearing_;  // over whose devices experts are dealt out or split, and tokens differ
   std::int64_t all_experts_ = 1;
   std::int64_t choice_ = 1;  // experts that a token visits
 };

@@ -29,7 +29,6 @@ using test::same_calls;
 // Empty: it is compared.
 std::string skip_reason(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
-  if (settings["dispatcher"] == "allgather") return "experts' rows by all-gather";
   // The record is of Megatron's local layers, which split what goes down to latents; those of
   // Transformer Engine keep it whole (README.md there).
   const bool is_latent = record["model"].contains("multi_latent_attention");
@@ -102,6 +101,7 @@ Json strategy_of(const Json& settings) {
   if (settings["ep"] != 1) {
     // The records' experts are modules of their own (SequentialMLP).
     strategy["experts"] = {{"parallel", settings["ep"]}, {"grouped", false}};
+    if (settings["dispatcher"] == "allgather") strategy["experts"]["dispatch"] = "all-gather";
     if (!settings["etp"].is_null()) strategy["experts"]["tensor_parallel"] = settings["etp"];
     if (settings.contains("capacity") && !settings["capacity"].is_null()) {
       strategy["experts"]["capacity_factor"] = settings["capacity"];

@@ -27,7 +27,7 @@ namespace shardsim::models {
 struct NestedKeys;
 struct AskedKeys {
   std::vector<std::string> keys;  // with all spellings: "n_embd|hidden_size"
-  std::list<NestedKeys> nested;  // of objects that were looked into; they stay where they are
+  std::list<NestedKeys> nested;   // of objects that were looked into; they stay where they are
 };
 
 struct NestedKeys {
