@@ -36,6 +36,12 @@ void ProgramEmitter::clip_gradients() {
     }
   }
   if (gradients.empty()) return;
+  // Those of experts, which lie over groups of their own, first
+  // (torchtitan/distributed/utils.py, _clip_grad_norm_with_ep).
+  const AxisList first = groups.front().axes;
+  std::stable_partition(groups.begin(), groups.end(), [&](const NormGroup& group) {
+    return merged(group.axes).size() < group.axes.size() && group.axes != first;
+  });
   set_phase(Phase::optimizer);
   norm_ = emit_kernel({"l2_norm", KernelClass::memory, dtype,
                        Flops(2 * static_cast<double>(elements)), Bytes(bytes)},
@@ -56,11 +62,12 @@ void ProgramEmitter::clip_gradients() {
               "gradient clipping", {}, gradients);
 }
 
-// Axes that parameters are sharded over as over one are one of PyTorch's mesh.
+// Axes that parameters are sharded over as over one are one of PyTorch's mesh, and so are parts of
+// one axis.
 std::vector<AxisList> ProgramEmitter::one_after_another(const AxisList& axes) const {
   std::vector<AxisList> all;
   bool is_shared_there = false;
-  for (const AxisRef& axis : axes) {
+  for (const AxisRef& axis : merged(axes)) {
     const bool is_shared = contains(input_.shard_axes, axis);
     if (is_shared && is_shared_there) {
       all.back().push_back(axis);

@@ -67,6 +67,10 @@ void finish_fsdp1(const JsonReader& strategy, const Mesh& mesh, Strategy& option
 
 void finish_torchtitan(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   finish_sharded(strategy, mesh, options);
+  // torchtitan/models/llama4/infra/parallelize.py, apply_fsdp: the host waits for the counts of
+  // exchanged rows, so each layer has the next one's parameters gathered beforehand.
+  const bool exchanges = options.experts && !options.experts->parallel.empty();
+  if (exchanges && !is_given(strategy, "ask_ahead")) options.runtime.gathers.asked = Asked::ahead;
   if (!is_given(strategy, "async_tp") || !strategy.at("async_tp").boolean()) return;
   options.notes.push_back(
       "\"async_tp\" overlaps collectives of tensor parallelism with parts of their products: not "

@@ -39,6 +39,11 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
   for (const Unit& unit : units_.all()) {
     const auto writes = of_unit_.find(&unit);
     if (unit.first != block || writes == of_unit_.end()) continue;
+    // Group by group, that of the module's first parameter at last, as gathers come back.
+    const AxisList first = split_axes(targets_.at(unit.parameters.front()));
+    std::stable_partition(writes->second.begin(), writes->second.end(), [&](const Write& write) {
+      return split_axes(targets_.at(write.parameter)) != first;
+    });
     reduce_unit(writes->second, unit, block, pass);
     of_unit_.erase(writes);
   }

@@ -47,11 +47,24 @@ void ParameterGathers::gather_unit(const Unit& unit, std::size_t block, Phase ph
   if (takes && (forward || !keeps_gathered(unit))) {
     std::vector<Gathered> all;
     for (const TensorId parameter : parameters) all.push_back(whole(parameter, phase));
+    if (!forward) put_other_groups_first(all);
     gather_together(all, unit.name, phase, block, pass.gathers);
   }
   if (gives_back && !(forward && keeps_gathered(unit))) {
     for (const TensorId parameter : parameters) pass.held.push_back(values_of(parameter).computed);
   }
+}
+
+// Parameters of a module that lie over several groups (experts beside the rest) are gathered group
+// by group, in backward the other way round (torch.distributed.fsdp, _fsdp_state.py).
+void ParameterGathers::put_other_groups_first(std::vector<Gathered>& all) const {
+  if (all.empty()) return;
+  const auto axes_of = [&](const Gathered& one) {
+    return split_axes(builder_.value(one.from).sharding);
+  };
+  const AxisList first = axes_of(all.front());
+  std::stable_partition(all.begin(), all.end(),
+                        [&](const Gathered& one) { return axes_of(one) != first; });
 }
 
 ParameterGathers::Gathered ParameterGathers::whole(TensorId parameter, Phase phase) const {

@@ -44,6 +44,7 @@ class ParameterGathers {
   [[nodiscard]] std::vector<TensorId> gathered_of(const Unit& unit) const;
   void gather_unit(const Unit& unit, std::size_t block, Phase phase, BlockPass& pass) const;
   [[nodiscard]] Gathered whole(TensorId parameter, Phase phase) const;
+  void put_other_groups_first(std::vector<Gathered>& all) const;
   void gather_tables(std::size_t block, std::vector<Item>& items) const;
   [[nodiscard]] bool keeps_gathered(const Unit& unit) const;
   void gather_together(const std::vector<Gathered>& wanted, const std::string& unit, Phase phase,

@@ -26,14 +26,38 @@ std::string skip_reason(const Json& record) {
   // Rings by all-gathers of all parts and exchanges of their gradients in fp32.
   const bool is_titan = record["model"]["model_type"] == "llama3";
   if (settings.value("cp", 1) != 1 && !is_titan) return "PyTorch's own ring attention";
-  if (settings.value("ep", 1) != 1) return "expert parallelism";
+  // fully_shard on experts alone, inside a layer's.
+  const bool is_titans = record["id"].get<std::string>().starts_with("titan");
+  if (settings.value("ep", 1) != 1 && !is_titans) return "experts as a unit of their own";
   if (settings.value("loss", "plain") != "plain") return "loss in chunks";
   return "";
+}
+
+// torchtitan/models/deepseek_v3/__init__.py, "16B", whose dimensions are DeepSeek-V2-Lite's.
+ModelConfig titan_16b() {
+  const Json config = {{"base", "deepseek-v3"},
+                       {"hidden_size", 2048},
+                       {"intermediate_size", 10944},
+                       {"moe_intermediate_size", 1408},
+                       {"num_hidden_layers", 27},
+                       {"first_k_dense_replace", 1},
+                       {"num_attention_heads", 16},
+                       {"num_key_value_heads", 16},
+                       {"n_routed_experts", 64},
+                       {"n_shared_experts", 2},
+                       {"num_experts_per_tok", 6},
+                       {"n_group", 1},
+                       {"topk_group", 1},
+                       {"q_lora_rank", nullptr},
+                       {"num_nextn_predict_layers", 0},
+                       {"vocab_size", 102400}};
+  return load_model_config(JsonReader(config, {"titan 16B", "/model"}), "");
 }
 
 // Of its dimensions; torchtitan's by its name.
 ModelConfig model_of(const Json& record) {
   if (record["model"]["model_type"] == "llama3") return load_model_config("llama-3.1-8b", "", {});
+  if (record["model"]["model_type"] == "deepseek_v3") return titan_16b();
   Json config = record["model"];
   const bool has_experts = config["model_type"] == "mixtral";
   for (const std::string key :
@@ -82,6 +106,7 @@ std::string units_of(const Json& settings) {
 
 Json torchtitan_strategy(const Json& settings) {
   Json strategy = {{"name", "torchtitan"}};
+  if (settings.value("ep", 1) != 1) strategy["experts"] = {{"parallel", settings["ep"]}};
   const std::string reshard = settings["reshard"];
   if (reshard == "default") return strategy;
   strategy["reshard_after_forward"] = reshard == "always";
@@ -139,13 +164,18 @@ Step step_of(const Json& record, const Mesh& mesh) {
 
 CompiledStep compile_record(const Json& record, const Json& strategy) {
   std::vector<MeshAxis> axes;
-  for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
+  if (record["strategy"]["settings"].value("ep", 1) != 1) {
+    axes = {{"dp_shard", record["strategy"]["settings"]["dp_shard"]}};
+  } else {
+    for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
+  }
   const Mesh mesh(axes);
-  const Step step = step_of(record, mesh);
+  const Strategy read = read_strategy(JsonReader(strategy, {record["id"], "/strategy"}), mesh);
+  Step step = step_of(record, mesh);
+  if (read.experts) step.exchange = read.experts->exchange;
   Workload workload = build_step(model_of(record), step);
   if (record["model"]["model_type"] == "gpt2") transpose_products(workload);
-  return compile(workload, step, mesh,
-                 read_strategy(JsonReader(strategy, {record["id"], "/strategy"}), mesh));
+  return compile(workload, step, mesh, read);
 }
 
 std::int64_t parameters_of(const Json& record) {
@@ -162,31 +192,53 @@ std::int64_t moments(const Json& record) {
 
 // Norms of gradients are as many as parameters: torchtitan's q, k and v are one, the gates of the
 // records' experts are apart.
-void count_parameters_as(const Json& record, const Program& program, Calls& calls) {
-  const auto ours =
-      std::count_if(program.buffers.begin(), program.buffers.end(), [](const Buffer& buffer) {
-        return buffer.category == BufferCategory::parameters && buffer.free_count == 0;
-      });
+void count_parameters_as(const Json& record, const Plan& plan, Calls& calls) {
+  const bool apart = record["strategy"]["settings"].value("ep", 1) != 1;
+  const auto is_experts = [&](const std::string& name) {
+    return apart && name.find("experts.") != std::string::npos &&
+           name.find("shared_experts.") == std::string::npos;
+  };
   const auto end = [](std::int64_t norms) { return " " + std::to_string(4 * norms) + " fp32"; };
-  for (std::string& call : calls) {
-    if (!call.starts_with("all-reduce") || !call.ends_with(end(ours))) continue;
-    call.resize(call.size() - end(ours).size());
-    call += end(parameters_of(record));
+  for (const bool experts : {false, true}) {
+    std::int64_t ours = 0, theirs = 0;
+    for (const Buffer& buffer : plan.programs[0].buffers) {
+      const bool is_parameter =
+          buffer.category == BufferCategory::parameters && buffer.free_count == 0;
+      ours += is_parameter && is_experts(plan.buffer_name(buffer)) == experts;
+    }
+    for (const Json& p : record["params_local"]) {
+      if (is_experts(p["name"]) == experts) theirs += p["count"].get<std::int64_t>();
+    }
+    for (std::string& call : calls) {
+      if (ours == 0 || !call.starts_with("all-reduce") || !call.ends_with(end(ours))) continue;
+      call.resize(call.size() - end(ours).size());
+      call += end(theirs);
+    }
   }
+}
+
+// Buffers that we count with parameters.
+std::int64_t router_biases(const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : plan.programs[0].buffers) {
+    if (plan.buffer_name(buffer).ends_with("correction_bias")) bytes += buffer.bytes.count();
+  }
+  return bytes;
 }
 
 bool agrees(const Json& record) {
   const std::string id = record["id"];
   const Json& settings = record["strategy"]["settings"];
-  const bool is_titan = record["model"]["model_type"] == "llama3";
+  const bool is_titan = record["id"].get<std::string>().starts_with("titan");
   const CompiledStep step =
       compile_record(record, is_titan ? torchtitan_strategy(settings) : fsdp_strategy(settings));
   const Program& program = step.plan.programs[0];
   Calls ours = planned_calls(step.plan, program);
-  count_parameters_as(record, program, ours);
+  count_parameters_as(record, step.plan, ours);
   bool same = same_calls(ours, recorded_calls(record), id);
   const std::int64_t shard = record["memory"]["steps"][1]["peak"]["sharded_param"];
-  const std::int64_t ours_shard = held_bytes(program, BufferCategory::parameters);
+  const std::int64_t ours_shard =
+      held_bytes(program, BufferCategory::parameters) - router_biases(step.plan);
   if (ours_shard != shard) {
     std::cout << "  " << id << ": parameters " << ours_shard << ", PyTorch " << shard << "\n";
     same = false;

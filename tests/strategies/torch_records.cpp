@@ -7,17 +7,24 @@
 namespace shardsim::test {
 namespace {
 
-std::string recorded_call(const Json& call) {
+// Experts' groups, "ep" and "efsdp", are parts of dp_shard.
+std::string recorded_axis(const Json& record, const std::string& name) {
+  if (name != "ep" && name != "efsdp") return name;
+  const Json& settings = record["strategy"]["settings"];
+  const int shards = settings["dp_shard"], experts = settings["ep"];
+  const int size = name == "ep" ? experts : shards / experts;
+  return size == shards ? "dp_shard" : "dp_shard_sub" + std::to_string(size);
+}
+
+std::string recorded_call(const Json& record, const Json& call) {
   std::string kind = call["kind"];
   std::replace(kind.begin(), kind.end(), '_', '-');
   const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
   if (call.contains("peer")) return kind + " " + std::to_string(bytes);
-  const std::map<std::string, std::string> types = {{"bfloat16", "bf16"},
-                                                    {"float32", "fp32"},
-                                                    {"float64", "fp64"},
-                                                    {"int8", "int8"},
-                                                    {"uint8", "uint8"}};
-  return kind + " " + call["axis"].get<std::string>() + " " + std::to_string(bytes) + " " +
+  const std::map<std::string, std::string> types = {{"bfloat16", "bf16"}, {"float32", "fp32"},
+                                                    {"float64", "fp64"},  {"int64", "int64"},
+                                                    {"int8", "int8"},     {"uint8", "uint8"}};
+  return kind + " " + recorded_axis(record, call["axis"]) + " " + std::to_string(bytes) + " " +
          types.at(call["dtype"]);
 }
 
@@ -49,7 +56,7 @@ Calls recorded_calls(const Json& record) {
   for (const Json& run : record["order"]) {
     for (int times = run[1]; times > 0; --times) {
       for (const std::size_t index : run[0]) {
-        calls.push_back(recorded_call(distinct[index]));
+        calls.push_back(recorded_call(record, distinct[index]));
       }
     }
   }

@@ -142,6 +142,10 @@ ModelConfig load_model_config(const JsonReader& model, const std::string& direct
   config.name += " (" + changes_text(changes) + ")";
   config.path = path;
   config.json->merge_patch(changes);
+  // A null is the file's own word (no latent of queries), not the lack of one.
+  for (const auto& [key, value] : changes.items()) {
+    if (value.is_null()) (*config.json)[key] = nullptr;
+  }
   return config;
 }
 

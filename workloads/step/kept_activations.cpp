@@ -85,7 +85,7 @@ class Keeper {
 
   static bool is_expensive(OpKind kind) {
     return kind == OpKind::einsum || kind == OpKind::attention || kind == OpKind::scan ||
-           kind == OpKind::chunked_scan;
+           kind == OpKind::chunked_scan || kind == OpKind::exchange;
   }
 
   // What leaves a module that is repeated from its input stays; a view of what goes, goes.
