@@ -125,6 +125,17 @@ def strategy_of(row):
     return strategy if isinstance(strategy, str) else strategy.get("name", "none")
 
 
+def known_error(rows, outcomes):
+    """What reports say beside step times (reports/format/known_error.hpp), of tiers A and B."""
+    rows = [row for row in rows if row["tier"] in ("A", "B")]
+    measured = [1 / ratio for ratio in ratios_of(rows, outcomes)]
+    if not measured:
+        return ""
+    cells = [str(len(measured))] + [f"{percentile(measured, share):.2f}" for share in (0.1, 0.5, 0.9)]
+    return ("| measured / predicted, A and B | 10th percentile | median | 90th percentile |\n"
+            "|--:|--:|--:|--:|\n| " + " | ".join(cells) + " |\n")
+
+
 def document(rows, outcomes, earlier):
     tiers = sorted(grouped(rows, lambda row: row["tier"]), key=lambda item: item[0])
     halves = []
@@ -142,6 +153,7 @@ def document(rows, outcomes, earlier):
                               earlier) + "\n"
     text += table("family", grouped(rows, lambda row: f"{row['family']} ({row['tier']})"),
                   outcomes, earlier) + "\n"
+    text += known_error(rows, outcomes) + "\n"
     text += worst(rows, outcomes) + "\n" + refusals(rows, outcomes)
     return text
 

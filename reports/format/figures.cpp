@@ -122,6 +122,13 @@ double Figures::share(SimTime time) const {
   return static_cast<double>(time.count()) / static_cast<double>(step.count());
 }
 
+const KnownError& known_error_of(const std::vector<Figures>& all) {
+  const bool all_say = std::all_of(all.begin(), all.end(), [](const Figures& figures) {
+    return figures.says_kernels || !figures.has_known_error();
+  });
+  return all_say ? known_error_of_stacks : known_error;
+}
+
 Figures figures_of(const Prediction& prediction) {
   const auto& [experiment, machine, compiled, result, suggestions] = prediction;
   const PlanSubject& subject = compiled.plan.subject;
@@ -138,6 +145,7 @@ Figures figures_of(const Prediction& prediction) {
   figures.tokens_per_step = subject.tokens_per_step;
   if (const auto* model = std::get_if<ModelStep>(&experiment.subject)) {
     figures.step_kind = name_of(model->step.kind);
+    figures.says_kernels = !model->partitioning.strategy.kernels.is_null();
     if (subject.tokens_per_step == 0) figures.images_per_step = model->step.batch;
   } else {
     figures.step_kind = "program";

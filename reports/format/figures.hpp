@@ -21,6 +21,7 @@
 #include "base/units.hpp"
 #include "experiments/experiment.hpp"
 #include "plan/plan.hpp"
+#include "reports/format/known_error.hpp"
 #include "reports/format/not_counted.hpp"
 #include "sim/step/simulate.hpp"
 
@@ -106,6 +107,7 @@ struct Figures {
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
   OwnedJson experiment;                      // as resolved
+  bool says_kernels = false;                 // the strategy says what its stack launches
   std::vector<SuggestedChange> suggestions;  // where it does not fit
 
   [[nodiscard]] Bytes of(BufferCategory category) const {
@@ -118,6 +120,9 @@ struct Figures {
   // Part of the step, 0 for an empty one.
   [[nodiscard]] double share(SimTime time) const;
 };
+
+// Of the step times of all: that of what says least.
+[[nodiscard]] const KnownError& known_error_of(const std::vector<Figures>& all);
 
 [[nodiscard]] Figures figures_of(const Prediction& prediction);
 [[nodiscard]] std::vector<Figures> figures_of(const std::vector<Prediction>& predictions);

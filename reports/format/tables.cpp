@@ -289,7 +289,9 @@ std::vector<std::pair<std::string, std::string>> summary(const Figures& figures)
   if (!figures.workload.empty()) lines.emplace_back("workload", workload_line(figures));
   if (figures.parameters > 0) lines.emplace_back("parameters", format_count(figures.parameters));
   lines.emplace_back("step time", duration(figures.step).text);
-  if (figures.has_known_error()) lines.emplace_back("known error", known_error_sentence());
+  if (figures.has_known_error()) {
+    lines.emplace_back("known error", known_error_sentence(known_error_of({figures})));
+  }
   if (figures.tokens_per_second_per_device) {
     lines.emplace_back("tokens/s/device", throughput(figures).text);
   }

@@ -42,9 +42,10 @@ std::string cards(const Figures& figures) {
     return std::string();
   };
   add("Step time", cell("step time"),
-      figures.has_known_error() ? fmt::format("measured steps took {:.2f} to {:.2f} times as long",
-                                              known_error.low, known_error.high)
-                                : "");
+      figures.has_known_error()
+          ? fmt::format("measured steps took {:.2f} to {:.2f} times as long",
+                        known_error_of({figures}).low, known_error_of({figures}).high)
+          : "");
   if (figures.tokens_per_second_per_device) {
     add("Tokens/s/device", cell("tokens/s/device"), "");
   }
@@ -221,7 +222,8 @@ std::string html_comparison(const std::vector<Figures>& all, const Choice& choic
                .css_class = found ? "good" : "bad",
                .heading = heading,
                .text = choice.why + (any_known_error(all)
-                                         ? fmt::format(". Known error: {}.", known_error_sentence())
+                                         ? fmt::format(". Known error: {}.",
+                                                       known_error_sentence(known_error_of(all)))
                                          : "."),
                .best = std::move(best)});
 }

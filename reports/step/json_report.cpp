@@ -145,13 +145,11 @@ Json peak_buffers(const Figures& figures) {
 }
 
 // Of step times: what was measured over what was predicted.
-Json known_error_json() {
+Json known_error_json(const KnownError& error) {
   return {{"measured_over_predicted",
-           {{"percentile_10", known_error.low},
-            {"median", known_error.median},
-            {"percentile_90", known_error.high}}},
-          {"steps", known_error.steps},
-          {"between_two", known_error.between_two},
+           {{"percentile_10", error.low}, {"median", error.median}, {"percentile_90", error.high}}},
+          {"steps", error.steps},
+          {"between_two", error.between_two},
           {"source", known_error_source}};
 }
 
@@ -177,7 +175,7 @@ Json result_to_json(const Figures& figures) {
                {"name", figures.name},
                {"experiment", *figures.experiment},
                {"step_time_s", seconds(figures.step)}};
-  if (figures.has_known_error()) json["known_error"] = known_error_json();
+  if (figures.has_known_error()) json["known_error"] = known_error_json(known_error_of({figures}));
   json["compute_time_s"] = seconds(figures.compute);
   json["contention_time_s"] = seconds(figures.contention);
   json["communication_time_s"] = seconds(figures.communication);

@@ -2,6 +2,8 @@
 // once more as docs/accuracy.md says; linear percentiles.
 #include "reports/format/known_error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -119,6 +121,16 @@ TEST_CASE("the known error is that of the measured steps") {
   const std::vector<double> pairs = between_two(alike);
   CHECK(static_cast<int>(pairs.size()) == known_error.pairs);
   CHECK(percentile(pairs, 0.9) == Approx(known_error.between_two).margin(last_digit));
+}
+
+// Where scripts/accuracy_steps.py has written it.
+TEST_CASE("that of steps whose stack is known is the document's") {
+  const std::string document = read_file(SHARDSIM_SOURCE_DIR "/docs/accuracy.md");
+  const std::string row = fmt::format("\n| {} | {:.2f} | {:.2f} | {:.2f} |\n",
+                                      known_error_of_stacks.steps, known_error_of_stacks.low,
+                                      known_error_of_stacks.median, known_error_of_stacks.high);
+  CHECK(document.find("measured / predicted, A and B") != std::string::npos);
+  CHECK(document.find(row) != std::string::npos);
 }
 
 }  // namespace
