@@ -47,6 +47,15 @@ def device_of(row):
     return f"{machine['extends']} ({name})" if name else f"{machine['extends']} (network)"
 
 
+def peak_of(result, row):
+    """Live buffers at their peak, on the rank that was measured: the first, the last or the fullest."""
+    stages = result.get("stages", [])
+    place = {"first": 0, "last": -1}.get(row["measured"].get("memory_rank"))
+    if stages and place is not None:
+        return stages[place]["peak_bytes"]
+    return result["memory"]["peak_bytes"]
+
+
 def predict(shardsim, folder, number, row):
     """What one row came to: {"predicted": seconds} or {"refused": message}."""
     path = pathlib.Path(folder) / f"{number}.json"
@@ -64,7 +73,7 @@ def predict(shardsim, folder, number, row):
         first = lines[0] if lines else f"exit code {run.returncode}"
         return {"refused": first.replace(str(path), "row")}
     result = json.loads(run.stdout)
-    return {"predicted": result["step_time_s"]}
+    return {"predicted": result["step_time_s"], "peak": peak_of(result, row)}
 
 
 def predict_all(shardsim, rows, jobs):
@@ -125,6 +134,23 @@ def strategy_of(row):
     return strategy if isinstance(strategy, str) else strategy.get("name", "none")
 
 
+def memory(rows, outcomes):
+    """Peaks of live buffers beside what was measured: allocated, reserved, or what nvidia-smi says."""
+    groups = defaultdict(list)
+    for row in rows:
+        peak = outcomes.get(row["id"], {}).get("peak")
+        for kind, measured in row["measured"].get("peak_memory_bytes", {}).items():
+            if peak:
+                groups[f"{kind}, {row['family']} ({row['tier']})"].append(peak / measured)
+    if not groups:
+        return ""
+    lines = ["| memory | rows | median | p90 | bias |", "|---|--:|--:|--:|--:|"]
+    for name, ratios in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        median, p90, bias = figures(ratios)
+        lines.append(f"| {name} | {len(ratios)} | {median:.1f} | {p90:.1f} | {bias:+.1f} |")
+    return "\n".join(lines) + "\n"
+
+
 def known_error(rows, outcomes):
     """What reports say beside step times (reports/format/known_error.hpp), of tiers A and B."""
     rows = [row for row in rows if row["tier"] in ("A", "B")]
@@ -153,6 +179,7 @@ def document(rows, outcomes, earlier):
                               earlier) + "\n"
     text += table("family", grouped(rows, lambda row: f"{row['family']} ({row['tier']})"),
                   outcomes, earlier) + "\n"
+    text += memory(rows, outcomes) + "\n"
     text += known_error(rows, outcomes) + "\n"
     text += worst(rows, outcomes) + "\n" + refusals(rows, outcomes)
     return text
