@@ -100,6 +100,9 @@ Step read_step(const JsonReader& workload) {
                                 *step.sequence, most_tokens));
     }
   }
+  if (const auto target = workload.find("target_sequence")) {
+    step.target_sequence = target->integer(1, most_tokens / step.batch);
+  }
   read_cached(workload, step);
   if (const auto layers = workload.find("mtp_layers")) {
     step.mtp_layers = layers->integer(0, most_mtp_layers);
@@ -141,6 +144,7 @@ Json step_to_json(const Step& step) {
   if (!step.metrics.empty()) json["metrics"] = step.metrics;
   if (!step.outputs.empty()) json["outputs"] = step.outputs;
   if (step.sequence) json["sequence"] = *step.sequence;
+  if (step.target_sequence) json["target_sequence"] = *step.target_sequence;
   if (step.context > 0) json["context"] = step.context;
   if (step.generate > 0) json["generate"] = step.generate;
   if (step.mtp_layers > 0) json["mtp_layers"] = step.mtp_layers;

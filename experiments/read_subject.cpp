@@ -172,16 +172,27 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   }
   if (const auto like = sections.find("like")) like->fail("is for a \"program\"");
   const JsonReader workload = sections.at("workload");
-  workload.only_keys({"model",      "tree",
-                      "step",       "batch",
-                      "microbatch", "microbatches",
-                      "sequence",   "metrics",
-                      "outputs",    "precision",
-                      "optimizer",  "gradient_clipping",
-                      "donate",     "rematerialization",
-                      "trainable",  "lora",
-                      "dropout",    "mtp_layers",
-                      "context",    "generate"});
+  workload.only_keys({"model",
+                      "tree",
+                      "step",
+                      "batch",
+                      "microbatch",
+                      "microbatches",
+                      "sequence",
+                      "target_sequence",
+                      "metrics",
+                      "outputs",
+                      "precision",
+                      "optimizer",
+                      "gradient_clipping",
+                      "donate",
+                      "rematerialization",
+                      "trainable",
+                      "lora",
+                      "dropout",
+                      "mtp_layers",
+                      "context",
+                      "generate"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});
     written.subject = tree->place();

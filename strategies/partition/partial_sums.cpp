@@ -25,6 +25,15 @@ TensorId entering_gradient(const Workload& workload, const Block& block, TensorI
         return operand.tensor;
     }
   }
+  // Of what the block only hands on, no op reads it.
+  const std::vector<TensorId>& in = block.carries_in;
+  if (std::find(in.begin(), in.end(), carry) == in.end()) return no_tensor;
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    if (tensor.role == TensorRole::activation_gradient && tensor.primal == carry) {
+      return static_cast<TensorId>(t);
+    }
+  }
   return no_tensor;
 }
 
@@ -49,7 +58,9 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
     // The last gradient of a carry that a block makes leaves it: its reader is in the block before.
     for (const TensorId carry : block.carries_in) {
       const TensorId leaving = last_gradient(workload, block, carry);
-      if (leaving != no_tensor) ++use_[at(leaving)].readers;
+      if (leaving == no_tensor) continue;
+      ++use_[at(leaving)].readers;
+      leaving_.insert(leaving);
     }
   }
 }
@@ -68,7 +79,7 @@ FactorAxes PartialSums::factors_of(const Op& op) const {
 
 AxisList PartialSums::made(TensorId tensor) const {
   const Op* op = maker_[at(tensor)];
-  if (op == nullptr) return {};
+  if (op == nullptr) return is_of_no_example(tensor) ? batch_axes() : AxisList{};
   const auto result = std::find_if(op->results.begin(), op->results.end(),
                                    [&](const Operand& r) { return r.tensor == tensor; });
   AxisList axes = summed_axes(*op, result->dims, factors_of(*op));
@@ -127,7 +138,29 @@ bool PartialSums::is_summand(TensorId tensor) const {
   return use.readers == 1 && use.op != nullptr && kind_of(*use.op) != OpKind::optimizer;
 }
 
+bool PartialSums::is_of_no_example(TensorId gradient) const {
+  const Tensor& tensor = workload_.tensors[at(gradient)];
+  if (tensor.role != TensorRole::activation_gradient || tensor.dims.empty()) return false;
+  return std::none_of(tensor.dims.begin(), tensor.dims.end(), [&](const Dim& dim) {
+    return std::any_of(dim.begin(), dim.end(), [&](LabelId label) {
+      return workload_.labels[at(label)].role == LabelRole::batch;
+    });
+  });
+}
+
+AxisList PartialSums::batch_axes() const {
+  AxisList axes = layout_.data_axes;
+  std::erase_if(axes, [&](const AxisRef& axis) { return contains(layout_.sequence_axes, axis); });
+  return axes;
+}
+
 AxisList PartialSums::kept(TensorId tensor) const {
+  if (leaving_.contains(tensor) && is_of_no_example(tensor)) {
+    AxisList axes = made(tensor);
+    const AxisList batch = batch_axes();
+    std::erase_if(axes, [&](const AxisRef& axis) { return !contains(batch, axis); });
+    return axes;
+  }
   if (!is_summand(tensor)) return {};
   AxisList common = made(tensor);
   if (kind_of(*use_[at(tensor)].op) == OpKind::exchange) return common;  // reduced as it is sent

@@ -2,9 +2,14 @@
 // are partial over the same axes. Summing first and reducing once is what Megatron does with the
 // input gradients of q, k and v: one all-reduce, not three. Where the layout says that each product
 // reduces its own (InputGradients::apart), no gradient of an activation stays one.
+//
+// What is carried from block to block and is of no example (a bias of distances, made of a
+// parameter alone) has gradients that each device leaves as its own examples made them: they are
+// reduced over what splits the batch when they have become the parameter's.
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "sharding/sharding.hpp"
@@ -16,7 +21,8 @@ namespace shardsim {
 
 // The gradient of `primal` that the backward pass of `block` ends with, or no_tensor.
 [[nodiscard]] TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal);
-// The gradient of `carry` that ops of the backward pass read without any of them making it.
+// The gradient of `carry` that enters the backward pass: ops of it read it without any of them
+// making it, or the block hands it on as it is.
 [[nodiscard]] TensorId entering_gradient(const Workload& workload, const Block& block,
                                          TensorId carry);
 
@@ -43,6 +49,9 @@ class PartialSums {
   [[nodiscard]] bool splits_context(const Op& op) const;
   void split_heads(const Op& op, FactorAxes& factors) const;
 
+  [[nodiscard]] bool is_of_no_example(TensorId gradient) const;
+  [[nodiscard]] AxisList batch_axes() const;
+
   struct Use {
     const Op* op = nullptr;
     int readers = 0;  // a carry counts as one
@@ -53,6 +62,7 @@ class PartialSums {
   const Layout& layout_;
   std::vector<const Op*> maker_;
   std::vector<Use> use_;
+  std::set<TensorId> leaving_;  // last gradients of what blocks carry in
 };
 
 }  // namespace shardsim

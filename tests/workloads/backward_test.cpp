@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "base/json.hpp"
 #include "graph_helpers.hpp"
 
 using namespace shardsim;
@@ -186,9 +187,18 @@ TEST_CASE("GPT-2's q, k and v are views of one tensor, their gradients are copie
 // apart from it. Where an operand needs no gradient (an image), what that would read is not read.
 TEST_CASE("backward passes read what the table of functions says is saved") {
   std::map<Function, Saves> read;
-  for (const char* model : {"llama-3.1-8b", "qwen3-1.7b", "gpt2", "vit-b16"}) {
-    const Workload w = training_graph(
-        model, 1, std::string(model) == "vit-b16" ? std::nullopt : std::optional<std::int64_t>(16));
+  const Json t5{{"model_type", "t5"}, {"d_model", 32},   {"d_ff", 64},        {"d_kv", 8},
+                {"num_heads", 4},     {"num_layers", 2}, {"vocab_size", 100}, {"dropout_rate", 0}};
+  const Json encoder{
+      {"architectures", {"Dinov2Model"}}, {"hidden_size", 32}, {"num_hidden_layers", 1},
+      {"num_attention_heads", 2},         {"image_size", 28},  {"patch_size", 14}};
+  const std::vector<Json> models{"llama-3.1-8b", "qwen3-1.7b", "gpt2", "vit-b16", t5, encoder};
+  for (const Json& model : models) {
+    const ModelConfig config = load_model_config(JsonReader(model, {}), "");
+    std::optional<std::int64_t> tokens;
+    if (reads_tokens(config)) tokens = 16;
+    Workload w = build_workload(config, {1, tokens});
+    add_backward(w, {});
     for (const Block& block : w.blocks) {
       for (const Op& op : block.forward) {
         std::set<TensorId> tensors;
@@ -204,7 +214,7 @@ TEST_CASE("backward passes read what the table of functions says is saved") {
           return static_cast<std::uint8_t>(bits);
         };
         const Saves saves{among(op.operands), among(op.results)};
-        INFO(model << " " << op.name << " " << name_of(op.function));
+        INFO(config.name << " " << op.name << " " << name_of(op.function));
         const Saves& said = traits(op.function).saves;
         CHECK((saves.operands & ~said.operands) == 0);
         CHECK((saves.results & ~said.results) == 0);

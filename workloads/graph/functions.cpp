@@ -34,13 +34,22 @@ constexpr std::array table{
     // r = max(x, 0), r r
     FunctionTraits{F::relu_squared, "relu_squared", K::elementwise, 2, is_not, {0b1, 0},
                    relu_squared_rule},
+    FunctionTraits{F::relu6, "relu6", K::elementwise, 2, is_not, {0b1, 0}, relu6_rule},
+    FunctionTraits{F::leaky_relu, "leaky_relu", K::elementwise, 2, is_not, {0b1, 0},
+                   leaky_relu_rule},
+    // x / (1 + exp(-a x))
+    FunctionTraits{F::quick_gelu, "quick_gelu", K::elementwise, 5, is_not, {0b1, 0},
+                   quick_gelu_rule},
+    // exp, add, log, tanh, multiply
+    FunctionTraits{F::mish, "mish", K::elementwise, 5, is_not, {0b1, 0}, mish_rule},
+    FunctionTraits{F::tanh, "tanh", K::elementwise, 1, is_not, {0, 0b1}, tanh_rule},
     // 1 / (1 + exp(-x))
     FunctionTraits{F::sigmoid, "sigmoid", K::elementwise, 3, is_not, {0, 0b1}, sigmoid_rule},
     FunctionTraits{F::scale, "scale", K::elementwise, 1, is_linear, nothing, scale_rule},
     // c tanh(x / c)
     FunctionTraits{F::soft_cap, "soft_cap", K::elementwise, 3, is_not, {0, 0b1}, soft_cap_rule},
     FunctionTraits{F::cast, "cast", K::elementwise, 0, is_not, nothing, cast_rule},
-    FunctionTraits{F::mean, "mean", K::elementwise, 1, is_not, nothing, mean_rule},
+    FunctionTraits{F::mean, "mean", K::elementwise, 1, is_not, {0, 0b1}, mean_rule},
     // x cos + rotated x sin, of (x, cos, sin)
     FunctionTraits{F::rope, "rope", K::elementwise, 3, is_not, {0b110, 0}, rope_rule},
     FunctionTraits{F::split, "split", K::elementwise, 0, is_not, nothing, split_rule},
@@ -79,8 +88,8 @@ constexpr std::array table{
     // a norm 4, a gate 5; (x, weight, z) -> (y, rstd)
     FunctionTraits{F::gated_rms_norm, "gated_rms_norm", K::norm, 9, is_not, {0b111, 0b10},
                    gated_norm_rule},
-    // q.k and p.v; (q, k, v) -> (out, logsumexp), and a parameter of sinks where there are any
-    FunctionTraits{F::attention, "attention", K::attention, 4, is_not, {0b111, 0b11},
+    // q.k and p.v; (q, k, v) -> (out, logsumexp), and what is added to the scores: sinks, a bias
+    FunctionTraits{F::attention, "attention", K::attention, 4, is_not, {0b1111, 0b11},
                    attention_rule},
     // (x, step, b, c, log of a, skip, bias of the step) -> (y, states every 2,048 tokens)
     FunctionTraits{F::selective_scan, "selective_scan", K::scan, 0, is_not, {0b1111111, 0b10},
@@ -108,6 +117,18 @@ constexpr std::array table{
     // 2 dy max(x, 0)
     FunctionTraits{F::relu_squared_backward, "relu_squared_backward", K::elementwise, 3, is_not,
                    nothing, none},
+    // dy where 0 < x < 6
+    FunctionTraits{F::relu6_backward, "relu6_backward", K::elementwise, 2, is_not, nothing, none},
+    // dy, or its part where x < 0
+    FunctionTraits{F::leaky_relu_backward, "leaky_relu_backward", K::elementwise, 2, is_not,
+                   nothing, none},
+    // dy s (1 + a x (1 - s)) with s = 1 / (1 + exp(-a x))
+    FunctionTraits{F::quick_gelu_backward, "quick_gelu_backward", K::elementwise, 10, is_not,
+                   nothing, none},
+    // dy (t + x s (1 - t^2)) with t = tanh(log(1 + exp(x))), s = 1 / (1 + exp(-x))
+    FunctionTraits{F::mish_backward, "mish_backward", K::elementwise, 13, is_not, nothing, none},
+    // dy (1 - y^2)
+    FunctionTraits{F::tanh_backward, "tanh_backward", K::elementwise, 3, is_not, nothing, none},
     // dy y (1 - y)
     FunctionTraits{F::sigmoid_backward, "sigmoid_backward", K::elementwise, 3, is_not, nothing,
                    none},

@@ -48,6 +48,11 @@ enum class Function : std::uint8_t {
   gelu,
   relu,
   relu_squared,
+  relu6,
+  leaky_relu,
+  quick_gelu,  // x sigmoid(1.702 x)
+  mish,        // x tanh(log(1 + exp(x)))
+  tanh,
   sigmoid,
   scale,     // by a number
   soft_cap,  // cap * tanh(x / cap)
@@ -85,6 +90,11 @@ enum class Function : std::uint8_t {
   gelu_backward,
   relu_backward,
   relu_squared_backward,
+  relu6_backward,
+  leaky_relu_backward,
+  quick_gelu_backward,
+  mish_backward,
+  tanh_backward,
   sigmoid_backward,
   soft_cap_backward,
   softmax_backward,

@@ -183,6 +183,14 @@ TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weig
               std::move(result));
 }
 
+TensorId GraphBuilder::product_with_all(const std::string& name, TensorId x, TensorId other,
+                                        Dims result, LabelId from, LabelId to) {
+  Op op = op_of(Function::matmul, name, {x});
+  op.operands.push_back({other, renamed(at(other).dims, {{from, to}})});
+  op.whole = {to};
+  return emit(std::move(op), compute_dtype_, std::move(result));
+}
+
 TensorId GraphBuilder::elementwise(Function function, const std::string& name,
                                    const std::vector<TensorId>& operands) {
   const Tensor& first = at(operands[0]);
@@ -286,7 +294,7 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
   op.name = name;
   op.operands = {
       whole_of(q), {k, renamed(at(k).dims, key_labels)}, {v, renamed(at(v).dims, key_labels)}};
-  if (parts.sinks != no_tensor) op.operands.push_back(whole_of(parts.sinks));
+  if (parts.added != no_tensor) op.operands.push_back(whole_of(parts.added));
   for (const auto& [from, to] : key_labels) op.whole.push_back(to);
   op.whole.push_back(head_dim);
   if (parts.value_dim) op.whole.push_back(*parts.value_dim);
@@ -317,12 +325,12 @@ TensorId GraphBuilder::embedding(const std::string& name, TensorId ids, TensorId
 
 TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId classes,
                                      const std::string& name) {
-  assert(at(logits).dtype == DType::f32);
+  const DType dtype = at(logits).dtype;
   const std::vector<LabelId> rows = labels_without(logits, {classes});
   Op log_softmax = op_of(Function::log_softmax, name + ".log_softmax", {logits});
   log_softmax.statistics = {{"maximum", {classes}, rows, DType::f32},
                             {"sum of exponentials", {classes}, rows, DType::f32}};
-  const TensorId log_p = emit(std::move(log_softmax), DType::f32, at(logits).dims);
+  const TensorId log_p = emit(std::move(log_softmax), dtype, at(logits).dims);
   Op nll = op_of(Function::nll_loss, name, {log_p, targets});
   nll.statistics = {{"picked logit", {classes}, rows, DType::f32}};
   return emit(std::move(nll), DType::f32, {});

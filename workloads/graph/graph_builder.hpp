@@ -81,6 +81,9 @@ class GraphBuilder {
   // once, to the complete sum. In the compute dtype, unless `dtype` says otherwise.
   TensorId linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                   TensorId bias = no_tensor, std::optional<DType> dtype = {});
+  // x . other, whose label `from` is seen as `to`, which is whole: rows of all devices.
+  TensorId product_with_all(const std::string& name, TensorId x, TensorId other, Dims result,
+                            LabelId from, LabelId to);
   // The result has the dims and dtype of the first operand.
   TensorId elementwise(Function function, const std::string& name,
                        const std::vector<TensorId>& operands);
@@ -139,8 +142,10 @@ class GraphBuilder {
   TensorId grouped_linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                           LabelId experts, TensorId bias = no_tensor);
   struct AttentionParts {
-    double fraction = 1;         // of all pairs of queries and keys that is computed: 0.5 if causal
-    TensorId sinks = no_tensor;  // one more score for each head, a parameter
+    double fraction = 1;  // of all pairs of queries and keys that is computed: 0.5 if causal
+    // One more score for each head, a parameter (sinks), or a bias of all scores, of labels of
+    // queries, keys and heads.
+    TensorId added = no_tensor;
     std::optional<LabelId> value_dim{};  // of values and result, where it is not head_dim
     bool drops = false;                  // probabilities, at random
   };
@@ -179,7 +184,7 @@ class GraphBuilder {
 
   // Rows of the table, cast to the compute dtype where they are looked up in another.
   TensorId embedding(const std::string& name, TensorId ids, TensorId weight, Dims result);
-  // Mean cross entropy of fp32 logits over `classes`.
+  // Mean cross entropy over `classes`, in the logits' type.
   TensorId cross_entropy(TensorId logits, TensorId targets, LabelId classes,
                          const std::string& name = "loss");
   // Beside the one that `finish` is told.

@@ -82,6 +82,12 @@ std::vector<ParameterView> parameters(const Workload& workload) {
       }
     }
   }
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    if (tensor.role != TensorRole::parameter || seen[t]) continue;
+    views.push_back({static_cast<TensorId>(t), workload.shape(tensor.dims),
+                     workload.blocks[static_cast<std::size_t>(tensor.block)].numbers});
+  }
   return views;
 }
 

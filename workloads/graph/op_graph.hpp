@@ -253,7 +253,8 @@ struct Succession {
 [[nodiscard]] std::vector<Succession> successions(const Workload& workload);
 // The vocabulary, padded to a multiple; a note says so where it grows. Of frameworks that pad it.
 void pad_vocabulary(Workload& workload, std::int64_t multiple);
-// All parameters, in order of first use. A parameter of a layer is there once for each number.
+// All parameters, in order of first use, those that nothing reads last. A parameter of a layer is
+// there once for each number.
 struct ParameterView {
   TensorId tensor = no_tensor;
   std::vector<std::int64_t> shape;    // as the framework stores it

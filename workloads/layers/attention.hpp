@@ -75,6 +75,7 @@ struct Attention {
   ScoreMask mask = ScoreMask::none;
   std::int64_t relative_buckets = 0;  // of the table of distances that this layer has
   bool causal = false;                // masks what the bias does not
+  bool bidirectional = false;         // tokens see those behind them, too
   bool heads_first = false;           // queries are laid out head after head
   bool kv_by_index = false;           // keys and values are picked from the fused result by index
   bool expand_kv = false;             // one key head is seen by all, not copied

@@ -10,7 +10,7 @@
 #include "base/json.hpp"
 #include "workloads/models/described_model.hpp"
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/graph/decoder_graph.hpp"
+#include "workloads/models/graph/model_graph.hpp"
 #include "workloads/models/mlp.hpp"
 #include "workloads/models/vit.hpp"
 
@@ -68,7 +68,9 @@ bool is_described(const ModelConfig& config) {
 }
 
 // Our own programs read images and rows of numbers.
-bool reads_tokens(const ModelConfig& config) { return is_described(config); }
+bool reads_tokens(const ModelConfig& config) {
+  return is_described(config) && models::reads_tokens(read_described(config).spec);
+}
 
 void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   assert(options.batch >= 1 && (!options.sequence || *options.sequence >= 1));
@@ -78,11 +80,21 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
     if (options.place.file.empty()) json.fail(message);
     throw InputError({options.place.file, options.place.pointer + key}, message);
   };
-  if (described && !options.sequence) {
-    models::require_decoder(read_described(config).spec, json.place());
+  bool tokens = false;
+  bool has_encoder = false;
+  if (described) {
+    const models::ModelSpec spec = read_described(config).spec;
+    models::require_graph(spec, json.place());
+    tokens = models::reads_tokens(spec);
+    has_encoder = models::has_encoder(spec);
+  }
+  if (tokens && !options.sequence) {
     fail("", "a sequence length is needed: this model reads tokens");
   }
-  if (!described && options.sequence) {
+  if (options.target && (!tokens || !has_encoder)) {
+    fail("/target_sequence", "is of models with an encoder and a decoder");
+  }
+  if (!tokens && options.sequence) {
     fail("/sequence", "a sequence length was given: this model derives it from the image");
   }
 }
@@ -94,7 +106,6 @@ Workload build_workload(const ModelConfig& config, const WorkloadOptions& option
   Workload workload =
       program != nullptr ? program->build(config, options) : build_described(config, options);
   check_countable(workload, json.place());
-  workload.tokens = options.sequence ? options.batch * *options.sequence : 0;
   return workload;
 }
 

@@ -52,8 +52,10 @@ struct WorkloadOptions {
   std::optional<TokenCache> cache{};
   bool drops = false;  // with dropout, as training does: of the model's own rates, or this one
   std::optional<double> dropout{};
-  DType index_dtype = DType::i64;  // of token numbers, positions and labels; JAX has int32
-  Place place{};                   // of these options; without a file the model's
+  DType index_dtype = DType::i64;        // of token numbers, positions and labels; JAX has int32
+  std::optional<std::int64_t> target{};  // tokens that a decoder beside an encoder reads; nothing:
+                                         // as many as the encoder
+  Place place{};                         // of these options; without a file the model's
 };
 
 // A model's description: a Hugging Face config.json of a family that is known

@@ -91,6 +91,18 @@ void ConfigReader::refuse_set(std::string_view key, std::string_view remark) con
   if (const auto value = json_.find(key)) value->fail(fmt::format("is not supported{}", remark));
 }
 
+void ConfigReader::refuse_quantized(const std::vector<std::string>& widened) const {
+  const auto value = json_.find("quantization_config");
+  if (!value) return;
+  const auto method = value->find("quant_method");
+  if (method && std::find(widened.begin(), widened.end(), method->string()) != widened.end()) {
+    return;
+  }
+  value->fail(
+      "is not supported: it is how the checkpoint stores its weights; without the key the step is "
+      "in the types of \"workload.precision\"");
+}
+
 void ConfigReader::refuse_entries(std::string_view key) const {
   const auto value = json_.find(key);
   if (value && !value->json().empty()) value->fail("is not supported");
@@ -131,20 +143,17 @@ const std::vector<std::string>& common_config_keys() {
 }
 
 void refuse_common(const ConfigReader& config) {
-  config.refuse_set("quantization_config",
-                    ": it is how the checkpoint stores its weights; without the key the step is in "
-                    "the types of \"workload.precision\"");
+  config.refuse_quantized({"fp8", "mxfp4"});
   config.refuse_set("compression_config");
   config.refuse_true("gradient_checkpointing",
                      " here: the workload says it, \"rematerialization\": \"full\"");
   config.refuse_true("output_attentions");
   config.refuse_true("output_hidden_states");
-  config.refuse_true("is_encoder_decoder");
   config.refuse_true("add_cross_attention");
   config.refuse_entries("pruned_heads");
   // Attention is one kernel that stores no scores.
   for (const char* key : {"attn_implementation", "_attn_implementation"}) {
-    config.require(key, {"sdpa", "flash_attention_2", "flash_attention_3"});
+    config.require(key, {"eager", "sdpa", "flash_attention_2", "flash_attention_3"});
   }
 }
 

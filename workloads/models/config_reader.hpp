@@ -43,6 +43,8 @@ class ConfigReader {
   // object that is not empty; a number that is not 0. `advice` follows "true is not supported".
   void refuse_true(std::string_view key, std::string_view advice = {}) const;
   void refuse_set(std::string_view key, std::string_view remark = {}) const;
+  // Weights that are not stored in one of the formats that are widened to be trained.
+  void refuse_quantized(const std::vector<std::string>& widened) const;
   void refuse_entries(std::string_view key) const;
   void refuse_nonzero(std::string_view key) const;
   // Throws when the key is present and not one of `supported`.

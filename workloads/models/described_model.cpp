@@ -8,7 +8,7 @@
 #include "workloads/models/config_keys.hpp"
 #include "workloads/models/config_reader.hpp"
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/graph/decoder_graph.hpp"
+#include "workloads/models/graph/model_graph.hpp"
 #include "workloads/models/walk.hpp"
 
 namespace shardsim {
@@ -20,6 +20,22 @@ void refuse_partial_rotary(const JsonReader& json) {
   if (part && part->number() != 1) part->fail("only 1 is supported");
   for (const auto& [key, value] : json.members()) {
     if (value.is_object()) refuse_partial_rotary(value);
+  }
+}
+
+// Formats that frameworks train from by widening what a checkpoint holds.
+void add_notes_of_storage(const JsonReader& json, std::vector<std::string>& notes) {
+  if (const auto stored = json.find("quantization_config")) {
+    notes.push_back(fmt::format(
+        "the checkpoint's weights are stored as {}; the step is in the types of its precision",
+        stored->at("quant_method").string()));
+  }
+  for (const char* key : {"attn_implementation", "_attn_implementation"}) {
+    const auto attention = json.find(key);
+    if (attention && attention->string() == "eager") {
+      notes.push_back(fmt::format(
+          "attention is the kernel of the strategy's \"kernels\", whatever {} says", key));
+    }
   }
 }
 
@@ -36,6 +52,11 @@ void require_positions(const JsonReader& json, const models::ModelSpec& spec,
   json.fail(message);
 }
 
+// An encoder's positions and its decoder's are as many.
+std::int64_t longest(const WorkloadOptions& options) {
+  return std::max(*options.sequence, options.target.value_or(0));
+}
+
 }  // namespace
 
 DescribedModel read_described(const ModelConfig& config) {
@@ -43,12 +64,13 @@ DescribedModel read_described(const ModelConfig& config) {
   models::AskedKeys asked;
   DescribedModel model;
   model.spec = models::read_model(json, config.name, &asked);
-  if (!models::is_decoder(model.spec)) return model;
+  if (!models::has_graph(model.spec)) return model;
   const ConfigReader reader(json, known_keys(json, asked));
   refuse_common(reader);
   const bool reads_part =
       std::count(asked.keys.begin(), asked.keys.end(), "partial_rotary_factor") > 0;
   if (!reads_part) refuse_partial_rotary(json);
+  add_notes_of_storage(json, model.notes);
   const auto noise = json.find("router_jitter_noise");
   if (noise && noise->number() != 0) {
     model.notes.emplace_back("noise on what routers read is left out (router_jitter_noise)");
@@ -59,8 +81,10 @@ DescribedModel read_described(const ModelConfig& config) {
 Workload build_described(const ModelConfig& config, const WorkloadOptions& options) {
   const JsonReader json(*config.json, {config.path, ""});
   const DescribedModel model = read_described(config);
-  require_positions(json, model.spec, options.cache ? options.cache->places : *options.sequence);
-  Workload workload = models::build_decoder_graph(model.spec, options, json.place());
+  if (models::reads_tokens(model.spec)) {
+    require_positions(json, model.spec, options.cache ? options.cache->places : longest(options));
+  }
+  Workload workload = models::build_graph(model.spec, options, json.place());
   workload.notes.insert(workload.notes.begin(), model.notes.begin(), model.notes.end());
   return workload;
 }

@@ -17,6 +17,7 @@ struct Describe {
         fmt::format("{}attention, {} heads of {}", a.cross ? "cross " : "", a.heads, a.head_dim);
     if (a.kv_heads != a.heads) text += fmt::format(", {} of keys", a.kv_heads);
     if (a.rotary.dims > 0) text += fmt::format(", rotary {}", a.rotary.dims);
+    if (a.bidirectional) text += ", both ways";
     if (a.window > 0) text += fmt::format(", window {}", a.window);
     if (a.q_norm.exists()) text += ", queries and keys normed";
     if (a.soft_cap > 0) text += fmt::format(", soft cap {}", a.soft_cap);

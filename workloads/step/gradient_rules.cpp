@@ -40,30 +40,49 @@ void multiply_rule(const Op& op, GradientTape& tape) {
   }
 }
 
-void silu_rule(const Op& op, GradientTape& tape) {
-  const Operand dy = arrived(tape, op.results[0]);
-  contribute_result(op_of(Function::silu_backward, {dy, op.operands[0]}), op.operands[0], tape);
-}
+namespace {
 
-void gelu_rule(const Op& op, GradientTape& tape) {
-  const Operand dy = arrived(tape, op.results[0]);
-  contribute_result(op_of(Function::gelu_backward, {dy, op.operands[0]}), op.operands[0], tape);
-}
-
-void relu_rule(const Op& op, GradientTape& tape) {
-  const Operand dy = arrived(tape, op.results[0]);
-  contribute_result(op_of(Function::relu_backward, {dy, op.results[0]}), op.operands[0], tape);
-}
-
-void relu_squared_rule(const Op& op, GradientTape& tape) {
-  const Operand dy = arrived(tape, op.results[0]);
-  contribute_result(op_of(Function::relu_squared_backward, {dy, op.operands[0]}), op.operands[0],
+// Of functions of one tensor whose backward pass reads what they read, or what they made.
+void from_input(Function backward, const Op& op, GradientTape& tape) {
+  contribute_result(op_of(backward, {arrived(tape, op.results[0]), op.operands[0]}), op.operands[0],
                     tape);
 }
 
+void from_result(Function backward, const Op& op, GradientTape& tape) {
+  contribute_result(op_of(backward, {arrived(tape, op.results[0]), op.results[0]}), op.operands[0],
+                    tape);
+}
+
+}  // namespace
+
+void silu_rule(const Op& op, GradientTape& tape) { from_input(Function::silu_backward, op, tape); }
+
+void gelu_rule(const Op& op, GradientTape& tape) { from_input(Function::gelu_backward, op, tape); }
+
+void relu_rule(const Op& op, GradientTape& tape) { from_result(Function::relu_backward, op, tape); }
+
+void relu_squared_rule(const Op& op, GradientTape& tape) {
+  from_input(Function::relu_squared_backward, op, tape);
+}
+
+void relu6_rule(const Op& op, GradientTape& tape) {
+  from_input(Function::relu6_backward, op, tape);
+}
+
+void leaky_relu_rule(const Op& op, GradientTape& tape) {
+  from_input(Function::leaky_relu_backward, op, tape);
+}
+
+void quick_gelu_rule(const Op& op, GradientTape& tape) {
+  from_input(Function::quick_gelu_backward, op, tape);
+}
+
+void mish_rule(const Op& op, GradientTape& tape) { from_input(Function::mish_backward, op, tape); }
+
+void tanh_rule(const Op& op, GradientTape& tape) { from_result(Function::tanh_backward, op, tape); }
+
 void sigmoid_rule(const Op& op, GradientTape& tape) {
-  const Operand dy = arrived(tape, op.results[0]);
-  contribute_result(op_of(Function::sigmoid_backward, {dy, op.results[0]}), op.operands[0], tape);
+  from_result(Function::sigmoid_backward, op, tape);
 }
 
 void scale_rule(const Op& op, GradientTape& tape) {
@@ -71,8 +90,7 @@ void scale_rule(const Op& op, GradientTape& tape) {
 }
 
 void soft_cap_rule(const Op& op, GradientTape& tape) {
-  const Operand dy = arrived(tape, op.results[0]);
-  contribute_result(op_of(Function::soft_cap_backward, {dy, op.results[0]}), op.operands[0], tape);
+  from_result(Function::soft_cap_backward, op, tape);
 }
 
 void cast_rule(const Op& op, GradientTape& tape) {
@@ -80,8 +98,10 @@ void cast_rule(const Op& op, GradientTape& tape) {
 }
 
 void mean_rule(const Op& op, GradientTape& tape) {
-  contribute_result(op_of(Function::mean_backward, {arrived(tape, op.results[0])}), op.operands[0],
-                    tape);
+  // A loss's own gradient is one: what there is to read is its number of values, as long as it.
+  const Operand dy = arrived(tape, op.results[0]);
+  contribute_result(op_of(Function::mean_backward, {dy.tensor == no_tensor ? op.results[0] : dy}),
+                    op.operands[0], tape);
 }
 
 // The rotation the other way round: only the tables are read.

@@ -141,6 +141,7 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
                        .drops = step.kind == StepKind::train,
                        .dropout = step.dropout,
                        .index_dtype = step.precision.indices,
+                       .target = step.target_sequence,
                        .place = place};
   if (is_inference(step.kind)) {
     part.cache = TokenCache{step.context, places_of(step), step.precision.kv_cache};

@@ -53,6 +53,7 @@ LayerKind t5_layer(const Config& c, const T5Kind& kind, bool decodes, bool first
   };
   Attention attention = t5_attention(c, heads, "layer.0.SelfAttention");
   attention.causal = decodes;
+  attention.bidirectional = !decodes;
   if (first) attention.relative_buckets = c.size("relative_attention_num_buckets", 32);
   add(attention);
   if (decodes) {
@@ -151,6 +152,7 @@ LayerKind bart_layer(const BartLike& b, std::int64_t hidden, std::int64_t heads,
     layer.branches.push_back(std::move(branch));
   };
   Attention attention = bart_attention(b, hidden, heads, "self_attn");
+  attention.bidirectional = !decodes;
   add(attention, "self_attn_layer_norm");
   if (decodes) {
     Attention cross = bart_attention(b, hidden, heads, "encoder_attn");

@@ -13,6 +13,7 @@ Attention encoder_attention(const Sizes& n, double dropout) {
   attention.head_dim = n.head_dim;
   set_biases(attention, true, true);
   attention.dropout = dropout;
+  attention.bidirectional = true;
   attention.fp32_softmax = false;
   return attention;
 }
@@ -177,6 +178,7 @@ ModelSpec modernbert(const Config& c) {
   const bool norm_bias = c.flag("norm_bias", false);
   Attention attention = llama_attention(c, n);
   attention.name = "attn";
+  attention.bidirectional = true;
   attention.form = QkvForm::fused;
   attention.qkv = "Wqkv";
   attention.o = "Wo";

@@ -90,6 +90,7 @@ Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
   attention.o = names.out;
   attention.heads = attention.kv_heads = heads;
   attention.head_dim = hidden / heads;
+  attention.bidirectional = true;
   set_biases(attention, names.bias, names.bias);
   if (!names.qkv.empty()) {
     attention.form = QkvForm::fused;

@@ -34,6 +34,7 @@ Attention vision_attention(const VisionSizes& n, const std::string& name, const 
   attention.head_dim = n.hidden / n.heads;
   set_biases(attention, n.qkv_bias, true);
   attention.dropout = n.attention_dropout;
+  attention.bidirectional = true;
   attention.fp32_softmax = false;
   return attention;
 }
@@ -174,8 +175,9 @@ Config part(const Config& c, std::string_view key) {
   c.json().fail(std::string("missing key \"") + std::string(key) + "\"");
 }
 
-LayerKind clip_layer(const VisionSizes& n) {
+LayerKind clip_layer(const VisionSizes& n, bool causal) {
   Attention attention = vision_attention(n, "self_attn", "out_proj");
+  attention.bidirectional = !causal;
   attention.fp32_softmax = true;
   return {.name = "encoder",
           .branches = {{.before = layer_norm("layer_norm1"), .body = attention},
@@ -186,7 +188,7 @@ LayerKind clip_layer(const VisionSizes& n) {
 
 Stack clip_vision(const Config& c, const std::string& prefix) {
   const VisionSizes n = read_vision(c, "quick_gelu");
-  Stack stack = vision_stack(n, clip_layer(n));
+  Stack stack = vision_stack(n, clip_layer(n, /*causal=*/false));
   stack.prefix = prefix + "encoder.layers";
   PatchEmbedding patches = read_patches(c, prefix + "embeddings.", 224, 32);
   patches.projection = prefix + "embeddings.patch_embedding";
@@ -212,7 +214,7 @@ ModelSpec clip(const Config& c) {
   n.hidden = text.size("hidden_size", 512);
   n.heads = text.size("num_attention_heads", 8);
   n.width = text.size("intermediate_size", 2048);
-  Stack stack = vision_stack(n, clip_layer(n));
+  Stack stack = vision_stack(n, clip_layer(n, /*causal=*/true));
   stack.prefix = "text_model.encoder.layers";
   stack.input = TokenEmbedding{.name = "text_model.embeddings.token_embedding",
                                .vocab = text.size("vocab_size", 49408),

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "workloads/models/graph/graph_context.hpp"
 
@@ -23,9 +24,6 @@ struct Projected {
 };
 
 void check(const GraphContext& c, const Attention& a) {
-  c.refuse_if(a.cross, "cross attention");
-  c.refuse_if(a.mask == ScoreMask::relative || a.relative_buckets > 0,
-              "attention with a learned bias of distances");
   c.refuse_if(a.o.empty(), "attention without an output projection");
   if (a.rotary.dims % 2 != 0) {
     throw InputError(
@@ -50,12 +48,20 @@ void note_kernel(GraphContext& c, const Attention& a) {
   }
 }
 
+// What keys and values are made of: the tokens themselves, or an encoder's states.
+GraphContext::Beside seen_by(const GraphContext& c, const Attention& a, TensorId x) {
+  if (!a.cross) return {"", x, c.sequence, c.key_sequence, c.hidden};
+  const auto found = std::find_if(c.beside.begin(), c.beside.end(),
+                                  [](const auto& value) { return value.hidden != 0; });
+  assert(found != c.beside.end());  // an encoder comes before whom attends to it
+  return *found;
+}
+
 Projected separate(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
   const AttentionLabels n{c.label("kv_heads", a.kv_heads, LabelRole::heads),
                           c.label("group", a.heads / a.kv_heads, LabelRole::head_group),
                           c.label("head_dim", a.head_dim)};
   const Dims query{{c.batch}, {c.sequence}, {n.heads}, {n.group}, {n.dim}};
-  const Dims key{{c.batch}, {c.sequence}, {n.heads}, {n.dim}};
   const Dim key_rows{n.heads, n.dim};
   Projected p;
   p.rows = {n.heads, n.group, n.dim};
@@ -64,6 +70,11 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   const GraphBuilder::Within part(c.g, OpPart::input_projection);
   const auto project = [&](const std::string& name, const Dim& rows, bool bias, const Dims& to) {
     return c.linear({GraphContext::inside(at, name), rows, {c.hidden}, bias}, x, to);
+  };
+  const GraphContext::Beside states = seen_by(c, a, x);
+  const auto project_seen = [&](const std::string& name, bool bias) {
+    return c.linear({GraphContext::inside(at, name), key_rows, {states.hidden}, bias}, states.id,
+                    {{c.batch}, {states.sequence}, {n.heads}, {n.dim}});
   };
   if (a.gate) {  // each head's queries, then its gate
     const LabelId two = c.label("query_gate", 2);
@@ -75,8 +86,8 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   } else {
     p.q = project(a.q, p.rows, a.q_bias, query);
   }
-  p.k = project(a.k, key_rows, a.k_bias, key);
-  p.v = project(a.v, key_rows, a.v_bias, key);
+  p.k = project_seen(a.k, a.k_bias);
+  p.v = project_seen(a.v, a.v_bias);
   return p;
 }
 
@@ -181,6 +192,24 @@ LabelId keep(GraphContext& c, const Attention& a, const std::string& at, Project
   return tokens;
 }
 
+// Of all pairs of queries and keys.
+double fraction_of(const GraphContext& c, const Attention& a) {
+  if (a.cross) return 1;
+  const std::int64_t tokens = c.g.label_size(c.sequence);
+  return a.bidirectional ? bidirectional_fraction(a.window, tokens)
+                         : attention_fraction(a.window, tokens);
+}
+
+// Sinks, or a bias of distances: the stack's, or the layer's own.
+TensorId added_to_scores(GraphContext& c, const Attention& a, const std::string& at,
+                         const Projected& p) {
+  if (a.sinks) return c.g.parameter(at + ".sinks", {p.q_heads});
+  if (a.mask != ScoreMask::relative || a.cross) return no_tensor;
+  const auto bias = std::find_if(c.beside.begin(), c.beside.end(),
+                                 [](const auto& value) { return value.name == "position_bias"; });
+  return bias != c.beside.end() ? bias->id : add_relative_rows(c, a);
+}
+
 }  // namespace
 
 void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId head_dim,
@@ -213,6 +242,24 @@ void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId 
   k = turn_part(at + ".k", k);
 }
 
+double bidirectional_fraction(std::int64_t window, std::int64_t sequence) {
+  if (window <= 0 || window >= 2 * sequence) return 1;
+  const double r = static_cast<double>(window) / static_cast<double>(sequence);
+  return r * (1 - r / 4);
+}
+
+TensorId add_relative_rows(GraphContext& c, const Attention& a) {
+  const std::string name = c.inside(a.name + ".relative_attention_bias");
+  const Dim heads{c.label("kv_heads", a.kv_heads, LabelRole::heads),
+                  c.label("group", a.heads / a.kv_heads, LabelRole::head_group)};
+  const TensorId table =
+      c.g.parameter(name + ".weight", {{c.label("distances", a.relative_buckets)}, heads});
+  const TensorId numbers =
+      c.g.constant(name + ".numbers", c.options.index_dtype, {{c.sequence}, {c.key_sequence}});
+  return c.g.embedding(name, numbers, table,
+                       {{c.sequence}, {c.key_sequence}, {heads[0]}, {heads[1]}});
+}
+
 double attention_fraction(std::int64_t window, std::int64_t sequence) {
   if (window <= 0 || window >= sequence) return 0.5;
   const double r = static_cast<double>(window) / static_cast<double>(sequence);
@@ -235,13 +282,14 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   if (a.rotary.dims > 0) turn(c, a.rotary, at, head_dim, p.q, p.k);
   if (a.norm_after_rotary) norm_both();
   if (a.scale_by_position) p.q = scale_by_position(c, at + ".q_scaled", p.q);
-  const LabelId tokens = c.options.cache ? keep(c, a, at, p) : c.sequence;
-  const TensorId sinks = a.sinks ? c.g.parameter(at + ".sinks", {p.q_heads}) : no_tensor;
-  const bool is_decoding = tokens != c.sequence;
-  const double fraction = is_decoding ? 1 : attention_fraction(a.window, *c.options.sequence);
-  TensorId out = c.g.attention(at + ".attention", p.q, p.k, p.v, head_dim,
-                               {{tokens, is_decoding ? tokens : c.key_sequence}},
-                               {.fraction = fraction, .sinks = sinks, .drops = c.drops(a.dropout)});
+  const GraphContext::Beside seen = seen_by(c, a, x);
+  c.refuse_if(c.options.cache && c.decodes, "inference behind an encoder");
+  const LabelId tokens = c.options.cache ? keep(c, a, at, p) : seen.sequence;
+  const bool is_decoding = c.options.cache && tokens != c.sequence;
+  TensorId out = c.g.attention(
+      at + ".attention", p.q, p.k, p.v, head_dim, {{tokens, is_decoding ? tokens : seen.keys}},
+      {.fraction = is_decoding ? 1 : fraction_of(c, a), .added = added_to_scores(c, a, at, p),
+        .drops = c.drops(a.dropout)});
   if (p.gate != no_tensor) {
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {p.gate});
     out = c.g.elementwise(Function::multiply, at + ".gated", {out, open});

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "workloads/models/graph/model_graph.hpp"
+
 namespace shardsim::models {
 
 GraphContext::GraphContext(const ModelSpec& model, const WorkloadOptions& workload_options,
@@ -12,11 +14,61 @@ GraphContext::GraphContext(const ModelSpec& model, const WorkloadOptions& worklo
       options(workload_options),
       place(at),
       g(model.name, options.compute_dtype, options.weights),
-      batch(label("batch", options.batch, LabelRole::batch)),
-      sequence(label("sequence", *options.sequence, LabelRole::sequence)),
-      key_sequence(label("key_sequence", *options.sequence, LabelRole::key_sequence)),
-      hidden(label("hidden", model.stacks.at(0).hidden, LabelRole::hidden)),
-      vocab(label("vocab", model.head.vocab, LabelRole::vocab)) {}
+      batch(label("batch", options.batch, LabelRole::batch)) {}
+
+void GraphContext::enter(const Stack& stack) {
+  std::string rows = "sequence";
+  std::int64_t size = 0;
+  decodes = false;
+  if (const auto* patches = std::get_if<PatchEmbedding>(&stack.input)) {
+    rows = "patch_sequence";
+    size = patches->rows() + patches->register_rows;
+  } else if (const auto* audio = std::get_if<AudioStem>(&stack.input)) {
+    rows = "frame_sequence";
+    size = audio->rows;
+  } else {
+    decodes = stack.role == StackRole::main && has_encoder(spec);
+    if (decodes) rows = "target_sequence";
+    size = decodes ? options.target.value_or(*options.sequence) : *options.sequence;
+  }
+  sequence = label(rows, size, LabelRole::sequence);
+  key_sequence = label("key_" + rows, size, LabelRole::key_sequence);
+  hidden = label("hidden", stack.hidden, LabelRole::hidden);
+}
+
+TensorId GraphContext::first_row(const std::string& name, TensorId x) {
+  return g.slices(name + ".first_row", x, {{name + ".first_row", {{batch}, {hidden}}}}, {sequence})
+      .front();
+}
+
+TensorId GraphContext::leave_stack(const Stack& stack, const std::string& name, TensorId x) {
+  if (stack.fp32_residual) x = g.cast(name + ".cast", x, g.compute_dtype());
+  if (stack.norm_first_only) x = first_row(name, x);
+  if (stack.norm.exists()) x = g.marked(norm(stack.norm, name, x, {hidden}), StreamMark::branch);
+  if (stack.dropout > 0) x = dropped(name + ".dropout", x, stack.dropout);
+  return stack.picks_row ? first_row(name + ".picked", x) : x;
+}
+
+std::string GraphContext::table_name(const std::string& name) const {
+  const Head& head = spec.head;
+  return head.stands_first && head.tied_to == name ? head.name + ".weight" : name;
+}
+
+TensorId GraphContext::token_table(const TokenEmbedding& input) {
+  const std::string& module = input.table_of.empty() ? input.name : input.table_of;
+  const LabelId rows = label("vocab", input.vocab, LabelRole::vocab);
+  const bool is_wide = input.width == g.label_size(hidden);
+  const LabelId width = is_wide ? hidden : label("embedding_width", input.width);
+  return g.parameter(table_name(module + ".weight"), {{rows}, {width}});
+}
+
+TensorId GraphContext::cross_entropy(TensorId logits, LabelId classes, bool fp32) {
+  Dims rows = g.dims_of(logits);
+  std::erase(rows, Dim{classes});
+  const TensorId labels = g.input("labels", options.index_dtype, std::move(rows));
+  if (fp32) logits = g.cast("loss.logits", logits, DType::f32);
+  return g.cross_entropy(logits, labels, classes);
+}
 
 LabelId GraphContext::label(const std::string& name, std::int64_t size, LabelRole role) {
   std::int64_t others = 0;
@@ -120,6 +172,11 @@ TensorId GraphContext::activate(const std::string& activation, const std::string
   if (activation == "relu") return g.elementwise(Function::relu, name, {x});
   if (activation == "relu2") return g.elementwise(Function::relu_squared, name, {x});
   if (activation == "sigmoid") return g.elementwise(Function::sigmoid, name, {x});
+  if (activation == "tanh") return g.elementwise(Function::tanh, name, {x});
+  if (activation == "quick_gelu") return g.elementwise(Function::quick_gelu, name, {x});
+  if (activation == "mish") return g.elementwise(Function::mish, name, {x});
+  if (activation == "relu6") return g.elementwise(Function::relu6, name, {x});
+  if (activation == "leaky_relu") return g.elementwise(Function::leaky_relu, name, {x});
   refuse(fmt::format("the activation \"{}\"", activation));
 }
 

@@ -1,9 +1,11 @@
-// What the components of one decoder's op graph share: the builder, the labels that all of them
+// What the components of one model's op graph share: the builder, the labels that all of them
 // have, where they stand in the model.
 //
 // A component is a function add(context, what, x): it adds labels, parameters and ops for x of
 // [batch, sequence, hidden] and gives a tensor of the same dims, which its branch adds to the
 // stream. Names and shapes of parameters are those that the description's walk gives (walk.hpp).
+// Sequence and width are those of the stack that is being built. Beside the stream, blocks hand on
+// what later ones read: an encoder's states, a bias of distances.
 //
 // An op is one kernel, whatever number of operators a class of transformers needs for it: a norm is
 // one, so is attention with its window, soft cap, bias of distances or sinks (FlashAttention 2 and
@@ -12,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +72,20 @@ class GraphContext {
   // with silu in the same kernel or without. `name` is full.
   TensorId convolution(const std::string& name, TensorId x, const Dim& channels, std::int64_t taps,
                        bool bias, bool silu);
+  // The current stack's labels from here on.
+  void enter(const Stack& stack);
+  // What a stack leaves: its norm, of all rows or the first alone, then the row that is picked.
+  TensorId leave_stack(const Stack& stack, const std::string& name, TensorId x);
+  // [batch, hidden] of x's first rows: a view.
+  TensorId first_row(const std::string& name, TensorId x);
+  // A table of embeddings, of which the head's weight may be another name.
+  TensorId token_table(const TokenEmbedding& input);
+  // The name by which a tied tensor goes, of the full name of the embedding's.
+  [[nodiscard]] std::string table_name(const std::string& name) const;
+  [[nodiscard]] LabelId vocab() { return label("vocab", spec.head.vocab, LabelRole::vocab); }
+  // Of logits, cast to fp32 or as they are; labels enter the step.
+  TensorId cross_entropy(TensorId logits, LabelId classes, bool fp32);
+
   // act(x), under a full name.
   TensorId activate(const std::string& activation, const std::string& name, TensorId x);
   // Is anything dropped where the model's own rate is this one?
@@ -82,8 +99,9 @@ class GraphContext {
   const WorkloadOptions& options;
   const Place& place;
   GraphBuilder g;
-  LabelId batch, sequence, key_sequence, hidden, vocab;
-  std::string layer;  // the current kind's, "model.layers.{}"
+  LabelId batch, sequence = 0, key_sequence = 0, hidden = 0;
+  bool decodes = false;  // the current stack reads what an encoder made
+  std::string layer;     // the current kind's, "model.layers.{}"
 
   struct RotaryTable {  // of the current kind's layers
     LabelId dims = 0;
@@ -91,7 +109,29 @@ class GraphContext {
     TensorId sin = no_tensor;
   };
   std::vector<RotaryTable> rotary;
+
+  struct Beside {  // handed from block to block; `id` in the current one
+    std::string name;
+    TensorId id = no_tensor;
+    LabelId sequence = 0, keys = 0, hidden = 0;  // of an encoder's states
+  };
+  std::vector<Beside> beside;
+  std::set<std::string> ended;  // of these, what nobody reads behind the current stack
 };
+
+// Rows of [batch, sequence, hidden] that enter the current stack (input_graph.cpp).
+TensorId enter(GraphContext& c, const TokenEmbedding& input);
+TensorId enter(GraphContext& c, const PatchEmbedding& input);
+TensorId enter(GraphContext& c, const AudioStem& input);
+TensorId enter(GraphContext& c, const NoInput& input);
+// [sequence, key_sequence, heads] of the table of distances that an attention has.
+TensorId add_relative_rows(GraphContext& c, const Attention& a);
+// One of the stack's layers (layer_graph.cpp): the stream behind it.
+TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x);
+// The loss, or in steps of inference the next token. A language model's head reads what the last
+// layer leaves, the others what the stack does.
+TensorId add_language_head(GraphContext& c, const Stack& stack, TensorId x);
+TensorId add_head(GraphContext& c, const Head& head, TensorId x);
 
 // For the components of layers.
 TensorId add(GraphContext& c, const Attention& a, TensorId x);
@@ -117,5 +157,8 @@ void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId 
 // Query i of s sees min(i + 1, w) keys. In the convention in which the causal mask leaves s^2 / 2
 // pairs, these are w s - w^2 / 2: of s^2 the share r (1 - r/2) with r = w / s.
 [[nodiscard]] double attention_fraction(std::int64_t window, std::int64_t sequence);
+// The same without a causal mask: a window of w lies around each query, w / 2 on either side, and
+// leaves w s - w^2 / 4 pairs: r (1 - r/4). All where there is none.
+[[nodiscard]] double bidirectional_fraction(std::int64_t window, std::int64_t sequence);
 
 }  // namespace shardsim::models

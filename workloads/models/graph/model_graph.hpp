@@ -1,7 +1,7 @@
-// The op graph of a decoder from its description: each component of the spec adds its labels,
+// The op graph of a model from its description: each component of the spec adds its labels,
 // parameters (names and shapes as the spec has them) and ops; a kind of layer is a kind of block.
 //
-//   Workload w = build_decoder_graph(read_model(config, "mistral-7b"), options, config.place());
+//   Workload w = build_graph(read_model(config, "mistral-7b"), options, config.place());
 //
 // One layer of Llama, with the labels of what it makes (b batch, s sequence, k kv_heads, g group):
 //
@@ -13,11 +13,17 @@
 //   attention          q, k, v              -> [b, s, k, g, head_dim]
 //   o_proj             [hidden, k*g*head_dim] -> [b, s, hidden], added to x
 //
-// Experts: experts_graph.cpp; latent attention: latent_attention_graph.cpp.
+// Experts: experts_graph.cpp; latent attention: latent_attention_graph.cpp; what enters a stack:
+// input_graph.cpp; what reads its states: language_head.cpp, head_graph.cpp.
 //
 // Of a fused projection queries, keys and values are views: [qkv*heads*head_dim, hidden] of GPT-2,
 // [k*(g + 2)*head_dim, hidden] of all others. Branches of one input (Cohere, Phi) are added up
 // before the stream is added, so that their partial sums are reduced together.
+//
+// Stacks run one after another. An encoder's states go along beside the decoder's stream, from
+// block to block, and so do the first tower's features of a pair; the bias of distances that T5's
+// layers have in common is looked up where the stack begins. What nobody reads behind the last
+// layer ends there, which makes that layer a kind of its own.
 //
 // Throws InputError for a component that has no op graph: parameters and counts of it are known
 // (`shardsim model`), a training step is not. Nothing is approximated in its place. Dropout is left
@@ -29,12 +35,15 @@
 
 namespace shardsim::models {
 
-// Whether it is one stack that reads tokens, with a causal language model's head: what has an op
-// graph if its components have. require_decoder throws InputError where it is not.
-[[nodiscard]] bool is_decoder(const ModelSpec& spec);
-void require_decoder(const ModelSpec& spec, const Place& place);
+// Whether all of its components have one, so far as the description tells; require_graph throws
+// InputError where one has none.
+[[nodiscard]] bool has_graph(const ModelSpec& spec);
+void require_graph(const ModelSpec& spec, const Place& place);
+// Whether a sequence length is needed; whether a decoder reads what an encoder made.
+[[nodiscard]] bool reads_tokens(const ModelSpec& spec);
+[[nodiscard]] bool has_encoder(const ModelSpec& spec);
 
-[[nodiscard]] Workload build_decoder_graph(const ModelSpec& spec, const WorkloadOptions& options,
-                                           const Place& place);
+[[nodiscard]] Workload build_graph(const ModelSpec& spec, const WorkloadOptions& options,
+                                   const Place& place);
 
 }  // namespace shardsim::models

@@ -1,0 +1,132 @@
+// What reads the states of the last stack, and the loss of it (workloads/layers/heads.hpp).
+//
+// The loss of pairs is over the whole batch: each device's images meet all texts, whose features are
+// gathered (OpenCLIP, big_vision). A model without a loss of its own has the mean of its states.
+#include <fmt/format.h>
+
+#include "workloads/models/graph/graph_context.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// x [batch, sequence, hidden] under another label of its width: of square matrices.
+TensorId relabelled(GraphContext& c, const std::string& name, TensorId x, LabelId from,
+                    LabelId to) {
+  Dims dims = c.g.dims_of(x);
+  for (Dim& dim : dims) {
+    if (dim == Dim{from}) dim = {to};
+  }
+  return c.g.slices(name, x, {{name, dims}}, {from, to}).front();
+}
+
+TensorId square_linear(GraphContext& c, const std::string& name, TensorId x, bool bias) {
+  const LabelId in = c.label("head_width", c.g.label_size(c.hidden));
+  Dims result = c.g.dims_of(x);
+  return c.linear({name, {c.hidden}, {in}, bias}, relabelled(c, name + ".input", x, c.hidden, in),
+                  std::move(result));
+}
+
+TensorId masked(GraphContext& c, const Head& head, TensorId x) {
+  if (!head.transform.empty()) {
+    x = c.activate(head.activation, head.transform + ".act",
+                   square_linear(c, head.transform, x, head.transform_bias));
+    x = c.norm(head.transform_norm, head.transform_norm.name, x, {c.hidden});
+  }
+  const LabelId vocab = c.label("vocab", head.vocab, LabelRole::vocab);
+  const std::string weight =
+      c.table_name(head.tied_to.empty() ? head.name + ".weight" : head.tied_to);
+  const TensorId matrix = c.g.parameter(weight, {{vocab}, {c.hidden}});
+  const std::string bias =
+      head.tied_bias.empty() || head.stands_first ? head.name + ".bias" : head.tied_bias;
+  const TensorId offset =
+      head.bias || !head.tied_bias.empty() ? c.g.parameter(bias, {{vocab}}) : no_tensor;
+  const TensorId logits =
+      c.g.linear(head.name, x, matrix, {{c.batch}, {c.sequence}, {vocab}}, offset);
+  return c.cross_entropy(logits, vocab, head.fp32_loss);
+}
+
+// Of one row of each example.
+TensorId classification(GraphContext& c, const Head& head, TensorId x) {
+  const LabelId classes = c.label("classes", head.vocab);
+  const Dims row{{c.batch}, {c.hidden}};
+  LabelId width = c.hidden;
+  if (head.beside_mean) {
+    const LabelId rest = c.label("further_rows", c.g.label_size(c.sequence) - 1);
+    const std::vector<TensorId> parts = c.g.slices(
+        head.name + ".parts", x,
+        {{head.name + ".first", row}, {head.name + ".further", {{c.batch}, {rest}, {c.hidden}}}},
+        {c.sequence, rest});
+    const TensorId mean = c.g.mean(head.name + ".mean", parts[1], row);
+    width = c.label("first_and_mean", 2 * c.g.label_size(c.hidden));
+    x = c.g.concatenate(head.name + ".input", {parts[0], mean}, {{c.batch}, {width}},
+                        {width, c.hidden});
+  } else {
+    x = c.first_row(head.name, x);
+  }
+  const TensorId logits =
+      c.linear({head.name, {classes}, {width}, true}, x, {{c.batch}, {classes}});
+  return c.cross_entropy(logits, classes, /*fp32=*/false);
+}
+
+TensorId mean_of_states(GraphContext& c, TensorId x) {
+  c.note("the model has no loss of its own: a step's is the mean of its states");
+  return c.g.mean("loss", x, {});
+}
+
+// Its result is what users take; the loss does not read it, so that it learns nothing.
+TensorId pooler(GraphContext& c, const Head& head, TensorId x) {
+  c.note(fmt::format("{} is not trained: the loss does not read its result", head.name));
+  const TensorId first = c.first_row(head.name, x);
+  const TensorId y = square_linear(c, head.name, first, /*bias=*/true);
+  c.g.elementwise(Function::tanh, head.name + ".tanh", {y});
+  const LabelId in = c.label("head_width", c.g.label_size(c.hidden));
+  c.g.untrained_parameter(head.name + ".weight", {{c.hidden}, {in}});
+  c.g.untrained_parameter(head.name + ".bias", {{c.hidden}});
+  return mean_of_states(c, x);
+}
+
+// Features of one side, of length one.
+TensorId unit_features(GraphContext& c, const std::string& projection, TensorId x,
+                       LabelId features) {
+  const Dim in = c.g.dims_of(x).back();
+  const TensorId projected = c.linear({projection, {features}, in}, x, {{c.batch}, {features}});
+  return c.g.norm(Function::rms_norm, projection + ".unit", projected, {}, {features});
+}
+
+TensorId contrastive(GraphContext& c, const Head& head, TensorId x) {
+  c.note("the loss of pairs is over the batch of all devices, whose texts' features are gathered");
+  const LabelId features = c.label("features", head.vocab);
+  const LabelId texts = c.label("texts", c.options.batch);
+  const TensorId one = unit_features(c, head.projections[0], c.beside.front().id, features);
+  const TensorId other = unit_features(c, head.projections[1], x, features);
+  const TensorId products =
+      c.g.product_with_all("logits", one, other, {{c.batch}, {texts}}, c.batch, texts);
+  const TensorId scale = c.g.parameter("logit_scale", {});
+  const TensorId logits = c.g.elementwise(Function::multiply, "logits.scaled", {products, scale});
+  // Images choose among texts, and texts among images.
+  const TensorId images_of = c.g.input("labels_of_texts", c.options.index_dtype, {{texts}});
+  c.g.further_loss(c.g.cross_entropy(logits, images_of, c.batch, "loss_of_texts"));
+  return c.cross_entropy(logits, texts, /*fp32=*/false);
+}
+
+}  // namespace
+
+TensorId add_head(GraphContext& c, const Head& head, TensorId x) {
+  switch (head.kind) {
+    case HeadKind::language:
+      break;
+    case HeadKind::masked:
+      return masked(c, head, x);
+    case HeadKind::classification:
+      return classification(c, head, x);
+    case HeadKind::pooler:
+      return pooler(c, head, x);
+    case HeadKind::contrastive:
+      return contrastive(c, head, x);
+    case HeadKind::none:
+      return mean_of_states(c, x);
+  }
+  c.refuse("such a head");
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,167 @@
+// What enters a stack: tokens, patches of images, frames of audio.
+//
+//   tokens   look-ups of [batch, sequence] in tables, added up
+//   patches  a convolution as long as its step is a product over a patch's pixels: of images
+//            [batch, channels, rows*height, columns*width]; learned rows are put before
+//   audio    a convolution over windows of frames is a product over a window's frames and channels;
+//            windows are views, as of an implicit product, and their gradients are put together
+#include "workloads/models/graph/graph_context.hpp"
+
+namespace shardsim::models {
+namespace {
+
+TensorId looked_up(GraphContext& c, const TokenEmbedding& input, TensorId ids) {
+  const bool is_wide = input.width == c.g.label_size(c.hidden);
+  const LabelId width = is_wide ? c.hidden : c.label("embedding_width", input.width);
+  TensorId x =
+      c.g.embedding(input.name, ids, c.token_table(input), {{c.batch}, {c.sequence}, {width}});
+  if (input.scaled) x = c.g.elementwise(Function::scale, input.name + ".scaled", {x});
+  if (input.project.empty()) return x;
+  return c.linear({input.project, {c.hidden}, {width}}, x, c.stream());
+}
+
+// Rows of a table that numbers of no input pick, the same for each example or not.
+struct NumberedRows {
+  TensorId numbers = no_tensor;
+  TensorId table = no_tensor;
+  Dims result;
+};
+
+NumberedRows numbered_rows(GraphContext& c, const std::string& numbers, const std::string& name,
+                           LabelId rows, bool each) {
+  const Dims places = each ? Dims{{c.batch}, {c.sequence}} : Dims{{c.sequence}};
+  Dims result = places;
+  result.push_back({c.hidden});
+  const TensorId ids = c.g.constant(numbers, c.options.index_dtype, places);
+  return {ids, c.g.parameter(name + ".weight", {{rows}, {c.hidden}}), std::move(result)};
+}
+
+std::string beside(const std::string& module, const std::string& name) {
+  const std::size_t dot = module.rfind('.');
+  return GraphContext::inside(dot == std::string::npos ? "" : module.substr(0, dot), name);
+}
+
+// A learned row [1, 1, hidden] or [hidden] for each example.
+TensorId row_for_all(GraphContext& c, const std::string& name, const Dims& dims, LabelId rows) {
+  return c.g.expand(name + ".expanded", c.g.parameter(name, dims), {{c.batch}, {rows}, {c.hidden}});
+}
+
+}  // namespace
+
+TensorId enter(GraphContext& c, const TokenEmbedding& input) {
+  const TensorId ids = c.g.input(c.decodes ? "decoder_input_ids" : "input_ids",
+                                 c.options.index_dtype, {{c.batch}, {c.sequence}});
+  NumberedRows places;
+  if (!input.positions.empty()) {
+    places =
+        numbered_rows(c, "position_ids", input.positions, c.label("positions", input.position_rows),
+                      input.position_numbers == PositionNumbers::per_example);
+  }
+  TensorId x = looked_up(c, input, ids);
+  if (!input.types.empty()) {
+    const NumberedRows types =
+        numbered_rows(c, "token_type_ids", input.types, c.label("token_types", input.type_rows),
+                      input.types_per_example);
+    const TensorId rows = c.g.embedding(input.types, types.numbers, types.table, types.result);
+    x = c.g.elementwise(Function::add, beside(input.name, "types"), {x, rows});
+  }
+  if (!input.positions.empty()) {
+    const TensorId rows =
+        c.g.embedding(input.positions, places.numbers, places.table, places.result);
+    x = c.g.marked(c.g.elementwise(Function::add, beside(input.name, "positions"), {x, rows}),
+                   StreamMark::stream);
+  }
+  if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {c.hidden});
+  return c.dropped(input.name + ".dropout", x, input.dropout);
+}
+
+TensorId enter(GraphContext& c, const PatchEmbedding& input) {
+  const std::int64_t side = input.image / input.patch;
+  const LabelId one = c.label("one", 1);
+  const LabelId row = c.label("learned_row", 1);
+  const Dim patches{c.label("patch_rows", side), c.label("patch_columns", side)};
+  const LabelId channels = c.label("channels", input.channels);
+  const LabelId height = c.label("patch_height", input.patch);
+  const LabelId width = c.label("patch_width", input.patch);
+  const std::string& name = input.projection;
+  const TensorId pixels =
+      c.g.input("pixel_values", c.g.compute_dtype(),
+                {{c.batch}, {channels}, {patches[0], height}, {patches[1], width}});
+  const TensorId kernel =
+      c.g.parameter(name + ".weight", {{c.hidden}, {channels}, {height}, {width}});
+  const TensorId bias = input.bias ? c.g.parameter(name + ".bias", {{c.hidden}}) : no_tensor;
+  TensorId x = c.g.linear(name, pixels, kernel, {{c.batch}, patches, {c.hidden}}, bias);
+
+  const LabelId placed =
+      input.register_rows > 0 ? c.label("placed_rows", input.rows()) : c.sequence;
+  std::vector<LabelId> whole{patches[0], patches[1], placed};
+  if (input.tokens.empty()) {
+    x = c.g.slices(name + ".rows", x, {{name + ".rows", {{c.batch}, {placed}, {c.hidden}}}}, whole)
+            .front();
+  } else {
+    std::vector<TensorId> parts;
+    for (const std::string& token : input.tokens) {
+      const Dims dims = input.flat_tokens ? Dims{{c.hidden}} : Dims{{one}, {row}, {c.hidden}};
+      parts.push_back(row_for_all(c, token, dims, row));
+    }
+    parts.push_back(x);
+    whole.push_back(row);
+    x = c.g.concatenate(name + ".rows", parts, {{c.batch}, {placed}, {c.hidden}}, whole);
+  }
+  if (!input.positions.empty()) {
+    const TensorId positions = c.g.parameter(input.positions, {{one}, {placed}, {c.hidden}});
+    x = c.g.elementwise(Function::add, input.positions + ".added", {x, positions});
+  }
+  if (!input.position_table.empty()) {
+    const NumberedRows rows = numbered_rows(c, "position_ids", input.position_table,
+                                            c.label("positions", input.rows()), /*each=*/false);
+    x = c.g.elementwise(
+        Function::add, input.position_table + ".added",
+        {x, c.g.embedding(input.position_table, rows.numbers, rows.table, rows.result)});
+  }
+  if (input.register_rows > 0) {
+    const LabelId registers = c.label("registers", input.register_rows);
+    const TensorId rows =
+        row_for_all(c, input.registers, {{one}, {registers}, {c.hidden}}, registers);
+    x = c.g.concatenate(input.registers + ".beside", {rows, x}, c.stream(),
+                        {registers, placed, c.sequence});
+  }
+  x = c.g.marked(x, StreamMark::stream);
+  if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {c.hidden});
+  return c.dropped(input.projection + ".dropout", x, input.dropout);
+}
+
+TensorId enter(GraphContext& c, const AudioStem& input) {
+  constexpr std::int64_t taps_of_both = 3;
+  c.note(
+      "a convolution is a product over windows of its input, which take no memory; gradients of "
+      "windows do");
+  const LabelId frames = c.label("frames", 2 * input.rows);
+  const LabelId bins = c.label("mel_bins", input.bins);
+  const LabelId taps = c.label("taps", taps_of_both);
+  const LabelId inner = c.label("stem_channels", c.g.label_size(c.hidden));
+  const auto convolve = [&](const std::string& module, TensorId x, LabelId places, LabelId in,
+                            LabelId out) {
+    const std::string name = GraphContext::inside(input.prefix, module);
+    const Dims windows{{c.batch}, {places}, {taps}, {in}};
+    const TensorId seen =
+        c.g.slices(name + ".windows", x, {{name + ".windows", windows}}, {frames, places, taps})
+            .front();
+    const TensorId weight = c.g.parameter(name + ".weight", {{out}, {in}, {taps}});
+    const TensorId bias = c.g.parameter(name + ".bias", {{out}});
+    const TensorId y = c.g.linear(name, seen, weight, {{c.batch}, {places}, {out}}, bias);
+    return c.g.elementwise(Function::gelu, name + ".gelu", {y});
+  };
+  TensorId x = c.g.input("input_features", c.g.compute_dtype(), {{c.batch}, {frames}, {bins}});
+  x = convolve("conv1", x, frames, bins, inner);
+  x = convolve("conv2", x, c.sequence, inner, c.hidden);
+  const std::string name = GraphContext::inside(input.prefix, input.positions);
+  const TensorId positions = c.g.parameter(name + ".weight", {{c.sequence}, {c.hidden}});
+  x = c.g.marked(c.g.elementwise(Function::add, name + ".added", {x, positions}),
+                 StreamMark::stream);
+  return c.dropped(name + ".dropout", x, input.dropout);
+}
+
+TensorId enter(GraphContext& c, const NoInput&) { c.refuse("a stack that runs without an input"); }
+
+}  // namespace shardsim::models

@@ -1,0 +1,120 @@
+// Ops of one layer: its branches, one after another or of the same input.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workloads/models/graph/graph_context.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// "attention", "mlp": of its residual add.
+std::string word(const LayerKind& kind, const Branch& branch) {
+  std::string name = "mixer";
+  if (std::holds_alternative<Attention>(branch.body) ||
+      std::holds_alternative<LatentAttention>(branch.body)) {
+    name = "attention";
+  }
+  if (std::holds_alternative<Mlp>(branch.body) || std::holds_alternative<Experts>(branch.body)) {
+    name = "mlp";
+  }
+  int same = 0;
+  for (const Branch& other : kind.branches) {
+    if (&other == &branch) break;
+    if (other.body.index() == branch.body.index()) ++same;
+  }
+  return same == 0 ? name : fmt::format("{}_{}", name, same + 1);
+}
+
+OpModule module_of(const Body& body) {
+  if (std::holds_alternative<Attention>(body) || std::holds_alternative<LatentAttention>(body)) {
+    return OpModule::attention;
+  }
+  if (std::holds_alternative<Mlp>(body)) return OpModule::mlp;
+  return std::holds_alternative<Experts>(body) ? OpModule::experts : OpModule::mixer;
+}
+
+// What a branch reads: a stream that is kept in fp32 is cast first.
+TensorId input_of(GraphContext& c, const Stack& stack, const Branch& branch, TensorId x) {
+  const std::string name = branch.before.exists() ? c.inside(branch.before.name) : c.layer;
+  if (stack.fp32_residual) x = c.g.cast(name + ".cast", x, c.g.compute_dtype());
+  if (!branch.before.exists()) return x;
+  const GraphBuilder::Within part(c.g, OpPart::input_norm);
+  // Rows of exchanged experts are dealt out as tokens lie between blocks.
+  const bool stays = c.options.exchange && std::holds_alternative<Experts>(branch.body);
+  return c.g.marked(c.norm(branch.before, name, x, {c.hidden}),
+                    stays ? StreamMark::stream : StreamMark::branch);
+}
+
+// Dropout that a body's module has of its own. Nobody has it twice.
+double rate_of_result(const Body& body) {
+  if (const auto* attention = std::get_if<Attention>(&body)) return attention->out_dropout;
+  const auto* mlp = std::get_if<Mlp>(&body);
+  return mlp == nullptr ? 0 : mlp->dropout;
+}
+
+TensorId run_branch(GraphContext& c, const Branch& branch, TensorId x) {
+  const auto run_body = [&](const Body& body) {
+    const GraphBuilder::Within module(c.g, module_of(body));
+    return std::visit([&](const auto& what) { return add(c, what, x); }, body);
+  };
+  TensorId out = run_body(branch.body);
+  if (branch.beside) {
+    out = c.g.elementwise(Function::add, c.inside("beside"), {out, run_body(*branch.beside)});
+  }
+  if (branch.after.exists()) {
+    out = c.norm(branch.after, c.inside(branch.after.name), out, {c.hidden});
+  }
+  if (!branch.scale.empty()) {
+    const TensorId scale = c.g.parameter(c.inside(branch.scale), {{c.hidden}});
+    out = c.g.elementwise(Function::multiply, c.inside(branch.scale), {out, scale});
+  }
+  if (branch.multiplied) {
+    const std::string name = fmt::format("{}.multiplied", c.g.name_of(out));
+    out = c.g.elementwise(Function::scale, name, {out});
+  }
+  return c.dropped(c.g.name_of(out) + ".dropout", out,
+                   std::max(branch.dropout, rate_of_result(branch.body)));
+}
+
+TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  for (const Branch& branch : kind.branches) {
+    const TensorId out = run_branch(c, branch, input_of(c, stack, branch, x));
+    const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
+    x = c.g.marked(c.g.elementwise(Function::add, name, {x, out}), StreamMark::stream);
+    if (branch.joined.exists()) {
+      x = c.g.marked(c.norm(branch.joined, c.inside(branch.joined.name), x, {c.hidden}),
+                     StreamMark::stream);
+    }
+  }
+  return x;
+}
+
+void add_to(GraphContext& c, TensorId& sum, TensorId out) {
+  sum = sum == no_tensor ? out : c.g.elementwise(Function::add, c.inside("branches"), {sum, out});
+}
+
+TensorId parallel(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  TensorId first = no_tensor;
+  TensorId sum = no_tensor;
+  for (const Branch& branch : kind.branches) {
+    c.refuse_if(branch.joined.exists(), "a norm of the stream after parallel branches");
+    if (branch.before.exists() || first == no_tensor) {
+      const TensorId input = input_of(c, stack, branch, x);
+      if (first == no_tensor) first = input;
+      add_to(c, sum, run_branch(c, branch, input));
+    } else {
+      add_to(c, sum, run_branch(c, branch, first));
+    }
+  }
+  return c.g.marked(c.g.elementwise(Function::add, c.inside("residual"), {x, sum}),
+                    StreamMark::stream);
+}
+
+}  // namespace
+
+TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  return kind.parallel ? parallel(c, stack, kind, x) : sequential(c, stack, kind, x);
+}
+
+}  // namespace shardsim::models

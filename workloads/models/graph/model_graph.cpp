@@ -1,0 +1,259 @@
+#include "workloads/models/graph/model_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "workloads/models/graph/graph_context.hpp"
+#include "workloads/models/walk.hpp"
+
+namespace shardsim::models {
+namespace {
+
+std::vector<const Stack*> running_stacks(const ModelSpec& spec) {
+  std::vector<const Stack*> running;
+  for (const Stack& stack : spec.stacks) {
+    if (stack.role != StackRole::silent) running.push_back(&stack);
+  }
+  return running;
+}
+
+// Why a model cannot have a graph; nothing where it can.
+std::optional<std::string_view> what_has_no_graph(const ModelSpec& spec) {
+  if (spec.network) return "convolutions and diffusion, which are no stacks of layers";
+  for (const Stack& stack : spec.stacks) {
+    for (const LayerKind& kind : stack.kinds) {
+      if (kind.shared) return "a block that layers share";
+      for (const Branch& branch : kind.branches) {
+        const auto* attention = std::get_if<Attention>(&branch.body);
+        if (attention != nullptr && attention->norm_by_head) return "a norm for each head";
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+class ModelGraph {
+ public:
+  ModelGraph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place)
+      : stacks_(running_stacks(spec)), c_(spec, options, place) {
+    c_.enter(*stacks_.front());
+    if (spec.head.kind == HeadKind::language) static_cast<void>(c_.vocab());
+  }
+
+  Workload build() {
+    for (std::size_t i = 0; i < stacks_.size(); ++i) {
+      enter_stack(i);
+      const Stack& stack = *stacks_[i];
+      if (c_.ended.empty()) {
+        for (std::size_t k = 0; k < stack.kinds.size(); ++k) layers(stack, k, layers_of(stack, k));
+        continue;
+      }
+      // The last layer hands on less than the others: a kind of its own.
+      const auto last = static_cast<std::int32_t>(stack.order.size()) - 1;
+      for (std::size_t k = 0; k < stack.kinds.size(); ++k) {
+        std::vector<std::int32_t> numbers = layers_of(stack, k);
+        std::erase(numbers, last);
+        if (!numbers.empty()) layers(stack, k, std::move(numbers));
+      }
+      leaves_last_ = true;
+      layers(stack, static_cast<std::size_t>(stack.order.back()), {last});
+      leaves_last_ = false;
+    }
+    const TensorId loss = head();
+    Workload workload = c_.g.finish(loss);
+    workload.tokens = c_.options.batch * tokens_;
+    return workload;
+  }
+
+ private:
+  static std::string scope_of(const std::string& prefix) {
+    const std::size_t dot = prefix.rfind('.');
+    return dot == std::string::npos ? std::string() : prefix.substr(0, dot);
+  }
+
+  // What of the stack before is read further on leaves it here, and what this one reads enters.
+  void enter_stack(std::size_t i) {
+    const Stack& stack = *stacks_[i];
+    const std::string scope = scope_of(stack.prefix);
+    c_.g.begin_block(i == 0 ? "embedding" : GraphContext::inside(scope, "embedding"));
+    std::vector<GraphContext::Beside> handed;
+    if (i > 0) handed.push_back(leave(*stacks_[i - 1], carry_in(*stacks_[i - 1])));
+    c_.beside = std::move(handed);
+    c_.ended.clear();
+    c_.enter(stack);
+    if (std::holds_alternative<TokenEmbedding>(stack.input)) {
+      tokens_ += c_.g.label_size(c_.sequence);
+    }
+    if (stack.role == StackRole::main && i > 0 && stacks_[i - 1]->role == StackRole::encoder) {
+      c_.ended.insert(c_.beside.front().name);
+    }
+    TensorId x = std::visit([&](const auto& input) { return enter(c_, input); }, stack.input);
+    add_relative_bias(stack);
+    if (stack.fp32_residual) x = c_.g.cast(c_.g.name_of(x) + ".fp32", x, DType::f32);
+    if (i == 0) add_what_does_not_run();
+    carry_out(x);
+  }
+
+  TensorId carry_in(const Stack& before) {
+    const std::string name = before.norm.exists() ? before.norm.name : scope_of(before.prefix);
+    const TensorId x = c_.g.carry_in(name + ".input");
+    for (GraphContext::Beside& value : c_.beside) {
+      if (!c_.ended.contains(value.name)) value.id = c_.g.carry_in(name + "." + value.name);
+    }
+    return x;
+  }
+
+  void carry_out(TensorId x) {
+    c_.g.carry_out(x);
+    for (const GraphContext::Beside& value : c_.beside) {
+      if (!leaves_last_ || !c_.ended.contains(value.name)) c_.g.carry_out(value.id);
+    }
+  }
+
+  // States for cross attention, or features of one side of pairs.
+  GraphContext::Beside leave(const Stack& stack, TensorId x) {
+    const std::string name = stack.norm.exists() ? stack.norm.name : scope_of(stack.prefix);
+    x = c_.leave_stack(stack, name, x);
+    GraphContext::Beside value{"encoder_states", x};
+    if (stack.role != StackRole::encoder) value.name = "first_features";
+    value.sequence = c_.sequence;
+    value.hidden = c_.hidden;
+    value.keys =
+        c_.label("encoder_key_sequence", c_.g.label_size(c_.sequence), LabelRole::key_sequence);
+    return value;
+  }
+
+  // T5's: looked up once a stack, whose layers hand it on.
+  void add_relative_bias(const Stack& stack) {
+    const LayerKind& first = stack.kinds[static_cast<std::size_t>(stack.order.front())];
+    const auto* attention = std::get_if<Attention>(&first.branches.front().body);
+    if (attention == nullptr || attention->relative_buckets == 0) return;
+    if (std::all_of(stack.kinds.begin(), stack.kinds.end(), [](const LayerKind& kind) {
+          return std::get<Attention>(kind.branches.front().body).relative_buckets > 0;
+        })) {
+      return;  // each layer has its own
+    }
+    c_.layer = fmt::format("{}.0", stack.prefix);
+    c_.beside.push_back({"position_bias", add_relative_rows(c_, *attention)});
+    c_.ended.insert("position_bias");
+  }
+
+  // Stacks of images beside text, projectors, tokens of masks: they are stored.
+  void add_what_does_not_run() {
+    const bool has_any = !c_.spec.apart.empty() || stacks_.size() < c_.spec.stacks.size() ||
+                         std::any_of(stacks_.begin(), stacks_.end(), [](const Stack* stack) {
+                           const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
+                           return patches != nullptr && !patches->mask_token.empty();
+                         });
+    if (!has_any) return;
+    c_.note(
+        "parameters of what does not run, images beside text and rows of masks, are stored and not "
+        "trained");
+    std::set<std::string> silent;
+    for (const Stack& stack : c_.spec.stacks) {
+      if (stack.role == StackRole::silent) silent.insert(stack.prefix + ".");
+    }
+    for (const NamedParameter& one : c_.spec.apart) silent.insert(one.name);
+    for (const Stack* stack : stacks_) {
+      const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
+      if (patches != nullptr && !patches->mask_token.empty()) silent.insert(patches->mask_token);
+    }
+    for (const Stack& stack : c_.spec.stacks) {
+      if (stack.role == StackRole::silent) add_names_of_input(stack, silent);
+    }
+    const ModelCounts counts = count(c_.spec, {}, c_.place);
+    for (const Parameter& parameter : counts.parameters) {
+      const bool runs = std::none_of(silent.begin(), silent.end(), [&](const std::string& name) {
+        return parameter.name.starts_with(name);
+      });
+      if (runs) continue;
+      Dims dims;
+      for (const std::int64_t size : parameter.shape) {
+        dims.push_back({c_.g.label(parameter.name, size)});
+      }
+      c_.g.untrained_parameter(parameter.name, std::move(dims));
+    }
+  }
+
+  static void add_names_of_input(const Stack& stack, std::set<std::string>& names) {
+    if (stack.norm.exists()) names.insert(stack.norm.name + ".");
+    const auto* patches = std::get_if<PatchEmbedding>(&stack.input);
+    if (patches == nullptr) return;
+    names.insert(patches->projection + ".");
+    names.insert(patches->tokens.begin(), patches->tokens.end());
+    for (const std::string& name :
+         {patches->positions, patches->position_table, patches->registers, patches->norm.name}) {
+      if (!name.empty()) names.insert(name);
+    }
+  }
+
+  static std::vector<std::int32_t> layers_of(const Stack& stack, std::size_t kind) {
+    std::vector<std::int32_t> numbers;
+    for (std::size_t i = 0; i < stack.order.size(); ++i) {
+      if (stack.order[i] == static_cast<int>(kind)) {
+        numbers.push_back(static_cast<std::int32_t>(i));
+      }
+    }
+    return numbers;
+  }
+
+  void layers(const Stack& stack, std::size_t kind, std::vector<std::int32_t> numbers) {
+    c_.layer = stack.prefix + ".{}";
+    c_.rotary.clear();
+    c_.g.begin_layers(c_.layer, std::move(numbers));
+    const TensorId x = c_.g.carry_in(c_.inside("input"));
+    for (GraphContext::Beside& value : c_.beside) {
+      value.id = c_.g.carry_in(c_.inside(value.name));
+    }
+    carry_out(add_layer(c_, stack, stack.kinds[kind], x));
+  }
+
+  TensorId head() {
+    const Stack& stack = *stacks_.back();
+    const Head& head = c_.spec.head;
+    c_.g.begin_block("head");
+    const std::string name = stack.norm.exists() ? stack.norm.name : head.name;
+    const TensorId x = c_.g.carry_in(name + ".input");
+    for (GraphContext::Beside& value : c_.beside) {
+      if (!c_.ended.contains(value.name)) value.id = c_.g.carry_in("head." + value.name);
+    }
+    if (head.kind == HeadKind::language) return add_language_head(c_, stack, x);
+    c_.refuse_if(c_.options.cache.has_value(), "inference of a model that makes no tokens");
+    return add_head(c_, head, c_.leave_stack(stack, name, x));
+  }
+
+  std::vector<const Stack*> stacks_;
+  GraphContext c_;
+  std::int64_t tokens_ = 0;   // that an example has in all stacks
+  bool leaves_last_ = false;  // in the last layer of a stack
+};
+
+}  // namespace
+
+bool has_graph(const ModelSpec& spec) { return !what_has_no_graph(spec); }
+
+void require_graph(const ModelSpec& spec, const Place& place) {
+  const auto component = what_has_no_graph(spec);
+  if (component) throw_no_graph(spec, place, *component);
+}
+
+bool reads_tokens(const ModelSpec& spec) {
+  return std::any_of(spec.stacks.begin(), spec.stacks.end(), [](const Stack& stack) {
+    return std::holds_alternative<TokenEmbedding>(stack.input);
+  });
+}
+
+bool has_encoder(const ModelSpec& spec) {
+  return std::any_of(spec.stacks.begin(), spec.stacks.end(),
+                     [](const Stack& stack) { return stack.role == StackRole::encoder; });
+}
+
+Workload build_graph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
+  require_graph(spec, place);
+  return ModelGraph(spec, options, place).build();
+}
+
+}  // namespace shardsim::models
