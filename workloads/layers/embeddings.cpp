@@ -40,12 +40,17 @@ Value with_positions(Eager& e, const TokenEmbedding& embedding, std::int64_t hid
 Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& ids) {
   Value x = token_rows(e, embedding, embedding.shifted ? e.constant(DType::i64, ids.shape) : ids);
   if (embedding.scaled) x = e.scaled(x);
-  if (!embedding.project.empty()) x = run_linear(e, embedding.project, x, hidden, false);
-  x = with_types(e, embedding, hidden, x);
-  x = with_positions(e, embedding, hidden, x);
+  const bool last = embedding.project_last;
+  if (!embedding.project.empty() && !last) x = run_linear(e, embedding.project, x, hidden, false);
+  const std::int64_t width = last ? embedding.width : hidden;
+  x = with_types(e, embedding, width, x);
+  x = with_positions(e, embedding, width, x);
   x = run(e, embedding.norm, x);
-  const Scope at(e, embedding.dropout_name);
-  return e.dropout(x, embedding.dropout);
+  {
+    const Scope at(e, embedding.dropout_name);
+    x = e.dropout(x, embedding.dropout);
+  }
+  return last ? run_linear(e, embedding.project, x, hidden, /*bias=*/true) : x;
 }
 
 Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::int64_t batch) {

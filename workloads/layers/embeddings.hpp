@@ -33,6 +33,7 @@ struct TokenEmbedding {
   bool scaled = false;      // by a number
   bool shifted = false;     // numbers are made of the labels, moved by one: a decoder's
   std::string positions{};  // a learned table; empty: none
+  bool fixed_positions = false;  // that are computed once and not trained
   std::int64_t position_rows = 0;
   std::int64_t position_offset = 0;  // rows before the first position's
   PositionNumbers position_numbers = PositionNumbers::made;
@@ -42,7 +43,9 @@ struct TokenEmbedding {
   Norm norm{};
   std::string dropout_name{};  // of the module; empty: of none
   double dropout = 0;
-  std::string project{};  // to the stack's width, where it differs; no bias
+  std::string project{};      // to the stack's width, where it differs; no bias
+  bool project_last = false;  // after positions, types and norm, which have the table's width: with
+                              // a bias (ELECTRA)
 
   bool operator==(const TokenEmbedding&) const = default;
 };

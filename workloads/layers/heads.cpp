@@ -55,11 +55,21 @@ void masked(Eager& e, const Head& head, Value x) {
   if (!head.tied_bias.empty()) e.parameter(head.tied_bias, {head.vocab});
   if (!head.transform.empty()) {
     x = activate(e, head.activation,
-                 run_linear(e, head.transform, x, x.last(), head.transform_bias));
+                 run_linear(e, head.transform, x,
+                            head.transform_width > 0 ? head.transform_width : x.last(),
+                            head.transform_bias));
     x = run(e, head.transform_norm, x);
   }
   const Value logits = logits_of(e, head, x);
   cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
+}
+
+// The logits of a binary cross entropy and its labels are kept.
+void detection(Eager& e, const Head& head, const Value& x) {
+  const Value hidden = activate(e, head.activation, run_linear(e, head.transform, x, x.last(), true));
+  const Value logits = run_linear(e, head.name, hidden, head.vocab, head.bias);
+  e.save(logits);
+  e.save(e.constant(logits.dtype, {x.shape[0], x.shape[1]}));
 }
 
 Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()}); }
@@ -108,6 +118,9 @@ void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
       break;
     case HeadKind::masked:
       masked(e, head, x);
+      break;
+    case HeadKind::detection:
+      detection(e, head, x);
       break;
     case HeadKind::classification:
       cross_entropy(e, run_linear(e, head.name, head.beside_mean ? beside_mean(e, x) : first_row(x),

@@ -2,6 +2,7 @@
 //
 //   language        logits of every token; a causal model's loss is taken in fp32 of shifted labels
 //   masked          dense, activation, norm, then logits with a bias of their own (BERT)
+//   detection       dense, activation, then for each token whether it was replaced (ELECTRA)
 //   classification  logits of one token's or the mean's states
 //   pooler          dense and tanh of the first token: no loss but the sum
 //   contrastive     two projections, each to length one, and a scale (CLIP)
@@ -19,7 +20,15 @@
 
 namespace shardsim::models {
 
-enum class HeadKind : std::uint8_t { language, masked, classification, pooler, contrastive, none };
+enum class HeadKind : std::uint8_t {
+  language,
+  masked,
+  detection,
+  classification,
+  pooler,
+  contrastive,
+  none
+};
 
 struct Head {
   HeadKind kind = HeadKind::language;
@@ -31,8 +40,9 @@ struct Head {
   double soft_cap = 0;        // tanh(logits / cap) * cap
   bool scaled = false;        // logits times a number: Cohere's and Granite's
   bool causal_loss = true;    // of shifted labels, in fp32
-  std::string transform{};    // masked: the dense module before
+  std::string transform{};    // masked, detection: the dense module before
   bool transform_bias = true;
+  std::int64_t transform_width = 0;  // of its result; 0: of its input
   std::string activation{};
   Norm transform_norm{};
   std::string tied_bias{};   // masked: the full name of the bias that is the decoder's, too

@@ -102,6 +102,7 @@ const std::vector<HarmlessKey> table = {
     {"summary_activation", other_head},
     {"summary_proj_to_labels", other_head},
     {"summary_first_dropout", other_head},
+    {"summary_last_dropout", other_head},
     {"return_dict", returned},
     {"is_decoder", "these models are decoders in any case"},
     {"tie_encoder_decoder", "these models are decoders in any case"},

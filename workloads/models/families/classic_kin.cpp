@@ -104,6 +104,82 @@ ModelSpec biogpt(const Config& c) {
   return spec;
 }
 
+// Positions are sines, which have no table.
+ModelSpec xglm(const Config& c) {
+  Sizes n;
+  n.hidden = c.needed("d_model|hidden_size", 1024);
+  n.layers = c.layers("num_layers|num_hidden_layers", 24);
+  n.heads = n.kv_heads = c.needed("attention_heads|num_attention_heads", 16);
+  n.head_dim = c.divided("d_model", n.hidden, "attention_heads", n.heads);
+  n.width = c.needed("ffn_dim", 4096);
+  n.vocab = c.needed("vocab_size", 256008);
+  n.activation = c.activation("activation_function", "gelu");
+  const double dropout = c.rate("dropout", 0.1);
+  static_cast<void>(c.rate("layerdrop", 0));  // layers that a step leaves out at random are counted
+  Attention attention;
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  attention.o = "out_proj";
+  set_biases(attention, true, true);
+  attention.dropout = c.rate("attention_dropout", 0.1);
+  Mlp mlp = plain_mlp(n, "fc1", "fc2");
+  mlp.name = "";
+  mlp.inner_dropout = c.rate("activation_dropout", 0);
+  ModelSpec spec = decoder(
+      n, {.name = "full",
+          .branches = {
+              {.before = layer_norm("self_attn_layer_norm"), .body = attention, .dropout = dropout},
+              {.before = layer_norm("final_layer_norm"), .body = mlp, .dropout = dropout}}});
+  Stack& stack = spec.stacks[0];
+  stack.norm = layer_norm("model.layer_norm");
+  stack.input = TokenEmbedding{.name = "model.embed_tokens",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .scaled = c.flag("scale_embedding", true),
+                               .dropout = dropout};
+  set_tied(spec, c.flag("tie_word_embeddings", true));
+  return spec;
+}
+
+// The first GPT: norms of the sums, none after the last layer.
+ModelSpec openai_gpt(const Config& c) {
+  Sizes n = read_sizes(c, {.tied = true,
+                           .activation = "gelu",
+                           .activation_keys = "afn",
+                           .has_width = false});
+  n.width = 4 * n.hidden;
+  n.activation = n.activation == "gelu" ? "gelu_new" : n.activation;  // of the class's own table
+  const double dropout = c.rate("resid_pdrop", 0.1);
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, true, true);
+  attention.name = "attn";
+  attention.form = QkvForm::fused_conv1d;
+  attention.qkv = "c_attn";
+  attention.o = "c_proj";
+  attention.rotary.dims = 0;
+  attention.dropout = c.rate("attn_pdrop", 0.1);
+  attention.out_dropout = dropout;
+  Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
+  mlp.conv1d = true;
+  mlp.dropout = dropout;
+  ModelSpec spec = decoder(n, {.name = "full",
+                               .branches = {{.body = attention, .joined = layer_norm("ln_1")},
+                                            {.body = mlp, .joined = layer_norm("ln_2")}}});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.h";
+  stack.norm = {};
+  stack.input = TokenEmbedding{.name = "transformer.tokens_embed",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .positions = "transformer.positions_embed",
+                               .position_rows = c.size("n_positions", 512),
+                               .position_numbers = PositionNumbers::stored,
+                               .dropout_name = "transformer.drop",
+                               .dropout = c.rate("embd_pdrop", 0.1)};
+  set_tied(spec, n.tied);
+  return spec;
+}
+
 // Slopes of distances (ALiBi), scores multiplied out; nothing has a bias, norms neither.
 ModelSpec mpt(const Config& c) {
   Sizes n;
@@ -158,7 +234,9 @@ std::vector<Family> classic_kin_families() {
           {"GPTJForCausalLM", "gptj", gptj},
           {"CodeGenForCausalLM", "codegen", codegen},
           {"GPTBigCodeForCausalLM", "gpt_bigcode", gpt_bigcode},
-          {"BioGptForCausalLM", "biogpt", biogpt}};
+          {"BioGptForCausalLM", "biogpt", biogpt},
+          {"OpenAIGPTLMHeadModel", "openai-gpt", openai_gpt},
+          {"XGLMForCausalLM", "xglm", xglm}};
 }
 
 }  // namespace shardsim::models

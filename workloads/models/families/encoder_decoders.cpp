@@ -244,6 +244,55 @@ ModelSpec mbart(const Config& c) {
   return spec;
 }
 
+// Tables of sines that are parameters, and no norm of what enters.
+void set_sines(const Config& c, ModelSpec& spec) {
+  for (Stack& stack : spec.stacks) {
+    auto& input = std::get<TokenEmbedding>(stack.input);
+    input.fixed_positions = true;
+    input.position_rows = c.size("max_position_embeddings", 1024);
+    input.position_offset = 0;
+    input.norm = {};
+  }
+}
+
+ModelSpec marian(const Config& c) {
+  if (!c.flag("share_encoder_decoder_embeddings", true)) {
+    c.fail("share_encoder_decoder_embeddings", "only true is supported");
+  }
+  c.pass_over({"decoder_vocab_size"});  // of tables that are not shared
+  ModelSpec spec = bart(c);
+  set_sines(c, spec);
+  return spec;
+}
+
+ModelSpec pegasus(const Config& c) {
+  ModelSpec spec = mbart(c);
+  set_sines(c, spec);
+  return spec;
+}
+
+// Learned positions from the table's first row on.
+void set_positions(const Config& c, ModelSpec& spec, std::int64_t rows) {
+  for (Stack& stack : spec.stacks) {
+    auto& input = std::get<TokenEmbedding>(stack.input);
+    input.position_rows = c.size("max_position_embeddings", rows);
+    input.position_offset = 0;
+  }
+}
+
+ModelSpec blenderbot(const Config& c) {
+  ModelSpec spec = mbart(c);
+  set_positions(c, spec, 128);
+  for (Stack& stack : spec.stacks) std::get<TokenEmbedding>(stack.input).norm = {};
+  return spec;
+}
+
+ModelSpec blenderbot_small(const Config& c) {
+  ModelSpec spec = bart(c);
+  set_positions(c, spec, 512);
+  return spec;
+}
+
 // Positions are sines, which have no table, and are added before no norm.
 ModelSpec m2m100(const Config& c) {
   for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
@@ -306,6 +355,11 @@ std::vector<Family> encoder_decoder_families() {
           {"BartForConditionalGeneration", "bart", bart},
           {"MBartForConditionalGeneration", "mbart", mbart},
           {"M2M100ForConditionalGeneration", "m2m_100", m2m100},
+          {"MarianMTModel", "marian", marian},
+          {"PegasusForConditionalGeneration", "pegasus", pegasus},
+          {"BlenderbotForConditionalGeneration", "blenderbot", blenderbot},
+          {"BlenderbotSmallForConditionalGeneration", "blenderbot-small", blenderbot_small},
+          {"PLBartForConditionalGeneration", "plbart", bart},
           {"WhisperForConditionalGeneration", "whisper", whisper}};
 }
 

@@ -87,20 +87,121 @@ ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& n
 
 ModelSpec bert(const Config& c) { return bert_like(c, "", /*roberta=*/false); }
 
-ModelSpec bert_masked(const Config& c) {
-  ModelSpec spec =
-      with_masked_head(bert_like(c, "bert.", /*roberta=*/false), c, "cls.predictions.decoder",
-                       "cls.predictions.bias", "cls.predictions.transform.dense",
-                       "cls.predictions.transform.LayerNorm");
+ModelSpec with_bert_head(ModelSpec spec, const Config& c) {
+  spec = with_masked_head(std::move(spec), c, "cls.predictions.decoder", "cls.predictions.bias",
+                          "cls.predictions.transform.dense",
+                          "cls.predictions.transform.LayerNorm");
   spec.head.activation = c.activation("hidden_act", "gelu");
   return spec;
 }
 
+ModelSpec bert_masked(const Config& c) {
+  return with_bert_head(bert_like(c, "bert.", /*roberta=*/false), c);
+}
+
+// BERT with a table of tasks beside that of token types, if a file says so.
+ModelSpec ernie_masked(const Config& c) {
+  if (c.flag("use_task_id", false)) c.fail("use_task_id", "embeddings of tasks are not supported");
+  c.pass_over({"task_type_vocab_size"});
+  return with_bert_head(bert_like(c, "ernie.", /*roberta=*/false), c);
+}
+
 ModelSpec roberta(const Config& c) { return bert_like(c, "", /*roberta=*/true); }
 
+ModelSpec with_roberta_head(ModelSpec spec, const Config& c) {
+  return with_masked_head(std::move(spec), c, "lm_head.decoder", "lm_head.bias", "lm_head.dense",
+                          "lm_head.layer_norm");
+}
+
 ModelSpec roberta_masked(const Config& c) {
-  return with_masked_head(bert_like(c, "roberta.", /*roberta=*/true), c, "lm_head.decoder",
-                          "lm_head.bias", "lm_head.dense", "lm_head.layer_norm");
+  return with_roberta_head(bert_like(c, "roberta.", /*roberta=*/true), c);
+}
+
+ModelSpec data2vec_masked(const Config& c) {
+  return with_roberta_head(bert_like(c, "data2vec_text.", /*roberta=*/true), c);
+}
+
+// Norms of what the branches read, in place of those of the sums.
+void norm_before(ModelSpec& spec, const std::string& attention, const std::string& mlp,
+                 const std::string& last) {
+  for (LayerKind& kind : spec.stacks[0].kinds) {
+    for (Branch& branch : kind.branches) branch.joined = {};
+    kind.branches[0].before = layer_norm(attention);
+    kind.branches[1].before = layer_norm(mlp);
+  }
+  spec.stacks[0].norm = layer_norm(last);
+}
+
+ModelSpec roberta_prelayernorm_masked(const Config& c) {
+  ModelSpec spec = bert_like(c, "roberta_prelayernorm.", /*roberta=*/true);
+  norm_before(spec, "attention.LayerNorm", "intermediate.LayerNorm",
+              "roberta_prelayernorm.LayerNorm");
+  return with_roberta_head(std::move(spec), c);
+}
+
+ModelSpec xlm_roberta_xl_masked(const Config& c) {
+  ModelSpec spec = bert_like(c, "roberta.", /*roberta=*/true);
+  norm_before(spec, "attention.self_attn_layer_norm", "LayerNorm", "roberta.encoder.LayerNorm");
+  auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
+  input.norm = {};
+  input.type_rows = c.size("type_vocab_size", 1);
+  return with_roberta_head(std::move(spec), c);
+}
+
+ModelSpec megatron_bert_masked(const Config& c) {
+  ModelSpec spec = bert_like(c, "bert.", /*roberta=*/false);
+  norm_before(spec, "attention.ln", "ln", "bert.encoder.ln");
+  std::get<TokenEmbedding>(spec.stacks[0].input).norm = {};
+  return with_bert_head(std::move(spec), c);
+}
+
+// Embeddings may be narrower than the layers; what was replaced is found for each token.
+ModelSpec electra_like(const Config& c, const std::string& prefix) {
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false);
+  Stack& stack = spec.stacks[0];
+  auto& input = std::get<TokenEmbedding>(stack.input);
+  input.width = c.size("embedding_size", 128);
+  if (input.width != stack.hidden) {
+    input.project = prefix + "embeddings_project";
+    input.project_last = true;
+  }
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+ModelSpec electra(const Config& c) { return electra_like(c, ""); }
+
+ModelSpec electra_masked(const Config& c) {
+  ModelSpec spec = electra_like(c, "electra.");
+  const std::int64_t width = std::get<TokenEmbedding>(spec.stacks[0].input).width;
+  spec = with_masked_head(std::move(spec), c, "generator_lm_head", "", "generator_predictions.dense",
+                          "generator_predictions.LayerNorm");
+  spec.head.transform_width = width;
+  return spec;
+}
+
+ModelSpec electra_pretraining(const Config& c) {
+  ModelSpec spec = electra_like(c, "electra.");
+  spec.head = {.kind = HeadKind::detection,
+               .name = "discriminator_predictions.dense_prediction",
+               .vocab = 1,
+               .bias = true,
+               .transform = "discriminator_predictions.dense",
+               .activation = c.activation("hidden_act", "gelu")};
+  return spec;
+}
+
+// Llama's layers that see both ways.
+ModelSpec eurobert_masked(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  Attention attention = llama_attention(c, n);
+  attention.bidirectional = true;
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  c.pass_over({"mask_token_id", "classifier_pooling"});
+  ModelSpec spec = decoder(n, llama_layer(n, "full", attention, mlp));
+  spec.head.kind = HeadKind::masked;
+  return spec;
 }
 
 ModelSpec xlm_roberta_masked(const Config& c) {
@@ -235,7 +336,16 @@ std::vector<Family> encoder_families() {
           {"DistilBertForMaskedLM", "distilbert", distilbert_masked},
           {"DistilBertModel", "distilbert", distilbert_alone},
           {"ModernBertForMaskedLM", "modernbert", modernbert},
-          {"CamembertForMaskedLM", "camembert", xlm_roberta_masked}};
+          {"CamembertForMaskedLM", "camembert", xlm_roberta_masked},
+          {"Data2VecTextForMaskedLM", "data2vec-text", data2vec_masked},
+          {"ElectraForMaskedLM", "electra", electra_masked},
+          {"ElectraForPreTraining", "electra", electra_pretraining},
+          {"ElectraModel", "electra", electra},
+          {"ErnieForMaskedLM", "ernie", ernie_masked},
+          {"EuroBertForMaskedLM", "eurobert", eurobert_masked},
+          {"MegatronBertForMaskedLM", "megatron-bert", megatron_bert_masked},
+          {"RobertaPreLayerNormForMaskedLM", "roberta-prelayernorm", roberta_prelayernorm_masked},
+          {"XLMRobertaXLForMaskedLM", "xlm-roberta-xl", xlm_roberta_xl_masked}};
 }
 
 }  // namespace shardsim::models

@@ -110,6 +110,38 @@ ModelSpec deepseek_v3(const Config& c) {
   return deepseek(c, n, read_latent(c, n), experts, c.count("first_k_dense_replace", 3));
 }
 
+// DeepSeek-V3 with other defaults; a file may list which layers are dense.
+ModelSpec glm4_moe_lite(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 20, .head_dim = 64});
+  LatentAttention attention = read_latent(c, n);
+  attention.q_rank = c.optional_size("q_lora_rank", 768).value_or(0);
+  attention.nope_dim = c.size("qk_nope_head_dim", 192);
+  attention.value_dim = c.size("v_head_dim", 256);
+  Experts experts = deepseek_experts(c, n, 64, 4, 1536, 1);
+  experts.router.scores = RouterScores::sigmoid;
+  experts.router.correction_bias = "e_score_correction_bias";
+  if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  c.pass_over({"first_k_dense_replace"});
+  const auto types = layer_types(
+      c, n.layers, [](std::int64_t i) { return std::string(i < 1 ? "dense" : "sparse"); },
+      "mlp_layer_types");
+  const Mlp mlp = llama_mlp(n);
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   if (types[static_cast<std::size_t>(i)] == "dense") {
+                     return latent_layer(n, "dense", attention, mlp);
+                   }
+                   return latent_layer(n, "experts", attention, experts);
+                 }));
+}
+
+// Latent attention, dense.
+ModelSpec youtu(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 16, .tied = true});
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  return decoder(n, latent_layer(n, "dense", read_latent(c, n), mlp));
+}
+
 ModelSpec gpt_oss(const Config& c) {
   Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 64});
   n.norm = NormKind::rms_wide;
@@ -289,6 +321,8 @@ std::vector<Family> expert_families() {
           {"Qwen3MoeForCausalLM", "qwen3_moe", qwen3_moe},
           {"DeepseekV2ForCausalLM", "deepseek_v2", deepseek_v2},
           {"DeepseekV3ForCausalLM", "deepseek_v3", deepseek_v3},
+          {"Glm4MoeLiteForCausalLM", "glm4_moe_lite", glm4_moe_lite},
+          {"YoutuForCausalLM", "youtu", youtu},
           {"OlmoeForCausalLM", "olmoe", olmoe},
           {"GraniteMoeForCausalLM", "granitemoe", granitemoe},
           {"Ernie4_5_MoeForCausalLM", "ernie4_5_moe", ernie4_5_moe},

@@ -165,6 +165,32 @@ ModelSpec persimmon(const Config& c) {
   return spec;
 }
 
+// Norms of what the output projection and the last product read, too.
+ModelSpec bitnet(const Config& c) {
+  const Sizes n = read_sizes(c, {.activation = "relu2"});
+  Attention attention = llama_attention(c, n);
+  attention.o_norm = {n.norm, "attn_sub_norm"};
+  Mlp mlp = llama_mlp(n);
+  mlp.inner_norm = {n.norm, "ffn_sub_norm"};
+  return decoder(n, llama_layer(n, "full", attention, mlp));
+}
+
+// Layer norms and biases in Llama's layers, an MLP without a gate.
+ModelSpec jais2(const Config& c) {
+  Sizes n = read_sizes(c, {.activation = "relu2"});
+  n.norm = NormKind::layer;
+  Attention attention = llama_attention(c, n);
+  const bool bias = c.flag("attention_bias", true);
+  set_biases(attention, bias, bias);
+  Mlp mlp = plain_mlp(n, "up_proj", "down_proj");
+  mlp.bias = c.flag("mlp_bias", true);
+  LayerKind layer = llama_layer(n, "full", attention, mlp);
+  for (Branch& branch : layer.branches) branch.before.bias = true;
+  ModelSpec spec = decoder(n, layer);
+  spec.stacks[0].norm.bias = true;
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> llama_kin_families() {
@@ -176,7 +202,9 @@ std::vector<Family> llama_kin_families() {
           {"HyperCLOVAXForCausalLM", "hyperclovax", hyperclovax},
           {"NanoChatForCausalLM", "nanochat", nanochat},
           {"StableLmForCausalLM", "stablelm", stablelm},
-          {"PersimmonForCausalLM", "persimmon", persimmon}};
+          {"PersimmonForCausalLM", "persimmon", persimmon},
+          {"BitNetForCausalLM", "bitnet", bitnet},
+          {"Jais2ForCausalLM", "jais2", jais2}};
 }
 
 }  // namespace shardsim::models

@@ -19,7 +19,15 @@ TensorId relabelled(GraphContext& c, const std::string& name, TensorId x, LabelI
   return c.g.slices(name, x, {{name, dims}}, {from, to}).front();
 }
 
-TensorId square_linear(GraphContext& c, const std::string& name, TensorId x, bool bias) {
+// To `width` features, 0: to as many as x has.
+TensorId head_linear(GraphContext& c, const std::string& name, TensorId x, bool bias,
+                     std::int64_t width) {
+  if (width > 0 && width != c.g.label_size(c.hidden)) {
+    const LabelId features = c.label("embedding_width", width);
+    Dims narrow = c.g.dims_of(x);
+    narrow.back() = {features};
+    return c.linear({name, {features}, {c.hidden}, bias}, x, std::move(narrow));
+  }
   const LabelId in = c.label("head_width", c.g.label_size(c.hidden));
   Dims result = c.g.dims_of(x);
   return c.linear({name, {c.hidden}, {in}, bias}, relabelled(c, name + ".input", x, c.hidden, in),
@@ -29,13 +37,14 @@ TensorId square_linear(GraphContext& c, const std::string& name, TensorId x, boo
 TensorId masked(GraphContext& c, const Head& head, TensorId x) {
   if (!head.transform.empty()) {
     x = c.activate(head.activation, head.transform + ".act",
-                   square_linear(c, head.transform, x, head.transform_bias));
-    x = c.norm(head.transform_norm, head.transform_norm.name, x, {c.hidden});
+                   head_linear(c, head.transform, x, head.transform_bias, head.transform_width));
+    x = c.norm(head.transform_norm, head.transform_norm.name, x,
+               {c.g.dims_of(x).back().front()});
   }
   const LabelId vocab = c.label("vocab", head.vocab, LabelRole::vocab);
   const std::string weight =
       c.table_name(head.tied_to.empty() ? head.name + ".weight" : head.tied_to);
-  const TensorId matrix = c.g.parameter(weight, {{vocab}, {c.hidden}});
+  const TensorId matrix = c.g.parameter(weight, {{vocab}, c.g.dims_of(x).back()});
   const std::string bias =
       head.tied_bias.empty() || head.stands_first ? head.name + ".bias" : head.tied_bias;
   const TensorId offset =
@@ -43,6 +52,16 @@ TensorId masked(GraphContext& c, const Head& head, TensorId x) {
   const TensorId logits =
       c.g.linear(head.name, x, matrix, {{c.batch}, {c.sequence}, {vocab}}, offset);
   return c.cross_entropy(logits, vocab, head.fp32_loss);
+}
+
+// Whether each token was replaced: the loss is the mean of what its logit gives.
+TensorId detection(GraphContext& c, const Head& head, TensorId x) {
+  x = c.activate(head.activation, head.transform + ".act",
+                 head_linear(c, head.transform, x, /*bias=*/true, 0));
+  const LabelId one = c.label("one", head.vocab);
+  const TensorId logits = c.linear({head.name, {one}, {c.hidden}, head.bias}, x,
+                                   {{c.batch}, {c.sequence}, {one}});
+  return c.g.mean("loss", c.g.elementwise(Function::sigmoid, head.name + ".chance", {logits}), {});
 }
 
 // Of one row of each example.
@@ -77,7 +96,7 @@ TensorId mean_of_states(GraphContext& c, TensorId x) {
 TensorId pooler(GraphContext& c, const Head& head, TensorId x) {
   c.note(fmt::format("{} is not trained: the loss does not read its result", head.name));
   const TensorId first = c.first_row(head.name, x);
-  const TensorId y = square_linear(c, head.name, first, /*bias=*/true);
+  const TensorId y = head_linear(c, head.name, first, /*bias=*/true, 0);
   c.g.elementwise(Function::tanh, head.name + ".tanh", {y});
   const LabelId in = c.label("head_width", c.g.label_size(c.hidden));
   c.g.untrained_parameter(head.name + ".weight", {{c.hidden}, {in}});
@@ -117,6 +136,8 @@ TensorId add_head(GraphContext& c, const Head& head, TensorId x) {
       break;
     case HeadKind::masked:
       return masked(c, head, x);
+    case HeadKind::detection:
+      return detection(c, head, x);
     case HeadKind::classification:
       return classification(c, head, x);
     case HeadKind::pooler:

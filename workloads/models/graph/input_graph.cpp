@@ -16,7 +16,7 @@ TensorId looked_up(GraphContext& c, const TokenEmbedding& input, TensorId ids) {
   TensorId x =
       c.g.embedding(input.name, ids, c.token_table(input), {{c.batch}, {c.sequence}, {width}});
   if (input.scaled) x = c.g.elementwise(Function::scale, input.name + ".scaled", {x});
-  if (input.project.empty()) return x;
+  if (input.project.empty() || input.project_last) return x;
   return c.linear({input.project, {c.hidden}, {width}}, x, c.stream());
 }
 
@@ -28,12 +28,12 @@ struct NumberedRows {
 };
 
 NumberedRows numbered_rows(GraphContext& c, const std::string& numbers, const std::string& name,
-                           LabelId rows, bool each) {
+                           LabelId rows, bool each, LabelId width) {
   const Dims places = each ? Dims{{c.batch}, {c.sequence}} : Dims{{c.sequence}};
   Dims result = places;
-  result.push_back({c.hidden});
+  result.push_back({width});
   const TensorId ids = c.g.constant(numbers, c.options.index_dtype, places);
-  return {ids, c.g.parameter(name + ".weight", {{rows}, {c.hidden}}), std::move(result)};
+  return {ids, c.g.parameter(name + ".weight", {{rows}, {width}}), std::move(result)};
 }
 
 std::string beside(const std::string& module, const std::string& name) {
@@ -51,17 +51,22 @@ TensorId row_for_all(GraphContext& c, const std::string& name, const Dims& dims,
 TensorId enter(GraphContext& c, const TokenEmbedding& input) {
   const TensorId ids = c.g.input(c.decodes ? "decoder_input_ids" : "input_ids",
                                  c.options.index_dtype, {{c.batch}, {c.sequence}});
+  const LabelId width =
+      input.project_last ? c.label("embedding_width", input.width) : c.hidden;
   NumberedRows places;
   if (!input.positions.empty()) {
     places =
         numbered_rows(c, "position_ids", input.positions, c.label("positions", input.position_rows),
-                      input.position_numbers == PositionNumbers::per_example);
+                      input.position_numbers == PositionNumbers::per_example, width);
+    if (input.fixed_positions) {
+      c.g.untrained_parameter(c.g.name_of(places.table), c.g.dims_of(places.table));
+    }
   }
   TensorId x = looked_up(c, input, ids);
   if (!input.types.empty()) {
     const NumberedRows types =
         numbered_rows(c, "token_type_ids", input.types, c.label("token_types", input.type_rows),
-                      input.types_per_example);
+                      input.types_per_example, width);
     const TensorId rows = c.g.embedding(input.types, types.numbers, types.table, types.result);
     x = c.g.elementwise(Function::add, beside(input.name, "types"), {x, rows});
   }
@@ -71,8 +76,10 @@ TensorId enter(GraphContext& c, const TokenEmbedding& input) {
     x = c.g.marked(c.g.elementwise(Function::add, beside(input.name, "positions"), {x, rows}),
                    StreamMark::stream);
   }
-  if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {c.hidden});
-  return c.dropped(input.name + ".dropout", x, input.dropout);
+  if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {width});
+  x = c.dropped(input.name + ".dropout", x, input.dropout);
+  if (!input.project_last) return x;
+  return c.linear({input.project, {c.hidden}, {width}, /*bias=*/true}, x, c.stream());
 }
 
 TensorId enter(GraphContext& c, const PatchEmbedding& input) {
@@ -114,7 +121,8 @@ TensorId enter(GraphContext& c, const PatchEmbedding& input) {
   }
   if (!input.position_table.empty()) {
     const NumberedRows rows = numbered_rows(c, "position_ids", input.position_table,
-                                            c.label("positions", input.rows()), /*each=*/false);
+                                            c.label("positions", input.rows()), /*each=*/false,
+                                            c.hidden);
     x = c.g.elementwise(
         Function::add, input.position_table + ".added",
         {x, c.g.embedding(input.position_table, rows.numbers, rows.table, rows.result)});
