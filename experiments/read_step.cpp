@@ -36,7 +36,7 @@ Lora read_lora(const JsonReader& json) {
 
 // A name, or {"name": "sgd", "momentum": false}.
 void read_optimizer(const JsonReader& json, OptimizerOptions& optimizer) {
-  const std::vector<std::string> known = {"adamw", "sgd"};
+  const std::vector<std::string> known = known_optimizers();
   if (!json.is_object()) {
     optimizer.kind = json.choice(known);
     return;

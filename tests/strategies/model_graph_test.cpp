@@ -3,6 +3,7 @@
 // tensors without data; the README there), the share of a window by hand.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -287,6 +288,43 @@ TEST_CASE("Every key of the hub's files is known") {
     }
     CHECK(error == "");
   }
+}
+
+// The bias of distances is made of a parameter, not of examples: what data parallelism reduces is
+// its table's gradient, with the others. Two layers a stack: four all-reduces of buckets at most,
+// one for each layer, and one for the rest.
+TEST_CASE("Gradients of a bias of distances are reduced as the parameter's") {
+  const Json t5{{"architectures", {"T5ForConditionalGeneration"}},
+                {"d_model", 64},
+                {"d_ff", 128},
+                {"d_kv", 16},
+                {"num_heads", 4},
+                {"num_layers", 2},
+                {"vocab_size", 128},
+                {"dropout_rate", 0}};
+  const models::ModelSpec spec = models::read_model(JsonReader(t5, {"t5", ""}), "t5");
+  Workload workload = models::build_graph(spec, {.batch = 8, .sequence = 32}, {});
+  add_backward(workload, {});
+  add_optimizer(workload, {});
+  const CompiledStep step = compile_with(workload, {{"fsdp", 8}}, "fsdp");
+  for (const Collective& collective : step.plan.collectives) {
+    CHECK(collective.kind != CollectiveKind::all_reduce);
+  }
+  // What the decoder's layers carry beside the stream ends with the last of them.
+  const auto last =
+      std::find_if(workload.blocks.begin(), workload.blocks.end(), [](const Block& b) {
+        return b.name == "decoder.block.{}" && b.numbers == std::vector<std::int32_t>{1};
+      });
+  REQUIRE(last != workload.blocks.end());
+  CHECK(last->carries_in.size() == 3);  // the stream, states, the bias
+  CHECK(last->carries_out.size() == 1);
+}
+
+// s queries with w keys around each, w / 2 on either side: w s - w^2 / 4 pairs. w = 4, s = 8: 28.
+TEST_CASE("A window around each token leaves its share of attention") {
+  CHECK(models::bidirectional_fraction(0, 8) == 1);
+  CHECK(models::bidirectional_fraction(16, 8) == 1);
+  CHECK(models::bidirectional_fraction(4, 8) == 28.0 / 64);
 }
 
 // Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which

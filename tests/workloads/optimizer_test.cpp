@@ -37,6 +37,16 @@ TEST_CASE("Without a master, and with bf16 moments, it holds 4; SGD holds its mo
   CHECK(state_bytes(sgd) == 4 * 124'439'808);
 }
 
+// Chen et al., Symbolic Discovery of Optimization Algorithms (arXiv:2302.06675): one moment.
+TEST_CASE("Lion holds one moment, Adam as much as AdamW") {
+  Workload lion = training_graph("gpt2", 1, 128);
+  add_optimizer(lion, {.kind = "lion", .master = std::nullopt});
+  CHECK(state_bytes(lion) == 4 * 124'439'808);
+  Workload adam = training_graph("gpt2", 1, 128);
+  add_optimizer(adam, {.kind = "adam", .master = std::nullopt});
+  CHECK(state_bytes(adam) == 8 * 124'439'808);
+}
+
 TEST_CASE("Every parameter is updated once, in place, in the block that uses it first") {
   Workload w = training_graph("qwen3-1.7b", 1, 128);
   add_optimizer(w, {});
@@ -72,7 +82,8 @@ TEST_CASE("State is named as PyTorch names it") {
 TEST_CASE("An unknown optimizer is an error") {
   Workload w = training_graph("gpt2", 1, 128);
   OptimizerOptions options;
-  options.kind = "lion";
-  CHECK_THROWS_WITH(add_optimizer(w, options),
-                    "/workload/optimizer: unknown optimizer \"lion\"; known are adamw, sgd");
+  options.kind = "sophia";
+  CHECK_THROWS_WITH(
+      add_optimizer(w, options),
+      "/workload/optimizer: unknown optimizer \"sophia\"; known are adamw, adam, lion, sgd");
 }

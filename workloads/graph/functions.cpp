@@ -177,6 +177,10 @@ constexpr std::array table{
 
     // two moments 3 + 4, their correction 2, root, epsilon, quotient, decay and step 2
     FunctionTraits{F::adamw, "adamw", K::optimizer, 14, is_not, nothing, none},
+    // as adamw, without decay
+    FunctionTraits{F::adam, "adam", K::optimizer, 13, is_not, nothing, none},
+    // two interpolations 3 + 3, sign, decay and step 3 (arXiv:2302.06675, algorithm 2)
+    FunctionTraits{F::lion, "lion", K::optimizer, 10, is_not, nothing, none},
     // momentum 2, step 2
     FunctionTraits{F::sgd, "sgd", K::optimizer, 4, is_not, nothing, none},
 };

@@ -120,6 +120,8 @@ enum class Function : std::uint8_t {
   nll_loss_backward,
   // Of optimizers.
   adamw,
+  adam,
+  lion,
   sgd
 };
 

@@ -30,9 +30,9 @@ struct TokenEmbedding {
   std::string table_of{};  // another embedding's full name whose table this is
   std::int64_t vocab = 0;
   std::int64_t width = 0;
-  bool scaled = false;      // by a number
-  bool shifted = false;     // numbers are made of the labels, moved by one: a decoder's
-  std::string positions{};  // a learned table; empty: none
+  bool scaled = false;           // by a number
+  bool shifted = false;          // numbers are made of the labels, moved by one: a decoder's
+  std::string positions{};       // a learned table; empty: none
   bool fixed_positions = false;  // that are computed once and not trained
   std::int64_t position_rows = 0;
   std::int64_t position_offset = 0;  // rows before the first position's

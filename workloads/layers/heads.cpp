@@ -54,10 +54,10 @@ void language(Eager& e, const Head& head, const Value& x) {
 void masked(Eager& e, const Head& head, Value x) {
   if (!head.tied_bias.empty()) e.parameter(head.tied_bias, {head.vocab});
   if (!head.transform.empty()) {
-    x = activate(e, head.activation,
-                 run_linear(e, head.transform, x,
-                            head.transform_width > 0 ? head.transform_width : x.last(),
-                            head.transform_bias));
+    x = activate(
+        e, head.activation,
+        run_linear(e, head.transform, x, head.transform_width > 0 ? head.transform_width : x.last(),
+                   head.transform_bias));
     x = run(e, head.transform_norm, x);
   }
   const Value logits = logits_of(e, head, x);
@@ -66,7 +66,8 @@ void masked(Eager& e, const Head& head, Value x) {
 
 // The logits of a binary cross entropy and its labels are kept.
 void detection(Eager& e, const Head& head, const Value& x) {
-  const Value hidden = activate(e, head.activation, run_linear(e, head.transform, x, x.last(), true));
+  const Value hidden =
+      activate(e, head.activation, run_linear(e, head.transform, x, x.last(), true));
   const Value logits = run_linear(e, head.name, hidden, head.vocab, head.bias);
   e.save(logits);
   e.save(e.constant(logits.dtype, {x.shape[0], x.shape[1]}));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -19,18 +20,28 @@ struct OptimizerKind {
 
 const std::vector<OptimizerKind> kinds = {
     {"adamw", {"exp_avg", "exp_avg_sq"}, Function::adamw},
+    {"adam", {"exp_avg", "exp_avg_sq"}, Function::adam},
+    {"lion", {"exp_avg"}, Function::lion},
     {"sgd", {"momentum_buffer"}, Function::sgd},
 };
 
-const OptimizerKind& kind_of(const std::string& name) {
+}  // namespace
+
+std::vector<std::string> known_optimizers() {
   std::vector<std::string> names;
-  for (const OptimizerKind& kind : kinds) {
-    if (kind.name == name) return kind;
-    names.push_back(kind.name);
-  }
-  throw InputError(
-      {"", "/workload/optimizer"},
-      fmt::format("unknown optimizer \"{}\"; known are {}", name, fmt::join(names, ", ")));
+  for (const OptimizerKind& kind : kinds) names.push_back(kind.name);
+  return names;
+}
+
+namespace {
+
+const OptimizerKind& kind_of(const std::string& name) {
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const OptimizerKind& kind) { return kind.name == name; });
+  if (found != kinds.end()) return *found;
+  throw InputError({"", "/workload/optimizer"},
+                   fmt::format("unknown optimizer \"{}\"; known are {}", name,
+                               fmt::join(known_optimizers(), ", ")));
 }
 
 // The gradient that is complete: the last one made for the parameter.

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/dtype.hpp"
 #include "workloads/graph/op_graph.hpp"
@@ -11,7 +12,7 @@
 namespace shardsim {
 
 struct OptimizerOptions {
-  std::string kind = "adamw";                // or "sgd"
+  std::string kind = "adamw";                // of known_optimizers()
   bool momentum = true;                      // of sgd
   DType parameters = DType::bf16;            // as stored between steps
   DType gradients = DType::bf16;             // as accumulated, and reduced where `reduce` is not
@@ -22,9 +23,11 @@ struct OptimizerOptions {
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
 };
 
+[[nodiscard]] std::vector<std::string> known_optimizers();  // "adamw", "adam", "lion", "sgd"
+
 // Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are
-// the parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; sgd:
-// NAME.momentum_buffer), updated in place; its operands are these, then the gradient. (Without
+// the parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; lion:
+// NAME.exp_avg; sgd: NAME.momentum_buffer), updated in place; its operands are these, then the gradient. (Without
 // momentum sgd has no state.) The gradient
 // tensor has the compute dtype, as the matmul leaves it; who reduces it casts it to `gradients`.
 // Throws InputError when the kind is unknown.

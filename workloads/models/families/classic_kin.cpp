@@ -143,10 +143,8 @@ ModelSpec xglm(const Config& c) {
 
 // The first GPT: norms of the sums, none after the last layer.
 ModelSpec openai_gpt(const Config& c) {
-  Sizes n = read_sizes(c, {.tied = true,
-                           .activation = "gelu",
-                           .activation_keys = "afn",
-                           .has_width = false});
+  Sizes n = read_sizes(
+      c, {.tied = true, .activation = "gelu", .activation_keys = "afn", .has_width = false});
   n.width = 4 * n.hidden;
   n.activation = n.activation == "gelu" ? "gelu_new" : n.activation;  // of the class's own table
   const double dropout = c.rate("resid_pdrop", 0.1);

@@ -89,8 +89,7 @@ ModelSpec bert(const Config& c) { return bert_like(c, "", /*roberta=*/false); }
 
 ModelSpec with_bert_head(ModelSpec spec, const Config& c) {
   spec = with_masked_head(std::move(spec), c, "cls.predictions.decoder", "cls.predictions.bias",
-                          "cls.predictions.transform.dense",
-                          "cls.predictions.transform.LayerNorm");
+                          "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm");
   spec.head.activation = c.activation("hidden_act", "gelu");
   return spec;
 }
@@ -174,8 +173,8 @@ ModelSpec electra(const Config& c) { return electra_like(c, ""); }
 ModelSpec electra_masked(const Config& c) {
   ModelSpec spec = electra_like(c, "electra.");
   const std::int64_t width = std::get<TokenEmbedding>(spec.stacks[0].input).width;
-  spec = with_masked_head(std::move(spec), c, "generator_lm_head", "", "generator_predictions.dense",
-                          "generator_predictions.LayerNorm");
+  spec = with_masked_head(std::move(spec), c, "generator_lm_head", "",
+                          "generator_predictions.dense", "generator_predictions.LayerNorm");
   spec.head.transform_width = width;
   return spec;
 }

@@ -286,10 +286,11 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   c.refuse_if(c.options.cache && c.decodes, "inference behind an encoder");
   const LabelId tokens = c.options.cache ? keep(c, a, at, p) : seen.sequence;
   const bool is_decoding = c.options.cache && tokens != c.sequence;
-  TensorId out = c.g.attention(
-      at + ".attention", p.q, p.k, p.v, head_dim, {{tokens, is_decoding ? tokens : seen.keys}},
-      {.fraction = is_decoding ? 1 : fraction_of(c, a), .added = added_to_scores(c, a, at, p),
-        .drops = c.drops(a.dropout)});
+  TensorId out = c.g.attention(at + ".attention", p.q, p.k, p.v, head_dim,
+                               {{tokens, is_decoding ? tokens : seen.keys}},
+                               {.fraction = is_decoding ? 1 : fraction_of(c, a),
+                                .added = added_to_scores(c, a, at, p),
+                                .drops = c.drops(a.dropout)});
   if (p.gate != no_tensor) {
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {p.gate});
     out = c.g.elementwise(Function::multiply, at + ".gated", {out, open});

@@ -38,8 +38,7 @@ TensorId masked(GraphContext& c, const Head& head, TensorId x) {
   if (!head.transform.empty()) {
     x = c.activate(head.activation, head.transform + ".act",
                    head_linear(c, head.transform, x, head.transform_bias, head.transform_width));
-    x = c.norm(head.transform_norm, head.transform_norm.name, x,
-               {c.g.dims_of(x).back().front()});
+    x = c.norm(head.transform_norm, head.transform_norm.name, x, {c.g.dims_of(x).back().front()});
   }
   const LabelId vocab = c.label("vocab", head.vocab, LabelRole::vocab);
   const std::string weight =
@@ -59,8 +58,8 @@ TensorId detection(GraphContext& c, const Head& head, TensorId x) {
   x = c.activate(head.activation, head.transform + ".act",
                  head_linear(c, head.transform, x, /*bias=*/true, 0));
   const LabelId one = c.label("one", head.vocab);
-  const TensorId logits = c.linear({head.name, {one}, {c.hidden}, head.bias}, x,
-                                   {{c.batch}, {c.sequence}, {one}});
+  const TensorId logits =
+      c.linear({head.name, {one}, {c.hidden}, head.bias}, x, {{c.batch}, {c.sequence}, {one}});
   return c.g.mean("loss", c.g.elementwise(Function::sigmoid, head.name + ".chance", {logits}), {});
 }
 

@@ -51,8 +51,7 @@ TensorId row_for_all(GraphContext& c, const std::string& name, const Dims& dims,
 TensorId enter(GraphContext& c, const TokenEmbedding& input) {
   const TensorId ids = c.g.input(c.decodes ? "decoder_input_ids" : "input_ids",
                                  c.options.index_dtype, {{c.batch}, {c.sequence}});
-  const LabelId width =
-      input.project_last ? c.label("embedding_width", input.width) : c.hidden;
+  const LabelId width = input.project_last ? c.label("embedding_width", input.width) : c.hidden;
   NumberedRows places;
   if (!input.positions.empty()) {
     places =
@@ -120,9 +119,9 @@ TensorId enter(GraphContext& c, const PatchEmbedding& input) {
     x = c.g.elementwise(Function::add, input.positions + ".added", {x, positions});
   }
   if (!input.position_table.empty()) {
-    const NumberedRows rows = numbered_rows(c, "position_ids", input.position_table,
-                                            c.label("positions", input.rows()), /*each=*/false,
-                                            c.hidden);
+    const NumberedRows rows =
+        numbered_rows(c, "position_ids", input.position_table, c.label("positions", input.rows()),
+                      /*each=*/false, c.hidden);
     x = c.g.elementwise(
         Function::add, input.position_table + ".added",
         {x, c.g.embedding(input.position_table, rows.numbers, rows.table, rows.result)});
