@@ -40,10 +40,14 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
     const auto writes = of_unit_.find(&unit);
     if (unit.first != block || writes == of_unit_.end()) continue;
     // Group by group, that of the module's first parameter at last, as gathers come back.
-    const AxisList first = split_axes(targets_.at(unit.parameters.front()));
-    std::stable_partition(writes->second.begin(), writes->second.end(), [&](const Write& write) {
-      return split_axes(targets_.at(write.parameter)) != first;
-    });
+    const auto group_of = [&](TensorId parameter) {
+      AxisList group = split_axes(targets_.at(parameter));
+      std::erase_if(group, [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
+      return group;
+    };
+    const AxisList first = group_of(unit.parameters.front());
+    std::stable_partition(writes->second.begin(), writes->second.end(),
+                          [&](const Write& write) { return group_of(write.parameter) != first; });
     reduce_unit(writes->second, unit, block, pass);
     of_unit_.erase(writes);
   }

@@ -60,7 +60,10 @@ void ParameterGathers::gather_unit(const Unit& unit, std::size_t block, Phase ph
 void ParameterGathers::put_other_groups_first(std::vector<Gathered>& all) const {
   if (all.empty()) return;
   const auto axes_of = [&](const Gathered& one) {
-    return split_axes(builder_.value(one.from).sharding);
+    AxisList group = split_axes(builder_.value(one.from).sharding);
+    const AxisList left = split_axes(builder_.value(one.to).sharding);
+    std::erase_if(group, [&](const AxisRef& axis) { return contains(left, axis); });
+    return group;
   };
   const AxisList first = axes_of(all.front());
   std::stable_partition(all.begin(), all.end(),
