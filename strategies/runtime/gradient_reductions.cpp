@@ -39,18 +39,27 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
   for (const Unit& unit : units_.all()) {
     const auto writes = of_unit_.find(&unit);
     if (unit.first != block || writes == of_unit_.end()) continue;
-    // Group by group, that of the module's first parameter at last, as gathers come back.
-    const auto group_of = [&](TensorId parameter) {
-      AxisList group = split_axes(targets_.at(parameter));
-      std::erase_if(group, [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
-      return group;
-    };
-    const AxisList first = group_of(unit.parameters.front());
-    std::stable_partition(writes->second.begin(), writes->second.end(),
-                          [&](const Write& write) { return group_of(write.parameter) != first; });
+    put_other_groups_first(writes->second, unit);
     reduce_unit(writes->second, unit, block, pass);
     of_unit_.erase(writes);
   }
+}
+
+// Group by group, that of the module's first parameter at last, as gathers come back.
+void GradientReductions::put_other_groups_first(std::vector<Write>& writes,
+                                                const Unit& unit) const {
+  const auto group_of = [&](const Write& write) {
+    AxisList group = builder_.value(write.gradient).sharding.partial;
+    std::erase_if(group, [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
+    return group;
+  };
+  const auto first = std::find_if(writes.begin(), writes.end(), [&](const Write& write) {
+    return write.parameter == unit.parameters.front();
+  });
+  if (first == writes.end()) return;
+  const AxisList group = group_of(*first);
+  std::stable_partition(writes.begin(), writes.end(),
+                        [&](const Write& write) { return group_of(write) != group; });
 }
 
 void GradientReductions::reduce_unit(const std::vector<Write>& writes, const Unit& unit,
