@@ -49,6 +49,8 @@
 //   workload.trainable        all parameters; or regular expressions: the others are frozen
 //   workload.lora             no adapters; or {"rank": 16, "targets": ["attention"]}, which alone
 //                             are trained then (workloads/step/lora.hpp)
+//   workload.view             the names under which a rule system sees the parameters; as they are, or
+//                             the system's default (workloads/views/view.hpp)
 //   workload.mtp_layers       0: layers of multi-token prediction, beside the model's
 //   workload.dropout          0; any other is left out with a warning
 //   devices                   not checked; else the mesh must have that many

@@ -8,6 +8,7 @@
 #include "experiments/missing_key.hpp"
 #include "experiments/read_precision.hpp"
 #include "experiments/read_rematerialization.hpp"
+#include "workloads/views/view.hpp"
 
 namespace shardsim {
 namespace {
@@ -128,6 +129,7 @@ Step read_step(const JsonReader& workload) {
     if (step.trainable.empty()) trainable->fail("nothing is trained");
   }
   if (const auto lora = workload.find("lora")) step.lora = read_lora(*lora);
+  if (const auto view = workload.find("view")) step.view = view->choice(view_names());
   if (const auto dropout = workload.find("dropout")) {
     step.dropout = dropout->number();
     if (!(*step.dropout >= 0 && *step.dropout < 1)) dropout->fail("must be from 0 to less than 1");
@@ -156,6 +158,7 @@ Json step_to_json(const Step& step) {
   json["rematerialization"] = rematerialization_to_json(step.rematerialization);
   if (!step.trainable.empty()) json["trainable"] = step.trainable;
   if (step.lora) json["lora"] = {{"rank", step.lora->rank}, {"targets", step.lora->targets}};
+  if (!step.view.empty()) json["view"] = step.view;
   if (step.dropout) json["dropout"] = *step.dropout;
   return json;
 }

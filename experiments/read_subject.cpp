@@ -11,6 +11,7 @@
 #include "experiments/read_step.hpp"
 #include "plan/read_mesh.hpp"
 #include "strategies/frameworks/framework.hpp"
+#include "strategies/rules/rule_system.hpp"
 #include "strategies/specs/placed_tree.hpp"
 
 namespace shardsim {
@@ -162,6 +163,20 @@ std::int64_t microbatches_of(const JsonReader& size, const JsonReader& workload,
   return batch / at_once;
 }
 
+// Of rule systems alone; of those that go by names of dimensions by default one that has such.
+void find_view(const JsonReader& workload, ModelStep& subject) {
+  const Strategy& strategy = subject.partitioning.strategy;
+  const RuleSystem* system = find_rule_system(strategy.name);
+  const auto given = workload.find("view");
+  if (given && system == nullptr) {
+    given->fail(
+        fmt::format("is for the rules of other systems; strategy \"{}\" sees the parameters "
+                    "as they are",
+                    strategy.name));
+  }
+  if (!given && system != nullptr) subject.step.view = system->view;
+}
+
 }  // namespace
 
 ExperimentSubject read_subject(const Sections& sections, const std::string& directory,
@@ -192,7 +207,8 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
                       "dropout",
                       "mtp_layers",
                       "context",
-                      "generate"});
+                      "generate",
+                      "view"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});
     written.subject = tree->place();
@@ -208,6 +224,7 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   subject.partitioning = read_partitioning(sections, JsonReader(nothing, {}));
   const Json defaulted = with_framework_defaults(workload, subject.partitioning.strategy.name);
   subject.step = read_step(JsonReader(defaulted, workload.place()));
+  find_view(workload, subject);
   if (const auto size = workload.find("microbatch")) {
     subject.step.microbatches = microbatches_of(*size, workload, subject);
   }

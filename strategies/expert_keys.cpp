@@ -189,6 +189,21 @@ void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   if (!json && experts.parallel.empty() && experts.tensor.empty()) options.experts.reset();
 }
 
+void deal_out_by_system(const std::vector<std::string>& axes, const Mesh& mesh, Strategy& options) {
+  std::vector<std::string> own;
+  for (const std::string& name : axes) {
+    const auto& batch = options.batch_axes;
+    if (std::find(batch.begin(), batch.end(), name) != batch.end()) own.push_back(name);
+  }
+  const AxisList parallel = splitting_axes(own, mesh);
+  if (parallel.empty()) return;
+  ExpertLayout experts;
+  experts.counts = ExpertCounts::gathered;
+  find_tokens(options, mesh, experts);
+  deal_out_over(parallel, std::nullopt, mesh, experts.tokens, experts);
+  options.experts = std::move(experts);
+}
+
 Json expert_keys_to_json(const std::optional<ExpertLayout>& experts) {
   if (!experts) return nullptr;
   const auto word = [](const std::vector<std::string>& words, auto value) {

@@ -33,6 +33,9 @@ namespace shardsim {
 // the same tokens.
 void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                       Strategy& options);
+// As a rule system's rules deal them out: over those of `axes` that split the batch, too. Counts of
+// rows are gathered, as MaxText does (layers/moe.py, all_shards_group_sizes).
+void deal_out_by_system(const std::vector<std::string>& axes, const Mesh& mesh, Strategy& options);
 // Null: they are not dealt out.
 [[nodiscard]] Json expert_keys_to_json(const std::optional<ExpertLayout>& experts);
 

@@ -306,7 +306,11 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
     read_runtime(json, options.runtime);
   }
   read_strategy_axes(json, mesh, roles, options);
-  if (!options.is_rule_system()) read_expert_keys(json, mesh, roles, options);
+  if (options.is_rule_system()) {
+    deal_out_by_system(system_axes(options, mesh).experts, mesh, options);
+  } else {
+    read_expert_keys(json, mesh, roles, options);
+  }
   if (framework != nullptr && framework->finish != nullptr) framework->finish(json, mesh, options);
   if (options.zero_stage == 3) {
     json.at("zero_stage")
@@ -352,7 +356,9 @@ Json strategy_to_json(const Strategy& options) {
                          std::count(framework->keys.begin(), framework->keys.end(), "fsdp") > 0;
   if (may_shard && options.shards_parameters) json["fsdp"] = true;
   json.update(buffer_keys_to_json(options.runtime));
-  if (options.experts) json["experts"] = expert_keys_to_json(options.experts);
+  if (options.experts && !options.is_rule_system()) {
+    json["experts"] = expert_keys_to_json(options.experts);
+  }
   if (Json offload = offload_to_json(options.runtime); !offload.is_null()) {
     json["offload"] = std::move(offload);
   }

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <utility>
 
+#include "base/index.hpp"
 #include "base/json.hpp"
+#include "strategies/layout/assign_by_system.hpp"
 #include "strategies/layout/layout_json.hpp"
 
 namespace shardsim {
@@ -50,6 +52,38 @@ ParameterSharding describe(const ParameterLayout& a, const Workload& workload, c
   p.gradient_spec = spec_of(a.gradient, mesh);
   p.optimizer_spec = spec_of(a.optimizer, mesh);
   return p;
+}
+
+// The same of one leaf of the workload's view, which lies as the parameter that it is of.
+ParameterSharding describe_leaf(const TreeLeaf& leaf, const LeafSpec& given,
+                                const ParameterLayout& a, const Layout& layout, const Mesh& mesh,
+                                DType stored) {
+  ParameterSharding p =
+      describe(leaf.leaf.name, leaf.leaf.shape, 1, stored, of_leaf(leaf, a.stored), mesh);
+  p.logical_axes = leaf.leaf.logical_axes;
+  p.returned = given.spec;
+  p.rule = given.rule;
+  p.dimension_rules = given.dimension_rules;
+  p.by_tactic = !given.tactic.empty();
+  p.reason = given.reason;
+  p.assigned_by = decided_by(given, layout.rules);
+  p.compute_spec = spec_of(of_leaf(leaf, a.compute), mesh);
+  p.gradient_spec = spec_of(of_leaf(leaf, a.gradient), mesh);
+  p.optimizer_spec = spec_of(of_leaf(leaf, a.optimizer), mesh);
+  return p;
+}
+
+std::vector<ParameterSharding> describe_leaves(const Workload& workload, const Layout& layout,
+                                               const Mesh& mesh, DType stored) {
+  std::vector<const ParameterLayout*> of_tensor(workload.tensors.size());
+  for (const ParameterLayout& a : layout.parameters) of_tensor[at(a.tensor)] = &a;
+  std::vector<ParameterSharding> rows;
+  const std::vector<TreeLeaf> leaves = tree_leaves(workload);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const ParameterLayout& a = *of_tensor[at(leaves[i].holds.front().tensor)];
+    rows.push_back(describe_leaf(leaves[i], layout.leaves[i], a, layout, mesh, stored));
+  }
+  return fold_layers(rows);
 }
 
 PlanSubject subject_of(const Workload& workload, const Step& step, const Strategy& strategy) {
@@ -206,6 +240,9 @@ void describe(Compilation& c) {
     compiled.parameters.push_back(describe(a, workload, mesh, step.optimizer.parameters));
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),
                 step.optimizer.parameters, plan.padding);
+  }
+  if (!layout.leaves.empty()) {
+    compiled.parameters = describe_leaves(workload, layout, mesh, step.optimizer.parameters);
   }
   for (const ValueId id : spmd.outputs) {
     const Value& output = spmd.values[static_cast<std::size_t>(id)];

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "strategies/key_place.hpp"
+#include "strategies/layout/assign_by_system.hpp"
 #include "strategies/layout/check_context.hpp"
 #include "strategies/layout/layout_json.hpp"
 #include "strategies/layout/pins.hpp"
@@ -82,7 +83,7 @@ class Assigner {
           {view.tensor, view.shape, view.numbers, {}, {}, {}, {}, {}, "", std::nullopt, "", {}});
     }
     if (strategy_.is_rule_system()) {
-      apply_rule_system();
+      assign_by_system(workload_, mesh_, strategy_, result_);
     } else {
       apply_rules_and_recipe();
     }
@@ -92,6 +93,7 @@ class Assigner {
         continue;
       }
       a.compute = without(a.stored, result_.data_axes);
+      if (strategy_.experts && strategy_.is_rule_system()) keep_experts(*strategy_.experts, a);
       a.look_up = strategy_.gather_embedding || !is_table(a.tensor) ? a.compute : a.stored;
       a.gradient = a.optimizer = a.stored;
       if (strategy_.zero_stage >= 1)
@@ -100,6 +102,24 @@ class Assigner {
     }
     for (std::string& warning : rule_warnings(result_.rules, "parameter")) {
       result_.warnings.push_back(std::move(warning));
+    }
+  }
+
+  // Experts that rules deal out are read where they lie.
+  void keep_experts(const ExpertLayout& experts, ParameterLayout& a) const {
+    if (!is_of_routed_experts(workload_, a.tensor)) return;
+    const Tensor& parameter = tensor(a.tensor);
+    for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
+      if (label(parameter.dims[d].front()).role != LabelRole::experts) continue;
+      if (!is_prefix(experts.parallel, a.stored.dims[d].axes)) {
+        throw InputError(
+            strategy_.place,
+            fmt::format("tokens are sent to experts over {}, and the rules do not split the "
+                        "experts of {} so",
+                        fmt::join(mesh_.names_of(experts.parallel), ", "), parameter.name));
+      }
+      a.compute.dims[d].axes = experts.parallel;
+      require_even(label(parameter.dims[d].front()).size, experts.parallel);
     }
   }
 
@@ -136,76 +156,6 @@ class Assigner {
 
   [[nodiscard]] static std::string describe(std::size_t rule, const std::string& text) {
     return fmt::format("rule {}: {}", rule, text);
-  }
-
-  // Every instance of a repeated block is a leaf of the tree that the rule system sees.
-  void apply_rule_system() {
-    ParameterTree tree{workload_.model, {}};
-    for (const ParameterLayout& a : result_.parameters) {
-      for (const std::int32_t number : a.numbers) {
-        ParameterLeaf leaf;
-        leaf.name = instance_name(tensor(a.tensor).name, number);
-        leaf.shape = a.shape;
-        leaf.dtype = stored_dtype_;
-        leaf.place = strategy_.place;
-        tree.leaves.push_back(std::move(leaf));
-      }
-    }
-    const RuleSystem& system = *find_rule_system(strategy_.name);
-    if (system.reads_logical_axes) {
-      throw InputError(
-          strategy_.place,
-          fmt::format("strategy \"{}\" goes by names of dimensions, which the parameters of {} do "
-                      "not have ({}): a parameter tree can have them",
-                      strategy_.name, workload_.model, tree.leaves.front().name));
-    }
-    const SpecAssignment specs =
-        system.assign(tree, mesh_, JsonReader(*strategy_.system, strategy_.place));
-    require_fitting_rules(specs, tree);
-    result_.rules = specs.rules;
-    std::size_t leaf = 0;
-    for (ParameterLayout& a : result_.parameters) {
-      const LeafSpec& first = specs.leaves[leaf];
-      for (const std::int32_t number : a.numbers) {
-        if (specs.leaves[leaf++].spec == first.spec) continue;
-        fail_apart(strategy_.place, "the rules tell", tensor(a.tensor).name, a.numbers.front(),
-                   number);
-      }
-      a.stored = without_unit_axes(to_sharding(first.spec, a.shape.size(), mesh_, strategy_.place));
-      a.rule = first.rule;
-      a.reason = first.reason;
-      a.from_system = first;
-      a.assigned_by = decided_by(first, specs.rules);
-    }
-    for (std::string& warning : system_warnings(strategy_.name, specs.warnings)) {
-      result_.warnings.push_back(std::move(warning));
-    }
-  }
-
-  // Rules for another tree's names would make a step in which every parameter is whole.
-  void require_fitting_rules(const SpecAssignment& specs, const ParameterTree& tree) const {
-    const bool splits = std::any_of(specs.leaves.begin(), specs.leaves.end(), [](const auto& leaf) {
-      return std::any_of(leaf.spec.begin(), leaf.spec.end(),
-                         [](const SpecEntry& entry) { return !entry.is_whole(); });
-    });
-    if (splits) return;
-    constexpr std::size_t most_named = 4;
-    std::vector<std::string> unused;
-    const Place* place = nullptr;
-    for (std::size_t r = 0; r < specs.rules.size(); ++r) {
-      if (specs.rules[r].matches > 0) continue;
-      if (place == nullptr) place = &specs.rules[r].place;
-      unused.push_back(fmt::format("{} \"{}\"", r, specs.rules[r].text));
-    }
-    if (unused.empty()) return;
-    const std::size_t more = unused.size() > most_named ? unused.size() - most_named : 0;
-    unused.resize(unused.size() - more);
-    throw InputError(
-        *place, fmt::format("the rules split no parameter of {}: none is matched by rule {}{}; "
-                            "their names are like \"{}\" and \"{}\"",
-                            workload_.model, fmt::join(unused, ", "),
-                            more > 0 ? fmt::format(" and {} more", more) : "",
-                            tree.leaves.front().name, tree.leaves[tree.leaves.size() / 2].name));
   }
 
   void apply_recipe(const Tensor& parameter, ParameterLayout& a) {

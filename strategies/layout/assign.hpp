@@ -48,6 +48,7 @@ struct Layout {
   std::map<TensorId, Sharding> pinned;      // inputs, constants, activations; tensor dims
   std::map<TensorId, Sharding> entering;    // inputs that do not enter as they are pinned
   std::vector<RuleUse> rules;               // for parameters
+  std::vector<LeafSpec> leaves;             // of tree_leaves(workload), where it has a view
   std::map<TensorId, Sharding> leaving;     // outputs that do not leave as they are made
   DType stored_dtype = DType::bf16;         // of parameters between steps
   AxisList data_axes;                       // split the batch or the sequence

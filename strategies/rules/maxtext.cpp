@@ -146,6 +146,7 @@ SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& /*mesh*/) {
   axes.sequence =
       axes_of_rule(rules, "activation_length")
           .value_or(std::vector<std::string>{"sequence", "context", "context_usp_ulysses"});
+  axes.experts = axes_of_rule(rules, "exp").value_or(std::vector<std::string>{});
   return axes;
 }
 

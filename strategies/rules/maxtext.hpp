@@ -44,6 +44,7 @@ namespace shardsim {
 
 // As the base configuration splits activations: the batch over data, fsdp, fsdp_transpose and
 // expert, the sequence over context; or as rules for activation_batch and activation_length say.
+// Experts as the rule for exp says: tokens are sent to them (layers/moe.py).
 [[nodiscard]] SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& mesh);
 
 // Row "maxtext":

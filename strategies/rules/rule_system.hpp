@@ -106,8 +106,11 @@ struct RuleSystem {
   // dimensions then enter whole.
   std::optional<std::vector<std::string>> (*entering_axes)(const JsonReader& strategy,
                                                            const Mesh& mesh) = nullptr;
-  // Goes by names of dimensions, which parameter trees have and the models that ship do not.
+  // Goes by names of dimensions, which parameter trees may have, and models under some views.
   bool reads_logical_axes = false;
+  // Under which it sees a model's parameters (workloads/views/view.hpp) where nobody says it; empty:
+  // as they are.
+  std::string_view view{};
   // The train state beside the parameters: what its names begin with, whether a counter of steps is
   // in it, and whether the rules see all of it or the parameters alone.
   std::string_view state_prefix = "opt_state/";

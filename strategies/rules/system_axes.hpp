@@ -18,6 +18,9 @@ struct SystemAxes {
   // Of inputs, in the order of their spec; a mesh need not have them.
   std::vector<std::string> batch{};
   std::vector<std::string> sequence{};
+  // That mixtures' experts are dealt out over, rows of tokens exchanged between them: those that
+  // split the batch, too.
+  std::vector<std::string> experts{};
   // The user says the batch's axes in the system's words: those alone. Otherwise axes that are for
   // the batch by their role come behind.
   bool batch_is_said = false;

@@ -220,5 +220,5 @@ TEST_CASE("A step whose rules fit no name is an error, not one with every parame
             .find("the rules split no parameter of gpt2") != std::string::npos);
   CHECK(refusal(R"({"name": "logical_axes", "rules": [["embed", "fsdp"]]})", mesh) ==
         "a.json: /strategy: strategy \"logical_axes\" goes by names of dimensions, which the "
-        "parameters of gpt2 do not have (transformer.wte.weight): a parameter tree can have them");
+        "parameters of gpt2 do not have under their own names: view \"flax\" has them");
 }

@@ -40,6 +40,7 @@
 #include "base/dtype.hpp"
 #include "base/units.hpp"
 #include "workloads/graph/functions.hpp"
+#include "workloads/graph/tree_view.hpp"
 
 namespace shardsim {
 
@@ -115,6 +116,7 @@ struct Tensor {
   bool on_host = false;
   bool trained = true;          // of a parameter: false is one without gradient and optimizer state
   bool stored_as_read = false;  // of a parameter: it is stored in `dtype`, whatever others are
+  std::int32_t form = -1;       // of a parameter: index into the forms of Workload::view
 };
 
 // How an op sees a tensor: the labels of each dimension, normally those of the tensor. Attention
@@ -234,6 +236,7 @@ struct Workload {
   std::int64_t tokens = 0;         // that go through it; 0 where they have no meaning (images)
   std::vector<TensorId> outputs;   // of every example: they leave the step beside loss and state
   std::vector<std::string> notes;  // what of the model's description is left out, for the reader
+  std::optional<TreeView> view{};  // as rule systems see the parameters; nothing: as they are
 
   [[nodiscard]] std::vector<std::int64_t> shape(const std::vector<Dim>& dims) const;
   [[nodiscard]] std::int64_t elements(const std::vector<Dim>& dims) const;

@@ -67,6 +67,12 @@ bool is_described(const ModelConfig& config) {
   return true;
 }
 
+std::string family_name(const ModelConfig& config) {
+  const JsonReader json(*config.json, {config.path, ""});
+  if (const Program* program = program_of(json)) return std::string(program->model_type);
+  return std::string(models::family_of(json).model_type);
+}
+
 // Our own programs read images and rows of numbers.
 bool reads_tokens(const ModelConfig& config) {
   return is_described(config) && models::reads_tokens(read_described(config).spec);

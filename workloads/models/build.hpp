@@ -73,6 +73,10 @@ struct ModelConfig {
 // differs from another, {"base": "llama-3.1-405b", "num_hidden_layers": 4}.
 [[nodiscard]] ModelConfig load_model_config(const JsonReader& model, const std::string& directory);
 
+// Of transformers, "mixtral"; of our own descriptions the model_type. Throws InputError for an
+// unsupported architecture.
+[[nodiscard]] std::string family_name(const ModelConfig& config);
+
 // Whether the model reads tokens, so that a sequence length has to be given. Throws InputError for
 // an unsupported architecture.
 [[nodiscard]] bool reads_tokens(const ModelConfig& config);

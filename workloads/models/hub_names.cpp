@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace shardsim::models {
 namespace {
@@ -14,20 +15,15 @@ struct Renaming {
   std::string_view file;
 };
 
-// How stacked experts lie in files.
-struct ExpertNames {
-  std::string_view gate, up, down;  // none: they stay stacked
-};
-
 struct HubFamily {
   std::vector<std::string_view> families;
   std::vector<Renaming> renamings{};
-  ExpertNames experts{};
+  ExpertFiles experts{};
   std::string_view fused_gate{};  // gate_proj and up_proj of an MLP as one, under this name
 };
 
-constexpr ExpertNames projections{"gate_proj", "up_proj", "down_proj"};
-constexpr ExpertNames numbered{"w1", "w3", "w2"};
+constexpr ExpertFiles projections{"gate_proj", "up_proj", "down_proj"};
+constexpr ExpertFiles numbered{"w1", "w3", "w2"};
 
 const std::vector<HubFamily>& hub_families() {
   static const std::vector<Renaming> vit = {{"vit.layers.", "vit.encoder.layer."},
@@ -114,7 +110,7 @@ std::string renamed(const HubFamily& family, std::string name) {
 }
 
 // [E, 2f, h] is E matrices of gate and of up, [E, out, in] one of each expert.
-void add_experts(std::vector<HubTensor>& tensors, const ExpertNames& names,
+void add_experts(std::vector<HubTensor>& tensors, const ExpertFiles& names,
                  const HubTensor& stacked) {
   const std::size_t dot = stacked.name.rfind('.');
   const std::string experts = stacked.name.substr(0, dot);
@@ -149,6 +145,16 @@ bool add_fused(std::vector<HubTensor>& tensors, std::string_view fused, HubTenso
 }  // namespace
 
 bool has_hub_names(const std::string& family) { return find_family(family) != nullptr; }
+
+std::string hub_module(const std::string& family, std::string name) {
+  const HubFamily* found = find_family(family);
+  return found == nullptr ? name : renamed(*found, std::move(name));
+}
+
+ExpertFiles expert_files(const std::string& family) {
+  const HubFamily* found = find_family(family);
+  return found == nullptr ? ExpertFiles{} : found->experts;
+}
 
 std::vector<HubTensor> hub_tensors(const std::string& family, const ModelCounts& counts) {
   static const HubFamily as_they_are{};

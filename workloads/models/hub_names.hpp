@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "workloads/models/walk.hpp"
@@ -26,6 +27,13 @@ struct HubTensor {
 
 // Whether the family's files differ from its module tree.
 [[nodiscard]] bool has_hub_names(const std::string& family);
+// A parameter's name in files; of experts that lie there one by one the stacked name.
+[[nodiscard]] std::string hub_module(const std::string& family, std::string name);
+// How files call the matrices of one expert; empty: they stay stacked.
+struct ExpertFiles {
+  std::string_view gate, up, down;
+};
+[[nodiscard]] ExpertFiles expert_files(const std::string& family);
 // Of every family: where files do not differ, parameters and buffers as they are.
 [[nodiscard]] std::vector<HubTensor> hub_tensors(const std::string& family,
                                                  const ModelCounts& counts);

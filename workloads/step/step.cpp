@@ -7,6 +7,7 @@
 #include "workloads/step/outputs.hpp"
 #include "workloads/step/shared_parameters.hpp"
 #include "workloads/step/trainable.hpp"
+#include "workloads/views/view.hpp"
 
 namespace shardsim {
 
@@ -160,6 +161,11 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
   }
   part.batch = step.batch / step.microbatches;
   Workload workload = build_workload(config, part);
+  if (!step.view.empty()) {
+    const Place at{place.file, place.pointer + "/view"};
+    if (step.lora) throw InputError(at, "adapters have no names in a view: leave \"lora\" out");
+    apply_view(workload, step.view, family_name(config), at);
+  }
   std::vector<std::string> trained = step.trainable;
   if (step.lora) {
     add_adapters(workload, *step.lora, {place.file, place.pointer + "/lora"});

@@ -79,6 +79,8 @@ struct Step {
   Rematerialization rematerialization{};
   std::vector<std::string> trainable{};  // regular expressions on parameters; empty: all
   std::optional<Lora> lora{};
+  std::string view{};  // under which rule systems see the parameters (views/view.hpp); empty: as
+                       // they are
   std::optional<double> dropout{};           // of training; nothing: the model's own rates
   std::optional<ExpertExchange> exchange{};  // what the strategy makes of mixtures of experts
   friend bool operator==(const Step&, const Step&) = default;

@@ -1,0 +1,107 @@
+// A view is another description of the same parameters: nothing of what is computed changes.
+#include <catch2/catch.hpp>
+
+#include "base/json.hpp"
+#include "graph_helpers.hpp"
+#include "workloads/step/step.hpp"
+#include "workloads/views/tree_leaves.hpp"
+#include "workloads/views/view.hpp"
+
+using namespace shardsim;
+using namespace shardsim::test;
+
+namespace {
+
+Workload step_of(const std::string& model, const std::string& view,
+                 const Rematerialization& rematerialization = {}) {
+  const ModelConfig config = load_model_config(model, "", {});
+  Step step;
+  step.view = view;
+  step.rematerialization = rematerialization;
+  if (reads_tokens(config)) step.sequence = 64;
+  return build_step(config, step);
+}
+
+std::int64_t elements_of(const std::vector<TreeLeaf>& leaves) {
+  std::int64_t elements = 0;
+  for (const TreeLeaf& leaf : leaves) elements += element_count(leaf.leaf);
+  return elements;
+}
+
+const TreeLeaf& leaf_named(const std::vector<TreeLeaf>& leaves, const std::string& name) {
+  const auto found = std::find_if(leaves.begin(), leaves.end(),
+                                  [&](const TreeLeaf& leaf) { return leaf.leaf.name == name; });
+  REQUIRE(found != leaves.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("Under every view the leaves are all parameters, and FLOPs stay what they are") {
+  const std::vector<std::string> of_all = {"easydel", "flax", "flax-scanned", "levanter"};
+  for (const std::string model :
+       {"llama-3.1-8b", "mixtral-8x7b", "gpt2", "vit-b16", "nemotron-3-nano-30b-a3b"}) {
+    const Workload own = step_of(model, "");
+    std::vector<std::string> views = of_all;
+    if (model != "vit-b16" && model != "nemotron-3-nano-30b-a3b") views.emplace_back("maxtext");
+    if (model == "llama-3.1-8b" || model == "gpt2") views.emplace_back("praxis");
+    for (const std::string& view : views) {
+      INFO(model << " as " << view);
+      const Workload viewed = step_of(model, view);
+      CHECK(elements_of(tree_leaves(viewed)) == parameter_count(own));
+      CHECK(parameter_count(viewed) == parameter_count(own));
+      CHECK(model_flops(viewed) == model_flops(own));
+    }
+  }
+}
+
+// [in, heads, head] of 32 heads of 128, and the layers where each framework has them.
+TEST_CASE("One parameter under several views") {
+  const auto shape = [](const std::string& view, const std::string& name) {
+    return leaf_named(tree_leaves(step_of("llama-3.1-8b", view)), name).leaf.shape;
+  };
+  using Shape = std::vector<std::int64_t>;
+  CHECK(shape("maxtext", "decoder/layers/self_attention/query/kernel") == Shape{4096, 32, 32, 128});
+  CHECK(shape("easydel", "model/layers/31/self_attn/q_proj/kernel") == Shape{4096, 4096});
+  CHECK(shape("flax", "model/layers/31/self_attn/q_proj/kernel") == Shape{4096, 32, 128});
+  CHECK(shape("flax-scanned", "model/layers/self_attn/q_proj/kernel") == Shape{32, 4096, 32, 128});
+  CHECK(shape("levanter", "model/layers/stacked/self_attn/q_proj/weight") ==
+        Shape{32, 8, 4, 128, 4096});
+  CHECK(shape("praxis", "params/lm/transformer/repeat/sub/x_layers_0/self_attention/query/w") ==
+        Shape{32, 4096, 32, 128});
+}
+
+// Layers that are rematerialized differently are blocks of their own, and one leaf all the same.
+TEST_CASE("Layers of several kinds of blocks are stacked in one leaf") {
+  Rematerialization every_second;
+  every_second.policy = Rematerialization::Policy::full;
+  every_second.layers = Rematerialization::Layers::every;
+  every_second.count = 2;
+  const Workload w = step_of("llama-3.1-8b", "maxtext", every_second);
+  REQUIRE(w.blocks.size() > 3);
+  const auto leaves = tree_leaves(w);
+  const TreeLeaf& query = leaf_named(leaves, "decoder/layers/self_attention/query/kernel");
+  CHECK(query.holds.size() == 32);
+  CHECK(query.leaf.shape[1] == 32);
+}
+
+// 26 layers of Gemma 3 in a cycle of 6: four of each place, and two that are left over.
+TEST_CASE("MaxText's places in a cycle") {
+  const Json config = {{"model_type", "gemma3_text"},
+                       {"hidden_size", 64},
+                       {"intermediate_size", 128},
+                       {"num_hidden_layers", 26},
+                       {"num_attention_heads", 4},
+                       {"num_key_value_heads", 1},
+                       {"head_dim", 32},
+                       {"vocab_size", 256}};
+  Step step;
+  step.sequence = 64;
+  step.view = "maxtext";
+  const auto leaves = tree_leaves(build_step({"gemma", "gemma", OwnedJson(config)}, step));
+  const auto shape = [&](const std::string& name) { return leaf_named(leaves, name).leaf.shape; };
+  using Shape = std::vector<std::int64_t>;
+  CHECK(shape("decoder/layers/layers_5/mlp/wi_0/kernel") == Shape{64, 4, 128});
+  CHECK(shape("decoder/layers_remainder/layers_1/mlp/wi_0/kernel") == Shape{64, 128});
+  CHECK(shape("decoder/layers/layers_0/self_attention/key/kernel") == Shape{64, 4, 1, 32});
+}

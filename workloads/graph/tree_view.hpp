@@ -1,0 +1,42 @@
+// How another framework's tree holds the parameters of a model: under names of its own, in its own
+// order of dimensions, layers stacked along one of them, parts of one tensor as leaves apart.
+//
+//   gate_up_proj [experts, gate_up*ffn, hidden] of layers 0 to 31, as MaxText has it:
+//     dims    [experts], [hidden], [ffn], [gate_up]     the last tells leaves apart
+//     leaves  decoder/layers/MoeBlock_0/wi_0 [8, 32, 4096, 14336]   exp, layers, embed_moe, mlp_moe
+//             decoder/layers/MoeBlock_0/wi_1 [8, 32, 4096, 14336]
+//
+// The parameter itself stays what it was: who reads it, what it costs. Its dims are those of its
+// leaves, then those that tell leaves apart. views/view.hpp makes views, tree_leaves.hpp their
+// leaves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardsim {
+
+struct TreeView {
+  // Of a layer, by its number.
+  struct Layer {
+    std::string path;                   // before the names of its leaves: "decoder/layers"
+    std::string mark{};                 // what "{mark}" in these stands for: "_local"
+    bool stacked = false;               // layers of one path are one leaf, ascending
+    std::optional<std::string> axis{};  // name of the dimension along which they are stacked
+  };
+  struct Form {
+    std::string name;  // within its layer, or full; "{0}" is for the first of `parts`
+    std::vector<std::optional<std::string>> axes;  // of each dimension of a leaf but the layers
+    bool has_axes = true;                          // false: the tree names no dimensions
+    std::vector<std::vector<std::string>>
+        parts{};                 // by dimension after these, a name for each index
+    std::size_t stacked_at = 0;  // which dimension of a leaf the layers are
+  };
+  std::string name;  // "maxtext"
+  std::vector<Layer> layers;
+  std::vector<Form> forms;
+};
+
+}  // namespace shardsim

@@ -1,0 +1,345 @@
+#include "workloads/views/mechanical.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/index.hpp"
+#include "workloads/models/hub_names.hpp"
+#include "workloads/views/form_text.hpp"
+
+namespace shardsim {
+namespace {
+
+bool is_our_own(const std::string& name) { return name.find('/') != std::string::npos; }
+
+std::string with_slashes(std::string name) {
+  std::replace(name.begin(), name.end(), '.', '/');
+  return name;
+}
+
+// What reads a parameter, the first that does but for look-ups, which go before.
+struct Use {
+  const Op* op = nullptr;
+  std::size_t operand = 0;
+};
+
+Use use_of(const Workload& workload, TensorId parameter) {
+  Use first;
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.forward) {
+      for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (op.operands[i].tensor != parameter) continue;
+        if (kind_of(op) == OpKind::lookup) return {&op, i};
+        if (first.op == nullptr) first = {&op, i};
+      }
+    }
+  }
+  return first;
+}
+
+bool is_weight_of_product(const Use& use) {
+  return use.operand == 1 && kind_of(*use.op) == OpKind::einsum;
+}
+
+// The dimensions of a product's weight, label by label: of experts, of what it sums, of what it
+// makes.
+struct KernelLabels {
+  Dim experts, in, out;
+};
+
+KernelLabels kernel_labels(const Workload& workload, TensorId weight, const Op& product) {
+  const auto has = [](const std::vector<Dim>& dims, LabelId label) {
+    return std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) {
+      return std::find(dim.begin(), dim.end(), label) != dim.end();
+    });
+  };
+  KernelLabels labels;
+  for (const Dim& dim : workload.tensors[at(weight)].dims) {
+    for (const LabelId label : dim) {
+      const bool grouped = product.function == Function::grouped_matmul &&
+                           workload.labels[at(label)].role == LabelRole::experts;
+      Dim& of = grouped                                    ? labels.experts
+                : has(product.results.front().dims, label) ? labels.out
+                                                           : labels.in;
+      of.push_back(label);
+    }
+  }
+  return labels;
+}
+
+// The last part of a parameter's name.
+std::string leaf_name(const std::string& name, const Use& use, std::string_view weight,
+                      std::string_view rms_scale) {
+  const std::size_t dot = name.rfind('.');
+  const std::string last = name.substr(dot + 1);
+  if (last == "bias") return with_slashes(name);
+  std::string_view as;
+  if (kind_of(*use.op) == OpKind::lookup) {
+    as = weight == "kernel" ? "embedding" : weight;
+  } else if (use.op->function == Function::rms_norm) {
+    as = rms_scale;
+  } else if (use.op->function == Function::layer_norm) {
+    as = weight == "kernel" ? "scale" : weight;
+  } else if (is_weight_of_product(use)) {
+    as = weight;
+  }
+  if (as.empty()) return with_slashes(name);
+  const std::string module = last == "weight" ? name.substr(0, dot) : name;
+  return fmt::format("{}/{}", with_slashes(module), as);
+}
+
+// Layers by number: their path, from the name of a parameter of theirs.
+std::vector<std::string> layer_prefixes(const Workload& workload) {
+  std::vector<std::string> prefixes(layer_count(workload));
+  for (const ParameterView& parameter : parameters(workload)) {
+    const Tensor& tensor = workload.tensors[at(parameter.tensor)];
+    if (!workload.blocks[at(tensor.block)].is_layer) continue;
+    const std::string prefix = tensor.name.substr(0, tensor.name.find("{}"));
+    for (const std::int32_t number : parameter.numbers) prefixes[at(number)] = prefix;
+  }
+  return prefixes;
+}
+
+std::vector<TreeView::Layer> each_layer(const Workload& workload) {
+  std::vector<TreeView::Layer> layers;
+  for (const std::string& prefix : layer_prefixes(workload)) {
+    const std::string path = is_our_own(prefix) ? prefix : with_slashes(prefix);
+    layers.push_back({.path = fmt::format("{}{}", path, layers.size())});
+  }
+  return layers;
+}
+
+// Of several kinds each is scanned by itself, under a number of its own.
+std::vector<TreeView::Layer> stacked_layers(const Workload& workload, std::string_view suffix) {
+  const std::vector<std::string> prefixes = layer_prefixes(workload);
+  std::vector<TreeView::Layer> layers(prefixes.size());
+  std::size_t kinds = 0;
+  for (const Block& block : workload.blocks) kinds += block.is_layer ? 1 : 0;
+  std::size_t kind = 0;
+  for (const Block& block : workload.blocks) {
+    if (!block.is_layer) continue;
+    for (const std::int32_t number : block.numbers) {
+      std::string path = prefixes[at(number)];
+      path.pop_back();  // the separator
+      path = (is_our_own(path) ? path : with_slashes(path)) + std::string(suffix);
+      if (kinds > 1) path += fmt::format("_{}", kind);
+      layers[at(number)] = {.path = path, .mark = "", .stacked = true, .axis = "layers"};
+    }
+    ++kind;
+  }
+  return layers;
+}
+
+// As it is, with a name for each dimension.
+template <class Axis>
+ViewedParameter as_it_is(const Workload& workload, TensorId parameter, const Axis& axis) {
+  ViewedParameter viewed;
+  viewed.form.name = name_in_layer(workload, parameter);
+  viewed.dims = workload.tensors[at(parameter)].dims;
+  for (const Dim& dim : viewed.dims) viewed.form.axes.push_back(axis(dim));
+  return viewed;
+}
+
+// Names of the dimensions of flax' and t5x' models, by what labels are for.
+std::optional<std::string> flax_axis(const Workload& workload, const Dim& dim) {
+  const Label& label = workload.labels[at(dim.front())];
+  switch (label.role) {
+    case LabelRole::hidden:
+      return "embed";
+    case LabelRole::heads:
+    case LabelRole::head_group:
+    case LabelRole::mixer_groups:
+      return "heads";
+    case LabelRole::width:
+      return "mlp";
+    case LabelRole::vocab:
+      return "vocab";
+    case LabelRole::experts:
+      return "expert";
+    default:
+      break;
+  }
+  const std::string name = base_name(label);
+  const bool of_a_head =
+      name == "head_dim" || name == "qk_dim" || name == "value_dim" || name == "kv_b";
+  return of_a_head ? std::optional<std::string>("kv") : std::nullopt;
+}
+
+std::optional<std::string> haliax_axis(const Workload& workload, const Dim& dim, bool in_of_heads) {
+  const Label& label = workload.labels[at(dim.front())];
+  const bool has_groups = dim.size() > 1;
+  switch (label.role) {
+    case LabelRole::heads:
+      return in_of_heads || has_groups || base_name(label) == "heads" ? "heads" : "kv_heads";
+    case LabelRole::head_group:
+      return "q_heads_per_group";
+    case LabelRole::experts:
+      return "experts";
+    default:
+      break;
+  }
+  const std::optional<std::string> axis = flax_axis(workload, dim);
+  return axis == "kv" ? std::optional<std::string>("head_size") : axis;
+}
+
+// Dimensions of one label each; heads and their groups together, unless they are to be apart.
+std::vector<Dim> by_label(const Workload& workload, const Dim& labels, bool groups_apart = false) {
+  std::vector<Dim> dims;
+  for (const LabelId label : labels) {
+    const bool joins = !groups_apart && !dims.empty() &&
+                       workload.labels[at(label)].role == LabelRole::head_group &&
+                       workload.labels[at(dims.back().back())].role == LabelRole::heads;
+    if (joins) {
+      dims.back().push_back(label);
+    } else {
+      dims.push_back({label});
+    }
+  }
+  return dims;
+}
+
+void append_to(std::vector<Dim>& dims, std::vector<Dim> more) {
+  dims.insert(dims.end(), more.begin(), more.end());
+}
+
+Dim all_labels(const std::vector<Dim>& dims) {
+  Dim labels;
+  for (const Dim& dim : dims) labels.insert(labels.end(), dim.begin(), dim.end());
+  return labels;
+}
+
+// Experts one by one where files on the hub have them so, gate and up apart; else stacked.
+ViewedParameter experts_of(const ViewInput& input, const KernelLabels& labels, std::string name) {
+  const models::ExpertFiles files = models::expert_files(input.family);
+  const Workload& workload = input.workload;
+  ViewedParameter viewed;
+  if (files.down.empty()) {
+    viewed.form.name = with_slashes(name) + "/kernel";
+    viewed.dims = {labels.experts, labels.in, labels.out};
+    viewed.form.axes.resize(3);
+    return viewed;
+  }
+  const std::size_t dot = name.rfind('.');
+  const bool is_last = name.substr(dot + 1) == "down_proj";
+  name = with_slashes(name.substr(0, dot));
+  Dim out = labels.out;
+  const auto parts = std::find_if(out.begin(), out.end(), [&](LabelId label) {
+    return base_name(workload.labels[at(label)]) == "gate_up";
+  });
+  const std::string_view alone = is_last ? files.down : files.up;
+  const bool is_fused = parts != out.end();
+  const std::string what = is_fused ? "{1}" : std::string(alone);
+  viewed.form.name = fmt::format("{}/{{0}}/{}/kernel", name, what);
+  const LabelId two = is_fused ? *parts : 0;
+  if (is_fused) out.erase(parts);
+  viewed.dims = {labels.in, out, labels.experts};
+  viewed.form.axes.resize(2);
+  std::vector<std::string> numbers;
+  for (std::int64_t i = 0; i < workload.labels[at(labels.experts.front())].size; ++i) {
+    numbers.push_back(std::to_string(i));
+  }
+  viewed.form.parts.push_back(std::move(numbers));
+  if (is_fused) {
+    viewed.dims.push_back({two});
+    viewed.form.parts.push_back({std::string(files.gate), std::string(files.up)});
+  }
+  return viewed;
+}
+
+}  // namespace
+
+std::vector<TreeView::Layer> easydel_layers(const ViewInput& input) {
+  return each_layer(input.workload);
+}
+
+std::optional<ViewedParameter> easydel_parameter(const ViewInput& input, TensorId parameter) {
+  const Workload& workload = input.workload;
+  const Tensor& tensor = workload.tensors[at(parameter)];
+  const std::string own = name_in_layer(workload, parameter);
+  ViewedParameter viewed;
+  if (is_our_own(tensor.name)) {
+    viewed = as_it_is(workload, parameter, [](const Dim&) { return std::optional<std::string>(); });
+    viewed.form.has_axes = false;
+    return viewed;
+  }
+  const bool in_layer = workload.blocks[at(tensor.block)].is_layer;
+  // The hub's names are of full paths.
+  std::string name = models::hub_module(input.family, in_layer ? "." + own : own);
+  if (in_layer) name.erase(0, 1);
+  const Use use = use_of(workload, parameter);
+  if (is_weight_of_product(use)) {
+    const KernelLabels labels = kernel_labels(workload, parameter, *use.op);
+    if (!labels.experts.empty()) {
+      viewed = experts_of(input, labels, name);
+    } else {
+      viewed.form.name = leaf_name(name, use, "kernel", "kernel");
+      viewed.dims = {labels.in, labels.out};
+      viewed.form.axes.resize(2);
+    }
+  } else {
+    viewed.form.name = leaf_name(name, use, "kernel", "kernel");
+    viewed.dims = tensor.dims;
+    viewed.form.axes.resize(tensor.dims.size());
+  }
+  viewed.form.has_axes = false;
+  return viewed;
+}
+
+std::vector<TreeView::Layer> flax_layers(const ViewInput& input) {
+  return each_layer(input.workload);
+}
+
+std::vector<TreeView::Layer> flax_scanned_layers(const ViewInput& input) {
+  return stacked_layers(input.workload, "");
+}
+
+std::optional<ViewedParameter> flax_parameter(const ViewInput& input, TensorId parameter) {
+  const Workload& workload = input.workload;
+  const Tensor& tensor = workload.tensors[at(parameter)];
+  const auto axis = [&](const Dim& dim) { return flax_axis(workload, dim); };
+  if (is_our_own(tensor.name)) return as_it_is(workload, parameter, axis);
+  const Use use = use_of(workload, parameter);
+  ViewedParameter viewed;
+  viewed.form.name = leaf_name(name_in_layer(workload, parameter), use, "kernel", "scale");
+  if (is_weight_of_product(use)) {
+    const KernelLabels labels = kernel_labels(workload, parameter, *use.op);
+    for (const Dim& part : {labels.experts, labels.in, labels.out}) {
+      append_to(viewed.dims, by_label(workload, part));
+    }
+  } else {
+    viewed.dims = by_label(workload, all_labels(tensor.dims));
+  }
+  for (const Dim& dim : viewed.dims) viewed.form.axes.push_back(axis(dim));
+  return viewed;
+}
+
+std::vector<TreeView::Layer> levanter_layers(const ViewInput& input) {
+  return stacked_layers(input.workload, "/stacked");
+}
+
+std::optional<ViewedParameter> levanter_parameter(const ViewInput& input, TensorId parameter) {
+  const Workload& workload = input.workload;
+  const Tensor& tensor = workload.tensors[at(parameter)];
+  const auto axis = [&](const Dim& dim) { return haliax_axis(workload, dim, false); };
+  if (is_our_own(tensor.name)) return as_it_is(workload, parameter, axis);
+  const Use use = use_of(workload, parameter);
+  ViewedParameter viewed;
+  viewed.form.name = leaf_name(name_in_layer(workload, parameter), use, "weight", "weight");
+  const auto add = [&](const std::vector<Dim>& dims, bool in_of_heads) {
+    for (const Dim& dim : dims) viewed.form.axes.push_back(haliax_axis(workload, dim, in_of_heads));
+    append_to(viewed.dims, dims);
+  };
+  if (is_weight_of_product(use)) {
+    const KernelLabels labels = kernel_labels(workload, parameter, *use.op);
+    add(by_label(workload, labels.experts), false);
+    add(by_label(workload, labels.out, /*groups_apart=*/true), false);
+    add(by_label(workload, labels.in), true);
+  } else {
+    add(by_label(workload, all_labels(tensor.dims), /*groups_apart=*/true), false);
+  }
+  return viewed;
+}
+
+}  // namespace shardsim

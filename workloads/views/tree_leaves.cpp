@@ -1,0 +1,135 @@
+#include "workloads/views/tree_leaves.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/index.hpp"
+
+namespace shardsim {
+namespace {
+
+void replace_all(std::string& text, const std::string& what, const std::string& with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
+
+// Every choice of an index of each part, the first slowest.
+std::vector<std::vector<std::size_t>> choices(const TreeView::Form& form) {
+  std::vector<std::vector<std::size_t>> all = {{}};
+  for (const std::vector<std::string>& names : form.parts) {
+    std::vector<std::vector<std::size_t>> longer;
+    for (const std::vector<std::size_t>& choice : all) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        longer.push_back(choice);
+        longer.back().push_back(i);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+class LeafMaker {
+ public:
+  explicit LeafMaker(const Workload& workload) : workload_(workload) {}
+
+  std::vector<TreeLeaf> run() {
+    for (const ParameterView& parameter : parameters(workload_)) {
+      const Tensor& tensor = workload_.tensors[at(parameter.tensor)];
+      if (tensor.copy_of != no_tensor) continue;
+      if (tensor.form < 0) {
+        add_as_it_is(tensor, parameter);
+      } else {
+        add_in_form(tensor, parameter);
+      }
+    }
+    return std::move(leaves_);
+  }
+
+ private:
+  void add_as_it_is(const Tensor& tensor, const ParameterView& parameter) {
+    for (const std::int32_t number : parameter.numbers) {
+      TreeLeaf made;
+      made.leaf.name = instance_name(tensor.name, number);
+      made.leaf.shape = parameter.shape;
+      for (std::size_t d = 0; d < parameter.shape.size(); ++d) made.dims.emplace_back(d);
+      made.holds.push_back({parameter.tensor, number});
+      leaves_.push_back(std::move(made));
+    }
+  }
+
+  void add_in_form(const Tensor& tensor, const ParameterView& parameter) {
+    const TreeView::Form& form = workload_.view->forms[at(tensor.form)];
+    const bool in_layer = workload_.blocks[at(tensor.block)].is_layer;
+    const std::vector<std::vector<std::size_t>> parts = choices(form);
+    for (const std::int32_t number : parameter.numbers) {
+      const TreeView::Layer* layer = in_layer ? &workload_.view->layers[at(number)] : nullptr;
+      for (const std::vector<std::size_t>& part : parts) {
+        TreeLeaf& made = leaf_of(name_of(form, layer, part), form, layer, parameter.shape);
+        if (made.dims.size() > form.axes.size()) ++made.leaf.shape[form.stacked_at];
+        made.holds.push_back({parameter.tensor, number});
+      }
+    }
+  }
+
+  static std::string name_of(const TreeView::Form& form, const TreeView::Layer* layer,
+                             const std::vector<std::size_t>& part) {
+    std::string name = form.name;
+    for (std::size_t p = 0; p < part.size(); ++p) {
+      replace_all(name, fmt::format("{{{}}}", p), form.parts[p][part[p]]);
+    }
+    if (layer == nullptr) return name;
+    replace_all(name, "{mark}", layer->mark);
+    return layer->path + "/" + name;
+  }
+
+  // The one of that name, or a new one that holds no layer yet.
+  TreeLeaf& leaf_of(const std::string& name, const TreeView::Form& form,
+                    const TreeView::Layer* layer, const std::vector<std::int64_t>& shape) {
+    const auto [known, is_new] = by_name_.try_emplace(name, leaves_.size());
+    if (!is_new) return leaves_[known->second];
+    TreeLeaf made;
+    made.leaf.name = name;
+    if (form.has_axes) made.leaf.logical_axes = form.axes;
+    for (std::size_t d = 0; d < form.axes.size(); ++d) {
+      made.leaf.shape.push_back(shape[d]);
+      made.dims.emplace_back(d);
+    }
+    if (layer != nullptr && layer->stacked) {
+      const auto where = static_cast<std::ptrdiff_t>(form.stacked_at);
+      made.leaf.shape.insert(made.leaf.shape.begin() + where, 0);
+      made.dims.insert(made.dims.begin() + where, std::nullopt);
+      if (form.has_axes) {
+        made.leaf.logical_axes->insert(made.leaf.logical_axes->begin() + where, layer->axis);
+      }
+    }
+    leaves_.push_back(std::move(made));
+    return leaves_.back();
+  }
+
+  const Workload& workload_;
+  std::vector<TreeLeaf> leaves_;
+  std::map<std::string, std::size_t> by_name_;
+};
+
+}  // namespace
+
+std::vector<TreeLeaf> tree_leaves(const Workload& workload) { return LeafMaker(workload).run(); }
+
+ParameterTree parameter_tree(const Workload& workload, DType dtype, const Place& place) {
+  ParameterTree tree{workload.model, {}};
+  for (TreeLeaf& made : tree_leaves(workload)) {
+    made.leaf.dtype = dtype;
+    made.leaf.place = place;
+    tree.leaves.push_back(std::move(made.leaf));
+  }
+  sort_leaves(tree.leaves);
+  return tree;
+}
+
+}  // namespace shardsim
