@@ -17,6 +17,7 @@
 #include "strategies/specs/uneven_shards.hpp"
 #include "workloads/graph/graph_json.hpp"
 #include "workloads/models/model_tree.hpp"
+#include "workloads/views/tree_leaves.hpp"
 
 namespace shardsim {
 namespace {
@@ -158,11 +159,19 @@ SpecTable parameter_specs(const ParameterTree& tree, const Partitioning& partiti
   return table;
 }
 
+ParameterTree viewed_tree(const ModelConfig& config, const ModelStep& model) {
+  Step step = model.step;
+  step.kind = StepKind::forward;
+  step.outputs.clear();
+  return parameter_tree(build_step(config, step), step.optimizer.parameters, {config.path, ""});
+}
+
 // The train state of a model's step, of its parameters as they are stored.
 SpecTable state_specs(const ModelStep& model, const Experiment& experiment,
                       const StateOptimizer& state) {
   const OptimizerOptions& kept = model.step.optimizer;
-  ParameterTree tree = model_tree(config_of(model, experiment));
+  const ModelConfig config = config_of(model, experiment);
+  ParameterTree tree = model.step.view.empty() ? model_tree(config) : viewed_tree(config, model);
   for (ParameterLeaf& leaf : tree.leaves) leaf.dtype = kept.parameters;
   SpecTable table = parameter_specs(tree, model.partitioning, state, {kept.moments, kept.master});
   if (!model.step.outputs.empty()) table.outputs = compile_model(model, experiment).outputs;

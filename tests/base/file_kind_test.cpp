@@ -27,7 +27,7 @@ constexpr KnownFile known_files[] = {
     {"examples/topologies/two-hosts.json", FileKind::profile},
     {"hardware_profiles/profiles/dgx-h100.json", FileKind::profile},
     {"hardware_profiles/calibrations/h100-nvswitch.json", FileKind::calibration},
-    {"examples/trees/llama-3-8b-easydel.json", FileKind::parameter_tree},
+    {"examples/trees/paligemma2-28b-448.json", FileKind::parameter_tree},
     {"examples/sweep-two-processes.json", FileKind::sweep},
     {"examples/check/baseline.json", FileKind::baseline},
     {"examples/check/budgets.json", FileKind::budgets},
