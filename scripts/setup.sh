@@ -11,7 +11,7 @@ set -eu
 
 build_packages='cmake ninja-build g++ pkg-config
   libboost-program-options-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libpcre2-dev zlib1g-dev
-  libjs-chart.js libprotozero-dev libopenmpi-dev openmpi-bin'
+  libtomlplusplus-dev libyaml-cpp-dev libjs-chart.js libprotozero-dev libopenmpi-dev openmpi-bin'
 test_packages='ccache catch2 librapidcheck-dev clang-format-14 clang-tidy-14 chromium
   iproute2 lld'
 develop_packages='clang-14 libclang-rt-14-dev libbenchmark-dev valgrind'

@@ -12,6 +12,7 @@
 #include "reports/specs/tree_report.hpp"
 
 #include "command.hpp"
+#include "import_launch.hpp"
 #include "output.hpp"
 #include "verbs.hpp"
 #include "workloads/files/safetensors.hpp"
@@ -38,12 +39,23 @@ const Manual import_manual = {
     "  stablehlo    a program as jax.jit(f).lower(...).as_text() prints it, gzip too: shardings "
     "are\n"
     "               propagated as Shardy does, and partitioned as XLA does\n"
-    "               (docs/stablehlo-import.md)",
+    "               (docs/stablehlo-import.md)\n"
+    "  megatron, torchtitan, deepspeed, maxtext\n"
+    "               somebody's own configuration as an experiment (docs/own-files.md): a launch\n"
+    "               script or its arguments, TOML, JSON, YAML, with KEY=VALUE behind the file for\n"
+    "               what it does not say. Each key is used, has no influence on cost, or is\n"
+    "               refused; --format json lists them, -o FILE writes the experiment",
     {"shardsim import hf llama-3.1-8b -o tree.json",
      "shardsim import hf workloads/configs/vit-b16.json --format csv",
      "shardsim import safetensors examples/tiny-llama.safetensors",
      "shardsim import hlo examples/programs/fsdp-matmul.hlo --mesh x=2,y=4",
-     "shardsim import stablehlo examples/programs/mlp-fsdp-tp.mlir --format json"}};
+     "shardsim import stablehlo examples/programs/mlp-fsdp-tp.mlir --format json",
+     "shardsim import megatron examples/launch/mixtral-8x7b-megatron.sh --machine dgx-h100",
+     "shardsim import torchtitan examples/launch/llama-3.1-70b-torchtitan.toml --devices 256",
+     ("shardsim import deepspeed examples/launch/zero3-deepspeed.json --model llama-3.1-8b \\\n"
+      "               --devices 16 --sequence 4096 --format json"),
+     ("shardsim import maxtext examples/launch/llama-2-7b-maxtext.yml --devices 256 \\\n"
+      "               per_device_batch_size=4 --machine tpu-v5e")}};
 
 const std::vector<std::string> tree_formats = {"text", "json", "csv"};
 const std::vector<std::string> plan_formats = {"text", "json", "dot"};
@@ -109,6 +121,7 @@ Words kind_names() {
   Words names;
   for (const Kind& kind : kinds) names.emplace_back(kind.name);
   names.insert(names.end(), {"hlo", "stablehlo"});
+  for (const std::string& launched : launch_kinds()) names.push_back(launched);
   return names;
 }
 
@@ -140,7 +153,8 @@ void check_model(const Given& given, const Words& operands, const ParameterTree&
 void add_import_options(po::options_description& options) {
   add_output_options(options, {"text", "json", "csv (of a model)", "dot (of a program)"});
   options.add_options()("mesh", po::value<std::string>()->value_name("MESH"),
-                        "axes and sizes to tell the groups of a program by: data=2,fsdp=4");
+                        "axes and sizes to tell the groups of a program by, or that DeepSpeed runs "
+                        "on: data=2,fsdp=4");
   options.add_options()("like", po::value<std::string>()->value_name("xla"),
                         "of StableHLO: reshard as XLA does, even where other ways send less")(
       "buffers", po::value<std::string>()->value_name("FILE"),
@@ -148,11 +162,17 @@ void add_import_options(po::options_description& options) {
       "and results, instead of an estimate")(
       "model", po::value<std::string>()->value_name("CONFIG"),
       "of safetensors: that the file holds this model's tensors and no others, under the names "
-      "that files on the hub have or under those of transformers' modules");
+      "that files on the hub have or under those of transformers' modules; of somebody's own "
+      "configuration: the model, in place of the file's");
+  add_launch_options(options);
 }
 
 int run_import(const Given& given) {
   const Words operands = given.all("operand");
+  if (!operands.empty() && is_launch_kind(operands[0])) return run_import_launch(given);
+  if (const std::string option = given_launch_option(given); !option.empty()) {
+    throw UsageError(fmt::format("--{} is for {}", option, fmt::join(launch_kinds(), ", ")));
+  }
   if (!operands.empty() && (operands[0] == "hlo" || operands[0] == "stablehlo")) {
     if (given.has("model")) throw UsageError("--model is for safetensors");
     if (operands.size() != 2) {
@@ -180,7 +200,7 @@ int run_import(const Given& given) {
 
 Verb import_verb() {
   return {.name = "import",
-          .summary = "a model of others as a parameter tree, a compiled program as a plan",
+          .summary = "somebody's model as a parameter tree, program as a plan, launch as an experiment",
           .manual = import_manual,
           .add_options = add_import_options,
           .run = run_import,

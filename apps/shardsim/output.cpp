@@ -25,6 +25,9 @@ constexpr Ending endings[] = {{".trace.json", "chrome"},
                               {".chrome.json", "chrome"},
                               {".perfetto-trace", "perfetto"},
                               {".pftrace", "perfetto"},
+                              {"deepspeed.json", "deepspeed"},
+                              {"ds_config.json", "deepspeed"},
+                              {".args", "megatron"},
                               {".csv", "csv"},
                               {".dot", "dot"},
                               {".et", "chakra"},
@@ -33,8 +36,11 @@ constexpr Ending endings[] = {{".trace.json", "chrome"},
                               {".html", "html"},
                               {".json", "json"},
                               {".md", "markdown"},
+                              {".toml", "torchtitan"},
                               {".txt", "text"},
-                              {".xml", "junit"}};
+                              {".xml", "junit"},
+                              {".yaml", "maxtext"},
+                              {".yml", "maxtext"}};
 
 void require_known(const std::string& format, const std::vector<std::string>& formats,
                    const std::string& where) {

@@ -1,0 +1,463 @@
+// MaxText's YAML files: base.yml with what a run has otherwise, and overrides, key=value.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.hpp"
+#include "launch/framework_files.hpp"
+#include "launch/model_families.hpp"
+
+namespace shardsim {
+namespace {
+namespace maxtext {
+
+// mesh_axes of base.yml, major to minor, and their names in ici_X_parallelism.
+struct Axis {
+  std::string_view name, key;
+  AxisRole role;
+};
+constexpr Axis mesh_axes[] = {{"diloco", "diloco", AxisRole::batch},
+                              {"data", "data", AxisRole::batch},
+                              {"stage", "pipeline", AxisRole::stages},
+                              {"fsdp", "fsdp", AxisRole::shard},
+                              {"fsdp_transpose", "fsdp_transpose", AxisRole::shard},
+                              {"sequence", "sequence", AxisRole::context},
+                              {"context", "context", AxisRole::context},
+                              {"tensor", "tensor", AxisRole::model},
+                              {"tensor_sequence", "tensor_sequence", AxisRole::model},
+                              {"expert", "expert", AxisRole::experts}};
+constexpr std::string_view other_axes[] = {"context_autoregressive", "tensor_transpose",
+                                           "autoregressive"};
+
+struct NamedModel {
+  std::string_view name, model;
+};
+// configs/models of MaxText and the models that are shipped here.
+constexpr NamedModel named_models[] = {{"llama2-7b", "llama-2-7b"},
+                                       {"llama3-8b", "llama-3.1-8b"},
+                                       {"llama3.1-8b", "llama-3.1-8b"},
+                                       {"llama3-70b", "llama-3.1-70b"},
+                                       {"llama3.1-70b", "llama-3.1-70b"},
+                                       {"llama3.1-405b", "llama-3.1-405b"},
+                                       {"llama4-17b-128e", "llama-4-maverick"},
+                                       {"mistral-7b", "mistral-7b-v0.1"},
+                                       {"mixtral-8x7b", "mixtral-8x7b"},
+                                       {"qwen3-30b-a3b", "qwen3-30b-a3b"},
+                                       {"qwen3-235b-a22b", "qwen3-235b-a22b"},
+                                       {"gpt-oss-120b", "gpt-oss-120b"},
+                                       {"deepseek3-671b", "deepseek-v3"},
+                                       {"kimi-k2-1t", "kimi-k2"}};
+
+// Facts of a decoder block beside its sizes; those that are not here have a config.json of their
+// own.
+struct Block {
+  std::string_view name;
+  std::vector<std::pair<std::string_view, std::string_view>> is;  // fact, JSON
+  bool routed = false;
+};
+const std::vector<Block>& blocks() {
+  static const std::vector<Block> all = {
+      {"llama2", {}},
+      {"mistral", {}},
+      {"qwen3", {{"model.qk_norm", "true"}}},
+      {"mixtral", {}, true},
+      {"qwen3_moe", {{"model.qk_norm", "true"}}, true},
+      {"deepseek", {{"model.latent", "true"}}, true}};
+  return all;
+}
+
+void find_sizes(Facts& facts) {
+  const std::int64_t scale = facts.integer("arg.scale");
+  // pyconfig.py: the scale, a power of two, in parts of layers (2^(k/3)), width and heads.
+  if (scale != 1) {
+    facts.fail("arg.scale", "scaled models are not read: give the base_ dimensions themselves");
+  }
+  const std::pair<const char*, const char*> sizes[] = {{"arg.hidden", "model.hidden"},
+                                                       {"arg.heads", "model.heads"},
+                                                       {"arg.kv_heads", "model.kv_heads"},
+                                                       {"arg.width", "model.width"},
+                                                       {"arg.layers", "model.layers"}};
+  for (const auto& [theirs, ours] : sizes) {
+    facts.set(ours, facts.integer(theirs), facts.place(theirs), facts.given(theirs));
+  }
+}
+
+Json model_of_sizes(Facts& facts) {
+  const std::string name = facts.text("arg.block");
+  const auto block = std::find_if(blocks().begin(), blocks().end(),
+                                  [&](const Block& one) { return one.name == name; });
+  if (block == blocks().end()) {
+    std::vector<std::string_view> known;
+    for (const Block& one : blocks()) known.push_back(one.name);
+    facts.fail("arg.block", fmt::format("decoder block \"{}\" is not made of its sizes here, {} "
+                                        "are; name the model's config.json with --model",
+                                        name, fmt::join(known, ", ")));
+  }
+  find_sizes(facts);
+  for (const auto& [fact, json] : block->is) facts.set(fact, Json::parse(json));
+  if (facts.at("arg.activations") != Json::array({"silu", "linear"})) {
+    facts.fail("arg.activations", "of layers made of their sizes the activation is silu with linear");
+  }
+  const bool latent = facts.flag("model.latent");
+  if (!latent) facts.set("model.head_dim", facts.integer("arg.head_dim"));
+  if (facts.is("arg.attention_type", "local_sliding")) {
+    facts.set("model.window", facts.integer("arg.window"));
+  }
+  if (latent) {
+    facts.set("model.kv_heads", facts.at("model.heads"));
+    if (facts.integer("arg.q_rank", 0) > 0) facts.set("model.q_rank", facts.at("arg.q_rank"));
+    for (const char* size : {"kv_rank", "nope_dim", "rope_dim", "value_dim"}) {
+      facts.set(fmt::format("model.{}", size), facts.integer(fmt::format("arg.{}", size)));
+    }
+    if (facts.is("arg.scores", "sigmoid")) facts.set("model.scores", "sigmoid");
+    facts.set("model.dense_layers", facts.integer("arg.dense_layers", 0));
+  }
+  if (block->routed) {
+    facts.set("model.experts", facts.integer("arg.experts"));
+    facts.set("model.top_k", facts.integer("arg.top_k"));
+    // A mixture without latents has base_mlp_dim for its experts; both must be given equal.
+    const char* width = facts.given("arg.expert_width") ? "arg.expert_width" : "arg.width";
+    facts.set("model.expert_width", facts.integer(width));
+    if (latent) {
+      facts.set("model.shared_width",
+                facts.integer("arg.shared_experts", 0) * facts.integer(width));
+    }
+  }
+  return config_of_facts(facts);
+}
+
+Json find_model(Facts& facts) {
+  const std::string name = facts.text("arg.model");
+  if (name == "default") return model_of_sizes(facts);
+  std::vector<std::string> known;
+  for (const NamedModel& model : named_models) {
+    if (model.name == name) return model.model;
+    known.emplace_back(model.name);
+  }
+  facts.fail("arg.model",
+             fmt::format("model \"{}\" is not shipped here, {} are; name its config.json with "
+                         "--model",
+                         name, fmt::join(known, ", ")),
+             closest(name, known));
+}
+
+// What -1 leaves of `all`, among the axes of one network.
+void fill_in(Facts& facts, const std::string& prefix, std::int64_t all) {
+  std::string open;
+  std::int64_t others = 1;
+  for (const Axis& axis : mesh_axes) {
+    const std::string fact = prefix + std::string(axis.key);
+    const std::int64_t size = facts.at(fact).get<std::int64_t>();
+    if (size == -1) {
+      if (!open.empty()) facts.fail(fact, "is the second axis of -1");
+      open = fact;
+    } else {
+      others *= facts.integer(fact);
+    }
+  }
+  if (open.empty()) {
+    if (others != all) {
+      facts.fail(prefix + "fsdp", fmt::format("the degrees make {}, of {} {}", others, all,
+                                              prefix == "ici." ? "devices in a slice" : "slices"));
+    }
+    return;
+  }
+  if (all % others != 0) {
+    facts.fail(open, fmt::format("{} {} are no multiple of the {} of the other axes", all,
+                                 prefix == "ici." ? "devices in a slice" : "slices", others));
+  }
+  facts.set(open, all / others, facts.place(open), /*given=*/true);
+}
+
+// What the written degrees make, where none is left open.
+std::int64_t written_devices(const Facts& facts, const std::string& prefix) {
+  std::int64_t devices = 1;
+  for (const Axis& axis : mesh_axes) {
+    const std::int64_t size = facts.at(prefix + std::string(axis.key)).get<std::int64_t>();
+    if (size == -1) return 0;
+    devices *= size;
+  }
+  return devices;
+}
+
+std::int64_t read_mesh_of(Facts& facts, Json& experiment) {
+  for (const std::string_view axis : other_axes) {
+    for (const char* prefix : {"ici.", "dcn."}) {
+      const std::string fact = prefix + std::string(axis);
+      if (facts.at(fact) != 1 && facts.at(fact) != -1) {
+        facts.fail(fact, fmt::format("an axis \"{}\" is not simulated under \"xla\"", axis));
+      }
+    }
+  }
+  std::int64_t slices = facts.at("arg.slices").get<std::int64_t>();
+  if (slices < 1) slices = std::max<std::int64_t>(1, written_devices(facts, "dcn."));
+  const std::int64_t written = written_devices(facts, "ici.");
+  if (!facts.has("devices") && written == 0) {
+    facts.fail("ici.fsdp", "takes what the other degrees leave of the devices: add --devices 64");
+  }
+  const std::int64_t devices = facts.has("devices") ? facts.integer("devices") : written * slices;
+  if (devices % slices != 0) {
+    facts.fail("arg.slices", fmt::format("{} slices do not divide {} devices", slices, devices));
+  }
+  fill_in(facts, "dcn.", slices);
+  fill_in(facts, "ici.", devices / slices);
+  for (const Axis& axis : mesh_axes) {
+    const std::int64_t across = facts.integer("dcn." + std::string(axis.key));
+    const std::int64_t size = across * facts.integer("ici." + std::string(axis.key));
+    const std::string name(axis.name);
+    if (size > 1) experiment["mesh"][name] = size;
+    if (across > 1) experiment["slices"][name] = across;
+  }
+  if (experiment["mesh"].empty()) experiment["mesh"]["data"] = 1;
+  return devices;
+}
+
+void read_batch(const Facts& facts, std::int64_t devices, Json& workload) {
+  const double whole = facts.number("arg.per_device") * static_cast<double>(devices);
+  if (whole < 1 || whole != std::floor(whole)) {
+    facts.fail("arg.per_device", fmt::format("{} sequences on each of {} devices are no whole batch",
+                                             facts.number("arg.per_device"), devices));
+  }
+  const std::int64_t accumulates = facts.integer("arg.accumulates");
+  workload["batch"] = static_cast<std::int64_t>(whole) * accumulates;
+  workload["microbatches"] = accumulates;
+  const std::int64_t stages = facts.integer("ici.pipeline") * facts.integer("dcn.pipeline");
+  if (stages == 1) return;
+  if (accumulates > 1) {
+    facts.fail("arg.accumulates",
+               "gradients added up over several runs of a pipeline are not simulated");
+  }
+  const std::int64_t given = facts.at("arg.microbatches").get<std::int64_t>();
+  workload["microbatches"] = given > 0 ? given : stages;
+}
+
+void read_types(const Facts& facts, Json& workload) {
+  Json& precision = workload["precision"];
+  const Json& quantized = facts.at("arg.quantization");
+  precision["compute"] = quantized == "" ? facts.at("arg.type") : quantized;
+  precision["parameters"] = facts.at("arg.weights");
+  // Gradients have the type that the step is differentiated in, then grad_dtype.
+  precision["gradients"] = facts.at("arg.gradients");
+  if (facts.at("arg.weights") != "fp32") precision["master"] = "none";
+  const std::string moments = facts.text("arg.moments");
+  precision["moments"] = moments.empty()        ? facts.at("arg.weights")
+                         : moments == "float32" ? Json("fp32")
+                                                : Json("bf16");
+}
+
+void read_policy(const Facts& facts, Json& workload) {
+  const std::string policy = facts.text("arg.policy");
+  if (policy == "full" || policy == "none") {
+    workload["rematerialization"] = policy;
+    return;
+  }
+  if (policy != "custom") {
+    workload["rematerialization"] = {{"policy", policy}};
+    return;
+  }
+  Json save = Json::array(), offload = Json::array();
+  for (const auto& [name, fact] : facts.all()) {
+    if (!name.starts_with("remat.")) continue;
+    const std::string tensor = name.substr(6), where = fact.value->get<std::string>();
+    if (where != "remat" && where != "device" && where != "offload") {
+      facts.fail(name, fmt::format("expected remat, device or offload, not \"{}\"", where));
+    }
+    if (where == "device" && tensor != "decoder_layer_input") save.push_back(tensor);
+    if (where == "offload") offload.push_back(tensor);
+  }
+  workload["rematerialization"] = {{"save", save}};
+  if (!offload.empty()) workload["rematerialization"]["offload"] = offload;
+}
+
+void read_pipeline(const Facts& facts, Json& strategy) {
+  const std::int64_t stages = facts.integer("ici.pipeline") * facts.integer("dcn.pipeline");
+  if (stages == 1) return;
+  if (!facts.has("model.layers") && !facts.given("arg.repeats")) {
+    facts.fail("arg.repeats", "say how often layers go round: num_pipeline_repeats=1");
+  }
+  const std::int64_t each = facts.integer("arg.layers_of_stage");
+  const std::int64_t repeats = facts.at("arg.repeats").get<std::int64_t>();
+  const std::int64_t times =
+      repeats > 0 ? repeats : facts.integer("model.layers") / (stages * each);
+  strategy["pipeline"] = {{"schedule", times > 1 ? "looped-bfs" : "gpipe"}};
+  if (times > 1) strategy["pipeline"]["virtual_stages"] = times;
+}
+
+void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& experiment) {
+  Json& workload = experiment["workload"];
+  if (workload["mtp_layers"] == 0) workload.erase("mtp_layers");
+  const std::int64_t devices = read_mesh_of(facts, experiment);
+  if (workload["model"].is_null()) workload["model"] = find_model(facts);
+  read_batch(facts, devices, workload);
+  read_types(facts, workload);
+  read_policy(facts, workload);
+  const double dropout = facts.flag("arg.has_dropout") ? facts.number("arg.dropout") : 0;
+  if (dropout > 0) workload["dropout"] = dropout;
+  Json& strategy = experiment["strategy"];
+  if (facts.number("arg.clip") > 0) strategy["clip_gradients"] = true;
+  if (experiment["mesh"].contains("context") || experiment["mesh"].contains("sequence")) {
+    strategy["context"] = {{"method", facts.at("arg.context")},
+                           {"balanced", facts.flag("arg.balanced")}};
+  }
+  if (facts.number("arg.capacity") > 0 && facts.integer("arg.experts") > 1) {
+    strategy["experts"]["capacity_factor"] = facts.number("arg.capacity");
+  }
+  read_pipeline(facts, strategy);
+  strategy["kernels"] = "xla";
+  if (!facts.is("arg.attention", "autoselected")) {
+    strategy["kernels"] = {{"base", "xla"}, {"attention", facts.at("arg.attention")}};
+  }
+  notes.emplace_back(
+      "the rules of base.yml are taken as shards over fsdp and splits over tensor (strategy xla)");
+}
+
+void add_model(const Json& resolved, const Json& config, const Place& place, Facts& facts) {
+  const Json& model = resolved["workload"]["model"];
+  for (const NamedModel& named : named_models) {
+    if (model.is_string() && model.get<std::string>() == named.model) {
+      facts.set("arg.model", named.name);
+      return;
+    }
+  }
+  Facts found(facts.whole());
+  add_model_facts(config, place, found);
+  const std::string type = config.value("model_type", "");
+  const std::pair<std::string_view, std::string_view> types[] = {
+      {"llama", "llama2"},      {"mistral", "mistral"},      {"qwen3", "qwen3"},
+      {"mixtral", "mixtral"},   {"qwen3_moe", "qwen3_moe"},  {"deepseek_v2", "deepseek"},
+      {"deepseek_v3", "deepseek"}};
+  const auto row = std::find_if(std::begin(types), std::end(types),
+                                [&](const auto& one) { return one.first == type; });
+  if (row == std::end(types)) {
+    throw InputError(place, fmt::format("MaxText has no decoder block for \"{}\" here", type));
+  }
+  facts.set("arg.block", row->second);
+  const std::pair<const char*, const char*> sizes[] = {
+      {"model.hidden", "arg.hidden"}, {"model.heads", "arg.heads"},
+      {"model.width", "arg.width"},   {"model.layers", "arg.layers"},
+      {"model.vocab", "model.vocab"}, {"model.tied", "model.tied"},
+      {"model.experts", "arg.experts"}, {"model.top_k", "arg.top_k"},
+      {"model.expert_width", "arg.expert_width"}, {"model.dense_layers", "arg.dense_layers"},
+      {"model.q_rank", "arg.q_rank"}, {"model.kv_rank", "arg.kv_rank"},
+      {"model.nope_dim", "arg.nope_dim"}, {"model.rope_dim", "arg.rope_dim"},
+      {"model.value_dim", "arg.value_dim"}};
+  for (const auto& [ours, theirs] : sizes) {
+    if (found.has(ours)) facts.set(theirs, found.at(ours));
+  }
+  const std::int64_t heads = found.integer("model.heads");
+  facts.set("arg.kv_heads", found.integer_or("model.kv_heads", heads));
+  const bool latent = found.flag("model.latent");
+  if (!latent) {
+    facts.set("arg.head_dim",
+              found.integer_or("model.head_dim", found.integer("model.hidden") / heads));
+  } else {
+    const std::int64_t width = found.integer_or("model.expert_width", 1);
+    facts.set("arg.shared_experts", found.integer_or("model.shared_width", 0) / width);
+    facts.set("arg.scores", found.is("model.scores", "sigmoid") ? "sigmoid" : "");
+  }
+  if (found.has("model.window")) {
+    facts.set("arg.attention_type", "local_sliding");
+    facts.set("arg.window", found.at("model.window"));
+  }
+}
+
+void add_policy(const Json& policy, Facts& facts) {
+  if (policy.is_string()) {
+    facts.set("arg.policy", policy);
+    return;
+  }
+  if (policy.contains("policy")) {
+    facts.set("arg.policy", policy["policy"]);
+    return;
+  }
+  facts.set("arg.policy", "custom");
+  for (const auto& [key, where] : {std::pair{"save", "device"}, {"offload", "offload"}}) {
+    if (!policy.contains(key)) continue;
+    for (const Json& name : policy[key]) facts.set("remat." + name.get<std::string>(), where);
+  }
+}
+
+void from_experiment(const Json& resolved, const Json& config, const Place& place, Facts& facts) {
+  const Json& workload = resolved["workload"];
+  const Json& strategy = resolved["strategy"];
+  std::vector<NamedRole> roles;
+  std::vector<std::string> names;
+  for (const Axis& axis : mesh_axes) names.push_back(fmt::format("mesh.{}", axis.name));
+  for (std::size_t i = 0; i < std::size(mesh_axes); ++i) {
+    roles.push_back({mesh_axes[i].role, names[i]});
+  }
+  std::reverse(roles.begin(), roles.end());  // the first of a role, where no name is the same
+  Facts mesh(facts.whole());
+  add_mesh_facts(resolved["mesh"], json_at(resolved, "roles"), roles, facts.whole(), mesh);
+  std::int64_t devices = 1, slices = 1;
+  for (const Axis& axis : mesh_axes) {
+    const std::string name(axis.name), key(axis.key);
+    const std::int64_t size = mesh.integer_or("mesh." + name, 1);
+    std::int64_t across = integer_at(json_at(resolved, "slices"), name, 1);
+    if (size % across != 0) across = 1;
+    facts.set("dcn." + key, across);
+    facts.set("ici." + key, size / across);
+    devices *= size;
+    slices *= across;
+  }
+  if (slices > 1) facts.set("arg.slices", slices);
+  add_model(resolved, config, place, facts);
+  const std::int64_t batch = workload["batch"], microbatches = workload["microbatches"];
+  const std::int64_t stages = mesh.integer_or("mesh.stage", 1);
+  const std::int64_t accumulates = stages > 1 ? 1 : microbatches;
+  if (stages > 1 && microbatches != stages) facts.set("arg.microbatches", microbatches);
+  facts.set("arg.accumulates", accumulates);
+  facts.set("arg.per_device", static_cast<double>(batch) / static_cast<double>(devices) /
+                                  static_cast<double>(accumulates));
+  facts.set("workload.sequence", json_at(workload, "sequence"));
+  facts.set("workload.optimizer", workload["optimizer"]);
+  facts.set("workload.mtp_layers", integer_at(workload, "mtp_layers", 0));
+  if (workload.contains("dropout")) facts.set("arg.dropout", workload["dropout"]);
+  const Json& precision = workload["precision"];
+  const std::string compute = precision["compute"];
+  const bool narrow = compute == "int8" || compute == "fp8";
+  if (narrow) facts.set("arg.quantization", compute);
+  if (!narrow) facts.set("arg.type", compute);
+  facts.set("arg.weights", precision["parameters"]);
+  facts.set("arg.gradients", precision["gradients"]);
+  if (precision["moments"] != precision["parameters"]) {
+    facts.set("arg.moments", precision["moments"] == "fp32" ? "float32" : "bfloat16");
+  }
+  add_policy(workload["rematerialization"], facts);
+  facts.set("arg.clip", json_at(strategy, "clip_gradients") == true ? 1.0 : 0.0);
+  if (const Json context = json_at(strategy, "context"); context.is_object()) {
+    facts.set("arg.context", context["method"]);
+    facts.set("arg.balanced", context["balanced"]);
+  }
+  if (const Json factor = json_at(strategy, "experts.capacity_factor"); !factor.is_null()) {
+    facts.set("arg.capacity", factor);
+  }
+  if (stages > 1) {
+    const std::int64_t times = integer_at(strategy, "pipeline.virtual_stages", 1);
+    facts.set("arg.repeats", times);
+    const std::int64_t layers = integer_at(config, "num_hidden_layers", 1);
+    facts.set("arg.layers_of_stage", std::max<std::int64_t>(1, layers / (stages * times)));
+  }
+  if (const Json attention = json_at(strategy, "kernels.attention"); !attention.is_null()) {
+    facts.set("arg.attention", attention);
+  }
+}
+
+}  // namespace maxtext
+}  // namespace
+
+FrameworkFile maxtext_file() {
+  return {.name = "maxtext",
+          .file = "maxtext.yml",
+          .meaning = "MaxText's YAML, what a run has otherwise than base.yml",
+          .strategy = "xla",
+          .keys = maxtext_keys(),
+          .read = read_yaml,
+          .to_experiment = maxtext::to_experiment,
+          .from_experiment = maxtext::from_experiment,
+          .print = print_yaml};
+}
+
+}  // namespace shardsim

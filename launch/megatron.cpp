@@ -1,0 +1,336 @@
+// Megatron-LM's arguments: pretrain_gpt.py --num-layers 32 ...
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "launch/framework_files.hpp"
+#include "launch/megatron_facts.hpp"
+#include "launch/model_families.hpp"
+
+namespace shardsim {
+namespace {
+namespace megatron {
+
+// tokenizer.py: _NullTokenizer counts an end-of-document token to --vocab-size. The vocabularies of
+// the others are those of the models that they are called by.
+constexpr std::int64_t gpt2_vocabulary = 50257;
+constexpr std::int64_t llama2_vocabulary = 32000;
+// --ddp-pad-buckets-for-high-nccl-busbw: a multiple of 2^16 (param_and_grad_buffer.py).
+constexpr std::int64_t padded_bucket = 1 << 16;
+// distributed_data_parallel.py.
+constexpr std::int64_t least_bucket = 40'000'000;
+constexpr std::int64_t bucket_per_device = 1'000'000;
+constexpr std::int64_t vocabulary_multiple = 128;
+
+void find_vocabulary(Facts& facts, Notes& notes) {
+  if (facts.has("arg.padded_vocabulary")) {
+    facts.set("model.vocab", facts.integer("arg.padded_vocabulary"));
+  }
+  const bool has_tokenizer = facts.has("arg.tokenizer");
+  const bool is_null = facts.is("arg.tokenizer", "NullTokenizer");
+  if (facts.has("model.vocab")) {
+    if (is_null) facts.set("model.vocab", facts.integer("model.vocab") + 1);
+    return;
+  }
+  const bool bytes = facts.is("arg.tokenizer", "GPT2BPETokenizer");
+  if (bytes || (!has_tokenizer && facts.has("arg.merges"))) {
+    facts.set("model.vocab", gpt2_vocabulary);
+    notes.push_back(fmt::format("the vocabulary is taken as GPT-2's, {} tokens", gpt2_vocabulary));
+  } else if (facts.is("arg.tokenizer", "Llama2Tokenizer")) {
+    facts.set("model.vocab", llama2_vocabulary);
+    notes.push_back(
+        fmt::format("the vocabulary is taken as Llama 2's, {} tokens", llama2_vocabulary));
+  } else {
+    facts.fail(has_tokenizer ? "arg.tokenizer" : "model.vocab",
+               "how many tokens there are is known to the tokenizer alone: add "
+               "vocab-size=32000 behind the file");
+  }
+}
+
+void find_model(Facts& facts, Notes& notes) {
+  const bool latent = facts.flag("model.latent");
+  const bool grouped = facts.flag("arg.grouped_query") && !latent;
+  if (grouped) {
+    facts.set("model.kv_heads", facts.integer_or("arg.query_groups", 1));
+    if (facts.integer("model.heads") % facts.integer("model.kv_heads") != 0) {
+      facts.fail("arg.query_groups",
+                 fmt::format("{} groups do not divide {} heads", facts.integer("model.kv_heads"),
+                             facts.integer("model.heads")));
+    }
+  }
+  find_vocabulary(facts, notes);
+  const bool gated = facts.is("arg.activation", "swiglu");
+  facts.set("model.gated", gated);
+  facts.set("model.activation", gated ? Json("silu") : facts.at("arg.activation"));
+  if (!facts.has("model.width") && facts.has("model.hidden")) {
+    // arguments.py: two thirds of four times, in multiples of 64, of gated layers.
+    const std::int64_t four = 4 * facts.integer("model.hidden");
+    facts.set("model.width", gated ? four * 2 / 3 / 64 * 64 : four);
+  }
+  if (facts.has("arg.window")) facts.set("model.window", megatron_window(facts));
+  if (latent) {
+    // MLA's own defaults (arguments.py).
+    const std::pair<const char*, std::int64_t> sizes[] = {{"model.kv_rank", 32},
+                                                          {"model.nope_dim", 128},
+                                                          {"model.rope_dim", 64},
+                                                          {"model.value_dim", 128}};
+    for (const auto& [name, size] : sizes) {
+      if (!facts.has(name)) facts.set(name, size);
+    }
+    facts.erase("model.head_dim");
+    facts.erase("model.qk_norm");  // of latents: norms that are always there
+  }
+  if (facts.has("model.experts")) {
+    if (!facts.has("model.top_k")) facts.set("model.top_k", 2);
+    if (!facts.has("model.expert_width")) facts.set("model.expert_width", facts.at("model.width"));
+    facts.set("model.dense_layers", megatron_dense_layers(facts));
+    // A layer of experts has no biases of its own; attention's are Megatron's to say.
+  }
+}
+
+void read_experts(Facts& facts, Notes& notes, Json& experiment) {
+  const std::int64_t parallel = facts.integer("arg.ep");
+  if (!facts.has("model.experts")) {
+    if (parallel > 1) facts.fail("arg.ep", "experts over devices, and the model has none");
+    return;
+  }
+  if (facts.integer("model.experts") % parallel != 0) {
+    facts.fail("arg.ep", fmt::format("{} devices do not divide {} experts", parallel,
+                                     facts.integer("model.experts")));
+  }
+  Json& experts = experiment["strategy"]["experts"];
+  experts["parallel"] = parallel;
+  if (facts.has("arg.etp")) experts["tensor_parallel"] = facts.integer("arg.etp");
+  experts["grouped"] = facts.flag("arg.grouped_products");
+  if (parallel > 1) {
+    const bool flexible = facts.is("arg.dispatch", "flex");
+    experts["dispatch"] = facts.at(flexible ? "arg.flex" : "arg.dispatch");
+  }
+  if (!facts.has("arg.capacity")) return;
+  const double capacity = facts.number("arg.capacity");
+  if (capacity < 0) return;  // Megatron's own word for none
+  if (facts.flag("arg.pads_experts")) {
+    experts["capacity_factor"] = capacity;
+  } else if (capacity < 1) {
+    facts.fail("arg.capacity",
+               "tokens that are dropped without padding are not simulated; with "
+               "--moe-pad-expert-input-to-capacity they are");
+  } else {
+    notes.push_back(fmt::format("a capacity of {} without padding drops nothing of balanced experts",
+                                capacity));
+  }
+}
+
+// {"sharding": "no_shard"} and so on are of Megatron's FSDP alone.
+void read_sharding(Facts& facts, Json& experiment) {
+  if (facts.flag("strategy.fsdp")) {
+    if (!facts.is("arg.sharding", "optim_grads_params")) {
+      facts.fail("arg.sharding",
+                 fmt::format("Megatron's FSDP with \"{}\" is not simulated; \"optim_grads_params\" "
+                             "is",
+                             facts.text("arg.sharding")));
+    }
+    experiment["strategy"].erase("distributed_optimizer");
+    experiment["strategy"].erase("overlap");
+    return;
+  }
+  const std::int64_t instances = facts.integer("arg.instances");
+  if (instances > 1) experiment["strategy"]["optimizer_shards"]["instances"] = instances;
+  if (facts.flag("arg.pads_buckets")) {
+    experiment["strategy"]["gradient_buffer"]["bucket_multiple"] = padded_bucket;
+  }
+}
+
+void read_pipeline(Facts& facts, Json& experiment) {
+  const std::int64_t stages = facts.integer("mesh.pp");
+  if (facts.has("arg.layers_of_stage")) {
+    const std::int64_t layers = facts.integer("model.layers");
+    const std::int64_t each = facts.integer("arg.layers_of_stage");
+    if (layers % (stages * each) != 0) {
+      facts.fail("arg.layers_of_stage",
+                 fmt::format("{} layers are no multiple of {} stages of {}", layers, stages, each));
+    }
+    facts.set("strategy.pipeline.virtual_stages", layers / stages / each);
+    experiment["strategy"]["pipeline"]["virtual_stages"] = layers / stages / each;
+  }
+  if (stages == 1) {
+    experiment["strategy"].erase("pipeline");
+    return;
+  }
+  const bool interleaved = facts.integer_or("strategy.pipeline.virtual_stages", 1) > 1;
+  Json& pipeline = experiment["strategy"]["pipeline"];
+  if (!interleaved && pipeline.is_object()) pipeline.erase("virtual_stages");
+  pipeline["schedule"] = interleaved ? "interleaved-1f1b" : "1f1b";
+}
+
+void read_kernels(const Facts& facts, Json& experiment) {
+  Json kernels = facts.at("arg.kernels");
+  Json object = {{"base", kernels}};
+  if (!facts.is("arg.attention", "auto")) object["attention"] = facts.at("arg.attention");
+  if (facts.flag("arg.loss")) object["loss"] = "fused";
+  experiment["strategy"]["kernels"] = object.size() == 1 ? kernels : object;
+}
+
+void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
+  const std::int64_t tp = facts.integer("mesh.tp"), pp = facts.integer("mesh.pp");
+  const std::int64_t cp = facts.integer("mesh.cp");
+  if (!facts.has("devices")) {
+    facts.fail("devices",
+               "does not say how many devices it is launched on (torchrun --nproc_per_node, "
+               "--nnodes): add --devices 64");
+  }
+  const std::int64_t dp = rest_of_devices(
+      facts, facts.integer("devices"), tp * pp * cp,
+      "tensor x pipeline x context parallel size");
+  Json& mesh = experiment["mesh"];
+  const bool data_first = facts.flag("arg.data_first");
+  const std::pair<const char*, std::int64_t> axes[] = {{data_first ? "dp" : "pp", data_first ? dp : pp},
+                                                       {data_first ? "pp" : "dp", data_first ? pp : dp},
+                                                       {"cp", cp},
+                                                       {"tp", tp}};
+  for (const auto& [name, size] : axes) {
+    if (size > 1) mesh[name] = size;
+  }
+  Json& workload = experiment["workload"];
+  const BatchSize size = batch_size(facts, facts.integer("arg.microbatch"), dp);
+  workload["batch"] = size.batch;
+  workload["microbatches"] = size.microbatches;
+  const double dropout =
+      std::max(facts.number("arg.attention_dropout"), facts.number("arg.hidden_dropout"));
+  if (dropout > 0) workload["dropout"] = dropout;
+  if (options.model.is_null()) {
+    find_model(facts, notes);
+    workload["model"] = config_of_facts(facts);
+  }
+  read_megatron_types(facts, workload);
+  read_megatron_recompute(facts, workload);
+  Json& strategy = experiment["strategy"];
+  if (facts.number("arg.clip") == 0) strategy["clip_gradients"] = false;
+  if (tp == 1) strategy["sequence_parallel"] = false;
+  if (cp > 1) strategy["context"]["method"] = facts.at("arg.context");
+  if (const std::int64_t multiple = facts.integer("arg.vocabulary_multiple");
+      multiple != vocabulary_multiple || facts.has("arg.padded_vocabulary")) {
+    strategy["vocabulary_multiple"] = facts.has("arg.padded_vocabulary") ? 1 : multiple * tp;
+  }
+  read_sharding(facts, experiment);
+  read_experts(facts, notes, experiment);
+  read_pipeline(facts, experiment);
+  read_kernels(facts, experiment);
+}
+
+void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data, Facts& facts) {
+  const auto copy = [&](std::string_view path, std::string_view fact) {
+    facts.set(fact, json_at(strategy, path));
+  };
+  if (strategy["sequence_parallel"] == true) copy("sequence_parallel", "strategy.sequence_parallel");
+  const Json buffer = json_at(strategy, "gradient_buffer");
+  const Json optimizer = json_at(strategy, "flat_optimizer");
+  if (json_at(strategy, "fsdp") == true) {
+    facts.set("strategy.fsdp", true);
+    facts.set("arg.sharding", "optim_grads_params");
+  } else if (buffer.is_object()) {
+    facts.set("strategy.distributed_optimizer", optimizer.is_object());
+    facts.set("strategy.overlap.gradients", buffer["overlap"]);
+    const bool in_forward = json_at(optimizer, "gather") == "next_forward";
+    facts.set("strategy.overlap.parameters", in_forward);
+    const std::int64_t elements = buffer["bucket_elements"];
+    const bool overlaps = buffer["overlap"] == true;
+    const std::int64_t usual = overlaps ? std::max(least_bucket, bucket_per_device * data) : 0;
+    if (elements != usual) facts.set("strategy.bucket_elements", elements);
+    const std::int64_t shards = integer_at(optimizer, "shards", 0);
+    if (shards > 0 && shards < data) facts.set("arg.instances", data / shards);
+    facts.set("arg.pads_buckets", buffer["bucket_multiple"] == padded_bucket);
+  }
+  if (json_at(strategy, "clip_gradients") == false) facts.set("arg.clip", 0.0);
+  const std::int64_t multiple = integer_at(strategy, "vocabulary_multiple", 1);
+  if (multiple % tp == 0) facts.set("arg.vocabulary_multiple", multiple / tp);
+  copy("context.method", "arg.context");
+  if (const Json experts = json_at(strategy, "experts");
+      experts.is_object() && facts.has("model.experts")) {
+    facts.set("arg.ep", experts["parallel"]);
+    if (experts["tensor_parallel"] != tp) facts.set("arg.etp", experts["tensor_parallel"]);
+    facts.set("arg.grouped_products", experts["grouped"]);
+    const bool flexible = experts["dispatch"] == "deepep" || experts["dispatch"] == "hybridep";
+    facts.set("arg.dispatch", flexible ? Json("flex") : experts["dispatch"]);
+    if (flexible) facts.set("arg.flex", experts["dispatch"]);
+    if (experts.contains("capacity_factor")) {
+      facts.set("arg.capacity", experts["capacity_factor"]);
+      facts.set("arg.pads_experts", true);
+    }
+  }
+  if (const Json pipeline = json_at(strategy, "pipeline"); pipeline.is_object()) {
+    for (const auto& [key, value] : pipeline.items()) {
+      if (key == "schedule" || (key == "virtual_stages" && value == 1)) continue;
+      if (key == "receives") continue;  // of the schedule, and compared
+      if (value.is_object()) {
+        for (const auto& [inner, one] : value.items()) {
+          facts.set("strategy.pipeline." + key + "." + inner, one);
+        }
+      } else if (!value.is_array()) {
+        facts.set("strategy.pipeline." + key, value);
+      }
+    }
+  }
+  const Json offload = json_at(strategy, "offload.activations");
+  for (const char* key : {"layers", "modules"}) {
+    const Json value = json_at(offload, key);
+    facts.set(fmt::format("strategy.offload.activations.{}", key), value);
+  }
+  const Json kernels = json_at(strategy, "kernels");
+  if (kernels.is_string()) facts.set("arg.kernels", kernels);
+  if (!kernels.is_object()) return;
+  if (kernels.contains("base")) facts.set("arg.kernels", kernels["base"]);
+  if (kernels.contains("attention")) facts.set("arg.attention", kernels["attention"]);
+  facts.set("arg.loss", json_at(kernels, "loss") == "fused");
+}
+
+void from_experiment(const Json& resolved, const Json& config, const Place& place, Facts& facts) {
+  add_mesh_facts(resolved["mesh"], json_at(resolved, "roles"),
+                 {{AxisRole::stages, "mesh.pp"},
+                  {AxisRole::batch, "mesh.dp"},
+                  {AxisRole::shard, "mesh.dp"},
+                  {AxisRole::context, "mesh.cp"},
+                  {AxisRole::model, "mesh.tp"}},
+                 facts.whole(), facts);
+  const std::int64_t tp = facts.integer_or("mesh.tp", 1), dp = facts.integer_or("mesh.dp", 1);
+  const std::int64_t cp = facts.integer_or("mesh.cp", 1);
+  facts.erase("mesh.dp");
+  const Json& workload = resolved["workload"];
+  const std::int64_t batch = workload["batch"], microbatches = workload["microbatches"];
+  facts.set("workload.batch", batch);
+  facts.set("arg.microbatch", batch / (dp * microbatches));
+  facts.set("workload.sequence", json_at(workload, "sequence"));
+  facts.set("workload.mtp_layers", json_at(workload, "mtp_layers"));
+  facts.set("workload.optimizer", workload["optimizer"]);
+  const Json dropout = workload.contains("dropout") ? workload["dropout"] : Json(0.0);
+  facts.set("arg.attention_dropout", dropout);
+  facts.set("arg.hidden_dropout", dropout);
+  add_megatron_model_facts(config, place, facts);
+  add_megatron_type_facts(workload["precision"], facts);
+  add_megatron_recompute_facts(workload["rematerialization"], facts);
+  add_strategy_facts(resolved["strategy"], tp, dp * cp, facts);
+  std::vector<std::string> order;
+  for (const auto& [axis, size] : resolved["mesh"].items()) {
+    if (size != 1) order.push_back(axis);
+  }
+  const AxisRoles roles;
+  if (order.size() > 1 && roles.of(order[1]) == AxisRole::stages) facts.set("arg.data_first", true);
+}
+
+}  // namespace megatron
+}  // namespace
+
+FrameworkFile megatron_file() {
+  return {.name = "megatron",
+          .file = "megatron.args",
+          .meaning = "Megatron-LM's arguments: a launch script, or --key value alone",
+          .strategy = "megatron",
+          .keys = megatron_keys(),
+          .read = read_arguments,
+          .to_experiment = megatron::to_experiment,
+          .from_experiment = megatron::from_experiment,
+          .print = print_arguments};
+}
+
+}  // namespace shardsim

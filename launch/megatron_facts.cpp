@@ -1,0 +1,218 @@
+#include "launch/megatron_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "launch/model_families.hpp"
+
+namespace shardsim {
+namespace {
+
+std::string without_blanks(const Json& value) {
+  std::string text;
+  for (const Json& one : value.is_array() ? value : Json::array({value})) {
+    for (const char c : one.is_string() ? one.get<std::string>() : one.dump()) {
+      if (c != ' ' && c != '\'' && c != '"') text += c;
+    }
+  }
+  return text;
+}
+
+std::optional<std::int64_t> integer_in(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// The layers that "[0]*3+[1]*58" lists; nothing: it is no such thing.
+std::optional<std::vector<bool>> layers_in(std::string text) {
+  constexpr std::int64_t most = 10'000;
+  if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
+  std::vector<bool> layers;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('+', at), text.size());
+    const std::string_view term = std::string_view(text).substr(at, end - at);
+    const std::size_t close = term.find(']');
+    if (!term.starts_with('[') || close == std::string_view::npos) return std::nullopt;
+    const std::string_view rest = term.substr(close + 1);
+    const auto times = rest.empty() ? 1 : integer_in(rest.substr(rest.starts_with('*') ? 1 : 0));
+    if (!times || *times < 0 || *times > most) return std::nullopt;
+    std::vector<bool> listed;
+    for (const char c : term.substr(1, close - 1)) {
+      if (c != '0' && c != '1' && c != ',') return std::nullopt;
+      if (c != ',') listed.push_back(c == '1');
+    }
+    for (std::int64_t i = 0; i < *times && layers.size() <= most; ++i) {
+      layers.insert(layers.end(), listed.begin(), listed.end());
+    }
+    at = end + 1;
+  }
+  return layers;
+}
+
+}  // namespace
+
+std::int64_t megatron_window(const Facts& facts) {
+  std::string text = without_blanks(facts.at("arg.window"));
+  for (const char bracket : {'(', ')', '[', ']'}) std::erase(text, bracket);
+  const std::size_t comma = text.find(',');
+  const auto before = integer_in(std::string_view(text).substr(0, comma));
+  const auto after = comma == std::string::npos
+                         ? std::optional<std::int64_t>(0)
+                         : integer_in(std::string_view(text).substr(comma + 1));
+  if (before && after && *before >= 0 && *after == 0) return *before + 1;
+  facts.fail("arg.window", "expected how many tokens before, and 0 behind: (4095,0)");
+}
+
+std::int64_t megatron_dense_layers(const Facts& facts) {
+  if (!facts.has("arg.moe_layers")) return 0;
+  const std::string text = without_blanks(facts.at("arg.moe_layers"));
+  if (text == "1") return 0;
+  const std::int64_t layers = facts.integer("model.layers");
+  const auto listed = layers_in(text);
+  if (!listed || static_cast<std::int64_t>(listed->size()) != layers) {
+    facts.fail("arg.moe_layers",
+               fmt::format("expected 1, or a list of {} layers: [0]*3+[1]*{}", layers,
+                           std::max<std::int64_t>(layers - 3, 1)));
+  }
+  std::int64_t dense = 0;
+  while (dense < layers && !(*listed)[static_cast<std::size_t>(dense)]) ++dense;
+  for (std::int64_t i = dense; i < layers; ++i) {
+    if ((*listed)[static_cast<std::size_t>(i)]) continue;
+    facts.fail("arg.moe_layers",
+               "layers of experts between others cannot be made of arguments: name the model's "
+               "config.json with --model");
+  }
+  return dense;
+}
+
+void read_megatron_types(const Facts& facts, Json& workload) {
+  const std::string type = facts.text("arg.type");
+  Json& precision = workload["precision"];
+  precision["compute"] = type;
+  precision["parameters"] = type;
+  const Json gradients = facts.get("arg.gradients");
+  // arguments.py: bf16 adds gradients up in fp32 unless it is told otherwise.
+  precision["gradients"] = type == "fp32"         ? Json("fp32")
+                           : !gradients.is_null() ? gradients
+                           : type == "bf16"       ? Json("fp32")
+                                                  : Json(type);
+  precision["master"] = type == "fp32" ? Json("none") : facts.at("arg.master");
+  if (facts.at("arg.first_moment") != facts.at("arg.second_moment")) {
+    facts.fail("arg.second_moment", "moments of two types are not simulated");
+  }
+  precision["moments"] = facts.at("arg.first_moment");
+  if (facts.has("arg.fp4")) {
+    precision["compute"] = "nvfp4";
+  } else if (facts.has("arg.fp8")) {
+    const bool scaled_in_blocks = facts.is("arg.fp8_recipe", "mxfp8");
+    precision["compute"] = scaled_in_blocks ? "mxfp8" : "fp8";
+    if (!scaled_in_blocks) precision["scaling"] = facts.at("arg.fp8_recipe");
+    if (facts.flag("arg.fp8_gather")) precision["gather"] = "fp8";
+    if (facts.flag("arg.fp8_attention")) precision["attention"] = "fp8";
+  }
+  if (facts.flag("arg.wide_ends")) {
+    precision["bf16_layers"] = {{"first", facts.integer("arg.wide_first", 0)},
+                                {"last", facts.integer("arg.wide_last", 0)}};
+  }
+}
+
+void add_megatron_type_facts(const Json& precision, Facts& facts) {
+  const std::string type = precision["parameters"];
+  facts.set("arg.type", type);
+  const Json& gradients = precision["gradients"];
+  if (type == "bf16" && gradients == "bf16") facts.set("arg.gradients", "bf16");
+  if (type == "fp16" && gradients == "fp32") facts.set("arg.gradients", "fp32");
+  if (precision["master"] != "none") facts.set("arg.master", precision["master"]);
+  facts.set("arg.first_moment", precision["moments"]);
+  facts.set("arg.second_moment", precision["moments"]);
+  const std::string compute = precision["compute"];
+  if (compute == "nvfp4") facts.set("arg.fp4", "e2m1");
+  if (compute == "fp8" || compute == "mxfp8") {
+    facts.set("arg.fp8", "hybrid");
+    facts.set("arg.fp8_recipe",
+              compute == "mxfp8" ? Json("mxfp8") : Json(precision.value("scaling", "delayed")));
+    facts.set("arg.fp8_gather", precision.contains("gather"));
+    facts.set("arg.fp8_attention", precision.contains("attention"));
+  }
+  if (precision.contains("bf16_layers")) {
+    facts.set("arg.wide_ends", true);
+    facts.set("arg.wide_first", precision["bf16_layers"]["first"]);
+    facts.set("arg.wide_last", precision["bf16_layers"]["last"]);
+  }
+}
+
+void read_megatron_recompute(const Facts& facts, Json& workload) {
+  if (!facts.has("arg.recompute")) return;
+  Json& policy = workload["rematerialization"];
+  if (facts.is("arg.recompute", "selective")) {
+    const Json modules = facts.get("arg.recompute_modules");
+    policy = {{"modules", modules.is_null()    ? Json::array({"core_attn"})
+                          : modules.is_array() ? modules
+                                               : Json::array({modules})}};
+    return;
+  }
+  if (!facts.has("arg.recompute_method")) {
+    facts.fail("arg.recompute",
+               "full recomputation needs a method: --recompute-method uniform or block");
+  }
+  policy = {{"layers", facts.integer_or("arg.recompute_layers", 1)},
+            {"method", facts.at("arg.recompute_method")}};
+}
+
+void add_megatron_recompute_facts(const Json& rematerialization, Facts& facts) {
+  if (rematerialization.is_string()) {
+    if (rematerialization == "selective") facts.set("arg.recompute", "selective");
+    if (rematerialization == "full") {
+      facts.set("arg.recompute", "full");
+      facts.set("arg.recompute_method", "uniform");
+      facts.set("arg.recompute_layers", 1);
+    }
+    return;
+  }
+  if (rematerialization.contains("modules")) {
+    facts.set("arg.recompute", "selective");
+    facts.set("arg.recompute_modules", rematerialization["modules"]);
+  } else if (rematerialization.contains("method")) {
+    facts.set("arg.recompute", "full");
+    facts.set("arg.recompute_method", rematerialization["method"]);
+    facts.set("arg.recompute_layers", rematerialization["layers"]);
+  }
+}
+
+void add_megatron_model_facts(const Json& config, const Place& place, Facts& facts) {
+  // What arguments are without being told is not what config.json is.
+  for (const auto& [fact, value] : std::vector<std::pair<const char*, Json>>{
+           {"model.positions", "rope"}, {"model.norm", "rms"}, {"model.bias", false}}) {
+    facts.set(fact, value);
+  }
+  add_model_facts(config, place, facts);
+  const bool gated = !facts.has("model.gated") || facts.flag("model.gated");
+  facts.set("arg.activation", gated ? Json("swiglu") : facts.get("model.activation"));
+  for (const char* fact : {"model.gated", "model.activation"}) facts.erase(fact);
+  if (facts.has("model.kv_heads") && !facts.flag("model.latent")) {
+    facts.set("arg.grouped_query", true);
+    facts.set("arg.query_groups", facts.at("model.kv_heads"));
+  }
+  facts.erase("model.kv_heads");
+  if (facts.has("model.window")) {
+    facts.set("arg.window", fmt::format("({},0)", facts.integer("model.window") - 1));
+    facts.erase("model.window");
+  }
+  const std::int64_t dense = facts.integer_or("model.dense_layers", 0);
+  if (dense > 0) {
+    facts.set("arg.moe_layers",
+              fmt::format("[0]*{}+[1]*{}", dense, facts.integer("model.layers") - dense));
+  }
+  facts.erase("model.dense_layers");
+  if (facts.has("model.shared_width") && facts.integer("model.shared_width", 0) == 0) {
+    facts.erase("model.shared_width");
+  }
+}
+
+}  // namespace shardsim

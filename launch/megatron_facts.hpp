@@ -1,0 +1,25 @@
+// Parts of what Megatron's arguments come to: its types, what it computes again, its model.
+#pragma once
+
+#include "launch/facts.hpp"
+
+namespace shardsim {
+
+// "arg.type", "arg.fp8", ... as "precision" of a workload, and back.
+void read_megatron_types(const Facts& facts, Json& workload);
+void add_megatron_type_facts(const Json& precision, Facts& facts);
+
+// "arg.recompute", ... as "rematerialization", and back.
+void read_megatron_recompute(const Facts& facts, Json& workload);
+void add_megatron_recompute_facts(const Json& rematerialization, Facts& facts);
+
+// Of a config.json, as arguments have it.
+void add_megatron_model_facts(const Json& config, const Place& place, Facts& facts);
+
+// --window-size "(4095, 0)": so many tokens before the one that reads them, and that one.
+[[nodiscard]] std::int64_t megatron_window(const Facts& facts);
+// --moe-layer-freq "([0]*3+[1]*58)": layers before those of experts. Throws InputError for layers
+// of experts that are not all behind the others.
+[[nodiscard]] std::int64_t megatron_dense_layers(const Facts& facts);
+
+}  // namespace shardsim

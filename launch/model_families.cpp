@@ -1,0 +1,258 @@
+#include "launch/model_families.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/json.hpp"
+
+namespace shardsim {
+namespace {
+
+struct ModelKey {
+  std::string_view key;
+  std::string_view fact;
+  std::string_view otherwise = {};  // JSON: of the class, where a file leaves it out
+  std::string_view per = {};        // the key counts so much of the fact: shared experts, not width
+};
+
+struct FamilyRow {
+  std::string_view model_type;
+  std::string_view architecture;
+  std::vector<std::pair<std::string_view, std::string_view>> is;         // fact, JSON
+  std::vector<ModelKey> keys;
+  std::vector<std::pair<std::string_view, std::string_view>> constants;  // key, JSON
+};
+
+// What a model is unless the facts or the family say otherwise.
+const std::vector<std::pair<std::string_view, std::string_view>> neutral = {
+    {"model.norm", R"("rms")"},      {"model.positions", R"("rope")"},
+    {"model.gated", "true"},         {"model.activation", R"("silu")"},
+    {"model.bias", "false"},         {"model.qkv_bias", "false"},
+    {"model.qk_norm", "false"},      {"model.rotary_fraction", "1.0"},
+    {"model.window", "null"},        {"model.experts", "null"},
+    {"model.shared_width", "0"},     {"model.shared_gate", "false"},
+    {"model.dense_layers", "0"},     {"model.scores", R"("softmax")"},
+    {"model.latent", "false"},       {"model.positions_limit", "null"}};
+
+using Keys = std::vector<ModelKey>;
+
+Keys joined(Keys first, const Keys& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+const Keys sizes = {{"hidden_size", "model.hidden"},
+                    {"num_hidden_layers", "model.layers"},
+                    {"num_attention_heads", "model.heads"},
+                    {"num_key_value_heads", "model.kv_heads"},
+                    {"intermediate_size", "model.width"},
+                    {"vocab_size", "model.vocab"},
+                    {"max_position_embeddings", "model.positions_limit"}};
+const ModelKey head_dim = {"head_dim", "model.head_dim"};
+const ModelKey untied = {"tie_word_embeddings", "model.tied", "false"};
+const ModelKey window = {"sliding_window", "model.window", "null"};
+const ModelKey activation = {"hidden_act", "model.activation"};
+const ModelKey rotary = {"partial_rotary_factor", "model.rotary_fraction"};
+const Keys biases = {{"attention_bias", "model.bias", "false"}, {"mlp_bias", "model.bias", "false"}};
+const Keys latent = {{"q_lora_rank", "model.q_rank", "null"},
+                     {"kv_lora_rank", "model.kv_rank", "512"},
+                     {"qk_nope_head_dim", "model.nope_dim", "128"},
+                     {"qk_rope_head_dim", "model.rope_dim", "64"},
+                     {"v_head_dim", "model.value_dim", "128"}};
+const Keys deepseek = joined(
+    joined(sizes, latent), {{"n_routed_experts", "model.experts"},
+                            {"num_experts_per_tok", "model.top_k"},
+                            {"moe_intermediate_size", "model.expert_width"},
+                            {"n_shared_experts", "model.shared_width", "0", "model.expert_width"},
+                            {"first_k_dense_replace", "model.dense_layers", "0"},
+                            untied});
+
+ModelKey with_default(ModelKey key, std::string_view otherwise) {
+  key.otherwise = otherwise;
+  return key;
+}
+
+// Defaults are those of transformers 5.23.0, configuration_X.py of each.
+const std::vector<FamilyRow>& table() {
+  static const std::vector<FamilyRow> rows = {
+      {"llama", "LlamaForCausalLM", {}, joined(joined(sizes, biases), {head_dim, untied}),
+       {{"hidden_act", R"("silu")"}}},
+      {"mistral", "MistralForCausalLM", {}, joined(sizes, {head_dim, window, untied}),
+       {{"hidden_act", R"("silu")"}}},
+      {"qwen2", "Qwen2ForCausalLM", {{"model.qkv_bias", "true"}}, joined(sizes, {untied}),
+       {{"hidden_act", R"("silu")"}}},
+      {"qwen3", "Qwen3ForCausalLM", {{"model.qk_norm", "true"}},
+       joined(sizes, {with_default(head_dim, "128"), untied}), {{"hidden_act", R"("silu")"}}},
+      {"gpt2", "GPT2LMHeadModel",
+       {{"model.norm", R"("layer")"}, {"model.positions", R"("learned")"}, {"model.gated", "false"},
+        {"model.activation", R"("gelu")"}, {"model.bias", "true"}},
+       {{"n_embd", "model.hidden"}, {"n_layer", "model.layers"}, {"n_head", "model.heads"},
+        {"n_inner", "model.width", "null"}, {"vocab_size", "model.vocab"},
+        {"n_positions", "model.positions_limit", "1024"},
+        {"tie_word_embeddings", "model.tied", "true"}},
+       {{"activation_function", R"("gelu_new")"}, {"resid_pdrop", "0.0"}, {"embd_pdrop", "0.0"},
+        {"attn_pdrop", "0.0"}}},
+      {"nemotron", "NemotronForCausalLM", {{"model.norm", R"("layer")"}, {"model.gated", "false"}},
+       joined(joined(sizes, biases),
+              {head_dim, untied, activation, with_default(rotary, "0.5")}),
+       {}},
+      {"starcoder2", "Starcoder2ForCausalLM",
+       {{"model.norm", R"("layer")"}, {"model.gated", "false"}, {"model.activation", R"("gelu")"},
+        {"model.bias", "true"}},
+       joined(sizes, {window, with_default(untied, "true")}),
+       {{"hidden_act", R"("gelu_pytorch_tanh")"}, {"use_bias", "true"}}},
+      {"stablelm", "StableLmForCausalLM", {{"model.norm", R"("layer")"}},
+       joined(sizes, {with_default(rotary, "0.25"), untied,
+                      {"use_qkv_bias", "model.qkv_bias", "false"}}),
+       {{"hidden_act", R"("silu")"}}},
+      {"mixtral", "MixtralForCausalLM", {},
+       joined(sizes, {head_dim, window, untied, {"num_local_experts", "model.experts", "8"},
+                      {"num_experts_per_tok", "model.top_k", "2"}}),
+       {{"hidden_act", R"("silu")"}}},
+      {"qwen3_moe", "Qwen3MoeForCausalLM", {{"model.qk_norm", "true"}},
+       joined(sizes, {head_dim, untied, {"num_experts", "model.experts"},
+                      {"num_experts_per_tok", "model.top_k"},
+                      {"moe_intermediate_size", "model.expert_width"}}),
+       {{"hidden_act", R"("silu")"}, {"norm_topk_prob", "true"}}},
+      {"qwen2_moe", "Qwen2MoeForCausalLM", {{"model.shared_gate", "true"}},
+       joined(sizes, {untied, {"num_experts", "model.experts"},
+                      {"num_experts_per_tok", "model.top_k"},
+                      {"moe_intermediate_size", "model.expert_width"},
+                      {"shared_expert_intermediate_size", "model.shared_width"},
+                      {"qkv_bias", "model.qkv_bias", "true"}}),
+       {{"hidden_act", R"("silu")"}}},
+      {"deepseek_v2", "DeepseekV2ForCausalLM", {{"model.latent", "true"}}, deepseek,
+       {{"hidden_act", R"("silu")"}}},
+      {"deepseek_v3", "DeepseekV3ForCausalLM",
+       {{"model.latent", "true"}, {"model.scores", R"("sigmoid")"}}, deepseek,
+       {{"hidden_act", R"("silu")"}}}};
+  return rows;
+}
+
+// Of dimensions that follow from others.
+Json derived(const Facts& facts, std::string_view fact) {
+  if (fact == "model.kv_heads") return facts.get("model.heads");
+  if (fact == "model.expert_width") return facts.get("model.width");
+  if (fact == "model.head_dim" && facts.has("model.heads") && facts.has("model.hidden")) {
+    const std::int64_t heads = facts.integer("model.heads");
+    const std::int64_t hidden = facts.integer("model.hidden");
+    return hidden % heads == 0 ? Json(hidden / heads) : Json();
+  }
+  for (const auto& [name, json] : neutral) {
+    if (name == fact) return Json::parse(json);
+  }
+  return Json();
+}
+
+Json value_of(const Facts& facts, std::string_view fact) {
+  return facts.has(fact) ? facts.at(fact) : derived(facts, fact);
+}
+
+bool has_key(const FamilyRow& row, std::string_view fact) {
+  return std::any_of(row.keys.begin(), row.keys.end(),
+                     [&](const ModelKey& key) { return key.fact == fact; });
+}
+
+std::string fact_text(std::string_view fact, const Json& value) {
+  return fmt::format("{} {}", fact.substr(std::string_view("model.").size()),
+                     value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+// What the facts say that the family is not.
+std::vector<std::string> differences(const FamilyRow& row, const Facts& facts) {
+  std::vector<std::string> found;
+  for (const auto& [fact, json] : row.is) {
+    const Json value = value_of(facts, fact);
+    if (value != Json::parse(json)) found.push_back(fact_text(fact, value));
+  }
+  for (const auto& [name, fact] : facts.all()) {
+    if (!name.starts_with("model.") || fact.value->is_null() || has_key(row, name)) continue;
+    const bool is_said = std::any_of(row.is.begin(), row.is.end(),
+                                     [&](const auto& one) { return one.first == name; });
+    if (!is_said && *fact.value != derived(facts, name)) {
+      found.push_back(fact_text(name, *fact.value));
+    }
+  }
+  // A mixture's keys are there to be said.
+  for (const ModelKey& key : row.keys) {
+    if (key.fact == "model.experts" && !facts.has(key.fact)) found.emplace_back("no experts");
+  }
+  return found;
+}
+
+Json config_in(const FamilyRow& row, const Facts& facts) {
+  Json config = {{"architectures", {row.architecture}}, {"model_type", row.model_type}};
+  for (const ModelKey& key : row.keys) {
+    Json value = value_of(facts, key.fact);
+    if (!key.per.empty() && !value.is_null()) {
+      const Json unit = value_of(facts, key.per);
+      const std::int64_t whole = value.get<std::int64_t>(), part = unit.get<std::int64_t>();
+      if (whole % part != 0) {
+        facts.fail(key.fact, fmt::format("{} is no multiple of an expert's {}", whole, part));
+      }
+      value = whole / part;
+    }
+    if (value.is_null() && key.otherwise.empty()) continue;
+    config[std::string(key.key)] = value;
+  }
+  for (const auto& [key, json] : row.constants) config[std::string(key)] = Json::parse(json);
+  return config;
+}
+
+}  // namespace
+
+std::vector<std::string> launched_families() {
+  std::vector<std::string> names;
+  for (const FamilyRow& row : table()) names.emplace_back(row.model_type);
+  return names;
+}
+
+Json config_of_facts(const Facts& facts) {
+  for (const std::string_view size : {"layers", "hidden", "heads", "vocab"}) {
+    const std::string name = fmt::format("model.{}", size);
+    if (!facts.has(name)) facts.fail(name, fmt::format("does not say the model's {}", size));
+    (void)facts.integer(name);
+  }
+  const FamilyRow* nearest = nullptr;
+  std::vector<std::string> lacks;
+  for (const FamilyRow& row : table()) {
+    const std::vector<std::string> found = differences(row, facts);
+    if (found.empty()) return config_in(row, facts);
+    if (nearest == nullptr || found.size() < lacks.size()) {
+      nearest = &row;
+      lacks = found;
+    }
+  }
+  throw InputError(facts.whole(),
+                   fmt::format("no family of models that can be imported is like this one: {} is "
+                               "nearest, but for {}; name its config.json with --model",
+                               nearest->model_type, fmt::join(lacks, ", ")));
+}
+
+void add_model_facts(const Json& config, const Place& place, Facts& facts) {
+  const std::string type = config.value("model_type", "");
+  const auto row = std::find_if(table().begin(), table().end(),
+                                [&](const FamilyRow& one) { return one.model_type == type; });
+  if (row == table().end()) {
+    throw InputError(place, fmt::format("a model of type \"{}\" cannot be written; known are {}",
+                                        type, fmt::join(launched_families(), ", ")));
+  }
+  for (const auto& [fact, json] : row->is) facts.set(fact, Json::parse(json));
+  for (const ModelKey& key : row->keys) {
+    const auto given = config.find(std::string(key.key));
+    Json value = given != config.end() ? *given : Json();
+    if (given == config.end() && !key.otherwise.empty()) value = Json::parse(key.otherwise);
+    if (value.is_null()) continue;
+    if (!key.per.empty()) {
+      value = value.get<std::int64_t>() * value_of(facts, key.per).get<std::int64_t>();
+    }
+    if (value != derived(facts, key.fact)) facts.set(key.fact, value);
+  }
+  // Mixtures alone have experts' widths.
+  if (!facts.has("model.experts")) facts.erase("model.expert_width");
+}
+
+}  // namespace shardsim

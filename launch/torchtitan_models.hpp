@@ -1,0 +1,17 @@
+// torchtitan's models by name and flavor, as an experiment has a model.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "launch/facts.hpp"
+
+namespace shardsim {
+
+// Throws InputError at the fact "arg.flavor" or "arg.name", with those that are known.
+[[nodiscard]] Json torchtitan_model(const Facts& facts);
+// Sets "arg.name" and "arg.flavor" of the flavor that has this config.json; InputError at `place`
+// where none has.
+void add_torchtitan_flavor(const Json& config, const Place& place, Facts& facts);
+
+}  // namespace shardsim
