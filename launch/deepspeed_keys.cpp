@@ -69,6 +69,8 @@ const std::vector<HarmlessKeys> harmless_keys = {
     {"of who sets the optimizer up",
      {"zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer", "use_node_local_storage",
       "disable_python_gc", "graph_harvesting"}},
+    {"of what is kept on the host, which \"device\" asks for",
+     {"zero_optimization.offload_optimizer.*", "zero_optimization.offload_param.*"}},
     {"of models that call DeepSpeed's own checkpointing; say \"rematerialization\" of the workload",
      {"activation_checkpointing.*"}},
     {"the calls are planned as DeepSpeed makes them by itself, in buckets of their own",
@@ -93,8 +95,6 @@ constexpr std::string_view on_host =
 const std::vector<RefusedKey> refused_keys = {
     {"zero_optimization.offload_optimizer.device", R"(["none"])", on_host},
     {"zero_optimization.offload_param.device", R"(["none"])", on_host},
-    {"zero_optimization.offload_optimizer.*", R"([null, {}])", on_host},
-    {"zero_optimization.offload_param.*", R"([null, {}])", on_host},
     {"zero_optimization.cpu_offload", "[false]", on_host},
     {"zero_optimization.cpu_offload_params", "[false]", on_host},
     {"zero_optimization.cpu_offload_param", "[false]", on_host},

@@ -89,7 +89,8 @@ std::int64_t rest_of_devices(const Facts& facts, std::int64_t devices, std::int6
                              std::string_view others_text) {
   if (devices % others == 0) return devices / others;
   facts.fail("devices",
-             fmt::format("{} devices are no multiple of {} = {}", devices, others_text, others));
+             fmt::format("{} devices are no multiple of {}, {}; --devices says another number",
+                         devices, others_text, others));
 }
 
 }  // namespace shardsim

@@ -20,6 +20,8 @@ struct FrameworkFile {
   std::string_view strategy;  // the experiment's
   KeyTable keys;
   KeyFile (*read)(const std::string& text, const std::string& file) = nullptr;
+  // Programs that a file launches which are something else, with what they are.
+  std::vector<std::pair<std::string_view, std::string_view>> other_programs = {};
   // What facts come to; those that are fields by their names are copied before.
   void (*to_experiment)(Facts& facts, const LaunchOptions& options, Notes& notes,
                         Json& experiment) = nullptr;

@@ -55,6 +55,12 @@ const RefusedKey* find_refused(const KeyTable& table, std::string_view key) {
 }
 
 [[noreturn]] void fail(const Entry& entry, std::string_view message) {
+  if (*entry.value == "auto") {  // transformers' word
+    throw InputError(entry.place,
+                     fmt::format("\"auto\" is filled in by the program that reads the file: add "
+                                 "{}=VALUE behind it",
+                                 entry.key));
+  }
   throw InputError(entry.place, message);
 }
 
@@ -123,6 +129,22 @@ Json read_value(const Entry& entry, const Key& key) {
   return *entry.value;
 }
 
+// Sets the key's fact. A value that cannot be read is a refused key, where these are listed.
+KeyUse use_key(const Entry& entry, const Key& key, bool lists_refused, Facts& facts) {
+  try {
+    if (!entry.value->is_null()) {
+      facts.set(key.fact, read_value(entry, key), entry.place, /*given=*/true);
+    }
+  } catch (const InputError&) {
+    if (!lists_refused) throw;
+    return {entry, KeyEffect::refused,
+            *entry.value == "auto"
+                ? std::string("is filled in by the program that reads the file")
+                : fmt::format("{} is no value that is known of it", entry.value->dump())};
+  }
+  return {entry, KeyEffect::used, std::string(key.fact)};
+}
+
 bool asks_for_nothing(const Entry& entry, const RefusedKey& key) {
   const Json harmless = parsed(key.harmless.empty() ? "[]" : key.harmless);
   return std::any_of(harmless.begin(), harmless.end(), [&](const Json& value) {
@@ -156,10 +178,7 @@ SortedKeys sort_keys(const std::vector<Entry>& entries, const KeyTable& table,
       sorted.uses.push_back({entry, KeyEffect::left_out, "--leave-out"});
       left.insert(entry.key);
     } else if (const Key* key = find_used(table, entry.key)) {
-      if (!entry.value->is_null()) {
-        sorted.facts.set(key->fact, read_value(entry, *key), entry.place, /*given=*/true);
-      }
-      sorted.uses.push_back({entry, KeyEffect::used, std::string(key->fact)});
+      sorted.uses.push_back(use_key(entry, *key, lists_refused, sorted.facts));
     } else if (const RefusedKey* refused = find_refused(table, entry.key)) {
       if (asks_for_nothing(entry, *refused)) {
         sorted.uses.push_back({entry, KeyEffect::harmless, "asks for nothing with this value"});

@@ -48,6 +48,13 @@ Imported import_launch(std::string_view name, const std::string& text, const std
                        const LaunchOptions& options) {
   const FrameworkFile& framework = framework_file(name);
   KeyFile read = framework.read(text, file);
+  for (const auto& [program, what] : framework.other_programs) {
+    if (read.program != program || options.lists_refused) continue;
+    throw InputError(read.program_place,
+                     fmt::format("{} trains {}, and arguments are read as a decoder's, those of "
+                                 "pretrain_gpt.py",
+                                 program, what));
+  }
   apply_overrides(framework, options.overrides, read.entries);
   std::vector<std::string> leave_out;
   for (const std::string& key : options.leave_out) {

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "launch/framework_files.hpp"
 #include "launch/model_families.hpp"
+#include "workloads/models/build.hpp"
 
 namespace shardsim {
 namespace {
@@ -141,6 +142,14 @@ Json find_model(Facts& facts) {
                          "--model",
                          name, fmt::join(known, ", ")),
              closest(name, known));
+}
+
+bool has_experts(const Json& model) {
+  const Json config = *load_model_config(JsonReader(model, {"maxtext", "/model"}), "").json;
+  return std::any_of(config.items().begin(), config.items().end(), [](const auto& one) {
+    return one.key() == "num_local_experts" || one.key() == "num_experts" ||
+           one.key() == "n_routed_experts";
+  });
 }
 
 // What -1 leaves of `all`, among the axes of one network.
@@ -301,7 +310,7 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
     strategy["context"] = {{"method", facts.at("arg.context")},
                            {"balanced", facts.flag("arg.balanced")}};
   }
-  if (facts.number("arg.capacity") > 0 && facts.integer("arg.experts") > 1) {
+  if (facts.number("arg.capacity") > 0 && has_experts(workload["model"])) {
     strategy["experts"]["capacity_factor"] = facts.number("arg.capacity");
   }
   read_pipeline(facts, strategy);

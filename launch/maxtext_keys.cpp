@@ -233,7 +233,7 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "dpo_beta", "sft_train_on_completion_only"}}};
 
 const std::vector<RefusedKey> refused_keys = {
-    {"logical_axis_rules", "",
+    {"logical_axis_rules", R"([[["norm", "fsdp"]]])",  // of Llama 2, and what "xla" does
      "rules of one's own are the strategy \"maxtext\"; the usual ones are read from the degrees"},
     {"override_logical_axis_rules", "[false]", "rules of one's own are the strategy \"maxtext\""},
     {"custom_mesh_and_rule", R"([""])", "rules of one's own are the strategy \"maxtext\""},

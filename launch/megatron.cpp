@@ -85,7 +85,6 @@ void find_model(Facts& facts, Notes& notes) {
     if (!facts.has("model.top_k")) facts.set("model.top_k", 2);
     if (!facts.has("model.expert_width")) facts.set("model.expert_width", facts.at("model.width"));
     facts.set("model.dense_layers", megatron_dense_layers(facts));
-    // A layer of experts has no biases of its own; attention's are Megatron's to say.
   }
 }
 
@@ -182,7 +181,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   }
   const std::int64_t dp = rest_of_devices(
       facts, facts.integer("devices"), tp * pp * cp,
-      "tensor x pipeline x context parallel size");
+      "the product of the tensor, pipeline and context parallel sizes");
   Json& mesh = experiment["mesh"];
   const bool data_first = facts.flag("arg.data_first");
   const std::pair<const char*, std::int64_t> axes[] = {{data_first ? "dp" : "pp", data_first ? dp : pp},
@@ -328,6 +327,14 @@ FrameworkFile megatron_file() {
           .strategy = "megatron",
           .keys = megatron_keys(),
           .read = read_arguments,
+          .other_programs = {{"pretrain_bert.py", "BERT"},
+                             {"pretrain_t5.py", "T5"},
+                             {"pretrain_ict.py", "a retriever"},
+                             {"pretrain_retro.py", "a retriever"},
+                             {"pretrain_vision_classify.py", "a network over images"},
+                             {"pretrain_vision_dino.py", "a network over images"},
+                             {"pretrain_vision_inpaint.py", "a network over images"},
+                             {"pretrain_vlm.py", "a model of images and text"}},
           .to_experiment = megatron::to_experiment,
           .from_experiment = megatron::from_experiment,
           .print = print_arguments};

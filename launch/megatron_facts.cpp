@@ -148,13 +148,17 @@ void add_megatron_type_facts(const Json& precision, Facts& facts) {
 }
 
 void read_megatron_recompute(const Facts& facts, Json& workload) {
-  if (!facts.has("arg.recompute")) return;
+  if (!facts.has("arg.recompute") && !facts.has("arg.recompute_method")) return;
   Json& policy = workload["rematerialization"];
   if (facts.is("arg.recompute", "selective")) {
     const Json modules = facts.get("arg.recompute_modules");
     policy = {{"modules", modules.is_null()    ? Json::array({"core_attn"})
                           : modules.is_array() ? modules
                                                : Json::array({modules})}};
+    return;
+  }
+  if (facts.is("arg.recompute", "each layer")) {  // --checkpoint-activations of 2021
+    policy = {{"layers", 1}, {"method", "uniform"}};
     return;
   }
   if (!facts.has("arg.recompute_method")) {

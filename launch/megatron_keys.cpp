@@ -57,7 +57,7 @@ const std::vector<Key> used_keys = {
     {"padded-vocab-size", "arg.padded_vocabulary", K::integer},
     {"make-vocab-size-divisible-by", "arg.vocabulary_multiple", K::integer, "128"},
     {"tokenizer-type", "arg.tokenizer", K::text},
-    {"merge-file", "arg.merges", K::text},
+    {"merge-file", "arg.merges", K::any},
     {"mtp-num-layers", "workload.mtp_layers", K::integer},
     // What is computed at once.
     {"seq-length", "workload.sequence", K::integer},
@@ -132,7 +132,11 @@ const std::vector<Key> used_keys = {
     // What is kept, and where.
     {"recompute-activations", "arg.recompute", K::flag, "", {{"true", R"("selective")"}},
      /*other_spelling=*/true},
-    {"checkpoint-activations", "arg.recompute", K::flag, "", {{"true", R"("full")"}},
+    {"checkpoint-activations", "arg.recompute", K::flag, "", {{"true", R"("each layer")"}},
+     /*other_spelling=*/true},
+    {"activations-checkpoint-method", "arg.recompute_method", K::text, "",
+     {{"uniform", R"("uniform")"}, {"block", R"("block")"}}, /*other_spelling=*/true},
+    {"activations-checkpoint-num-layers", "arg.recompute_layers", K::integer, "", {},
      /*other_spelling=*/true},
     {"recompute-granularity", "arg.recompute", K::text, "",
      {{"full", R"("full")"}, {"selective", R"("selective")"}}},
@@ -278,6 +282,12 @@ const std::vector<RefusedKey> refused_keys = {
     {"hybrid-layer-pattern", "",
      "layers of several kinds cannot be made of arguments: name the model's config.json with "
      "--model and leave the pattern out"},
+    {"hybrid-attention-ratio", "[0, 0.0, \"0\", \"0.0\"]",
+     "layers of several kinds cannot be made of arguments: name the model's config.json with "
+     "--model and leave the ratios out"},
+    {"hybrid-mlp-ratio", "[0, 0.0, \"0\", \"0.0\"]",
+     "layers of several kinds cannot be made of arguments: name the model's config.json with "
+     "--model and leave the ratios out"},
     {"heterogeneous-layers-config-path", "",
      "layers that another file describes: name the model's config.json with --model"},
     {"use-torch-fsdp2", R"([false])",
@@ -328,6 +338,10 @@ const std::vector<RefusedKey> refused_keys = {
     {"lora-rank", "", "say \"lora\" of the workload in the experiment"},
     {"deepspeed", R"([false])", "is DeepSpeed's: import deepspeed reads its JSON"},
     {"deepspeed-config", "", "is DeepSpeed's: import deepspeed reads it"},
+    {"no-pipeline-parallel", "[true, false]", "is DeepSpeed's: import deepspeed reads its JSON"},
+    {"deepspeed-activation-checkpointing", "[false]",
+     "is DeepSpeed's: import deepspeed reads its JSON"},
+    {"cpu-optimizer", "[false]", "an optimizer on the host is not simulated"},
     {"zero-stage", "[0, \"0\"]", "is DeepSpeed's: import deepspeed reads its JSON"}};
 
 }  // namespace megatron

@@ -14,7 +14,8 @@ namespace shardsim {
 namespace {
 namespace torchtitan {
 
-constexpr std::string_view float8_converters[] = {"quantize.linear.float8", "float8"};
+constexpr std::string_view float8_converters[] = {"quantize.linear.float8", "float8",
+                                                   "quantize.dense.float8"};
 constexpr std::string_view mx_converters[] = {"quantize.linear.mx", "mx"};
 // Of the matrix products of a layer the first, third, fifth and seventh, and attention: what
 // selective_ac_option = "op" saves of dense layers (activation_checkpoint.py).
@@ -96,12 +97,23 @@ void read_pipeline(const Facts& facts, const Json& model, Json& strategy) {
   pipeline["layers"] = counts;
 }
 
+// A list, or one name, as older files have it.
+std::vector<std::string> converters_of(const Facts& facts) {
+  const JsonReader given(facts.at("arg.converters"), facts.place("arg.converters"));
+  if (given.is_string()) return {given.string()};
+  std::vector<std::string> names;
+  for (const JsonReader& one : given.elements()) names.push_back(one.string());
+  return names;
+}
+
+bool is_among(const std::string& name, const auto& names) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
 bool converts(const Facts& facts, const auto& names) {
-  const Json& converters = facts.at("arg.converters");
-  return std::any_of(converters.begin(), converters.end(), [&](const Json& one) {
-    return std::find(std::begin(names), std::end(names), one.get<std::string>()) !=
-           std::end(names);
-  });
+  const std::vector<std::string> converters = converters_of(facts);
+  return std::any_of(converters.begin(), converters.end(),
+                     [&](const std::string& one) { return is_among(one, names); });
 }
 
 void read_types(const Facts& facts, Json& workload) {
@@ -113,14 +125,8 @@ void read_types(const Facts& facts, Json& workload) {
   precision["master"] = "none";
   precision["moments"] = stored;
   if (facts.at("arg.reduce") != stored) precision["reduce"] = facts.at("arg.reduce");
-  for (const JsonReader& one :
-       JsonReader(facts.at("arg.converters"), facts.place("arg.converters")).elements()) {
-    const std::string name = one.string();
-    const bool known = std::find(std::begin(float8_converters), std::end(float8_converters),
-                                 name) != std::end(float8_converters) ||
-                       std::find(std::begin(mx_converters), std::end(mx_converters), name) !=
-                           std::end(mx_converters);
-    if (!known) {
+  for (const std::string& name : converters_of(facts)) {
+    if (!is_among(name, float8_converters) && !is_among(name, mx_converters)) {
       facts.fail("arg.converters",
                  fmt::format("converter \"{}\" is not simulated; \"quantize.linear.float8\" and "
                              "\"quantize.linear.mx\" are",

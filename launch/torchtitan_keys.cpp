@@ -73,6 +73,8 @@ const std::vector<Key> used_keys = {
     {"quantize.linear.float8.enable_fsdp_float8_all_gather", "arg.float8_gather", K::flag, "false"},
     {"float8.enable_fsdp_float8_all_gather", "arg.float8_gather", K::flag, "", {},
      /*other_spelling=*/true},
+    {"quantize.dense.float8.enable_fsdp_float8_all_gather", "arg.float8_gather", K::flag, "", {},
+     /*other_spelling=*/true},
     {"float8.enable_float8_linear", "arg.float8", K::flag, "", {}, /*other_spelling=*/true},
     // As files had them before the section "parallelism".
     {"training.data_parallel_replicate_degree", "mesh.dp_replicate", K::integer, "", {}, true},
@@ -100,7 +102,7 @@ const std::vector<HarmlessKeys> harmless_keys = {
      {"checkpoint.*"}},
     {"of data and tokenizers",
      {"training.dataset", "training.dataset_path", "model.hf_assets_path", "model.tokenizer_path",
-      "training.seed", "training.dataloader.*", "data.*"}},
+      "training.seed", "training.data.*", "training.dataloader.*", "data.*"}},
     {"of how long training goes on and at which rates",
      {"lr_scheduler.*", "optimizer.lr", "optimizer.beta1", "optimizer.beta2", "optimizer.eps",
       "optimizer.weight_decay", "training.steps", "training.warmup_steps",
@@ -119,7 +121,7 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "float8.force_recompute_fp8_weight_in_bwd",
       "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp",
       "float8.precompute_float8_dynamic_scale_for_fsdp", "quantize.linear.mx.*",
-      "quantize.grouped_mm.*"}}};
+      "quantize.dense.*", "quantize.moe.*", "float8.moe_fqns", "quantize.grouped_mm.*"}}};
 
 const std::vector<RefusedKey> refused_keys = {
     {"training.enable_cpu_offload", "[false]",

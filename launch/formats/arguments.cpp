@@ -127,6 +127,9 @@ KeyFile read_arguments(const std::string& text, const std::string& file) {
     const std::size_t begin = arguments_of(words);
     if (begin >= words.size()) continue;
     found = true;
+    const ShellWord& program = words[begin - 1];
+    read.program = program.text.substr(program.text.rfind('/') + 1);
+    read.program_place = {file, fmt::format("line {}", program.line)};
     read.entries = entries_of({words.begin() + static_cast<std::ptrdiff_t>(begin), words.end()},
                               file);
     read.devices = devices_of(words, begin, script);

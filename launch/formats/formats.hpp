@@ -17,6 +17,8 @@ namespace shardsim {
 struct KeyFile {
   std::vector<Entry> entries;
   std::optional<std::int64_t> devices = std::nullopt;  // that the file launches on
+  std::string program = {};                            // that it launches: "pretrain_gpt.py"
+  Place program_place = {};
 };
 
 [[nodiscard]] KeyFile read_arguments(const std::string& text, const std::string& file);

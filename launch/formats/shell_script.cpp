@@ -45,13 +45,16 @@ class Interpreter {
 
   ShellScript run() {
     while (at_ < tokens_.size()) {
-      if (ends_statement(tokens_[at_])) {
+      if (tokens_[at_].text == ";;" && !cases_.empty()) {
+        ++at_;
+        next_pattern();
+      } else if (ends_statement(tokens_[at_])) {
         ++at_;
       } else {
         step();
       }
     }
-    if (!branches_.empty()) fail(branches_.back().line, "this if has no fi");
+    if (!branches_.empty()) fail(branches_.back().line, "this has no end, fi or esac");
     return std::move(script_);
   }
 
@@ -91,6 +94,12 @@ class Interpreter {
       ++at_;
       (void)innermost(first);
       branches_.pop_back();
+    } else if (is_word(first, "case")) {
+      begin_case(first);
+    } else if (is_word(first, "esac") && !cases_.empty()) {
+      ++at_;
+      cases_.pop_back();
+      branches_.pop_back();
     } else if (first.kind == Kind::word && refuses(first)) {
       fail(first.line,
            fmt::format("\"{}\" is not followed in a launch script: write the arguments that it "
@@ -102,7 +111,7 @@ class Interpreter {
   }
 
   [[nodiscard]] bool refuses(const ShellToken& first) const {
-    for (const std::string_view word : {"for", "while", "until", "case", "select", "function"}) {
+    for (const std::string_view word : {"for", "while", "until", "select", "function"}) {
       if (first.text == word) return true;
     }
     return at_ + 2 < tokens_.size() && tokens_[at_ + 1].text == "(" && tokens_[at_ + 2].text == ")";
@@ -111,6 +120,42 @@ class Interpreter {
   Branch& innermost(const ShellToken& word) {
     if (branches_.empty()) fail(word.line, fmt::format("\"{}\" without an if", word.text));
     return branches_.back();
+  }
+
+  // case "$SIZE" in 8B) ... ;; *) ... ;; esac: the first pattern that is the word, or *.
+  void begin_case(const ShellToken& first) {
+    ++at_;
+    std::string word;
+    if (at_ < tokens_.size()) {
+      for (const ShellWord& part : expand(tokens_[at_], script_, /*keeps_unset=*/false)) {
+        word += part.text;
+      }
+    }
+    while (at_ < tokens_.size() && !is_word(tokens_[at_], "in")) ++at_;
+    if (at_ >= tokens_.size()) fail(first.line, "this case has no in");
+    ++at_;
+    cases_.push_back(word);
+    branches_.push_back({first.line, false, false, runs()});
+    next_pattern();
+  }
+
+  void next_pattern() {
+    Branch& branch = branches_.back();
+    branch.runs = false;
+    while (at_ < tokens_.size() && tokens_[at_].kind == Kind::newline) ++at_;
+    if (at_ >= tokens_.size()) fail(branch.line, "this case has no esac");
+    if (is_word(tokens_[at_], "esac")) return;
+    bool matches = false;
+    while (at_ < tokens_.size() && tokens_[at_].text != ")") {
+      for (const ShellWord& pattern : expand(tokens_[at_], script_, /*keeps_unset=*/false)) {
+        matches |= pattern.text == "*" || pattern.text == cases_.back();
+      }
+      ++at_;
+    }
+    if (at_ >= tokens_.size()) fail(branch.line, "this case has no esac");
+    ++at_;
+    branch.runs = branch.outer && !branch.taken && matches;
+    branch.taken |= matches;
   }
 
   // Tests joined by && and ||, until "then".
@@ -232,6 +277,7 @@ class Interpreter {
   const std::string& file_;
   std::size_t at_ = 0;
   std::vector<Branch> branches_;
+  std::vector<std::string> cases_;  // words that are looked for, of cases that are open
   ShellScript script_;
 };
 

@@ -1,12 +1,12 @@
 // The commands of a launch script, with what its variables hold: assignments, arrays, if with tests
-// of strings and numbers, ${NAME:-otherwise}, $((2*8)). What a script does besides (files it looks
+// of strings and numbers, case, ${NAME:-otherwise}, $((2*8)). What a script does besides (files it looks
 // for, programs whose output it reads) is not done: such a word stays as it is written.
 //
 //   TP=2
 //   ARGS=(--num-layers 32)
 //   ARGS+=(--tensor-model-parallel-size $TP)      torchrun pretrain_gpt.py "${ARGS[@]}"
 //
-// Loops, case and functions are not understood: InputError with the line.
+// Loops and functions are not understood: InputError with the line.
 #pragma once
 
 #include <map>

@@ -28,8 +28,10 @@ class Lexer {
         tokens.push_back({ShellToken::Kind::newline, "\n", line_});
         ++line_;
         ++at_;
+        skip_document();
       } else if (std::string_view(";&|<>()").find(c) != std::string_view::npos) {
         tokens.push_back(operation());
+        if (tokens.back().text == "<<") skip_until_ = end_of_document();
       } else {
         tokens.push_back(word());
       }
@@ -51,6 +53,35 @@ class Lexer {
         return;
       }
     }
+  }
+
+  // Of <<EOF its word, without quotes.
+  std::string end_of_document() {
+    if (at_ < text_.size() && text_[at_] == '-') ++at_;
+    skip_blanks();
+    std::string end;
+    for (const char c : word().text) {
+      if (c != '\'' && c != '"') end += c;
+    }
+    return end;
+  }
+
+  // What a line begins with <<EOF: it is somebody's input.
+  void skip_document() {
+    if (skip_until_.empty()) return;
+    const int first = line_;
+    while (at_ < text_.size()) {
+      const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+      std::string_view line = text_.substr(at_, end - at_);
+      while (line.starts_with('\t')) line.remove_prefix(1);
+      at_ = std::min(end + 1, text_.size());
+      ++line_;
+      if (line == skip_until_) {
+        skip_until_.clear();
+        return;
+      }
+    }
+    fail(first, fmt::format("a text that begins here does not end, with {}", skip_until_));
   }
 
   ShellToken operation() {
@@ -182,6 +213,7 @@ class Lexer {
   const std::string& file_;
   std::size_t at_ = 0;
   int line_ = 1;
+  std::string skip_until_;
 };
 
 // + - * / % and brackets over integers; nothing: it is no such thing.

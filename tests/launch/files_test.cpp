@@ -1,0 +1,119 @@
+// The frameworks' own example configurations, key by key in an arrangement of our own
+// (files/, docs/own-files.md says of which each is): every one becomes an experiment that
+// compiles, or is refused by a key that is listed.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "launch/launch.hpp"
+
+namespace shardsim::launch_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string folder = SHARDSIM_SOURCE_DIR "/tests/launch/files";
+
+// What the files leave to the command line.
+LaunchOptions options_of(const std::string& framework, const std::string& name) {
+  LaunchOptions options;
+  if (framework != "megatron") options.devices = name == "llama4_17bx128e.toml" ? 256 : 64;
+  if (framework == "deepspeed") {
+    *options.model = "llama-3.1-8b";
+    options.devices = 8;
+    options.sequence = 4096;
+    if (name.starts_with("autotuning")) {
+      options.overrides = {"train_micro_batch_size_per_gpu=1", "bf16.enabled=true"};
+    }
+  }
+  if (name.starts_with("gpt3_175b")) options.devices = 1024;
+  if (name == "llama3_70b_8xb200_32k.toml") options.devices = 8;
+  return options;
+}
+
+// By what is in the files: those of upstream that ask for what is not simulated, or are not right.
+const std::map<std::string, std::string> refused = {
+    {"azure_175b_deepspeed.sh", "is DeepSpeed's"},
+    {"bert_340m.sh", "trains BERT"},
+    {"code_parrot.sh", "2 devices are no multiple"},  // four devices of two
+    {"mamba_800m.sh", "\"none\" is not among"},
+    {"moe_125m_8e.sh", "no family of models"},
+    {"deepseek_v3_671b.toml", "known of dense models alone"},
+    {"llama3_70b_8xb200_32k.toml", "steps inside of backward"},
+    {"autotp_zero2.json", "is filled in by the program"},
+    {"cifar.json", "master weights in fp16"},
+    {"hf_fp16_zero1.json", "is filled in by the program"},
+    {"hf_zero2.json", "is filled in by the program"},
+    {"hf_zero3.json", "on the host or on NVMe"},
+    {"megatron_zero3.json", "did you mean"},  // "persitence"
+    {"megatron_zero2.json", "no multiple of"},  // a batch of 16 is of other devices
+    {"zero3_leaf_qwen3_5.json", "gathered whole"},
+    {"gemma2-9b.yml", "config.json"}};
+
+std::vector<fs::path> files_of(const std::string& framework) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(folder) / framework)) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+int count(const Imported& imported, KeyEffect effect) {
+  return static_cast<int>(
+      std::count_if(imported.keys.begin(), imported.keys.end(),
+                    [&](const KeyUse& use) { return use.effect == effect; }));
+}
+
+}  // namespace
+
+TEST_CASE("Frameworks' own example configurations", "[golden]") {
+  for (const LaunchFramework& framework : launch_frameworks()) {
+    const std::string name(framework.name);
+    const std::vector<fs::path> files = files_of(name);
+    CHECK(files.size() >= 10);
+    for (const fs::path& file : files) {
+      const std::string stem = file.filename().string();
+      INFO(stem);
+      const auto wanted = refused.find(stem);
+      try {
+        const Imported imported =
+            import_launch(name, read_file(file.string()), stem, options_of(name, stem));
+        CHECK(wanted == refused.end());
+        const Experiment experiment = read_experiments(*imported.experiment, stem).front();
+        CHECK(!compile_experiment(experiment).plan.programs.empty());
+      } catch (const InputError& error) {
+        INFO(error.what());
+        REQUIRE(wanted != refused.end());
+        CHECK(std::string(error.what()).find(wanted->second) != std::string::npos);
+      }
+    }
+  }
+}
+
+// | file | keys used | without influence | refused |
+TEST_CASE("The documents count the keys of each file", "[golden]") {
+  const std::string document = read_file(SHARDSIM_SOURCE_DIR "/docs/own-files.md");
+  for (const LaunchFramework& framework : launch_frameworks()) {
+    for (const fs::path& file : files_of(std::string(framework.name))) {
+      const Imported imported = import_launch(framework.name, read_file(file.string()),
+                                              file.filename().string(), {.lists_refused = true});
+      std::ostringstream row;
+      row << "| `" << file.filename().string() << "` | " << count(imported, KeyEffect::used) << " | "
+          << count(imported, KeyEffect::harmless) << " | " << count(imported, KeyEffect::refused)
+          << " |";
+      INFO(row.str());
+      CHECK(document.find(row.str()) != std::string::npos);
+    }
+  }
+}
+
+}  // namespace shardsim::launch_files_test
