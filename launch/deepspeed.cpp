@@ -34,7 +34,8 @@ std::int64_t hidden_of(const Json& model, const Facts& facts, std::string_view f
 std::int64_t filled_in(const Facts& facts, std::string_view fact, const Json& model) {
   const Json& value = facts.at(fact);
   if (value != "auto") {
-    if (!value.is_number()) facts.fail(fact, fmt::format("expected a number, not {}", value.dump()));
+    if (!value.is_number())
+      facts.fail(fact, fmt::format("expected a number, not {}", value.dump()));
     return static_cast<std::int64_t>(value.get<double>());
   }
   const std::int64_t hidden = hidden_of(model, facts, fact);
@@ -54,8 +55,9 @@ Mesh mesh_of(const Facts& facts, const LaunchOptions& options) {
     facts.fail("devices", "does not say on how many devices: add --devices 8, or --mesh dp=4,tp=2");
   }
   const std::int64_t tp = facts.integer_or("arg.tp", 1);
-  const std::int64_t dp = rest_of_devices(facts, facts.integer("devices"), std::max<std::int64_t>(tp, 1),
-                                          "tensor_parallel.autotp_size");
+  const std::int64_t dp =
+      rest_of_devices(facts, facts.integer("devices"), std::max<std::int64_t>(tp, 1),
+                      "tensor_parallel.autotp_size");
   std::vector<MeshAxis> axes;
   if (dp > 1 || tp <= 1) axes.push_back({"dp", dp});
   if (tp > 1) axes.push_back({"tp", tp});
@@ -139,9 +141,9 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   if (stage != 3) return;
   for (const auto& [fact, key] : keys_of_stage_3) {
     if (!facts.has(fact)) continue;
-    strategy[key] = std::string_view(fact) == "arg.qwz" ? facts.at(fact)
-                                                        : limited(filled_in(facts, fact,
-                                                                            *options.model));
+    strategy[key] = std::string_view(fact) == "arg.qwz"
+                        ? facts.at(fact)
+                        : limited(filled_in(facts, fact, *options.model));
   }
 }
 
@@ -167,10 +169,10 @@ void from_experiment(const Json& resolved, const Json&, const Place&, Facts& fac
   const Json buffer = json_at(strategy, "gradient_buffer");
   const Json flat = json_at(strategy, "flat_parameters");
   const Json optimizer = json_at(strategy, "flat_optimizer");
-  const std::int64_t stage = flat.is_object()                          ? 3
-                             : json_at(buffer, "kept") == "shards"     ? 2
-                             : optimizer.is_object()                   ? 1
-                                                                       : 0;
+  const std::int64_t stage = flat.is_object()                      ? 3
+                             : json_at(buffer, "kept") == "shards" ? 2
+                             : optimizer.is_object()               ? 1
+                                                                   : 0;
   facts.set("strategy.zero_stage", stage);
   facts.set("arg.bucket", json_at(buffer, "bucket_elements"));
   if (stage == 0 && json_at(strategy, "clip_gradients") == true) facts.set("arg.clip", 1.0);

@@ -11,7 +11,7 @@ using K = KeyKind;
 const std::vector<std::pair<std::string_view, std::string_view>> types = {
     {"fp32", R"("fp32")"}, {"fp16", R"("fp16")"}, {"bf16", R"("bf16")"}, {"bfp16", R"("bf16")"}};
 const std::vector<std::pair<std::string_view, std::string_view>> optimizers = {
-    {"AdamW", R"("adamw")"}, {"Adam", R"("adamw")"}, {"adamw", R"("adamw")"},
+    {"AdamW", R"("adamw")"}, {"Adam", R"("adamw")"},      {"adamw", R"("adamw")"},
     {"adam", R"("adamw")"},  {"FusedAdam", R"("adamw")"}, {"SGD", R"("sgd")"}};
 
 const std::vector<Key> used_keys = {
@@ -61,8 +61,8 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "zero_optimization.stage3_gather_16bit_weights_on_model_save",
       "zero_optimization.stage3_gather_fp16_weights_on_model_save",
       "zero_optimization.gather_16bit_weights_on_model_save",
-      "zero_optimization.pipeline_loading_checkpoint", "zero_optimization.legacy_stage1",
-      "aio.*", "hybrid_engine.*"}},
+      "zero_optimization.pipeline_loading_checkpoint", "zero_optimization.legacy_stage1", "aio.*",
+      "hybrid_engine.*"}},
     {"of batches that are read, and of processes that come and go",
      {"dataloader_drop_last", "elasticity.*", "autotuning.*", "data_efficiency.*",
       "curriculum_learning.*"}},
@@ -74,20 +74,30 @@ const std::vector<HarmlessKeys> harmless_keys = {
     {"of models that call DeepSpeed's own checkpointing; say \"rematerialization\" of the workload",
      {"activation_checkpointing.*"}},
     {"the calls are planned as DeepSpeed makes them by itself, in buckets of their own",
-     {"zero_optimization.contiguous_gradients", "zero_optimization.overlap_comm",
-      "zero_optimization.reduce_scatter", "zero_optimization.allgather_partitions",
+     {"zero_optimization.contiguous_gradients",
+      "zero_optimization.overlap_comm",
+      "zero_optimization.reduce_scatter",
+      "zero_optimization.allgather_partitions",
       "zero_optimization.allgather_bucket_size",
       "zero_optimization.use_multi_rank_bucket_allreduce",
-      "zero_optimization.ignore_unused_parameters", "zero_optimization.memory_efficient_linear",
+      "zero_optimization.ignore_unused_parameters",
+      "zero_optimization.memory_efficient_linear",
       "zero_optimization.override_module_apply",
       "zero_optimization.stage3_model_persistence_threshold",
       "zero_optimization.model_persistence_threshold",
       "zero_optimization.stage3_module_granularity_threshold",
-      "zero_optimization.stage3_allgather_sequential", "zero_optimization.allgather_sequential",
-      "zero_optimization.compute_grad_norm", "zero_optimization.parameter_alignment",
-      "zero_optimization.cpu_offload_use_pin_memory", "disable_allgather", "pipeline.*",
-      "tensor_parallel.tp_grain_size", "tensor_parallel.tp.*", "sparse_gradients",
-      "zero_optimization.save_muon_momentum_buffer_in_memory", "amp.opt_level"}}};
+      "zero_optimization.stage3_allgather_sequential",
+      "zero_optimization.allgather_sequential",
+      "zero_optimization.compute_grad_norm",
+      "zero_optimization.parameter_alignment",
+      "zero_optimization.cpu_offload_use_pin_memory",
+      "disable_allgather",
+      "pipeline.*",
+      "tensor_parallel.tp_grain_size",
+      "tensor_parallel.tp.*",
+      "sparse_gradients",
+      "zero_optimization.save_muon_momentum_buffer_in_memory",
+      "amp.opt_level"}}};
 
 constexpr std::string_view on_host =
     "parameters and optimizer on the host or on NVMe are not simulated";
@@ -132,6 +142,8 @@ const std::vector<RefusedKey> refused_keys = {
 }  // namespace deepspeed
 }  // namespace
 
-KeyTable deepspeed_keys() { return {&deepspeed::used_keys, &deepspeed::harmless_keys, &deepspeed::refused_keys}; }
+KeyTable deepspeed_keys() {
+  return {&deepspeed::used_keys, &deepspeed::harmless_keys, &deepspeed::refused_keys};
+}
 
 }  // namespace shardsim

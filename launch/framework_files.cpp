@@ -29,8 +29,8 @@ Json json_at(const Json& json, std::string_view path) {
   const Json* field = &json;
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('.', at), path.size());
-    const auto found = field->is_object() ? field->find(std::string(path.substr(at, end - at)))
-                                          : field->end();
+    const auto found =
+        field->is_object() ? field->find(std::string(path.substr(at, end - at))) : field->end();
     if (!field->is_object() || found == field->end()) return Json();
     field = &*found;
     at = end + 1;

@@ -192,10 +192,9 @@ SortedKeys sort_keys(const std::vector<Entry>& entries, const KeyTable& table,
       sorted.uses.push_back({entry, KeyEffect::harmless, std::string(why)});
     } else {
       if (!lists_refused) {
-        throw InputError(
-            entry.place,
-            fmt::format("unknown key; --leave-out {} imports the rest", entry.key),
-            closest(entry.key, known_names(table)));
+        throw InputError(entry.place,
+                         fmt::format("unknown key; --leave-out {} imports the rest", entry.key),
+                         closest(entry.key, known_names(table)));
       }
       sorted.uses.push_back({entry, KeyEffect::refused, "unknown key"});
     }
@@ -230,9 +229,8 @@ std::vector<WrittenKey> keys_of_facts(const Facts& facts, const KeyTable& table)
     for (const auto& [theirs, ours] : key.words) {
       if (parsed(ours) != value) continue;
       said.insert(key.fact);
-      written.push_back(
-          {std::string(key.name), OwnedJson(key.kind == KeyKind::flag ? parsed(theirs)
-                                                                      : Json(theirs))});
+      written.push_back({std::string(key.name),
+                         OwnedJson(key.kind == KeyKind::flag ? parsed(theirs) : Json(theirs))});
       break;
     }
   }

@@ -28,15 +28,14 @@ void apply_overrides(const FrameworkFile& framework, const std::vector<std::stri
     }
     const std::string key = key_in_file(framework, override.substr(0, equals));
     std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; });
-    entries.push_back({key, key, OwnedJson(value_of_word(override.substr(equals + 1))),
-                       {"command line", key}});
+    entries.push_back(
+        {key, key, OwnedJson(value_of_word(override.substr(equals + 1))), {"command line", key}});
   }
 }
 
 int count(const Imported& imported, KeyEffect effect) {
-  return static_cast<int>(
-      std::count_if(imported.keys.begin(), imported.keys.end(),
-                    [&](const KeyUse& use) { return use.effect == effect; }));
+  return static_cast<int>(std::count_if(imported.keys.begin(), imported.keys.end(),
+                                        [&](const KeyUse& use) { return use.effect == effect; }));
 }
 
 constexpr KeyEffect effects[] = {KeyEffect::used, KeyEffect::harmless, KeyEffect::refused,
@@ -96,9 +95,8 @@ Imported import_launch(std::string_view name, const std::string& text, const std
 }
 
 Json imported_to_json(const Imported& imported) {
-  Json json = {{"schema", "shardsim/import/1"},
-               {"framework", imported.framework},
-               {"file", imported.file}};
+  Json json = {
+      {"schema", "shardsim/import/1"}, {"framework", imported.framework}, {"file", imported.file}};
   for (const KeyEffect effect : effects) {
     std::string key(name_of(effect));
     std::replace(key.begin(), key.end(), ' ', '_');
@@ -119,9 +117,10 @@ Json imported_to_json(const Imported& imported) {
 }
 
 std::string imported_text(const Imported& imported) {
-  std::string text = fmt::format("{}: {} of {}: ", imported.file,
-                                 imported.keys.size() == 1 ? "1 key" : std::to_string(imported.keys.size()) + " keys",
-                                 imported.framework);
+  std::string text = fmt::format(
+      "{}: {} of {}: ", imported.file,
+      imported.keys.size() == 1 ? "1 key" : std::to_string(imported.keys.size()) + " keys",
+      imported.framework);
   bool first = true;
   for (const KeyEffect effect : effects) {
     const int number = count(imported, effect);

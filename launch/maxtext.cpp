@@ -59,13 +59,12 @@ struct Block {
   bool routed = false;
 };
 const std::vector<Block>& blocks() {
-  static const std::vector<Block> all = {
-      {"llama2", {}},
-      {"mistral", {}},
-      {"qwen3", {{"model.qk_norm", "true"}}},
-      {"mixtral", {}, true},
-      {"qwen3_moe", {{"model.qk_norm", "true"}}, true},
-      {"deepseek", {{"model.latent", "true"}}, true}};
+  static const std::vector<Block> all = {{"llama2", {}},
+                                         {"mistral", {}},
+                                         {"qwen3", {{"model.qk_norm", "true"}}},
+                                         {"mixtral", {}, true},
+                                         {"qwen3_moe", {{"model.qk_norm", "true"}}, true},
+                                         {"deepseek", {{"model.latent", "true"}}, true}};
   return all;
 }
 
@@ -99,7 +98,8 @@ Json model_of_sizes(Facts& facts) {
   find_sizes(facts);
   for (const auto& [fact, json] : block->is) facts.set(fact, Json::parse(json));
   if (facts.at("arg.activations") != Json::array({"silu", "linear"})) {
-    facts.fail("arg.activations", "of layers made of their sizes the activation is silu with linear");
+    facts.fail("arg.activations",
+               "of layers made of their sizes the activation is silu with linear");
   }
   const bool latent = facts.flag("model.latent");
   if (!latent) facts.set("model.head_dim", facts.integer("arg.head_dim"));
@@ -226,8 +226,9 @@ std::int64_t read_mesh_of(Facts& facts, Json& experiment) {
 void read_batch(const Facts& facts, std::int64_t devices, Json& workload) {
   const double whole = facts.number("arg.per_device") * static_cast<double>(devices);
   if (whole < 1 || whole != std::floor(whole)) {
-    facts.fail("arg.per_device", fmt::format("{} sequences on each of {} devices are no whole batch",
-                                             facts.number("arg.per_device"), devices));
+    facts.fail("arg.per_device",
+               fmt::format("{} sequences on each of {} devices are no whole batch",
+                           facts.number("arg.per_device"), devices));
   }
   const std::int64_t accumulates = facts.integer("arg.accumulates");
   workload["batch"] = static_cast<std::int64_t>(whole) * accumulates;
@@ -306,7 +307,10 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
   if (dropout > 0) workload["dropout"] = dropout;
   Json& strategy = experiment["strategy"];
   if (facts.number("arg.clip") > 0) strategy["clip_gradients"] = true;
-  if (experiment["mesh"].contains("context") || experiment["mesh"].contains("sequence")) {
+  for (const char* axis : {"sequence", "context"}) {
+    if (experiment["mesh"].contains(axis)) strategy["sequence_axes"].push_back(axis);
+  }
+  if (strategy.contains("sequence_axes")) {
     strategy["context"] = {{"method", facts.at("arg.context")},
                            {"balanced", facts.flag("arg.balanced")}};
   }
@@ -334,8 +338,8 @@ void add_model(const Json& resolved, const Json& config, const Place& place, Fac
   add_model_facts(config, place, found);
   const std::string type = config.value("model_type", "");
   const std::pair<std::string_view, std::string_view> types[] = {
-      {"llama", "llama2"},      {"mistral", "mistral"},      {"qwen3", "qwen3"},
-      {"mixtral", "mixtral"},   {"qwen3_moe", "qwen3_moe"},  {"deepseek_v2", "deepseek"},
+      {"llama", "llama2"},        {"mistral", "mistral"},     {"qwen3", "qwen3"},
+      {"mixtral", "mixtral"},     {"qwen3_moe", "qwen3_moe"}, {"deepseek_v2", "deepseek"},
       {"deepseek_v3", "deepseek"}};
   const auto row = std::find_if(std::begin(types), std::end(types),
                                 [&](const auto& one) { return one.first == type; });
@@ -343,15 +347,21 @@ void add_model(const Json& resolved, const Json& config, const Place& place, Fac
     throw InputError(place, fmt::format("MaxText has no decoder block for \"{}\" here", type));
   }
   facts.set("arg.block", row->second);
-  const std::pair<const char*, const char*> sizes[] = {
-      {"model.hidden", "arg.hidden"}, {"model.heads", "arg.heads"},
-      {"model.width", "arg.width"},   {"model.layers", "arg.layers"},
-      {"model.vocab", "model.vocab"}, {"model.tied", "model.tied"},
-      {"model.experts", "arg.experts"}, {"model.top_k", "arg.top_k"},
-      {"model.expert_width", "arg.expert_width"}, {"model.dense_layers", "arg.dense_layers"},
-      {"model.q_rank", "arg.q_rank"}, {"model.kv_rank", "arg.kv_rank"},
-      {"model.nope_dim", "arg.nope_dim"}, {"model.rope_dim", "arg.rope_dim"},
-      {"model.value_dim", "arg.value_dim"}};
+  const std::pair<const char*, const char*> sizes[] = {{"model.hidden", "arg.hidden"},
+                                                       {"model.heads", "arg.heads"},
+                                                       {"model.width", "arg.width"},
+                                                       {"model.layers", "arg.layers"},
+                                                       {"model.vocab", "model.vocab"},
+                                                       {"model.tied", "model.tied"},
+                                                       {"model.experts", "arg.experts"},
+                                                       {"model.top_k", "arg.top_k"},
+                                                       {"model.expert_width", "arg.expert_width"},
+                                                       {"model.dense_layers", "arg.dense_layers"},
+                                                       {"model.q_rank", "arg.q_rank"},
+                                                       {"model.kv_rank", "arg.kv_rank"},
+                                                       {"model.nope_dim", "arg.nope_dim"},
+                                                       {"model.rope_dim", "arg.rope_dim"},
+                                                       {"model.value_dim", "arg.value_dim"}};
   for (const auto& [ours, theirs] : sizes) {
     if (found.has(ours)) facts.set(theirs, found.at(ours));
   }

@@ -98,6 +98,8 @@ void read_experts(Facts& facts, Notes& notes, Json& experiment) {
     facts.fail("arg.ep", fmt::format("{} devices do not divide {} experts", parallel,
                                      facts.integer("model.experts")));
   }
+  const bool has_group = parallel > 1 || facts.integer("mesh.tp") > 1;
+  if (!has_group && facts.flag("arg.grouped_products") && !facts.has("arg.capacity")) return;
   Json& experts = experiment["strategy"]["experts"];
   experts["parallel"] = parallel;
   if (facts.has("arg.etp")) experts["tensor_parallel"] = facts.integer("arg.etp");
@@ -116,8 +118,8 @@ void read_experts(Facts& facts, Notes& notes, Json& experiment) {
                "tokens that are dropped without padding are not simulated; with "
                "--moe-pad-expert-input-to-capacity they are");
   } else {
-    notes.push_back(fmt::format("a capacity of {} without padding drops nothing of balanced experts",
-                                capacity));
+    notes.push_back(fmt::format(
+        "a capacity of {} without padding drops nothing of balanced experts", capacity));
   }
 }
 
@@ -179,15 +181,16 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
                "does not say how many devices it is launched on (torchrun --nproc_per_node, "
                "--nnodes): add --devices 64");
   }
-  const std::int64_t dp = rest_of_devices(
-      facts, facts.integer("devices"), tp * pp * cp,
-      "the product of the tensor, pipeline and context parallel sizes");
+  const std::int64_t dp =
+      rest_of_devices(facts, facts.integer("devices"), tp * pp * cp,
+                      "the product of the tensor, pipeline and context parallel sizes");
   Json& mesh = experiment["mesh"];
   const bool data_first = facts.flag("arg.data_first");
-  const std::pair<const char*, std::int64_t> axes[] = {{data_first ? "dp" : "pp", data_first ? dp : pp},
-                                                       {data_first ? "pp" : "dp", data_first ? pp : dp},
-                                                       {"cp", cp},
-                                                       {"tp", tp}};
+  const std::pair<const char*, std::int64_t> axes[] = {
+      {data_first ? "dp" : "pp", data_first ? dp : pp},
+      {data_first ? "pp" : "dp", data_first ? pp : dp},
+      {"cp", cp},
+      {"tp", tp}};
   for (const auto& [name, size] : axes) {
     if (size > 1) mesh[name] = size;
   }
@@ -222,7 +225,8 @@ void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data
   const auto copy = [&](std::string_view path, std::string_view fact) {
     facts.set(fact, json_at(strategy, path));
   };
-  if (strategy["sequence_parallel"] == true) copy("sequence_parallel", "strategy.sequence_parallel");
+  if (strategy["sequence_parallel"] == true)
+    copy("sequence_parallel", "strategy.sequence_parallel");
   const Json buffer = json_at(strategy, "gradient_buffer");
   const Json optimizer = json_at(strategy, "flat_optimizer");
   if (json_at(strategy, "fsdp") == true) {
@@ -245,8 +249,9 @@ void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data
   const std::int64_t multiple = integer_at(strategy, "vocabulary_multiple", 1);
   if (multiple % tp == 0) facts.set("arg.vocabulary_multiple", multiple / tp);
   copy("context.method", "arg.context");
-  if (const Json experts = json_at(strategy, "experts");
-      experts.is_object() && facts.has("model.experts")) {
+  const Json experts = json_at(strategy, "experts");
+  if (facts.has("model.experts")) facts.set("arg.grouped_products", true);
+  if (experts.is_object() && facts.has("model.experts")) {
     facts.set("arg.ep", experts["parallel"]);
     if (experts["tensor_parallel"] != tp) facts.set("arg.etp", experts["tensor_parallel"]);
     facts.set("arg.grouped_products", experts["grouped"]);

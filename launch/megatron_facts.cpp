@@ -76,9 +76,8 @@ std::int64_t megatron_dense_layers(const Facts& facts) {
   const std::int64_t layers = facts.integer("model.layers");
   const auto listed = layers_in(text);
   if (!listed || static_cast<std::int64_t>(listed->size()) != layers) {
-    facts.fail("arg.moe_layers",
-               fmt::format("expected 1, or a list of {} layers: [0]*3+[1]*{}", layers,
-                           std::max<std::int64_t>(layers - 3, 1)));
+    facts.fail("arg.moe_layers", fmt::format("expected 1, or a list of {} layers: [0]*3+[1]*{}",
+                                             layers, std::max<std::int64_t>(layers - 3, 1)));
   }
   std::int64_t dense = 0;
   while (dense < layers && !(*listed)[static_cast<std::size_t>(dense)]) ++dense;
@@ -198,6 +197,9 @@ void add_megatron_model_facts(const Json& config, const Place& place, Facts& fac
   add_model_facts(config, place, facts);
   const bool gated = !facts.has("model.gated") || facts.flag("model.gated");
   facts.set("arg.activation", gated ? Json("swiglu") : facts.get("model.activation"));
+  const bool usual_width =
+      !gated && facts.integer_or("model.width", 0) == 4 * facts.integer("model.hidden");
+  if (usual_width) facts.erase("model.width");
   for (const char* fact : {"model.gated", "model.activation"}) facts.erase(fact);
   if (facts.has("model.kv_heads") && !facts.flag("model.latent")) {
     facts.set("arg.grouped_query", true);

@@ -21,21 +21,21 @@ struct ModelKey {
 struct FamilyRow {
   std::string_view model_type;
   std::string_view architecture;
-  std::vector<std::pair<std::string_view, std::string_view>> is;         // fact, JSON
+  std::vector<std::pair<std::string_view, std::string_view>> is;  // fact, JSON
   std::vector<ModelKey> keys;
   std::vector<std::pair<std::string_view, std::string_view>> constants;  // key, JSON
 };
 
 // What a model is unless the facts or the family say otherwise.
 const std::vector<std::pair<std::string_view, std::string_view>> neutral = {
-    {"model.norm", R"("rms")"},      {"model.positions", R"("rope")"},
-    {"model.gated", "true"},         {"model.activation", R"("silu")"},
-    {"model.bias", "false"},         {"model.qkv_bias", "false"},
-    {"model.qk_norm", "false"},      {"model.rotary_fraction", "1.0"},
-    {"model.window", "null"},        {"model.experts", "null"},
-    {"model.shared_width", "0"},     {"model.shared_gate", "false"},
-    {"model.dense_layers", "0"},     {"model.scores", R"("softmax")"},
-    {"model.latent", "false"},       {"model.positions_limit", "null"}};
+    {"model.norm", R"("rms")"},  {"model.positions", R"("rope")"},
+    {"model.gated", "true"},     {"model.activation", R"("silu")"},
+    {"model.bias", "false"},     {"model.qkv_bias", "false"},
+    {"model.qk_norm", "false"},  {"model.rotary_fraction", "1.0"},
+    {"model.window", "null"},    {"model.experts", "null"},
+    {"model.shared_width", "0"}, {"model.shared_gate", "false"},
+    {"model.dense_layers", "0"}, {"model.scores", R"("softmax")"},
+    {"model.latent", "false"},   {"model.positions_limit", "null"}};
 
 using Keys = std::vector<ModelKey>;
 
@@ -56,19 +56,20 @@ const ModelKey untied = {"tie_word_embeddings", "model.tied", "false"};
 const ModelKey window = {"sliding_window", "model.window", "null"};
 const ModelKey activation = {"hidden_act", "model.activation"};
 const ModelKey rotary = {"partial_rotary_factor", "model.rotary_fraction"};
-const Keys biases = {{"attention_bias", "model.bias", "false"}, {"mlp_bias", "model.bias", "false"}};
+const Keys biases = {{"attention_bias", "model.bias", "false"},
+                     {"mlp_bias", "model.bias", "false"}};
 const Keys latent = {{"q_lora_rank", "model.q_rank", "null"},
                      {"kv_lora_rank", "model.kv_rank", "512"},
                      {"qk_nope_head_dim", "model.nope_dim", "128"},
                      {"qk_rope_head_dim", "model.rope_dim", "64"},
                      {"v_head_dim", "model.value_dim", "128"}};
-const Keys deepseek = joined(
-    joined(sizes, latent), {{"n_routed_experts", "model.experts"},
-                            {"num_experts_per_tok", "model.top_k"},
-                            {"moe_intermediate_size", "model.expert_width"},
-                            {"n_shared_experts", "model.shared_width", "0", "model.expert_width"},
-                            {"first_k_dense_replace", "model.dense_layers", "0"},
-                            untied});
+const Keys deepseek = joined(joined(sizes, latent),
+                             {{"n_routed_experts", "model.experts"},
+                              {"num_experts_per_tok", "model.top_k"},
+                              {"moe_intermediate_size", "model.expert_width"},
+                              {"n_shared_experts", "model.shared_width", "0", "model.expert_width"},
+                              {"first_k_dense_replace", "model.dense_layers", "0"},
+                              untied});
 
 ModelKey with_default(ModelKey key, std::string_view otherwise) {
   key.otherwise = otherwise;
@@ -78,56 +79,100 @@ ModelKey with_default(ModelKey key, std::string_view otherwise) {
 // Defaults are those of transformers 5.23.0, configuration_X.py of each.
 const std::vector<FamilyRow>& table() {
   static const std::vector<FamilyRow> rows = {
-      {"llama", "LlamaForCausalLM", {}, joined(joined(sizes, biases), {head_dim, untied}),
+      {"llama",
+       "LlamaForCausalLM",
+       {},
+       joined(joined(sizes, biases), {head_dim, untied}),
        {{"hidden_act", R"("silu")"}}},
-      {"mistral", "MistralForCausalLM", {}, joined(sizes, {head_dim, window, untied}),
+      {"mistral",
+       "MistralForCausalLM",
+       {},
+       joined(sizes, {head_dim, window, untied}),
        {{"hidden_act", R"("silu")"}}},
-      {"qwen2", "Qwen2ForCausalLM", {{"model.qkv_bias", "true"}}, joined(sizes, {untied}),
+      {"qwen2",
+       "Qwen2ForCausalLM",
+       {{"model.qkv_bias", "true"}},
+       joined(sizes, {untied}),
        {{"hidden_act", R"("silu")"}}},
-      {"qwen3", "Qwen3ForCausalLM", {{"model.qk_norm", "true"}},
-       joined(sizes, {with_default(head_dim, "128"), untied}), {{"hidden_act", R"("silu")"}}},
-      {"gpt2", "GPT2LMHeadModel",
-       {{"model.norm", R"("layer")"}, {"model.positions", R"("learned")"}, {"model.gated", "false"},
-        {"model.activation", R"("gelu")"}, {"model.bias", "true"}},
-       {{"n_embd", "model.hidden"}, {"n_layer", "model.layers"}, {"n_head", "model.heads"},
-        {"n_inner", "model.width", "null"}, {"vocab_size", "model.vocab"},
+      {"qwen3",
+       "Qwen3ForCausalLM",
+       {{"model.qk_norm", "true"}},
+       joined(sizes, {with_default(head_dim, "128"), untied}),
+       {{"hidden_act", R"("silu")"}}},
+      {"gpt2",
+       "GPT2LMHeadModel",
+       {{"model.norm", R"("layer")"},
+        {"model.positions", R"("learned")"},
+        {"model.gated", "false"},
+        {"model.activation", R"("gelu")"},
+        {"model.bias", "true"}},
+       {{"n_embd", "model.hidden"},
+        {"n_layer", "model.layers"},
+        {"n_head", "model.heads"},
+        {"n_inner", "model.width", "null"},
+        {"vocab_size", "model.vocab"},
         {"n_positions", "model.positions_limit", "1024"},
         {"tie_word_embeddings", "model.tied", "true"}},
-       {{"activation_function", R"("gelu_new")"}, {"resid_pdrop", "0.0"}, {"embd_pdrop", "0.0"},
+       {{"activation_function", R"("gelu_new")"},
+        {"resid_pdrop", "0.0"},
+        {"embd_pdrop", "0.0"},
         {"attn_pdrop", "0.0"}}},
-      {"nemotron", "NemotronForCausalLM", {{"model.norm", R"("layer")"}, {"model.gated", "false"}},
-       joined(joined(sizes, biases),
-              {head_dim, untied, activation, with_default(rotary, "0.5")}),
+      {"nemotron",
+       "NemotronForCausalLM",
+       {{"model.norm", R"("layer")"}, {"model.gated", "false"}},
+       joined(joined(sizes, biases), {head_dim, untied, activation, with_default(rotary, "0.5")}),
        {}},
-      {"starcoder2", "Starcoder2ForCausalLM",
-       {{"model.norm", R"("layer")"}, {"model.gated", "false"}, {"model.activation", R"("gelu")"},
+      {"starcoder2",
+       "Starcoder2ForCausalLM",
+       {{"model.norm", R"("layer")"},
+        {"model.gated", "false"},
+        {"model.activation", R"("gelu")"},
         {"model.bias", "true"}},
        joined(sizes, {window, with_default(untied, "true")}),
        {{"hidden_act", R"("gelu_pytorch_tanh")"}, {"use_bias", "true"}}},
-      {"stablelm", "StableLmForCausalLM", {{"model.norm", R"("layer")"}},
-       joined(sizes, {with_default(rotary, "0.25"), untied,
-                      {"use_qkv_bias", "model.qkv_bias", "false"}}),
+      {"stablelm",
+       "StableLmForCausalLM",
+       {{"model.norm", R"("layer")"}},
+       joined(sizes,
+              {with_default(rotary, "0.25"), untied, {"use_qkv_bias", "model.qkv_bias", "false"}}),
        {{"hidden_act", R"("silu")"}}},
-      {"mixtral", "MixtralForCausalLM", {},
-       joined(sizes, {head_dim, window, untied, {"num_local_experts", "model.experts", "8"},
+      {"mixtral",
+       "MixtralForCausalLM",
+       {},
+       joined(sizes, {head_dim,
+                      window,
+                      untied,
+                      {"num_local_experts", "model.experts", "8"},
                       {"num_experts_per_tok", "model.top_k", "2"}}),
        {{"hidden_act", R"("silu")"}}},
-      {"qwen3_moe", "Qwen3MoeForCausalLM", {{"model.qk_norm", "true"}},
-       joined(sizes, {head_dim, untied, {"num_experts", "model.experts"},
+      {"qwen3_moe",
+       "Qwen3MoeForCausalLM",
+       {{"model.qk_norm", "true"}},
+       joined(sizes, {head_dim,
+                      untied,
+                      {"num_experts", "model.experts"},
                       {"num_experts_per_tok", "model.top_k"},
                       {"moe_intermediate_size", "model.expert_width"}}),
        {{"hidden_act", R"("silu")"}, {"norm_topk_prob", "true"}}},
-      {"qwen2_moe", "Qwen2MoeForCausalLM", {{"model.shared_gate", "true"}},
-       joined(sizes, {untied, {"num_experts", "model.experts"},
+      {"qwen2_moe",
+       "Qwen2MoeForCausalLM",
+       {{"model.shared_gate", "true"}},
+       joined(sizes, {untied,
+                      {"num_experts", "model.experts"},
                       {"num_experts_per_tok", "model.top_k"},
                       {"moe_intermediate_size", "model.expert_width"},
                       {"shared_expert_intermediate_size", "model.shared_width"},
                       {"qkv_bias", "model.qkv_bias", "true"}}),
        {{"hidden_act", R"("silu")"}}},
-      {"deepseek_v2", "DeepseekV2ForCausalLM", {{"model.latent", "true"}}, deepseek,
+      {"deepseek_v2",
+       "DeepseekV2ForCausalLM",
+       {{"model.latent", "true"}},
+       deepseek,
        {{"hidden_act", R"("silu")"}}},
-      {"deepseek_v3", "DeepseekV3ForCausalLM",
-       {{"model.latent", "true"}, {"model.scores", R"("sigmoid")"}}, deepseek,
+      {"deepseek_v3",
+       "DeepseekV3ForCausalLM",
+       {{"model.latent", "true"}, {"model.scores", R"("sigmoid")"}},
+       deepseek,
        {{"hidden_act", R"("silu")"}}}};
   return rows;
 }

@@ -15,7 +15,7 @@ namespace {
 namespace torchtitan {
 
 constexpr std::string_view float8_converters[] = {"quantize.linear.float8", "float8",
-                                                   "quantize.dense.float8"};
+                                                  "quantize.dense.float8"};
 constexpr std::string_view mx_converters[] = {"quantize.linear.mx", "mx"};
 // Of the matrix products of a layer the first, third, fifth and seventh, and attention: what
 // selective_ac_option = "op" saves of dense layers (activation_checkpoint.py).
@@ -53,13 +53,16 @@ std::vector<std::int64_t> written_stages(const Facts& facts) {
   for (const JsonReader& part :
        JsonReader(facts.at("arg.modules"), facts.place("arg.modules")).elements()) {
     std::int64_t count = 0;
-    for (const JsonReader& module : part.elements()) count += module.string().starts_with("layers.");
+    for (const JsonReader& module : part.elements())
+      count += module.string().starts_with("layers.");
     counts.push_back(count);
   }
   return counts;
 }
 
-bool has_one_stage(const std::string& schedule) { return schedule == "1f1b" || schedule == "gpipe"; }
+bool has_one_stage(const std::string& schedule) {
+  return schedule == "1f1b" || schedule == "gpipe";
+}
 
 void read_pipeline(const Facts& facts, const Json& model, Json& strategy) {
   const std::int64_t ranks = facts.integer("mesh.pp");
@@ -194,7 +197,8 @@ void read_batch(const Facts& facts, std::int64_t data, Json& workload) {
                "training.local_batch_size has more microbatches");
   }
   std::int64_t size = facts.integer("arg.microbatch");
-  if (facts.has("arg.microbatches")) size = std::max<std::int64_t>(1, local / facts.integer("arg.microbatches"));
+  if (facts.has("arg.microbatches"))
+    size = std::max<std::int64_t>(1, local / facts.integer("arg.microbatches"));
   if (local % size != 0) {
     facts.fail("arg.microbatch",
                fmt::format("microbatches of {} do not divide a local batch of {}", size, local));
@@ -336,8 +340,7 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   facts.set("arg.etp", integer_at(strategy, "experts.tensor_parallel", 1));
   add_pipeline_facts(resolved, integer_at(config, "num_hidden_layers", 0), facts);
   const Json kernels = json_at(strategy, "kernels");
-  facts.set("arg.compiled",
-            kernels == "compiled" || json_at(kernels, "base") == "compiled");
+  facts.set("arg.compiled", kernels == "compiled" || json_at(kernels, "base") == "compiled");
 }
 
 }  // namespace torchtitan

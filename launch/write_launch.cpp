@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <variant>
 
 #include "base/json.hpp"
@@ -22,16 +23,15 @@ Json large_axes(const Json& mesh) {
   for (const auto& [axis, size] : mesh.items()) {
     if (size != 1) axes[axis] = size;
   }
-  if (axes.empty()) axes["dp"] = 1;
   return axes;
 }
 
 std::optional<AxisRole> role_in(const Json& resolved, const std::string& axis) {
   const Json given = json_at(resolved, "roles." + axis);
   if (given.is_string()) {
-    for (const AxisRole role : {AxisRole::batch, AxisRole::shard, AxisRole::model,
-                                AxisRole::context, AxisRole::stages, AxisRole::experts,
-                                AxisRole::etp}) {
+    for (const AxisRole role :
+         {AxisRole::batch, AxisRole::shard, AxisRole::model, AxisRole::context, AxisRole::stages,
+          AxisRole::experts, AxisRole::etp}) {
       if (name_of(role) == given.get<std::string>()) return role;
     }
   }
@@ -48,10 +48,12 @@ Renamed renamed_axes(const Json& ours, const Json& theirs) {
       continue;
     }
     for (const bool by_name : {true, false}) {
-      const auto found = std::find_if(left.items().begin(), left.items().end(), [&](const auto& one) {
-        return by_name ? one.key() == axis
+      const auto found =
+          std::find_if(left.items().begin(), left.items().end(), [&](const auto& one) {
+            return by_name
+                       ? one.key() == axis
                        : one.value() == size && role_in(theirs, one.key()) == role_in(ours, axis);
-      });
+          });
       if (found == left.items().end()) continue;
       const std::string name = found.key();
       renamed.emplace_back(axis, name);
@@ -88,6 +90,19 @@ Json with_names(const Json& json, const Renamed& renamed) {
   return object;
 }
 
+// Layers that are dealt out evenly, the first stages one more, need not be listed.
+void leave_even_layers(Json& strategy) {
+  const Json listed = json_at(strategy, "pipeline.layers");
+  if (!listed.is_array() || listed.empty()) return;
+  const auto counts = listed.get<std::vector<std::int64_t>>();
+  const auto stages = static_cast<std::int64_t>(counts.size());
+  const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  for (std::int64_t i = 0; i < stages; ++i) {
+    if (counts[static_cast<std::size_t>(i)] != all / stages + (i < all % stages ? 1 : 0)) return;
+  }
+  strategy["pipeline"].erase("layers");
+}
+
 // What must be the same: all but the model, which is compared as it is built.
 Json compared(const Json& resolved, const Renamed& renamed) {
   Json sections;
@@ -98,6 +113,7 @@ Json compared(const Json& resolved, const Renamed& renamed) {
   for (const auto& [axis, size] : axes.items()) sections["mesh"][new_name(axis, renamed)] = size;
   sections["strategy"] = with_names(resolved["strategy"], renamed);
   sections["strategy"].erase("layout");
+  leave_even_layers(sections["strategy"]);
   if (resolved.contains("slices")) sections["slices"] = resolved["slices"];
   return sections;
 }
@@ -130,9 +146,9 @@ std::optional<Difference> difference(const Json& ours, const Json& theirs,
 void require_launchable(const Experiment& experiment, const FrameworkFile& framework) {
   const auto* step = std::get_if<ModelStep>(&experiment.subject);
   if (step == nullptr || step->step.kind != StepKind::train) {
-    throw InputError(place_of(experiment, ""),
-                     fmt::format("{} launches a training step of a model, and this is none",
-                                 framework.file));
+    throw InputError(
+        place_of(experiment, ""),
+        fmt::format("{} launches a training step of a model, and this is none", framework.file));
   }
   const std::string& name = step->partitioning.strategy.name;
   if (name == framework.strategy) return;
@@ -161,9 +177,10 @@ LaunchOptions options_of(const FrameworkFile& framework, const Json& resolved, c
   options.sequence = integer_at(resolved, "workload.sequence", 0);
   if (*options.sequence == 0) options.sequence.reset();
   const Json axes = large_axes(resolved["mesh"]);
+  options.mesh = axes.empty() ? "dp=1" : "";
   for (const auto& [axis, size] : axes.items()) {
-    options.mesh += fmt::format("{}{}={}", options.mesh.empty() ? "" : ",", axis,
-                                size.get<std::int64_t>());
+    options.mesh +=
+        fmt::format("{}{}={}", options.mesh.empty() ? "" : ",", axis, size.get<std::int64_t>());
   }
   for (const std::string_view path : framework.elsewhere) {
     const Json value = json_at(resolved, path);
@@ -181,7 +198,8 @@ std::string options_text(const LaunchOptions& options, const Experiment& experim
     text = fmt::format(" --model {} --mesh {}", step.model->get<std::string>(), options.mesh);
   }
   if (options.sequence) text += fmt::format(" --sequence {}", *options.sequence);
-  for (const auto& [path, value] : options.settings) text += fmt::format(" --set '{}={}'", path, value);
+  for (const auto& [path, value] : options.settings)
+    text += fmt::format(" --set '{}={}'", path, value);
   return text;
 }
 
@@ -240,10 +258,10 @@ WrittenLaunch write_launch(const Experiment& experiment, std::string_view name,
     written.notes.push_back(fmt::format("the machine, {}, is not in the file", experiment.machine));
   }
   if (!framework.has_comments) {
-    written.notes.push_back(fmt::format("model, mesh and sequence are not in the file: shardsim "
-                                        "import {} {}{}",
-                                        framework.name, framework.file,
-                                        options_text(options, experiment)));
+    written.notes.push_back(
+        fmt::format("model, mesh and sequence are not in the file: shardsim "
+                    "import {} {}{}",
+                    framework.name, framework.file, options_text(options, experiment)));
   }
   FileHead head;
   head.lines.push_back(fmt::format("{}: {} on {} {}", experiment.name, model.name, devices,

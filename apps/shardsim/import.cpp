@@ -199,12 +199,13 @@ int run_import(const Given& given) {
 }  // namespace
 
 Verb import_verb() {
-  return {.name = "import",
-          .summary = "somebody's model as a parameter tree, program as a plan, launch as an experiment",
-          .manual = import_manual,
-          .add_options = add_import_options,
-          .run = run_import,
-          .actions = kind_names()};
+  return {
+      .name = "import",
+      .summary = "somebody's model as a parameter tree, program as a plan, launch as an experiment",
+      .manual = import_manual,
+      .add_options = add_import_options,
+      .run = run_import,
+      .actions = kind_names()};
 }
 
 }  // namespace shardsim

@@ -92,8 +92,9 @@ void add_launch_options(po::options_description& options) {
       "of somebody's own configuration: a field of the experiment, whatever the file says")(
       "leave-out", po::value<Words>()->value_name("KEY"),
       "of somebody's own configuration: as if the file did not have the key")(
-      "keys", "of somebody's own configuration: only say of each key what it is, of refused ones, "
-              "too; exit with 1 when there are any");
+      "keys",
+      "of somebody's own configuration: only say of each key what it is, of refused ones, "
+      "too; exit with 1 when there are any");
 }
 
 std::string given_launch_option(const Given& given) {
@@ -118,8 +119,8 @@ int run_import_launch(const Given& given) {
   if (operands[0] != "deepspeed") {
     for (const char* option : {"mesh", "sequence"}) {
       if (given.has(option)) {
-        throw UsageError(fmt::format("--{} is for deepspeed; a file of {} says it itself", option,
-                                     operands[0]));
+        throw UsageError(
+            fmt::format("--{} is for deepspeed; a file of {} says it itself", option, operands[0]));
       }
     }
   }
@@ -130,8 +131,7 @@ int run_import_launch(const Given& given) {
   if (options.lists_refused && !files.empty()) {
     throw UsageError("--keys makes no experiment to write with -o");
   }
-  const std::string experiment =
-      options.lists_refused ? "" : imported.experiment->dump(2) + "\n";
+  const std::string experiment = options.lists_refused ? "" : imported.experiment->dump(2) + "\n";
   for (const std::string& file : files) write_file(file, experiment);
   if (format == "json") {
     print(imported_to_json(imported).dump(1) + "\n");

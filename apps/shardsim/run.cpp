@@ -24,7 +24,8 @@ const Manual run_manual = {
     "-o step.perfetto-trace is the step's timeline for ui.perfetto.dev, -o step.trace.json the "
     "same\n"
     "in Chrome's trace format (docs/export.md).\n"
-    "-o megatron.args, torchtitan.toml, deepspeed.json or maxtext.yml is what launches the step in\n"
+    "-o megatron.args, torchtitan.toml, deepspeed.json or maxtext.yml is what launches the step "
+    "in\n"
     "that framework (docs/own-files.md).",
     {"shardsim run examples/qwen3-1.7b-fsdp4.json",
      "shardsim run examples/qwen3-1.7b-fsdp4.json --batch 32 --set strategy.prefetch=2",

@@ -53,8 +53,7 @@ std::vector<Entry> entries_of(const ShellCommand& words, const std::string& file
     const ShellWord& word = words[i];
     const std::string line = fmt::format("line {}", word.line);
     if (!is_key(word.text)) {
-      throw InputError({file, line},
-                       fmt::format("\"{}\" is the value of no argument", word.text));
+      throw InputError({file, line}, fmt::format("\"{}\" is the value of no argument", word.text));
     }
     const std::size_t equals = word.text.find('=');
     const std::string key = with_dashes(word.text.substr(2, equals - 2));
@@ -69,9 +68,9 @@ std::vector<Entry> entries_of(const ShellCommand& words, const std::string& file
   // The last of several holds, as argparse has it.
   std::vector<Entry> last;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const bool again = std::any_of(entries.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                                   entries.end(),
-                                   [&](const Entry& e) { return e.key == entries[i].key; });
+    const bool again =
+        std::any_of(entries.begin() + static_cast<std::ptrdiff_t>(i) + 1, entries.end(),
+                    [&](const Entry& e) { return e.key == entries[i].key; });
     if (!again) last.push_back(std::move(entries[i]));
   }
   return last;
@@ -107,8 +106,8 @@ std::optional<std::int64_t> devices_of(const ShellCommand& words, std::size_t en
 
 std::string quoted(const std::string& text) {
   const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("-_./:,=+%@").find(static_cast<char>(c)) !=
-                                       std::string_view::npos;
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./:,=+%@").find(static_cast<char>(c)) != std::string_view::npos;
   };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
   return "'" + text + "'";
@@ -130,8 +129,8 @@ KeyFile read_arguments(const std::string& text, const std::string& file) {
     const ShellWord& program = words[begin - 1];
     read.program = program.text.substr(program.text.rfind('/') + 1);
     read.program_place = {file, fmt::format("line {}", program.line)};
-    read.entries = entries_of({words.begin() + static_cast<std::ptrdiff_t>(begin), words.end()},
-                              file);
+    read.entries =
+        entries_of({words.begin() + static_cast<std::ptrdiff_t>(begin), words.end()}, file);
     read.devices = devices_of(words, begin, script);
   }
   if (found) return read;

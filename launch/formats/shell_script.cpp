@@ -28,7 +28,7 @@ std::size_t assigned_name(std::string_view text) {
   }
   const bool named = end > 0 && std::isdigit(static_cast<unsigned char>(text[0])) == 0;
   return named && (text.substr(end).starts_with("=") || text.substr(end).starts_with("+=")) ? end
-                                                                                             : 0;
+                                                                                            : 0;
 }
 
 std::optional<std::int64_t> number_of(const std::string& text) {
@@ -197,8 +197,8 @@ class Interpreter {
 
   static bool simple_test(const std::vector<std::string>& parts) {
     if (parts.size() == 1) return !parts[0].empty();
-    if (parts.size() == 2) return parts[0] == "-n" ? !parts[1].empty()
-                                                   : parts[0] == "-z" && parts[1].empty();
+    if (parts.size() == 2)
+      return parts[0] == "-n" ? !parts[1].empty() : parts[0] == "-z" && parts[1].empty();
     if (parts.size() != 3) return false;
     const std::string& compares = parts[1];
     if (compares == "=" || compares == "==") return parts[0] == parts[2];

@@ -99,7 +99,8 @@ class Lexer {
     ShellToken token{ShellToken::Kind::word, "", line_};
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (is_space(c) || c == '\n' || std::string_view(";&|<>)").find(c) != std::string_view::npos) {
+      if (is_space(c) || c == '\n' ||
+          std::string_view(";&|<>)").find(c) != std::string_view::npos) {
         break;
       }
       if (c == '(') {
@@ -350,7 +351,8 @@ class Expansion {
     }
     std::size_t end = at + 1;
     while (end < raw.size() && is_name(raw[end])) ++end;
-    if (end == at + 1 && (raw[end] == '@' || raw[end] == '*' || raw[end] == '?' || raw[end] == '#')) {
+    if (end == at + 1 &&
+        (raw[end] == '@' || raw[end] == '*' || raw[end] == '?' || raw[end] == '#')) {
       return end + 1;  // $@: the script's own arguments, none
     }
     if (end == at + 1) return add_rest(raw, at);

@@ -12,7 +12,7 @@ namespace shardsim {
 struct ShellToken {
   enum class Kind { word, array, operation, newline };
   Kind kind = Kind::word;
-  std::string text;                // with its quotes; of an array "NAME=" or "NAME+="
+  std::string text;  // with its quotes; of an array "NAME=" or "NAME+="
   int line = 0;
   std::vector<ShellToken> elements = {};  // of an array
 };

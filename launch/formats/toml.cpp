@@ -40,7 +40,9 @@ void add_table(const toml::table& table, const std::string& prefix, const std::s
       add_table(*inner, name + ".", file, depth + 1, entries);
       continue;
     }
-    entries.push_back({name, name, OwnedJson(json_of(node, depth)),
+    entries.push_back({name,
+                       name,
+                       OwnedJson(json_of(node, depth)),
                        {file, fmt::format("line {}: {}", node.source().begin.line, name)}});
   }
 }
@@ -52,9 +54,8 @@ KeyFile read_toml(const std::string& text, const std::string& file) {
     const toml::table table = toml::parse(text, file);
     KeyFile read;
     add_table(table, "", file, 0, read.entries);
-    std::stable_sort(read.entries.begin(), read.entries.end(), [](const Entry& a, const Entry& b) {
-      return a.key < b.key;
-    });
+    std::stable_sort(read.entries.begin(), read.entries.end(),
+                     [](const Entry& a, const Entry& b) { return a.key < b.key; });
     return read;
   } catch (const toml::parse_error& error) {
     throw InputError({file, fmt::format("line {}", error.source().begin.line)},

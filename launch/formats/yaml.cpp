@@ -56,7 +56,9 @@ class Reader {
         add_map(pair.second, name + ".", depth + 1, entries);
         continue;
       }
-      entries.push_back({name, name, OwnedJson(json_of(pair.second, depth)),
+      entries.push_back({name,
+                         name,
+                         OwnedJson(json_of(pair.second, depth)),
                          {file_, fmt::format("{}: {}", line_of(pair.first), name)}});
     }
   }

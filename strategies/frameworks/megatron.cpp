@@ -124,7 +124,7 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
   const auto shards = field("optimizer_shards");
   const std::int64_t split =
       options.model_axis.empty() ? 1 : mesh.whole(*mesh.find(options.model_axis)).size;
-  options.vocabulary_multiple = vocabulary_multiple * split;
+  if (!field("vocabulary_multiple")) options.vocabulary_multiple = vocabulary_multiple * split;
   if (options.shards_parameters) {
     if (shards) shards->fail("are of the distributed optimizer; \"fsdp\" has shards of everything");
     return;

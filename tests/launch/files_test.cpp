@@ -53,8 +53,8 @@ const std::map<std::string, std::string> refused = {
     {"hf_fp16_zero1.json", "is filled in by the program"},
     {"hf_zero2.json", "is filled in by the program"},
     {"hf_zero3.json", "on the host or on NVMe"},
-    {"megatron_zero3.json", "did you mean"},  // "persitence"
-    {"megatron_zero2.json", "no multiple of"},  // a batch of 16 is of other devices
+    {"megatron_zero3.json", "did you mean"},                    // "persitence"
+    {"llama4_17bx128e.toml", "as many microbatches as ranks"},  // "still under development"
     {"zero3_leaf_qwen3_5.json", "gathered whole"},
     {"gemma2-9b.yml", "config.json"}};
 
@@ -68,9 +68,8 @@ std::vector<fs::path> files_of(const std::string& framework) {
 }
 
 int count(const Imported& imported, KeyEffect effect) {
-  return static_cast<int>(
-      std::count_if(imported.keys.begin(), imported.keys.end(),
-                    [&](const KeyUse& use) { return use.effect == effect; }));
+  return static_cast<int>(std::count_if(imported.keys.begin(), imported.keys.end(),
+                                        [&](const KeyUse& use) { return use.effect == effect; }));
 }
 
 }  // namespace
@@ -87,9 +86,10 @@ TEST_CASE("Frameworks' own example configurations", "[golden]") {
       try {
         const Imported imported =
             import_launch(name, read_file(file.string()), stem, options_of(name, stem));
-        CHECK(wanted == refused.end());
         const Experiment experiment = read_experiments(*imported.experiment, stem).front();
-        CHECK(!compile_experiment(experiment).plan.programs.empty());
+        const CompiledStep step = compile_experiment(experiment);
+        CHECK(!step.plan.programs.empty());
+        CHECK(wanted == refused.end());
       } catch (const InputError& error) {
         INFO(error.what());
         REQUIRE(wanted != refused.end());
@@ -107,9 +107,9 @@ TEST_CASE("The documents count the keys of each file", "[golden]") {
       const Imported imported = import_launch(framework.name, read_file(file.string()),
                                               file.filename().string(), {.lists_refused = true});
       std::ostringstream row;
-      row << "| `" << file.filename().string() << "` | " << count(imported, KeyEffect::used) << " | "
-          << count(imported, KeyEffect::harmless) << " | " << count(imported, KeyEffect::refused)
-          << " |";
+      row << "| `" << file.filename().string() << "` | " << count(imported, KeyEffect::used)
+          << " | " << count(imported, KeyEffect::harmless) << " | "
+          << count(imported, KeyEffect::refused) << " |";
       INFO(row.str());
       CHECK(document.find(row.str()) != std::string::npos);
     }

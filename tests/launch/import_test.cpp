@@ -54,7 +54,8 @@ TEST_CASE("Megatron's families") {
   CHECK(megatron("--window-size (127,0)")["workload"]["model"]["sliding_window"] == 128);
   const Json latent = megatron(
       "--multi-latent-attention --kv-lora-rank 64 --num-experts 8 --moe-ffn-hidden-size 128 "
-      "--moe-shared-expert-intermediate-size 256 --moe-layer-freq [0]*1+[1]*3")["workload"]["model"];
+      "--moe-shared-expert-intermediate-size 256 --moe-layer-freq [0]*1+[1]*3")["workload"]
+                                                                               ["model"];
   CHECK(latent["model_type"] == "deepseek_v2");
   CHECK(latent["n_shared_experts"] == 2);
   CHECK(latent["first_k_dense_replace"] == 1);
@@ -65,8 +66,9 @@ TEST_CASE("A null tokenizer counts an end of document") {
 }
 
 TEST_CASE("Megatron's stages, recomputation and types") {
-  const Json staged = megatron("--pipeline-model-parallel-size 2 --global-batch-size 32 "
-                               "--num-layers-per-virtual-pipeline-stage 1");
+  const Json staged = megatron(
+      "--pipeline-model-parallel-size 2 --global-batch-size 32 "
+      "--num-layers-per-virtual-pipeline-stage 1");
   CHECK(staged["strategy"]["pipeline"]["schedule"] == "interleaved-1f1b");
   CHECK(staged["strategy"]["pipeline"]["virtual_stages"] == 2);
   CHECK(staged["workload"]["microbatches"] == 4);

@@ -25,8 +25,7 @@ using Words = std::vector<std::string>;
 
 TEST_CASE("Words, quotes, variables") {
   CHECK(last_command("a b 'c d' \"e f\" # g") == Words{"a", "b", "c d", "e f"});
-  CHECK(last_command("A=1\nB=\"x $A\"\nrun $B \"$B\" '$B'") ==
-        Words{"run", "x", "1", "x 1", "$B"});
+  CHECK(last_command("A=1\nB=\"x $A\"\nrun $B \"$B\" '$B'") == Words{"run", "x", "1", "x 1", "$B"});
   CHECK(last_command("run ${N:-8} ${M:-\"a b\"}") == Words{"run", "8", "a b"});
   CHECK(last_command("N=2\nrun $(($N*4+1)) $((7/2))") == Words{"run", "9", "3"});
   CHECK(last_command("run a \\\n  b") == Words{"run", "a", "b"});
@@ -48,7 +47,8 @@ TEST_CASE("Conditions") {
   CHECK(last_command("N=2\nif [ $N -gt 2 ] || [ -z \"$UNSET\" ]; then A=1; else A=2; fi\nrun $A") ==
         Words{"run", "1"});
   CHECK(last_command("if [ ! -f x ]; then A=1; fi\nrun $A") == Words{"run", "1"});
-  CHECK(last_command("S=8B\ncase \"$S\" in\n 1B|2B) L=1;;\n 8B)\n L=2\n ;;\n *) L=3 ;;\nesac\nrun $L") ==
+  CHECK(last_command(
+            "S=8B\ncase \"$S\" in\n 1B|2B) L=1;;\n 8B)\n L=2\n ;;\n *) L=3 ;;\nesac\nrun $L") ==
         Words{"run", "2"});
   CHECK(last_command("cat <<EOF > x\nif this is no script (\nEOF\nrun a") == Words{"run", "a"});
 }
