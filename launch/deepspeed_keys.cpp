@@ -1,5 +1,5 @@
-// Keys of DeepSpeed's JSON: DeepSpeed 0.19.8, runtime/{config,constants}.py, runtime/zero/config.py,
-// runtime/zero/offload_config.py, runtime/tensor_parallel/config.py, read 2026-11-26.
+// Keys of DeepSpeed's JSON: DeepSpeed 0.19.8, runtime/{config,constants}.py,
+// runtime/zero/{config,offload_config}.py, runtime/tensor_parallel/config.py, read 2026-11-26.
 #include "launch/framework_files.hpp"
 
 namespace shardsim {

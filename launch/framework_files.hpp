@@ -48,6 +48,11 @@ struct FrameworkFile {
 [[nodiscard]] KeyTable torchtitan_keys();
 [[nodiscard]] KeyTable deepspeed_keys();
 [[nodiscard]] KeyTable maxtext_keys();
+// Of the longest tables the parts.
+[[nodiscard]] const std::vector<HarmlessKeys>& megatron_harmless_keys();
+[[nodiscard]] const std::vector<RefusedKey>& megatron_refused_keys();
+[[nodiscard]] const std::vector<HarmlessKeys>& maxtext_harmless_keys();
+[[nodiscard]] const std::vector<RefusedKey>& maxtext_refused_keys();
 
 // Axes by what they are for, of more than one device: {"pp": 4, "dp": 2}, in the mesh's order.
 // Throws InputError for two axes of one role where `roles` has the role, or one that it lacks.

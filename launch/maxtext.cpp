@@ -7,7 +7,7 @@
 
 #include "base/json.hpp"
 #include "launch/framework_files.hpp"
-#include "launch/model_families.hpp"
+#include "launch/maxtext_models.hpp"
 #include "workloads/models/build.hpp"
 
 namespace shardsim {
@@ -31,118 +31,6 @@ constexpr Axis mesh_axes[] = {{"diloco", "diloco", AxisRole::batch},
                               {"expert", "expert", AxisRole::experts}};
 constexpr std::string_view other_axes[] = {"context_autoregressive", "tensor_transpose",
                                            "autoregressive"};
-
-struct NamedModel {
-  std::string_view name, model;
-};
-// configs/models of MaxText and the models that are shipped here.
-constexpr NamedModel named_models[] = {{"llama2-7b", "llama-2-7b"},
-                                       {"llama3-8b", "llama-3.1-8b"},
-                                       {"llama3.1-8b", "llama-3.1-8b"},
-                                       {"llama3-70b", "llama-3.1-70b"},
-                                       {"llama3.1-70b", "llama-3.1-70b"},
-                                       {"llama3.1-405b", "llama-3.1-405b"},
-                                       {"llama4-17b-128e", "llama-4-maverick"},
-                                       {"mistral-7b", "mistral-7b-v0.1"},
-                                       {"mixtral-8x7b", "mixtral-8x7b"},
-                                       {"qwen3-30b-a3b", "qwen3-30b-a3b"},
-                                       {"qwen3-235b-a22b", "qwen3-235b-a22b"},
-                                       {"gpt-oss-120b", "gpt-oss-120b"},
-                                       {"deepseek3-671b", "deepseek-v3"},
-                                       {"kimi-k2-1t", "kimi-k2"}};
-
-// Facts of a decoder block beside its sizes; those that are not here have a config.json of their
-// own.
-struct Block {
-  std::string_view name;
-  std::vector<std::pair<std::string_view, std::string_view>> is;  // fact, JSON
-  bool routed = false;
-};
-const std::vector<Block>& blocks() {
-  static const std::vector<Block> all = {{"llama2", {}},
-                                         {"mistral", {}},
-                                         {"qwen3", {{"model.qk_norm", "true"}}},
-                                         {"mixtral", {}, true},
-                                         {"qwen3_moe", {{"model.qk_norm", "true"}}, true},
-                                         {"deepseek", {{"model.latent", "true"}}, true}};
-  return all;
-}
-
-void find_sizes(Facts& facts) {
-  const std::int64_t scale = facts.integer("arg.scale");
-  // pyconfig.py: the scale, a power of two, in parts of layers (2^(k/3)), width and heads.
-  if (scale != 1) {
-    facts.fail("arg.scale", "scaled models are not read: give the base_ dimensions themselves");
-  }
-  const std::pair<const char*, const char*> sizes[] = {{"arg.hidden", "model.hidden"},
-                                                       {"arg.heads", "model.heads"},
-                                                       {"arg.kv_heads", "model.kv_heads"},
-                                                       {"arg.width", "model.width"},
-                                                       {"arg.layers", "model.layers"}};
-  for (const auto& [theirs, ours] : sizes) {
-    facts.set(ours, facts.integer(theirs), facts.place(theirs), facts.given(theirs));
-  }
-}
-
-Json model_of_sizes(Facts& facts) {
-  const std::string name = facts.text("arg.block");
-  const auto block = std::find_if(blocks().begin(), blocks().end(),
-                                  [&](const Block& one) { return one.name == name; });
-  if (block == blocks().end()) {
-    std::vector<std::string_view> known;
-    for (const Block& one : blocks()) known.push_back(one.name);
-    facts.fail("arg.block", fmt::format("decoder block \"{}\" is not made of its sizes here, {} "
-                                        "are; name the model's config.json with --model",
-                                        name, fmt::join(known, ", ")));
-  }
-  find_sizes(facts);
-  for (const auto& [fact, json] : block->is) facts.set(fact, Json::parse(json));
-  if (facts.at("arg.activations") != Json::array({"silu", "linear"})) {
-    facts.fail("arg.activations",
-               "of layers made of their sizes the activation is silu with linear");
-  }
-  const bool latent = facts.flag("model.latent");
-  if (!latent) facts.set("model.head_dim", facts.integer("arg.head_dim"));
-  if (facts.is("arg.attention_type", "local_sliding")) {
-    facts.set("model.window", facts.integer("arg.window"));
-  }
-  if (latent) {
-    facts.set("model.kv_heads", facts.at("model.heads"));
-    if (facts.integer("arg.q_rank", 0) > 0) facts.set("model.q_rank", facts.at("arg.q_rank"));
-    for (const char* size : {"kv_rank", "nope_dim", "rope_dim", "value_dim"}) {
-      facts.set(fmt::format("model.{}", size), facts.integer(fmt::format("arg.{}", size)));
-    }
-    if (facts.is("arg.scores", "sigmoid")) facts.set("model.scores", "sigmoid");
-    facts.set("model.dense_layers", facts.integer("arg.dense_layers", 0));
-  }
-  if (block->routed) {
-    facts.set("model.experts", facts.integer("arg.experts"));
-    facts.set("model.top_k", facts.integer("arg.top_k"));
-    // A mixture without latents has base_mlp_dim for its experts; both must be given equal.
-    const char* width = facts.given("arg.expert_width") ? "arg.expert_width" : "arg.width";
-    facts.set("model.expert_width", facts.integer(width));
-    if (latent) {
-      facts.set("model.shared_width",
-                facts.integer("arg.shared_experts", 0) * facts.integer(width));
-    }
-  }
-  return config_of_facts(facts);
-}
-
-Json find_model(Facts& facts) {
-  const std::string name = facts.text("arg.model");
-  if (name == "default") return model_of_sizes(facts);
-  std::vector<std::string> known;
-  for (const NamedModel& model : named_models) {
-    if (model.name == name) return model.model;
-    known.emplace_back(model.name);
-  }
-  facts.fail("arg.model",
-             fmt::format("model \"{}\" is not shipped here, {} are; name its config.json with "
-                         "--model",
-                         name, fmt::join(known, ", ")),
-             closest(name, known));
-}
 
 bool has_experts(const Json& model) {
   const Json config = *load_model_config(JsonReader(model, {"maxtext", "/model"}), "").json;
@@ -299,7 +187,7 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
   Json& workload = experiment["workload"];
   if (workload["mtp_layers"] == 0) workload.erase("mtp_layers");
   const std::int64_t devices = read_mesh_of(facts, experiment);
-  if (workload["model"].is_null()) workload["model"] = find_model(facts);
+  if (workload["model"].is_null()) workload["model"] = maxtext_model(facts);
   read_batch(facts, devices, workload);
   read_types(facts, workload);
   read_policy(facts, workload);
@@ -324,62 +212,6 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
   }
   notes.emplace_back(
       "the rules of base.yml are taken as shards over fsdp and splits over tensor (strategy xla)");
-}
-
-void add_model(const Json& resolved, const Json& config, const Place& place, Facts& facts) {
-  const Json& model = resolved["workload"]["model"];
-  for (const NamedModel& named : named_models) {
-    if (model.is_string() && model.get<std::string>() == named.model) {
-      facts.set("arg.model", named.name);
-      return;
-    }
-  }
-  Facts found(facts.whole());
-  add_model_facts(config, place, found);
-  const std::string type = config.value("model_type", "");
-  const std::pair<std::string_view, std::string_view> types[] = {
-      {"llama", "llama2"},        {"mistral", "mistral"},     {"qwen3", "qwen3"},
-      {"mixtral", "mixtral"},     {"qwen3_moe", "qwen3_moe"}, {"deepseek_v2", "deepseek"},
-      {"deepseek_v3", "deepseek"}};
-  const auto row = std::find_if(std::begin(types), std::end(types),
-                                [&](const auto& one) { return one.first == type; });
-  if (row == std::end(types)) {
-    throw InputError(place, fmt::format("MaxText has no decoder block for \"{}\" here", type));
-  }
-  facts.set("arg.block", row->second);
-  const std::pair<const char*, const char*> sizes[] = {{"model.hidden", "arg.hidden"},
-                                                       {"model.heads", "arg.heads"},
-                                                       {"model.width", "arg.width"},
-                                                       {"model.layers", "arg.layers"},
-                                                       {"model.vocab", "model.vocab"},
-                                                       {"model.tied", "model.tied"},
-                                                       {"model.experts", "arg.experts"},
-                                                       {"model.top_k", "arg.top_k"},
-                                                       {"model.expert_width", "arg.expert_width"},
-                                                       {"model.dense_layers", "arg.dense_layers"},
-                                                       {"model.q_rank", "arg.q_rank"},
-                                                       {"model.kv_rank", "arg.kv_rank"},
-                                                       {"model.nope_dim", "arg.nope_dim"},
-                                                       {"model.rope_dim", "arg.rope_dim"},
-                                                       {"model.value_dim", "arg.value_dim"}};
-  for (const auto& [ours, theirs] : sizes) {
-    if (found.has(ours)) facts.set(theirs, found.at(ours));
-  }
-  const std::int64_t heads = found.integer("model.heads");
-  facts.set("arg.kv_heads", found.integer_or("model.kv_heads", heads));
-  const bool latent = found.flag("model.latent");
-  if (!latent) {
-    facts.set("arg.head_dim",
-              found.integer_or("model.head_dim", found.integer("model.hidden") / heads));
-  } else {
-    const std::int64_t width = found.integer_or("model.expert_width", 1);
-    facts.set("arg.shared_experts", found.integer_or("model.shared_width", 0) / width);
-    facts.set("arg.scores", found.is("model.scores", "sigmoid") ? "sigmoid" : "");
-  }
-  if (found.has("model.window")) {
-    facts.set("arg.attention_type", "local_sliding");
-    facts.set("arg.window", found.at("model.window"));
-  }
 }
 
 void add_policy(const Json& policy, Facts& facts) {
@@ -422,7 +254,7 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
     slices *= across;
   }
   if (slices > 1) facts.set("arg.slices", slices);
-  add_model(resolved, config, place, facts);
+  add_maxtext_model_facts(resolved["workload"]["model"], config, place, facts);
   const std::int64_t batch = workload["batch"], microbatches = workload["microbatches"];
   const std::int64_t stages = mesh.integer_or("mesh.stage", 1);
   const std::int64_t accumulates = stages > 1 ? 1 : microbatches;

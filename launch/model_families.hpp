@@ -4,8 +4,8 @@
 //   hidden 4096, layers 32, heads 32, kv_heads 8, width 14336, norm rms, positions rope, gated
 //   <->  {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, ...}
 //
-// Facts are called "model.hidden", "model.layers", ... The family is the first that has all that the
-// facts say; what a family is by itself (its norms, biases, router) is a row of one table.
+// Facts are called "model.hidden", "model.layers", ... The family is the first that has all that
+// the facts say; what a family is by itself (its norms, biases, router) is a row of one table.
 #pragma once
 
 #include <string>

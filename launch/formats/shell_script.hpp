@@ -1,6 +1,6 @@
 // The commands of a launch script, with what its variables hold: assignments, arrays, if with tests
-// of strings and numbers, case, ${NAME:-otherwise}, $((2*8)). What a script does besides (files it looks
-// for, programs whose output it reads) is not done: such a word stays as it is written.
+// of strings and numbers, case, ${NAME:-otherwise}, $((2*8)). What a script does besides (files it
+// looks for, programs whose output it reads) is not done: such a word stays as it is written.
 //
 //   TP=2
 //   ARGS=(--num-layers 32)
