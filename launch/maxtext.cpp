@@ -191,8 +191,7 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
   read_batch(facts, devices, workload);
   read_types(facts, workload);
   read_policy(facts, workload);
-  const double dropout = facts.flag("arg.has_dropout") ? facts.number("arg.dropout") : 0;
-  if (dropout > 0) workload["dropout"] = dropout;
+  workload["dropout"] = facts.flag("arg.has_dropout") ? facts.number("arg.dropout") : 0;
   Json& strategy = experiment["strategy"];
   if (facts.number("arg.clip") > 0) strategy["clip_gradients"] = true;
   for (const char* axis : {"sequence", "context"}) {

@@ -200,7 +200,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   workload["microbatches"] = size.microbatches;
   const double dropout =
       std::max(facts.number("arg.attention_dropout"), facts.number("arg.hidden_dropout"));
-  if (dropout > 0) workload["dropout"] = dropout;
+  workload["dropout"] = dropout;  // else it is the model's own
   if (options.model.is_null()) {
     find_model(facts, notes);
     workload["model"] = config_of_facts(facts);

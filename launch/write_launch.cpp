@@ -108,6 +108,8 @@ Json compared(const Json& resolved, const Renamed& renamed) {
   Json sections;
   sections["workload"] = resolved["workload"];
   sections["workload"].erase("model");
+  // Without one it is the model's own, which is compared with it.
+  if (json_at(resolved, "workload.dropout") == 0) sections["workload"].erase("dropout");
   sections["mesh"] = Json::object();
   const Json axes = large_axes(resolved["mesh"]);
   for (const auto& [axis, size] : axes.items()) sections["mesh"][new_name(axis, renamed)] = size;

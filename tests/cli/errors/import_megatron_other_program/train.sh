@@ -1,0 +1,2 @@
+torchrun --nproc_per_node 8 \
+  pretrain_t5.py --num-layers 4
