@@ -107,12 +107,11 @@ void read_types(const Facts& facts, Json& workload) {
   if (facts.has("arg.reduce")) precision["reduce"] = facts.at("arg.reduce");
 }
 
-void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
+void to_experiment(Facts& facts, const LaunchOptions& options, Notes&, Json& experiment) {
   Json& workload = experiment["workload"];
   if (options.model.is_null()) {
     facts.fail("model", "says nothing of the model: add --model llama-3.1-8b, or its config.json");
   }
-  notes.clear();  // of the model there is nothing in the file
   if (options.sequence) workload["sequence"] = *options.sequence;
   const Mesh mesh = mesh_of(facts, options);
   const AxisRoles roles;

@@ -29,7 +29,7 @@ struct FrameworkFile {
   void (*from_experiment)(const Json& resolved, const Json& config, const Place& place,
                           Facts& facts) = nullptr;
   std::string (*print)(const std::vector<WrittenKey>& keys, const FileHead& head) = nullptr;
-  bool has_comments = true;
+  bool has_comments = true;  // false: nor has it model, mesh and sequence
   // Fields of an experiment that the file leaves to who reads it.
   std::vector<std::string_view> elsewhere = {};
 };

@@ -82,7 +82,9 @@ Imported import_launch(std::string_view name, const std::string& text, const std
   if (!options.machine.empty()) experiment["machine"] = options.machine;
   if (!options.model.is_null()) {
     experiment["workload"]["model"] = *options.model;
-    imported.notes.emplace_back("the model is that of --model, whatever the file says of it");
+    if (framework.has_comments) {
+      imported.notes.emplace_back("the model is that of --model, whatever the file says of it");
+    }
   }
   framework.to_experiment(sorted.facts, options, imported.notes, experiment);
   if (experiment["mesh"].empty()) experiment["mesh"]["dp"] = 1;

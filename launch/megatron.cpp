@@ -201,6 +201,9 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   const double dropout =
       std::max(facts.number("arg.attention_dropout"), facts.number("arg.hidden_dropout"));
   workload["dropout"] = dropout;  // else it is the model's own
+  if (facts.number("arg.attention_dropout") != facts.number("arg.hidden_dropout")) {
+    notes.push_back(fmt::format("dropout is taken as {} in attention and behind it", dropout));
+  }
   if (options.model.is_null()) {
     find_model(facts, notes);
     workload["model"] = config_of_facts(facts);
