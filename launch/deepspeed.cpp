@@ -55,9 +55,8 @@ Mesh mesh_of(const Facts& facts, const LaunchOptions& options) {
     facts.fail("devices", "does not say on how many devices: add --devices 8, or --mesh dp=4,tp=2");
   }
   const std::int64_t tp = facts.integer_or("arg.tp", 1);
-  const std::int64_t dp =
-      rest_of_devices(facts, facts.integer("devices"), std::max<std::int64_t>(tp, 1),
-                      "tensor_parallel.autotp_size");
+  const std::int64_t dp = rest_of_devices(facts, std::max<std::int64_t>(tp, 1),
+                                          "tensor_parallel.autotp_size", {"arg.tp"});
   std::vector<MeshAxis> axes;
   if (dp > 1 || tp <= 1) axes.push_back({"dp", dp});
   if (tp > 1) axes.push_back({"tp", tp});

@@ -85,10 +85,15 @@ BatchSize batch_size(const Facts& facts, std::int64_t microbatch, std::int64_t s
   return size;
 }
 
-std::int64_t rest_of_devices(const Facts& facts, std::int64_t devices, std::int64_t others,
-                             std::string_view others_text) {
+std::int64_t rest_of_devices(const Facts& facts, std::int64_t others, std::string_view others_text,
+                             const std::vector<std::string_view>& facts_of_others) {
+  const std::int64_t devices = facts.integer("devices");
   if (devices % others == 0) return devices / others;
-  facts.fail("devices",
+  std::string_view where = "devices";
+  for (const std::string_view fact : facts_of_others) {
+    if (facts.given(fact) && where == "devices") where = fact;
+  }
+  facts.fail(where,
              fmt::format("{} devices are no multiple of {}, {}; --devices says another number",
                          devices, others_text, others));
 }

@@ -78,8 +78,10 @@ struct BatchSize {
 // The field at a dotted path; null: not there.
 [[nodiscard]] Json json_at(const Json& json, std::string_view path);
 
-// What is left for one axis of `devices` by the others. Throws InputError where it does not divide.
-[[nodiscard]] std::int64_t rest_of_devices(const Facts& facts, std::int64_t devices,
-                                           std::int64_t others, std::string_view others_text);
+// What is left for one axis of the devices by the others, whose degrees are `facts_of_others`.
+// Throws InputError where it does not divide, at the first of these that the file says.
+[[nodiscard]] std::int64_t rest_of_devices(const Facts& facts, std::int64_t others,
+                                           std::string_view others_text,
+                                           const std::vector<std::string_view>& facts_of_others);
 
 }  // namespace shardsim

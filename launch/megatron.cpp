@@ -182,8 +182,8 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
                "--nnodes): add --devices 64");
   }
   const std::int64_t dp =
-      rest_of_devices(facts, facts.integer("devices"), tp * pp * cp,
-                      "the product of the tensor, pipeline and context parallel sizes");
+      rest_of_devices(facts, tp * pp * cp, "the tensor, pipeline and context parallel sizes",
+                      {"mesh.tp", "mesh.pp", "mesh.cp"});
   Json& mesh = experiment["mesh"];
   const bool data_first = facts.flag("arg.data_first");
   const std::pair<const char*, std::int64_t> axes[] = {

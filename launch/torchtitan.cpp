@@ -217,8 +217,8 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes&, Json& experiment)
       facts.fail("mesh.dp_shard",
                  "takes what the other degrees leave of the devices: add --devices 64");
     }
-    shards = rest_of_devices(facts, facts.integer("devices"), others,
-                             "the degrees beside data_parallel_shard_degree");
+    shards = rest_of_devices(facts, others, "the other degrees",
+                             {"mesh.tp", "mesh.pp", "mesh.cp", "mesh.dp_replicate"});
   } else if (facts.has("devices") && facts.integer("devices") != shards * others) {
     facts.fail("mesh.dp_shard", fmt::format("the degrees are of {} devices, not of {}",
                                             shards * others, facts.integer("devices")));

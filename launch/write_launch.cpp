@@ -108,6 +108,12 @@ Json compared(const Json& resolved, const Renamed& renamed) {
   Json sections;
   sections["workload"] = resolved["workload"];
   sections["workload"].erase("model");
+  for (const char* names : {"save", "offload"}) {  // in any order
+    Json listed = json_at(sections, fmt::format("workload.rematerialization.{}", names));
+    if (!listed.is_array()) continue;
+    std::sort(listed.begin(), listed.end());
+    sections["workload"]["rematerialization"][names] = std::move(listed);
+  }
   // Without one it is the model's own, which is compared with it.
   if (json_at(resolved, "workload.dropout") == 0) sections["workload"].erase("dropout");
   sections["mesh"] = Json::object();
@@ -217,7 +223,7 @@ void verify_same(const Experiment& experiment, const Experiment& read,
   const Json& ours = *experiment.resolved;
   const Json& theirs = *read.resolved;
   Json left = compared(ours, renamed_axes(ours, theirs));
-  Json right = compared(theirs, {});
+  Json right = compared(theirs, renamed_axes(theirs, theirs));
   if (!left["strategy"].contains("kernels")) right["strategy"].erase("kernels");
   if (const auto found = difference(left, right, "")) {
     std::string pointer = "/" + found->path;

@@ -86,8 +86,8 @@ TEST_CASE("What cannot be: one error with its place") {
         "a.args: line 1: --num-expert: unknown key; --leave-out num-expert imports the rest, did "
         "you mean \"num-experts\"?");
   fails("--tensor-model-parallel-size 3",
-        "a.args: 8 devices are no multiple of the product of the tensor, pipeline and context "
-        "parallel sizes, 3; --devices says another number");
+        "a.args: line 1: --tensor-model-parallel-size: 8 devices are no multiple of the tensor, "
+        "pipeline and context parallel sizes, 3; --devices says another number");
   fails("--global-batch-size 24",
         "a.args: line 1: --global-batch-size: a batch of 24 is no multiple of the 16 sequences "
         "that 8 data-parallel ranks of 2 compute at once");
