@@ -41,7 +41,7 @@ struct Imported {
   std::vector<std::string> notes;
 };
 
-[[nodiscard]] Imported import_launch(std::string_view framework, const std::string& text,
+[[nodiscard]] Imported import_launch(std::string_view name, const std::string& text,
                                      const std::string& file, const LaunchOptions& options);
 
 // {"schema": "shardsim/import/1", "counts": {"used": n, ...}, "keys": [...], "experiment": {...}}
@@ -55,7 +55,7 @@ struct WrittenLaunch {
 };
 
 // `devices_of_node`: how many a launcher starts on one.
-[[nodiscard]] WrittenLaunch write_launch(const Experiment& experiment, std::string_view framework,
+[[nodiscard]] WrittenLaunch write_launch(const Experiment& experiment, std::string_view name,
                                          std::int64_t devices_of_node);
 
 struct LaunchFramework {

@@ -224,72 +224,81 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   read_kernels(facts, experiment);
 }
 
-void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data, Facts& facts) {
-  const auto copy = [&](std::string_view path, std::string_view fact) {
-    facts.set(fact, json_at(strategy, path));
-  };
-  if (strategy["sequence_parallel"] == true)
-    copy("sequence_parallel", "strategy.sequence_parallel");
+void add_buffer_facts(const Json& strategy, std::int64_t data, Facts& facts) {
   const Json buffer = json_at(strategy, "gradient_buffer");
   const Json optimizer = json_at(strategy, "flat_optimizer");
   if (json_at(strategy, "fsdp") == true) {
     facts.set("strategy.fsdp", true);
     facts.set("arg.sharding", "optim_grads_params");
-  } else if (buffer.is_object()) {
-    facts.set("strategy.distributed_optimizer", optimizer.is_object());
-    facts.set("strategy.overlap.gradients", buffer["overlap"]);
-    const bool in_forward = json_at(optimizer, "gather") == "next_forward";
-    facts.set("strategy.overlap.parameters", in_forward);
-    const std::int64_t elements = buffer["bucket_elements"];
-    const bool overlaps = buffer["overlap"] == true;
-    const std::int64_t usual = overlaps ? std::max(least_bucket, bucket_per_device * data) : 0;
-    if (elements != usual) facts.set("strategy.bucket_elements", elements);
-    const std::int64_t shards = integer_at(optimizer, "shards", 0);
-    if (shards > 0 && shards < data) facts.set("arg.instances", data / shards);
-    facts.set("arg.pads_buckets", buffer["bucket_multiple"] == padded_bucket);
   }
-  if (json_at(strategy, "clip_gradients") == false) facts.set("arg.clip", 0.0);
-  const std::int64_t multiple = integer_at(strategy, "vocabulary_multiple", 1);
-  if (multiple % tp == 0) facts.set("arg.vocabulary_multiple", multiple / tp);
-  copy("context.method", "arg.context");
+  if (!buffer.is_object()) return;
+  const bool overlaps = buffer["overlap"] == true;
+  facts.set("strategy.distributed_optimizer", optimizer.is_object());
+  facts.set("strategy.overlap.gradients", overlaps);
+  facts.set("strategy.overlap.parameters", json_at(optimizer, "gather") == "next_forward");
+  const std::int64_t elements = buffer["bucket_elements"];
+  const std::int64_t usual = overlaps ? std::max(least_bucket, bucket_per_device * data) : 0;
+  if (elements != usual) facts.set("strategy.bucket_elements", elements);
+  const std::int64_t shards = integer_at(optimizer, "shards", 0);
+  if (shards > 0 && shards < data) facts.set("arg.instances", data / shards);
+  facts.set("arg.pads_buckets", buffer["bucket_multiple"] == padded_bucket);
+}
+
+void add_expert_facts(const Json& strategy, std::int64_t tp, Facts& facts) {
+  if (!facts.has("model.experts")) return;
+  facts.set("arg.grouped_products", true);
   const Json experts = json_at(strategy, "experts");
-  if (facts.has("model.experts")) facts.set("arg.grouped_products", true);
-  if (experts.is_object() && facts.has("model.experts")) {
-    facts.set("arg.ep", experts["parallel"]);
-    if (experts["tensor_parallel"] != tp) facts.set("arg.etp", experts["tensor_parallel"]);
-    facts.set("arg.grouped_products", experts["grouped"]);
-    const bool flexible = experts["dispatch"] == "deepep" || experts["dispatch"] == "hybridep";
-    facts.set("arg.dispatch", flexible ? Json("flex") : experts["dispatch"]);
-    if (flexible) facts.set("arg.flex", experts["dispatch"]);
-    if (experts.contains("capacity_factor")) {
-      facts.set("arg.capacity", experts["capacity_factor"]);
-      facts.set("arg.pads_experts", true);
-    }
+  if (!experts.is_object()) return;
+  facts.set("arg.ep", experts["parallel"]);
+  if (experts["tensor_parallel"] != tp) facts.set("arg.etp", experts["tensor_parallel"]);
+  facts.set("arg.grouped_products", experts["grouped"]);
+  const bool flexible = experts["dispatch"] == "deepep" || experts["dispatch"] == "hybridep";
+  facts.set("arg.dispatch", flexible ? Json("flex") : experts["dispatch"]);
+  if (flexible) facts.set("arg.flex", experts["dispatch"]);
+  if (!experts.contains("capacity_factor")) return;
+  facts.set("arg.capacity", experts["capacity_factor"]);
+  facts.set("arg.pads_experts", true);
+}
+
+// Its keys are the file's, but for the schedule, which follows, and layers of each stage, which no
+// key says.
+void add_pipeline_facts(const Json& strategy, Facts& facts) {
+  const Json pipeline = json_at(strategy, "pipeline");
+  if (!pipeline.is_object()) return;
+  for (const auto& [key, value] : pipeline.items()) {
+    const bool follows = key == "schedule" || key == "receives";
+    if (follows || value.is_array() || (key == "virtual_stages" && value == 1)) continue;
+    const std::string fact = fmt::format("strategy.pipeline.{}", key);
+    if (!value.is_object()) facts.set(fact, value);
+    if (!value.is_object()) continue;
+    for (const auto& [inner, one] : value.items())
+      facts.set(fmt::format("{}.{}", fact, inner), one);
   }
-  if (const Json pipeline = json_at(strategy, "pipeline"); pipeline.is_object()) {
-    for (const auto& [key, value] : pipeline.items()) {
-      if (key == "schedule" || (key == "virtual_stages" && value == 1)) continue;
-      if (key == "receives") continue;  // of the schedule, and compared
-      if (value.is_object()) {
-        for (const auto& [inner, one] : value.items()) {
-          facts.set("strategy.pipeline." + key + "." + inner, one);
-        }
-      } else if (!value.is_array()) {
-        facts.set("strategy.pipeline." + key, value);
-      }
-    }
-  }
-  const Json offload = json_at(strategy, "offload.activations");
-  for (const char* key : {"layers", "modules"}) {
-    const Json value = json_at(offload, key);
-    facts.set(fmt::format("strategy.offload.activations.{}", key), value);
-  }
+}
+
+void add_kernel_facts(const Json& strategy, Facts& facts) {
   const Json kernels = json_at(strategy, "kernels");
   if (kernels.is_string()) facts.set("arg.kernels", kernels);
   if (!kernels.is_object()) return;
   if (kernels.contains("base")) facts.set("arg.kernels", kernels["base"]);
   if (kernels.contains("attention")) facts.set("arg.attention", kernels["attention"]);
   facts.set("arg.loss", json_at(kernels, "loss") == "fused");
+}
+
+void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data, Facts& facts) {
+  facts.set("strategy.sequence_parallel", strategy["sequence_parallel"]);
+  if (json_at(strategy, "clip_gradients") == false) facts.set("arg.clip", 0.0);
+  const std::int64_t multiple = integer_at(strategy, "vocabulary_multiple", 1);
+  if (multiple % tp == 0) facts.set("arg.vocabulary_multiple", multiple / tp);
+  facts.set("arg.context", json_at(strategy, "context.method"));
+  for (const char* key : {"layers", "modules"}) {
+    const std::string path = fmt::format("offload.activations.{}", key);
+    facts.set("strategy." + path, json_at(strategy, path));
+  }
+  add_buffer_facts(strategy, data, facts);
+  add_expert_facts(strategy, tp, facts);
+  add_pipeline_facts(strategy, facts);
+  add_kernel_facts(strategy, facts);
 }
 
 void from_experiment(const Json& resolved, const Json& config, const Place& place, Facts& facts) {

@@ -38,26 +38,34 @@ std::optional<AxisRole> role_in(const Json& resolved, const std::string& axis) {
   return AxisRoles().of(axis);
 }
 
+// Has the axis of ours, of that size, the name of the one of theirs, or its role?
+bool is_axis(const Json& ours, const std::string& our_axis, const Json& theirs,
+             const std::string& their_axis, bool by_name) {
+  if (by_name) return our_axis == their_axis;
+  return ours["mesh"][our_axis] == theirs["mesh"][their_axis] &&
+         role_in(ours, our_axis) == role_in(theirs, their_axis);
+}
+
 // The experiment's axes under the names that the file's have; of one device: none.
 Renamed renamed_axes(const Json& ours, const Json& theirs) {
   Renamed renamed;
-  Json left = large_axes(theirs["mesh"]);
-  for (const auto& [axis, size] : ours["mesh"].items()) {
-    if (size == 1) {
+  std::vector<std::string> left;
+  for (const auto& [axis, size] : theirs["mesh"].items()) {
+    if (size != 1) left.push_back(axis);
+  }
+  for (const auto& one : ours["mesh"].items()) {
+    const std::string& axis = one.key();
+    if (one.value() == 1) {
       renamed.emplace_back(axis, "");
       continue;
     }
     for (const bool by_name : {true, false}) {
-      const auto found =
-          std::find_if(left.items().begin(), left.items().end(), [&](const auto& one) {
-            return by_name
-                       ? one.key() == axis
-                       : one.value() == size && role_in(theirs, one.key()) == role_in(ours, axis);
-          });
-      if (found == left.items().end()) continue;
-      const std::string name = found.key();
-      renamed.emplace_back(axis, name);
-      left.erase(name);
+      const auto found = std::find_if(left.begin(), left.end(), [&](const std::string& other) {
+        return is_axis(ours, axis, theirs, other, by_name);
+      });
+      if (found == left.end()) continue;
+      renamed.emplace_back(axis, *found);
+      left.erase(found);
       break;
     }
   }
@@ -79,7 +87,8 @@ Json with_names(const Json& json, const Renamed& renamed) {
     Json list = Json::array();
     for (const Json& one : json) {
       Json value = with_names(one, renamed);
-      const bool gone = one.is_string() && value == "" && one != "";
+      const bool gone =
+          one.is_string() && value.get<std::string>().empty() && !one.get<std::string>().empty();
       if (!gone) list.push_back(std::move(value));
     }
     return list;
@@ -141,7 +150,7 @@ std::optional<Difference> difference(const Json& ours, const Json& theirs,
     for (const std::string& key : keys) {
       const Json left = ours.contains(key) ? ours[key] : Json();
       const Json right = theirs.contains(key) ? theirs[key] : Json();
-      auto found = difference(left, right, path.empty() ? key : path + "." + key);
+      auto found = difference(left, right, path.empty() ? key : fmt::format("{}.{}", path, key));
       if (found) return found;
     }
     return std::nullopt;
