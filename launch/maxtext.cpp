@@ -134,7 +134,8 @@ void read_batch(const Facts& facts, std::int64_t devices, Json& workload) {
 void read_types(const Facts& facts, Json& workload) {
   Json& precision = workload["precision"];
   const Json& quantized = facts.at("arg.quantization");
-  precision["compute"] = quantized == "" ? facts.at("arg.type") : quantized;
+  const bool narrow = !facts.text("arg.quantization").empty();
+  precision["compute"] = narrow ? quantized : facts.at("arg.type");
   precision["parameters"] = facts.at("arg.weights");
   // Gradients have the type that the step is differentiated in, then grad_dtype.
   precision["gradients"] = facts.at("arg.gradients");
@@ -229,9 +230,12 @@ void add_policy(const Json& policy, Facts& facts) {
   }
 }
 
-void from_experiment(const Json& resolved, const Json& config, const Place& place, Facts& facts) {
-  const Json& workload = resolved["workload"];
-  const Json& strategy = resolved["strategy"];
+struct Devices {
+  std::int64_t all = 1;
+  std::int64_t stages = 1;
+};
+
+Devices add_mesh(const Json& resolved, Facts& facts) {
   std::vector<NamedRole> roles;
   std::vector<std::string> names;
   for (const Axis& axis : mesh_axes) names.push_back(fmt::format("mesh.{}", axis.name));
@@ -253,19 +257,10 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
     slices *= across;
   }
   if (slices > 1) facts.set("arg.slices", slices);
-  add_maxtext_model_facts(resolved["workload"]["model"], config, place, facts);
-  const std::int64_t batch = workload["batch"], microbatches = workload["microbatches"];
-  const std::int64_t stages = mesh.integer_or("mesh.stage", 1);
-  const std::int64_t accumulates = stages > 1 ? 1 : microbatches;
-  if (stages > 1 && microbatches != stages) facts.set("arg.microbatches", microbatches);
-  facts.set("arg.accumulates", accumulates);
-  facts.set("arg.per_device", static_cast<double>(batch) / static_cast<double>(devices) /
-                                  static_cast<double>(accumulates));
-  facts.set("workload.sequence", json_at(workload, "sequence"));
-  facts.set("workload.optimizer", workload["optimizer"]);
-  facts.set("workload.mtp_layers", integer_at(workload, "mtp_layers", 0));
-  if (workload.contains("dropout")) facts.set("arg.dropout", workload["dropout"]);
-  const Json& precision = workload["precision"];
+  return {devices, mesh.integer_or("mesh.stage", 1)};
+}
+
+void add_types(const Json& precision, Facts& facts) {
   const std::string compute = precision["compute"];
   const bool narrow = compute == "int8" || compute == "fp8";
   if (narrow) facts.set("arg.quantization", compute);
@@ -275,7 +270,9 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   if (precision["moments"] != precision["parameters"]) {
     facts.set("arg.moments", precision["moments"] == "fp32" ? "float32" : "bfloat16");
   }
-  add_policy(workload["rematerialization"], facts);
+}
+
+void add_strategy(const Json& strategy, std::int64_t stages, std::int64_t layers, Facts& facts) {
   facts.set("arg.clip", json_at(strategy, "clip_gradients") == true ? 1.0 : 0.0);
   if (const Json context = json_at(strategy, "context"); context.is_object()) {
     facts.set("arg.context", context["method"]);
@@ -287,12 +284,31 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   if (stages > 1) {
     const std::int64_t times = integer_at(strategy, "pipeline.virtual_stages", 1);
     facts.set("arg.repeats", times);
-    const std::int64_t layers = integer_at(config, "num_hidden_layers", 1);
     facts.set("arg.layers_of_stage", std::max<std::int64_t>(1, layers / (stages * times)));
   }
   if (const Json attention = json_at(strategy, "kernels.attention"); !attention.is_null()) {
     facts.set("arg.attention", attention);
   }
+}
+
+void from_experiment(const Json& resolved, const Json& config, const Place& place, Facts& facts) {
+  const Json& workload = resolved["workload"];
+  const Json& strategy = resolved["strategy"];
+  const auto [devices, stages] = add_mesh(resolved, facts);
+  add_maxtext_model_facts(resolved["workload"]["model"], config, place, facts);
+  const std::int64_t batch = workload["batch"], microbatches = workload["microbatches"];
+  const std::int64_t accumulates = stages > 1 ? 1 : microbatches;
+  if (stages > 1 && microbatches != stages) facts.set("arg.microbatches", microbatches);
+  facts.set("arg.accumulates", accumulates);
+  facts.set("arg.per_device", static_cast<double>(batch) / static_cast<double>(devices) /
+                                  static_cast<double>(accumulates));
+  facts.set("workload.sequence", json_at(workload, "sequence"));
+  facts.set("workload.optimizer", workload["optimizer"]);
+  facts.set("workload.mtp_layers", integer_at(workload, "mtp_layers", 0));
+  if (workload.contains("dropout")) facts.set("arg.dropout", workload["dropout"]);
+  add_types(workload["precision"], facts);
+  add_policy(workload["rematerialization"], facts);
+  add_strategy(strategy, stages, integer_at(config, "num_hidden_layers", 1), facts);
 }
 
 }  // namespace maxtext

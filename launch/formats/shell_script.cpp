@@ -257,12 +257,10 @@ class Interpreter {
       value.push_back({text, word.line});
     }
     std::vector<ShellWord>& held = script_.variables[name];
-    if (!adds) {
+    if (!adds || held.empty()) {
       held = std::move(value);
     } else if (word.kind == Kind::array) {
       held.insert(held.end(), value.begin(), value.end());
-    } else if (held.empty()) {
-      held = std::move(value);
     } else {
       held.back().text += value.front().text;
     }
