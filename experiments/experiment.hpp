@@ -49,10 +49,10 @@
 //   workload.trainable        all parameters; or regular expressions: the others are frozen
 //   workload.lora             no adapters; or {"rank": 16, "targets": ["attention"]}, which alone
 //                             are trained then (workloads/step/lora.hpp)
-//   workload.view             the names under which a rule system sees the parameters; as they are, or
+//   workload.view             names under which a rule system sees the parameters; as they are, or
 //                             the system's default (workloads/views/view.hpp)
 //   workload.mtp_layers       0: layers of multi-token prediction, beside the model's
-//   workload.dropout          0; any other is left out with a warning
+//   workload.dropout          of training, the model's own rates; or one for all
 //   devices                   not checked; else the mesh must have that many
 //   allow_uneven              false: shards that jit or shard_map refuses are an error
 //   collectives               "simulated": whose times collectives have; "all-links",

@@ -70,7 +70,8 @@ class ResultPlaces {
   }
 
   // Values of latent attention, a part of what the latent is projected to, are copied out of it
-  // (multi_latent_attention.py, value.contiguous()): with their product, whose time stands for both.
+  // (multi_latent_attention.py, value.contiguous()), here with their product: the copy's time is
+  // left out.
   void copy_values(std::vector<Item>& body, ValueId values) {
     const ValueId whole = value(values).storage;
     Item* const product = whole == no_value ? nullptr : maker_of(body, whole);
@@ -111,8 +112,8 @@ class ResultPlaces {
     if (values.storage == parts.front()) whole.category = values.category;
   }
 
-  // megatron/core/tensor_parallel/cross_entropy.py: the maximum is subtracted, the exponential taken
-  // and divided in place; backward subtracts one at the target and scales, in place.
+  // megatron/core/tensor_parallel/cross_entropy.py: in place the maximum is subtracted, the
+  // exponential taken and divided; backward subtracts one at the target and scales, in place.
   void place_loss(std::vector<Item>& body) {
     for (Item& item : body) {
       if (is_kernel(item, "log_softmax")) {
@@ -155,7 +156,8 @@ class ResultPlaces {
   }
 
   // Probabilities in the type of the operands, and in fp32 besides where softmax is PyTorch's own
-  // of fp32 scores; where some are dropped a byte for each, and what is left of them. Backward has the gradient of probabilities and that of scores at a time.
+  // of fp32 scores; where some are dropped a byte for each, and what is left of them. Backward has
+  // the gradient of probabilities and that of scores at a time.
   void keep_scores(std::vector<Item>& body, int block) {
     for (Item& item : body) {
       if (item.kind != TaskKind::kernel || !item.kernel.product) continue;

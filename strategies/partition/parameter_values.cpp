@@ -1,5 +1,9 @@
 #include "strategies/partition/parameter_values.hpp"
 
+#include <vector>
+
+#include "base/index.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -29,8 +33,6 @@ bool is_read_but_by_look_ups(const Workload& workload, TensorId parameter) {
   return false;
 }
 
-}  // namespace
-
 ParameterValues add_parameter(SpmdBuilder& builder, const ParameterLayout& layout,
                               DType step_dtype) {
   const TensorId parameter = layout.tensor;
@@ -56,6 +58,27 @@ ParameterValues add_parameter(SpmdBuilder& builder, const ParameterLayout& layou
   }
   if (!looked_up_apart) values.looked_up = values.computed;
   return values;
+}
+
+std::vector<bool> read_by_ops(const Workload& workload) {
+  std::vector<bool> read(workload.tensors.size());
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.forward) {
+      for (const Operand& operand : op.operands) read[at(operand.tensor)] = true;
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
+void add_parameters(SpmdBuilder& builder, const Layout& layout) {
+  const std::vector<bool> read = read_by_ops(builder.workload());
+  for (const ParameterLayout& one : layout.parameters) {
+    ParameterValues values = add_parameter(builder, one, layout.stored_dtype);
+    if (!read[at(one.tensor)]) values.computed = values.looked_up = values.stored;
+    builder.step.parameters[one.tensor] = values;
+  }
 }
 
 }  // namespace shardsim

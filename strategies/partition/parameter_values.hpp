@@ -11,9 +11,9 @@
 
 namespace shardsim {
 
-// Adds the values; one where they are the same. A parameter that nothing but look-ups reads has no
-// computed value of its own.
-[[nodiscard]] ParameterValues add_parameter(SpmdBuilder& builder, const ParameterLayout& layout,
-                                            DType step_dtype);
+// Adds the values of all to the builder's step; one where they are the same. A parameter that
+// nothing but look-ups reads has no computed value of its own, one that no op reads is as it is
+// stored.
+void add_parameters(SpmdBuilder& builder, const Layout& layout);
 
 }  // namespace shardsim

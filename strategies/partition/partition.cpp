@@ -49,10 +49,7 @@ class Partitioner {
   SpmdStep run() {
     const std::size_t count = workload_.blocks.size();
     builder_.step.blocks.resize(count);
-    for (const ParameterLayout& a : layout_.parameters) {
-      builder_.step.parameters[a.tensor] = add_parameter(builder_, a, layout_.stored_dtype);
-    }
-    leave_unread_as_stored();
+    add_parameters(builder_, layout_);
     add_inputs();
     for (std::size_t b = 0; b < count; ++b) forward(b);
     add_outputs(builder_.step.blocks.back().forward);
@@ -62,19 +59,6 @@ class Partitioner {
   }
 
  private:
-  // What no op reads is in no need: it is stored, and nothing else.
-  void leave_unread_as_stored() {
-    std::vector<bool> read(workload_.tensors.size());
-    for (const Block& block : workload_.blocks) {
-      for (const Op& op : block.forward) {
-        for (const Operand& operand : op.operands) read[at(operand.tensor)] = true;
-      }
-    }
-    for (auto& [tensor, values] : builder_.step.parameters) {
-      if (!read[at(tensor)]) values.computed = values.looked_up = values.stored;
-    }
-  }
-
   // The value of a parameter that `op` reads; that it has to be there is a need of the pass.
   ValueId readable(const Op& op, TensorId parameter, BlockPass& pass) const {
     const ParameterValues& values = builder_.step.parameters.at(parameter);

@@ -108,8 +108,8 @@ struct RuleSystem {
                                                            const Mesh& mesh) = nullptr;
   // Goes by names of dimensions, which parameter trees may have, and models under some views.
   bool reads_logical_axes = false;
-  // Under which it sees a model's parameters (workloads/views/view.hpp) where nobody says it; empty:
-  // as they are.
+  // Under which it sees a model's parameters where nobody says it (workloads/views/view.hpp);
+  // empty: as they are.
   std::string_view view{};
   // The train state beside the parameters: what its names begin with, whether a counter of steps is
   // in it, and whether the rules see all of it or the parameters alone.

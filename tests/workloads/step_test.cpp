@@ -93,4 +93,28 @@ TEST_CASE("Errors of a step name its keys, or the model's file where it is writt
   CHECK(error(step, written).empty());
 }
 
+// Buffers, too: a router's bias is of its layer. A stage that has only the last layers must not ask
+// for what lies with others.
+TEST_CASE("Layers of a kind that is split read what is theirs") {
+  const Json json = {{"base", "deepseek-v3"}, {"num_hidden_layers", 8}};
+  Step step{.batch = 8, .sequence = 16};
+  step.precision.products.format = ProductFormat::mxfp8;
+  step.precision.products.last_wide = 1;
+  const Workload w = build_step(load_model_config(JsonReader(json, {"test", ""}), ""), step);
+  int of_layers = 0;
+  for (std::size_t b = 0; b < w.blocks.size(); ++b) {
+    for (const Op& op : w.blocks[b].forward) {
+      for (const Operand& operand : op.operands) {
+        const Tensor& tensor = w.tensors[static_cast<std::size_t>(operand.tensor)];
+        const bool of_step =
+            tensor.role == TensorRole::input || tensor.role == TensorRole::constant;
+        if (of_step || !w.blocks[static_cast<std::size_t>(tensor.block)].is_layer) continue;
+        CHECK(static_cast<std::size_t>(tensor.block) == b);
+        of_layers += tensor.role == TensorRole::buffer;
+      }
+    }
+  }
+  CHECK(of_layers == 2);  // the bias of routers, in both kinds
+}
+
 }  // namespace shardsim::step_test

@@ -64,12 +64,17 @@ class KindSplitter {
     part->ordinals.push_back(instance.ordinal);
   }
 
+  // Buffers and caches are a layer's own, as parameters are.
+  static bool is_of_step(TensorRole role) {
+    return role == TensorRole::input || role == TensorRole::constant;
+  }
+
   // The block with tensors of its own.
   Block copy(std::size_t of, std::int32_t number) {
     Block block = workload_.blocks[of];
     std::map<TensorId, TensorId> copies;
     for (std::size_t t = 0; t < copies_from_; ++t) {
-      if (at(workload_.tensors[t].block) != of || is_given(workload_.tensors[t].role)) continue;
+      if (at(workload_.tensors[t].block) != of || is_of_step(workload_.tensors[t].role)) continue;
       Tensor tensor = workload_.tensors[t];
       tensor.block = number;
       copies[static_cast<TensorId>(t)] = static_cast<TensorId>(workload_.tensors.size());

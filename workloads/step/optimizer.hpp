@@ -27,9 +27,9 @@ struct OptimizerOptions {
 
 // Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are
 // the parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; lion:
-// NAME.exp_avg; sgd: NAME.momentum_buffer), updated in place; its operands are these, then the gradient. (Without
-// momentum sgd has no state.) The gradient
-// tensor has the compute dtype, as the matmul leaves it; who reduces it casts it to `gradients`.
+// NAME.exp_avg; sgd: NAME.momentum_buffer), updated in place; its operands are these, then the
+// gradient. (Without momentum sgd has no state.) The gradient tensor has the compute dtype, as the
+// matmul leaves it; who reduces it casts it to `gradients`.
 // Throws InputError when the kind is unknown.
 void add_optimizer(Workload& workload, const OptimizerOptions& options);
 

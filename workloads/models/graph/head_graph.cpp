@@ -1,7 +1,8 @@
 // What reads the states of the last stack, and the loss of it (workloads/layers/heads.hpp).
 //
-// The loss of pairs is over the whole batch: each device's images meet all texts, whose features are
-// gathered (OpenCLIP, big_vision). A model without a loss of its own has the mean of its states.
+// The loss of pairs is over the whole batch: each device's images meet all texts, whose features
+// are gathered (OpenCLIP, big_vision). A model without a loss of its own has the mean of its
+// states.
 #include <fmt/format.h>
 
 #include "workloads/models/graph/graph_context.hpp"
