@@ -36,7 +36,7 @@ std::optional<std::vector<bool>> layers_in(std::string text) {
   std::vector<bool> layers;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('+', at), text.size());
-    const std::string_view term = std::string_view(text).substr(at, end - at);
+    const std::string_view term = std::string_view{text}.substr(at, end - at);
     const std::size_t close = term.find(']');
     if (!term.starts_with('[') || close == std::string_view::npos) return std::nullopt;
     const std::string_view rest = term.substr(close + 1);
@@ -61,10 +61,10 @@ std::int64_t megatron_window(const Facts& facts) {
   std::string text = without_blanks(facts.at("arg.window"));
   for (const char bracket : {'(', ')', '[', ']'}) std::erase(text, bracket);
   const std::size_t comma = text.find(',');
-  const auto before = integer_in(std::string_view(text).substr(0, comma));
+  const auto before = integer_in(std::string_view{text}.substr(0, comma));
   const auto after = comma == std::string::npos
                          ? std::optional<std::int64_t>(0)
-                         : integer_in(std::string_view(text).substr(comma + 1));
+                         : integer_in(std::string_view{text}.substr(comma + 1));
   if (before && after && *before >= 0 && *after == 0) return *before + 1;
   facts.fail("arg.window", "expected how many tokens before, and 0 behind: (4095,0)");
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/json.hpp"
 
@@ -77,8 +78,8 @@ ModelKey with_default(ModelKey key, std::string_view otherwise) {
 }
 
 // Defaults are those of transformers 5.23.0, configuration_X.py of each.
-const std::vector<FamilyRow>& table() {
-  static const std::vector<FamilyRow> rows = {
+std::vector<FamilyRow> dense_families() {
+  return {
       {"llama",
        "LlamaForCausalLM",
        {},
@@ -135,45 +136,56 @@ const std::vector<FamilyRow>& table() {
        {{"model.norm", R"("layer")"}},
        joined(sizes,
               {with_default(rotary, "0.25"), untied, {"use_qkv_bias", "model.qkv_bias", "false"}}),
-       {{"hidden_act", R"("silu")"}}},
-      {"mixtral",
-       "MixtralForCausalLM",
-       {},
-       joined(sizes, {head_dim,
-                      window,
-                      untied,
-                      {"num_local_experts", "model.experts", "8"},
-                      {"num_experts_per_tok", "model.top_k", "2"}}),
-       {{"hidden_act", R"("silu")"}}},
-      {"qwen3_moe",
-       "Qwen3MoeForCausalLM",
-       {{"model.qk_norm", "true"}},
-       joined(sizes, {head_dim,
-                      untied,
-                      {"num_experts", "model.experts"},
-                      {"num_experts_per_tok", "model.top_k"},
-                      {"moe_intermediate_size", "model.expert_width"}}),
-       {{"hidden_act", R"("silu")"}, {"norm_topk_prob", "true"}}},
-      {"qwen2_moe",
-       "Qwen2MoeForCausalLM",
-       {{"model.shared_gate", "true"}},
-       joined(sizes, {untied,
-                      {"num_experts", "model.experts"},
-                      {"num_experts_per_tok", "model.top_k"},
-                      {"moe_intermediate_size", "model.expert_width"},
-                      {"shared_expert_intermediate_size", "model.shared_width"},
-                      {"qkv_bias", "model.qkv_bias", "true"}}),
-       {{"hidden_act", R"("silu")"}}},
-      {"deepseek_v2",
-       "DeepseekV2ForCausalLM",
-       {{"model.latent", "true"}},
-       deepseek,
-       {{"hidden_act", R"("silu")"}}},
-      {"deepseek_v3",
-       "DeepseekV3ForCausalLM",
-       {{"model.latent", "true"}, {"model.scores", R"("sigmoid")"}},
-       deepseek,
        {{"hidden_act", R"("silu")"}}}};
+}
+
+std::vector<FamilyRow> mixtures() {
+  return {{"mixtral",
+           "MixtralForCausalLM",
+           {},
+           joined(sizes, {head_dim,
+                          window,
+                          untied,
+                          {"num_local_experts", "model.experts", "8"},
+                          {"num_experts_per_tok", "model.top_k", "2"}}),
+           {{"hidden_act", R"("silu")"}}},
+          {"qwen3_moe",
+           "Qwen3MoeForCausalLM",
+           {{"model.qk_norm", "true"}},
+           joined(sizes, {head_dim,
+                          untied,
+                          {"num_experts", "model.experts"},
+                          {"num_experts_per_tok", "model.top_k"},
+                          {"moe_intermediate_size", "model.expert_width"}}),
+           {{"hidden_act", R"("silu")"}, {"norm_topk_prob", "true"}}},
+          {"qwen2_moe",
+           "Qwen2MoeForCausalLM",
+           {{"model.shared_gate", "true"}},
+           joined(sizes, {untied,
+                          {"num_experts", "model.experts"},
+                          {"num_experts_per_tok", "model.top_k"},
+                          {"moe_intermediate_size", "model.expert_width"},
+                          {"shared_expert_intermediate_size", "model.shared_width"},
+                          {"qkv_bias", "model.qkv_bias", "true"}}),
+           {{"hidden_act", R"("silu")"}}},
+          {"deepseek_v2",
+           "DeepseekV2ForCausalLM",
+           {{"model.latent", "true"}},
+           deepseek,
+           {{"hidden_act", R"("silu")"}}},
+          {"deepseek_v3",
+           "DeepseekV3ForCausalLM",
+           {{"model.latent", "true"}, {"model.scores", R"("sigmoid")"}},
+           deepseek,
+           {{"hidden_act", R"("silu")"}}}};
+}
+
+const std::vector<FamilyRow>& table() {
+  static const std::vector<FamilyRow> rows = [] {
+    std::vector<FamilyRow> all = dense_families();
+    for (FamilyRow& row : mixtures()) all.push_back(std::move(row));
+    return all;
+  }();
   return rows;
 }
 
@@ -216,7 +228,7 @@ std::vector<std::string> differences(const FamilyRow& row, const Facts& facts) {
   for (const auto& [name, fact] : facts.all()) {
     if (!name.starts_with("model.") || fact.value->is_null() || has_key(row, name)) continue;
     const bool is_said = std::any_of(row.is.begin(), row.is.end(),
-                                     [&](const auto& one) { return one.first == name; });
+                                     [&key = name](const auto& one) { return one.first == key; });
     if (!is_said && *fact.value != derived(facts, name)) {
       found.push_back(fact_text(name, *fact.value));
     }

@@ -63,7 +63,8 @@ std::vector<Entry> entries_of(const ShellCommand& words, const std::string& file
     Json value = values;
     if (values.empty()) value = true;
     if (values.size() == 1) value = values[0];
-    entries.push_back({key, "--" + key, OwnedJson(std::move(value)), {file, line + ": --" + key}});
+    entries.push_back(
+        {key, "--" + key, OwnedJson(std::move(value)), {file, fmt::format("{}: --{}", line, key)}});
   }
   // The last of several holds, as argparse has it.
   std::vector<Entry> last;

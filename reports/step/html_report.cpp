@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "reports/format/html.hpp"
 #include "reports/format/html_data.hpp"
@@ -51,7 +52,7 @@ std::string cards(const Figures& figures) {
   }
   if (figures.mfu) add("MFU", cell("MFU"), "");
   if (figures.bubble) {
-    add("Bubble", duration(*figures.bubble),
+    add("Bubble", format_seconds(to_seconds(*figures.bubble)),
         fmt::format("{} of the step, on average", format_percent(figures.share(*figures.bubble))));
   }
   add("Peak memory per device", cell("memory"),

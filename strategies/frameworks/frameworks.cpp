@@ -2,6 +2,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "strategies/compile/kernel_lists.hpp"
 #include "strategies/frameworks/deepspeed.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "strategies/frameworks/megatron.hpp"

@@ -35,6 +35,26 @@ void store_products(Workload& workload, DType dtype, DType compute) {
   }
 }
 
+WorkloadOptions options_of(const Step& step, const Place& place) {
+  WorkloadOptions options{.batch = step.batch,
+                          .sequence = step.sequence,
+                          .compute_dtype = step.precision.compute,
+                          .mtp_layers = step.mtp_layers,
+                          .weights = step.precision.weights,
+                          .exchange = step.exchange,
+                          .cache = {},
+                          .drops = step.kind == StepKind::train,
+                          .dropout = step.dropout,
+                          .index_dtype = step.precision.indices,
+                          .target = step.target_sequence,
+                          .place = place};
+  if (is_inference(step.kind)) {
+    options.cache = TokenCache{step.context, places_of(step), step.precision.kv_cache};
+    if (step.kind == StepKind::decode) options.sequence = 1;
+  }
+  return options;
+}
+
 }  // namespace
 
 std::string_view name_of(StepKind kind) {
@@ -132,22 +152,7 @@ std::vector<std::string> warnings_of(const Step& step) {
 
 Workload build_step(const ModelConfig& config, const Step& step, const Place& place,
                     SharedParameters shared, const std::vector<std::size_t>& chunks) {
-  WorkloadOptions part{.batch = step.batch,
-                       .sequence = step.sequence,
-                       .compute_dtype = step.precision.compute,
-                       .mtp_layers = step.mtp_layers,
-                       .weights = step.precision.weights,
-                       .exchange = step.exchange,
-                       .cache = {},
-                       .drops = step.kind == StepKind::train,
-                       .dropout = step.dropout,
-                       .index_dtype = step.precision.indices,
-                       .target = step.target_sequence,
-                       .place = place};
-  if (is_inference(step.kind)) {
-    part.cache = TokenCache{step.context, places_of(step), step.precision.kv_cache};
-    if (step.kind == StepKind::decode) part.sequence = 1;
-  }
+  WorkloadOptions part = options_of(step, place);
   check_entering(config, part);
   if (step.batch % step.microbatches != 0) {
     throw InputError(place.file.empty() ? Place{config.path, ""}
