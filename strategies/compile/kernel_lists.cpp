@@ -245,6 +245,11 @@ const std::vector<std::string>& fusions() {
   return names;
 }
 
+bool acts(const std::string& fusion) {
+  constexpr std::array acting = {"bias_dropout_add", "qkv", "router", "scaled_masked_softmax"};
+  return std::find(acting.begin(), acting.end(), fusion) != acting.end();
+}
+
 KernelChoice kernel_choice(const Json& kernels) {
   const Json said = kernels.is_string() ? Json{{"base", kernels}} : kernels;
   KernelChoice choice;

@@ -37,6 +37,8 @@ struct KernelChoice {
 
 // Names for "fused" in a strategy's "kernels".
 [[nodiscard]] const std::vector<std::string>& fusions();
+// Whether one changes times or memory; of the others a note says that they do not yet.
+[[nodiscard]] bool acts(const std::string& fusion);
 
 // Of a strategy's "kernels", not null.
 [[nodiscard]] KernelChoice kernel_choice(const Json& kernels);

@@ -117,15 +117,15 @@ class ResultPlaces {
   void place_loss(std::vector<Item>& body) {
     for (Item& item : body) {
       if (is_kernel(item, "log_softmax")) {
-        probabilities_ = item.results.front();
+        const ValueId probabilities = item.results.front();
         Value& logits = value(item.operands.front());
         if (logits.dtype != DType::f32 || logits.persistent) continue;
-        value(probabilities_).storage = item.operands.front();
-        logits.category = value(probabilities_).category;
+        value(probabilities).storage = item.operands.front();
+        logits.category = value(probabilities).category;
       } else if (is_kernel(item, "nll_loss_backward")) {
         value(item.results.front()).bytes = Bytes(0);
-      } else if (is_kernel(item, "log_softmax_backward") && probabilities_ != no_value) {
-        value(item.results.front()).storage = probabilities_;
+      } else if (is_kernel(item, "log_softmax_backward")) {
+        value(item.results.front()).storage = item.operands.back();  // the probabilities
       }
     }
   }
@@ -184,7 +184,6 @@ class ResultPlaces {
 
   SpmdStep& step_;
   const KernelChoice& choice_;
-  ValueId probabilities_ = no_value;
 };
 
 }  // namespace

@@ -72,13 +72,19 @@ void read_kernels(const JsonReader& strategy, Strategy& options) {
                       "deterministic"});
   if (const auto base = kernels->find("base")) (void)base->choice(bases);
   if (const auto loss = kernels->find("loss")) (void)loss->choice({"plain", "parallel", "fused"});
-  if (const auto fused = kernels->find("fused")) {
-    for (const JsonReader& name : fused->elements()) (void)name.choice(fusions());
-  }
   std::string unmodelled;
+  const auto add = [&](const std::string& what) {
+    unmodelled += (unmodelled.empty() ? "" : ", ") + what;
+  };
+  if (const auto fused = kernels->find("fused")) {
+    for (const JsonReader& json : fused->elements()) {
+      const std::string name = json.choice(fusions());
+      if (!acts(name)) add("fused " + name);
+    }
+  }
   for (const char* key : {"graphs", "gradient_accumulation_fusion", "bias_gelu_fusion",
                           "softmax_in_fp32", "deterministic"}) {
-    if (kernels->find(key)) unmodelled += (unmodelled.empty() ? "" : ", ") + std::string(key);
+    if (kernels->find(key)) add(key);
   }
   if (!unmodelled.empty()) {
     options.notes.push_back("\"kernels\": " + unmodelled + " has no effect on times yet");

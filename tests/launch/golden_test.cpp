@@ -12,11 +12,11 @@
 #include "base/json.hpp"
 #include "launch/launch.hpp"
 #include "tests/base/golden_files.hpp"
+#include "tests/strategies/megatron_records.hpp"
 
 namespace shardsim::launch_golden_test {
 namespace {
 
-using test::golden_files;
 using test::golden_folder;
 
 struct Sent {
@@ -158,18 +158,6 @@ Totals planned(const Plan& plan, const Program& program) {
   return totals;
 }
 
-// Empty: it is compared.
-std::string skip_reason(const Json& record) {
-  const Json& settings = record["strategy"]["settings"];
-  // The record is of Megatron's local layers, which split what goes down to latents.
-  const bool is_latent = record["model"].contains("multi_latent_attention");
-  if (is_latent && settings["tp"] != 1) return "latent attention of the local specification";
-  if (settings["per_token"] == true) return "loss per token";
-  const bool has_positions = record["model"]["position_embedding_type"] == "learned_absolute";
-  if (has_positions && record["stage"][0]["embedding"] == true) return "learned positions";
-  return "";
-}
-
 void compare(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
   std::int64_t devices = 1, data = 1;
@@ -198,18 +186,9 @@ void compare(const Json& record) {
 }  // namespace
 
 TEST_CASE("Imported arguments send what Megatron-Core's ranks did", "[golden]") {
-  const std::filesystem::path folder = golden_folder("megatron");
-  if (!std::filesystem::exists(folder)) return;
+  if (!std::filesystem::exists(golden_folder("megatron"))) return;
   int compared = 0;
-  for (const std::string& file : golden_files(folder, ".json")) {
-    const Json record = load_json(file);
-    if (!record.contains("collectives")) continue;
-    const std::string reason = skip_reason(record);
-    if (!reason.empty()) {
-      std::cout << std::filesystem::path(file).filename().string() << ": skipped (" << reason
-                << ")\n";
-      continue;
-    }
+  for (const auto& [file, record] : test::megatron_records()) {
     compare(record);
     ++compared;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "megatron_records.hpp"
 #include "model_step.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "tests/base/golden_files.hpp"
@@ -21,25 +22,9 @@ namespace shardsim::megatron_test {
 namespace {
 
 using test::Calls;
-using test::golden_files;
 using test::golden_folder;
 using test::held_bytes;
 using test::same_calls;
-
-// Empty: it is compared.
-std::string skip_reason(const Json& record) {
-  const Json& settings = record["strategy"]["settings"];
-  // The record is of Megatron's local layers, which split what goes down to latents; those of
-  // Transformer Engine keep it whole (README.md there).
-  const bool is_latent = record["model"].contains("multi_latent_attention");
-  if (is_latent && settings["tp"] != 1) return "latent attention of the local specification";
-  if (settings["per_token"] == true) return "loss per token";
-  // Megatron gathers the gradient of the sum of embeddings once, we that of each table.
-  const bool has_positions = record["model"]["position_embedding_type"] == "learned_absolute";
-  const bool is_first = record["stage"][0]["embedding"] == true;
-  if (has_positions && is_first) return "gradients of learned positions";
-  return "";
-}
 
 // The model's dimensions as a config.json of the family that has its names.
 Json config_of(const Json& record) {
@@ -329,20 +314,11 @@ class Comparison {
 }  // namespace
 
 TEST_CASE("Ranks do what Megatron-Core's do, in order", "[golden]") {
-  const std::filesystem::path folder = golden_folder("megatron");
-  if (!std::filesystem::exists(folder)) return;
+  if (!std::filesystem::exists(golden_folder("megatron"))) return;
   int compared = 0;
-  for (const std::string& file : golden_files(folder, ".json")) {
-    const Json record = load_json(file);
-    if (!record.contains("collectives")) continue;  // layouts.json, schedules.json, index.json
-    const std::string name = std::filesystem::path(file).filename().string();
-    const std::string reason = skip_reason(record);
-    if (!reason.empty()) {
-      std::cout << name << ": skipped (" << reason << ")\n";
-      continue;
-    }
+  for (const auto& [file, record] : test::megatron_records()) {
     const bool passed = Comparison(record).agrees();
-    std::cout << name << ": " << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
+    std::cout << file << ": " << (passed ? "1 passed, 0 failed\n" : "0 passed, 1 failed\n");
     CHECK(passed);
     ++compared;
   }

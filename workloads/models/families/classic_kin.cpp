@@ -51,22 +51,32 @@ ModelSpec gptj_like(const Config& c, bool fused) {
 ModelSpec gptj(const Config& c) { return gptj_like(c, /*fused=*/false); }
 ModelSpec codegen(const Config& c) { return gptj_like(c, /*fused=*/true); }
 
-// GPT-2 with one key head, linear modules in place of Conv1D.
-ModelSpec gpt_bigcode(const Config& c) {
-  Sizes n = read_old(c, "gelu_pytorch_tanh", true);
-  n.kv_heads = c.flag("multi_query", true) ? 1 : n.heads;
-  const double dropout = c.rate("resid_pdrop", 0.1);
+// GPT's modules under GPT-2's names and keys, without rotary positions.
+Attention gpt_attention(const Config& c, const Sizes& n, QkvForm form) {
   Attention attention = llama_attention(c, n);
   set_biases(attention, true, true);
   attention.name = "attn";
-  attention.form = QkvForm::fused;
+  attention.form = form;
   attention.qkv = "c_attn";
   attention.o = "c_proj";
   attention.rotary.dims = 0;
   attention.dropout = c.rate("attn_pdrop", 0.1);
-  attention.out_dropout = dropout;
+  attention.out_dropout = c.rate("resid_pdrop", 0.1);
+  return attention;
+}
+
+Mlp gpt_mlp(const Config& c, const Sizes& n) {
   Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
-  mlp.dropout = dropout;
+  mlp.dropout = c.rate("resid_pdrop", 0.1);
+  return mlp;
+}
+
+// GPT-2 with one key head, linear modules in place of Conv1D.
+ModelSpec gpt_bigcode(const Config& c) {
+  Sizes n = read_old(c, "gelu_pytorch_tanh", true);
+  n.kv_heads = c.flag("multi_query", true) ? 1 : n.heads;
+  const Attention attention = gpt_attention(c, n, QkvForm::fused);
+  const Mlp mlp = gpt_mlp(c, n);
   return gpt2_decoder(c, n, attention, mlp);
 }
 
@@ -147,19 +157,9 @@ ModelSpec openai_gpt(const Config& c) {
       c, {.tied = true, .activation = "gelu", .activation_keys = "afn", .has_width = false});
   n.width = 4 * n.hidden;
   n.activation = n.activation == "gelu" ? "gelu_new" : n.activation;  // of the class's own table
-  const double dropout = c.rate("resid_pdrop", 0.1);
-  Attention attention = llama_attention(c, n);
-  set_biases(attention, true, true);
-  attention.name = "attn";
-  attention.form = QkvForm::fused_conv1d;
-  attention.qkv = "c_attn";
-  attention.o = "c_proj";
-  attention.rotary.dims = 0;
-  attention.dropout = c.rate("attn_pdrop", 0.1);
-  attention.out_dropout = dropout;
-  Mlp mlp = plain_mlp(n, "c_fc", "c_proj");
+  const Attention attention = gpt_attention(c, n, QkvForm::fused_conv1d);
+  Mlp mlp = gpt_mlp(c, n);
   mlp.conv1d = true;
-  mlp.dropout = dropout;
   ModelSpec spec = decoder(n, {.name = "full",
                                .branches = {{.body = attention, .joined = layer_norm("ln_1")},
                                             {.body = mlp, .joined = layer_norm("ln_2")}}});

@@ -1,0 +1,19 @@
+// Megatron-Core's recorded steps (tests/golden/megatron/README.md) that ours are compared with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+
+namespace shardsim::test {
+
+struct MegatronRecord {
+  std::string file;  // without its folder
+  Json document;
+};
+
+// Prints of each that is beyond what is compared why it is.
+[[nodiscard]] std::vector<MegatronRecord> megatron_records();
+
+}  // namespace shardsim::test
