@@ -6,7 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "base/text.hpp"
 #include "sim/collectives/nccl_cost.hpp"
+#include "sim/collectives/one_shot.hpp"
 #include "sim/collectives/permute_pairs.hpp"
 #include "sim/collectives/rccl_cost.hpp"
 #include "sim/nccl/describe.hpp"
@@ -159,6 +161,23 @@ CostBreakdown ClusterCosts::cost(const Collective& collective, const Told& told)
   for (const NodeSpread& spread :
        node_spreads(placement_.mesh(), collective, cluster_.devices_per_node.value)) {
     if (spread.members == 1) continue;
+    if (told.one_shot) {
+      if (spread.nodes > 1) {
+        throw InputError(told.place, fmt::format("one-shot all-reduces read the memory of peers: a "
+                                                 "group lies in one node, this one in {}",
+                                                 spread.nodes));
+      }
+      if (collective.payload > most_of_one_shot) {
+        throw InputError(told.place, fmt::format("one-shot all-reduces are of {} at most, this one "
+                                                 "is of {}",
+                                                 format_bytes(most_of_one_shot),
+                                                 format_bytes(collective.payload)));
+      }
+      CostBreakdown cost = one_shot_cost(spread.members, collective.payload,
+                                         placement_.machine().profile.device.kernel_launch.value);
+      if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
+      continue;
+    }
     const CurveKey key = curve_of(region_of(spread), spread.nodes, kind);
     CostBreakdown cost = corrected(key, collective.payload, [&](Bytes payload) {
       return group_cost(rates, spread, kind, payload, told);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/collectives/nccl_cost.hpp"
+#include "sim/collectives/one_shot.hpp"
 #include "sim/collectives/placement.hpp"
 #include "sim/network/algorithms/by_name.hpp"
 
@@ -38,14 +39,24 @@ Told of_flows(const ToldAlgorithm& rule) {
   } else {
     network::check_algorithm(rule.algorithm, rule.algorithm_place);
   }
-  return {{}, rule.algorithm, rule.algorithm_place};
+  return {{}, rule.algorithm, false, rule.algorithm_place};
 }
 
 Told of_nccl(const ToldAlgorithm& rule, const Profile& profile) {
   const Place& place = rule.protocol.empty() ? rule.algorithm_place : rule.protocol_place;
   const std::string why_not = why_not_told(profile, rule.kind);
   if (!why_not.empty()) throw InputError(place, why_not);
-  Told told{{}, std::nullopt, place};
+  Told told{{}, std::nullopt, false, place};
+  if (rule.algorithm == one_shot_name) {
+    if (rule.kind != CollectiveKind::all_reduce) {
+      throw InputError(rule.algorithm_place, "one-shot is a way of all-reduces");
+    }
+    if (!rule.protocol.empty()) {
+      throw InputError(rule.protocol_place, "is NCCL's; one-shot all-reduces have none");
+    }
+    told.one_shot = true;
+    return told;
+  }
   if (!rule.algorithm.empty()) {
     told.forced.algorithm = nccl::parse_algorithm(rule.algorithm, rule.algorithm_place);
   }
