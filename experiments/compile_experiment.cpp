@@ -95,14 +95,15 @@ CompiledStep compile_generation(const ModelStep& model, const Experiment& experi
   ModelStep part = model;
   part.step = prefill_of(model.step);
   CompiledStep step = compile_model(part, experiment);
-  for (std::string& warning : warnings_of(model.step)) {
-    if (std::count(step.warnings.begin(), step.warnings.end(), warning) == 0) {
-      step.warnings.push_back(std::move(warning));
-    }
-  }
   const std::int64_t further = model.step.generate - 1;
   if (further == 0) return step;
-  part.step = decode_of(model.step);
+  part.step =
+      decode_of(model.step, prompt_tokens(config_of(model, experiment), *model.step.sequence,
+                                          model.step.target_sequence));
+  step.warnings.push_back(
+      fmt::format("each of {} decoding steps is planned behind {} tokens, as many as there are on "
+                  "average",
+                  further, part.step.context));
   const CompiledStep decoding = compile_model(part, experiment);
   std::size_t tasks = 0;
   for (const Program& program : decoding.plan.programs) tasks += program.tasks.size();

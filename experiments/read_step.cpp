@@ -17,6 +17,7 @@ constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 constexpr std::int64_t most_mtp_layers = 100;
+constexpr std::int64_t most_block_size = std::int64_t{1} << 20;
 constexpr std::int64_t highest_rank = std::int64_t{1} << 20;
 
 std::vector<std::string> read_names(const JsonReader& json) {
@@ -80,9 +81,12 @@ void read_cached(const JsonReader& workload, Step& step) {
   if (const auto tokens = of("generate", StepKind::generate)) {
     step.generate = tokens->integer(1, longest_sequence);
   }
-  if (step.kind == StepKind::decode) {
-    // One token of each; as "sequence" some say how many may come in all.
-    step.sequence = 1;
+  if (const auto block = workload.find("block_size")) {
+    if (!is_inference(step.kind)) {
+      block->fail(
+          fmt::format("is of a cache's pages, \"step\": \"{}\" has no cache", name_of(step.kind)));
+    }
+    step.block_size = block->integer(1, most_block_size);
   }
 }
 
@@ -149,6 +153,7 @@ Json step_to_json(const Step& step) {
   if (step.target_sequence) json["target_sequence"] = *step.target_sequence;
   if (step.context > 0) json["context"] = step.context;
   if (step.generate > 0) json["generate"] = step.generate;
+  if (step.block_size > 1) json["block_size"] = step.block_size;
   if (step.mtp_layers > 0) json["mtp_layers"] = step.mtp_layers;
   json["precision"] = precision_to_json(step);
   json["optimizer"] = kept.kind;

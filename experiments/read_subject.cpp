@@ -208,6 +208,7 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
                       "mtp_layers",
                       "context",
                       "generate",
+                      "block_size",
                       "view"});
   if (const auto tree = workload.find("tree")) {
     workload.only_keys({"tree"});

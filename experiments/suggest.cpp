@@ -45,6 +45,7 @@ void add_strategy_changes(const ModelStep& model, std::vector<Setting>& changes)
 
 void add_step_changes(const ModelStep& model, std::vector<Setting>& changes) {
   const Step& step = model.step;
+  if (is_inference(step.kind)) return;
   const std::int64_t most =
       step.batch / devices_over(model.partitioning.mesh, model.partitioning.strategy.batch_axes);
   std::vector<std::int64_t> counts = {2 * step.microbatches, 4 * step.microbatches, most};
@@ -59,6 +60,40 @@ void add_step_changes(const ModelStep& model, std::vector<Setting>& changes) {
   const Policy policy = step.rematerialization.policy;
   if (policy == Policy::none) changes.push_back({"workload.rematerialization", "selective"});
   if (policy != Policy::full) changes.push_back({"workload.rematerialization", "full"});
+}
+
+// What of a cache there is place for: fewer sequences, or shorter ones.
+std::vector<Setting> cache_changes(const Prediction& prediction) {
+  const auto* model = std::get_if<ModelStep>(&prediction.experiment.subject);
+  if (model == nullptr || !is_inference(model->step.kind)) return {};
+  const Step& step = model->step;
+  std::int64_t cache = 0;
+  for (const Buffer& buffer : prediction.step.plan.programs.front().buffers) {
+    if (buffer.category == BufferCategory::cache) cache += buffer.bytes.count();
+  }
+  const std::int64_t place =
+      prediction.result.capacity.count() - (prediction.result.peak().count() - cache);
+  if (cache == 0 || place <= 0 || place >= cache) return {};
+  const double share = static_cast<double>(place) / static_cast<double>(cache);
+  const auto part_of = [&](std::int64_t all, std::int64_t multiple) {
+    return static_cast<std::int64_t>(share * static_cast<double>(all)) / multiple * multiple;
+  };
+  std::vector<Setting> changes;
+  const std::int64_t fewer = part_of(
+      step.batch, devices_over(model->partitioning.mesh, model->partitioning.strategy.batch_axes));
+  if (fewer > 0) changes.push_back({"workload.batch", std::to_string(fewer)});
+  const bool decodes = step.kind == StepKind::decode;
+  const std::int64_t own = decodes ? 1 + step.generate : step.generate;
+  const std::int64_t before = decodes ? step.context : step.sequence.value_or(0);
+  const std::int64_t shorter = part_of(before + own, step.block_size) - own;
+  if (shorter > 0) {
+    changes.push_back(
+        {decodes ? "workload.context" : "workload.sequence", std::to_string(shorter)});
+  }
+  if (bits_of(step.precision.kv_cache.value_or(step.precision.compute)) > 8) {
+    changes.push_back({"workload.precision.kv_cache", "fp8"});
+  }
+  return changes;
 }
 
 // Of a program nothing: its text says all.
@@ -107,7 +142,10 @@ std::vector<Suggestion> suggest_to_fit(const Prediction& prediction) {
   for (int round = 0; round < most_rounds && fitting.empty(); ++round) {
     const std::vector<Setting> kept = nearest.settings;
     std::optional<Experiment> next;
-    const std::vector<Setting> changes = changes_of(from);
+    std::vector<Setting> changes = changes_of(from);
+    if (round == 0) {
+      for (Setting& change : cache_changes(prediction)) changes.push_back(std::move(change));
+    }
     std::vector<std::optional<Tried>> outcomes(changes.size());
     for_each_index(changes.size(),
                    [&](std::size_t i) { outcomes[i] = tried(profile, from, changes[i]); });

@@ -12,6 +12,9 @@
 //   workload.microbatches        twice, four times as many; one sequence a device in each
 //   workload.rematerialization   selective, full
 //
+// Of a step of inference, whose cache takes what parameters leave: as many sequences as there is
+// place for, as long ones, or keys and values in 8 bits, in place of the last two.
+//
 // Where none of them fits alone, the one with the smallest peak is kept and the others are tried on
 // top of it or, of the same field, in its place: for `most_rounds` in all, or until one fits or
 // nothing makes the peak smaller. That is no search: other meshes, more devices and combinations

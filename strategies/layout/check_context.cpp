@@ -2,12 +2,34 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "strategies/key_place.hpp"
 
 namespace shardsim {
 
+namespace {
+
+// All devices of the context have a decoding step's tokens, each a part of what these look at.
+void check_experts_of_decoding(const Workload& workload, const Layout& layout,
+                               const Place& strategy) {
+  const bool splits_tokens =
+      std::any_of(workload.labels.begin(), workload.labels.end(),
+                  [](const Label& label) { return label.role == LabelRole::sequence; });
+  if (splits_tokens || !layout.experts) return;
+  for (const AxisRef& axis : layout.experts->parallel) {
+    if (!overlaps_any(axis, layout.sequence_axes)) continue;
+    throw InputError(place_of_key(strategy, "experts"),
+                     "devices that split a context all have a decoding step's tokens: experts are "
+                     "dealt out over other axes");
+  }
+}
+
+}  // namespace
+
 void check_context(const Workload& workload, const Layout& layout, const Place& strategy) {
   const std::int64_t devices = Mesh::size_of(layout.sequence_axes);
+  if (devices > 1) check_experts_of_decoding(workload, layout, strategy);
   if (devices == 1 || layout.context.method == ContextMethod::gather) return;
   const Place place = place_of_key(strategy, "context");
   const bool is_ring = layout.context.method == ContextMethod::ring;

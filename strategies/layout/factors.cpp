@@ -26,7 +26,8 @@ bool has_factor(const std::vector<Dim>& dims, LabelId factor) {
 
 bool in_a_statistic(const Op& op, LabelId factor) {
   return std::any_of(op.statistics.begin(), op.statistics.end(), [&](const Statistic& statistic) {
-    return std::find(statistic.over.begin(), statistic.over.end(), factor) != statistic.over.end();
+    return !statistic.is_gathered &&
+           std::find(statistic.over.begin(), statistic.over.end(), factor) != statistic.over.end();
   });
 }
 

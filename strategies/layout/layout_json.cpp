@@ -55,8 +55,9 @@ class LayoutReader {
       const Tensor& tensor = workload.tensors[t];
       const auto id = static_cast<TensorId>(t);
       if (tensor.primal != no_tensor) continue;
-      (tensor.role == TensorRole::parameter ? parameters_ : values_)[numbered_name(workload, id)] =
-          id;
+      const std::string name = numbered_name(workload, id);
+      (tensor.role == TensorRole::parameter ? parameters_ : values_)[name] = id;
+      if (tensor.role != TensorRole::parameter) alike_.emplace(name, id);
     }
   }
 
@@ -124,8 +125,11 @@ class LayoutReader {
   [[nodiscard]] std::map<TensorId, Sharding> shardings(const JsonReader& json) const {
     std::map<TensorId, Sharding> result;
     for (const auto& [name, one] : json.members()) {
-      const TensorId id = tensor(values_, name, one);
-      result[id] = sharding(id, one);
+      (void)tensor(values_, name, one);
+      const auto [first, last] = alike_.equal_range(name);
+      for (auto known = first; known != last; ++known) {
+        result[known->second] = sharding(known->second, one);
+      }
     }
     return result;
   }
@@ -196,6 +200,7 @@ class LayoutReader {
   const Mesh& mesh_;
   ByName parameters_;
   ByName values_;
+  std::multimap<std::string, TensorId> alike_;  // tables of rotary positions of several kinds
   Layout layout_;
 };
 

@@ -29,6 +29,7 @@ class Pinner {
       const Tensor& input = workload_.tensors[t];
       if (!is_given(input.role)) continue;
       if (input.role == TensorRole::input && pin_as_system_says(static_cast<TensorId>(t))) continue;
+      if (follows_rows(input)) continue;
       result_.pinned[static_cast<TensorId>(t)] = split_over_data(input);
     }
   }
@@ -46,6 +47,17 @@ class Pinner {
   }
   [[nodiscard]] LabelRole role_of(LabelId label) const {
     return workload_.labels[static_cast<std::size_t>(label)].role;
+  }
+
+  // A mixer's state lies as its channels do; keys and values of a rule system as its heads do.
+  [[nodiscard]] bool follows_rows(const Tensor& value) const {
+    if (value.role != TensorRole::cache) return false;
+    const auto has = [&](LabelRole role) {
+      return std::any_of(value.dims.begin(), value.dims.end(),
+                         [&](const Dim& dim) { return role_of(dim.front()) == role; });
+    };
+    return has(LabelRole::width) || has(LabelRole::mixer_groups) ||
+           (has(LabelRole::heads) && strategy_.is_rule_system());
   }
 
   // An input of a system that says how inputs enter and where they are brought.
@@ -222,7 +234,10 @@ class Pinner {
         sharding.dims[d].axes = splitting_axes(strategy_.batch_axes, mesh_);
       if (role == LabelRole::sequence)
         sharding.dims[d].axes = splitting_axes(strategy_.sequence_axes, mesh_);
-      if (role == LabelRole::heads && value.role == TensorRole::cache && strategy_.splits_model)
+      if (value.role != TensorRole::cache) continue;
+      if (role == LabelRole::key_sequence)
+        sharding.dims[d].axes = splitting_axes(strategy_.sequence_axes, mesh_);
+      if (role == LabelRole::heads && strategy_.splits_model)
         sharding.dims[d].axes = splitting_axes({strategy_.model_axis}, mesh_);
     }
     return sharding;

@@ -94,7 +94,11 @@ AxisList PartialSums::made(TensorId tensor) const {
 }
 
 bool PartialSums::splits_context(const Op& op) const {
-  return kind_of(op) == OpKind::attention && !layout_.sequence_axes.empty();
+  if (kind_of(op) != OpKind::attention || layout_.sequence_axes.empty()) return false;
+  const std::vector<LabelId> labels = shardsim::factors(op);
+  return std::any_of(labels.begin(), labels.end(), [&](LabelId label) {
+    return workload_.labels[at(label)].role == LabelRole::sequence;
+  });
 }
 
 // In place of the sequence.

@@ -39,14 +39,14 @@ class PartialSums {
   [[nodiscard]] bool is_summand(TensorId tensor) const;
   // Of the axes it is made partial over, those that are left for that reader to carry on.
   [[nodiscard]] AxisList kept(TensorId tensor) const;
+  // Is it an attention whose sequence is split? One token behind a context is whole on all devices.
+  [[nodiscard]] bool splits_context(const Op& op) const;
 
  private:
   // Of a linear op: the axes over which all its activations and gradients are partial; of others
   // none.
   [[nodiscard]] AxisList passed_on(const Op& op) const;
   [[nodiscard]] bool adds_gradients(const Op& op) const;
-  // Is it an attention whose sequence is split?
-  [[nodiscard]] bool splits_context(const Op& op) const;
   void split_heads(const Op& op, FactorAxes& factors) const;
 
   [[nodiscard]] bool is_of_no_example(TensorId gradient) const;

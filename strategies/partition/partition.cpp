@@ -1,6 +1,7 @@
 #include "strategies/partition/partition.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -37,7 +38,7 @@ class Partitioner {
       kept_for_backward_.insert(block.carries_out.begin(), block.carries_out.end());
       // What is kept in part is kept whole.
       for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) {
-        if (!op->view && !op->in_place) continue;
+        if (!op->view && op->in_place.empty()) continue;
         const bool kept = std::any_of(
             op->results.begin(), op->results.end(),
             [&](const Operand& result) { return kept_for_backward_.contains(result.tensor); });
@@ -186,8 +187,7 @@ class Partitioner {
       return;
     }
     const FactorAxes factors = partial_sums_.factors_of(op);
-    if (kind_of(op) == OpKind::attention && splits_context() &&
-        layout_.context.method == ContextMethod::ring) {
+    if (splits_context(op) && layout_.context.method == ContextMethod::ring) {
       return visit_ring(op, factors, pass);
     }
     if (op.view) {
@@ -205,17 +205,21 @@ class Partitioner {
     std::vector<ValueId> made;
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       made.push_back(make(op.results[r], factors));
-      if (op.in_place) builder_.value(made[r]).storage = item.operands[r];
+    }
+    for (const InPlace& place : op.in_place) {
+      builder_.value(made[at(place.result)]).storage = item.operands[at(place.operand)];
     }
     item.results = made;
     item.kernel = kernel_of(op, factors, item);
     pass.body.push_back(std::move(item));
-    const bool exchanges_heads = op.function == Function::attention && splits_context() &&
+    const bool exchanges_heads = op.function == Function::attention && splits_context(op) &&
                                  layout_.context.method == ContextMethod::all_to_all;
+    const bool merges = std::any_of(op.statistics.begin(), op.statistics.end(),
+                                    [](const Statistic& one) { return one.is_gathered; });
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       const TensorId id = op.results[r].tensor;
       if (exchanges_heads && kept_for_backward_.contains(id)) before_exchange_[id] = made[r];
-      if (exchanges_heads && r > 0) {  // statistics, which backward alone reads
+      if ((exchanges_heads || merges) && r > 0) {  // statistics, which backward alone reads
         home_[at(id)] = made[r];
       } else {
         reshard_result(op, op.results[r], made[r], pass);
@@ -245,7 +249,7 @@ class Partitioner {
     exchange_rows(builder_, *layout_.experts, op, operands, results, pass);
   }
 
-  [[nodiscard]] bool splits_context() const { return !layout_.sequence_axes.empty(); }
+  [[nodiscard]] bool splits_context(const Op& op) const { return partial_sums_.splits_context(op); }
 
   // The label that an attention's keys have for their tokens.
   [[nodiscard]] LabelId key_tokens(const Op& op) const {
@@ -304,7 +308,7 @@ class Partitioner {
     brought_[tensor].push_back(brought);
     const bool keeps_brought =
         layout_.context.keeps_gathered || layout_.context.method == ContextMethod::all_to_all;
-    if (keeps_brought && splits_context() && op.function == Function::attention &&
+    if (keeps_brought && splits_context(op) && op.function == Function::attention &&
         kept_for_backward_.contains(tensor)) {
       builder_.value(brought).category = BufferCategory::activations;
       builder_.value(home).category = BufferCategory::temporaries;
@@ -353,12 +357,75 @@ class Partitioner {
     }
   }
 
-  Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
+  // Matrices of experts that no token visits are not read.
+  [[nodiscard]] double visited(const Op& op, const FactorAxes& factors) const {
+    const Operand& rows = op.operands.front();
+    std::vector<LabelId> labels;
+    for (const Dim& dim : rows.dims) {
+      for (const LabelId label : dim) {
+        const LabelRole role = workload_.labels[at(label)].role;
+        if (role != LabelRole::experts && role != LabelRole::width) labels.push_back(label);
+      }
+    }
+    const double all = static_cast<double>(local_points(workload_, labels, {}));
+    const double here = static_cast<double>(local_points(workload_, labels, factors));
+    return 1 - std::pow(1 - op.routing->share, op.routing->tokens * here / all);
+  }
+
+  [[nodiscard]] Bytes moved(const Op& op, const FactorAxes& factors, const Item& item) {
+    const auto is_read = [&](std::size_t operand) {
+      return std::none_of(op.in_place.begin(), op.in_place.end(), [&](const InPlace& place) {
+        return !place.is_read && at(place.operand) == operand;
+      });
+    };
     Bytes bytes{0};
-    for (const ValueId v : item.operands) bytes += builder_.value(v).bytes;
+    for (std::size_t i = 0; i < item.operands.size(); ++i) {
+      if (!is_read(i) || is_part_of_another(item, item.operands[i])) continue;
+      const Bytes whole = builder_.value(item.operands[i]).bytes;
+      const bool is_of_experts = op.routing && i > 0;
+      bytes += is_of_experts
+                   ? Bytes(std::llround(visited(op, factors) * static_cast<double>(whole.count())))
+                   : whole;
+    }
     for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
-    // What is appended is read and written, what it is appended to stays.
-    if (op.function == Function::append) bytes = 2 * builder_.value(item.operands.back()).bytes;
+    return bytes;
+  }
+
+  // Within what the kernel reads anyway: the values of an absorbed latent attention.
+  [[nodiscard]] bool is_part_of_another(const Item& item, ValueId operand) {
+    for (ValueId whole = builder_.value(operand).storage; whole != no_value;
+         whole = builder_.value(whole).storage) {
+      if (std::count(item.operands.begin(), item.operands.end(), whole) > 0) return true;
+    }
+    return false;
+  }
+
+  // Rows are read and written in the cache's type, as many as it has place for (a window: the
+  // last); what they are appended to stays.
+  [[nodiscard]] Bytes appended_bytes(const Item& item) {
+    const auto elements = [&](ValueId id) {
+      const Value& value = builder_.value(id);
+      return 8 * value.bytes.count() / bits_of(value.dtype);
+    };
+    const Value& cache = builder_.value(item.operands.front());
+    Bytes read{0};
+    std::int64_t rows = 0;
+    for (std::size_t i = 1; i < item.operands.size(); ++i) {
+      read += builder_.value(item.operands[i]).bytes;
+      rows += elements(item.operands[i]);
+    }
+    const std::int64_t kept = std::min(rows, elements(item.operands.front()));
+    if (kept < rows) {
+      read =
+          Bytes(static_cast<std::int64_t>(static_cast<double>(read.count()) *
+                                          static_cast<double>(kept) / static_cast<double>(rows)));
+    }
+    return read + Bytes((kept * bits_of(cache.dtype) + 7) / 8);
+  }
+
+  Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
+    const Bytes bytes =
+        op.function == Function::append ? appended_bytes(item) : moved(op, factors, item);
     const DType dtype =
         op.multiplied_in.value_or(builder_.tensor(op.operands.front().tensor).dtype);
     return {std::string(name_of(op.function)),

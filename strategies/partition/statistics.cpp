@@ -12,8 +12,9 @@ void reduce_statistic(SpmdBuilder& builder, const Op& op, const Statistic& stati
     if (found != factors.end()) axes.insert(axes.end(), found->second.begin(), found->second.end());
   }
   if (axes.empty()) return;
+  const std::int64_t parts = statistic.is_gathered ? Mesh::size_of(axes) : 1;
   const Bytes payload =
-      local_points(builder.workload(), statistic.dims, factors) * size_of(statistic.dtype);
+      parts * local_points(builder.workload(), statistic.dims, factors) * size_of(statistic.dtype);
   Item reduction;
   reduction.kind = TaskKind::collective;
   reduction.stream = Stream::activations;
@@ -21,15 +22,16 @@ void reduce_statistic(SpmdBuilder& builder, const Op& op, const Statistic& stati
   reduction.operands = item.operands;
   axes = merged(axes);
   reduction.reason = OpNeeds{&op, &statistic};
-  reduction.collective = {CollectiveKind::all_reduce,
-                          axes,
-                          {},
-                          {},
-                          statistic.dtype,
-                          payload,
-                          {{op.name + " " + statistic.name, payload}},
-                          {},
-                          {}};
+  reduction.collective = {
+      statistic.is_gathered ? CollectiveKind::all_gather : CollectiveKind::all_reduce,
+      axes,
+      {},
+      {},
+      statistic.dtype,
+      payload,
+      {{op.name + " " + statistic.name, payload}},
+      {},
+      {}};
   // The op waits for it through a value of its own.
   const ValueId value = builder.add_value(
       op.results.front().tensor, replicated(builder.tensor(op.results.front().tensor).dims.size()),

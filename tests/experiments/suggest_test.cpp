@@ -57,6 +57,34 @@ TEST_CASE("what fits with one change is suggested, the shortest step first") {
   check_that_settings_give_their_figures(document, suggestions);
 }
 
+// GPT-2's cache: 12 layers, keys and values of 768 in 2 bytes, 36 KiB a token. 80 GiB are
+// 2.3 million of these; 4,000 sequences of 1,000 tokens are 4 million.
+TEST_CASE("of a cache that does not fit, what would") {
+  const Json document = {
+      {"workload", {{"model", "gpt2"}, {"step", "decode"}, {"batch", 4000}, {"context", 999}}},
+      {"mesh", {{"tp", 1}}},
+      {"strategy", "megatron"},
+      {"machine", "dgx-a100"}};
+  const Prediction given = predicted(document);
+  REQUIRE_FALSE(given.result.fits());
+  const std::vector<Suggestion> suggestions = suggest_to_fit(given);
+  check_that_settings_give_their_figures(document, suggestions);
+  const auto named = [&](const std::string& path) {
+    return std::any_of(suggestions.begin(), suggestions.end(), [&](const Suggestion& one) {
+      return one.fits && one.settings.front().path == path;
+    });
+  };
+  CHECK(named("workload.batch"));
+  CHECK(named("workload.context"));
+  CHECK(named("workload.precision.kv_cache"));
+  // What is suggested leaves little: temporaries of the sequences that are left out.
+  for (const Suggestion& one : suggestions) {
+    if (one.settings.front().path == "workload.precision.kv_cache") continue;
+    CHECK(static_cast<double>(one.peak.count()) >
+          0.98 * static_cast<double>(given.result.capacity.count()));
+  }
+}
+
 TEST_CASE("where no change fits, the nearest is told and does not claim to fit") {
   // 16 bytes for each of 405 billion parameters are 6 TiB; eight devices have 640 GiB.
   Json document = gpt2_on_one_node("dp", {{"data", 8}}, 8);

@@ -58,8 +58,10 @@ std::vector<TensorId> GraphBuilder::exchange(const std::string& name, const std:
 }
 
 TensorId GraphBuilder::grouped_linear(const std::string& name, TensorId x, TensorId weight,
-                                      Dims result, LabelId experts, TensorId bias) {
+                                      Dims result, LabelId experts, const Routing& routing,
+                                      TensorId bias) {
   Op op = op_of(Function::grouped_matmul, name, {x, weight, bias});
+  op.routing = routing;
   const Dims& rows = at(x).dims;
   const bool by_expert = std::find(rows.begin(), rows.end(), Dim{experts}) != rows.end();
   if (!by_expert) op.work_fraction = 1.0 / static_cast<double>(label_size(experts));

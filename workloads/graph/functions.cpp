@@ -70,7 +70,7 @@ constexpr std::array table{
     FunctionTraits{F::dispatch, "dispatch", K::elementwise, 0, is_not, {0b10, 0}, dispatch_rule},
     // of (rows, numbers) or, with a product and a sum, of (rows, numbers, weights)
     FunctionTraits{F::combine, "combine", K::elementwise, 2, is_not, {0b111, 0}, combine_rule},
-    // of (cache, rows); in place
+    // of (cache, rows, ...); in place
     FunctionTraits{F::append, "append", K::elementwise, 0, is_not, nothing, none},
     // of rows and, behind them, what tells how many of them each expert gets
     FunctionTraits{F::exchange, "exchange", K::exchange, 0, is_not, nothing, exchange_rule},
@@ -100,6 +100,8 @@ constexpr std::array table{
     // (q, k, v, decay, beta) -> (y, inverted products of keys, states of chunks)
     FunctionTraits{F::delta_rule, "delta_rule", K::chunked_scan, 0, is_not, {0b11111, 0b10},
                    delta_rule_rule},
+    // of what the scan reads, and the state; (y, state)
+    FunctionTraits{F::state_update, "state_update", K::scan, 0, is_not, nothing, none},
     // of (ids, table)
     FunctionTraits{F::embedding, "embedding", K::lookup, 0, is_not, {0b1, 0}, embedding_rule},
     // maximum, subtract, exp, sum, subtract

@@ -69,7 +69,7 @@ enum class Function : std::uint8_t {
   top_k,
   dispatch,     // copies of tokens' rows, sorted by expert
   combine,      // of a token's rows, weighted
-  append,       // rows behind those that a cache has
+  append,       // rows behind those that a cache has, or in place of the oldest
   exchange,     // rows by token become rows by expert, or the other way round
   convolution,  // causal, depthwise: each channel with its own few taps along the sequence
   gate,         // x * silu(z)
@@ -81,6 +81,7 @@ enum class Function : std::uint8_t {
   selective_scan,  // Mamba's
   chunked_scan,    // Mamba-2's
   delta_rule,      // gated, in chunks
+  state_update,    // of a recurrence, by one token of each sequence
   embedding,
   log_softmax,
   nll_loss,

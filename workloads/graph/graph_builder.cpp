@@ -112,19 +112,26 @@ TensorId GraphBuilder::cache(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::cache, dtype, std::move(dims)});
 }
 
-TensorId GraphBuilder::append(const std::string& name, TensorId cache, TensorId rows) {
-  Op op = op_of(Function::append, name, {cache, rows});
-  op.in_place = true;
+TensorId GraphBuilder::append(const std::string& name, TensorId cache,
+                              const std::vector<TensorId>& rows, LabelId tokens, LabelId places) {
+  Op op = op_of(Function::append, name, {cache});
+  op.in_place = {{0, 0, /*is_read=*/false}};
   // Where rows end and begin is of no device's choice.
-  for (const Dim& dim : at(cache).dims) {
-    if (std::count(at(rows).dims.begin(), at(rows).dims.end(), dim) == 0) {
+  const auto add_missing = [&](const Dims& dims, const Dims& others) {
+    for (const Dim& dim : dims) {
+      if (std::count(others.begin(), others.end(), dim) > 0) continue;
+      if (dim == Dim{tokens} || dim == Dim{places}) continue;
       op.whole.insert(op.whole.end(), dim.begin(), dim.end());
     }
-  }
-  for (const Dim& dim : at(rows).dims) {
-    if (std::count(at(cache).dims.begin(), at(cache).dims.end(), dim) == 0) {
-      op.whole.insert(op.whole.end(), dim.begin(), dim.end());
-    }
+  };
+  const Label& counted = workload_.labels[static_cast<std::size_t>(tokens)];
+  const bool is_split_alike = counted.role != LabelRole::none;
+  for (const TensorId one : rows) {
+    Dims dims = at(one).dims;
+    if (is_split_alike) dims = renamed(std::move(dims), {{tokens, places}});
+    add_missing(at(cache).dims, dims);
+    add_missing(dims, at(cache).dims);
+    op.operands.push_back({one, std::move(dims)});
   }
   return emit(std::move(op), at(cache).dtype, at(cache).dims);
 }
@@ -156,6 +163,7 @@ TensorId GraphBuilder::emit(Op op, DType dtype, Dims dims) {
 }
 
 void GraphBuilder::append(Op op) {
+  if (idle_) return;
   op.module = module_;
   op.part = part_;
   block().forward.push_back(std::move(op));
@@ -295,7 +303,9 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
   op.operands = {
       whole_of(q), {k, renamed(at(k).dims, key_labels)}, {v, renamed(at(v).dims, key_labels)}};
   if (parts.added != no_tensor) op.operands.push_back(whole_of(parts.added));
-  for (const auto& [from, to] : key_labels) op.whole.push_back(to);
+  if (!parts.merges) {
+    for (const auto& [from, to] : key_labels) op.whole.push_back(to);
+  }
   op.whole.push_back(head_dim);
   if (parts.value_dim) op.whole.push_back(*parts.value_dim);
   op.work_fraction = parts.fraction;
@@ -310,6 +320,12 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
   op.results = {whole_of(out)};
   op.results.push_back(
       whole_of(activation(name + ".logsumexp", DType::f32, std::move(logsumexp_dims))));
+  if (parts.merges) {
+    std::vector<LabelId> tokens;
+    for (const auto& [from, to] : key_labels) tokens.push_back(to);
+    op.statistics = {{"logsumexp", tokens, labels_without(q, {head_dim}), DType::f32,
+                      /*is_gathered=*/true}};
+  }
   append(std::move(op));
   return out;
 }
@@ -353,7 +369,18 @@ Workload GraphBuilder::finish(TensorId loss) {
   return std::move(workload_);
 }
 
+void GraphBuilder::set_idle(bool idle) {
+  if (idle_ && !idle) {
+    for (Block& block : workload_.blocks) {
+      block.carries_in.clear();
+      block.carries_out.clear();
+    }
+  }
+  idle_ = idle;
+}
+
 TensorId GraphBuilder::tensor(Tensor tensor) {
+  if (idle_ && is_given(tensor.role)) tensor.role = TensorRole::activation;
   tensor.block = static_cast<int>(workload_.blocks.size()) - 1;
   workload_.tensors.push_back(std::move(tensor));
   return static_cast<TensorId>(workload_.tensors.size() - 1);

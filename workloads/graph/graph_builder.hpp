@@ -65,6 +65,9 @@ class GraphBuilder {
     OpPart part_;
   };
 
+  // What is built while it is idle is stored, not run: of it there are parameters alone.
+  void set_idle(bool idle);
+
   // The same name again is the same parameter (tied embeddings); in another kind of layer it is
   // another.
   TensorId parameter(const std::string& name, Dims dims);
@@ -72,8 +75,16 @@ class GraphBuilder {
   TensorId untrained_parameter(const std::string& name, Dims dims);
   TensorId buffer(std::string name, DType dtype, Dims dims);
   TensorId cache(std::string name, DType dtype, Dims dims);
-  // The cache with rows of the tokens at hand behind those that it has.
-  TensorId append(const std::string& name, TensorId cache, TensorId rows);
+  // The cache with rows of the tokens at hand behind those that it has; of several tensors side by
+  // side. Rows have `tokens` where the cache has `places`: each device keeps its own of a sequence
+  // that is split, or all have the rows and one keeps them.
+  TensorId append(const std::string& name, TensorId cache, const std::vector<TensorId>& rows,
+                  LabelId tokens, LabelId places);
+  // What a mixer keeps of a sequence: it writes it in place, behind other tokens reads it first.
+  struct State {
+    TensorId cache = no_tensor;
+    bool is_read = false;
+  };
   TensorId input(std::string name, DType dtype, Dims dims);
   TensorId constant(std::string name, DType dtype, Dims dims);
 
@@ -140,14 +151,15 @@ class GraphBuilder {
   // linear where every row of x has the matrix of one of `experts`, a label of weight and bias; of
   // rows that lie by expert a label of x, too.
   TensorId grouped_linear(const std::string& name, TensorId x, TensorId weight, Dims result,
-                          LabelId experts, TensorId bias = no_tensor);
+                          LabelId experts, const Routing& routing, TensorId bias = no_tensor);
   struct AttentionParts {
     double fraction = 1;  // of all pairs of queries and keys that is computed: 0.5 if causal
     // One more score for each head, a parameter (sinks), or a bias of all scores, of labels of
     // queries, keys and heads.
     TensorId added = no_tensor;
     std::optional<LabelId> value_dim{};  // of values and result, where it is not head_dim
-    bool drops = false;                  // probabilities, at random
+    bool merges = false;  // devices may have parts of keys and values; results are put together
+    bool drops = false;   // probabilities, at random
   };
   // FlashAttention: keeps the logsumexp of each query in fp32. `key_labels` renames the labels that
   // keys and values have under another name: {sequence, key_sequence}.
@@ -157,9 +169,9 @@ class GraphBuilder {
   // A copy that lies by itself, of a view.
   TensorId copy(const std::string& name, TensorId x);
   // A mixer's (scan_ops.cpp). Each channel of x with its own taps: weight [channels, 1, taps]; silu
-  // in the same kernel, if asked for. The sequence is whole.
+  // in the same kernel, if asked for. The sequence is whole. Of the last tokens `state` is kept.
   TensorId convolution(const std::string& name, TensorId x, TensorId weight, TensorId bias,
-                       LabelId sequence, bool silu);
+                       LabelId sequence, bool silu, const State& state);
   // -exp(log) * softplus(x + bias), in fp32.
   TensorId decay(const std::string& name, TensorId x, TensorId log, TensorId bias);
   // RMS norm over some labels, of x * silu(z) or times it.
@@ -177,6 +189,7 @@ class GraphBuilder {
     std::vector<Kept> kept;
     std::vector<LabelId> whole;
     std::vector<Operations> work;
+    State state{};
   };
   TensorId scan(Function function, const std::string& name, Scan parts);
   // Says that the backward pass makes an activation again whatever it keeps; answers it.
@@ -201,6 +214,7 @@ class GraphBuilder {
   [[nodiscard]] Workload finish(TensorId loss);
 
  private:
+  void keep(Op& op, const State& state);
   TensorId tensor(Tensor tensor);
   TensorId activation(std::string name, DType dtype, Dims dims);
   // Of operands under their own dims; no_tensor is none.
@@ -221,6 +235,7 @@ class GraphBuilder {
   WeightTypes weights_;
   OpModule module_ = OpModule::none;  // Within
   OpPart part_ = OpPart::none;
+  bool idle_ = false;
 };
 
 }  // namespace shardsim

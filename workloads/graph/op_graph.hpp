@@ -132,6 +132,9 @@ struct Statistic {
   std::vector<LabelId> over;
   std::vector<LabelId> dims;  // its own dimensions
   DType dtype = DType::f32;
+  // All devices get those of all, to scale what they add up with (partial results of attention,
+  // each with its logsumexp): results that lack `over` are sums nevertheless.
+  bool is_gathered = false;
 };
 
 // `flops` at every point of the space that the labels of `over` span.
@@ -172,6 +175,23 @@ enum class OpPart : std::uint8_t {
   last_product
 };
 
+// A result that takes the storage of an operand.
+struct InPlace {
+  std::int8_t result = 0;
+  std::int8_t operand = 0;
+  bool is_read = true;  // what lay there before
+  friend bool operator==(const InPlace&, const InPlace&) = default;
+};
+
+// Of a product of experts, over all tokens: so many matrices are read as tokens visit some expert.
+// Of a routing that favours none a token misses an expert with probability 1 - share: all of t
+// tokens visit E (1 - (1 - share)^t) of E.
+struct Routing {
+  double tokens = 0;
+  double share = 1;  // of the experts that a token visits
+  friend bool operator==(const Routing&, const Routing&) = default;
+};
+
 struct Op {
   Function function = Function::add;
   std::string name;  // "model.layers.{}.self_attn.q_proj"; backward and recomputed ops keep the
@@ -180,7 +200,7 @@ struct Op {
   std::vector<Operand> results;
   std::vector<LabelId> whole;
   std::vector<Statistic> statistics;
-  bool in_place = false;   // results[i] takes the storage of operands[i]
+  std::vector<InPlace> in_place;
   bool view = false;       // results lie within the storage of operands[0]: no work, no memory
   bool drops = false;      // of attention: some of its probabilities
   bool recompute = false;  // repeats a forward op in the backward pass
@@ -190,6 +210,7 @@ struct Op {
   // In which a product takes its operands, where it casts them first; what lies in memory keeps its
   // type.
   std::optional<DType> multiplied_in;
+  std::optional<Routing> routing{};
   // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
   double work_fraction = 1;
   OpModule module = OpModule::none;

@@ -78,6 +78,18 @@ bool reads_tokens(const ModelConfig& config) {
   return is_described(config) && models::reads_tokens(read_described(config).spec);
 }
 
+bool has_encoder(const ModelConfig& config) {
+  return is_described(config) && models::has_encoder(read_described(config).spec);
+}
+
+std::int64_t prompt_tokens(const ModelConfig& config, std::int64_t sequence,
+                           std::optional<std::int64_t> target) {
+  if (!is_described(config)) return sequence;
+  const models::ModelSpec spec = read_described(config).spec;
+  if (!models::has_encoder(spec)) return sequence;
+  return target.value_or(models::encodes_tokens(spec) ? 1 : sequence);
+}
+
 void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   assert(options.batch >= 1 && (!options.sequence || *options.sequence >= 1));
   const JsonReader json(*config.json, {config.path, ""});

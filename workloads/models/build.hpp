@@ -36,7 +36,8 @@ struct ExpertExchange {
 struct TokenCache {
   std::int64_t context = 0;      // tokens of each sequence that are there before the step
   std::int64_t places = 0;       // that there is memory for, those of the step among them
-  std::optional<DType> dtype{};  // nothing: that of the computation
+  std::int64_t block = 1;        // tokens of a page; memory is of whole pages
+  std::optional<DType> dtype{};  // of keys, values and latents; nothing: that of the computation
   friend bool operator==(const TokenCache&, const TokenCache&) = default;
 };
 
@@ -80,6 +81,13 @@ struct ModelConfig {
 // Whether the model reads tokens, so that a sequence length has to be given. Throws InputError for
 // an unsupported architecture.
 [[nodiscard]] bool reads_tokens(const ModelConfig& config);
+
+// Tokens of each sequence that a prefill's decoder reads: `sequence`; beside an encoder of tokens
+// `target`, where that is not said the one that starts a sequence. Throws as reads_tokens.
+[[nodiscard]] std::int64_t prompt_tokens(const ModelConfig& config, std::int64_t sequence,
+                                         std::optional<std::int64_t> target);
+// Has it an encoder beside its decoder?
+[[nodiscard]] bool has_encoder(const ModelConfig& config);
 
 // Throws InputError: an architecture that is not known (with the nearest ones) or has a component
 // without an op graph (named), unknown or missing keys of consequence, impossible sizes, a sequence

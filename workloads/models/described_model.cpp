@@ -54,7 +54,9 @@ void require_positions(const JsonReader& json, const models::ModelSpec& spec,
 
 // An encoder's positions and its decoder's are as many.
 std::int64_t longest(const WorkloadOptions& options) {
-  return std::max(*options.sequence, options.target.value_or(0));
+  if (!options.cache) return std::max(*options.sequence, options.target.value_or(0));
+  return options.target ? std::max(*options.sequence, options.cache->places)
+                        : options.cache->places;
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ Workload build_described(const ModelConfig& config, const WorkloadOptions& optio
   const JsonReader json(*config.json, {config.path, ""});
   const DescribedModel model = read_described(config);
   if (models::reads_tokens(model.spec)) {
-    require_positions(json, model.spec, options.cache ? options.cache->places : longest(options));
+    require_positions(json, model.spec, longest(options));
   }
   Workload workload = models::build_graph(model.spec, options, json.place());
   workload.notes.insert(workload.notes.begin(), model.notes.begin(), model.notes.end());

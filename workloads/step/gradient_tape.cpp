@@ -120,7 +120,7 @@ void GradientTape::contribute(TensorId primal, TensorId gradient) {
   if (is_shared(target, primal)) std::swap(target, gradient);
   Op add;
   add.function = Function::add;
-  add.in_place = !is_shared(target, primal);
+  if (!is_shared(target, primal)) add.in_place = {{0, 0}};
   add.operands = {{target, tensor_of(primal).dims}, {gradient, tensor_of(primal).dims}};
   add.results = {new_gradient(operand(primal), wide)};
   arrived = add.results[0].tensor;

@@ -77,7 +77,6 @@ void add_optimizer(Workload& workload, const OptimizerOptions& options) {
     Op op;
     op.function = kind.function;
     op.name = parameter.name;
-    op.in_place = true;
     op.results.push_back({view.tensor, parameter.dims});
     if (options.master) {
       op.results.push_back(add_state(workload, view.tensor, "master", *options.master));
@@ -88,6 +87,9 @@ void add_optimizer(Workload& workload, const OptimizerOptions& options) {
       op.results.push_back(add_state(workload, view.tensor, moment, options.moments));
     }
     op.operands = op.results;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      op.in_place.push_back({static_cast<std::int8_t>(i), static_cast<std::int8_t>(i)});
+    }
     op.operands.push_back({gradient, parameter.dims});
     workload.blocks[static_cast<std::size_t>(parameter.block)].optimizer.push_back(std::move(op));
   }

@@ -13,12 +13,6 @@ namespace shardsim {
 
 namespace {
 
-// So many tokens lie in a decoding step's cache behind its own, of those that generate makes.
-std::int64_t places_of(const Step& step) {
-  if (step.kind == StepKind::decode) return step.context + 1 + step.generate;
-  return *step.sequence + step.generate;
-}
-
 // Weights of products are read as they are stored.
 void store_products(Workload& workload, DType dtype, DType compute) {
   for (Block& block : workload.blocks) {
@@ -35,7 +29,30 @@ void store_products(Workload& workload, DType dtype, DType compute) {
   }
 }
 
-WorkloadOptions options_of(const Step& step, const Place& place) {
+// Of a decoder beside an encoder the tokens are the target's, those of the encoder `sequence`.
+void set_cache(const ModelConfig& config, const Step& step, WorkloadOptions& options) {
+  const bool decodes = step.kind == StepKind::decode;
+  const bool encodes = has_encoder(config);
+  if (decodes && encodes && !step.sequence) {
+    throw InputError(options.place,
+                     "\"step\": \"decode\" of a model with an encoder needs \"sequence\": the "
+                     "tokens whose keys and values the encoder has left");
+  }
+  if (!step.sequence && !decodes) return;  // check_entering says so
+  const std::int64_t tokens =
+      decodes ? 1 : prompt_tokens(config, *step.sequence, step.target_sequence);
+  if (encodes) {
+    options.target = tokens;
+  } else {
+    options.sequence = tokens;
+  }
+  options.cache = TokenCache{.context = step.context,
+                             .places = step.context + tokens + step.generate,
+                             .block = step.block_size,
+                             .dtype = step.precision.kv_cache};
+}
+
+WorkloadOptions options_of(const ModelConfig& config, const Step& step, const Place& place) {
   WorkloadOptions options{.batch = step.batch,
                           .sequence = step.sequence,
                           .compute_dtype = step.precision.compute,
@@ -48,10 +65,7 @@ WorkloadOptions options_of(const Step& step, const Place& place) {
                           .index_dtype = step.precision.indices,
                           .target = step.target_sequence,
                           .place = place};
-  if (is_inference(step.kind)) {
-    options.cache = TokenCache{step.context, places_of(step), step.precision.kv_cache};
-    if (step.kind == StepKind::decode) options.sequence = 1;
-  }
+  if (is_inference(step.kind)) set_cache(config, step, options);
   return options;
 }
 
@@ -83,12 +97,13 @@ Step prefill_of(const Step& step) {
   return first;
 }
 
-// The i-th of n - 1 has sequence + i tokens before it.
-Step decode_of(const Step& step) {
+// The i-th of n - 1 has prompt + i tokens before it.
+Step decode_of(const Step& step, std::int64_t prompt) {
   Step next = step;
   next.kind = StepKind::decode;
-  next.context = *step.sequence + (step.generate - 2) / 2;
-  next.generate = *step.sequence + step.generate - next.context - 1;
+  next.context = prompt + (step.generate - 2) / 2;
+  next.generate = prompt + step.generate - next.context - 1;
+  next.target_sequence.reset();
   return next;
 }
 
@@ -126,12 +141,6 @@ std::optional<DType> dtype_of(ProductFormat format) {
 std::vector<std::string> warnings_of(const Step& step) {
   std::vector<std::string> warnings;
   const NarrowProducts& products = step.precision.products;
-  if (step.kind == StepKind::generate && step.generate > 1) {
-    warnings.push_back(
-        fmt::format("each of {} decoding steps is planned behind {} tokens, as many "
-                    "as there are on average",
-                    step.generate - 1, decode_of(step).context));
-  }
   if (step.precision.stored_products) {
     warnings.push_back(
         fmt::format("weights of products are read in {}; what turns them into {} is "
@@ -152,7 +161,7 @@ std::vector<std::string> warnings_of(const Step& step) {
 
 Workload build_step(const ModelConfig& config, const Step& step, const Place& place,
                     SharedParameters shared, const std::vector<std::size_t>& chunks) {
-  WorkloadOptions part = options_of(step, place);
+  WorkloadOptions part = options_of(config, step, place);
   check_entering(config, part);
   if (step.batch % step.microbatches != 0) {
     throw InputError(place.file.empty() ? Place{config.path, ""}

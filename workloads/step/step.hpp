@@ -69,6 +69,7 @@ struct Step {
       target_sequence{};          // of a decoder beside an encoder; nothing: as many
   std::int64_t context = 0;       // tokens that are kept before the step, of decode
   std::int64_t generate = 0;      // tokens that are made of each sequence, of generate
+  std::int64_t block_size = 1;    // tokens of a page of the cache
   std::int64_t mtp_layers = 0;    // of multi-token prediction that are run
   std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
@@ -89,9 +90,10 @@ struct Step {
 // Has it a cache of keys and values?
 [[nodiscard]] bool is_inference(StepKind kind);
 // What a step of Kind::generate does first, and then for each further token: a decoding step behind
-// as many tokens as there are on average. The prefill makes the first token.
+// as many tokens as there are on average, of a `prompt` of so many (prompt_tokens). The prefill
+// makes the first token.
 [[nodiscard]] Step prefill_of(const Step& step);
-[[nodiscard]] Step decode_of(const Step& step);
+[[nodiscard]] Step decode_of(const Step& step, std::int64_t prompt);
 
 // What of a step is not modelled, for its reader.
 [[nodiscard]] std::vector<std::string> warnings_of(const Step& step);

@@ -51,10 +51,21 @@ void note_kernel(GraphContext& c, const Attention& a) {
 // What keys and values are made of: the tokens themselves, or an encoder's states.
 GraphContext::Beside seen_by(const GraphContext& c, const Attention& a, TensorId x) {
   if (!a.cross) return {"", x, c.sequence, c.key_sequence, c.hidden};
+  if (c.encoder) return *c.encoder;
   const auto found = std::find_if(c.beside.begin(), c.beside.end(),
                                   [](const auto& value) { return value.hidden != 0; });
   assert(found != c.beside.end());  // an encoder comes before whom attends to it
   return *found;
+}
+
+// Of an encoder's states, once: with the prompt. Decoding steps read them.
+TensorId keep_encoded(GraphContext& c, const std::string& name, const Dims& dims, LabelId tokens,
+                      TensorId rows) {
+  const DType dtype = c.options.cache->dtype.value_or(c.g.compute_dtype());
+  const TensorId cache = c.g.cache(name + "_cache", dtype, dims);
+  if (rows == no_tensor) return cache;
+  static_cast<void>(c.g.append(name, cache, {rows}, tokens, tokens));
+  return rows;
 }
 
 Projected separate(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
@@ -72,9 +83,18 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
     return c.linear({GraphContext::inside(at, name), rows, {c.hidden}, bias}, x, to);
   };
   const GraphContext::Beside states = seen_by(c, a, x);
-  const auto project_seen = [&](const std::string& name, bool bias) {
-    return c.linear({GraphContext::inside(at, name), key_rows, {states.hidden}, bias}, states.id,
-                    {{c.batch}, {states.sequence}, {n.heads}, {n.dim}});
+  const Dims seen{{c.batch}, {states.sequence}, {n.heads}, {n.dim}};
+  const auto project_seen = [&](const std::string& name, bool bias, const std::string& kept) {
+    const bool is_kept = a.cross && c.options.cache;
+    const GraphContext::Linear module{
+        GraphContext::inside(at, name), key_rows, {states.hidden}, bias};
+    TensorId rows = no_tensor;
+    if (is_kept && c.is_decoding()) {
+      c.stored(module);
+    } else {
+      rows = c.linear(module, states.id, seen);
+    }
+    return is_kept ? keep_encoded(c, at + "." + kept, seen, states.sequence, rows) : rows;
   };
   if (a.gate) {  // each head's queries, then its gate
     const LabelId two = c.label("query_gate", 2);
@@ -86,8 +106,8 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   } else {
     p.q = project(a.q, p.rows, a.q_bias, query);
   }
-  p.k = project_seen(a.k, a.k_bias);
-  p.v = project_seen(a.v, a.v_bias);
+  p.k = project_seen(a.k, a.k_bias, "keys");
+  p.v = project_seen(a.v, a.v_bias, "values");
   return p;
 }
 
@@ -163,33 +183,12 @@ TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q)
 // Keys and values behind those that are kept. Answers the label of the tokens that queries see: the
 // sequence's own, or behind a context all of these. A window's cache has its own length.
 LabelId keep(GraphContext& c, const Attention& a, const std::string& at, Projected& p) {
-  const TokenCache& cache = *c.options.cache;
-  const auto within = [&](std::int64_t tokens) {
-    return a.window > 0 ? std::min(tokens, a.window) : tokens;
-  };
-  const std::int64_t seen = within(cache.context + *c.options.sequence);
-  const LabelId places = c.label("cached", within(cache.places));
-  const LabelId tokens =
-      seen == within(cache.places) ? places : c.label("context", seen, LabelRole::key_sequence);
-  const auto append = [&](const std::string& name, TensorId rows) {
-    Dims dims = c.g.dims_of(rows);
-    std::replace(dims.begin(), dims.end(), Dim{c.sequence}, Dim{places});
-    const DType dtype = cache.dtype.value_or(c.g.compute_dtype());
-    const TensorId kept =
-        c.g.append(at + "." + name, c.g.cache(at + "." + name + "_cache", dtype, dims), rows);
-    if (tokens == places) return kept;
-    std::replace(dims.begin(), dims.end(), Dim{places}, Dim{tokens});
-    return c.g
-        .slices(at + "." + name + ".seen", kept, {{at + "." + name + ".seen", dims}},
-                {places, tokens})
-        .front();
-  };
-  const TensorId k = append("keys", p.k);
-  const TensorId v = append("values", p.v);
-  if (cache.context == 0) return c.sequence;
+  const TensorId k = c.keep(at + ".keys", {p.k}, c.g.dims_of(p.k), a.window);
+  const TensorId v = c.keep(at + ".values", {p.v}, c.g.dims_of(p.v), a.window);
+  if (!c.is_decoding()) return c.sequence;
   p.k = k;
   p.v = v;
-  return tokens;
+  return c.seen_tokens(a.window);
 }
 
 // Of all pairs of queries and keys.
@@ -283,13 +282,14 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   if (a.norm_after_rotary) norm_both();
   if (a.scale_by_position) p.q = scale_by_position(c, at + ".q_scaled", p.q);
   const GraphContext::Beside seen = seen_by(c, a, x);
-  c.refuse_if(c.options.cache && c.decodes, "inference behind an encoder");
-  const LabelId tokens = c.options.cache ? keep(c, a, at, p) : seen.sequence;
-  const bool is_decoding = c.options.cache && tokens != c.sequence;
+  const bool keeps = c.options.cache && !a.cross && a.cached && !a.bidirectional;
+  const LabelId tokens = keeps ? keep(c, a, at, p) : seen.sequence;
+  const bool is_decoding = c.is_decoding() && (keeps || a.cross);
   TensorId out = c.g.attention(at + ".attention", p.q, p.k, p.v, head_dim,
                                {{tokens, is_decoding ? tokens : seen.keys}},
                                {.fraction = is_decoding ? 1 : fraction_of(c, a),
                                 .added = added_to_scores(c, a, at, p),
+                                .merges = is_decoding,
                                 .drops = c.drops(a.dropout)});
   if (p.gate != no_tensor) {
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {p.gate});

@@ -15,6 +15,10 @@
 //                      memory meanwhile
 //   norm               of each head of values, times silu(z): one kernel
 //   out_proj           [hidden, keys*values*value_dim]
+//
+// Steps of inference keep the convolution's last tokens and the rule's state, key_dim x value_dim of
+// each head of values; a decoding step moves both on by one token (flash-linear-attention,
+// fused_recurrent_gated_delta_rule).
 namespace shardsim::models {
 namespace {
 
@@ -99,10 +103,23 @@ class DeltaNetGraph {
   }
 
   TensorId rule(TensorId q, TensorId k, TensorId v, TensorId decay, TensorId beta) {
+    GraphBuilder::Scan parts{
+        .operands = {q, k, v, decay, beta},
+        .result = by_value(),
+        .kept = {},
+        .whole = {c_.sequence, key_dim_, value_dim_},
+        .work = {},
+        .state = c_.state(at_ + ".rule_state",
+                          {{c_.batch}, {keys_}, {values_}, {key_dim_}, {value_dim_}})};
+    if (c_.is_decoding()) {  // decayed; times k, what k and v add, times q
+      parts.work = {{7, {c_.batch, c_.sequence, keys_, values_, key_dim_, value_dim_}}};
+      return c_.g.scan(Function::state_update, at_ + ".rule", std::move(parts));
+    }
     constexpr std::int64_t most = 64;  // tokens of a chunk
-    const std::int64_t tokens = std::min(most, *c_.options.sequence);
+    const std::int64_t sequence = c_.g.label_size(c_.sequence);
+    const std::int64_t tokens = std::min(most, sequence);
     const LabelId chunk = c_.label("chunk", tokens);
-    const LabelId chunks = c_.label("chunks", (*c_.options.sequence + tokens - 1) / tokens);
+    const LabelId chunks = c_.label("chunks", (sequence + tokens - 1) / tokens);
     const DType dtype = c_.g.compute_dtype();
     const Dims inverted{{c_.batch}, {c_.sequence}, {keys_}, {values_}, {chunk}};
     const Dims states{{c_.batch}, {chunks}, {keys_}, {values_}, {key_dim_}, {value_dim_}};
@@ -112,15 +129,12 @@ class DeltaNetGraph {
       labels.insert(labels.end(), more.begin(), more.end());
       return labels;
     };
-    return c_.g.scan(
-        Function::delta_rule, at_ + ".rule",
-        {.operands = {q, k, v, decay, beta},
-         .result = by_value(),
-         .kept = {{at_ + ".rule.inverted", dtype, inverted}, {at_ + ".rule.states", dtype, states}},
-         .whole = {c_.sequence, key_dim_, value_dim_, chunk},
-         .work = {{6, over({key_dim_, value_dim_})},
+    parts.kept = {{at_ + ".rule.inverted", dtype, inverted}, {at_ + ".rule.states", dtype, states}};
+    parts.whole.push_back(chunk);
+    parts.work = {{6, over({key_dim_, value_dim_})},
                   {2 * 3, over({chunk, key_dim_})},
-                  {2 * 2, over({chunk, value_dim_})}}});
+                  {2 * 2, over({chunk, value_dim_})}};
+    return c_.g.scan(Function::delta_rule, at_ + ".rule", std::move(parts));
   }
 
   GraphContext& c_;
@@ -134,7 +148,6 @@ class DeltaNetGraph {
 }  // namespace
 
 TensorId add(GraphContext& c, const DeltaNet& n, TensorId x) {
-  c.refuse_if(c.options.cache.has_value(), "inference with a linear mixer");
   return DeltaNetGraph(c, n).build(x);
 }
 

@@ -8,7 +8,7 @@
 // A token's rows are [batch, sequence, choice, ...]: a copy for each expert that it visits, sorted
 // by expert in memory. A product of them multiplies each row with the matrix of one expert: of the
 // space (rows x experts x in x out) the share 1 / experts is computed, 2 rows in out operations
-// whatever the routing. The kernel reads the matrices of all experts.
+// whatever the routing. The kernel reads the matrices of the experts that some token visits.
 //
 // Example: Mixtral 8x7B, T tokens: choice 2, experts 8, 2 * 2T * 4096 * 28672 for gate and up.
 //
@@ -67,10 +67,12 @@ class ExpertsGraph {
     if (c_.options.exchange) return {{n_.experts}, {n_.slots}};
     return {{c_.batch}, {c_.sequence}, {n_.choice}};
   }
+  [[nodiscard]] std::int64_t tokens() const {
+    return c_.options.batch * c_.g.label_size(c_.sequence);
+  }
   // Of each expert, rounded up.
   [[nodiscard]] std::int64_t slots() const {
-    const std::int64_t tokens = c_.options.batch * *c_.options.sequence;
-    const double rows = static_cast<double>(tokens * m_.per_token) * c_.options.exchange->rows;
+    const double rows = static_cast<double>(tokens() * m_.per_token) * c_.options.exchange->rows;
     return static_cast<std::int64_t>(std::ceil(rows / static_cast<double>(m_.experts)));
   }
 
@@ -148,7 +150,11 @@ class ExpertsGraph {
     const TensorId bias = m_.bias ? c_.g.parameter(at + "_bias", {{n_.experts}, out}) : no_tensor;
     Dims result = experts_rows();
     for (const LabelId label : out) result.push_back({label});
-    return c_.g.grouped_linear(at, rows, matrices, result, n_.experts, bias);
+    return c_.g.grouped_linear(
+        at, rows, matrices, result, n_.experts,
+        {.tokens = static_cast<double>(tokens()),
+         .share = static_cast<double>(m_.per_token) / static_cast<double>(m_.experts)},
+        bias);
   }
 
   TensorId inner(TensorId rows) {

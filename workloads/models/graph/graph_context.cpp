@@ -31,9 +31,45 @@ void GraphContext::enter(const Stack& stack) {
     if (decodes) rows = "target_sequence";
     size = decodes ? options.target.value_or(*options.sequence) : *options.sequence;
   }
-  sequence = label(rows, size, LabelRole::sequence);
-  key_sequence = label("key_" + rows, size, LabelRole::key_sequence);
+  const bool reads_one = is_decoding() && stack.role != StackRole::encoder;
+  sequence = label(rows, size, reads_one ? LabelRole::none : LabelRole::sequence);
   hidden = label("hidden", stack.hidden, LabelRole::hidden);
+  key_sequence = reads_one ? seen_tokens() : label("key_" + rows, size, LabelRole::key_sequence);
+}
+
+// A window may begin within a page (vLLM 0.11, v1/kv_cache_interface.py, SlidingWindowSpec).
+std::int64_t GraphContext::places(std::int64_t window) const {
+  const std::int64_t block = options.cache->block;
+  const auto pages = [&](std::int64_t tokens) { return (tokens + block - 1) / block; };
+  const std::int64_t all = pages(options.cache->places);
+  if (window == 0) return all * block;
+  const std::int64_t partial = block > 1 ? 1 : 0;
+  return std::min(all, pages(window) + partial) * block;
+}
+
+LabelId GraphContext::seen_tokens(std::int64_t window) {
+  const std::int64_t all = options.cache->context + g.label_size(sequence);
+  const std::int64_t seen = window > 0 ? std::min(all, window) : all;
+  if (seen == places(window)) return label("cached", seen, LabelRole::key_sequence);
+  return label("context", seen, LabelRole::key_sequence);
+}
+
+TensorId GraphContext::keep(const std::string& name, const std::vector<TensorId>& rows, Dims dims,
+                            std::int64_t window) {
+  const LabelId tokens = seen_tokens(window);
+  const LabelId all = label("cached", places(window), LabelRole::key_sequence);
+  std::replace(dims.begin(), dims.end(), Dim{sequence}, Dim{all});
+  const DType dtype = options.cache->dtype.value_or(g.compute_dtype());
+  const TensorId kept = g.append(name, g.cache(name + "_cache", dtype, dims), rows, sequence, all);
+  if (tokens == all) return kept;
+  std::replace(dims.begin(), dims.end(), Dim{all}, Dim{tokens});
+  const std::string seen = name + ".seen";
+  return g.slices(seen, kept, {{seen, std::move(dims)}}, {all, tokens}).front();
+}
+
+GraphBuilder::State GraphContext::state(const std::string& name, Dims dims) {
+  if (!options.cache) return {};
+  return {g.cache(name, g.compute_dtype(), std::move(dims)), is_decoding()};
 }
 
 TensorId GraphContext::first_row(const std::string& name, TensorId x) {
@@ -116,6 +152,11 @@ TensorId GraphContext::linear(const Linear& module, TensorId x, Dims result) {
   return g.linear(module.name, x, matrix, std::move(result), bias);
 }
 
+void GraphContext::stored(const Linear& module) {
+  g.parameter(module.name + ".weight", {module.out, module.in});
+  if (module.bias) g.parameter(module.name + ".bias", {module.out});
+}
+
 TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId x,
                             const std::vector<LabelId>& over, const Dims& weight) {
   Function function = Function::rms_norm;
@@ -158,7 +199,8 @@ TensorId GraphContext::convolution(const std::string& name, TensorId x, const Di
   const TensorId weight =
       g.parameter(name + ".weight", {channels, {label("one", 1)}, {label("taps", taps)}});
   const TensorId offset = bias ? g.parameter(name + ".bias", {channels}) : no_tensor;
-  return g.convolution(name, x, weight, offset, sequence, silu);
+  return g.convolution(name, x, weight, offset, sequence, silu,
+                       state(name + ".state", {{batch}, channels, {label("taps", taps)}}));
 }
 
 TensorId GraphContext::activate(const std::string& activation, const std::string& name,

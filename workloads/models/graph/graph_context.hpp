@@ -64,16 +64,29 @@ class GraphContext {
     bool conv1d = false;
   };
   TensorId linear(const Linear& module, TensorId x, Dims result);
+  // Its parameters, of a module that this step does not run.
+  void stored(const Linear& module);
   // `name` is full. Over the labels of `over`, which as one dimension are the weight's unless
   // `weight` says otherwise (a weight for each head).
   TensorId norm(const Norm& norm, const std::string& name, TensorId x,
                 const std::vector<LabelId>& over, const Dims& weight = {});
   // nn.Conv1d, depthwise and causal, of `taps` tokens: weight [channels, 1, taps], bias [channels];
-  // with silu in the same kernel or without. `name` is full.
+  // with silu in the same kernel or without. `name` is full. In steps of inference the last `taps`
+  // tokens are kept.
   TensorId convolution(const std::string& name, TensorId x, const Dim& channels, std::int64_t taps,
                        bool bias, bool silu);
   // The current stack's labels from here on.
   void enter(const Stack& stack);
+  // Is it a step of inference behind tokens that are kept?
+  [[nodiscard]] bool is_decoding() const { return options.cache && options.cache->context > 0; }
+  // What a mixer keeps of each sequence, in steps of inference; none in others.
+  GraphBuilder::State state(const std::string& name, Dims dims);
+  // Rows that lie side by side go behind those that are kept of `window` tokens (0: all). Answers
+  // what there is of them, [batch, tokens, ...] of `dims`, which have `sequence` for tokens.
+  TensorId keep(const std::string& name, const std::vector<TensorId>& rows, Dims dims,
+                std::int64_t window = 0);
+  // The tokens that are seen: behind a context those that are kept, of a window.
+  LabelId seen_tokens(std::int64_t window = 0);
   // What a stack leaves: its norm, of all rows or the first alone, then the row that is picked.
   TensorId leave_stack(const Stack& stack, const std::string& name, TensorId x);
   // [batch, hidden] of x's first rows: a view.
@@ -117,6 +130,11 @@ class GraphContext {
   };
   std::vector<Beside> beside;
   std::set<std::string> ended;  // of these, what nobody reads behind the current stack
+  // In decoding steps, whose encoder does not run: the labels of its states.
+  std::optional<Beside> encoder;
+
+ private:
+  [[nodiscard]] std::int64_t places(std::int64_t window) const;
 };
 
 // Rows of [batch, sequence, hidden] that enter the current stack (input_graph.cpp).

@@ -72,7 +72,7 @@ class LanguageHead {
     }
     if (stack_.dropout > 0) x = c_.dropped(name + ".dropout", x, stack_.dropout);
     LabelId rows = c_.sequence;
-    if (c_.options.cache && *c_.options.sequence > 1) {
+    if (c_.options.cache && c_.g.label_size(c_.sequence) > 1) {
       rows = c_.label("last", 1);
       x = c_.g.slices(name + ".last", x, {{name + ".last", {{c_.batch}, {rows}, {c_.hidden}}}},
                       {c_.sequence, rows})

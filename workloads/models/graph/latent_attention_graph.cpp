@@ -7,6 +7,15 @@
 //   q_b, kv_b         -> [b, s, heads, nope + rope], [b, s, heads, nope + value]
 //   rope              of the last parts of q and of kv_a, which all heads have in common
 //   attention         keys of nope + rope, values of their own size
+//
+// Steps of inference keep latents and turned parts of keys, (kv_rank + rope) numbers a token, which
+// every device has whole. A prefill computes as above. A decoding step attends to latents as they
+// lie: kv_b_proj's two halves are multiplied into queries and results instead (DeepSeek-V2, section
+// 2.1.2; vLLM 0.11, v1/attention/backends/mla/common.py), in the compute type:
+//
+//   keys of kv_b      q_nope[b, s, heads, nope] -> [b, s, heads, kv_rank]; rope's part behind it
+//   attention         keys of kv_rank + rope that all heads have in common, values their first part
+//   values of kv_b    -> [b, s, heads, value]
 namespace shardsim::models {
 namespace {
 
@@ -23,12 +32,7 @@ class LatentAttentionGraph {
         value_(c.label("value_dim", a.value_dim)) {}
 
   TensorId build(TensorId x) {
-    const Heads heads = heads_of(x);
-    const TensorId out = c_.g.attention(at_ + ".attention", heads.q, heads.k, heads.v, qk_,
-                                        {{c_.sequence, c_.key_sequence}},
-                                        {.fraction = attention_fraction(0, *c_.options.sequence),
-                                         .value_dim = value_,
-                                         .drops = c_.drops(a_.dropout)});
+    const TensorId out = c_.is_decoding() ? absorbed(x) : expanded(x);
     const GraphBuilder::Within part(c_.g, OpPart::out_projection);
     return c_.linear({inside("o_proj"), {c_.hidden}, {heads_, value_}, a_.bias}, out, c_.stream());
   }
@@ -40,6 +44,55 @@ class LatentAttentionGraph {
   struct KeyLatent {
     TensorId latent, rope;
   };
+
+  TensorId expanded(TensorId x) {
+    const Heads heads = heads_of(x);
+    const std::int64_t tokens = c_.g.label_size(c_.sequence);
+    return c_.g.attention(at_ + ".attention", heads.q, heads.k, heads.v, qk_,
+                          {{c_.sequence, c_.key_sequence}},
+                          {.fraction = attention_fraction(0, tokens),
+                           .value_dim = value_,
+                           .drops = c_.drops(a_.dropout)});
+  }
+
+  TensorId absorbed(TensorId x) {
+    TensorId q_nope = no_tensor;
+    TensorId q_rope = no_tensor;
+    split_queries(queries(x), q_nope, q_rope);
+    const LabelId rank = c_.label("kv_rank", a_.kv_rank);
+    const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
+    KeyLatent down = key_latent(x, rank);
+    turn(c_, rotary(), at_, rope_, q_rope, down.rope);
+    const TensorId keys = keep(down);
+    const LabelId tokens = c_.seen_tokens();
+    const TensorId values =
+        c_.g.slices(at_ + ".latents.values", keys,
+                    {{at_ + ".latents.values", {{c_.batch}, {tokens}, {rank}}}}, {both, rank})
+            .front();
+    const std::string up = inside("kv_b_proj");
+    const LabelId up_rows = c_.label("kv_b", a_.nope_dim + a_.value_dim);
+    const std::vector<TensorId> halves =
+        c_.g.slices(up + ".halves", c_.g.parameter(up + ".weight", {{heads_, up_rows}, {rank}}),
+                    {{up + ".of_keys", {{heads_, nope_}, {rank}}},
+                     {up + ".of_values", {{heads_, value_}, {rank}}}},
+                    {up_rows, nope_, value_});
+    const TensorId q = c_.g.concatenate(
+        at_ + ".query", {c_.g.linear(up + ".keys", q_nope, halves[0], by_heads(rank)), q_rope},
+        by_heads(both), {both, rank, rope_});
+    const TensorId out = c_.g.attention(at_ + ".attention", q, keys, values, both,
+                                        {{tokens, tokens}}, {.value_dim = rank, .merges = true});
+    return c_.g.linear(up + ".values", out, halves[1], by_heads(value_));
+  }
+
+  // Latents, and turned parts of keys behind them.
+  TensorId keep(const KeyLatent& down) {
+    const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
+    return c_.keep(at_ + ".latents", {down.latent, down.rope}, {{c_.batch}, {c_.sequence}, {both}});
+  }
+
+  [[nodiscard]] Rotary rotary() const {
+    return {.dims = a_.rope_dim, .complex = a_.complex_rotary};
+  }
 
   KeyLatent key_latent(TensorId x, LabelId rank) {
     const GraphBuilder::Within part(c_.g, OpPart::key_latent);
@@ -62,7 +115,8 @@ class LatentAttentionGraph {
     const KeyLatent down = key_latent(x, rank);
     TensorId k_rope = down.rope;
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
-    turn(c_, {.dims = a_.rope_dim, .complex = a_.complex_rotary}, at_, rope_, q_rope, k_rope);
+    turn(c_, rotary(), at_, rope_, q_rope, k_rope);
+    if (c_.options.cache) static_cast<void>(keep({down.latent, k_rope}));
     const LabelId up = c_.label("kv_b", a_.nope_dim + a_.value_dim);
     const TensorId expanded =
         c_.linear({inside("kv_b_proj"), {heads_, up}, {rank}}, down.latent, by_heads(up));
@@ -125,7 +179,6 @@ class LatentAttentionGraph {
 }  // namespace
 
 TensorId add(GraphContext& c, const LatentAttention& a, TensorId x) {
-  c.refuse_if(c.options.cache.has_value(), "inference with latent attention");
   return LatentAttentionGraph(c, a).build(x);
 }
 

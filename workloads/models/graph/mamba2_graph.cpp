@@ -16,6 +16,8 @@
 //   norm      of y * silu(z), over a group's heads; or the gate alone (Falcon-H1)
 //   out_proj  [hidden, groups*heads*dim]
 //
+// Steps of inference keep the convolution's last tokens and the scan's state.
+//
 // mamba_ssm does all from the convolution on in one function, which makes the convolution and the
 // norm (the gate) again in the backward pass. FLOPs, with chunks of c tokens, one at a time:
 // scores 2 c groups state, scores times x 2 c inner, states twice 2 inner state.
@@ -76,20 +78,31 @@ class Mamba2Graph {
   }
 
   TensorId scan(const std::vector<TensorId>& x_b_c, TensorId step) {
-    const std::int64_t tokens = std::min(m_.chunk, *c_.options.sequence);
+    const std::vector<LabelId> points{c_.batch, c_.sequence, groups_, heads_, dim_, state_};
+    GraphBuilder::Scan parts{
+        .operands = {x_b_c[0], step, x_b_c[1], x_b_c[2], of_heads("A_log"), of_heads("D"),
+                     of_heads("dt_bias")},
+        .result = by_head(),
+        .kept = {},
+        .whole = {c_.sequence, state_, dim_},
+        .work = {},
+        .state =
+            c_.state(at_ + ".scan_state", {{c_.batch}, {groups_}, {heads_}, {dim_}, {state_}})};
+    if (c_.is_decoding()) {  // decayed, step x b added, times c
+      parts.work = {{5, points}};
+      return c_.g.scan(Function::state_update, at_ + ".scan", std::move(parts));
+    }
+    const std::int64_t sequence = c_.g.label_size(c_.sequence);
+    const std::int64_t tokens = std::min(m_.chunk, sequence);
     const LabelId chunk = c_.label("chunk", tokens);
-    const LabelId chunks = c_.label("chunks", (*c_.options.sequence + tokens - 1) / tokens);
-    return c_.g.scan(Function::chunked_scan, at_ + ".scan",
-                     {.operands = {x_b_c[0], step, x_b_c[1], x_b_c[2], of_heads("A_log"),
-                                   of_heads("D"), of_heads("dt_bias")},
-                      .result = by_head(),
-                      .kept = {{at_ + ".scan.states",
-                                DType::f32,
-                                {{c_.batch}, {chunks}, {groups_}, {heads_}, {dim_}, {state_}}}},
-                      .whole = {c_.sequence, state_, dim_},
-                      .work = {{2, {c_.batch, c_.sequence, chunk, groups_, state_}},
-                               {2, {c_.batch, c_.sequence, chunk, groups_, heads_, dim_}},
-                               {4, {c_.batch, c_.sequence, groups_, heads_, dim_, state_}}}});
+    const LabelId chunks = c_.label("chunks", (sequence + tokens - 1) / tokens);
+    parts.kept = {{at_ + ".scan.states",
+                   DType::f32,
+                   {{c_.batch}, {chunks}, {groups_}, {heads_}, {dim_}, {state_}}}};
+    parts.work = {{2, {c_.batch, c_.sequence, chunk, groups_, state_}},
+                  {2, {c_.batch, c_.sequence, chunk, groups_, heads_, dim_}},
+                  {4, points}};
+    return c_.g.scan(Function::chunked_scan, at_ + ".scan", std::move(parts));
   }
 
   TensorId gated(TensorId y, TensorId z) {
@@ -106,9 +119,6 @@ class Mamba2Graph {
 
 }  // namespace
 
-TensorId add(GraphContext& c, const Mamba2& m, TensorId x) {
-  c.refuse_if(c.options.cache.has_value(), "inference with a state-space mixer");
-  return Mamba2Graph(c, m).build(x);
-}
+TensorId add(GraphContext& c, const Mamba2& m, TensorId x) { return Mamba2Graph(c, m).build(x); }
 
 }  // namespace shardsim::models

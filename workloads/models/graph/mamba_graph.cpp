@@ -12,6 +12,9 @@
 //   gate      y * silu(z)
 //   out_proj  [hidden, inner]
 //
+// Steps of inference keep of each sequence the convolution's last tokens and the scan's state; a
+// decoding step moves both on by one token (mamba_ssm, selective_state_update).
+//
 // Without norms mamba_ssm does all from the convolution on in one function, which makes the
 // convolution, the step and the gate again in the backward pass. That the gate is part of the
 // scan's kernel is left out: it reads y once more.
@@ -76,19 +79,26 @@ class MambaGraph {
     const TensorId step_weight = c_.g.parameter(inside("dt_proj") + ".weight", {{inner_}, {rank_}});
     const TensorId step =
         again(c_.g.linear(inside("dt_proj"), low, step_weight, tokens_of(inner_)));
-    constexpr std::int64_t between = 2048;  // tokens from one kept state to the next
-    const std::int64_t steps = (*c_.options.sequence + between - 1) / between;
-    const LabelId states = c_.label("kept_states", steps * 2 * m_.state);
     constexpr double operations = 9;
     return c_.g.scan(
-        Function::selective_scan, at_ + ".scan",
+        c_.is_decoding() ? Function::state_update : Function::selective_scan, at_ + ".scan",
         {.operands = {mixed, step, b, c, c_.g.parameter(at_ + ".A_log", {{inner_}, {state_}}),
                       c_.g.parameter(at_ + ".D", {{inner_}}),
                       c_.g.parameter(inside("dt_proj") + ".bias", {{inner_}})},
          .result = tokens_of(inner_),
-         .kept = {{at_ + ".scan.states", DType::f32, {{c_.batch}, {inner_}, {states}}}},
+         .kept = kept_states(),
          .whole = {c_.sequence, state_},
-         .work = {{operations, {c_.batch, c_.sequence, inner_, state_}}}});
+         .work = {{operations, {c_.batch, c_.sequence, inner_, state_}}},
+         .state = c_.state(at_ + ".scan_state", {{c_.batch}, {inner_}, {state_}})});
+  }
+
+  // For the backward pass.
+  std::vector<GraphBuilder::Scan::Kept> kept_states() {
+    if (c_.options.cache) return {};
+    constexpr std::int64_t between = 2048;  // tokens from one to the next
+    const std::int64_t steps = (c_.g.label_size(c_.sequence) + between - 1) / between;
+    const LabelId states = c_.label("kept_states", steps * 2 * m_.state);
+    return {{at_ + ".scan.states", DType::f32, {{c_.batch}, {inner_}, {states}}}};
   }
 
   GraphContext& c_;
@@ -99,9 +109,6 @@ class MambaGraph {
 
 }  // namespace
 
-TensorId add(GraphContext& c, const Mamba& m, TensorId x) {
-  c.refuse_if(c.options.cache.has_value(), "inference with a state-space mixer");
-  return MambaGraph(c, m).build(x);
-}
+TensorId add(GraphContext& c, const Mamba& m, TensorId x) { return MambaGraph(c, m).build(x); }
 
 }  // namespace shardsim::models

@@ -81,13 +81,23 @@ class ModelGraph {
     c_.g.begin_block(i == 0 ? "embedding" : GraphContext::inside(scope, "embedding"));
     std::vector<GraphContext::Beside> handed;
     if (i > 0) handed.push_back(leave(*stacks_[i - 1], carry_in(*stacks_[i - 1])));
+    // Decoding steps read what an encoder has left.
+    const bool is_idle = c_.is_decoding() && stack.role == StackRole::encoder;
+    if (i > 0 && is_encoder_idle_ && !is_idle) {
+      c_.encoder = handed.back();
+      c_.encoder->sequence = c_.encoder->keys;
+      handed.clear();
+    }
+    is_encoder_idle_ = is_idle;
+    c_.g.set_idle(is_idle);
     c_.beside = std::move(handed);
     c_.ended.clear();
     c_.enter(stack);
-    if (std::holds_alternative<TokenEmbedding>(stack.input)) {
+    if (std::holds_alternative<TokenEmbedding>(stack.input) && !is_idle) {
       tokens_ += c_.g.label_size(c_.sequence);
     }
-    if (stack.role == StackRole::main && i > 0 && stacks_[i - 1]->role == StackRole::encoder) {
+    if (stack.role == StackRole::main && i > 0 && stacks_[i - 1]->role == StackRole::encoder &&
+        !c_.beside.empty()) {
       c_.ended.insert(c_.beside.front().name);
     }
     TensorId x = std::visit([&](const auto& input) { return enter(c_, input); }, stack.input);
@@ -227,8 +237,9 @@ class ModelGraph {
 
   std::vector<const Stack*> stacks_;
   GraphContext c_;
-  std::int64_t tokens_ = 0;   // that an example has in all stacks
-  bool leaves_last_ = false;  // in the last layer of a stack
+  std::int64_t tokens_ = 0;       // that an example has in all stacks
+  bool leaves_last_ = false;      // in the last layer of a stack
+  bool is_encoder_idle_ = false;  // of the stack before
 };
 
 }  // namespace
@@ -243,6 +254,12 @@ void require_graph(const ModelSpec& spec, const Place& place) {
 bool reads_tokens(const ModelSpec& spec) {
   return std::any_of(spec.stacks.begin(), spec.stacks.end(), [](const Stack& stack) {
     return std::holds_alternative<TokenEmbedding>(stack.input);
+  });
+}
+
+bool encodes_tokens(const ModelSpec& spec) {
+  return std::any_of(spec.stacks.begin(), spec.stacks.end(), [](const Stack& stack) {
+    return stack.role == StackRole::encoder && std::holds_alternative<TokenEmbedding>(stack.input);
   });
 }
 

@@ -42,6 +42,7 @@ void require_graph(const ModelSpec& spec, const Place& place);
 // Whether a sequence length is needed; whether a decoder reads what an encoder made.
 [[nodiscard]] bool reads_tokens(const ModelSpec& spec);
 [[nodiscard]] bool has_encoder(const ModelSpec& spec);
+[[nodiscard]] bool encodes_tokens(const ModelSpec& spec);
 
 [[nodiscard]] Workload build_graph(const ModelSpec& spec, const WorkloadOptions& options,
                                    const Place& place);

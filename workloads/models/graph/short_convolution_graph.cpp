@@ -8,7 +8,6 @@
 namespace shardsim::models {
 
 TensorId add(GraphContext& c, const ShortConvolution& m, TensorId x) {
-  c.refuse_if(c.options.cache.has_value(), "inference with a short convolution");
   const std::string at = c.inside(m.name);
   const LabelId three = c.label("b_c_x", 3);
   const LabelId channels = c.label("conv_channels", c.g.label_size(c.hidden), LabelRole::width);
