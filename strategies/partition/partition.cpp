@@ -1,12 +1,12 @@
 #include "strategies/partition/partition.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "base/index.hpp"
 #include "strategies/layout/factors.hpp"
+#include "strategies/partition/kernel_bytes.hpp"
 #include "strategies/partition/kernel_product.hpp"
 #include "strategies/partition/parameter_values.hpp"
 #include "strategies/partition/ring_attention.hpp"
@@ -357,75 +357,8 @@ class Partitioner {
     }
   }
 
-  // Matrices of experts that no token visits are not read.
-  [[nodiscard]] double visited(const Op& op, const FactorAxes& factors) const {
-    const Operand& rows = op.operands.front();
-    std::vector<LabelId> labels;
-    for (const Dim& dim : rows.dims) {
-      for (const LabelId label : dim) {
-        const LabelRole role = workload_.labels[at(label)].role;
-        if (role != LabelRole::experts && role != LabelRole::width) labels.push_back(label);
-      }
-    }
-    const double all = static_cast<double>(local_points(workload_, labels, {}));
-    const double here = static_cast<double>(local_points(workload_, labels, factors));
-    return 1 - std::pow(1 - op.routing->share, op.routing->tokens * here / all);
-  }
-
-  [[nodiscard]] Bytes moved(const Op& op, const FactorAxes& factors, const Item& item) {
-    const auto is_read = [&](std::size_t operand) {
-      return std::none_of(op.in_place.begin(), op.in_place.end(), [&](const InPlace& place) {
-        return !place.is_read && at(place.operand) == operand;
-      });
-    };
-    Bytes bytes{0};
-    for (std::size_t i = 0; i < item.operands.size(); ++i) {
-      if (!is_read(i) || is_part_of_another(item, item.operands[i])) continue;
-      const Bytes whole = builder_.value(item.operands[i]).bytes;
-      const bool is_of_experts = op.routing && i > 0;
-      bytes += is_of_experts
-                   ? Bytes(std::llround(visited(op, factors) * static_cast<double>(whole.count())))
-                   : whole;
-    }
-    for (const ValueId v : item.results) bytes += builder_.value(v).bytes;
-    return bytes;
-  }
-
-  // Within what the kernel reads anyway: the values of an absorbed latent attention.
-  [[nodiscard]] bool is_part_of_another(const Item& item, ValueId operand) {
-    for (ValueId whole = builder_.value(operand).storage; whole != no_value;
-         whole = builder_.value(whole).storage) {
-      if (std::count(item.operands.begin(), item.operands.end(), whole) > 0) return true;
-    }
-    return false;
-  }
-
-  // Rows are read and written in the cache's type, as many as it has place for (a window: the
-  // last); what they are appended to stays.
-  [[nodiscard]] Bytes appended_bytes(const Item& item) {
-    const auto elements = [&](ValueId id) {
-      const Value& value = builder_.value(id);
-      return 8 * value.bytes.count() / bits_of(value.dtype);
-    };
-    const Value& cache = builder_.value(item.operands.front());
-    Bytes read{0};
-    std::int64_t rows = 0;
-    for (std::size_t i = 1; i < item.operands.size(); ++i) {
-      read += builder_.value(item.operands[i]).bytes;
-      rows += elements(item.operands[i]);
-    }
-    const std::int64_t kept = std::min(rows, elements(item.operands.front()));
-    if (kept < rows) {
-      read =
-          Bytes(static_cast<std::int64_t>(static_cast<double>(read.count()) *
-                                          static_cast<double>(kept) / static_cast<double>(rows)));
-    }
-    return read + Bytes((kept * bits_of(cache.dtype) + 7) / 8);
-  }
-
   Kernel kernel_of(const Op& op, const FactorAxes& factors, const Item& item) {
-    const Bytes bytes =
-        op.function == Function::append ? appended_bytes(item) : moved(op, factors, item);
+    const Bytes bytes = moved_bytes(workload_, builder_.step.values, op, factors, item);
     const DType dtype =
         op.multiplied_in.value_or(builder_.tensor(op.operands.front().tensor).dtype);
     return {std::string(name_of(op.function)),

@@ -108,34 +108,6 @@ TensorId GraphBuilder::buffer(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::buffer, dtype, std::move(dims)});
 }
 
-TensorId GraphBuilder::cache(std::string name, DType dtype, Dims dims) {
-  return tensor({std::move(name), TensorRole::cache, dtype, std::move(dims)});
-}
-
-TensorId GraphBuilder::append(const std::string& name, TensorId cache,
-                              const std::vector<TensorId>& rows, LabelId tokens, LabelId places) {
-  Op op = op_of(Function::append, name, {cache});
-  op.in_place = {{0, 0, /*is_read=*/false}};
-  // Where rows end and begin is of no device's choice.
-  const auto add_missing = [&](const Dims& dims, const Dims& others) {
-    for (const Dim& dim : dims) {
-      if (std::count(others.begin(), others.end(), dim) > 0) continue;
-      if (dim == Dim{tokens} || dim == Dim{places}) continue;
-      op.whole.insert(op.whole.end(), dim.begin(), dim.end());
-    }
-  };
-  const Label& counted = workload_.labels[static_cast<std::size_t>(tokens)];
-  const bool is_split_alike = counted.role != LabelRole::none;
-  for (const TensorId one : rows) {
-    Dims dims = at(one).dims;
-    if (is_split_alike) dims = renamed(std::move(dims), {{tokens, places}});
-    add_missing(at(cache).dims, dims);
-    add_missing(dims, at(cache).dims);
-    op.operands.push_back({one, std::move(dims)});
-  }
-  return emit(std::move(op), at(cache).dtype, at(cache).dims);
-}
-
 TensorId GraphBuilder::input(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::input, dtype, std::move(dims)});
 }

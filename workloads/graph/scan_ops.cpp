@@ -9,17 +9,6 @@ TensorId GraphBuilder::copy(const std::string& name, TensorId x) {
   return elementwise(Function::copy, name, {x});
 }
 
-// As the last operand and a further result, which is that again.
-void GraphBuilder::keep(Op& op, const State& state) {
-  if (state.cache == no_tensor) return;
-  const Tensor kept = at(state.cache);
-  op.results.push_back(whole_of(activation(kept.name + ".kept", kept.dtype, kept.dims)));
-  // Before them comes what the op makes.
-  op.in_place = {{static_cast<std::int8_t>(op.results.size()),
-                  static_cast<std::int8_t>(op.operands.size()), state.is_read}};
-  op.operands.push_back(whole_of(state.cache));
-}
-
 TensorId GraphBuilder::convolution(const std::string& name, TensorId x, TensorId weight,
                                    TensorId bias, LabelId sequence, bool silu, const State& state) {
   Op op = op_of(Function::convolution, name, {x, weight, bias});
