@@ -75,7 +75,7 @@ TEST_CASE("The gradients that q, k and v give their input are one chain of linea
   REQUIRE(adds.size() == 5);
   for (const Op* add : adds) {
     CHECK(traits(add->function).linear);
-    CHECK(add->in_place);
+    CHECK(add->in_place == std::vector<InPlace>{{0, 0}});
   }
   const TensorId normed = at(w, adds[2]->results[0].tensor).primal;
   CHECK(at(w, normed).name == "model.layers.{}.input_layernorm");

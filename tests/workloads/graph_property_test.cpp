@@ -206,7 +206,7 @@ TEST_CASE("Storage that is taken over is not read again") {
       std::set<TensorId> overwritten;
       for (const Op& op : block.backward) {
         for (const Operand& operand : op.operands) RC_ASSERT(!overwritten.contains(operand.tensor));
-        if (op.in_place) overwritten.insert(op.operands[0].tensor);
+        if (!op.in_place.empty()) overwritten.insert(op.operands[0].tensor);
       }
     }
   });

@@ -56,7 +56,7 @@ TEST_CASE("Every parameter is updated once, in place, in the block that uses it 
       const TensorId parameter = op.operands[0].tensor;
       CHECK(updated.insert(parameter).second);
       CHECK(at(w, parameter).block == static_cast<int>(b));
-      CHECK(op.in_place);
+      CHECK(op.in_place.size() == op.results.size());
       REQUIRE(op.results.size() + 1 == op.operands.size());
       for (std::size_t i = 0; i < op.results.size(); ++i) {
         CHECK(op.results[i].tensor == op.operands[i].tensor);
