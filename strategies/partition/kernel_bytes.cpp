@@ -47,6 +47,12 @@ class MovedBytes {
 
   [[nodiscard]] Bytes read(std::size_t operand) const {
     const Bytes whole = value(item_.operands[operand]).bytes;
+    // A look-up reads a row of the table for each that it makes.
+    if (op_.function == Function::embedding && operand == 1) {
+      const Value& table = value(item_.operands[operand]);
+      const std::int64_t rows = elements(item_.results.front()) * bits_of(table.dtype) / 8;
+      return std::min(whole, Bytes(rows));
+    }
     if (!op_.routing || operand == 0) return whole;
     return Bytes(std::llround(visited() * static_cast<double>(whole.count())));
   }

@@ -3,6 +3,7 @@
 //   a cache's append   the rows, read and written in the cache's type, as many as it has place for
 //   experts            matrices of those that some token visits (Routing)
 //   parts              what lies within another operand is read once: values of latent attention
+//   look-ups           a row of the table for each that is made
 //   in place           what a result takes the place of, where nothing reads what was there
 #pragma once
 
