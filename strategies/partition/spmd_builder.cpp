@@ -35,8 +35,8 @@ ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtyp
   const std::int64_t elements = shard_elements(shape(id), sharding);
   const bool of_the_step = t.role == TensorRole::input || t.role == TensorRole::constant;
   const bool shared = of_the_step || !workload_.blocks[static_cast<std::size_t>(t.block)].is_layer;
-  step.values.push_back({id, t.name, sharding, dtype, elements * size_of(dtype), category, t.block,
-                         shared,
+  step.values.push_back({id, t.name, sharding, dtype, storage_bytes(elements, dtype), category,
+                         t.block, shared,
                          /*persistent=*/false, no_value});
   return static_cast<ValueId>(step.values.size()) - 1;
 }
@@ -61,7 +61,7 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, cons
       next = add_value(source.tensor, hop.after, source.dtype,
                        parameter ? BufferCategory::gathered_parameters : source.category);
     }
-    const Bytes payload = hop.elements * size_of(source.dtype);
+    const Bytes payload = storage_bytes(hop.elements, source.dtype);
     Item item;
     item.kind = TaskKind::collective;
     item.stream = stream;

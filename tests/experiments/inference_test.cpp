@@ -110,6 +110,12 @@ TEST_CASE("Quantized weights are stored and read as they are") {
   CHECK(held(wide, BufferCategory::parameters) - held(narrow, BufferCategory::parameters) ==
         12 * layers * width * width);
   CHECK(narrow.result.step_time < wide.result.step_time);
+  // Of 4 bits two lie in a byte.
+  const Prediction narrowest = predicted(
+      R"("step": "decode", "batch": 1, "context": 64, "precision": {"parameters": "int4"})");
+  CHECK(2 * (held(narrow, BufferCategory::parameters) -
+             held(narrowest, BufferCategory::parameters)) ==
+        12 * layers * width * width);
 }
 
 TEST_CASE("What steps of inference cannot be") {
