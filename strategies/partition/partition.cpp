@@ -203,9 +203,7 @@ class Partitioner {
     for (const Statistic& statistic : op.statistics)
       reduce_statistic(builder_, op, statistic, factors, item, pass);
     std::vector<ValueId> made;
-    for (std::size_t r = 0; r < op.results.size(); ++r) {
-      made.push_back(make(op.results[r], factors));
-    }
+    for (const Operand& result : op.results) made.push_back(make(result, factors));
     for (const InPlace& place : op.in_place) {
       builder_.value(made[at(place.result)]).storage = item.operands[at(place.operand)];
     }

@@ -62,7 +62,7 @@ const std::string mamba = R"({"architectures": ["MambaForCausalLM"], "model_type
     "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4, "state_size": 16,
     "conv_kernel": 4, "expand": 2, "time_step_rank": 16, "vocab_size": 1024,
     "residual_in_fp32": true})";
-constexpr std::int64_t mamba_state = 4 * 512 * (4 + 16) * two;
+constexpr std::int64_t mamba_state = two * 4 * 512 * (4 + 16);
 
 // Every fourth of 8 layers attends with 2 heads of keys of 64; the others have 4 heads of keys of
 // 32, with 2 heads of values of 32 each, and a convolution of 4 tokens over q, k and v.
@@ -74,30 +74,30 @@ const std::string qwen_next = R"({"architectures": ["Qwen3NextForCausalLM"],
     "linear_value_head_dim": 32, "mlp_only_layers": [], "decoder_sparse_step": 1,
     "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2,
     "partial_rotary_factor": 0.25, "shared_expert_intermediate_size": 64})";
-constexpr std::int64_t rule_channels = 2 * 4 * 32 + 8 * 32, rule_state = 8 * 32 * 32;
+constexpr std::int64_t rule_channels = 512, rule_state = 8192;  // 2 x 4 x 32 + 8 x 32; 8 x 32 x 32
 constexpr std::int64_t qwen_state = 6 * (rule_channels * 4 + rule_state) * two;
-constexpr std::int64_t qwen_token = 2 * 2 * (2 * 64) * two;
+constexpr std::int64_t qwen_token = two * 2 * 2 * 2 * 64;
 
 // 2 layers on either side, 4 heads of 16.
 const std::string t5 = R"({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5",
     "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_decoder_layers": 2,
     "num_heads": 4, "vocab_size": 512})";
-constexpr std::int64_t t5_token = 2 * 2 * 4 * 16 * two;
+constexpr std::int64_t t5_token = two * 2 * 2 * 4 * 16;
 
 }  // namespace
 
 TEST_CASE("Latent attention keeps a latent and a turned part of the key of each token") {
-  constexpr std::int64_t token = 61 * (latent + turned) * two;  // 70,272 bytes
-  CHECK(cached(planned(deepseek, decode(4, 511))) == 4 * 512 * token);
+  constexpr std::int64_t token = two * 61 * (latent + turned);  // 70,272 bytes
+  CHECK(cached(planned(deepseek, decode(4, 511))) == token * 4 * 512);
   // It is whole on each device of the model axis, dealt out with the sequences over the data axis
   // and with the context over its own.
-  CHECK(cached(planned(deepseek, decode(4, 511), over(R"("tp": 8)"))) == 4 * 512 * token);
+  CHECK(cached(planned(deepseek, decode(4, 511), over(R"("tp": 8)"))) == token * 4 * 512);
   CHECK(cached(planned(deepseek, decode(4, 511), over(R"("dp": 4)"))) == 512 * token);
-  CHECK(cached(planned(deepseek, decode(4, 511), over(R"("cp": 2)"))) == 4 * 256 * token);
+  CHECK(cached(planned(deepseek, decode(4, 511), over(R"("cp": 2)"))) == token * 4 * 256);
   CHECK(cached(planned(deepseek, R"("step": "prefill", "batch": 4, "sequence": 512)")) ==
-        4 * 512 * token);
+        token * 4 * 512);
   CHECK(cached(planned(deepseek, decode(4, 511, R"(, "precision": {"kv_cache": "fp8"})"))) ==
-        4 * 512 * token / two);
+        token * 4 * 512 / two);
 }
 
 TEST_CASE("Decoding attends to latents as they lie") {
@@ -140,7 +140,7 @@ TEST_CASE("Halves of the matrix from latents are multiplied in where decoding ne
 TEST_CASE("Attention over sequences, experts over all devices") {
   const std::string served = R"(, "experts": {"parallel": 8})";
   const Plan plan = planned(deepseek, decode(64, 511), over(R"("dp": 8)", served));
-  CHECK(cached(plan) == 8 * 512 * 61 * (latent + turned) * two);
+  CHECK(cached(plan) == two * 8 * 512 * 61 * (latent + turned));
   // Of 256 experts each device has 32.
   std::int64_t experts = 0;
   for (const Buffer& buffer : plan.programs[0].buffers) {
@@ -148,7 +148,7 @@ TEST_CASE("Attention over sequences, experts over all devices") {
     const std::string name = plan.buffer_name(buffer);
     if (name == "model.layers.60.mlp.experts.gate_up_proj") experts = buffer.bytes.count();
   }
-  CHECK(experts == 32 * 2 * 2048 * 7168 * two);
+  CHECK(experts == two * 32 * 2 * 2048 * 7168);
   const auto sent = [&](const Collective& one) { return one.kind == CollectiveKind::all_to_all; };
   CHECK(std::any_of(plan.collectives.begin(), plan.collectives.end(), sent));
 }
@@ -156,7 +156,7 @@ TEST_CASE("Attention over sequences, experts over all devices") {
 // Mixtral: 8 experts of 14336 x 4096, of which a token visits 2. Of a routing that favours none t
 // tokens visit 8 (1 - (3/4)^t).
 TEST_CASE("Matrices of experts that no token visits are not read") {
-  constexpr std::int64_t expert = 14336 * 4096;
+  constexpr std::int64_t width_of_expert = 14336, expert = width_of_expert * 4096;
   const auto read = [](std::int64_t batch, const std::string& rest = one_device) {
     const Plan plan = planned(R"("mixtral-8x7b")", decode(batch, 100), rest);
     const Kernel& up = kernel(plan, "grouped_matmul");
@@ -203,7 +203,7 @@ TEST_CASE("A decoding step reads a mixer's state and writes it") {
 
 TEST_CASE("The step of a linear mixer is a product with its state and a product added to it") {
   const Plan plan = planned(qwen_next, decode(2, 99));
-  CHECK(kernel(plan, "state_update").flops.count() == 7 * 2 * rule_state);
+  CHECK(kernel(plan, "state_update").flops.count() == rule_state * 7 * 2);
 }
 
 TEST_CASE("A decoder keeps what an encoder left once") {
@@ -219,7 +219,7 @@ TEST_CASE("A decoder keeps what an encoder left once") {
   CHECK(cached(planned(t5, R"("step": "generate", "batch": 3, "sequence": 200,
                               "generate": 20)")) == kept(21, 200));
   CHECK(cached(planned(t5, decode(4, 9, R"(, "sequence": 200)"), over(R"("tp": 2)"))) ==
-        4 * 210 * t5_token / 2);
+        t5_token * 4 * 210 / 2);
 }
 
 // Keys and values of the encoder's states are not made again; its parameters stay where they are.
@@ -245,14 +245,14 @@ TEST_CASE("An encoder does not run in decoding steps") {
 
 TEST_CASE("A cache in pages is whole pages") {
   // GPT-2: 12 layers, keys and values of 768.
-  constexpr std::int64_t token = 12 * 2 * 768 * two;
+  constexpr std::int64_t token = two * 12 * 2 * 768;
   const auto paged = [](std::int64_t context, std::int64_t block) {
     return cached(
         planned(R"("gpt2")", decode(4, context, R"(, "block_size": )" + std::to_string(block))));
   };
-  CHECK(paged(511, 16) == 4 * 512 * token);
-  CHECK(paged(512, 16) == 4 * 528 * token);  // 15 places of the last page are empty
-  CHECK(paged(512, 1) == 4 * 513 * token);
+  CHECK(paged(511, 16) == token * 4 * 512);
+  CHECK(paged(512, 16) == token * 4 * 528);  // 15 places of the last page are empty
+  CHECK(paged(512, 1) == token * 4 * 513);
   // A state has no pages.
   CHECK(cached(planned(mamba, decode(3, 10, R"(, "block_size": 16)"))) == 3 * mamba_state);
   // What attention reads does not grow.
@@ -269,7 +269,7 @@ TEST_CASE("A window's pages") {
         "architectures": ["MistralForCausalLM"], "sliding_window": 1024})",
                           decode(1, context, R"(, "block_size": 16)")));
   };
-  constexpr std::int64_t token = 32 * 2 * 8 * 128 * two;
+  constexpr std::int64_t token = two * 32 * 2 * 8 * 128;
   CHECK(of(8191) == (1024 + 16) * token);
   CHECK(of(511) == 512 * token);
 }

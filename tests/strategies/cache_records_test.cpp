@@ -9,9 +9,7 @@
 #include "workloads/models/graph/model_graph.hpp"
 #include "workloads/models/walk.hpp"
 
-using namespace shardsim;
-using namespace shardsim::test;
-
+namespace shardsim::test {
 namespace {
 
 std::int64_t cached_bytes(const Workload& workload) {
@@ -48,3 +46,5 @@ TEST_CASE("A decoding step keeps what the model's description says") {
   }
   CHECK(models_seen > 70);
 }
+
+}  // namespace shardsim::test
