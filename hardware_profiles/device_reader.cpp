@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/stacks.hpp"
 #include "hardware_profiles/sourced_reader.hpp"
 
 namespace shardsim {
@@ -54,14 +55,14 @@ HostLinkProfile read_host_link(const JsonReader& reader) {
 }
 
 PowerProfile read_power_profile(const JsonReader& reader) {
-  reader.only_keys({"limit", "idle", "per_flop", "per_byte"});
+  reader.only_keys({"limit", "idle", "per_flop", "moving"});
   const JsonReader limit = reader.at("limit");
   PowerProfile power{read_sourced(limit, read_power), read_sourced(reader.at("idle"), read_power),
                      read_by_dtype<Sourced<Energy>>(reader.at("per_flop"),
                                                     [](const JsonReader& energy) {
                                                       return read_sourced(energy, read_energy);
                                                     }),
-                     read_sourced(reader.at("per_byte"), read_energy)};
+                     read_sourced(reader.at("moving"), read_power)};
   if (power.idle.value >= power.limit.value) limit.fail("must be more than \"idle\"");
   return power;
 }
@@ -70,8 +71,8 @@ PowerProfile read_power_profile(const JsonReader& reader) {
 
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
-                    "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch", "sms",
-                    "host_link", "kernels", "power", "power_limit"});
+                    "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
+                    "host_launch", "sms", "host_link", "kernels", "power", "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
@@ -95,6 +96,13 @@ DeviceProfile read_device(const JsonReader& reader) {
     device.attention_backward_surfaces = read_of("attention_backward");
   }
   device.kernel_launch = read_sourced(reader.at("kernel_launch"), read_seconds);
+  if (const auto launch = reader.find("host_launch")) {
+    launch->only_keys(stacks());
+    for (const std::string& stack : stacks()) {
+      const auto time = launch->find(stack);
+      if (time) device.host_launch[stack] = read_sourced(*time, read_seconds);
+    }
+  }
   if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
   if (const auto link = reader.find("host_link")) device.host_link = read_host_link(*link);
   if (const auto kernels = reader.find("kernels")) device.kernels = load_kernel_data(*kernels);

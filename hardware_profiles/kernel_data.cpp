@@ -70,13 +70,16 @@ ProductTable::Curve read_curve(const JsonReader& line, std::size_t rows) {
 
 ProductTable read_products(const JsonReader& reader) {
   reader.only_keys({"floor", "flop_efficiency", "byte_efficiency", "depth", "rows", "curves",
-                    "kind", "source", "date", "note"});
+                    "unaligned", "kind", "source", "date", "note"});
   ProductTable table;
   table.source = read_source(reader);
   table.floor = read_seconds(reader.at("floor"));
   table.flop_efficiency = read_fraction(reader.at("flop_efficiency"));
   table.byte_efficiency = read_fraction(reader.at("byte_efficiency"));
   table.depth = read_size_of_table(reader.at("depth"));
+  if (const auto share = reader.find("unaligned")) {
+    table.unaligned = read_sourced(*share, read_fraction);
+  }
   const JsonReader rows = reader.at("rows");
   for (const JsonReader& row : rows.elements()) {
     table.rows.push_back(std::log(static_cast<double>(read_count(row))));

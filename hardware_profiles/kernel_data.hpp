@@ -30,13 +30,15 @@ namespace shardsim {
 //   time = floor + max(flops / (peak e) (1 + depth / k), bytes / (bandwidth e'))
 //
 // with e flop_efficiency and e' byte_efficiency, times exp(log_ratio). Beside the formula's
-// constants stand the measured curves.
+// constants stand the measured curves. Where rows are no multiples of 8 numbers, products run at
+// `unaligned` of the peak in place of flop_efficiency; none: not known, and as if they were.
 struct ProductTable {
   Source source;
   Seconds floor{0};
   double flop_efficiency = 1;
   double byte_efficiency = 1;
   double depth = 0;
+  std::optional<Sourced<double>> unaligned = {};
   std::vector<double> rows;  // logarithms of the m that curves are given at, ascending
   struct Curve {
     std::int64_t n = 1;

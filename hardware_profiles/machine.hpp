@@ -73,13 +73,14 @@ struct HostLinkProfile : LinkProfile {  // bandwidth: one direction
   std::optional<Sourced<bool>> full_duplex = {};
 };
 
-// What a device draws: `idle` and, of every operation and byte, an energy, at the clock that it
-// sustains at `limit` with products alone (sim/step/sustained_clock.hpp).
+// What a device draws: `idle`; an energy of every operation, at the clock that it sustains at
+// `limit` with products alone; and a power while memory bounds it, which is about the same for copies,
+// norms and softmax, near the bandwidth or far from it (sim/step/sustained_clock.hpp).
 struct PowerProfile {
   Sourced<Power> limit;
   Sourced<Power> idle;                        // awake, with nothing to do
   std::map<DType, Sourced<Energy>> per_flop;  // by dtype of the operands
-  Sourced<Energy> per_byte;                   // of memory, read or written
+  Sourced<Power> moving;                      // above idle, while memory bounds a kernel
 };
 
 struct DeviceProfile {
@@ -96,6 +97,8 @@ struct DeviceProfile {
   EfficiencySurfaces attention_surfaces = {};
   EfficiencySurfaces attention_backward_surfaces = {};
   Sourced<Seconds> kernel_launch;  // from the end of one kernel to the start of the next
+  // What the host takes to issue a task, by who does it ("eager"): Plan::issued_by.
+  std::map<std::string, Sourced<Seconds>> host_launch = {};
   // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
   // collectives take none.
   std::optional<Sourced<std::int64_t>> sms;

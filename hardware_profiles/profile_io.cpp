@@ -177,7 +177,7 @@ Json power_json(const PowerProfile& power) {
   for (const auto& [dtype, energy] : power.per_flop) {
     json["per_flop"][std::string(name_of(dtype))] = number_json(energy);
   }
-  json["per_byte"] = number_json(power.per_byte);
+  json["moving"] = number_json(power.moving);
   return json;
 }
 
@@ -199,6 +199,9 @@ Json device_json(const DeviceProfile& device) {
   add("attention", device.attention_surfaces);
   add("attention_backward", device.attention_backward_surfaces);
   json["kernel_launch"] = number_json(device.kernel_launch);
+  for (const auto& [stack, time] : device.host_launch) {
+    json["host_launch"][stack] = number_json(time);
+  }
   if (device.sms) json["sms"] = number_json(*device.sms);
   if (device.host_link) json["host_link"] = host_link_json(*device.host_link);
   if (device.kernels) json["kernels"] = device.kernels->name;

@@ -74,6 +74,9 @@ struct Product {
   std::int64_t m = 1;
   std::int64_t n = 1;
   std::int64_t k = 1;
+  // Rows of operands and result are whole multiples of 8 numbers, 16 bytes of bf16, which tensor
+  // cores are fed by.
+  bool aligned = true;
   friend bool operator==(const Product&, const Product&) = default;
 };
 
@@ -231,6 +234,10 @@ struct PlanSubject {
 struct Plan {
   PlanSubject subject;
   Mesh mesh;
+  // Whose host code issues the tasks, one after the other (of stacks()); empty: not known, or all
+  // of them are one launch.
+  std::string issued_by;
+  bool layers_are_graphs = false;  // the tasks of a layer, forward or backward, are one launch
   std::vector<std::string> names;  // distinct
   std::vector<Kernel> kernels;
   std::vector<Collective> collectives;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "base/json.hpp"
+#include "base/stacks.hpp"
 #include "plan/plan_io.hpp"
 #include "plan/read_mesh.hpp"
 
@@ -134,12 +135,15 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
 }
 
 Kernel read_kernel(const JsonReader& json) {
-  json.only_keys(
-      {"op", "class", "dtype", "flops", "bytes", "product", "implementation", "launches"});
+  json.only_keys({"op", "class", "dtype", "flops", "bytes", "product", "aligned", "implementation",
+                  "launches"});
   Kernel kernel{json.at("op").string(), read_enum(json.at("class"), KernelClass::memory),
                 read_dtype(json.at("dtype")), read_flops(json.at("flops")),
                 read_bytes(json.at("bytes"))};
-  if (const auto product = json.find("product")) kernel.product = read_product(*product);
+  if (const auto product = json.find("product")) {
+    kernel.product = read_product(*product);
+    if (const auto aligned = json.find("aligned")) kernel.product->aligned = aligned->boolean();
+  }
   if (const auto made = json.find("implementation")) kernel.implementation = made->string();
   if (const auto launches = json.find("launches")) {
     constexpr std::int64_t most = 1000;
@@ -280,11 +284,16 @@ Product read_product(const JsonReader& json) {
 
 Plan plan_from_json(const JsonReader& document) {
   document.only_keys({"schema", "shardsim", "subject", "mesh", "devices", "collectives", "kernels",
-                      "transfers", "names", "programs", "padding", "notes"});
+                      "transfers", "names", "programs", "padding", "notes", "issued_by",
+                      "layers_are_graphs"});
   (void)document.at("schema").choice({"shardsim/plan/1"});
   Plan plan;
   plan.subject = read_subject(document.at("subject"));
   plan.mesh = read_mesh(document.at("mesh"));
+  if (const auto stack = document.find("issued_by")) plan.issued_by = stack->choice(stacks());
+  if (const auto whole = document.find("layers_are_graphs")) {
+    plan.layers_are_graphs = whole->boolean();
+  }
   for (const JsonReader& json : document.at("collectives").elements()) {
     plan.collectives.push_back(read_collective(json, plan));
   }

@@ -43,7 +43,10 @@ Json kernel_to_json(const Kernel& kernel) {
                {"dtype", name_of(kernel.dtype)},
                {"flops", kernel.flops.count()},
                {"bytes", kernel.bytes.count()}};
-  if (kernel.product) json["product"] = product_to_json(*kernel.product);
+  if (kernel.product) {
+    json["product"] = product_to_json(*kernel.product);
+    if (!kernel.product->aligned) json["aligned"] = false;
+  }
   if (!kernel.implementation.empty()) json["implementation"] = kernel.implementation;
   if (kernel.launches != 1) json["launches"] = kernel.launches;
   return json;
@@ -134,6 +137,8 @@ Json plan_to_json(const Plan& plan) {
   json["mesh"] = Json::object();
   for (const MeshAxis& axis : plan.mesh.axes()) json["mesh"][axis.name] = axis.size;
   json["devices"] = plan.mesh.devices();
+  if (!plan.issued_by.empty()) json["issued_by"] = plan.issued_by;
+  if (plan.layers_are_graphs) json["layers_are_graphs"] = true;
   json["collectives"] = Json::array();
   const std::vector<std::int64_t> counts = executions(plan);
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) {

@@ -11,6 +11,7 @@ import time
 import torch
 
 CACHE_BYTES = 256 << 20  # more than any GPU's last-level cache (B200: 126 MB)
+QUEUING_CYCLES = 400_000  # some 0.2 ms, more than the launches of a call take
 
 
 class Clock:
@@ -27,12 +28,16 @@ class Clock:
         if self.device == "cuda":
             torch.cuda.synchronize()
 
-    def once(self, call):
+    def once(self, call, queued=False):
+        """Seconds of `call`; where `queued`, the device is kept busy until it is launched, so that
+        what the host takes to launch it does not count."""
         if self.device != "cuda":
             begin = time.perf_counter()
             call()
             return time.perf_counter() - begin
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        if queued:
+            torch.cuda._sleep(QUEUING_CYCLES)
         begin.record()
         call()
         end.record()
@@ -53,7 +58,7 @@ class Clock:
         taken = []
         for _ in range(repeats):
             chosen = next(turn)
-            taken.append(self.once(lambda: call(*chosen)))
+            taken.append(self.once(lambda: call(*chosen), queued=True))
         taken.sort()
         at = lambda part: taken[min(len(taken) - 1, int(part * len(taken)))]
         return {"time_us": statistics.median(taken) * 1e6, "low_us": at(0.1) * 1e6,

@@ -148,18 +148,15 @@ def launches_of(folder):
 def sustained_of(folder):
     rows = []
     for _, result in folder.find("sustained.json"):
-        late = result["rows"][len(result["rows"]) // 2:]
-
-        def mean(key, unit):
-            values = [row[key] for row in late if key in row]
-            return f"{sum(values) / len(values):.0f} {unit}" if values else ""
-
-        rows.append([f"{result['m']} x {result['n']} x {result['k']} {result['dtype']}",
-                     f"{result['rows'][-1]['at_s']:.0f} s", f"{result['first_tflops']:.1f}",
-                     f"{result['sustained_tflops']:.1f}", mean("power_w", "W"),
-                     mean("sm_clock_mhz", "MHz"), mean("temperature_c", "C")])
-    return table("Products without a pause, TFLOP/s",
-                 ["product", "for", "first", "second half", "power", "clock", "temperature"], rows)
+        for row in result["rows"]:
+            value = lambda key, unit: f"{row[key]:.0f} {unit}" if key in row else ""
+            rate = lambda key, unit: f"{row[key]:.1f} {unit}" if key in row else ""
+            rows.append([row["load"], f"{row['for_s']:.0f} s", rate("first_tflops", "TFLOP/s"),
+                         rate("sustained_tflops", "TFLOP/s") or rate("sustained_gbps", "GB/s"),
+                         value("power_w", "W"), value("sm_clock_mhz", "MHz"),
+                         value("temperature_c", "C")])
+    return table("Without a pause",
+                 ["load", "for", "first", "second half", "power", "clock", "temperature"], rows)
 
 
 def main(path):

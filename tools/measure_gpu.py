@@ -3,7 +3,7 @@
 
     python measure_gpu.py kernels -o FOLDER      products, attention, norms, ... by shape
     python measure_gpu.py launch -o launch.json  what a launch takes, eager and in a graph
-    python measure_gpu.py sustained -o FILE      products for minutes, power and clock beside
+    python measure_gpu.py sustained -o FILE      loads without a pause: rate, power and clock
     python measure_gpu.py train CONFIG -o FILE   a whole step of a model: time and memory
 
 `kernels` writes one table a class: products.json, attention-forward.json, ... as `shardsim calibrate`
@@ -16,7 +16,6 @@ the table says that it is not whole.
 """
 
 import argparse
-import contextlib
 import json
 import math
 import os
@@ -26,8 +25,9 @@ import time
 
 import torch
 
-from gpu_clock import Clock, about, query_gpu, random, write
+from gpu_clock import Clock, about, query_gpu, write
 from gpu_kernels import kernels
+from gpu_power import sustained
 
 
 # ---- launches -------------------------------------------------------------------------------
@@ -66,32 +66,6 @@ def launch(arguments):
            "n_rows": len(rows), "rows": rows}, arguments.output)
 
 
-# ---- sustained products ---------------------------------------------------------------------
-
-def sustained(arguments):
-    side = 8192 if arguments.device == "cuda" else 64
-    flops = 2 * side**3
-    clock = Clock(arguments.device, arguments.seconds)
-    a, b = (random((side, side), torch.bfloat16, arguments.device) for _ in range(2))
-    rows = []
-    begin = time.monotonic()
-    batch = 100 if arguments.device == "cuda" else 1
-    while not clock.is_over() or not rows:
-        taken = clock.once(lambda: [torch.matmul(a, b) for _ in range(batch)])
-        row = {"at_s": time.monotonic() - begin, "tflops": batch * flops / taken / 1e12}
-        answer = query_gpu("power.draw", "clocks.sm", "temperature.gpu")
-        for key, text in zip(("power_w", "sm_clock_mhz", "temperature_c"), answer.split(",")):
-            with contextlib.suppress(ValueError):  # "[N/A]"
-                row[key] = float(text)
-        rows.append(row)
-    late = [row["tflops"] for row in rows if row["at_s"] >= rows[-1]["at_s"] / 2]
-    write({"id": "sustained", "hardware": about(arguments.device), "power_limit_w":
-           query_gpu("power.limit"), "dtype": "bf16", "m": side, "n": side, "k": side,
-           "first_tflops": rows[0]["tflops"], "sustained_tflops": statistics.median(late),
-           "notes": ["normal random operands; sustained is the median of the second half"],
-           "n_rows": len(rows), "rows": rows}, arguments.output)
-
-
 # ---- a whole step ---------------------------------------------------------------------------
 
 def without_dropout(fields, defaults):
@@ -103,19 +77,38 @@ def without_dropout(fields, defaults):
                          if "drop" in key and is_rate(value)}}
 
 
+def kernels_of(step, clock):
+    """[name, launches, microseconds] of every kernel of a step, the longest first; of a CPU none."""
+    profiler = torch.profiler
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU,
+                                      profiler.ProfilerActivity.CUDA]) as trace:
+        step()
+        clock.synchronize()
+    rows = [[event.key[:160], event.count, event.self_device_time_total]
+            for event in trace.key_averages() if event.self_device_time_total > 0
+            and str(event.device_type).endswith("CUDA")]
+    return sorted(rows, key=lambda row: -row[2])
+
+
 def train(arguments):
-    """A step of the model of a config.json in bf16 throughout, AdamW fused, attention by SDPA."""
+    """A step of the model of a config.json in bf16 throughout, AdamW fused, attention by SDPA; the
+    kernels that it launches by name, with how often and for how long."""
     import transformers
 
     with open(arguments.config, encoding="utf-8") as file:
         fields = json.load(file)
+    if arguments.layers:
+        fields["n_layer" if "n_layer" in fields else "num_hidden_layers"] = arguments.layers
     kind = transformers.CONFIG_MAPPING[fields.pop("model_type")]
     fields = without_dropout(fields, kind().to_dict())
-    model = transformers.AutoModelForCausalLM.from_config(
-        kind(**fields), attn_implementation="sdpa", dtype=torch.bfloat16).to(arguments.device)
+    with torch.device(arguments.device):
+        model = transformers.AutoModelForCausalLM.from_config(
+            kind(**fields), attn_implementation="sdpa", dtype=torch.bfloat16)
     model.train()
     if arguments.rematerialization == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
+    if arguments.compile:
+        model.compile()
     optimizer = torch.optim.AdamW(model.parameters(), fused=arguments.device == "cuda")
     tokens = torch.randint(0, fields["vocab_size"], (arguments.batch, arguments.sequence),
                            device=arguments.device)
@@ -135,6 +128,7 @@ def train(arguments):
     document = {"id": "train-step", "hardware": about(arguments.device),
                 "config": os.path.basename(arguments.config), "batch": arguments.batch,
                 "sequence": arguments.sequence, "rematerialization": arguments.rematerialization,
+                "compiled": arguments.compile,
                 "parameters": sum(p.numel() for p in model.parameters()),
                 "step_time_s": statistics.median(taken), "low_s": min(taken),
                 "high_s": max(taken), "repeats": len(taken),
@@ -144,6 +138,7 @@ def train(arguments):
         document["peak_reserved_bytes"] = torch.cuda.max_memory_reserved()
         used = query_gpu("memory.used")
         document["device_used_bytes"] = int(float(used) * 2**20) if used else math.nan
+    document["kernels"] = kernels_of(step, clock)
     write(document, arguments.output)
 
 
@@ -160,6 +155,8 @@ def main():
             verb.add_argument("--batch", type=int, default=1)
             verb.add_argument("--sequence", type=int, default=1024)
             verb.add_argument("--rematerialization", choices=["none", "full"], default="none")
+            verb.add_argument("--compile", action="store_true", help="by torch.compile")
+            verb.add_argument("--layers", type=int, help="in place of those of CONFIG")
         verb.add_argument("-o", "--output", required=True)
         verb.add_argument("--seconds", type=float, default=60)
         verb.add_argument("--device", choices=["cuda", "cpu"], default="cuda")

@@ -81,7 +81,9 @@ Kernel product_kernel(const std::string& op, const std::string& shape, DType dty
   std::vector<std::int64_t> sizes =
       sizes_of(shape, grouped ? 4 : 3, 4, grouped ? "8x512x14336x4096" : "4096x4096x4096");
   if (sizes.size() == 3) sizes.insert(sizes.begin(), 1);
-  const Product product{sizes[0], sizes[1], sizes[2], sizes[3]};
+  constexpr std::int64_t alignment = 8;  // numbers of a row; [K, N] may lie either way
+  const bool aligned = sizes[2] % alignment == 0 && sizes[3] % alignment == 0;
+  const Product product{sizes[0], sizes[1], sizes[2], sizes[3], aligned};
   const auto b = static_cast<double>(product.batch);
   const auto m = static_cast<double>(product.m);
   const auto n = static_cast<double>(product.n);

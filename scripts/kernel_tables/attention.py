@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from kernel_tables.common import (AIC, DATE, DEVICES, SIMUMAX, fraction, mean_errors, minimized,
-                                  rows_of)
+from kernel_tables.common import (AIC, DATE, DEVICES, OWN_SOURCE, SIMUMAX, fraction, mean_errors,
+                                  minimized, own_rows, rows_of)
 
 # Serving kernels write the cache of keys, too, which shorter ones are mostly about.
 SHORTEST_QUERIES = 1024
@@ -76,6 +76,18 @@ def cudnn_points(measurements, gpu, dtype, direction):
             2 * (3 * row["hd_qk"] + 2 * row["hd_v"]))
         points.append((heads, row["q_seq"], keys, (row["hd_qk"] + row["hd_v"]) / 2,
                        per_pair * heads * row["q_seq"] * keys, row["time_ms"] * 1e-3))
+    return points
+
+
+def own_points(device, direction):
+    """Of cuDNN as PyTorch calls it, in the order of `cudnn_points`."""
+    points = []
+    for row in own_rows(device, f"sdpa_{direction}"):
+        heads, queries = int(row["batch"]) * int(row["heads"]), int(row["seq"])
+        keys = queries / (2 if row["causal"] == "1" else 1)
+        numbers = int(row["head_dim"])
+        flops = (4 if direction == "fwd" else 10) * heads * queries * keys * numbers
+        points.append((heads, queries, keys, numbers, flops, float(row["time_us"]) * 1e-6))
     return points
 
 
@@ -149,9 +161,13 @@ def attention(measurements, device):
         tables = {}
         for dtype, name, rate in (("bf16", "bfloat16", 1), ("fp8", "fp8", 2)):
             for direction in ("fwd", "bwd"):
-                tables[direction, dtype] = attention_table(
-                    cudnn_points(measurements, "H200", name, direction), rate * peak, sms, CUDNN,
-                    "; H200, which has the cores of H100")
+                points = cudnn_points(measurements, "H200", name, direction)
+                source, about = CUDNN, "; H200, which has the cores of H100"
+                if dtype == "bf16":
+                    points += own_points(device, direction)
+                    source = f"{CUDNN}; {OWN_SOURCE.format(device)}"
+                    about = "; H200, which has the cores of H100, and H100"
+                tables[direction, dtype] = attention_table(points, rate * peak, sms, source, about)
         cudnn = {"forward": {d: tables["fwd", d] for d in ("bf16", "fp8")},
                  "backward": {d: tables["bwd", d] for d in ("bf16", "fp8")}}
         flash2 = given_attention(

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+import pathlib
 
 import numpy as np
 from scipy.optimize import minimize
@@ -25,6 +26,17 @@ DEVICES = {
 def rows_of(path):
     with gzip.open(path, "rt") as lines:
         yield from csv.DictReader(lines)
+
+
+# Of tools/measure_gpu.py kernels, here.
+OWN = pathlib.Path(__file__).resolve().parents[2] / "hardware_profiles/kernels/measured"
+OWN_SOURCE = "tools/measure_gpu.py kernels, hardware_profiles/kernels/measured/{}.csv"
+
+
+def own_rows(device, op):
+    with open(OWN / f"{device}.csv", encoding="utf-8") as lines:
+        rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+        return [row for row in rows if row["op"] == op]
 
 
 def mean_errors(log_ratios):

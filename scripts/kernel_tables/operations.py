@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from kernel_tables.common import DATE, DEVICES, SIMUMAX, fraction, mean_errors, minimized, rows_of
+from kernel_tables.common import (DATE, DEVICES, OWN_SOURCE, SIMUMAX, fraction, mean_errors,
+                                  minimized, own_rows, rows_of)
 
 def grouped(measurements, device):
     """Of SimuMax on B200: forward and input gradients; weight gradients are another kernel."""
@@ -51,7 +52,31 @@ def operations(measurements, device):
     tables = collections.defaultdict(dict)
     add_eager(measurements, tables)
     if device in NORM_DEVICES: add_norms(measurements, tables, *NORM_DEVICES[device])
+    if device == "h100": add_own(tables, device)
     return tables
+
+
+# Functions whose kernels in eager PyTorch are alike, by the one that was measured.
+MEASURED = {"add": ["add", "relu", "relu_squared", "rope", "rms_norm"], "multiply": ["multiply"],
+            "silu": ["silu"], "gelu": ["gelu"], "layer_norm": ["layer_norm"],
+            "softmax": ["softmax"], "log_softmax": ["log_softmax"], "cast": ["cast"],
+            "log_softmax_backward": ["log_softmax_backward"], "adamw": ["adamw", "adam"]}
+
+
+def add_own(tables, device):
+    """Of eager PyTorch; tensors of 0.1 GB and more, of which no cache holds much."""
+    bandwidth = DEVICES[device][3]
+    for op, functions in MEASURED.items():
+        dtype = own_rows(device, op)[0]["dtype"]
+        shares = [float(row["bytes_moved"]) / bandwidth / float(row["time_us"]) * 1e6
+                  for row in own_rows(device, op) if float(row["bytes_moved"]) > 1e8]
+        table = operation_table(shares, OWN_SOURCE.format(device), f"; {op}, {dtype}, 0.1 GB and more")
+        is_measured_both_ways = op.startswith("log_softmax")
+        for function in functions:
+            for direction in ("", "_backward"):
+                if direction and (op == "adamw" or is_measured_both_ways): continue
+                tables[function + direction]["eager"] = table
+            if op == "adamw": tables[function]["compiled"] = table
 
 
 def add_eager(measurements, tables):

@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 
-from kernel_tables.common import AIC, DATE, DEVICES, fraction, mean_errors, minimized, rows_of
+from kernel_tables.common import (AIC, DATE, DEVICES, OWN_SOURCE, fraction, mean_errors, minimized,
+                                  own_rows, rows_of)
 
 REACH, WEIGHT_OF_FORMULA = 1.5, 0.5  # as in hardware_profiles/kernel_data.cpp
 ROWS = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 2560,
@@ -90,9 +91,21 @@ def products(measurements, device):
                      f"{1 / rounded.quantizing:.2f} of the bandwidth, and a launch")
         tables[dtype]["note"] = note
         print(device, dtype, rounded, note)
+    if device == "h100": tables["bf16"]["unaligned"] = unaligned(device, peak)
     for table in tables.values():  # a launch of the kernel that quantizes
         table["floor"] = min(table["floor"], tables["bf16"]["floor"], key=lambda t: float(t[:-3]))
     return tables
+
+
+def unaligned(device, peak):
+    """Of all rows together: each is another of a layer's three products."""
+    rows = own_rows(device, "gemm_unaligned")
+    flops = sum(2 * int(row["m"]) * int(row["n"]) * int(row["k"]) for row in rows)
+    seconds = sum(float(row["time_us"]) for row in rows) * 1e-6
+    return {"value": round(flops / seconds / peak, 3), "kind": "measured", "date": DATE,
+            "source": OWN_SOURCE.format(device),
+            "note": "forward, for inputs and for weights, 50257 x 768, 8192 tokens: cuBLAS takes "
+                    "CUTLASS kernels of an earlier architecture"}
 
 
 def curves_of(shapes, logs):

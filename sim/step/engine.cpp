@@ -46,6 +46,9 @@ class Engine {
         if (event.phase == Phase::ends && holds(event)) finish(event.task);
       }
       for (const Event& event : moment) {
+        if (event.phase == Phase::issued) start_all(event.task);
+      }
+      for (const Event& event : moment) {
         if (event.phase == Phase::begins) begin(event.task);
       }
       share_anew();
@@ -59,7 +62,7 @@ class Engine {
   }
 
  private:
-  enum class Phase : std::uint8_t { ends, begins };
+  enum class Phase : std::uint8_t { ends, issued, begins };
   struct Event {
     SimTime time{0};
     std::int32_t task = 0;
@@ -92,6 +95,24 @@ class Engine {
     for (std::int32_t at = next_of(id); at != id; at = next_of(at)) {
       if (waits(at) != 0) return;
     }
+    const SimTime issued = graph_.not_before.empty() ? now_ : issue_time(id);
+    if (issued > now_) {
+      events_.push({issued, id, Phase::issued});
+    } else {
+      start_all(id);
+    }
+  }
+
+  // Of the last of its partners.
+  [[nodiscard]] SimTime issue_time(std::int32_t id) const {
+    SimTime latest = graph_.not_before[static_cast<std::size_t>(id)];
+    for (std::int32_t at = next_of(id); at != id; at = next_of(at)) {
+      latest = std::max(latest, graph_.not_before[static_cast<std::size_t>(at)]);
+    }
+    return latest;
+  }
+
+  void start_all(std::int32_t id) {
     start(id);
     for (std::int32_t at = next_of(id); at != id; at = next_of(at)) start(at);
   }

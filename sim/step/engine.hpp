@@ -1,8 +1,8 @@
 // The event engine: when tasks run. It knows nothing of models, plans or machines; lowering.hpp
 // turns a plan into its input.
 //
-//   - A task starts when all tasks that it waits for have ended; the one before it in its stream is
-//     among them. Partners (the ends of a message, a collective in several programs) start and end
+//   - A task starts when it is issued and all tasks that it waits for have ended; the one before it
+//     in its stream is among them. Partners (the ends of a message, a collective in several programs) start and end
 //     together.
 //   - It ends after `fixed`, plus `shared` at the pace that others leave it (work_sharing.hpp).
 //
@@ -46,6 +46,7 @@ struct TaskGraph {
   std::vector<Work> works;
   std::vector<EngineTask> tasks;
   std::vector<std::int32_t> waits;  // how many tasks it waits for
+  std::vector<SimTime> not_before;  // when it is issued; empty: all are, before the step
   std::vector<std::uint32_t> first_successor;
   std::vector<std::int32_t> successors;
 };

@@ -85,6 +85,11 @@ std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel
   }
   const ProductTable* table = table_for(device.kernels->products, peak.dtype);
   if (table == nullptr) return std::nullopt;
+  if (!product.aligned && table->unaligned) {
+    return KernelCost{table->floor, kernel.flops / peak.rate * (1 / table->unaligned->value),
+                      kernel.bytes / device.memory_bandwidth.value * (1 / table->byte_efficiency),
+                      Evidence::modelled, &table->unaligned->source};
+  }
   // Products side by side fill the device as one with all their rows does.
   const LogRatio found = log_ratio(*table, product.batch * product.m, product.n, product.k);
   const double factor = std::exp(found.value);

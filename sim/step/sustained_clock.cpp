@@ -24,16 +24,18 @@ double energy_at_full_clock(const DeviceProfile& device, const Kernel& kernel) {
   return energy / (clock * clock);
 }
 
+// In joules.
 struct Draw {
-  double of_operations = 0;  // joules at full clock
-  double of_bytes = 0;
+  double of_operations = 0;  // at full clock
+  double of_moving = 0;
 };
 
 Draw draw_of(const DeviceProfile& device, const std::vector<KernelLoad>& mix) {
   Draw draw;
   for (const KernelLoad& load : mix) {
-    const auto bytes = static_cast<double>(load.kernel.bytes.count());
-    draw.of_bytes += load.count * bytes * device.power->per_byte.value.count();
+    const double bound_by_memory = (load.cost.moving - load.cost.computing).count();
+    draw.of_moving +=
+        load.count * std::max(0.0, bound_by_memory) * device.power->moving.value.count();
     if (load.kernel.kernel_class == KernelClass::memory || load.kernel.flops.count() <= 0) continue;
     draw.of_operations +=
         load.count * load.kernel.flops.count() * energy_at_full_clock(device, load.kernel);
@@ -62,7 +64,7 @@ double sustained_clock(const DeviceProfile& device, const std::vector<KernelLoad
   const double allowed = (limit - device.power->idle.value).count();
   const Draw draw = draw_of(device, mix);
   const auto is_allowed = [&](double clock) {
-    const double energy = draw.of_operations * clock * clock + draw.of_bytes;
+    const double energy = draw.of_operations * clock * clock + draw.of_moving;
     return energy <= allowed * time_at(mix, clock);
   };
   if (is_allowed(1)) return 1;

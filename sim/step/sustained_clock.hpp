@@ -4,8 +4,11 @@
 // of the clock at which kernels are measured in short runs, voltage goes as c too, so that an
 // operation takes c^2 of the energy (power as f V^2), and what it is bound by 1 / c of the time:
 //
-//   idle + (sum flops e_flop + sum bytes e_byte) / T(c) = limit
+//   idle + (sum flops e_flop + sum (moving - computing) p_moving) / T(c) = limit
 //   T(c) = sum launch + max(computing / c, moving),  e_flop at c: c^2 / c0^2 of the profile's
+//
+// where moving - computing is how long memory alone bounds a kernel, if it does: what operands of
+// products cost on their way is in e_flop.
 //
 // c0 is where products alone are at the profile's own limit, as its energies are given. The mix is
 // all kernels of a program: limits act on averages of tens of milliseconds.

@@ -9,6 +9,7 @@
 
 #include "base/index.hpp"
 #include "base/json.hpp"
+#include "strategies/compile/kernel_lists.hpp"
 #include "strategies/layout/assign_by_system.hpp"
 #include "strategies/layout/layout_json.hpp"
 
@@ -225,6 +226,19 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
   }
 }
 
+// Who issues them, and of the optimizer's, which no block lists, who launches them. Engines that
+// serve issue theirs from C++ or as graphs: of steps without gradients nothing is said.
+void describe_kernels(Compilation& c) {
+  if (c.strategy.kernels.is_null() || c.step.kind != StepKind::train) return;
+  const Json& kernels = *c.strategy.kernels;
+  Plan& plan = c.compiled.plan;
+  plan.issued_by = issuer(kernels);
+  plan.layers_are_graphs = kernels.is_object() && kernels.value("graphs", Json()) == "layer";
+  for (Kernel& kernel : plan.kernels) {
+    if (kernel.op == c.step.optimizer.kind) kernel.implementation = kernel_choice(kernels).stack;
+  }
+}
+
 }  // namespace
 
 void describe(Compilation& c) {
@@ -236,6 +250,7 @@ void describe(Compilation& c) {
   CompiledStep& compiled = c.compiled;
   Plan& plan = compiled.plan;
   plan.subject = subject_of(workload, step, c.strategy);
+  describe_kernels(c);
   for (const ParameterLayout& a : layout.parameters) {
     compiled.parameters.push_back(describe(a, workload, mesh, step.optimizer.parameters));
     add_padding(compiled.parameters.back().name, a.shape, a.stored, a.instances(),

@@ -104,6 +104,10 @@ class Listing {
     } else if (kernel.kernel_class != KernelClass::matmul) {
       kernel.implementation = choice_.attention;
       if (choice_.attention == unfused && kernel.product) unfuse(kernel, choice_.fused_softmax);
+    } else if (kernel.product && (choice_.stack == "compiled" || choice_.stack == "xla")) {
+      // Pads what tensor cores cannot be fed with (torch/_inductor/fx_passes/pad_mm.py; XLA's
+      // cublas_pad_for_gemms.cc).
+      kernel.product->aligned = true;
     }
   }
 
@@ -274,6 +278,12 @@ KernelChoice kernel_choice(const Json& kernels) {
   if (choice.stack == transformer_engine) choice.fused_softmax = choice.fused_dropout = true;
   if (choice.stack == "compiled" || choice.stack == "xla") choice.fused_dropout = true;
   return choice;
+}
+
+std::string issuer(const Json& kernels) {
+  if (kernels.is_null()) return "";
+  if (kernels.is_object() && kernels.value("graphs", Json()) == "full-iteration") return "";
+  return kernel_choice(kernels).stack;
 }
 
 SpmdStep list_kernels(SpmdStep step, const KernelChoice& choice) {

@@ -43,6 +43,9 @@ struct KernelChoice {
 // Of a strategy's "kernels", not null.
 [[nodiscard]] KernelChoice kernel_choice(const Json& kernels);
 
+// Whose host issues its kernels; empty where nothing is said, and where a whole step is one graph.
+[[nodiscard]] std::string issuer(const Json& kernels);
+
 [[nodiscard]] SpmdStep list_kernels(SpmdStep step, const KernelChoice& choice);
 
 }  // namespace shardsim

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "base/stacks.hpp"
 #include "strategies/compile/kernel_lists.hpp"
 #include "strategies/frameworks/deepspeed.hpp"
 #include "strategies/frameworks/framework.hpp"
@@ -61,16 +62,15 @@ void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod metho
 void read_kernels(const JsonReader& strategy, Strategy& options) {
   const auto kernels = strategy.is_object() ? strategy.find("kernels") : std::nullopt;
   if (!kernels) return;
-  const std::vector<std::string> bases = {"eager", "compiled", "transformer-engine", "xla"};
   *options.kernels = kernels->json();
   if (!kernels->is_object()) {
-    (void)kernels->choice(bases);
+    (void)kernels->choice(stacks());
     return;
   }
   kernels->only_keys({"base", "attention", "loss", "graphs", "fused",
                       "gradient_accumulation_fusion", "bias_gelu_fusion", "softmax_in_fp32",
                       "deterministic"});
-  if (const auto base = kernels->find("base")) (void)base->choice(bases);
+  if (const auto base = kernels->find("base")) (void)base->choice(stacks());
   if (const auto loss = kernels->find("loss")) (void)loss->choice({"plain", "parallel", "fused"});
   std::string unmodelled;
   const auto add = [&](const std::string& what) {
@@ -82,8 +82,16 @@ void read_kernels(const JsonReader& strategy, Strategy& options) {
       if (!acts(name)) add("fused " + name);
     }
   }
-  for (const char* key : {"graphs", "gradient_accumulation_fusion", "bias_gelu_fusion",
-                          "softmax_in_fp32", "deterministic"}) {
+  if (const auto graphs = kernels->find("graphs")) {
+    if (graphs->is_array()) {
+      for (const JsonReader& module : graphs->elements()) (void)module.string();
+      add("graphs of single modules");
+    } else {
+      (void)graphs->choice({"none", "layer", "full-iteration"});
+    }
+  }
+  for (const char* key :
+       {"gradient_accumulation_fusion", "bias_gelu_fusion", "softmax_in_fp32", "deterministic"}) {
     if (kernels->find(key)) add(key);
   }
   if (!unmodelled.empty()) {

@@ -29,6 +29,15 @@ class LocalSizes {
     return local_points(workload_, meant, factors_);
   }
 
+  // Whether the last dimension, which lies together in memory, is a multiple of 8 numbers; one
+  // number alone is a vector, whose stride is another's.
+  [[nodiscard]] bool is_row_aligned(const std::vector<Dim>& dims) const {
+    constexpr std::int64_t numbers = 8;
+    if (dims.empty()) return true;
+    const std::int64_t size = local_points(workload_, dims.back(), factors_);
+    return size == 1 || size % numbers == 0;
+  }
+
  private:
   const Workload& workload_;
   const FactorAxes& factors_;
@@ -45,6 +54,9 @@ Product einsum_product(const Op& op, const LocalSizes& sizes) {
   product.m = sizes.of(first, [&](LabelId l) { return !in_second(l) && in_result(l); });
   product.n = sizes.of(second, [&](LabelId l) { return !first.contains(l) && in_result(l); });
   product.k = sizes.of(first, [&](LabelId l) { return !in_result(l); });
+  product.aligned = sizes.is_row_aligned(op.operands[0].dims) &&
+                    sizes.is_row_aligned(op.operands[1].dims) &&
+                    sizes.is_row_aligned(op.results[0].dims);
   return product;
 }
 

@@ -216,4 +216,40 @@ TEST_CASE("programs that do not agree on what they run together are a bug") {
 }
 
 }  // namespace
+// Three kernels of 2 ps, issued at 3, 6 and 9: the host is what they wait for. Of 5 ps they end at
+// 8, 13 and 18: only the first does. A kernel of two launches takes the host twice as long.
+TEST_CASE("a task starts once the host has issued it") {
+  Machine machine = round_node(1);
+  const auto step = [&](std::int64_t picoseconds, std::int32_t launches) {
+    PlanBuilder b({{"x", 1}});
+    b.plan.issued_by = "eager";
+    for (int i = 0; i < 3; ++i) (void)b.kernel(picoseconds);
+    for (Kernel& kernel : b.plan.kernels) kernel.launches = launches;
+    return simulate(b.plan, machine).step_time;
+  };
+  CHECK(step(2, 1) == SimTime(6));
+  machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
+  CHECK(step(2, 1) == SimTime(11));
+  CHECK(step(5, 1) == SimTime(18));
+  CHECK(step(2, 2) == SimTime(20));
+  machine.profile.device.host_launch.clear();
+  machine.profile.device.host_launch["compiled"].value = Seconds(3e-12);
+  CHECK(step(2, 1) == SimTime(6));
+}
+
+// Of a message both ends have been issued: the second program's at 3 ps, the first's kernel at 3
+// and its send at 6.
+TEST_CASE("a message waits for the later of its hosts") {
+  Machine machine = round_node(2);
+  machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
+  PlanBuilder b = two_programs({0}, {1});
+  b.plan.issued_by = "eager";
+  b.current = 0;
+  const TaskId computed = b.kernel(1);
+  (void)b.transfer(true, 1, 5, {computed});
+  b.current = 1;
+  (void)b.transfer(false, 0, 5);
+  CHECK(simulate(b.plan, machine).step_time == SimTime(6 + 5));
+}
+
 }  // namespace shardsim::programs_test

@@ -51,6 +51,21 @@ TEST_CASE("the mix decides, not one kernel") {
   CHECK(0.8e-12 / (c0 * c0) * 1200e12 * c * c / (1 + 1 / c) == Approx(290).epsilon(1e-4));
 }
 
+// A copy for as long as the products take at full clock draws 400 W above idle: of 860 W for 1 + 1/c
+// seconds 400 W are spent for one, the rest is what products may take.
+TEST_CASE("what memory bounds draws power for its time") {
+  DeviceProfile profile = drawing_device();
+  profile.power->moving.value = Power(400);
+  profile.power_limit.emplace();
+  profile.power_limit->value = Power(900);
+  Kernel copy{"copy", KernelClass::memory, DType::bf16, Flops(0), Bytes(1'000'000'000'000'000)};
+  const double c = clock_of(profile, {one_second(), copy});
+  const double c0 = 1075.0 / 1200;
+  CHECK(c < 1);
+  CHECK(0.8e-12 / (c0 * c0) * 1200e12 * c * c + 400 == Approx(760 * (1 + 1 / c)).epsilon(1e-4));
+  CHECK(clock_of(profile, {copy}) == 1);
+}
+
 // Power goes as the cube of the clock: half of the power above idle leaves 2^(-1/3).
 TEST_CASE("a lower limit takes less than its share") {
   DeviceProfile profile = drawing_device();

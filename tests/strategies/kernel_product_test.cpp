@@ -58,7 +58,7 @@ TEST_CASE("a product has its kernel's operations") {
         CHECK(kernel.product.has_value() == (kernel.kernel_class != KernelClass::memory));
         if (!kernel.product) continue;
         ++products;
-        const auto& [batch, m, n, k] = *kernel.product;
+        const auto& [batch, m, n, k, aligned] = *kernel.product;
         const double points = static_cast<double>(batch) * static_cast<double>(m) *
                               static_cast<double>(n) * static_cast<double>(k);
         const double of_each = kernel.flops.count() / points;
@@ -77,6 +77,27 @@ TEST_CASE("a product has its kernel's operations") {
       CHECK(products > 0);
     }
   }
+}
+
+// 50257 is no multiple of 8: the logits, and what both of their gradients read. 50304 is, and
+// compilers pad.
+TEST_CASE("rows of a vocabulary that is no multiple of 8 are not aligned") {
+  const auto unaligned = [](const char* strategy) {
+    Step step = usual_step();
+    step.sequence = 1024;
+    const Plan plan = test::compile_step("gpt2", Mesh({{"data", 2}}), strategy, step).plan;
+    int count = 0;
+    for (const Kernel& kernel : plan.kernels) {
+      if (!kernel.product || kernel.product->aligned) continue;
+      CHECK(
+          (kernel.product->m == 50257 || kernel.product->n == 50257 || kernel.product->k == 50257));
+      ++count;
+    }
+    return count;
+  };
+  CHECK(unaligned(R"({"name": "ddp", "kernels": "eager"})") == 3);
+  CHECK(unaligned(R"({"name": "ddp", "kernels": "compiled"})") == 0);
+  CHECK(unaligned(R"({"name": "ddp", "kernels": "eager", "vocabulary_multiple": 128})") == 0);
 }
 
 }  // namespace shardsim

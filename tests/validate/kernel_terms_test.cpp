@@ -33,7 +33,7 @@ DeviceProfile device() {
 }
 
 SweptKernel matmul(const Known& known, const Product& product, double off) {
-  const auto& [batch, m, n, k] = product;
+  const auto& [batch, m, n, k, aligned] = product;
   const auto size = [](std::int64_t of) { return static_cast<double>(of); };
   const double flops = 2 * size(batch) * size(m) * size(n) * size(k);
   const double slower = 1 + known.depth / size(k) + known.side / size(m) + known.side / size(n);

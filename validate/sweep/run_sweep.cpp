@@ -23,7 +23,7 @@ constexpr int instances = 4;  // of a collective or kernel in a plan
 constexpr std::int64_t least_moved = 16 * KiB;
 
 Kernel matmul(const Product& product, DType dtype) {
-  const auto& [batch, m, n, k] = product;
+  const auto& [batch, m, n, k, aligned] = product;
   return {"einsum",
           KernelClass::matmul,
           dtype,
