@@ -105,8 +105,7 @@ class Listing {
       kernel.implementation = choice_.attention;
       if (choice_.attention == unfused && kernel.product) unfuse(kernel, choice_.fused_softmax);
     } else if (kernel.product && (choice_.stack == "compiled" || choice_.stack == "xla")) {
-      // Pads what tensor cores cannot be fed with (torch/_inductor/fx_passes/pad_mm.py; XLA's
-      // cublas_pad_for_gemms.cc).
+      // torch/_inductor/fx_passes/pad_mm.py; XLA's cublas_pad_for_gemms.cc
       kernel.product->aligned = true;
     }
   }
@@ -278,6 +277,19 @@ KernelChoice kernel_choice(const Json& kernels) {
   if (choice.stack == transformer_engine) choice.fused_softmax = choice.fused_dropout = true;
   if (choice.stack == "compiled" || choice.stack == "xla") choice.fused_dropout = true;
   return choice;
+}
+
+SpmdStep with_padded_products(SpmdStep step) {
+  const auto pad = [](std::vector<Item>& items) {
+    for (Item& item : items) {
+      if (item.kernel.product) item.kernel.product->aligned = true;
+    }
+  };
+  for (BlockProgram& block : step.blocks) {
+    pad(block.forward.body);
+    pad(block.backward.body);
+  }
+  return step;
 }
 
 std::string issuer(const Json& kernels) {

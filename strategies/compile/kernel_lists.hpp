@@ -46,6 +46,9 @@ struct KernelChoice {
 // Whose host issues its kernels; empty where nothing is said, and where a whole step is one graph.
 [[nodiscard]] std::string issuer(const Json& kernels);
 
+// Where no stack is named, as if it padded rows that are no multiples of 8 numbers.
+[[nodiscard]] SpmdStep with_padded_products(SpmdStep step);
+
 [[nodiscard]] SpmdStep list_kernels(SpmdStep step, const KernelChoice& choice);
 
 }  // namespace shardsim

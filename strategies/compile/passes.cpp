@@ -48,8 +48,11 @@ void partition(Compilation& c) {
 }
 
 void list_kernels(Compilation& c) {
-  if (c.strategy.kernels.is_null()) return;
-  c.spmd = list_kernels(std::move(c.spmd), kernel_choice(*c.strategy.kernels));
+  if (c.strategy.kernels.is_null()) {
+    c.spmd = with_padded_products(std::move(c.spmd));
+  } else {
+    c.spmd = list_kernels(std::move(c.spmd), kernel_choice(*c.strategy.kernels));
+  }
 }
 
 void make_calls(Compilation& c) {

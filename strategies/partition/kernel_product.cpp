@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/index.hpp"
 
@@ -29,12 +30,17 @@ class LocalSizes {
     return local_points(workload_, meant, factors_);
   }
 
-  // Whether the last dimension, which lies together in memory, is a multiple of 8 numbers; one
-  // number alone is a vector, whose stride is another's.
-  [[nodiscard]] bool is_row_aligned(const std::vector<Dim>& dims) const {
+  // Whether a row is a multiple of 8 numbers: the last label with those before it that are of the
+  // same side of the product, which lie together. One number alone is a vector's, whose stride is
+  // another's.
+  template <class SideOf>
+  [[nodiscard]] bool is_row_aligned(const std::vector<Dim>& dims, const SideOf& side_of) const {
     constexpr std::int64_t numbers = 8;
-    if (dims.empty()) return true;
-    const std::int64_t size = local_points(workload_, dims.back(), factors_);
+    std::vector<LabelId> labels;
+    for (const Dim& dim : dims) labels.insert(labels.end(), dim.begin(), dim.end());
+    const auto is_another = [&](LabelId l) { return side_of(l) != side_of(labels.back()); };
+    const auto row = std::find_if(labels.rbegin(), labels.rend(), is_another).base();
+    const std::int64_t size = local_points(workload_, {row, labels.end()}, factors_);
     return size == 1 || size % numbers == 0;
   }
 
@@ -54,9 +60,12 @@ Product einsum_product(const Op& op, const LocalSizes& sizes) {
   product.m = sizes.of(first, [&](LabelId l) { return !in_second(l) && in_result(l); });
   product.n = sizes.of(second, [&](LabelId l) { return !first.contains(l) && in_result(l); });
   product.k = sizes.of(first, [&](LabelId l) { return !in_result(l); });
-  product.aligned = sizes.is_row_aligned(op.operands[0].dims) &&
-                    sizes.is_row_aligned(op.operands[1].dims) &&
-                    sizes.is_row_aligned(op.results[0].dims);
+  const auto side_of = [&](LabelId l) {
+    return std::tuple(first.contains(l), second.contains(l), result.contains(l));
+  };
+  product.aligned = sizes.is_row_aligned(op.operands[0].dims, side_of) &&
+                    sizes.is_row_aligned(op.operands[1].dims, side_of) &&
+                    sizes.is_row_aligned(op.results[0].dims, side_of);
   return product;
 }
 

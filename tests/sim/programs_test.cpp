@@ -225,7 +225,7 @@ TEST_CASE("a task starts once the host has issued it") {
     b.plan.issued_by = "eager";
     for (int i = 0; i < 3; ++i) (void)b.kernel(picoseconds);
     for (Kernel& kernel : b.plan.kernels) kernel.launches = launches;
-    return simulate(b.plan, machine).step_time;
+    return simulate(b.plan, machine, {}).step_time;
   };
   CHECK(step(2, 1) == SimTime(6));
   machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
@@ -249,7 +249,7 @@ TEST_CASE("a message waits for the later of its hosts") {
   (void)b.transfer(true, 1, 5, {computed});
   b.current = 1;
   (void)b.transfer(false, 0, 5);
-  CHECK(simulate(b.plan, machine).step_time == SimTime(6 + 5));
+  CHECK(simulate(b.plan, machine, {}).step_time == SimTime(6 + 5));
 }
 
 }  // namespace shardsim::programs_test

@@ -97,6 +97,7 @@ TEST_CASE("rows of a vocabulary that is no multiple of 8 are not aligned") {
   };
   CHECK(unaligned(R"({"name": "ddp", "kernels": "eager"})") == 3);
   CHECK(unaligned(R"({"name": "ddp", "kernels": "compiled"})") == 0);
+  CHECK(unaligned(R"({"name": "ddp"})") == 0);
   CHECK(unaligned(R"({"name": "ddp", "kernels": "eager", "vocabulary_multiple": 128})") == 0);
 }
 
