@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -13,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/text.hpp"
+#include "sim/step/issue_times.hpp"
 
 namespace shardsim {
 namespace {
@@ -128,7 +128,7 @@ class Lowering {
     for (std::size_t p = 0; p < plan_.programs.size(); ++p) add_program(p);
     match_transfers();
     match_collectives();
-    issue_tasks();
+    lowered_.graph.not_before = issue_times(plan_, placement_.machine().profile.device);
     link_successors();
     lowered_.link_uses = resources_.link_uses();
     resources_.finish(lowered_.graph);
@@ -304,30 +304,6 @@ class Lowering {
       task.next_partner = tasks[(i + 1) % tasks.size()];
       task.carries = i == 0;
     }
-  }
-
-  static bool are_of_a_graph(const Task& a, const Task& b) {
-    return a.layer >= 0 && a.layer == b.layer && a.microbatch == b.microbatch && a.phase == b.phase;
-  }
-
-  // The host never waits for the device: a task is issued once all before it in its program are.
-  void issue_tasks() {
-    const auto& by_stack = placement_.machine().profile.device.host_launch;
-    const auto launch = by_stack.find(plan_.issued_by);
-    if (launch == by_stack.end()) return;
-    const double one = launch->second.value.count() * picoseconds_per_second;
-    double issued = 0;
-    const Task* last = nullptr;
-    for_each_task([&](int p, const Task& task, std::int32_t id) {
-      const bool is_first = id == lowered_.first_task[at(p)];
-      if (is_first) issued = 0;
-      const bool is_kernel = task.kind == TaskKind::kernel;
-      if (is_first || !(plan_.layers_are_graphs && are_of_a_graph(*last, task))) {
-        issued += one * (is_kernel ? plan_.kernels[at(task.work)].launches : 1);
-      }
-      lowered_.graph.not_before.emplace_back(std::llround(issued));
-      last = &task;
-    });
   }
 
   // One after the other, the tasks of a step must fit SimTime.

@@ -237,6 +237,20 @@ TEST_CASE("a task starts once the host has issued it") {
   CHECK(step(2, 1) == SimTime(6));
 }
 
+// Two layers of three kernels, issued at 3 and 6 with all that follows of each: 3, 5, 7 and then 9,
+// 11, 13.
+TEST_CASE("a layer may be one launch") {
+  Machine machine = round_node(1);
+  machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
+  PlanBuilder b({{"x", 1}});
+  b.plan.issued_by = "eager";
+  b.plan.layers_are_graphs = true;
+  for (int i = 0; i < 6; ++i) {
+    b.plan.programs[0].tasks[static_cast<std::size_t>(b.kernel(2))].layer = i / 3;
+  }
+  CHECK(simulate(b.plan, machine, {}).step_time == SimTime(3 + 6 * 2));
+}
+
 // Of a message both ends have been issued: the second program's at 3 ps, the first's kernel at 3
 // and its send at 6.
 TEST_CASE("a message waits for the later of its hosts") {
