@@ -84,18 +84,32 @@ Json model_layers_json(const ModelReport& model) {
   return list;
 }
 
+// The experts' number as one more set of numbers, in the place of the name's "*".
+void number_experts(models::NamePattern& pattern, std::int64_t experts) {
+  const std::size_t star = pattern.name.find('*');
+  std::size_t before = 0;
+  for (std::size_t at = pattern.name.find("{}"); at < star; at = pattern.name.find("{}", at + 2)) {
+    ++before;
+  }
+  pattern.name.replace(star, 1, "{}");
+  pattern.sets.insert(pattern.sets.begin() + static_cast<std::ptrdiff_t>(before),
+                      experts == 1 ? "0" : fmt::format("0-{}", experts - 1));
+}
+
 // Of files whose tensors are not the module tree's.
 Json hub_tensors_json(const ModelReport& model) {
-  const auto tensors = models::hub_tensors(model.spec.family, model.counts);
+  const auto tensors = models::hub_rows(model.spec.family, model.counts);
   std::vector<std::string> names;
   std::vector<std::string> likeness;
   for (const models::HubTensor& tensor : tensors) {
     names.push_back(tensor.name);
-    likeness.push_back(dims_text(tensor.shape) + std::string(name_of(tensor.dtype)));
+    likeness.push_back(
+        fmt::format("{}{} {}", dims_text(tensor.shape), name_of(tensor.dtype), tensor.experts));
   }
   Json list = Json::array();
-  for (const models::NamePattern& pattern : models::fold_patterns(names, likeness)) {
+  for (models::NamePattern& pattern : models::fold_patterns(names, likeness)) {
     const models::HubTensor& one = tensors[pattern.members.front()];
+    if (one.experts > 0) number_experts(pattern, one.experts);
     Json tensor = {{"name", pattern.name}};
     if (pattern.sets.size() == 1) tensor["instances"] = pattern.sets[0];
     if (pattern.sets.size() > 1) tensor["instances"] = pattern.sets;

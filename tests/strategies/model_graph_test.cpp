@@ -116,7 +116,7 @@ std::int64_t recorded_bytes(const Json& saved, const Json& tensors, const std::s
   std::int64_t bytes = 0;
   for (const Json& tensor : tensors) {
     const auto name = tensor[0].get<std::string>();
-    const auto rows = tensor[2][0].get<std::int64_t>();
+    const std::int64_t rows = tensor[2].empty() ? 0 : tensor[2][0].get<std::int64_t>();
     const bool inside = name == module || name.starts_with(module + ".");
     const bool of_tokens = rows == batch || rows % tokens == 0;
     if (inside && of_tokens && name != module + ".in_proj") bytes += tensor[3].get<std::int64_t>();

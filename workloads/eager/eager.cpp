@@ -94,11 +94,12 @@ void Eager::look_up_again(const std::string& full) {
   parameters_[numbers_.at(full)].embeddings += 1;
 }
 
-Value Eager::expert_parameter(std::string_view name, const Shape& shape, std::int64_t visited) {
+Value Eager::expert_parameter(std::string_view name, const Shape& shape, std::int64_t visited,
+                              std::int64_t experts) {
   Value value = add_parameter(name, shape, options_.dtype);
   Parameter& parameter = parameters_[numbers_.at(full_name(name))];
   parameter.visited = visited;
-  parameter.experts = shape.front();
+  parameter.experts = experts;
   return value;
 }
 

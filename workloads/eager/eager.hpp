@@ -120,7 +120,9 @@ class Eager {
   Value parameter(std::string_view name, const Shape& shape);
   Value parameter(std::string_view name, const Shape& shape, DType dtype);
   Value embedding_table(std::string_view name, const Shape& shape);
-  Value expert_parameter(std::string_view name, const Shape& shape, std::int64_t visited);
+  // Of `visited` of so many experts, whose matrices are in it together or one by one.
+  Value expert_parameter(std::string_view name, const Shape& shape, std::int64_t visited,
+                         std::int64_t experts);
   void buffer(std::string_view name, const Shape& shape, DType dtype);
   // Another module of embedding looks up the parameter of this full name.
   void look_up_again(const std::string& full_name);

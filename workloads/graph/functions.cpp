@@ -42,6 +42,8 @@ constexpr std::array table{
                    quick_gelu_rule},
     // exp, add, log, tanh, multiply
     FunctionTraits{F::mish, "mish", K::elementwise, 5, is_not, {0b1, 0}, mish_rule},
+    // positive: a x x + b x; negative: (exp(x) - 1 - x) a + b x; softplus of both a
+    FunctionTraits{F::xielu, "xielu", K::elementwise, 9, is_not, {0b111, 0}, xielu_rule},
     FunctionTraits{F::tanh, "tanh", K::elementwise, 1, is_not, {0, 0b1}, tanh_rule},
     // 1 / (1 + exp(-x))
     FunctionTraits{F::sigmoid, "sigmoid", K::elementwise, 3, is_not, {0, 0b1}, sigmoid_rule},
@@ -102,6 +104,8 @@ constexpr std::array table{
                    delta_rule_rule},
     // of what the scan reads, and the state; (y, state)
     FunctionTraits{F::state_update, "state_update", K::scan, 0, is_not, nothing, none},
+    // (x, logits of the input gate, of the recurrence gate, log of a) -> y
+    FunctionTraits{F::rg_lru, "rg_lru", K::scan, 0, is_not, {0b1111, 0b1}, rg_lru_rule},
     // of (ids, table)
     FunctionTraits{F::embedding, "embedding", K::lookup, 0, is_not, {0b1, 0}, embedding_rule},
     // maximum, subtract, exp, sum, subtract
@@ -129,6 +133,8 @@ constexpr std::array table{
                    nothing, none},
     // dy (t + x s (1 - t^2)) with t = tanh(log(1 + exp(x))), s = 1 / (1 + exp(-x))
     FunctionTraits{F::mish_backward, "mish_backward", K::elementwise, 13, is_not, nothing, none},
+    // dy times the slope, and what both numbers learn
+    FunctionTraits{F::xielu_backward, "xielu_backward", K::elementwise, 16, is_not, nothing, none},
     // dy (1 - y^2)
     FunctionTraits{F::tanh_backward, "tanh_backward", K::elementwise, 3, is_not, nothing, none},
     // dy y (1 - y)
@@ -170,6 +176,7 @@ constexpr std::array table{
                    nothing, none},
     FunctionTraits{F::delta_rule_backward, "delta_rule_backward", K::chunked_scan, 0, is_not,
                    nothing, none},
+    FunctionTraits{F::rg_lru_backward, "rg_lru_backward", K::scan, 0, is_not, nothing, none},
     FunctionTraits{F::embedding_backward, "embedding_backward", K::lookup, 0, is_linear, nothing,
                    none},
     FunctionTraits{F::log_softmax_backward, "log_softmax_backward", K::softmax_loss, 4, is_not,

@@ -52,6 +52,7 @@ enum class Function : std::uint8_t {
   leaky_relu,
   quick_gelu,  // x sigmoid(1.702 x)
   mish,        // x tanh(log(1 + exp(x)))
+  xielu,       // of x and two learned numbers (arXiv:2411.13010)
   tanh,
   sigmoid,
   scale,     // by a number
@@ -82,6 +83,7 @@ enum class Function : std::uint8_t {
   chunked_scan,    // Mamba-2's
   delta_rule,      // gated, in chunks
   state_update,    // of a recurrence, by one token of each sequence
+  rg_lru,          // Griffin's, with its gates (arXiv:2402.19427)
   embedding,
   log_softmax,
   nll_loss,
@@ -95,6 +97,7 @@ enum class Function : std::uint8_t {
   leaky_relu_backward,
   quick_gelu_backward,
   mish_backward,
+  xielu_backward,
   tanh_backward,
   sigmoid_backward,
   soft_cap_backward,
@@ -116,6 +119,7 @@ enum class Function : std::uint8_t {
   selective_scan_backward,
   chunked_scan_backward,
   delta_rule_backward,
+  rg_lru_backward,
   embedding_backward,
   log_softmax_backward,
   nll_loss_backward,

@@ -31,6 +31,21 @@ Value quick_gelu(Eager& e, const Value& x) {
   return e.multiply(x, e.apply(e.scaled(x), Keeps::result));
 }
 
+// x > 0: p x x + b x; else (exp(min(x, eps)) - 1 - x) n + b x, with p and n of two parameters.
+Value xielu(Eager& e, const Value& x) {
+  const Scope at(e, "act_fn");
+  const Value positive = e.apply(e.parameter("alpha_p", {1}), Keeps::input);
+  const Value negative = e.scaled(e.apply(e.parameter("alpha_n", {1}), Keeps::input));
+  e.buffer("beta", {}, e.dtype());
+  e.buffer("eps", {}, e.dtype());
+  const Value linear = e.scaled(x);
+  const Value above = e.add(e.multiply(e.multiply(positive, x), x), linear);
+  const Value inner = e.apply(e.apply(x, Keeps::input), Keeps::result);  // exp(min(x, eps)) - 1
+  const Value below = e.add(e.multiply(e.add(inner, x), negative), e.scaled(x));
+  e.save(e.constant(DType::boolean, x.shape));
+  return e.add(above, below);
+}
+
 Value squared_relu(Eager& e, const Value& x) {
   return e.apply(e.apply(x, Keeps::result), Keeps::input);
 }
@@ -42,9 +57,11 @@ const std::vector<std::string>& known_activations() {
       "gelu",      "gelu_new",   "gelu_fast",     "gelu_python", "gelu_pytorch_tanh",
       "gelu_tanh", "quick_gelu", "gelu_accurate", "relu",        "relu2",
       "relu6",     "silu",       "swish",         "sigmoid",     "tanh",
-      "mish",      "leaky_relu", "linear"};
+      "mish",      "leaky_relu", "linear",        "xielu"};
   return names;
 }
+
+bool learns(std::string_view activation) { return activation == "xielu"; }
 
 Value activate(Eager& e, std::string_view name, const Value& x) {
   assert(std::find(known_activations().begin(), known_activations().end(), name) !=
@@ -55,6 +72,7 @@ Value activate(Eager& e, std::string_view name, const Value& x) {
   if (name == "quick_gelu") return quick_gelu(e, x);
   if (name == "relu2") return squared_relu(e, x);
   if (name == "linear") return x;
+  if (name == "xielu") return xielu(e, x);
   const bool by_result = name == "relu" || name == "sigmoid" || name == "tanh";
   return e.apply(x, by_result ? Keeps::result : Keeps::input);
 }

@@ -11,6 +11,9 @@
 namespace shardsim::models {
 
 [[nodiscard]] const std::vector<std::string>& known_activations();
+// Whether it has parameters of its own, in a module "act_fn" beside the projections: xIELU's two
+// numbers (arXiv:2411.13010), with two more that are buffers.
+[[nodiscard]] bool learns(std::string_view activation);
 // Asserts that the name is known.
 Value activate(Eager& e, std::string_view name, const Value& x);
 

@@ -27,6 +27,9 @@ struct Qkv {
 Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, Value& gate) {
   const std::int64_t q_width = a.heads * a.head_dim;
   const std::int64_t kv_width = a.kv_heads * a.head_dim;
+  if (!a.gate_name.empty()) {
+    gate = run_linear(e, a.gate_name, x, a.gate_per_head ? a.heads : a.heads * a.values(), false);
+  }
   if (a.form == QkvForm::separate) {
     Qkv p;
     p.q = run_linear(e, a.q, x, a.gate ? 2 * q_width : q_width, a.q_bias);
@@ -35,16 +38,17 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
       p.q.shape.back() = q_width;
     }
     p.k = run_linear(e, a.k, states, kv_width, a.k_bias);
-    p.v = run_linear(e, a.v, states, kv_width, a.v_bias);
+    p.v = run_linear(e, a.v, states, a.kv_heads * a.values(), a.v_bias);
+    if (a.scaled_values) p.v = e.scaled(p.v);
     p.q = add_adapter(e, a.adapters, "linear_q_adapter_list", x, p.q);
     p.k = add_adapter(e, a.adapters, "linear_k_adapter_list", states, p.k);
     p.v = add_adapter(e, a.adapters, "linear_v_adapter_list", states, p.v);
     return p;
   }
   const std::int64_t width = q_width + 2 * kv_width;
-  const Value all = a.form == QkvForm::fused
-                        ? run_linear(e, a.qkv, x, width, a.q_bias, a.bias_apart)
-                        : run_conv1d(e, a.qkv, x, width);
+  Value all = a.form == QkvForm::fused ? run_linear(e, a.qkv, x, width, a.q_bias, a.bias_apart)
+                                       : run_conv1d(e, a.qkv, x, width);
+  if (a.clamped) all = e.apply(all, Keeps::input);
   Qkv p{all, all, all};
   p.q.shape.back() = q_width;
   p.k.shape.back() = kv_width;
@@ -115,6 +119,44 @@ Value score_mask(Eager& e, const Attention& a, std::int64_t keys, Context& conte
   return mask;
 }
 
+// What places add to the scores: each a product with all rows of distances, of which every pair
+// picks one.
+Value place_scores(Eager& e, const Attention& a, const Value& q, const Value& k,
+                   const Context& context) {
+  const Value& rows = context.shared.at("relative rows");
+  const std::int64_t batch = q.shape[0];
+  const std::int64_t tokens = q.shape[1];
+  const std::int64_t places = rows.shape[0];
+  const std::int64_t width = a.heads * a.head_dim;
+  const Shape picked{batch, a.heads, tokens, tokens};
+  const Value dropped = e.dropout(rows, context.dropout);
+  const auto score = [&](const std::string& name, const Value& contents) {
+    const Value of_places = e.copy(run_linear(e, name, dropped, width, /*bias=*/true),
+                                   {batch, a.heads, places, a.head_dim});
+    const Value all =
+        e.bmm(contents, of_places, tokens, a.head_dim, places, {batch, a.heads, tokens, places});
+    return e.scaled(e.index(all, e.constant(DType::i64, {tokens, tokens}), picked));
+  };
+  Value sum;
+  if (a.places->of_queries) sum = score(a.places->shared ? a.k : a.places->key, q);
+  if (a.places->of_keys) {
+    const Value other = score(a.places->shared ? a.q : a.places->query, k);
+    sum = sum.exists() ? e.add(sum, other) : other;
+  }
+  return sum;
+}
+
+// The result times what its gate lets through.
+Value opened(Eager& e, const Attention& a, const Value& gate, const Value& out) {
+  if (!a.gate_per_head) {
+    return e.multiply(out, e.apply(Eager::view(gate, out.shape), Keeps::result));
+  }
+  const Value open = e.cast(e.apply(e.cast(gate, DType::f32), Keeps::input), e.dtype());
+  const Shape by_head{out.shape[0], out.shape[1], a.heads, a.values()};
+  const Value wide = Eager::view(open, {out.shape[0], out.shape[1], a.heads, 1});
+  return Eager::view(e.multiply(Eager::view(out, by_head), wide), out.shape);
+}
+
 }  // namespace
 
 void turn(Eager& e, const Rotary& rotary, Context& context, Value& q, Value& k) {
@@ -163,11 +205,14 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
                    .expand_kv = a.expand_kv,
                    .bias = score_mask(e, a, k.shape[1], context)};
   if (a.sinks) e.parameter("sinks", {a.heads});
+  if (a.places) rules.bias = place_scores(e, a, q, k, context);
   Value out = run_attention_kernel(e, transposed(q, a.heads, a.head_dim),
                                    transposed(k, a.kv_heads, a.head_dim),
-                                   transposed(v, a.kv_heads, a.head_dim), rules);
-  if (!a.cross && a.cached) e.cache(2 * a.kv_heads * a.head_dim * size_of(e.dtype()).count(), 0);
-  if (a.gate) out = e.multiply(out, e.apply(Eager::view(gate, out.shape), Keeps::result));
+                                   transposed(v, a.kv_heads, a.values()), rules);
+  if (!a.cross && a.cached) {
+    e.cache(a.kv_heads * (a.head_dim + a.values()) * size_of(e.dtype()).count(), 0);
+  }
+  if (a.gate || !a.gate_name.empty()) out = opened(e, a, gate, out);
   out = run(e, a.o_norm, out);
   if (a.o.empty()) return out;
   const std::int64_t width = a.out_width > 0 ? a.out_width : x.last();

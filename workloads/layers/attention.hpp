@@ -7,6 +7,7 @@
 // The tables of rotary positions are kept once, by the first layer that reads them.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "workloads/eager/eager.hpp"
@@ -46,6 +47,18 @@ enum class ScoreMask : std::uint8_t {
   relative,    // a learned bias of distances, of the stack's first layer (T5); copied in each
 };
 
+// Scores of contents with places and of places with contents, beside those of contents (DeBERTa,
+// arXiv:2006.03654): the stack's rows of distances are projected to keys and queries, by matrices
+// of their own or the contents'.
+struct PlaceScores {
+  bool of_queries = false;  // queries with places
+  bool of_keys = false;
+  bool shared = false;
+  std::string key = "pos_key_proj", query = "pos_query_proj";
+
+  bool operator==(const PlaceScores&) const = default;
+};
+
 struct Attention {
   std::string name = "self_attn";
   std::int64_t heads = 0;
@@ -74,17 +87,24 @@ struct Attention {
   bool fp32_scores = false;  // plain attention's, of queries and keys cast to fp32
   ScoreMask mask = ScoreMask::none;
   std::int64_t relative_buckets = 0;  // of the table of distances that this layer has
-  bool causal = false;                // masks what the bias does not
-  bool bidirectional = false;         // tokens see those behind them, too
-  bool heads_first = false;           // queries are laid out head after head
-  bool kv_by_index = false;           // keys and values are picked from the fused result by index
-  bool expand_kv = false;             // one key head is seen by all, not copied
-  bool scale_by_position = false;     // queries times a number for each position
-  bool gate = false;                  // sigmoid gate of the output, from twice as wide a q_proj
-  double dropout = 0;                 // of probabilities
-  double out_dropout = 0;             // of the result
-  bool cached = true;                 // keys and values are kept for tokens to come
+  std::optional<PlaceScores> places{};
+  bool causal = false;             // masks what the bias does not
+  bool bidirectional = false;      // tokens see those behind them, too
+  bool heads_first = false;        // queries are laid out head after head
+  bool kv_by_index = false;        // keys and values are picked from the fused result by index
+  bool expand_kv = false;          // one key head is seen by all, not copied
+  bool scale_by_position = false;  // queries times a number for each position
+  bool gate = false;               // sigmoid gate of the output, from twice as wide a q_proj
+  std::string gate_name{};         // or from a projection of its own, without a bias
+  bool gate_per_head = false;      // one number for each head; softplus, in fp32 (Laguna)
+  std::int64_t value_dim = 0;      // of a head of values, where it is not head_dim
+  bool scaled_values = false;      // times a number
+  bool clamped = false;            // a fused projection's result, to a range
+  double dropout = 0;              // of probabilities
+  double out_dropout = 0;          // of the result
+  bool cached = true;              // keys and values are kept for tokens to come
 
+  [[nodiscard]] std::int64_t values() const { return value_dim > 0 ? value_dim : head_dim; }
   bool operator==(const Attention&) const = default;
 };
 

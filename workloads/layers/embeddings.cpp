@@ -53,17 +53,32 @@ Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const 
   return last ? run_linear(e, embedding.project, x, hidden, /*bias=*/true) : x;
 }
 
-Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::int64_t batch) {
-  const std::int64_t side = embedding.image / embedding.patch;
-  const Value pixels =
-      e.input(e.dtype(), {batch, embedding.channels, embedding.image, embedding.image});
-  {
-    const Scope at(e, embedding.projection);
-    const Value weight =
-        e.parameter("weight", {hidden, embedding.channels, embedding.patch, embedding.patch});
-    if (embedding.bias) e.parameter("bias", {hidden});
-    e.convolution(pixels, weight, {side, side});
+namespace {
+
+// Of shape [batch, patches, hidden].
+void patches_of(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden,
+                std::int64_t batch) {
+  const Scope at(e, embedding.projection);
+  const std::int64_t pixels = embedding.channels * embedding.patch * embedding.patch;
+  if (embedding.flat_pixels) {
+    const Value rows = e.input(e.dtype(), {batch, embedding.patches(), pixels});
+    const Value weight = e.parameter("weight", {hidden, pixels});
+    e.linear(rows, weight, embedding.bias ? e.parameter("bias", {hidden}) : Value{});
+    return;
   }
+  const std::int64_t side = embedding.image / embedding.patch;
+  const Value image =
+      e.input(e.dtype(), {batch, embedding.channels, embedding.image, embedding.image});
+  const Value weight =
+      e.parameter("weight", {hidden, embedding.channels, embedding.patch, embedding.patch});
+  if (embedding.bias) e.parameter("bias", {hidden});
+  e.convolution(image, weight, {side, side});
+}
+
+}  // namespace
+
+Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::int64_t batch) {
+  patches_of(e, embedding, hidden, batch);
   for (const std::string& token : embedding.tokens) {
     e.parameter(token, embedding.flat_tokens ? Shape{hidden} : Shape{1, 1, hidden});
   }
@@ -75,13 +90,30 @@ Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::i
   if (!embedding.position_table.empty()) {
     const Scope at(e, embedding.position_table);
     const Value table = e.embedding_table("weight", {embedding.rows(), hidden});
-    x = e.add(x, e.embedding(e.input(DType::i64, {1, embedding.rows()}), table));
+    // Of images in rows of patches the table itself is stretched, which is no look-up.
+    x = embedding.flat_pixels
+            ? e.copy(x)
+            : e.add(x, e.embedding(e.input(DType::i64, {1, embedding.rows()}), table));
+  }
+  if (embedding.kept > 0) {
+    const Shape picked{batch, embedding.kept, hidden};
+    x = e.index(x, e.constant(DType::i64, picked), picked);
+    x = e.copy(x, {batch, embedding.entering(), hidden});
   }
   if (embedding.register_rows > 0) {
     e.parameter(embedding.registers, {1, embedding.register_rows, hidden});
     x = e.copy(x, {batch, embedding.rows() + embedding.register_rows, hidden});
   }
   return e.dropout(run(e, embedding.norm, x), embedding.dropout);
+}
+
+Value run(Eager& e, const MaskedRows& rows, std::int64_t hidden, const Value& seen) {
+  const Value x = run_linear(e, rows.project, seen, hidden, /*bias=*/true);
+  e.parameter(rows.mask_token, {1, 1, hidden});
+  e.parameter(rows.positions, {1, rows.rows, hidden});
+  const Shape placed{x.shape[0], rows.rows - 1, hidden};
+  e.index(x, e.constant(DType::i64, placed), placed);
+  return e.copy(x, {x.shape[0], rows.rows, hidden});
 }
 
 Value run(Eager& e, const AudioStem& stem, std::int64_t hidden, std::int64_t batch) {

@@ -58,16 +58,24 @@ struct PatchEmbedding {
   bool bias = true;
   std::vector<std::string> tokens{};  // learned rows put before the patches
   bool flat_tokens = false;           // of shape [h], not [1, 1, h]
-  std::string positions{};            // a parameter [1, rows, h]
-  std::string position_table{};       // or an embedding's module
-  std::string mask_token{};           // a parameter [1, h] that masked training alone uses
-  std::string registers{};            // a parameter [1, register_rows, h], rows without positions
+  bool flat_pixels = false;      // images come as rows of patches; weight [h, pixels] (SigLIP 2)
+  std::int64_t kept = 0;         // of the patches: others are masked; 0: all
+  bool fixed_positions = false;  // that are not trained
+  std::string positions{};       // a parameter [1, rows, h]
+  std::string position_table{};  // or an embedding's module
+  std::string mask_token{};      // a parameter [1, h] that masked training alone uses
+  std::string registers{};       // a parameter [1, register_rows, h], rows without positions
   std::int64_t register_rows = 0;
   Norm norm{};
   double dropout = 0;
 
   [[nodiscard]] std::int64_t rows() const {
-    return (image / patch) * (image / patch) + static_cast<std::int64_t>(tokens.size());
+    return patches() + static_cast<std::int64_t>(tokens.size());
+  }
+  [[nodiscard]] std::int64_t patches() const { return (image / patch) * (image / patch); }
+  // That enter the layers.
+  [[nodiscard]] std::int64_t entering() const {
+    return rows() - (kept > 0 ? patches() - kept : 0) + register_rows;
   }
   bool operator==(const PatchEmbedding&) const = default;
 };
@@ -87,11 +95,23 @@ struct NoInput {
   bool operator==(const NoInput&) const = default;
 };
 
-using Input = std::variant<TokenEmbedding, PatchEmbedding, AudioStem, NoInput>;
+// What an encoder left of the patches that it saw, projected, and a learned row in the place of
+// every masked one (masked autoencoders, arXiv:2111.06377); positions that are not trained.
+struct MaskedRows {
+  std::string project;
+  std::string mask_token;  // a parameter [1, 1, h]
+  std::string positions;   // [1, rows, h]
+  std::int64_t rows = 0;
+
+  bool operator==(const MaskedRows&) const = default;
+};
+
+using Input = std::variant<TokenEmbedding, PatchEmbedding, AudioStem, MaskedRows, NoInput>;
 
 // `ids`: token numbers of the batch, which images and audio do not read. Rows of width `hidden`.
 Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& ids);
 Value run(Eager& e, const PatchEmbedding& embedding, std::int64_t hidden, std::int64_t batch);
 Value run(Eager& e, const AudioStem& stem, std::int64_t hidden, std::int64_t batch);
+Value run(Eager& e, const MaskedRows& rows, std::int64_t hidden, const Value& seen);
 
 }  // namespace shardsim::models

@@ -1,5 +1,7 @@
 #include "workloads/layers/experts.hpp"
 
+#include <fmt/format.h>
+
 #include "workloads/layers/activation.hpp"
 
 namespace shardsim::models {
@@ -51,28 +53,6 @@ Value renormalized(Eager& e, Renormalize how, const Value& top) {
   return e.divide(top, e.apply(sum, Keeps::input));
 }
 
-// Weights of the chosen experts, [T, per_token].
-Value route(Eager& e, const Experts& m, const Value& x) {
-  const Scope at(e, m.router.name);
-  Value weight =
-      e.parameter("weight", {m.experts, x.last()}, m.router.fp32_weight ? DType::f32 : e.dtype());
-  const Value bias = m.router.bias ? e.parameter("bias", {m.experts}) : Value{};
-  if (m.router.correction_is_parameter) {
-    e.parameter(m.router.correction_bias, {1, m.experts});
-  } else if (!m.router.correction_bias.empty()) {
-    e.buffer(m.router.correction_bias, {m.experts}, DType::bf16);
-  }
-  Value input = x;
-  if (m.router.fp32 || m.router.fp32_weight) {
-    input = e.cast(x, DType::f32);
-    weight = e.cast(weight, DType::f32);
-  }
-  Value logits = e.linear(input, weight, bias);
-  if (m.router.fp32_logits) logits = e.cast(logits, DType::f32);
-  const Value top = renormalized(e, m.router.renormalize, largest(e, m, logits));
-  return m.router.cast_back ? e.cast(top, e.dtype()) : top;
-}
-
 Value gated(Eager& e, const Experts& m, const Value& both) {
   const Shape shape{both.shape[0], m.width};
   const Value gate = Eager::view(both, shape);
@@ -85,34 +65,67 @@ Value gated(Eager& e, const Experts& m, const Value& both) {
   return e.multiply(offset, e.multiply(clamped, sigmoid));
 }
 
+// Of one product, as a stack [experts, out, in].
+Value matrices(Eager& e, const Experts& m, const std::string& name, std::int64_t out,
+               std::int64_t in) {
+  const Shape stack{m.experts, out, in};
+  if (m.matrices == ExpertMatrices::rows) {
+    const std::int64_t hidden = out == m.width ? in : out;
+    const Value rows =
+        e.expert_parameter(name, {m.experts * m.width, hidden}, m.per_token, m.experts);
+    return Eager::view(rows, stack);
+  }
+  if (m.matrices == ExpertMatrices::modules) {
+    Value last;
+    for (std::int64_t i = 0; i < m.experts; ++i) {
+      const Scope at(e, fmt::format("expert_{}.{}", i, name));
+      last = e.expert_parameter("weight", {out, in}, m.per_token, m.experts);
+      if (m.bias) e.expert_parameter("bias", {out}, m.per_token, m.experts);
+    }
+    return Eager::view(last, stack);
+  }
+  return e.expert_parameter(name, m.transposed ? Shape{m.experts, in, out} : stack, m.per_token,
+                            m.experts);
+}
+
 Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weights) {
   const Scope at(e, m.experts_name);
   const std::int64_t hidden = x.last();
   const std::int64_t rows = x.shape[0] * m.per_token;
   const std::int64_t inner = m.gate == ExpertsGate::plain ? m.width : 2 * m.width;
   const auto indices = [&] { return e.constant(DType::i64, {rows}); };
-  const auto matrix = [&](const std::string& name, std::int64_t out, std::int64_t in) {
-    const Shape shape = m.transposed ? Shape{m.experts, in, out} : Shape{m.experts, out, in};
-    return e.expert_parameter(name, shape, m.per_token);
-  };
   Value selected = e.index(x, indices(), {rows, hidden});
   const Value row_weights = e.index(weights, indices(), {rows, 1});
   if (m.weights_on_input) selected = e.multiply(selected, row_weights);
   const Value offsets = e.constant(DType::i32, {m.experts});
   const Value expert_of_row = indices();
   const auto multiply = [&](const std::string& name, const Value& from, std::int64_t out) {
-    Value result = e.grouped_matmul(from, matrix(name, out, from.last()), offsets, out);
-    if (m.bias) {
-      e.index(e.expert_parameter(name + "_bias", {m.experts, out}, m.per_token), expert_of_row,
-              {rows, out});
+    Value result = e.grouped_matmul(from, matrices(e, m, name, out, from.last()), offsets, out);
+    if (m.bias && m.matrices == ExpertMatrices::stacked) {
+      e.index(e.expert_parameter(name + "_bias", {m.experts, out}, m.per_token, m.experts),
+              expert_of_row, {rows, out});
     }
     return result;
   };
-  const Value product = gated(e, m, multiply(m.gate_up, selected, inner));
-  Value out = multiply(m.down, product, hidden);
+  const Value product =
+      m.gate_apart.empty()
+          ? gated(e, m, multiply(m.gate_up, selected, inner))
+          : e.multiply(activate(e, m.activation, multiply(m.gate_apart, selected, m.width)),
+                       multiply(m.gate_up, selected, m.width));
+  Value out = multiply(m.down, e.dropout(product, m.inner_dropout), hidden);
   if (!m.weights_on_input) out = e.multiply(out, row_weights);
   e.index(out, indices(), {rows, hidden});
   return e.make(x.shape, x.dtype, true);  // the sum over a token's experts
+}
+
+// What moves the choice, under a name in the module that is open; none where it is empty.
+void correct(Eager& e, const Experts& m, const std::string& name) {
+  if (name.empty()) return;
+  if (!m.router.correction_is_parameter) {
+    e.buffer(name, {m.experts}, DType::bf16);
+  } else {
+    e.parameter(name, m.router.correction_flat ? Shape{m.experts} : Shape{1, m.experts});
+  }
 }
 
 Value run_shared(Eager& e, const Experts& m, const Value& x) {
@@ -124,14 +137,33 @@ Value run_shared(Eager& e, const Experts& m, const Value& x) {
 
 }  // namespace
 
+Value route(Eager& e, const Experts& m, const Value& x) {
+  const Scope at(e, m.router.name);
+  Value weight =
+      e.parameter("weight", {m.experts, x.last()}, m.router.fp32_weight ? DType::f32 : e.dtype());
+  const Value bias = m.router.bias ? e.parameter("bias", {m.experts}) : Value{};
+  correct(e, m, m.router.correction_bias);
+  Value input = x;
+  if (m.router.fp32 || m.router.fp32_weight) {
+    input = e.cast(x, DType::f32);
+    weight = e.cast(weight, DType::f32);
+  }
+  Value logits = e.linear(input, weight, bias);
+  if (m.router.fp32_logits) logits = e.cast(logits, DType::f32);
+  const Value top = renormalized(e, m.router.renormalize, largest(e, m, logits));
+  return m.router.cast_back ? e.cast(top, e.dtype()) : top;
+}
+
 Value run(Eager& e, const Experts& m, const Value& x) {
   const Value tokens = Eager::view(x, {e.elements(x.shape) / x.last(), x.last()});
   Value out;
   {
     const Scope at(e, m.name);
-    if (!m.correction_bias.empty()) e.buffer(m.correction_bias, {m.experts}, DType::bf16);
+    correct(e, m, m.correction_bias);
     out = run_routed(e, m, tokens, route(e, m, tokens));
+    if (!m.out_bias.empty()) out = e.add(out, e.parameter(m.out_bias, {x.last()}));
     if (m.shared && !m.shared_outside) out = e.add(out, run_shared(e, m, tokens));
+    if (m.shared_averaged) out = e.scaled(out);
   }
   if (m.shared_outside) out = e.add(out, run_shared(e, m, tokens));
   return Eager::view(out, x.shape);

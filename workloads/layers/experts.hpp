@@ -44,7 +44,8 @@ struct Router {
   bool cast_back = false;                // weights in the model's type
   bool masked = false;                   // scores outside of chosen groups set to 0
   std::string correction_bias{};         // buffer that moves the choice; empty: none
-  bool correction_is_parameter = false;  // that is not trained, of shape [1, experts]
+  bool correction_is_parameter = false;  // that is not trained
+  bool correction_flat = false;          // of shape [experts], not [1, experts]
 
   bool operator==(const Router&) const = default;
 };
@@ -53,6 +54,13 @@ enum class ExpertsGate : std::uint8_t {
   gated,   // act(gate) * up
   plain,   // act(up)
   clamped  // GPT-OSS: (up + 1) * gate * sigmoid(alpha * gate), both clamped
+};
+
+// How the matrices of all experts lie in the module tree. A step multiplies by stacks of them.
+enum class ExpertMatrices : std::uint8_t {
+  stacked,  // gate and up [experts, 2f, h], down [experts, h, f]
+  rows,     // gate, up and down apart, [experts * f, h] each (DBRX)
+  modules   // linear modules of each expert: experts.expert_3.wi (Switch)
 };
 
 struct Experts {
@@ -67,15 +75,22 @@ struct Experts {
   bool bias = false;
   bool transposed = false;        // weights [experts, in, out]
   bool weights_on_input = false;  // rows are weighted before the experts, not after
+  ExpertMatrices matrices = ExpertMatrices::stacked;
   std::string gate_up = "gate_up_proj", down = "down_proj";
+  std::string gate_apart{};  // of rows: the gate's, gate_up is then up's alone
+  std::string out_bias{};    // of what comes out, [h]; empty: none
+  double inner_dropout = 0;  // of what the last product reads
   std::optional<Mlp> shared{};
   bool shared_outside = false;    // its module lies beside the mixture's
   std::string correction_bias{};  // the router's, where the mixture's module holds it
   std::string shared_gate{};      // one row that scales the shared expert
+  bool shared_averaged = false;   // half of the sum with the shared expert
 
   bool operator==(const Experts&) const = default;
 };
 
+// Weights of the experts that each of x's rows [T, h] visits, [T, per_token].
+Value route(Eager& e, const Experts& mixture, const Value& x);
 Value run(Eager& e, const Experts& mixture, const Value& x);
 
 }  // namespace shardsim::models

@@ -41,7 +41,7 @@ Value logits_of(Eager& e, const Head& head, const Value& x) {
 }
 
 void language(Eager& e, const Head& head, const Value& x) {
-  Value logits = logits_of(e, head, x);
+  Value logits = logits_of(e, head, head.states_scaled ? e.scaled(x) : x);
   if (head.scaled) logits = e.scaled(logits);
   if (head.soft_cap > 0) logits = e.scaled(e.apply(e.scaled(logits), Keeps::result));
   if (head.causal_loss) {
@@ -60,7 +60,10 @@ void masked(Eager& e, const Head& head, Value x) {
                    head.transform_bias));
     x = run(e, head.transform_norm, x);
   }
-  const Value logits = logits_of(e, head, x);
+  Value logits = logits_of(e, head, x);
+  if (!head.apart_bias.empty()) {
+    logits = e.add(logits, e.parameter(head.apart_bias, {head.vocab}));
+  }
   cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
 }
 
@@ -109,6 +112,33 @@ void contrastive(Eager& e, const Head& head, const std::vector<Value>& outputs) 
   }
 }
 
+// x / norm(x): the norm keeps x and its result, the quotient both.
+Value unit_by_norm(Eager& e, const Value& x) {
+  e.save(x);
+  return e.divide(x, e.apply(e.reduce_last(x), Keeps::result));
+}
+
+// The sigmoid loss of all pairs of the batch, those of one example alone wanted.
+void pairs(Eager& e, const std::vector<Value>& outputs) {
+  const Value scale = e.parameter("logit_scale", {1});
+  const Value bias = e.parameter("logit_bias", {1});
+  const Value images = unit_by_norm(e, outputs[0]);
+  const Value texts = unit_by_norm(e, outputs[1]);
+  const Value products = e.linear(texts, images);
+  const Value logits = e.add(e.multiply(products, e.apply(scale, Keeps::result)), bias);
+  const Value signs = e.constant(DType::f32, logits.shape);
+  e.apply(e.multiply(signs, logits), Keeps::input);  // log(sigmoid)
+}
+
+// Of the rows behind the class token; the masked ones count.
+void pixels(Eager& e, const Head& head, const Value& x) {
+  const Value all = run_linear(e, head.name, x, head.vocab, head.bias);
+  const std::int64_t rows = x.shape[1] - 1;
+  e.apply(e.make({x.shape[0], rows, head.vocab}, all.dtype, true), Keeps::input);
+  e.save(e.constant(DType::f32, {x.shape[0], rows}));
+  e.save(e.constant(DType::f32, {}));
+}
+
 }  // namespace
 
 void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
@@ -132,6 +162,12 @@ void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
       break;
     case HeadKind::contrastive:
       contrastive(e, head, outputs);
+      break;
+    case HeadKind::pairs:
+      pairs(e, outputs);
+      break;
+    case HeadKind::pixels:
+      pixels(e, head, x);
       break;
     case HeadKind::none:
       break;

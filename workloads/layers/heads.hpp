@@ -6,6 +6,8 @@
 //   classification  logits of one token's or the mean's states
 //   pooler          dense and tanh of the first token: no loss but the sum
 //   contrastive     two projections, each to length one, and a scale (CLIP)
+//   pairs           the same of features as they are, each pair a yes or no of its own (SigLIP)
+//   pixels          a patch's pixels for each row, the mean square of what is missing (MAE)
 //   none            the states themselves
 //
 // A cross entropy keeps the log-softmax of the logits in their type and a number; labels that are
@@ -27,6 +29,8 @@ enum class HeadKind : std::uint8_t {
   classification,
   pooler,
   contrastive,
+  pairs,
+  pixels,
   none
 };
 
@@ -35,17 +39,19 @@ struct Head {
   std::string name = "lm_head";
   std::int64_t vocab = 0;  // or classes, or the width of projections
   bool bias = false;
-  std::string tied_to{};      // the full name of the weight; empty: its own
-  bool stands_first = false;  // its module, so that tied tensors go by its names
-  double soft_cap = 0;        // tanh(logits / cap) * cap
-  bool scaled = false;        // logits times a number: Cohere's and Granite's
-  bool causal_loss = true;    // of shifted labels, in fp32
-  std::string transform{};    // masked, detection: the dense module before
+  std::string tied_to{};       // the full name of the weight; empty: its own
+  bool stands_first = false;   // its module, so that tied tensors go by its names
+  double soft_cap = 0;         // tanh(logits / cap) * cap
+  bool scaled = false;         // logits times a number: Cohere's and Granite's
+  bool states_scaled = false;  // or the states before (MiniCPM 3)
+  bool causal_loss = true;     // of shifted labels, in fp32
+  std::string transform{};     // masked, detection: the dense module before
   bool transform_bias = true;
   std::int64_t transform_width = 0;  // of its result; 0: of its input
   std::string activation{};
   Norm transform_norm{};
   std::string tied_bias{};   // masked: the full name of the bias that is the decoder's, too
+  std::string apart_bias{};  // masked: the full name of one that is added behind the decoder (ESM)
   bool fp32_loss = false;    // masked: of logits cast to fp32
   bool beside_mean = false;  // classification: of the first row and the others' mean, side by side
   std::vector<std::string> projections{};  // contrastive

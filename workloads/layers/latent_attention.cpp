@@ -4,6 +4,38 @@
 #include "workloads/layers/mlp.hpp"
 
 namespace shardsim::models {
+namespace {
+
+// Scores of all keys, without gradient: nothing of it is kept.
+void choose_keys(Eager& e, const KeyIndex& index, const Value& x, const Value& latent) {
+  const Scope at(e, index.name);
+  const auto without_gradient = [](Value value) {
+    value.grad = false;
+    return value;
+  };
+  const auto project = [&](const std::string& name, const Value& from, std::int64_t out) {
+    const Scope of(e, name);
+    const Value weight = without_gradient(e.parameter("weight", {out, from.last()}));
+    return e.linear(without_gradient(from), weight);
+  };
+  const std::int64_t tokens = x.shape[1];
+  const Value q = project(index.q, latent, index.heads * index.head_dim);
+  const Value k = project(index.k, x, index.head_dim);
+  {
+    const Scope of(e, index.k_norm);
+    e.parameter("weight", {index.head_dim});
+    e.parameter("bias", {index.head_dim});
+  }
+  const Value weights = project(index.weights, x, index.heads);
+  const Shape shape{x.shape[0], index.heads * tokens, tokens};
+  const Value scores = e.bmm(Eager::view(q, {x.shape[0], index.heads * tokens, index.head_dim}),
+                             Eager::view(k, {x.shape[0], tokens, index.head_dim}),
+                             index.heads * tokens, index.head_dim, tokens, shape);
+  e.bmm(Eager::view(weights, {x.shape[0] * tokens, 1, index.heads}), scores, 1, index.heads, tokens,
+        {x.shape[0], tokens, tokens});
+}
+
+}  // namespace
 
 Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) {
   const Scope at(e, a.name);
@@ -20,6 +52,7 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
     q = run_linear(e, "q_proj", x, a.heads * qk_dim, false);
   } else {
     q = normed("q_a_layernorm", run_linear(e, "q_a_proj", x, a.q_rank, a.bias));
+    if (a.index) choose_keys(e, *a.index, x, q);
     q = run_linear(e, "q_b_proj", q, a.heads * qk_dim, false);
   }
   const Value both = run_linear(e, "kv_a_proj_with_mqa", x, a.kv_rank + a.rope_dim, a.bias);

@@ -6,12 +6,25 @@
 // a layer, a cache of 1,152 bytes per token.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "workloads/eager/eager.hpp"
 #include "workloads/layers/attention.hpp"
 
 namespace shardsim::models {
+
+// Which keys a query sees (DeepSeek-V3.2's): scores of small heads of their own, of q's latent and
+// of the stream, without gradient; attention is of the `chosen` largest.
+struct KeyIndex {
+  std::string name = "indexer";
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t chosen = 0;
+  std::string q = "wq_b", k = "wk", k_norm = "k_norm", weights = "weights_proj";
+
+  bool operator==(const KeyIndex&) const = default;
+};
 
 struct LatentAttention {
   std::string name = "self_attn";
@@ -25,6 +38,7 @@ struct LatentAttention {
   Norm norm{NormKind::rms, ""};
   bool complex_rotary = false;  // DeepSeek-V2's; V3 multiplies by cos and sin
   double dropout = 0;
+  std::optional<KeyIndex> index{};
 
   bool operator==(const LatentAttention&) const = default;
 };

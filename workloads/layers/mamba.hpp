@@ -27,8 +27,9 @@ struct Mamba {
   std::int64_t kernel = 0;  // of the convolution
   std::int64_t step_rank = 0;
   bool conv_bias = true;
-  bool bias = false;   // of the projections in and out
-  bool norms = false;  // of step size, B and C
+  bool bias = false;         // of the projections in and out
+  bool norms = false;        // of step size, B and C
+  bool fixed_norms = false;  // the same without parameters, in the fused function (Falcon-Mamba)
 
   bool operator==(const Mamba&) const = default;
 };

@@ -40,7 +40,9 @@ Value run(Eager& e, const Mlp& mlp, const Value& x) {
     inner = e.multiply(Eager::view(both, half), activate(e, mlp.activation, gate));
   }
   inner = run(e, mlp.inner_norm, e.dropout(inner, mlp.inner_dropout));
-  return e.dropout(project(mlp.down, inner, hidden), mlp.dropout);
+  const Value out = mlp.down_bias ? run_linear(e, mlp.down, inner, hidden, /*bias=*/true)
+                                  : project(mlp.down, inner, hidden);
+  return e.dropout(out, mlp.dropout);
 }
 
 }  // namespace shardsim::models

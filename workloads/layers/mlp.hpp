@@ -25,6 +25,7 @@ struct Mlp {
   std::string activation = "silu";
   bool bias = false;
   bool bias_apart = false;   // added after the product, not in it
+  bool down_bias = false;    // of the last product, where the others have none
   bool conv1d = false;       // weights [in, out]
   double dropout = 0;        // of the result
   double inner_dropout = 0;  // of act(...)

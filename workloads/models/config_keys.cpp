@@ -51,7 +51,7 @@ bool says_nothing(const JsonReader& json, const std::string& key, const JsonRead
   if (key == "num_experts_per_tok") return true;  // of none: their number is another key
   if (is_second_activation(json, key)) return true;
   if (key.ends_with("_bias") && value.json().is_boolean()) return !value.boolean();
-  if (is_rate_of_dropout(key)) return value.number() == 0;
+  if (is_rate_of_dropout(key) && value.json().is_number()) return value.number() == 0;
   if (is_window(key)) {
     const auto used = json.find("use_sliding_window");
     return used && !used->boolean();

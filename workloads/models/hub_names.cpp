@@ -109,18 +109,17 @@ std::string renamed(const HubFamily& family, std::string name) {
   return name;
 }
 
-// [E, 2f, h] is E matrices of gate and of up, [E, out, in] one of each expert.
+// [E, 2f, h] is E matrices of gate and of up, [E, out, in] one of each expert: a row for all.
 void add_experts(std::vector<HubTensor>& tensors, const ExpertFiles& names,
                  const HubTensor& stacked) {
   const std::size_t dot = stacked.name.rfind('.');
   const std::string experts = stacked.name.substr(0, dot);
   const std::string what = stacked.name.substr(dot + 1);
   const auto add = [&](std::string_view name, std::int64_t out) {
-    for (std::int64_t i = 0; i < stacked.shape[0]; ++i) {
-      tensors.push_back({fmt::format("{}.{}.{}.weight", experts, i, name),
-                         {out, stacked.shape[2]},
-                         stacked.dtype});
-    }
+    tensors.push_back({fmt::format("{}.*.{}.weight", experts, name),
+                       {out, stacked.shape[2]},
+                       stacked.dtype,
+                       stacked.shape[0]});
   };
   if (what == "gate_up_proj") {
     add(names.gate, stacked.shape[1] / 2);
@@ -156,7 +155,7 @@ ExpertFiles expert_files(const std::string& family) {
   return found == nullptr ? ExpertFiles{} : found->experts;
 }
 
-std::vector<HubTensor> hub_tensors(const std::string& family, const ModelCounts& counts) {
+std::vector<HubTensor> hub_rows(const std::string& family, const ModelCounts& counts) {
   static const HubFamily as_they_are{};
   const HubFamily* found = find_family(family);
   const HubFamily& names = found == nullptr ? as_they_are : *found;
@@ -171,6 +170,23 @@ std::vector<HubTensor> hub_tensors(const std::string& family, const ModelCounts&
   }
   for (const Buffer& buffer : counts.buffers) {
     tensors.push_back({renamed(names, buffer.name), buffer.shape, buffer.dtype});
+  }
+  return tensors;
+}
+
+std::vector<HubTensor> hub_tensors(const std::string& family, const ModelCounts& counts) {
+  std::vector<HubTensor> tensors;
+  for (HubTensor& row : hub_rows(family, counts)) {
+    if (row.experts == 0) {
+      tensors.push_back(std::move(row));
+      continue;
+    }
+    const std::size_t star = row.name.find('*');
+    for (std::int64_t i = 0; i < row.experts; ++i) {
+      tensors.push_back(
+          {fmt::format("{}{}{}", row.name.substr(0, star), i, row.name.substr(star + 1)), row.shape,
+           row.dtype});
+    }
   }
   return tensors;
 }

@@ -23,6 +23,7 @@ struct HubTensor {
   std::string name;
   Shape shape;
   DType dtype = DType::bf16;
+  std::int64_t experts = 0;  // of a family's rows: one for each, whose number is the name's "*"
 };
 
 // Whether the family's files differ from its module tree.
@@ -34,7 +35,9 @@ struct ExpertFiles {
   std::string_view gate, up, down;
 };
 [[nodiscard]] ExpertFiles expert_files(const std::string& family);
-// Of every family: where files do not differ, parameters and buffers as they are.
+// Of every family: where files do not differ, parameters and buffers as they are. Tensors that each
+// expert has are one row; hub_tensors gives each its own.
+[[nodiscard]] std::vector<HubTensor> hub_rows(const std::string& family, const ModelCounts& counts);
 [[nodiscard]] std::vector<HubTensor> hub_tensors(const std::string& family,
                                                  const ModelCounts& counts);
 

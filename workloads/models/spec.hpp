@@ -22,6 +22,8 @@
 #include <vector>
 
 #include "workloads/layers/attention.hpp"
+#include "workloads/layers/attention_experts.hpp"
+#include "workloads/layers/attention_pool.hpp"
 #include "workloads/layers/delta_net.hpp"
 #include "workloads/layers/embeddings.hpp"
 #include "workloads/layers/experts.hpp"
@@ -29,14 +31,15 @@
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/layers/recurrent_block.hpp"
 #include "workloads/layers/shared_block.hpp"
 #include "workloads/layers/short_convolution.hpp"
 #include "workloads/networks/network.hpp"
 
 namespace shardsim::models {
 
-using Body = std::variant<Attention, LatentAttention, Mlp, Experts, Mamba, Mamba2, DeltaNet,
-                          ShortConvolution>;
+using Body = std::variant<Attention, LatentAttention, AttentionExperts, Mlp, Experts, Mamba, Mamba2,
+                          DeltaNet, ShortConvolution, RecurrentBlock>;
 
 struct Branch {
   Norm before{};
@@ -60,6 +63,18 @@ struct LayerKind {
   bool operator==(const LayerKind&) const = default;
 };
 
+// Of distances: a bias that all of a stack's layers add to their scores (MPNet), or rows that they
+// project (DeBERTa).
+struct DistanceTable {
+  std::string name;  // full
+  std::int64_t buckets = 0;
+  std::int64_t heads = 0;  // 0: rows, as wide as the stack
+  Norm norm{};             // of the rows
+  double dropout = 0;      // of them, in each layer
+
+  bool operator==(const DistanceTable&) const = default;
+};
+
 enum class StackRole : std::uint8_t {
   main,     // its states go to the head
   encoder,  // its states go to others' cross attention
@@ -71,15 +86,21 @@ struct Stack {
   std::string prefix = "model.layers";  // of the layers' names
   std::int64_t hidden = 0;
   Input input{};
+  std::optional<DistanceTable> distances{};
   std::vector<LayerKind> kinds;
   std::vector<int> order;      // kinds[order[i]] is layer i
   bool fp32_residual = false;  // the stream is kept in fp32, and cast for each branch
   Norm norm{};                 // of what the last layer leaves; full name
-  std::string project{};       // then to the embedding's width; no bias; full name
+  std::string project{};       // then to the embedding's width; full name
   std::int64_t project_width = 0;
-  double dropout = 0;            // of the norm's result
-  bool norm_first_only = false;  // the norm reads the first row alone
-  bool picks_row = false;        // then one row of each example, by index
+  bool project_bias = false;
+  double dropout = 0;                   // of the norm's result
+  bool norm_first_only = false;         // the norm reads the first row alone
+  bool picks_row = false;               // then one row of each example, by index
+  bool picks_last = false;              // or the last: a view
+  std::optional<AttentionPool> pool{};  // or what a learned row sees of them
+  // Full names of the modules that layers have in common (ALBERT); empty: each has its own.
+  std::vector<std::string> modules{};
 
   bool operator==(const Stack&) const = default;
 };

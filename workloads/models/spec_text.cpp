@@ -22,12 +22,16 @@ struct Describe {
     if (a.q_norm.exists()) text += ", queries and keys normed";
     if (a.soft_cap > 0) text += fmt::format(", soft cap {}", a.soft_cap);
     if (a.sinks) text += ", sinks";
-    if (a.gate) text += ", gated";
+    if (a.gate || !a.gate_name.empty()) text += ", gated";
     return text;
   }
   std::string operator()(const LatentAttention& a) const {
     return fmt::format("latent attention, {} heads of {} + {}, values {}, ranks {} and {}", a.heads,
                        a.nope_dim, a.rope_dim, a.value_dim, a.q_rank, a.kv_rank);
+  }
+  std::string operator()(const AttentionExperts& a) const {
+    return fmt::format("attention, {} of {} experts of {} heads of {}", a.per_token, a.experts,
+                       a.kv_heads, a.head_dim);
   }
   std::string operator()(const Mlp& mlp) const { return of_mlp(mlp); }
   std::string operator()(const Experts& m) const {
@@ -46,6 +50,9 @@ struct Describe {
   std::string operator()(const DeltaNet& n) const {
     return fmt::format("gated delta rule, {} heads of {} x {}", n.value_heads, n.key_dim,
                        n.value_dim);
+  }
+  std::string operator()(const RecurrentBlock& b) const {
+    return fmt::format("recurrent block, {} channels in {} heads", b.width, b.heads);
   }
   std::string operator()(const ShortConvolution& c) const {
     return fmt::format("short convolution of {}", c.kernel);

@@ -16,6 +16,7 @@ struct RunBody {
 
   Value operator()(const Attention& body) const { return run(e, body, x, context); }
   Value operator()(const LatentAttention& body) const { return run(e, body, x, context); }
+  Value operator()(const AttentionExperts& body) const { return run(e, body, x, context); }
   template <class Body>
   Value operator()(const Body& body) const {
     return run(e, body, x);
@@ -63,8 +64,10 @@ struct RunInput {
   Eager& e;
   std::int64_t hidden;
   const Value& ids;
+  const Context& context;
 
   Value operator()(const TokenEmbedding& input) const { return run(e, input, hidden, ids); }
+  Value operator()(const MaskedRows& input) const { return run(e, input, hidden, context.encoder); }
   Value operator()(const NoInput&) const { return e.make({1, 1, hidden}, e.dtype(), true); }
   template <class Other>
   Value operator()(const Other& input) const {
@@ -73,13 +76,30 @@ struct RunInput {
 };
 
 Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context) {
-  Value x = std::visit(RunInput{e, stack.hidden, ids}, stack.input);
+  Value x = std::visit(RunInput{e, stack.hidden, ids, context}, stack.input);
   context.sequence = x.shape[1];
   context.embedded = x;
   context.rotary.clear();
+  if (stack.distances) {
+    const DistanceTable& table = *stack.distances;
+    const Shape shape{table.buckets, table.heads > 0 ? table.heads : stack.hidden};
+    Value rows;
+    {
+      const Scope at(e, table.name);
+      rows = e.embedding_table("weight", shape);
+    }
+    context.dropout = table.dropout;
+    if (table.heads > 0) {
+      context.shared["relative bias"] =
+          e.embedding(e.constant(DType::i64, {context.sequence, context.sequence}), rows);
+    } else {
+      context.shared["relative rows"] = run(e, table.norm, rows);
+    }
+  }
   for (std::size_t i = 0; i < stack.order.size(); ++i) {
     const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
-    e.open_layer(fmt::format("{}.{}", stack.prefix, i), kind.name);
+    e.open_layer(stack.modules.empty() ? fmt::format("{}.{}", stack.prefix, i) : stack.modules[i],
+                 kind.name);
     x = run_layer(e, stack, kind, x, context);
     e.close_layer();
   }
@@ -90,8 +110,10 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
     e.save(e.constant(DType::i64, {x.shape[0]}));
     x = e.index(x, e.constant(DType::i64, {x.shape[0]}), one);
   }
+  if (stack.picks_last) x = Eager::view(x, {x.shape[0], x.last()});
+  if (stack.pool) x = run(e, *stack.pool, x);
   if (stack.project.empty()) return x;
-  return run_linear(e, stack.project, x, stack.project_width, /*bias=*/false);
+  return run_linear(e, stack.project, x, stack.project_width, stack.project_bias);
 }
 
 std::int64_t active_of(const Parameter& parameter, std::int64_t elements) {

@@ -47,6 +47,7 @@ void relu6_rule(const Op& op, GradientTape& tape);
 void leaky_relu_rule(const Op& op, GradientTape& tape);
 void quick_gelu_rule(const Op& op, GradientTape& tape);
 void mish_rule(const Op& op, GradientTape& tape);
+void xielu_rule(const Op& op, GradientTape& tape);
 void tanh_rule(const Op& op, GradientTape& tape);
 void sigmoid_rule(const Op& op, GradientTape& tape);
 void scale_rule(const Op& op, GradientTape& tape);
@@ -78,5 +79,6 @@ void gated_norm_rule(const Op& op, GradientTape& tape);
 void selective_scan_rule(const Op& op, GradientTape& tape);
 void chunked_scan_rule(const Op& op, GradientTape& tape);
 void delta_rule_rule(const Op& op, GradientTape& tape);
+void rg_lru_rule(const Op& op, GradientTape& tape);
 
 }  // namespace shardsim

@@ -63,6 +63,10 @@ void decay_rule(const Op& op, GradientTape& tape) {
   contribute_results(backward_kernel(op, Function::decay_backward, tape), op.operands, tape);
 }
 
+void xielu_rule(const Op& op, GradientTape& tape) {
+  contribute_results(backward_kernel(op, Function::xielu_backward, tape), op.operands, tape);
+}
+
 void gated_norm_rule(const Op& op, GradientTape& tape) {
   Op back = backward_kernel(op, Function::gated_rms_norm_backward, tape);
   const Statistic& rows = op.statistics[0];
@@ -76,6 +80,15 @@ void gated_norm_rule(const Op& op, GradientTape& tape) {
 void selective_scan_rule(const Op& op, GradientTape& tape) {
   Op back = backward_kernel(op, Function::selective_scan_backward, tape);
   back.work = repeated(op.work, {21.0 / 9});
+  contribute_results(std::move(back), op.operands, tape);
+}
+
+// Forward 17 a number (layers/recurrent_block.hpp). Backward all but the recurrence again, 15; that
+// of the states' gradient 2; of the gated input 3 and its gate's sigmoid 3; of a 1, of the root's
+// 5, through both exponentials 2; of the other gate 4 and of the log of a 1: 36.
+void rg_lru_rule(const Op& op, GradientTape& tape) {
+  Op back = backward_kernel(op, Function::rg_lru_backward, tape);
+  back.work = repeated(op.work, {36.0 / 17});
   contribute_results(std::move(back), op.operands, tape);
 }
 

@@ -225,6 +225,40 @@ ModelSpec mpt(const Config& c) {
   return spec;
 }
 
+// Positions are sines; scores multiplied out; the head has a bias.
+ModelSpec ctrl(const Config& c) {
+  const Sizes n = read_sizes(c, {.tied = true, .activation = "relu", .width_keys = "dff"});
+  const double dropout = c.rate("resid_pdrop", 0.1);
+  Attention attention;
+  attention.name = "multi_head_attention";
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  attention.q = "Wq";
+  attention.k = "Wk";
+  attention.v = "Wv";
+  attention.o = "dense";
+  attention.plain_only = true;
+  set_biases(attention, true, true);
+  Mlp mlp = plain_mlp(n, "0", "2");
+  mlp.name = "ffn";
+  mlp.activation = "relu";
+  ModelSpec spec = decoder(
+      n, {.name = "full",
+          .branches = {{.before = layer_norm("layernorm1"), .body = attention, .dropout = dropout},
+                       {.before = layer_norm("layernorm2"), .body = mlp, .dropout = dropout}}});
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "transformer.h";
+  stack.norm = layer_norm("transformer.layernorm");
+  stack.input = TokenEmbedding{.name = "transformer.w",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .scaled = true,
+                               .dropout = c.rate("embd_pdrop", 0.1)};
+  spec.head.bias = true;
+  set_tied(spec, n.tied);
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> classic_kin_families() {
@@ -234,7 +268,8 @@ std::vector<Family> classic_kin_families() {
           {"GPTBigCodeForCausalLM", "gpt_bigcode", gpt_bigcode},
           {"BioGptForCausalLM", "biogpt", biogpt},
           {"OpenAIGPTLMHeadModel", "openai-gpt", openai_gpt},
-          {"XGLMForCausalLM", "xglm", xglm}};
+          {"XGLMForCausalLM", "xglm", xglm},
+          {"CTRLLMHeadModel", "ctrl", ctrl}};
 }
 
 }  // namespace shardsim::models

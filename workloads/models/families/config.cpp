@@ -169,6 +169,18 @@ double Config::rotary_number(std::string_view key, double otherwise) const {
   return number(key, otherwise);
 }
 
+double Config::rotary_number(std::string_view type, std::string_view key, double otherwise) const {
+  ask(key);
+  ask("rope_parameters");
+  if (const auto all = json_.find("rope_parameters"); all && all->is_object()) {
+    if (const auto own = all->find(type); own && own->is_object()) {
+      const auto value = own->find(key);
+      return value ? value->number() : otherwise;
+    }
+  }
+  return rotary_number(key, otherwise);
+}
+
 std::int64_t Config::divided(std::string_view a_keys, std::int64_t a, std::string_view b_keys,
                              std::int64_t b) const {
   if (a % b != 0) {

@@ -71,6 +71,9 @@ class Config {
   void pass_over(std::initializer_list<std::string_view> keys) const;
   // A key of rope_parameters or, as older files have it, of rope_scaling or of the top.
   [[nodiscard]] double rotary_number(std::string_view key, double otherwise) const;
+  // The same where rope_parameters has an object for each type of layer, "full_attention", ...
+  [[nodiscard]] double rotary_number(std::string_view type, std::string_view key,
+                                     double otherwise) const;
 
   // a / b, which `b_keys` names; an error where it does not divide.
   [[nodiscard]] std::int64_t divided(std::string_view a_keys, std::int64_t a,

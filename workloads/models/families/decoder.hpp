@@ -72,6 +72,14 @@ void set_biases(Attention& attention, bool qkv, bool o);
 [[nodiscard]] Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
                                        std::int64_t per_token, std::int64_t width,
                                        std::int64_t shared);
+// Of these a router with sigmoid scores and a bias that moves the choice.
+[[nodiscard]] Experts sigmoid_experts(const Config& c, const Sizes& n, std::int64_t number,
+                                      std::int64_t per_token, std::int64_t width,
+                                      std::int64_t shared, bool renormalize);
+// DeepSeek's attention; a layer of it.
+[[nodiscard]] LatentAttention read_latent(const Config& c, const Sizes& n);
+[[nodiscard]] LayerKind latent_layer(const Sizes& n, const std::string& name,
+                                     const LatentAttention& attention, const Body& feed_forward);
 // Granite's: the softmax of the largest logits.
 [[nodiscard]] Experts granite_experts(const Config& c, const Sizes& n);
 [[nodiscard]] bool qwen_has_experts(const Config& c, std::int64_t layer);
@@ -86,6 +94,9 @@ struct Layers {
   [[nodiscard]] static Layers of(std::int64_t n,
                                  const std::function<LayerKind(std::int64_t)>& make);
 };
+
+// Layers whose attention has sinks, windowed ones among them (Granite's of 2026).
+[[nodiscard]] Layers sink_layers(const Config& c, const Sizes& n, const Body& feed_forward);
 
 // Around the layers: embedding, final norm, head, under Llama's names.
 [[nodiscard]] ModelSpec decoder(const Sizes& n, Layers layers);

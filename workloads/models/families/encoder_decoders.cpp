@@ -1,5 +1,6 @@
 // Encoders with decoders that attend to them: T5, BART, Whisper.
-#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/encoder_decoders.hpp"
+
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
@@ -9,12 +10,6 @@ namespace {
 struct FeedForward {
   std::string activation;
   bool gated = false;
-};
-
-// Where a class of the family is not T5's.
-struct T5Kind {
-  std::string_view form = "relu";  // default of feed_forward_proj
-  bool biases_everywhere = false;  // a table of distances in every layer (UMT5)
 };
 
 FeedForward t5_feed_forward(const Config& c, const T5Kind& kind) {
@@ -97,6 +92,8 @@ Stack t5_stack(const Config& c, const T5Kind& kind, bool decodes, std::int64_t l
   return stack;
 }
 
+}  // namespace
+
 ModelSpec t5_like(const Config& c, const T5Kind& kind) {
   const std::int64_t layers = c.layers("num_layers", 6);
   // feed_forward_proj says the first two; buckets are what distances are put into, not how far.
@@ -113,6 +110,8 @@ ModelSpec t5_like(const Config& c, const T5Kind& kind) {
   if (c.flag("tie_word_embeddings", true)) spec.head.tied_to = "shared.weight";
   return spec;
 }
+
+namespace {
 
 ModelSpec t5(const Config& c) { return t5_like(c, {}); }
 ModelSpec mt5(const Config& c) { return t5_like(c, {.form = "gated-gelu"}); }
@@ -293,7 +292,8 @@ ModelSpec blenderbot_small(const Config& c) {
   return spec;
 }
 
-// Positions are sines, which have no table, and are added before no norm.
+}  // namespace
+
 ModelSpec m2m100(const Config& c) {
   for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
     static_cast<void>(c.rate(key, 0.05));  // layers that a step leaves out at random are counted
@@ -307,6 +307,8 @@ ModelSpec m2m100(const Config& c) {
   }
   return spec;
 }
+
+namespace {
 
 // Mel spectra of 30 seconds into an encoder of 1,500 places; tokens of the decoder are the step's.
 ModelSpec whisper(const Config& c) {
@@ -346,6 +348,13 @@ ModelSpec whisper(const Config& c) {
   return spec;
 }
 
+// BART; prompts before the layers are another training's.
+ModelSpec mvp(const Config& c) {
+  if (c.flag("use_prompt", false)) c.fail("use_prompt", "only false is supported");
+  c.pass_over({"prompt_length", "prompt_mid_dim"});
+  return bart(c);
+}
+
 }  // namespace
 
 std::vector<Family> encoder_decoder_families() {
@@ -360,6 +369,7 @@ std::vector<Family> encoder_decoder_families() {
           {"BlenderbotForConditionalGeneration", "blenderbot", blenderbot},
           {"BlenderbotSmallForConditionalGeneration", "blenderbot-small", blenderbot_small},
           {"PLBartForConditionalGeneration", "plbart", bart},
+          {"MvpForConditionalGeneration", "mvp", mvp},
           {"WhisperForConditionalGeneration", "whisper", whisper}};
 }
 

@@ -1,11 +1,10 @@
 // Encoders of text: BERT and its kin. Norms follow the sums; attention sees both ways.
-#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/encoders.hpp"
+
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
-namespace {
 
-// Both ways, with biases.
 Attention encoder_attention(const Sizes& n, double dropout) {
   Attention attention;
   attention.name = "attention";
@@ -41,7 +40,6 @@ LayerKind bert_layer(const Config& c, const Sizes& n) {
                    {.body = mlp, .joined = layer_norm("output.LayerNorm"), .dropout = dropout}}};
 }
 
-// `prefix`: "bert." under a head, nothing for the encoder alone.
 ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta) {
   const Sizes n = read_sizes(c, {.tied = true, .activation = "gelu"});
   const LayerKind layer = bert_layer(c, n);
@@ -59,7 +57,7 @@ ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta) {
       .position_offset = roberta ? c.count("pad_token_id", 1) + 1 : 0,
       .position_numbers = roberta ? PositionNumbers::per_example : PositionNumbers::stored,
       .types = at + "token_type_embeddings",
-      .type_rows = c.size("type_vocab_size", 2),
+      .type_rows = c.count("type_vocab_size", 2),
       .types_per_example = roberta,
       .norm = layer_norm(at + "LayerNorm"),
       .dropout_name = at + "dropout",
@@ -85,14 +83,21 @@ ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& n
   return spec;
 }
 
-ModelSpec bert(const Config& c) { return bert_like(c, "", /*roberta=*/false); }
-
 ModelSpec with_bert_head(ModelSpec spec, const Config& c) {
   spec = with_masked_head(std::move(spec), c, "cls.predictions.decoder", "cls.predictions.bias",
                           "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm");
   spec.head.activation = c.activation("hidden_act", "gelu");
   return spec;
 }
+
+ModelSpec with_roberta_head(ModelSpec spec, const Config& c) {
+  return with_masked_head(std::move(spec), c, "lm_head.decoder", "lm_head.bias", "lm_head.dense",
+                          "lm_head.layer_norm");
+}
+
+namespace {
+
+ModelSpec bert(const Config& c) { return bert_like(c, "", /*roberta=*/false); }
 
 ModelSpec bert_masked(const Config& c) {
   return with_bert_head(bert_like(c, "bert.", /*roberta=*/false), c);
@@ -106,11 +111,6 @@ ModelSpec ernie_masked(const Config& c) {
 }
 
 ModelSpec roberta(const Config& c) { return bert_like(c, "", /*roberta=*/true); }
-
-ModelSpec with_roberta_head(ModelSpec spec, const Config& c) {
-  return with_masked_head(std::move(spec), c, "lm_head.decoder", "lm_head.bias", "lm_head.dense",
-                          "lm_head.layer_norm");
-}
 
 ModelSpec roberta_masked(const Config& c) {
   return with_roberta_head(bert_like(c, "roberta.", /*roberta=*/true), c);

@@ -46,6 +46,8 @@ ModelSpec qwen3_moe(const Config& c) {
                   qwen_experts(c, n, 128, 8, 768, /*shared=*/0, /*renormalize=*/false));
 }
 
+}  // namespace
+
 LatentAttention read_latent(const Config& c, const Sizes& n) {
   LatentAttention latent;
   latent.heads = n.heads;
@@ -59,8 +61,6 @@ LatentAttention read_latent(const Config& c, const Sizes& n) {
   return latent;
 }
 
-}  // namespace
-
 Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
                          std::int64_t per_token, std::int64_t width, std::int64_t shared) {
   Experts experts =
@@ -69,11 +69,9 @@ Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
   experts.router.fp32 = true;
   experts.shared = llama_mlp(n);
   experts.shared->name = "shared_experts";
-  experts.shared->width = experts.width * c.size("n_shared_experts", shared);
+  experts.shared->width = experts.width * c.size("n_shared_experts|num_shared_experts", shared);
   return experts;
 }
-
-namespace {
 
 LayerKind latent_layer(const Sizes& n, const std::string& name, const LatentAttention& attention,
                        const Body& feed_forward) {
@@ -81,6 +79,8 @@ LayerKind latent_layer(const Sizes& n, const std::string& name, const LatentAtte
   layer.branches[0].body = attention;
   return layer;
 }
+
+namespace {
 
 ModelSpec deepseek(const Config& c, const Sizes& n, const LatentAttention& attention,
                    const Experts& experts, std::int64_t dense) {

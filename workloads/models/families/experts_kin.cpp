@@ -3,8 +3,6 @@
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
-namespace {
-
 // Sigmoid scores in fp32, a bias that moves the choice, shared experts.
 Experts sigmoid_experts(const Config& c, const Sizes& n, std::int64_t number,
                         std::int64_t per_token, std::int64_t width, std::int64_t shared,
@@ -17,6 +15,8 @@ Experts sigmoid_experts(const Config& c, const Sizes& n, std::int64_t number,
   }
   return experts;
 }
+
+namespace {
 
 void norm_heads(Attention& attention, NormKind kind) {
   attention.q_norm = {kind, "q_norm"};

@@ -52,12 +52,29 @@ double likeness(std::string_view a, std::string_view b) {
 const std::vector<Family>& families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> list;
-    for (const auto& table :
-         {dense_families(), gemma_families(), classic_families(), expert_families(),
-          state_space_families(), encoder_families(), encoder_decoder_families(), vision_families(),
-          image_text_families(), llama_kin_families(), experts_kin_families(),
-          classic_kin_families(), hybrid_families(), shared_block_families(),
-          convolutional_families(), diffusion_families()}) {
+    for (const auto& table : {dense_families(),
+                              gemma_families(),
+                              classic_families(),
+                              expert_families(),
+                              state_space_families(),
+                              encoder_families(),
+                              encoder_decoder_families(),
+                              vision_families(),
+                              image_text_families(),
+                              llama_kin_families(),
+                              experts_kin_families(),
+                              classic_kin_families(),
+                              hybrid_families(),
+                              shared_block_families(),
+                              convolutional_families(),
+                              diffusion_families(),
+                              recent_expert_families(),
+                              experts_of_heads_families(),
+                              latent_families(),
+                              recurrent_families(),
+                              encoder_kin_families(),
+                              sparse_encoder_decoder_families(),
+                              pair_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     return list;

@@ -44,6 +44,13 @@ struct Family {
 [[nodiscard]] std::vector<Family> encoder_decoder_families();
 [[nodiscard]] std::vector<Family> vision_families();
 [[nodiscard]] std::vector<Family> image_text_families();
+[[nodiscard]] std::vector<Family> recent_expert_families();
+[[nodiscard]] std::vector<Family> experts_of_heads_families();
+[[nodiscard]] std::vector<Family> latent_families();
+[[nodiscard]] std::vector<Family> recurrent_families();
+[[nodiscard]] std::vector<Family> encoder_kin_families();
+[[nodiscard]] std::vector<Family> sparse_encoder_decoder_families();
+[[nodiscard]] std::vector<Family> pair_families();
 
 // Read by models that hold one: of images, or a text model inside.
 [[nodiscard]] ModelSpec gemma3_text(const Config& c);

@@ -46,6 +46,14 @@ ModelSpec mamba(const Config& c) {
   return spec;
 }
 
+// Mamba with norms of step size, B and C that have no parameters.
+ModelSpec falcon_mamba(const Config& c) {
+  c.pass_over({"use_falcon_mambapy", "mixer_rms_eps"});
+  ModelSpec spec = mamba(c);
+  std::get<Mamba>(spec.stacks[0].kinds[0].branches[0].body).fixed_norms = true;
+  return spec;
+}
+
 Mamba2 read_mamba2(const Config& c, std::int64_t heads, std::string_view heads_key,
                    std::string_view head_dim_key, std::string_view state_key) {
   Mamba2 mixer;
@@ -265,6 +273,7 @@ ModelSpec nemotron_h(const Config& c) {
 
 std::vector<Family> state_space_families() {
   return {{"MambaForCausalLM", "mamba", mamba},
+          {"FalconMambaForCausalLM", "falcon_mamba", falcon_mamba},
           {"Mamba2ForCausalLM", "mamba2", mamba2},
           {"JambaForCausalLM", "jamba", jamba},
           {"Qwen3NextForCausalLM", "qwen3_next", qwen3_next},

@@ -1,16 +1,9 @@
 // Transformers of images, and pairs of them with text.
-#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/vision.hpp"
+
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
-namespace {
-
-struct VisionSizes {
-  std::int64_t hidden = 0, layers = 0, heads = 0, width = 0;
-  std::string activation;
-  bool qkv_bias = true;
-  double dropout = 0, attention_dropout = 0;
-};
 
 VisionSizes read_vision(const Config& c, std::string_view activation) {
   VisionSizes n;
@@ -59,9 +52,13 @@ Stack vision_stack(const VisionSizes& n, const LayerKind& layer) {
   return stack;
 }
 
+namespace {
+
 std::int64_t square_size(const Config& c, std::string_view key, std::int64_t otherwise) {
   return c.size(key, otherwise);
 }
+
+}  // namespace
 
 PatchEmbedding read_patches(const Config& c, const std::string& at, std::int64_t image,
                             std::int64_t patch) {
@@ -75,8 +72,6 @@ PatchEmbedding read_patches(const Config& c, const std::string& at, std::int64_t
   patches.positions = at + "position_embeddings";
   return patches;
 }
-
-}  // namespace
 
 std::int64_t labels_of(const Config& c) {
   if (c.given("num_labels")) return c.size("num_labels");
@@ -170,10 +165,14 @@ ModelSpec dinov2_registers_classifier(const Config& c) {
       c, dinov2_like(c, "dinov2_with_registers.", c.size("num_register_tokens", 4)));
 }
 
+}  // namespace
+
 Config part(const Config& c, std::string_view key) {
   if (auto config = c.sub(key)) return *std::move(config);
   c.json().fail(std::string("missing key \"") + std::string(key) + "\"");
 }
+
+namespace {
 
 LayerKind clip_layer(const VisionSizes& n, bool causal) {
   Attention attention = vision_attention(n, "self_attn", "out_proj");

@@ -21,6 +21,8 @@ struct Projected {
   TensorId gate = no_tensor;
   Dim rows;
   std::vector<LabelId> q_heads, k_heads;
+  LabelId head_dim = 0;
+  std::optional<LabelId> value_dim{};  // of values and rows, where it is not head_dim
 };
 
 void check(const GraphContext& c, const Attention& a) {
@@ -30,9 +32,10 @@ void check(const GraphContext& c, const Attention& a) {
         c.place, fmt::format("head_dim {} is odd: rotary embedding turns pairs", a.rotary.dims));
   }
   c.refuse_if(a.rotary.dims > a.head_dim, "rotary positions of more than a head");
-  c.refuse_if(
-      a.form != QkvForm::separate && (a.gate || a.q_bias != a.k_bias || a.q_bias != a.v_bias),
-      "a fused projection with a gate, or with a bias of some parts");
+  c.refuse_if(a.gate_per_head, "a gate for each head");
+  c.refuse_if(a.form != QkvForm::separate &&
+                  (a.gate || !a.gate_name.empty() || a.q_bias != a.k_bias || a.q_bias != a.v_bias),
+              "a fused projection with a gate, or with a bias of some parts");
 }
 
 // One kernel does what transformers' class multiplies out.
@@ -73,9 +76,11 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
                           c.label("group", a.heads / a.kv_heads, LabelRole::head_group),
                           c.label("head_dim", a.head_dim)};
   const Dims query{{c.batch}, {c.sequence}, {n.heads}, {n.group}, {n.dim}};
-  const Dim key_rows{n.heads, n.dim};
   Projected p;
-  p.rows = {n.heads, n.group, n.dim};
+  p.head_dim = n.dim;
+  if (a.values() != a.head_dim) p.value_dim = c.label("value_dim", a.values());
+  const LabelId of_values = p.value_dim.value_or(n.dim);
+  p.rows = {n.heads, n.group, of_values};
   p.q_heads = {n.heads, n.group};
   p.k_heads = {n.heads};
   const GraphBuilder::Within part(c.g, OpPart::input_projection);
@@ -83,11 +88,12 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
     return c.linear({GraphContext::inside(at, name), rows, {c.hidden}, bias}, x, to);
   };
   const GraphContext::Beside states = seen_by(c, a, x);
-  const Dims seen{{c.batch}, {states.sequence}, {n.heads}, {n.dim}};
-  const auto project_seen = [&](const std::string& name, bool bias, const std::string& kept) {
+  const auto project_seen = [&](const std::string& name, LabelId dim, bool bias,
+                                const std::string& kept) {
+    const Dims seen{{c.batch}, {states.sequence}, {n.heads}, {dim}};
     const bool is_kept = a.cross && c.options.cache;
     const GraphContext::Linear module{
-        GraphContext::inside(at, name), key_rows, {states.hidden}, bias};
+        GraphContext::inside(at, name), {n.heads, dim}, {states.hidden}, bias};
     TensorId rows = no_tensor;
     if (is_kept && c.is_decoding()) {
       c.stored(module);
@@ -104,10 +110,17 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
     p.q = parts[0];
     p.gate = parts[1];
   } else {
-    p.q = project(a.q, p.rows, a.q_bias, query);
+    p.q = project(a.q, {n.heads, n.group, n.dim}, a.q_bias, query);
   }
-  p.k = project_seen(a.k, a.k_bias, "keys");
-  p.v = project_seen(a.v, a.v_bias, "values");
+  p.k = project_seen(a.k, n.dim, a.k_bias, "keys");
+  p.v = project_seen(a.v, of_values, a.v_bias, "values");
+  if (a.scaled_values) {
+    p.v = c.g.elementwise(Function::scale, GraphContext::inside(at, a.v) + ".scaled", {p.v});
+  }
+  if (!a.gate_name.empty()) {
+    p.gate = project(a.gate_name, p.rows, /*bias=*/false,
+                     {{c.batch}, {c.sequence}, {n.heads}, {n.group}, {of_values}});
+  }
   return p;
 }
 
@@ -125,7 +138,7 @@ Projected fused_by_kind(GraphContext& c, const Attention& a, const std::string& 
                                 x, {{c.batch}, {c.sequence}, {three}, {heads}, {head_dim}});
   const std::vector<TensorId> parts =
       c.g.split({at + ".query", at + ".key", at + ".value"}, all, three);
-  return {parts[0], parts[1], parts[2], no_tensor, {heads, head_dim}, {heads}, {heads}};
+  return {parts[0], parts[1], parts[2], no_tensor, {heads, head_dim}, {heads}, {heads}, head_dim};
 }
 
 // Head of keys by head of keys: its queries, its key, its value, as Megatron's, Falcon's and
@@ -138,9 +151,12 @@ Projected fused_by_group(GraphContext& c, const Attention& a, const std::string&
                           c.label("group", group, LabelRole::head_group),
                           c.label("head_dim", a.head_dim)};
   const LabelId all_rows = c.label("group_qkv", group + 2);
-  const TensorId all =
+  TensorId all =
       c.linear({GraphContext::inside(at, a.qkv), {n.heads, all_rows, n.dim}, {c.hidden}, a.q_bias},
                x, {{c.batch}, {c.sequence}, {n.heads}, {all_rows}, {n.dim}});
+  if (a.clamped) {  // to a range, as ReLU6 is to its own
+    all = c.g.elementwise(Function::relu6, GraphContext::inside(at, a.qkv) + ".clamped", {all});
+  }
   const Dims key{{c.batch}, {c.sequence}, {n.heads}, {n.dim}};
   const std::vector<TensorId> parts =
       c.g.slices(GraphContext::inside(at, a.qkv), all,
@@ -148,8 +164,8 @@ Projected fused_by_group(GraphContext& c, const Attention& a, const std::string&
                   {at + ".key", key},
                   {at + ".value", key}},
                  {all_rows, n.group});
-  return {parts[0],           parts[1], parts[2], no_tensor, {n.heads, n.group, n.dim},
-          {n.heads, n.group}, {n.heads}};
+  return {parts[0],           parts[1],  parts[2], no_tensor, {n.heads, n.group, n.dim},
+          {n.heads, n.group}, {n.heads}, n.dim};
 }
 
 // Of each head, of all heads together, or of each with a weight of its own.
@@ -206,7 +222,8 @@ TensorId added_to_scores(GraphContext& c, const Attention& a, const std::string&
   if (a.mask != ScoreMask::relative || a.cross) return no_tensor;
   const auto bias = std::find_if(c.beside.begin(), c.beside.end(),
                                  [](const auto& value) { return value.name == "position_bias"; });
-  return bias != c.beside.end() ? bias->id : add_relative_rows(c, a);
+  if (bias != c.beside.end()) return bias->id;
+  return add_relative_rows(c, c.inside(a.name + ".relative_attention_bias"), a.relative_buckets, a);
 }
 
 }  // namespace
@@ -247,12 +264,11 @@ double bidirectional_fraction(std::int64_t window, std::int64_t sequence) {
   return r * (1 - r / 4);
 }
 
-TensorId add_relative_rows(GraphContext& c, const Attention& a) {
-  const std::string name = c.inside(a.name + ".relative_attention_bias");
+TensorId add_relative_rows(GraphContext& c, const std::string& name, std::int64_t buckets,
+                           const Attention& a) {
   const Dim heads{c.label("kv_heads", a.kv_heads, LabelRole::heads),
                   c.label("group", a.heads / a.kv_heads, LabelRole::head_group)};
-  const TensorId table =
-      c.g.parameter(name + ".weight", {{c.label("distances", a.relative_buckets)}, heads});
+  const TensorId table = c.g.parameter(name + ".weight", {{c.label("distances", buckets)}, heads});
   const TensorId numbers =
       c.g.constant(name + ".numbers", c.options.index_dtype, {{c.sequence}, {c.key_sequence}});
   return c.g.embedding(name, numbers, table,
@@ -272,7 +288,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   Projected p = a.form == QkvForm::separate       ? separate(c, a, at, x)
                 : a.form == QkvForm::fused_conv1d ? fused_by_kind(c, a, at, x)
                                                   : fused_by_group(c, a, at, x);
-  const LabelId head_dim = p.rows.back();
+  const LabelId head_dim = p.head_dim;
   const auto norm_both = [&] {
     p.q = norm_heads(c, a.q_norm, at, a.norm_whole, p.q_heads, head_dim, p.q);
     p.k = norm_heads(c, a.k_norm, at, a.norm_whole, p.k_heads, head_dim, p.k);
@@ -289,6 +305,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
                                {{tokens, is_decoding ? tokens : seen.keys}},
                                {.fraction = is_decoding ? 1 : fraction_of(c, a),
                                 .added = added_to_scores(c, a, at, p),
+                                .value_dim = p.value_dim,
                                 .merges = is_decoding,
                                 .drops = c.drops(a.dropout)});
   if (p.gate != no_tensor) {

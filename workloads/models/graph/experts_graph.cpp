@@ -52,7 +52,8 @@ class ExpertsGraph {
     const TensorId out = run_experts(x, routed);
     if (!m_.shared) return out;
     if (!shared_first) shared = run_shared(x);
-    return c_.g.elementwise(Function::add, inside("sum"), {out, shared});
+    const TensorId sum = c_.g.elementwise(Function::add, inside("sum"), {out, shared});
+    return m_.shared_averaged ? c_.g.elementwise(Function::scale, inside("average"), {sum}) : sum;
   }
 
  private:
@@ -134,7 +135,8 @@ class ExpertsGraph {
       c_.note(
           "routers' correction biases are parameters that are not trained: no gradient, no "
           "optimizer state");
-      bias = c_.g.untrained_parameter(name, {{c_.label("one", 1)}, {n_.experts}});
+      bias = c_.g.untrained_parameter(
+          name, r.correction_flat ? Dims{{n_.experts}} : Dims{{c_.label("one", 1)}, {n_.experts}});
     } else {
       bias = c_.g.buffer(name, c_.g.compute_dtype(), {{n_.experts}});
     }
@@ -145,8 +147,7 @@ class ExpertsGraph {
                     const Dim& in) {
     const GraphBuilder::Within part(c_.g, product);
     const std::string at = inside(GraphContext::inside(m_.experts_name, name));
-    const Dims dims = m_.transposed ? Dims{{n_.experts}, in, out} : Dims{{n_.experts}, out, in};
-    const TensorId matrices = c_.g.parameter(at, dims);
+    const TensorId matrices = c_.g.parameter(at, dims_of(out, in));
     const TensorId bias = m_.bias ? c_.g.parameter(at + "_bias", {{n_.experts}, out}) : no_tensor;
     Dims result = experts_rows();
     for (const LabelId label : out) result.push_back({label});
@@ -155,6 +156,25 @@ class ExpertsGraph {
         {.tokens = static_cast<double>(tokens()),
          .share = static_cast<double>(m_.per_token) / static_cast<double>(m_.experts)},
         bias);
+  }
+
+  // Rows of all experts lie one after another where each has its own.
+  [[nodiscard]] Dims dims_of(const Dim& out, const Dim& in) {
+    if (m_.matrices == ExpertMatrices::rows) return {{n_.experts, n_.width}, {c_.hidden}};
+    if (m_.matrices == ExpertMatrices::modules) {
+      c_.note(
+          "matrices of experts that are modules of their own are one stack, NAME of all "
+          "experts.expert_{}.NAME.weight");
+    }
+    return m_.transposed ? Dims{{n_.experts}, in, out} : Dims{{n_.experts}, out, in};
+  }
+
+  TensorId gate_and_up(const std::string& at, TensorId rows) {
+    const auto one = [&](const std::string& name) {
+      return multiply(OpPart::first_product, name, rows, {n_.width}, {c_.hidden});
+    };
+    const TensorId gate = c_.activate(m_.activation, at + ".act_fn", one(m_.gate_apart));
+    return c_.gated(at + ".product", gate, one(m_.gate_up));
   }
 
   TensorId inner(TensorId rows) {
@@ -167,6 +187,7 @@ class ExpertsGraph {
           multiply(OpPart::first_product, m_.gate_up, rows, {n_.width}, {c_.hidden});
       return c_.activate(m_.activation, at + ".act", up);
     }
+    if (!m_.gate_apart.empty()) return gate_and_up(at, rows);
     const LabelId two = c_.label("gate_up", 2);
     const TensorId both =
         multiply(OpPart::first_product, m_.gate_up, rows, {two, n_.width}, {c_.hidden});
@@ -197,6 +218,9 @@ class ExpertsGraph {
     };
     if (m_.weights_on_input) rows = weighted(rows);
     TensorId x_of_down = inner(rows);
+    if (m_.inner_dropout > 0) {
+      x_of_down = c_.dropped(at + ".inner_dropout", x_of_down, m_.inner_dropout);
+    }
     if (travels && !m_.weights_on_input) {
       // One kernel with the activation, which the backward pass computes again.
       x_of_down = weighted(c_.g.remade(x_of_down));
@@ -205,7 +229,11 @@ class ExpertsGraph {
     if (exchange) {
       out = c_.g.exchange(at + ".return", {{at + ".returned", out, rows_of({c_.hidden})}}).front();
     }
-    return c_.g.combine(at + ".combine", out, routed.numbers, weights, c_.stream(), n_.choice);
+    const TensorId sum =
+        c_.g.combine(at + ".combine", out, routed.numbers, weights, c_.stream(), n_.choice);
+    if (m_.out_bias.empty()) return sum;
+    const TensorId bias = c_.g.parameter(inside(m_.out_bias), {{c_.hidden}});
+    return c_.g.elementwise(Function::add, inside(m_.out_bias) + ".added", {sum, bias});
   }
 
   TensorId run_shared(TensorId x) {

@@ -22,10 +22,13 @@ void GraphContext::enter(const Stack& stack) {
   decodes = false;
   if (const auto* patches = std::get_if<PatchEmbedding>(&stack.input)) {
     rows = "patch_sequence";
-    size = patches->rows() + patches->register_rows;
+    size = patches->entering();
   } else if (const auto* audio = std::get_if<AudioStem>(&stack.input)) {
     rows = "frame_sequence";
     size = audio->rows;
+  } else if (const auto* masked = std::get_if<MaskedRows>(&stack.input)) {
+    rows = "all_patch_sequence";
+    size = masked->rows;
   } else {
     decodes = stack.role == StackRole::main && has_encoder(spec);
     if (decodes) rows = "target_sequence";
@@ -82,7 +85,9 @@ TensorId GraphContext::leave_stack(const Stack& stack, const std::string& name, 
   if (stack.norm_first_only) x = first_row(name, x);
   if (stack.norm.exists()) x = g.marked(norm(stack.norm, name, x, {hidden}), StreamMark::branch);
   if (stack.dropout > 0) x = dropped(name + ".dropout", x, stack.dropout);
-  return stack.picks_row ? first_row(name + ".picked", x) : x;
+  if (stack.picks_row || stack.picks_last) x = first_row(name + ".picked", x);
+  if (stack.pool) x = add_pool(*this, *stack.pool, x);
+  return x;
 }
 
 std::string GraphContext::table_name(const std::string& name) const {
@@ -203,8 +208,8 @@ TensorId GraphContext::convolution(const std::string& name, TensorId x, const Di
                        state(name + ".state", {{batch}, channels, {label("taps", taps)}}));
 }
 
-TensorId GraphContext::activate(const std::string& activation, const std::string& name,
-                                TensorId x) {
+TensorId GraphContext::activate(const std::string& activation, const std::string& name, TensorId x,
+                                const std::string& module) {
   if (activation == "linear") return x;
   const GraphBuilder::Within part(g, OpPart::activation);
   if (activation == "silu" || activation == "swish") {
@@ -219,6 +224,13 @@ TensorId GraphContext::activate(const std::string& activation, const std::string
   if (activation == "mish") return g.elementwise(Function::mish, name, {x});
   if (activation == "relu6") return g.elementwise(Function::relu6, name, {x});
   if (activation == "leaky_relu") return g.elementwise(Function::leaky_relu, name, {x});
+  if (activation == "xielu" && !module.empty()) {
+    const LabelId one = label("one", 1);
+    const auto number = [&](const char* which) {
+      return g.parameter(fmt::format("{}.act_fn.{}", module, which), {{one}});
+    };
+    return g.elementwise(Function::xielu, name, {x, number("alpha_p"), number("alpha_n")});
+  }
   refuse(fmt::format("the activation \"{}\"", activation));
 }
 

@@ -99,8 +99,9 @@ class GraphContext {
   // Of logits, cast to fp32 or as they are; labels enter the step.
   TensorId cross_entropy(TensorId logits, LabelId classes, bool fp32);
 
-  // act(x), under a full name.
-  TensorId activate(const std::string& activation, const std::string& name, TensorId x);
+  // act(x), under a full name; what it learns lies in `module`.
+  TensorId activate(const std::string& activation, const std::string& name, TensorId x,
+                    const std::string& module = {});
   // Is anything dropped where the model's own rate is this one?
   [[nodiscard]] bool drops(double rate) const;
   // x, or some of it.
@@ -141,15 +142,20 @@ class GraphContext {
 TensorId enter(GraphContext& c, const TokenEmbedding& input);
 TensorId enter(GraphContext& c, const PatchEmbedding& input);
 TensorId enter(GraphContext& c, const AudioStem& input);
+TensorId enter(GraphContext& c, const MaskedRows& input);
 TensorId enter(GraphContext& c, const NoInput& input);
-// [sequence, key_sequence, heads] of the table of distances that an attention has.
-TensorId add_relative_rows(GraphContext& c, const Attention& a);
+// [sequence, key_sequence, heads] of the table of distances `name`, a full one, of which an
+// attention of such heads reads a bias.
+TensorId add_relative_rows(GraphContext& c, const std::string& name, std::int64_t buckets,
+                           const Attention& a);
 // One of the stack's layers (layer_graph.cpp): the stream behind it.
 TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x);
+// [batch, hidden] of what a learned row sees of x.
+TensorId add_pool(GraphContext& c, const AttentionPool& pool, TensorId x);
 // The loss, or in steps of inference the next token. A language model's head reads what the last
 // layer leaves, the others what the stack does.
 TensorId add_language_head(GraphContext& c, const Stack& stack, TensorId x);
-TensorId add_head(GraphContext& c, const Head& head, TensorId x);
+TensorId add_head(GraphContext& c, const Stack& stack, TensorId x);
 
 // For the components of layers.
 TensorId add(GraphContext& c, const Attention& a, TensorId x);
@@ -160,6 +166,8 @@ TensorId add(GraphContext& c, const Mamba& m, TensorId x);
 TensorId add(GraphContext& c, const Mamba2& m, TensorId x);
 TensorId add(GraphContext& c, const DeltaNet& n, TensorId x);
 TensorId add(GraphContext& c, const ShortConvolution& m, TensorId x);
+TensorId add(GraphContext& c, const RecurrentBlock& b, TensorId x);
+[[noreturn]] TensorId add(GraphContext& c, const AttentionExperts& a, TensorId x);
 
 // What is approximate about scans in chunks, for the reader.
 inline constexpr const char* chunked_scan_note =

@@ -49,8 +49,11 @@ TensorId masked(GraphContext& c, const Head& head, TensorId x) {
       head.tied_bias.empty() || head.stands_first ? head.name + ".bias" : head.tied_bias;
   const TensorId offset =
       head.bias || !head.tied_bias.empty() ? c.g.parameter(bias, {{vocab}}) : no_tensor;
-  const TensorId logits =
-      c.g.linear(head.name, x, matrix, {{c.batch}, {c.sequence}, {vocab}}, offset);
+  TensorId logits = c.g.linear(head.name, x, matrix, {{c.batch}, {c.sequence}, {vocab}}, offset);
+  if (!head.apart_bias.empty()) {
+    const TensorId bias = c.g.parameter(head.apart_bias, {{vocab}});
+    logits = c.g.elementwise(Function::add, head.apart_bias + ".added", {logits, bias});
+  }
   return c.cross_entropy(logits, vocab, head.fp32_loss);
 }
 
@@ -128,9 +131,55 @@ TensorId contrastive(GraphContext& c, const Head& head, TensorId x) {
   return c.cross_entropy(logits, texts, /*fp32=*/false);
 }
 
+// Every pair of the batch is a yes or a no of its own: the loss is the mean of log-sigmoids.
+TensorId pairs(GraphContext& c, const Stack& stack, TensorId x) {
+  c.note("the loss of pairs is over the batch of all devices, whose texts' features are gathered");
+  const Dim in = c.g.dims_of(x).back();
+  const LabelId features = c.label("features", stack.project_width);
+  const TensorId projected =
+      c.linear({stack.project, {features}, in, stack.project_bias}, x, {{c.batch}, {features}});
+  const TensorId first = c.beside.front().id;
+  const Dim width = c.g.dims_of(first).back();
+  const TensorId seen =
+      c.g.slices("images", first, {{"images", {{c.batch}, {features}}}}, {width.front(), features})
+          .front();
+  const LabelId texts = c.label("texts", c.options.batch);
+  const TensorId images = c.g.norm(Function::rms_norm, "images.unit", seen, {}, {features});
+  const TensorId other = c.g.norm(Function::rms_norm, "texts.unit", projected, {}, {features});
+  const TensorId products =
+      c.g.product_with_all("logits", images, other, {{c.batch}, {texts}}, c.batch, texts);
+  const LabelId one = c.label("one", 1);
+  const TensorId scaled = c.g.elementwise(Function::multiply, "logits.scaled",
+                                          {products, c.g.parameter("logit_scale", {{one}})});
+  const TensorId logits = c.g.elementwise(Function::add, "logits.moved",
+                                          {scaled, c.g.parameter("logit_bias", {{one}})});
+  return c.g.mean("loss", c.g.elementwise(Function::sigmoid, "logits.chance", {logits}), {});
+}
+
+// Of the rows behind the class token; a mean of squares, of which a mask leaves the missing ones.
+TensorId pixels(GraphContext& c, const Head& head, TensorId x) {
+  const LabelId values = c.label("patch_values", head.vocab);
+  const LabelId rest = c.label("further_rows", c.g.label_size(c.sequence) - 1);
+  const TensorId all = c.linear({head.name, {values}, {c.hidden}, head.bias}, x,
+                                {{c.batch}, {c.sequence}, {values}});
+  const Dims rows{{c.batch}, {rest}, {values}};
+  const TensorId missing =
+      c.g.slices(head.name + ".rows", all, {{head.name + ".rows", rows}}, {c.sequence, rest})
+          .front();
+  const TensorId target = c.g.input("target", c.g.compute_dtype(), rows);
+  const TensorId difference =
+      c.g.elementwise(Function::add, head.name + ".difference", {missing, target});
+  const TensorId squares =
+      c.g.elementwise(Function::multiply, head.name + ".squares", {difference, difference});
+  const TensorId mask = c.g.input("mask", c.g.compute_dtype(), rows);
+  return c.g.mean("loss",
+                  c.g.elementwise(Function::multiply, head.name + ".masked", {squares, mask}), {});
+}
+
 }  // namespace
 
-TensorId add_head(GraphContext& c, const Head& head, TensorId x) {
+TensorId add_head(GraphContext& c, const Stack& stack, TensorId x) {
+  const Head& head = c.spec.head;
   switch (head.kind) {
     case HeadKind::language:
       break;
@@ -144,6 +193,10 @@ TensorId add_head(GraphContext& c, const Head& head, TensorId x) {
       return pooler(c, head, x);
     case HeadKind::contrastive:
       return contrastive(c, head, x);
+    case HeadKind::pairs:
+      return pairs(c, stack, x);
+    case HeadKind::pixels:
+      return pixels(c, head, x);
     case HeadKind::none:
       return mean_of_states(c, x);
   }

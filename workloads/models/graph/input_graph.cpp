@@ -81,25 +81,47 @@ TensorId enter(GraphContext& c, const TokenEmbedding& input) {
   return c.linear({input.project, {c.hidden}, {width}, /*bias=*/true}, x, c.stream());
 }
 
+namespace {
+
+// Products over the pixels of each patch: [batch, patches, hidden].
+TensorId products_of_patches(GraphContext& c, const PatchEmbedding& input, const Dim& patches) {
+  const LabelId channels = c.label("channels", input.channels);
+  const LabelId height = c.label("patch_height", input.patch);
+  const LabelId width = c.label("patch_width", input.patch);
+  const std::string& name = input.projection;
+  const bool flat = input.flat_pixels;
+  const Dim pixels{channels, height, width};
+  const TensorId image =
+      c.g.input("pixel_values", c.g.compute_dtype(),
+                flat ? Dims{{c.batch}, patches, pixels}
+                     : Dims{{c.batch}, {channels}, {patches[0], height}, {patches[1], width}});
+  const TensorId kernel =
+      c.g.parameter(name + ".weight", flat ? Dims{{c.hidden}, pixels}
+                                           : Dims{{c.hidden}, {channels}, {height}, {width}});
+  const TensorId bias = input.bias ? c.g.parameter(name + ".bias", {{c.hidden}}) : no_tensor;
+  return c.g.linear(name, image, kernel, {{c.batch}, patches, {c.hidden}}, bias);
+}
+
+// Of the rows behind the learned ones those that are not masked, picked by a copy.
+TensorId kept_rows(GraphContext& c, const PatchEmbedding& input, TensorId x, LabelId all) {
+  const std::string name = input.projection + ".kept";
+  const Dims rows{{c.batch}, {c.sequence}, {c.hidden}};
+  return c.g.copy(
+      name, c.g.slices(name + ".rows", x, {{name + ".rows", rows}}, {all, c.sequence}).front());
+}
+
+}  // namespace
+
 TensorId enter(GraphContext& c, const PatchEmbedding& input) {
   const std::int64_t side = input.image / input.patch;
   const LabelId one = c.label("one", 1);
   const LabelId row = c.label("learned_row", 1);
   const Dim patches{c.label("patch_rows", side), c.label("patch_columns", side)};
-  const LabelId channels = c.label("channels", input.channels);
-  const LabelId height = c.label("patch_height", input.patch);
-  const LabelId width = c.label("patch_width", input.patch);
   const std::string& name = input.projection;
-  const TensorId pixels =
-      c.g.input("pixel_values", c.g.compute_dtype(),
-                {{c.batch}, {channels}, {patches[0], height}, {patches[1], width}});
-  const TensorId kernel =
-      c.g.parameter(name + ".weight", {{c.hidden}, {channels}, {height}, {width}});
-  const TensorId bias = input.bias ? c.g.parameter(name + ".bias", {{c.hidden}}) : no_tensor;
-  TensorId x = c.g.linear(name, pixels, kernel, {{c.batch}, patches, {c.hidden}}, bias);
+  TensorId x = products_of_patches(c, input, patches);
 
-  const LabelId placed =
-      input.register_rows > 0 ? c.label("placed_rows", input.rows()) : c.sequence;
+  const bool is_part = input.register_rows > 0 || input.kept > 0;
+  const LabelId placed = is_part ? c.label("placed_rows", input.rows()) : c.sequence;
   std::vector<LabelId> whole{patches[0], patches[1], placed};
   if (input.tokens.empty()) {
     x = c.g.slices(name + ".rows", x, {{name + ".rows", {{c.batch}, {placed}, {c.hidden}}}}, whole)
@@ -115,7 +137,10 @@ TensorId enter(GraphContext& c, const PatchEmbedding& input) {
     x = c.g.concatenate(name + ".rows", parts, {{c.batch}, {placed}, {c.hidden}}, whole);
   }
   if (!input.positions.empty()) {
-    const TensorId positions = c.g.parameter(input.positions, {{one}, {placed}, {c.hidden}});
+    const Dims dims{{one}, {placed}, {c.hidden}};
+    const TensorId positions = input.fixed_positions
+                                   ? c.g.untrained_parameter(input.positions, dims)
+                                   : c.g.parameter(input.positions, dims);
     x = c.g.elementwise(Function::add, input.positions + ".added", {x, positions});
   }
   if (!input.position_table.empty()) {
@@ -133,6 +158,7 @@ TensorId enter(GraphContext& c, const PatchEmbedding& input) {
     x = c.g.concatenate(input.registers + ".beside", {rows, x}, c.stream(),
                         {registers, placed, c.sequence});
   }
+  if (input.kept > 0) x = kept_rows(c, input, x, placed);
   x = c.g.marked(x, StreamMark::stream);
   if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {c.hidden});
   return c.dropped(input.projection + ".dropout", x, input.dropout);
@@ -167,6 +193,33 @@ TensorId enter(GraphContext& c, const AudioStem& input) {
   x = c.g.marked(c.g.elementwise(Function::add, name + ".added", {x, positions}),
                  StreamMark::stream);
   return c.dropped(name + ".dropout", x, input.dropout);
+}
+
+// The rows that were seen, projected, then a learned one for each that was not; sorting them into
+// places is the copy that puts them together.
+TensorId enter(GraphContext& c, const MaskedRows& input) {
+  const GraphContext::Beside seen = c.beside.front();
+  c.beside.clear();
+  c.ended.clear();
+  const std::int64_t kept = c.g.label_size(seen.sequence);
+  const LabelId missing = c.label("masked_rows", input.rows - kept);
+  const LabelId one = c.label("one", 1);
+  const LabelId row = c.label("learned_row", 1);
+  const TensorId projected = c.linear({input.project, {c.hidden}, {seen.hidden}, /*bias=*/true},
+                                      seen.id, {{c.batch}, {seen.sequence}, {c.hidden}});
+  const TensorId token = c.g.parameter(input.mask_token, {{one}, {row}, {c.hidden}});
+  const TensorId masked =
+      c.g.expand(input.mask_token + ".expanded", token, {{c.batch}, {row}, {missing}, {c.hidden}});
+  const TensorId rows =
+      c.g.slices(input.mask_token + ".rows", masked,
+                 {{input.mask_token + ".rows", {{c.batch}, {missing}, {c.hidden}}}}, {row})
+          .front();
+  const TensorId x = c.g.concatenate(input.project + ".rows", {projected, rows}, c.stream(),
+                                     {seen.sequence, missing, c.sequence});
+  const TensorId positions =
+      c.g.untrained_parameter(input.positions, {{one}, {c.sequence}, {c.hidden}});
+  return c.g.marked(c.g.elementwise(Function::add, input.positions + ".added", {x, positions}),
+                    StreamMark::stream);
 }
 
 TensorId enter(GraphContext& c, const NoInput&) { c.refuse("a stack that runs without an input"); }

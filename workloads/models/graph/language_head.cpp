@@ -78,10 +78,14 @@ class LanguageHead {
                       {c_.sequence, rows})
               .front();
     }
+    if (head_.states_scaled) {
+      x = c_.g.elementwise(Function::scale, head_.name + ".states", {x});
+    }
     LabelId width = c_.hidden;
     if (!stack_.project.empty()) {
       width = c_.label("embedding_width", stack_.project_width);
-      x = c_.linear({stack_.project, {width}, {c_.hidden}}, x, {{c_.batch}, {rows}, {width}});
+      x = c_.linear({stack_.project, {width}, {c_.hidden}, stack_.project_bias}, x,
+                    {{c_.batch}, {rows}, {width}});
     }
     const LabelId vocab = c_.vocab();
     const TensorId weight = head_.tied_to.empty()

@@ -12,7 +12,8 @@ namespace {
 std::string word(const LayerKind& kind, const Branch& branch) {
   std::string name = "mixer";
   if (std::holds_alternative<Attention>(branch.body) ||
-      std::holds_alternative<LatentAttention>(branch.body)) {
+      std::holds_alternative<LatentAttention>(branch.body) ||
+      std::holds_alternative<AttentionExperts>(branch.body)) {
     name = "attention";
   }
   if (std::holds_alternative<Mlp>(branch.body) || std::holds_alternative<Experts>(branch.body)) {

@@ -61,6 +61,7 @@ class MambaGraph {
   // What the scan reads of one of x_proj's parts.
   TensorId readable(TensorId part, const std::string& norm, LabelId over) {
     if (m_.norms) return c_.norm({NormKind::rms, norm}, inside(norm), part, {over});
+    if (m_.fixed_norms) return c_.norm({NormKind::rms_plain, norm}, inside(norm), part, {over});
     return c_.g.copy(c_.g.name_of(part) + ".copy", part);
   }
 
@@ -77,8 +78,10 @@ class MambaGraph {
     const TensorId b = readable(parts[1], "b_layernorm", state_);
     const TensorId c = readable(parts[2], "c_layernorm", state_);
     const TensorId step_weight = c_.g.parameter(inside("dt_proj") + ".weight", {{inner_}, {rank_}});
-    const TensorId step =
-        again(c_.g.linear(inside("dt_proj"), low, step_weight, tokens_of(inner_)));
+    TensorId step = again(c_.g.linear(inside("dt_proj"), low, step_weight, tokens_of(inner_)));
+    if (m_.fixed_norms) {
+      step = again(c_.norm({NormKind::rms_plain, ""}, inside("dt_layernorm"), step, {inner_}));
+    }
     constexpr double operations = 9;
     return c_.g.scan(
         c_.is_decoding() ? Function::state_update : Function::selective_scan, at_ + ".scan",

@@ -12,9 +12,9 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
   };
   TensorId inner = no_tensor;
   if (m.form == MlpForm::plain) {
-    inner = c.activate(m.activation, at + ".act", project(m.up));
+    inner = c.activate(m.activation, at + ".act", project(m.up), at);
   } else if (m.form == MlpForm::gated) {
-    const TensorId gate = c.activate(m.activation, at + ".act_fn", project(m.gate));
+    const TensorId gate = c.activate(m.activation, at + ".act_fn", project(m.gate), at);
     inner = c.gated(at + ".product", gate, project(m.up));
   } else {
     const LabelId two = c.label("gate_up", 2);
@@ -24,7 +24,7 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
                       {{c.batch}, {c.sequence}, {two}, {ffn}});
     }();
     const std::vector<TensorId> parts = c.g.split({at + ".gate", at + ".up"}, both, two);
-    const TensorId gate = c.activate(m.activation, at + ".act_fn", parts[0]);
+    const TensorId gate = c.activate(m.activation, at + ".act_fn", parts[0], at);
     inner = c.gated(at + ".product", gate, parts[1]);
   }
   if (m.inner_dropout > 0) inner = c.dropped(at + ".inner_dropout", inner, m.inner_dropout);
@@ -32,8 +32,9 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
     inner = c.norm(m.inner_norm, GraphContext::inside(at, m.inner_norm.name), inner, {ffn});
   }
   const GraphBuilder::Within part(c.g, OpPart::last_product);
-  return c.linear({GraphContext::inside(at, m.down), {c.hidden}, {ffn}, m.bias, m.conv1d}, inner,
-                  c.stream());
+  return c.linear(
+      {GraphContext::inside(at, m.down), {c.hidden}, {ffn}, m.bias || m.down_bias, m.conv1d}, inner,
+      c.stream());
 }
 
 }  // namespace shardsim::models

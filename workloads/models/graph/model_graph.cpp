@@ -27,8 +27,14 @@ std::optional<std::string_view> what_has_no_graph(const ModelSpec& spec) {
     for (const LayerKind& kind : stack.kinds) {
       if (kind.shared) return "a block that layers share";
       for (const Branch& branch : kind.branches) {
+        if (std::holds_alternative<AttentionExperts>(branch.body)) {
+          return "a mixture of attention heads";
+        }
+        const auto* latent = std::get_if<LatentAttention>(&branch.body);
+        if (latent != nullptr && latent->index) return "attention to keys that an index picks";
         const auto* attention = std::get_if<Attention>(&branch.body);
         if (attention != nullptr && attention->norm_by_head) return "a norm for each head";
+        if (attention != nullptr && attention->places) return "scores of contents with places";
       }
     }
   }
@@ -47,6 +53,10 @@ class ModelGraph {
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       enter_stack(i);
       const Stack& stack = *stacks_[i];
+      if (!stack.modules.empty()) {
+        layers_in_common(stack);
+        continue;
+      }
       if (c_.ended.empty()) {
         for (std::size_t k = 0; k < stack.kinds.size(); ++k) layers(stack, k, layers_of(stack, k));
         continue;
@@ -140,6 +150,13 @@ class ModelGraph {
   void add_relative_bias(const Stack& stack) {
     const LayerKind& first = stack.kinds[static_cast<std::size_t>(stack.order.front())];
     const auto* attention = std::get_if<Attention>(&first.branches.front().body);
+    if (attention != nullptr && stack.distances) {
+      c_.beside.push_back(
+          {"position_bias",
+           add_relative_rows(c_, stack.distances->name, stack.distances->buckets, *attention)});
+      c_.ended.insert("position_bias");
+      return;
+    }
     if (attention == nullptr || attention->relative_buckets == 0) return;
     if (std::all_of(stack.kinds.begin(), stack.kinds.end(), [](const LayerKind& kind) {
           return std::get<Attention>(kind.branches.front().body).relative_buckets > 0;
@@ -147,7 +164,9 @@ class ModelGraph {
       return;  // each layer has its own
     }
     c_.layer = fmt::format("{}.0", stack.prefix);
-    c_.beside.push_back({"position_bias", add_relative_rows(c_, *attention)});
+    const std::string name = c_.inside(attention->name + ".relative_attention_bias");
+    c_.beside.push_back(
+        {"position_bias", add_relative_rows(c_, name, attention->relative_buckets, *attention)});
     c_.ended.insert("position_bias");
   }
 
@@ -210,6 +229,25 @@ class ModelGraph {
     return numbers;
   }
 
+  // Each a block of its own that reads the parameters of its module, as often as it comes.
+  void layers_in_common(const Stack& stack) {
+    c_.note(
+        "layers that have their parameters in common are of one unit; each adds to their "
+        "gradients");
+    for (std::size_t i = 0; i < stack.order.size(); ++i) {
+      c_.layer = stack.modules[i];
+      c_.rotary.clear();
+      c_.g.begin_block(fmt::format("layer {}", i));
+      const TensorId x = c_.g.carry_in(c_.inside("input"));
+      for (GraphContext::Beside& value : c_.beside) {
+        value.id = c_.g.carry_in(c_.inside(value.name));
+      }
+      leaves_last_ = i + 1 == stack.order.size();
+      carry_out(add_layer(c_, stack, stack.kinds[static_cast<std::size_t>(stack.order[i])], x));
+      leaves_last_ = false;
+    }
+  }
+
   void layers(const Stack& stack, std::size_t kind, std::vector<std::int32_t> numbers) {
     c_.layer = stack.prefix + ".{}";
     c_.rotary.clear();
@@ -232,7 +270,7 @@ class ModelGraph {
     }
     if (head.kind == HeadKind::language) return add_language_head(c_, stack, x);
     c_.refuse_if(c_.options.cache.has_value(), "inference of a model that makes no tokens");
-    return add_head(c_, head, c_.leave_stack(stack, name, x));
+    return add_head(c_, stack, c_.leave_stack(stack, name, x));
   }
 
   std::vector<const Stack*> stacks_;

@@ -1,0 +1,23 @@
+// What the descriptions of BERT and its kin share. `prefix`: "bert." under a head, nothing for the
+// encoder alone.
+#pragma once
+
+#include <string>
+
+#include "workloads/models/families/decoder.hpp"
+
+namespace shardsim::models {
+
+// Both ways, with biases.
+[[nodiscard]] Attention encoder_attention(const Sizes& n, double dropout);
+// Norms of the sums, BERT's names; the head is a pooler.
+[[nodiscard]] LayerKind bert_layer(const Config& c, const Sizes& n);
+[[nodiscard]] ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta);
+// Logits of every token, of the embedding's matrix where the file ties them.
+[[nodiscard]] ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& name,
+                                         const std::string& bias, const std::string& transform,
+                                         const std::string& norm);
+[[nodiscard]] ModelSpec with_bert_head(ModelSpec spec, const Config& c);
+[[nodiscard]] ModelSpec with_roberta_head(ModelSpec spec, const Config& c);
+
+}  // namespace shardsim::models

@@ -1,0 +1,125 @@
+// More decoders with latent attention: MiniCPM 3, DeepSeek-V3.2 and its kin, whose queries see the
+// keys that an index picks.
+#include <algorithm>
+
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Dense; numbers that scale embeddings, branches and what the head reads.
+ModelSpec minicpm3(const Config& c) {
+  const Sizes n = read_sizes(c, {.tied = true});
+  LatentAttention attention = read_latent(c, n);
+  attention.q_rank = c.optional_size("q_lora_rank", 768).value_or(0);
+  attention.kv_rank = c.size("kv_lora_rank", 256);
+  attention.nope_dim = c.size("qk_nope_head_dim", 64);
+  attention.rope_dim = c.size("qk_rope_head_dim", 32);
+  attention.value_dim =
+      c.size("v_head_dim", c.divided("hidden_size", n.hidden, "num_attention_heads", n.heads));
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  LayerKind layer = latent_layer(n, "dense", attention, mlp);
+  for (Branch& branch : layer.branches) branch.multiplied = true;
+  c.pass_over({"scale_emb", "scale_depth", "dim_model_base"});  // multiplied by in any case
+  ModelSpec spec = decoder(n, layer);
+  std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
+  spec.head.states_scaled = true;
+  return spec;
+}
+
+ModelSpec deepseek_like(const Config& c, const Sizes& n, const LatentAttention& attention,
+                        const Experts& experts, std::int64_t dense, std::string after_experts) {
+  const std::int64_t first = c.count("first_k_dense_replace", dense);
+  const std::int64_t step = c.size("moe_layer_freq", 1);
+  const auto types = layer_types(
+      c, n.layers,
+      [&](std::int64_t i) { return std::string(i >= first && i % step == 0 ? "sparse" : "dense"); },
+      "mlp_layer_types");
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   if (types[static_cast<std::size_t>(i)] == "dense") {
+                     return latent_layer(n, "dense", attention, mlp);
+                   }
+                   LayerKind layer = latent_layer(n, "experts", attention, experts);
+                   if (!after_experts.empty()) {
+                     layer.branches[1].after = {n.norm, after_experts};
+                   }
+                   return layer;
+                 }));
+}
+
+// DeepSeek-V3 with a norm of what the experts give.
+ModelSpec axk1(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  return deepseek_like(c, n, read_latent(c, n), sigmoid_experts(c, n, 192, 8, 2048, 1, true), 1,
+                       "mlp.post_mlp_layernorm");
+}
+
+KeyIndex read_index(const Config& c, std::int64_t heads) {
+  KeyIndex index;
+  index.heads = c.size("index_n_heads", heads);
+  index.head_dim = c.size("index_head_dim", 128);
+  index.chosen = c.size("index_topk", 2048);
+  return index;
+}
+
+ModelSpec deepseek_v32(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  LatentAttention attention = read_latent(c, n);
+  attention.index = read_index(c, 64);
+  c.pass_over({"layer_types", "index_layer_types"});
+  return deepseek_like(c, n, attention, sigmoid_experts(c, n, 256, 8, 2048, 1, true), 3, "");
+}
+
+// DeepSeek-V3.2 of which some layers have an index and the next ones use it, too.
+ModelSpec glm_moe_dsa(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  LatentAttention attention = read_latent(c, n);
+  attention.q_rank = c.size("q_lora_rank", 2048);
+  attention.nope_dim = c.size("qk_nope_head_dim", 192);
+  attention.value_dim = c.size("v_head_dim", 256);
+  attention.index = read_index(c, 32);
+  c.pass_over({"layer_types"});
+  const std::int64_t step = std::max<std::int64_t>(c.count("index_topk_freq", 1), 1);
+  const std::int64_t offset = c.integer("index_skip_topk_offset", 2);
+  const std::string pattern = c.text("index_topk_pattern", "");
+  const auto types = layer_types(
+      c, n.layers,
+      [&](std::int64_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        const bool full = at < pattern.size()
+                              ? pattern[at] == 'F'
+                              : std::max<std::int64_t>(i - offset + 1, 0) % step == 0;
+        return std::string(full ? "full" : "shared");
+      },
+      "indexer_types");
+  ModelSpec spec =
+      deepseek_like(c, n, attention, sigmoid_experts(c, n, 256, 8, 2048, 1, true), 3, "");
+  Stack& stack = spec.stacks[0];
+  Layers layers;
+  for (std::size_t i = 0; i < stack.order.size(); ++i) {
+    LayerKind kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
+    if (types[i] == "shared") {
+      kind.name += ", the index before";
+      std::get<LatentAttention>(kind.branches[0].body).index.reset();
+    }
+    layers.add(std::move(kind));
+  }
+  stack.kinds = std::move(layers.kinds);
+  stack.order = std::move(layers.order);
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> latent_families() {
+  return {{"MiniCPM3ForCausalLM", "minicpm3", minicpm3},
+          {"AXK1ForCausalLM", "axk1", axk1},
+          {"DeepseekV32ForCausalLM", "deepseek_v32", deepseek_v32},
+          {"GlmMoeDsaForCausalLM", "glm_moe_dsa", glm_moe_dsa}};
+}
+
+}  // namespace shardsim::models
