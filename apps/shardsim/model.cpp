@@ -14,7 +14,9 @@
 #include "verbs.hpp"
 #include "workloads/models/build.hpp"
 #include "workloads/models/config_keys.hpp"
+#include "workloads/models/described_model.hpp"
 #include "workloads/models/families/families.hpp"
+#include "workloads/models/program_counts.hpp"
 
 namespace shardsim {
 namespace {
@@ -94,6 +96,33 @@ models::Point point_of(const Given& given, const models::ModelSpec& spec) {
   return point;
 }
 
+ModelReport describe(const Given& given, const ModelConfig& config) {
+  const JsonReader reader(*config.json, place_of(config));
+  ModelReport report;
+  report.spec = read_known_model(reader, config.name);
+  report.point = point_of(given, report.spec);
+  report.counts = models::count(report.spec, report.point, reader.place());
+  return report;
+}
+
+// One of our own descriptions, whose step is as its file says but for the batch.
+ModelReport describe_program(const Given& given, const ModelConfig& config) {
+  for (const char* flag : {"sequence", "image"}) {
+    if (!given.has(flag)) continue;
+    throw InputError({"command line", ""}, fmt::format("{} has its sizes in its file: --{} is for "
+                                                       "others",
+                                                       config.name, flag));
+  }
+  ModelReport report;
+  report.spec.name = config.name;
+  report.spec.architecture = report.spec.family = family_name(config);
+  report.spec.head.kind = models::HeadKind::none;
+  report.point.batch = asked(given, "batch").value_or(1);
+  report.point.sequence = 0;
+  report.counts = models::count_program(config, report.point.batch);
+  return report;
+}
+
 int run_model(const Given& given) {
   const auto outputs = read_outputs(given, report_formats());
   const Words operands = given.all("operand");
@@ -107,11 +136,8 @@ int run_model(const Given& given) {
   }
   const Place place{"command line", ""};
   const ModelConfig config = load_model_config(operands[0], {}, place);
-  const JsonReader reader(*config.json, place_of(config));
-  ModelReport report;
-  report.spec = read_known_model(reader, config.name);
-  report.point = point_of(given, report.spec);
-  report.counts = models::count(report.spec, report.point, reader.place());
+  const ModelReport report =
+      is_described(config) ? describe(given, config) : describe_program(given, config);
   write(outputs, [&](const Output& output) {
     return report_model(report, report_format(output.format), output.width);
   });

@@ -30,8 +30,8 @@ std::string model_text(const ModelReport& model, std::size_t width) {
   for (const auto& [label, value] : summary) {
     out += fmt::format("{:<{}}  {}\n", label, labels, wrapped(value, labels + 2, width));
   }
-  out += "\nBuilt of\n";
   std::istringstream lines(models::to_text(model.spec));
+  if (lines.peek() != std::istringstream::traits_type::eof()) out += "\nBuilt of\n";
   for (std::string line; std::getline(lines, line);) out += "  " + line + "\n";
   for (const Table& table : model_tables(model)) {
     out += "\n" + table.caption + "\n" + to_text(table, "  ", width);

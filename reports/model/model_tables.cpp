@@ -39,6 +39,9 @@ std::string stack_of_layer(const std::string& prefix) {
 }
 
 std::string step_text(const ModelReport& model) {
+  if (model.spec.stacks.empty() && !model.spec.network) {
+    return fmt::format("batch {}", model.point.batch);
+  }
   if (!model.spec.network) {
     return fmt::format("batch {}, sequence {}", model.point.batch, model.point.sequence);
   }

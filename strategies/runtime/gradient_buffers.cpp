@@ -57,14 +57,15 @@ ValueId GradientBuffers::add_main(const Write& write) {
     const bool is_data = of_experts || overlaps_any(axis, layout_.data_axes);
     (is_data ? gradient.axes : gradient.model_axes).push_back(axis);
   }
-  const Op& update = *updates_.at(write.parameter);
-  for (const Operand& operand : update.operands) {
-    const Tensor& tensor = builder_.tensor(operand.tensor);
-    if (tensor.role == TensorRole::optimizer_state) {
-      gradient.state_bytes += size_of(tensor.dtype).count();
+  if (const auto update = updates_.find(write.parameter); update != updates_.end()) {
+    for (const Operand& operand : update->second->operands) {
+      const Tensor& tensor = builder_.tensor(operand.tensor);
+      if (tensor.role == TensorRole::optimizer_state) {
+        gradient.state_bytes += size_of(tensor.dtype).count();
+      }
     }
+    gradient.update_flops = traits(update->second->function).flops;
   }
-  gradient.update_flops = traits(update.function).flops;
   builder_.step.buffered[write.parameter] = std::move(gradient);
   return main;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace shardsim {
 
 OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Units& units, const Layout& layout,
@@ -18,11 +20,19 @@ OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Units& units, const Lay
       runtime_(runtime),
       clips_(clips) {
   for (const ParameterLayout& a : layout.parameters) layouts_[a.tensor] = &a;
+  const std::vector<Block>& blocks = builder.workload().blocks;
+  const bool updates = std::any_of(blocks.begin(), blocks.end(),
+                                   [](const Block& b) { return !b.optimizer.empty(); });
+  if (runtime.flat_optimizer && !updates && has_backward(builder.workload())) {
+    throw InputError({"", "/workload/optimizer"},
+                     "\"none\" is not supported with the flat optimizer of gradient buffers");
+  }
 }
 
 void OptimizerPass::add(std::size_t b) {
   const Block& block = builder_.workload().blocks[b];
   if (block.optimizer.empty()) return;
+  if (runtime_.flat_optimizer) require_flat_states(block);
   const bool has_buffer = runtime_.reductions.buffer.has_value();
   if (has_buffer || clips_) add_up_shared(block, builder_.step.blocks[b].shared);
   if (clips_ && !has_buffer) clip(block, builder_.step.blocks[b].clipped);
@@ -59,6 +69,22 @@ void OptimizerPass::add(std::size_t b) {
   }
   pass.body.push_back(std::move(update));
   gather_updated(units_.name(b), updated, stored, homes, pass);
+}
+
+// A flat optimizer has as many numbers of each state as of its parameters.
+void OptimizerPass::require_flat_states(const Block& block) const {
+  for (const Op& op : block.optimizer) {
+    const TensorId parameter = parameter_of(op);
+    for (const Operand& operand : op.operands) {
+      const bool is_state = builder_.tensor(operand.tensor).role == TensorRole::optimizer_state;
+      if (!is_state || builder_.shape(operand.tensor) == builder_.shape(parameter)) continue;
+      throw InputError(
+          {"", "/workload/optimizer"},
+          fmt::format("{} keeps states of other shapes than its parameters', which the "
+                      "flat optimizer of gradient buffers has not",
+                      name_of(op.function)));
+    }
+  }
 }
 
 void OptimizerPass::add_up_shared(const Block& block, std::vector<Item>& items) {
@@ -104,8 +130,9 @@ TensorId OptimizerPass::parameter_of(const Op& op) const {
 ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass& pass) {
   const TensorRole role = builder_.tensor(tensor).role;
   if (role == TensorRole::optimizer_state) {
-    const ValueId state = builder_.add_value(tensor, a.optimizer, builder_.tensor(tensor).dtype,
-                                             BufferCategory::optimizer);
+    const ValueId state =
+        builder_.add_value(tensor, sharding_of_state(tensor, a), builder_.tensor(tensor).dtype,
+                           BufferCategory::optimizer);
     builder_.value(state).persistent = true;
     new_state(state);
     return state;
@@ -122,6 +149,19 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass
   }
   return builder_.bring(whole, a.optimizer, Stream::reductions, OptimizerReads{a.tensor},
                         pass.body);
+}
+
+Sharding OptimizerPass::sharding_of_state(TensorId state, const ParameterLayout& a) const {
+  const std::vector<Dim>& kept = builder_.tensor(state).dims;
+  const std::vector<Dim>& all = builder_.tensor(a.tensor).dims;
+  if (kept.size() == all.size()) return a.optimizer;
+  Sharding sharding = a.optimizer;
+  sharding.dims.clear();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t next = sharding.dims.size();
+    if (next < kept.size() && kept[next] == all[i]) sharding.dims.push_back(a.optimizer.dims[i]);
+  }
+  return sharding;
 }
 
 void OptimizerPass::gather_updated(const std::string& unit, const std::vector<ValueId>& updated,

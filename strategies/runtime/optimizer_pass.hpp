@@ -27,11 +27,14 @@ class OptimizerPass {
   // Where the new state goes: the place of the old one or, if that is not donated, one of its own,
   // which a program of jit has from its start.
   ValueId new_state(ValueId old);
+  void require_flat_states(const Block& block) const;
   [[nodiscard]] TensorId parameter_of(const Op& op) const;
   // State, gradient or parameter as the optimizer's shard has it.
   void add_up_shared(const Block& block, std::vector<Item>& items);
   void clip(const Block& block, std::vector<ClippedGradient>& clipped) const;
   ValueId read(TensorId tensor, const ParameterLayout& a, BlockPass& pass);
+  // The parameter's, along the dimensions that the state has.
+  [[nodiscard]] Sharding sharding_of_state(TensorId state, const ParameterLayout& a) const;
   void gather_updated(const std::string& unit, const std::vector<ValueId>& updated,
                       const std::vector<Sharding>& stored, const std::vector<ValueId>& homes,
                       BlockPass& pass);

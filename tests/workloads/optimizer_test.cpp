@@ -47,6 +47,34 @@ TEST_CASE("Lion holds one moment, Adam as much as AdamW") {
   CHECK(state_bytes(adam) == 8 * 124'439'808);
 }
 
+// Shazeer and Stern (arXiv:1804.04235): of a matrix [n, m] n + m numbers, of a vector all. GPT-2,
+// 12 layers, h = 768, vocabulary 50257, 1024 positions: tables 50257 + 768 and 1024 + 768; a layer
+// 768 + 2304, 768 + 768, 2 (768 + 3072) of matrices, 9984 of biases and norms; a last norm 2 * 768.
+TEST_CASE("Adafactor holds a matrix's rows and columns, a vector whole") {
+  Workload w = training_graph("gpt2", 1, 128);
+  add_optimizer(w, {.kind = "adafactor", .master = std::nullopt});
+  const std::int64_t layer = (768 + 2304) + (768 + 768) + 2 * (768 + 3072) + 9984;
+  CHECK(state_bytes(w) == 4 * (50257 + 768 + 1024 + 768 + 12 * layer + 2 * 768));
+}
+
+// Dettmers et al. (arXiv:2110.02861), as bitsandbytes stores it: two bytes for each number and
+// eight for each block of 256. Of GPT-2 all matrices; vectors have fewer than 4,096 numbers, 8
+// bytes each.
+TEST_CASE("Adam in 8 bits holds two bytes for each number and the scales of blocks") {
+  Workload w = training_graph("gpt2", 1, 128);
+  add_optimizer(w, {.kind = "adamw8bit", .master = std::nullopt});
+  const std::int64_t vectors = 12 * 9984 + 2 * 768;
+  const std::int64_t matrices = 124'439'808 - vectors;
+  CHECK(state_bytes(w) == 2 * matrices + 8 * matrices / 256 + 8 * vectors);
+}
+
+TEST_CASE("Without an optimizer nothing is updated") {
+  Workload w = training_graph("gpt2", 1, 128);
+  add_optimizer(w, {.kind = "none"});
+  CHECK(state_bytes(w) == 0);
+  for (const Block& block : w.blocks) CHECK(block.optimizer.empty());
+}
+
 TEST_CASE("Every parameter is updated once, in place, in the block that uses it first") {
   Workload w = training_graph("qwen3-1.7b", 1, 128);
   add_optimizer(w, {});
@@ -85,5 +113,6 @@ TEST_CASE("An unknown optimizer is an error") {
   options.kind = "sophia";
   CHECK_THROWS_WITH(
       add_optimizer(w, options),
-      "/workload/optimizer: unknown optimizer \"sophia\"; known are adamw, adam, lion, sgd");
+      "/workload/optimizer: unknown optimizer \"sophia\"; known are adamw, adam, lion, adafactor, "
+      "adam8bit, adamw8bit, sgd, none");
 }

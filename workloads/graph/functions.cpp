@@ -190,6 +190,11 @@ constexpr std::array table{
     FunctionTraits{F::adam, "adam", K::optimizer, 13, is_not, nothing, none},
     // two interpolations 3 + 3, sign, decay and step 3 (arXiv:2302.06675, algorithm 2)
     FunctionTraits{F::lion, "lion", K::optimizer, 10, is_not, nothing, none},
+    // square 2, sums of rows and columns 2, their quotient and root 3, mean square and clip of
+    // the update 4, decay and step 2 (arXiv:1804.04235, algorithm 4)
+    FunctionTraits{F::adafactor, "adafactor", K::optimizer, 13, is_not, nothing, none},
+    // adamw, and of both moments look-up, scale, largest and search of the nearest code, 4 each
+    FunctionTraits{F::adam_8bit, "adam_8bit", K::optimizer, 22, is_not, nothing, none},
     // momentum 2, step 2
     FunctionTraits{F::sgd, "sgd", K::optimizer, 4, is_not, nothing, none},
 };

@@ -127,6 +127,8 @@ enum class Function : std::uint8_t {
   adamw,
   adam,
   lion,
+  adafactor,
+  adam_8bit,
   sgd
 };
 

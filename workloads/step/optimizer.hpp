@@ -23,11 +23,14 @@ struct OptimizerOptions {
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
 };
 
-[[nodiscard]] std::vector<std::string> known_optimizers();  // "adamw", "adam", "lion", "sgd"
+// "adamw", "adam", "lion", "adafactor", "adam8bit", "adamw8bit", "sgd", "none"
+[[nodiscard]] std::vector<std::string> known_optimizers();
 
 // Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are
 // the parameter, its master (NAME.master) and its moments (NAME.exp_avg, NAME.exp_avg_sq; lion:
-// NAME.exp_avg; sgd: NAME.momentum_buffer), updated in place; its operands are these, then the
+// NAME.exp_avg; sgd: NAME.momentum_buffer; adafactor: NAME.row_var and .col_var, of a vector
+// .variance; in 8 bits: NAME.state1 and .state2 in bytes, .absmax1 and .absmax2 their scales),
+// updated in place; its operands are these, then the
 // gradient. (Without momentum sgd has no state.) The gradient tensor has the compute dtype, as the
 // matmul leaves it; who reduces it casts it to `gradients`.
 // Throws InputError when the kind is unknown.
