@@ -124,7 +124,7 @@ void read_experts(Facts& facts, Notes& notes, Json& experiment) {
 }
 
 // {"sharding": "no_shard"} and so on are of Megatron's FSDP alone.
-void read_sharding(Facts& facts, Json& experiment) {
+void read_sharding(Facts& facts, Notes& notes, Json& experiment) {
   if (facts.flag("strategy.fsdp")) {
     if (!facts.is("arg.sharding", "optim_grads_params")) {
       facts.fail("arg.sharding",
@@ -132,6 +132,10 @@ void read_sharding(Facts& facts, Json& experiment) {
                              "is",
                              facts.text("arg.sharding")));
     }
+    if (facts.flag("strategy.loss_per_token")) {
+      notes.emplace_back("under Megatron's FSDP the tokens of a step are not counted");
+    }
+    experiment["strategy"].erase("loss_per_token");
     experiment["strategy"].erase("distributed_optimizer");
     experiment["strategy"].erase("overlap");
     return;
@@ -218,7 +222,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
       multiple != vocabulary_multiple || facts.has("arg.padded_vocabulary")) {
     strategy["vocabulary_multiple"] = facts.has("arg.padded_vocabulary") ? 1 : multiple * tp;
   }
-  read_sharding(facts, experiment);
+  read_sharding(facts, notes, experiment);
   read_experts(facts, notes, experiment);
   read_pipeline(facts, experiment);
   read_kernels(facts, experiment);
@@ -236,6 +240,7 @@ void add_buffer_facts(const Json& strategy, std::int64_t data, Facts& facts) {
   facts.set("strategy.distributed_optimizer", optimizer.is_object());
   facts.set("strategy.overlap.gradients", overlaps);
   facts.set("strategy.overlap.parameters", json_at(optimizer, "gather") == "next_forward");
+  facts.set("strategy.loss_per_token", json_at(strategy, "loss_per_token") == true);
   const std::int64_t elements = buffer["bucket_elements"];
   const std::int64_t usual = overlaps ? std::max(least_bucket, bucket_per_device * data) : 0;
   if (elements != usual) facts.set("strategy.bucket_elements", elements);

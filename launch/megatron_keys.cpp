@@ -127,6 +127,7 @@ const std::vector<Key> used_keys = {
     {"sequence-parallel", "strategy.sequence_parallel", K::flag, "false"},
     {"use-distributed-optimizer", "strategy.distributed_optimizer", K::flag, "false"},
     {"num-distributed-optimizer-instances", "arg.instances", K::integer, "1"},
+    {"calculate-per-token-loss", "strategy.loss_per_token", K::flag, "false"},
     {"overlap-grad-reduce", "strategy.overlap.gradients", K::flag, "false"},
     {"overlap-param-gather", "strategy.overlap.parameters", K::flag, "false"},
     {"ddp-bucket-size", "strategy.bucket_elements", K::integer},

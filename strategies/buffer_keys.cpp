@@ -156,6 +156,9 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   if (const auto checks = strategy.find("check_overflow")) {
     runtime.checks_overflow = checks->boolean();
   }
+  if (const auto counts = strategy.find("loss_per_token")) {
+    runtime.counts_tokens = counts->boolean();
+  }
   const auto fail = [&](const char* key, const std::string& message) {
     const auto at_key = strategy.find(key);
     (at_key ? *at_key : strategy).fail(message);
@@ -165,6 +168,7 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
       fail("flat_optimizer", "updates parts of a buffer: \"gradient_buffer\" has to say of which");
     }
     if (runtime.checks_overflow) fail("check_overflow", "true needs a \"gradient_buffer\"");
+    if (runtime.counts_tokens) fail("loss_per_token", "true needs a \"gradient_buffer\"");
     return;
   }
   if (options.shards_parameters) {
@@ -229,6 +233,7 @@ Json buffer_keys_to_json(const Runtime& runtime) {
   }
   json["check_overflow"] = runtime.checks_overflow;
   json["clip_gradients"] = runtime.clips;
+  json["loss_per_token"] = runtime.counts_tokens;
   return json;
 }
 

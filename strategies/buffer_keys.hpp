@@ -30,7 +30,7 @@
 //     prefetch_elements, whole_elements,             0
 //     live_elements, reuse_elements, secondary_shards
 //     quantized         true, false                  false
-//   clip_gradients, check_overflow                   false
+//   clip_gradients, check_overflow, loss_per_token   false
 #pragma once
 
 #include "base/json_reader.hpp"

@@ -174,6 +174,14 @@ const std::vector<StrategyKey> key_table = {
      "false; true of deepspeed's ZeRO 1 and 2 but in fp32",
      "with a gradient buffer: whether a gradient is not finite, one byte of all devices",
      /*of_recipes_alone=*/true},
+    {"loss_per_token",
+     {},
+     on_or_off,
+     "false",
+     "with a gradient buffer: the loss is of all tokens of the step, however they lie on "
+     "devices: these add up how many they have, and gradients are scaled behind their reduction "
+     "(Megatron's calculate_per_token_loss)",
+     /*of_recipes_alone=*/true},
     {"offload",
      {},
      R"({"activations": "cpu"}, {"activations": {"layers": 20}}, ...)",

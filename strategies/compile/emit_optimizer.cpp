@@ -1,8 +1,8 @@
 // What is done with gradients in buffers once backward is through, and the flat optimizer.
 //
 //   as Megatron-Core has it (finalize_model_grads, then its optimizer): buckets that are left;
-//   sums over the model axes, all in one call; parameters that two stages share; whether all are
-//   finite; the norm; updates
+//   sums over the model axes, all in one call; parameters that two stages share; how many tokens
+//   there were; whether all are finite; the norm; updates
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +27,7 @@ void ProgramEmitter::finish_gradients() {
   add_up_over_model();
   add_up_shared();
   add_up_routing();
+  scale_by_tokens();
   if (input_.runtime.flat_parameters) {
     take_norms_of_groups();
   } else if (input_.clips || input_.runtime.checks_overflow) {
@@ -104,6 +105,45 @@ void ProgramEmitter::add_up_routing() {
                    name + ", by which the biases of routers are moved",
                    {}},
                   Stream::reductions, name, {});
+}
+
+// The last stage knows how many tokens the loss is of, and tells the others; devices that see
+// different tokens add the numbers up; gradients are scaled by what comes of it (Megatron-Core,
+// finalize_model_grads with calculate_per_token_loss).
+void ProgramEmitter::scale_by_tokens() {
+  if (!input_.runtime.counts_tokens) return;
+  const std::string name = "number of tokens";
+  const Bytes scalar = size_of(DType::i32);
+  const auto emit_call = [&](CollectiveKind kind, const AxisList& axes,
+                             std::vector<std::vector<std::int64_t>> groups) {
+    Task task;
+    task.kind = TaskKind::collective;
+    task.stream = static_cast<std::uint8_t>(Stream::reductions);
+    task.phase = phase_;
+    task.work =
+        tables_.collective({kind, axes, std::move(groups), {}, DType::i32, scalar,
+                            {{name, scalar}}, name + ", by which gradients are scaled", {}});
+    task.name = tables_.name(name);
+    after_ = {last_kernel_};
+    norm_ = add_task(task, after_);
+  };
+  if (has_stages_) {
+    const AxisRef stages = input_.mesh.whole(*input_.mesh.find(input_.stages_axis));
+    auto columns = input_.mesh.groups({stages});
+    for (auto& column : columns) std::reverse(column.begin(), column.end());
+    emit_call(CollectiveKind::broadcast, {}, std::move(columns));
+  }
+  if (!input_.data_axes.empty()) emit_call(CollectiveKind::all_reduce, input_.data_axes, {});
+  std::vector<BufferIndex> gradients;
+  Bytes bytes{0};
+  for (const OpenBucket& bucket : open_buckets_) {
+    gradients.push_back(reduced(bucket).front());
+    bytes += buffers_[gradients.back()].buffer.bytes;
+  }
+  const std::int64_t elements = bytes.count() / size_of(input_.gradient_dtype).count();
+  emit_kernel({"multiply", KernelClass::memory, input_.gradient_dtype,
+               Flops(static_cast<double>(elements)), 2 * bytes},
+              "gradients by tokens", {}, gradients);
 }
 
 // Of a flat optimizer each device has its part of all gradients, so sums go over all devices of its

@@ -151,6 +151,7 @@ class ProgramEmitter {
   void add_up_over_model();
   void add_up_shared();
   void add_up_routing();
+  void scale_by_tokens();
   void take_norm();
   void update_bucket(const OpenBucket& bucket);
   void gather_buckets();

@@ -203,6 +203,7 @@ struct Runtime {
   RepeatForward repeats = RepeatForward::first;
   ActivationsOnHost activations_on_host{};
   bool clips = false;            // the norm of all gradients is computed
+  bool counts_tokens = false;    // of all devices; gradients are sums, scaled by their number
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;

@@ -70,6 +70,7 @@ Json strategy_of(const Json& settings) {
       {"name", "megatron"},
       {"sequence_parallel", settings["sp"]},
       {"distributed_optimizer", settings["dist_opt"]},
+      {"loss_per_token", settings["per_token"]},
       {"overlap",
        {{"gradients", settings["overlap_grad"]}, {"parameters", settings["overlap_param"]}}}};
   if (settings["instances"] != 1) {
@@ -206,7 +207,11 @@ Calls recorded(const Json& record) {
 
 std::string planned_group(const Plan& plan, const Collective& call) {
   if (call.reason.starts_with("the norm")) return "norm";
-  if (!call.groups.empty()) return group_text(call.groups.front());
+  if (!call.groups.empty()) {
+    std::vector<std::int64_t> group = call.groups.front();
+    std::sort(group.begin(), group.end());  // a broadcast's begins with who has it
+    return group_text(group);
+  }
   return group_text(plan.mesh.first_group(call.axes));
 }
 
