@@ -158,24 +158,32 @@ class Pinner {
 
   // Megatron-Core reduces a look-up to parts of the sequence where nothing is added to it; else it
   // adds up whole and scatters the sum (LanguageModelEmbedding, reduce_scatter_embeddings).
-  void pin_summed_embeddings(TensorId stream) {
-    const auto makes = [](const Op& op, TensorId tensor) {
-      return std::any_of(op.results.begin(), op.results.end(),
-                         [&](const Operand& result) { return result.tensor == tensor; });
-    };
-    for (const Block& block : workload_.blocks) {
-      for (const Op& sum : block.forward) {
-        if (sum.function != Function::add || !makes(sum, stream)) continue;
-        for (const Op& op : block.forward) {
-          if (kind_of(op) != OpKind::lookup) continue;
-          const TensorId looked_up = op.results.front().tensor;
-          const bool is_added =
-              std::any_of(sum.operands.begin(), sum.operands.end(),
-                          [&](const Operand& operand) { return operand.tensor == looked_up; });
-          if (is_added) pin_whole(looked_up);
-        }
-      }
+  void pin_summed_embeddings(TensorId sum) {
+    const Op* add = maker_of(sum);
+    if (add == nullptr || add->function != Function::add) return;
+    for (const Operand& operand : add->operands) {
+      const Op* op = maker_of(operand.tensor);
+      const bool is_sum = op != nullptr && op->function == Function::add;
+      const bool is_looked_up = op != nullptr && kind_of(*op) == OpKind::lookup;
+      if (is_sum) pin_summed_embeddings(operand.tensor);
+      if (is_looked_up || (is_sum && is_pinned(*op))) pin_whole(operand.tensor);
     }
+  }
+
+  // Are all its operands?
+  [[nodiscard]] bool is_pinned(const Op& op) const {
+    return std::all_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+      return result_.pinned.contains(operand.tensor);
+    });
+  }
+
+  [[nodiscard]] const Op* maker_of(TensorId value) const {
+    const Block& block = workload_.blocks[static_cast<std::size_t>(tensor(value).block)];
+    const auto op = std::find_if(block.forward.begin(), block.forward.end(), [&](const Op& one) {
+      return std::any_of(one.results.begin(), one.results.end(),
+                         [&](const Operand& result) { return result.tensor == value; });
+    });
+    return op != block.forward.end() ? &*op : nullptr;
   }
 
   // Rows lie by token as tokens do, and by expert where their experts are.

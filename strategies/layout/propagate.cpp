@@ -33,6 +33,7 @@ class Propagation {
     run_to_fixpoint(/*backwards=*/false);
     run_to_fixpoint(/*backwards=*/true);
     follow_primals();
+    read_as_added();
     return std::move(shardings_);
   }
 
@@ -140,6 +141,41 @@ class Propagation {
       known(static_cast<TensorId>(t)) = (gradient ? made : shardings_.tensors)[at(tensor.primal)];
     }
     follow_look_ups();
+  }
+
+  // Sums whose pin is not how their summands, which are pinned as well, say that they are added up.
+  void read_as_added() {
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        if (op.function != Function::add || !are_pinned(op.operands)) continue;
+        const Operand& sum = op.results.front();
+        if (!are_pinned(op.results)) continue;
+        FactorAxes added;
+        AxisList used;
+        for (const Operand& operand : op.operands) {
+          for (const auto& [factor, axes] :
+               project(known(operand.tensor), operand.dims, workload_.labels)) {
+            merge_factor(added[factor], axes, used);
+          }
+        }
+        const Sharding as_added = sharding_of(sum.dims, added, workload_.labels);
+        if (as_added == known(sum.tensor)) continue;
+        for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+          const Tensor& tensor = workload_.tensors[t];
+          const bool is_gradient =
+              tensor.role == TensorRole::activation_gradient && tensor.primal == sum.tensor;
+          if (is_gradient) shardings_.read_as[static_cast<TensorId>(t)] = as_added;
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool are_pinned(const std::vector<Operand>& operands) const {
+    return std::all_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      const bool is_activation =
+          workload_.tensors[at(operand.tensor)].role == TensorRole::activation;
+      return is_activation && !open_[at(operand.tensor)];
+    });
   }
 
   // Gradients of tables are made where their look-ups read them, and added up where they are kept.

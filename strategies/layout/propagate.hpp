@@ -14,7 +14,8 @@
 //
 // Recomputed values take the sharding of the forward value they repeat. So do gradients, except
 // those of pinned values: they go back to how the op made the value before it was brought to its
-// pin, so that an all-gather in forward is a reduce-scatter in backward. The gradient that a
+// pin, so that an all-gather in forward is a reduce-scatter in backward; ops read the gradient of a
+// pinned sum of pinned values as these lie, so that it is gathered once. The gradient that a
 // look-up gives its table lies as the look-up reads the table, the sum of it with others as it is
 // kept.
 //

@@ -20,11 +20,19 @@ struct TensorShardings {
   // then. Others are added up as partial sums.
   std::map<TensorId, Sharding> summed;
 
+  // Gradients that ops read otherwise than they come in: of what is added up as its summands lie and
+  // then brought to its pin.
+  std::map<TensorId, Sharding> read_as;
+
   [[nodiscard]] const Sharding& of(TensorId tensor) const {
     return tensors[static_cast<std::size_t>(tensor)];
   }
   // As `op` reads or makes it.
   [[nodiscard]] const Sharding& of(const Op& op, TensorId tensor) const {
+    if (!read_as.empty()) {
+      const auto read = read_as.find(tensor);
+      if (read != read_as.end()) return read->second;
+    }
     if (kind_of(op) != OpKind::lookup) return of(tensor);
     const auto table = look_up.find(tensor);
     return table != look_up.end() ? table->second : of(tensor);

@@ -15,11 +15,6 @@ std::string skip_reason(const Json& record) {
   // Transformer Engine keep it whole (README.md there).
   const bool is_latent = record["model"].contains("multi_latent_attention");
   if (is_latent && settings["tp"] != 1) return "latent attention of the local specification";
-  if (settings["per_token"] == true) return "loss per token";
-  // Megatron gathers the gradient of the sum of embeddings once, we that of each table.
-  const bool has_positions = record["model"]["position_embedding_type"] == "learned_absolute";
-  const bool is_first = record["stage"][0]["embedding"] == true;
-  if (has_positions && is_first) return "gradients of learned positions";
   return "";
 }
 
