@@ -6,6 +6,9 @@
 //   method    all-gather, ring, all-to-all        all-gather; ring of megatron, fsdp1, fsdp2, ddp
 //   balanced  true, false                         true: a causal mask leaves all devices as much
 //   keeps     parts, gathered                     parts; gathered of torchtitan: for backward
+//   of a ring:
+//   rotation  messages, all-gather                messages: how keys and values of parts come round
+//   gradients compute, fp32                       compute: the type that theirs are added up in
 #pragma once
 
 #include "base/json_reader.hpp"

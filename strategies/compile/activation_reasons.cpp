@@ -89,7 +89,13 @@ Words ActivationReasons::words(const RowsCounted& fact, const Collective& call) 
           {}};
 }
 
-Words ActivationReasons::words(const KeysPassedOn& fact, const Collective&) const {
+Words ActivationReasons::words(const KeysPassedOn& fact, const Collective& call) const {
+  if (call.kind == CollectiveKind::all_gather) {
+    return {fmt::format("{} computes with each part of the sequence by itself: keys and values of "
+                        "all of {}",
+                        who(*fact.op), builder_.names(layout_.sequence_axes)),
+            "\"context\": {\"rotation\": \"messages\"} has one part under way at a time"};
+  }
   return {fmt::format("{} computes with each part of the sequence as it comes round: {} of {}",
                       who(*fact.op),
                       fact.op->function == Function::attention ? "keys and values"

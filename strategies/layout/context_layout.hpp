@@ -2,9 +2,11 @@
 // parallelism).
 //
 //   gather      all of them are gathered before the kernel (Megatron-Core's all_gather, torchtitan)
-//   ring        each device's part goes round; a kernel computes with each part as it comes, and
-//               partial results are merged (Liu et al. 2023, arXiv:2310.01889; Transformer Engine's
-//               p2p). Parts are dealt out so that a causal mask leaves each kernel as much
+//   ring        a kernel computes with each device's part, and partial results are merged (Liu et
+//               al. 2023, arXiv:2310.01889). Parts go round from device to device, one kernel ahead
+//               (Transformer Engine's p2p), or are all gathered while the first kernel computes
+//               (PyTorch); their gradients go round. Parts are dealt out so that a causal mask
+//               leaves each kernel as much
 //   all_to_all  heads are split in place of the sequence, by an all-to-all before and behind
 //               (DeepSpeed's Ulysses, arXiv:2309.14509)
 #pragma once
@@ -15,11 +17,17 @@ namespace shardsim {
 
 enum class ContextMethod : std::uint8_t { gather, ring, all_to_all };
 
+// How keys and values of a ring's parts come to all devices.
+enum class Rotation : std::uint8_t { messages, gather };
+
 struct ContextLayout {
   ContextMethod method = ContextMethod::gather;
   bool balanced = true;  // parts are pairs from both ends; false: in order, and the last device has
                          // all the others' keys to look at
   bool keeps_gathered = false;  // what was gathered is kept for backward (PyTorch)
+  Rotation rotation = Rotation::messages;  // of a ring
+  bool wide_gradients = false;  // of a ring: added up in fp32, and sent so (PyTorch); false: in the
+                                // compute dtype
   friend bool operator==(const ContextLayout&, const ContextLayout&) = default;
 };
 

@@ -265,10 +265,12 @@ class Partitioner {
     const auto has_keys = [&](const Operand& operand) {
       return std::find(operand.dims.begin(), operand.dims.end(), Dim{tokens}) != operand.dims.end();
     };
-    RingAttention ring{op, layout_.sequence_axes, layout_.context.balanced, {}, {}, {}, {}};
+    RingAttention ring{op, layout_.sequence_axes, layout_.context, {}, {}, {}, {}};
     Item item;
     for (const Operand& operand : op.operands) {
-      const ValueId value = read(op, operand, parts, pass);
+      const auto merged = merged_.find(operand.tensor);
+      const ValueId value =
+          merged != merged_.end() ? merged->second : read(op, operand, parts, pass);
       (has_keys(operand) ? ring.keys : ring.reads).push_back(value);
       item.operands.push_back(value);
     }
@@ -279,11 +281,12 @@ class Partitioner {
     }
     item.results = ring.results;
     ring.whole = kernel_of(op, factors, item);
-    add_ring_attention(builder_, ring, pass);
+    const std::vector<ValueId> left = add_ring_attention(builder_, ring, pass);
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       const TensorId id = op.results[r].tensor;
-      home_[at(id)] = builder_.bring(ring.results[r], shardings_.of(id), Stream::activations,
-                                     OpMakes{&op, ring.results[r], shardings_.of(id)}, pass.body);
+      if (left[r] != ring.results[r]) merged_[id] = ring.results[r];
+      home_[at(id)] = builder_.bring(left[r], shardings_.of(id), Stream::activations,
+                                     OpMakes{&op, left[r], shardings_.of(id)}, pass.body);
     }
   }
 
@@ -375,6 +378,7 @@ class Partitioner {
   std::vector<ValueId> home_;
   bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
+  std::map<TensorId, ValueId> merged_;           // of a ring, as its backward pass reads it
   std::map<TensorId, ValueId> before_exchange_;       // of attention by heads, as backward reads it
   std::set<TensorId> kept_for_backward_;
   SavedInputs saved_inputs_;
