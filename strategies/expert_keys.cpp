@@ -36,12 +36,15 @@ double read_rows(const JsonReader& json) {
 
 void read_how(const JsonReader& json, ExpertLayout& experts) {
   json.only_keys({"parallel", "tensor_parallel", "dispatch", "counts", "weights", "auxiliary_loss",
-                  "capacity_factor", "balance", "shared_first", "grouped"});
+                  "capacity_factor", "balance", "shared_first", "grouped", "shard_dimension"});
   read_word(json, "dispatch", dispatch_words, experts.dispatch);
   read_word(json, "counts", count_words, experts.counts);
   read_word(json, "weights", weight_words, experts.exchange.weights_travel);
   if (const auto loss = json.find("auxiliary_loss")) experts.auxiliary_loss = loss->boolean();
   if (const auto grouped = json.find("grouped")) experts.grouped = grouped->boolean();
+  if (const auto dimension = json.find("shard_dimension")) {
+    experts.shards_first = dimension->choice({"fitting", "first"}) == "first";
+  }
   if (const auto first = json.find("shared_first")) {
     experts.exchange.shared_first = first->boolean();
   }
@@ -216,7 +219,8 @@ Json expert_keys_to_json(const std::optional<ExpertLayout>& experts) {
                {"weights", word(weight_words, experts->exchange.weights_travel)},
                {"auxiliary_loss", experts->auxiliary_loss},
                {"shared_first", experts->exchange.shared_first},
-               {"grouped", experts->grouped}};
+               {"grouped", experts->grouped},
+               {"shard_dimension", experts->shards_first ? "first" : "fitting"}};
   if (experts->pads) {
     json["capacity_factor"] = experts->exchange.rows;
   } else if (experts->exchange.rows != 1) {

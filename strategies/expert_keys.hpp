@@ -14,6 +14,9 @@
 //   auxiliary_loss   true, false                        false; true of megatron
 //   shared_first     true, false                        false; true of megatron
 //   grouped          true, false                        true: all experts' products are one kernel
+//   shard_dimension  fitting, first                fitting: of shards of a parameter, the experts
+//                                                  or, where these are fewer than devices, within
+//                                                  each; first: padded (fully_shard)
 //   capacity_factor  a number, null                     null: as many rows as are routed
 //   balance          even, {"skew": number}             even
 //

@@ -131,6 +131,9 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
   }
   read_enum(json, "reduce_each_microbatch", runtime.reductions.each_microbatch);
   read_enum(json, "units", runtime.units);
+  if (const auto units = json.find("expert_units")) {
+    runtime.experts_apart = units->choice(choices_of_key("expert_units")) == "own";
+  }
   read_enum(json, "repeat_forward", runtime.repeats);
   read_enum(json, "ask_ahead", runtime.gathers.asked);
   read_enum(json, "reduce_model_axis", runtime.reductions.model_sums);
@@ -151,6 +154,7 @@ Json runtime_to_json(const Runtime& runtime) {
            enum_name("reduce_each_microbatch", runtime.reductions.each_microbatch)},
           {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
           {"units", enum_name("units", runtime.units)},
+          {"expert_units", runtime.experts_apart ? "own" : "with_layer"},
           {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
           {"ask_ahead", enum_name("ask_ahead", gathers.asked)},
           {"prefetch", gathers.ahead}};
@@ -207,6 +211,11 @@ void read_kept_over(const JsonReader& json, const Mesh& mesh, Strategy& options)
     number->fail(
         "a number is FSDP2's, which gathers units: \"gather\": \"tensor\" takes true or "
         "false");
+  }
+  if (options.runtime.experts_apart) {
+    number->fail(
+        "a number beside \"expert_units\": \"own\" is not supported by this version; true or "
+        "false is");
   }
   const std::int64_t devices = mesh.whole(*mesh.find(options.shard_axis)).size;
   const std::int64_t over = number->integer(1, devices);

@@ -92,6 +92,12 @@ const std::vector<StrategyKey> key_table = {
      "parameters that are one unit, gathered and reduced together: each layer, all else the root; "
      "the embedding, and the norm with the head, as well (torchtitan); the embedding and the head; "
      "or all parameters are one"},
+    {"expert_units",
+     {"with_layer", "own"},
+     "",
+     "with_layer",
+     "routed experts of a layer are gathered and reduced with it, or as a unit within the layer's: "
+     "before the first of them computes and behind the last (fully_shard on both)"},
     {"gather",
      {"unit", "tensor"},
      "",

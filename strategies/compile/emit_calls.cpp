@@ -133,9 +133,12 @@ void ProgramEmitter::receive(const Call& call) {
 void ProgramEmitter::gather(std::int16_t stage) {
   for (const BlockInstance& instance : root_first(stage)) {
     const ResolvedPass& pass = tables_.block(instance.block).forward;
-    if (pass.kept.empty() || is_gathered(pass, instance.ordinal)) continue;
-    set_place(instance, Phase::forward);
-    emit_gathers(pass, instance.ordinal, last_kernel_);
+    for (const Of unit : {Of::block, Of::within}) {
+      const bool stays = !(unit == Of::block ? pass.kept : pass.kept_within).empty();
+      if (!stays || is_gathered(pass, unit, instance.ordinal)) continue;
+      set_place(instance, Phase::forward);
+      emit_gathers(pass, unit, instance.ordinal, last_kernel_);
+    }
   }
 }
 

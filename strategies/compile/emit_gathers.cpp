@@ -28,36 +28,65 @@ void ProgramEmitter::gather_root(std::int16_t stage, Phase phase) {
     if (input_.workload.blocks[at(instance.block)].is_layer) continue;
     const ResolvedBlock& block = tables_.block(instance.block);
     const ResolvedPass& pass = phase == Phase::forward ? block.forward : block.backward;
-    if (is_gathered(pass, instance.ordinal)) continue;
+    if (is_gathered(pass, Of::block, instance.ordinal)) continue;
     set_place(instance, phase);
     emit_gathers(pass, instance.ordinal, window());
   }
 }
 
 // Unless the unit is there or under way.
-void ProgramEmitter::ask(Segment& segment, TaskId window) {
+void ProgramEmitter::ask(Segment& segment, Of unit, TaskId window) {
   const std::int64_t i = segment.instance.ordinal;
-  if (!segment.is_asked && !is_gathered(segment.pass, i)) emit_gathers(segment.pass, i, window);
-  segment.is_asked = true;
+  bool& is_asked = unit == Of::block ? segment.is_asked : segment.is_asked_within;
+  if (!is_asked && !is_gathered(segment.pass, unit, i)) emit_gathers(segment.pass, unit, i, window);
+  is_asked = true;
 }
 
-// For what may be under way with the k-th segment at work, where the runtime asks for it already.
-void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k) {
+// For what may be under way with that unit at work, where the runtime asks for it already.
+void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k, Of unit) {
   const Gathers& gathers = input_.runtime.gathers;
   const bool asks = phase_ == Phase::forward ? gathers.asked == Asked::ahead
                                              : gathers.asked != Asked::at_its_turn;
   if (!asks || phase_ == Phase::optimizer) return;
-  for (std::size_t next = 1; next <= at(gathers.ahead) && k + next < segments.size(); ++next) {
-    Segment& segment = segments[k + next];
-    set_place(segment.instance, phase_);
-    ask(segment, window(next));
+  std::size_t next = k;
+  for (int ahead = 0; ahead < gathers.ahead; ++ahead) {
+    const bool goes_within = unit == Of::block && segments[next].pass.pass->inner.has_value();
+    unit = goes_within ? Of::within : Of::block;
+    if (!goes_within && ++next == segments.size()) break;
+    set_place(segments[next].instance, phase_);
+    ask(segments[next], unit, window(next - k));
   }
   set_place(segments[k].instance, phase_);
 }
 
+// Before an item of the body: if the unit within is read by it first, or is at work from it on.
+// Rows are exchanged before, whose counts the host waits for: it asks no sooner.
+void ProgramEmitter::open_within(std::vector<Segment>& segments, std::size_t k, std::size_t item) {
+  const std::optional<BlockPass::Inner>& inner = segments[k].pass.pass->inner;
+  if (!inner) return;
+  if (item == inner->needed) ask(segments[k], Of::within, last_kernel_);
+  if (item == inner->opens) ask_ahead(segments, k, Of::within);
+}
+
+// Behind the last that reads it.
+void ProgramEmitter::close_within(const Segment& segment, std::size_t item) {
+  const std::optional<BlockPass::Inner>& inner = segment.pass.pass->inner;
+  const bool stays_there = segment.part == Part::input || stays(phase_);
+  if (!inner || item + 1 != inner->closes || stays_there) return;
+  give_back(segment.pass, Of::within, segment.instance.ordinal);
+}
+
 void ProgramEmitter::give_back(const ResolvedPass& pass, std::int64_t i) {
-  for (const ValueId held : pass.pass->held) {
-    for_each_buffer(held, i, [&](std::int64_t k) { give_back(held, k); });
+  for (const Of unit : {Of::block, Of::within}) give_back(pass, unit, i);
+}
+
+void ProgramEmitter::give_back(const ResolvedPass& pass, Of unit, std::int64_t i) {
+  const std::vector<ValueId>& held = pass.pass->held;
+  const std::size_t within = pass.pass->inner ? pass.pass->inner->held : held.size();
+  const std::size_t first = unit == Of::block ? 0 : within;
+  const std::size_t last = unit == Of::block ? within : held.size();
+  for (std::size_t h = first; h < last; ++h) {
+    for_each_buffer(held[h], i, [&](std::int64_t k) { give_back(held[h], k); });
   }
 }
 
@@ -71,14 +100,23 @@ void ProgramEmitter::give_back(ValueId held, std::int64_t i) {
 }
 
 // In a pipeline a unit may be there from the microbatch before.
-bool ProgramEmitter::is_gathered(const ResolvedPass& pass, std::int64_t i) {
-  if (!has_stages_ || pass.kept.empty()) return false;
-  return std::all_of(pass.kept.begin(), pass.kept.end(),
+bool ProgramEmitter::is_gathered(const ResolvedPass& pass, Of unit, std::int64_t i) {
+  const std::vector<ValueId>& kept = unit == Of::block ? pass.kept : pass.kept_within;
+  if (!has_stages_ || kept.empty()) return false;
+  return std::all_of(kept.begin(), kept.end(),
                      [&](ValueId id) { return buffers_.buffer_of(id, i) != no_buffer; });
 }
 
 void ProgramEmitter::emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window) {
-  for (const ResolvedItem& item : pass.gathers) emit_item(item, i, window);
+  for (const Of unit : {Of::block, Of::within}) emit_gathers(pass, unit, i, window);
+}
+
+void ProgramEmitter::emit_gathers(const ResolvedPass& pass, Of unit, std::int64_t i,
+                                  TaskId window) {
+  const std::size_t within = pass.pass->inner ? pass.pass->inner->gathers : pass.gathers.size();
+  const std::size_t first = unit == Of::block ? 0 : within;
+  const std::size_t last = unit == Of::block ? within : pass.gathers.size();
+  for (std::size_t g = first; g < last; ++g) emit_item(pass.gathers[g], i, window);
 }
 
 }  // namespace shardsim

@@ -182,7 +182,8 @@ void ProgramEmitter::backward(const Action& action, Part part) {
   for (auto instance = instances.rbegin(); instance != instances.rend(); ++instance) {
     const bool opens = part != Part::weight && segments.empty();
     segments.push_back({tables_.block(instance->block).backward, *instance, part, opens,
-                        /*is_asked=*/part == Part::weight});
+                        /*is_asked=*/part == Part::weight,
+                        /*is_asked_within=*/part == Part::weight});
   }
   for (std::size_t k = 0; k < segments.size(); ++k) {
     const BlockInstance& instance = segments[k].instance;
@@ -248,7 +249,8 @@ void ProgramEmitter::emit_segment(std::vector<Segment>& segments, std::size_t k,
   if (segment.part != Part::input) {
     emit_items(segment.pass.reductions, i);
     accumulate(segment.pass, i);
-    if (!stays(phase)) give_back(segment.pass, i);
+    if (!stays(phase)) give_back(segment.pass, Of::block, i);
+    if (!stays(phase) && segment.part == Part::weight) give_back(segment.pass, Of::within, i);
   }
   segment_ends_.push_back(last_kernel_);
   segment_reductions_.push_back(last_reduction_);
@@ -261,8 +263,8 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
   // The unit that opens the backward pass has nobody before it to ask for it: it is gathered when
   // it is first read.
   const auto open = [&](TaskId window) {
-    ask(segment, window);
-    ask_ahead(segments, k);
+    ask(segment, Of::block, window);
+    ask_ahead(segments, k, Of::block);
   };
   bool opened = !segment.opens_backward;
   if (opened) open(window());
@@ -279,7 +281,9 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
     }
     gather_buckets_for(pass, item, i);
     if (!flat_.empty()) run_modules(k, item);
+    open_within(segments, k, item);
     emit_item(pass.body[item], i, no_task);
+    close_within(segment, item);
     count_written(*pass.pass, item + 1, i);
   }
   if (!opened) open(last_kernel_);

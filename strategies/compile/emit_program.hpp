@@ -77,7 +77,10 @@ class ProgramEmitter {
     Part part = Part::whole;
     bool opens_backward = false;
     bool is_asked = false;  // its gathers are issued
+    bool is_asked_within = false;
   };
+  // Of a segment: what is gathered for it, or for the unit within.
+  enum class Of : std::uint8_t { block, within };
 
   // A bucket of a gradient buffer and what of the optimizer belongs to it (emit_buckets.cpp).
   struct OpenBucket {
@@ -248,17 +251,22 @@ class ProgramEmitter {
   // The k-th of those that follow each other, all of one phase.
   void emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase);
   void emit_body(std::vector<Segment>& segments, std::size_t k);
-  void ask(Segment& segment, TaskId window);
-  void ask_ahead(std::vector<Segment>& segments, std::size_t k);
+  void ask(Segment& segment, Of unit, TaskId window);
+  // For what comes behind one of the k-th.
+  void ask_ahead(std::vector<Segment>& segments, std::size_t k, Of unit);
+  void open_within(std::vector<Segment>& segments, std::size_t k, std::size_t item);
+  void close_within(const Segment& segment, std::size_t item);
   void gather_root(std::int16_t stage, Phase phase);
   void accumulate(const ResolvedPass& pass, std::int64_t i);
   [[nodiscard]] bool stays(Phase phase) const;
   void give_back(const ResolvedPass& pass, std::int64_t i);
+  void give_back(const ResolvedPass& pass, Of unit, std::int64_t i);
   void give_back(ValueId held, std::int64_t i);
   void emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window);
+  void emit_gathers(const ResolvedPass& pass, Of unit, std::int64_t i, TaskId window);
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
-  [[nodiscard]] bool is_gathered(const ResolvedPass& pass, std::int64_t i);
+  [[nodiscard]] bool is_gathered(const ResolvedPass& pass, Of unit, std::int64_t i);
   [[nodiscard]] bool reads_parameter(const Item& item) const;
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
   // Of the segment that comes after so many others.

@@ -56,10 +56,11 @@ void list_kernels(Compilation& c) {
 }
 
 void make_calls(Compilation& c) {
-  const Units units(c.workload, c.stages, c.strategy.runtime.units);
+  const Runtime& runtime = c.strategy.runtime;
+  const Units units(c.workload, c.stages, runtime.units, runtime.experts_apart);
   const std::string axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "";
   c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, axis,
-                      c.strategy.runtime, c.step);
+                      runtime, c.step);
 }
 
 void word_reasons(Compilation& c) {

@@ -54,10 +54,12 @@ std::set<ValueId> given_back(const SpmdStep& step) {
 }
 
 // Nothing where the body reads something gathered that nobody gives back: a table in its shards.
-std::vector<ValueId> kept_of(const BlockPass& pass, const std::set<ValueId>& given_back) {
+// `first`, `last`: of its gathers.
+std::vector<ValueId> kept_of(const BlockPass& pass, std::size_t first, std::size_t last,
+                             const std::set<ValueId>& given_back) {
   std::vector<ValueId> kept;
-  for (const Item& gather : pass.gathers) {
-    for (const ValueId result : gather.results) {
+  for (std::size_t g = first; g < last; ++g) {
+    for (const ValueId result : pass.gathers[g].results) {
       const bool is_read = std::any_of(pass.body.begin(), pass.body.end(), [&](const Item& item) {
         return std::count(item.operands.begin(), item.operands.end(), result) > 0;
       });
@@ -99,7 +101,10 @@ std::vector<ResolvedItem> PlanTables::resolve_all(const std::vector<Item>& items
 ResolvedPass PlanTables::resolve(const BlockPass& pass, const std::set<ValueId>& given_back) {
   ResolvedPass resolved;
   resolved.pass = &pass;
-  resolved.kept = kept_of(pass, given_back);
+  const std::size_t gathers = pass.gathers.size();
+  const std::size_t within = pass.inner ? pass.inner->gathers : gathers;
+  resolved.kept = kept_of(pass, 0, within, given_back);
+  resolved.kept_within = kept_of(pass, within, gathers, given_back);
   resolved.gathers = resolve_all(pass.gathers);
   resolved.body = resolve_all(pass.body);
   resolved.reductions = resolve_all(pass.reductions);

@@ -25,8 +25,9 @@ struct ResolvedPass {
   // Of a backward pass, by item of the body: is it needed for the gradient that goes to the block
   // before? The others make gradients of weights.
   std::vector<bool> for_input;
-  // What the gathers bring that can stay for later passes; empty: they run every time.
-  std::vector<ValueId> kept;
+  // What the gathers bring that can stay for later passes; empty: they run every time. Of the
+  // block's unit, and of the one within.
+  std::vector<ValueId> kept, kept_within;
 };
 
 struct ResolvedBlock {

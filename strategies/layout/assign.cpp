@@ -232,7 +232,8 @@ class Assigner {
                      const AxisList& axes) const {
     if (axes.empty()) return;
     const std::int64_t devices = Mesh::size_of(sharding.dims.front().axes) * Mesh::size_of(axes);
-    const std::size_t d = shape.front() >= devices || shape.size() == 1 ? 0 : 1;
+    const bool is_whole = shape.front() >= devices || shape.size() == 1;
+    const std::size_t d = is_whole || strategy_.experts->shards_first ? 0 : 1;
     AxisList& split = sharding.dims[d].axes;
     split.insert(split.end(), axes.begin(), axes.end());
   }

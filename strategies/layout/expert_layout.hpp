@@ -44,6 +44,8 @@ struct ExpertLayout {
   bool auxiliary_loss = false;  // that keeps the routing even needs these sums; biases of routers,
                                 // where a model has them, those of a step
   bool grouped = true;  // products of all experts are one kernel; false: one expert after the other
+  bool shards_first = false;  // shards of parameters are of whole experts, padded where these are
+                              // fewer than devices (fully_shard); false: within each then
   bool pads = false;    // each expert gets as many rows as it has places: nobody counts
   ExpertExchange exchange{};
   friend bool operator==(const ExpertLayout&, const ExpertLayout&) = default;

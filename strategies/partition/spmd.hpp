@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,15 @@ struct BlockPass {
   std::vector<Item> last_reductions;
   // Gathered values that live until the pass ends: a unit is given back whole.
   std::vector<ValueId> held;
+  // A unit within the block's, as experts are: the last of `gathers` and `held` are its own.
+  struct Inner {
+    std::size_t gathers = 0;  // from so many on
+    std::size_t held = 0;
+    std::size_t needed = 0;  // item of the body that reads it first,
+    std::size_t opens = 0;   // but for what is computed again,
+    std::size_t closes = 0;  // and behind the last one
+  };
+  std::optional<Inner> inner;
 };
 
 // A gradient that lies in a tensor of its own, where the norm of all gradients is taken.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 namespace shardsim {
@@ -35,6 +36,7 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
     return;
   }
   for (const Write& write : pass.writes) of_unit_[&units_.of(write.parameter)].push_back(write);
+  if (pass.inner) reduce_inner(pass);
   // A unit's last gradients come from its first block.
   for (const Unit& unit : units_.all()) {
     const auto writes = of_unit_.find(&unit);
@@ -43,6 +45,20 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
     reduce_unit(writes->second, unit, block, pass);
     of_unit_.erase(writes);
   }
+}
+
+// Behind the last item of the body that reads the unit, or makes a gradient of it.
+void GradientReductions::reduce_inner(BlockPass& pass) {
+  const auto unit = std::find_if(of_unit_.begin(), of_unit_.end(),
+                                 [](const auto& writes) { return writes.first->is_inner; });
+  if (unit == of_unit_.end()) return;
+  std::size_t behind = pass.inner->closes;
+  for (const Write& write : unit->second) behind = std::max(behind, write.after);
+  std::vector<Item> items;
+  reduce_together(unit->second, unit->first->name, pass, items);
+  pass.body.insert(pass.body.begin() + static_cast<std::ptrdiff_t>(behind),
+                   std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
+  of_unit_.erase(unit);
 }
 
 // Group by group, that of the module's first parameter at last, as gathers come back.

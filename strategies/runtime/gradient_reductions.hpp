@@ -39,6 +39,7 @@ class GradientReductions {
 
  private:
   void reduce_one_by_one(BlockPass& pass);
+  void reduce_inner(BlockPass& pass);
   void put_other_groups_first(std::vector<Write>& writes, const Unit& unit) const;
   void reduce_unit(const std::vector<Write>& writes, const Unit& unit, std::size_t block,
                    BlockPass& pass);

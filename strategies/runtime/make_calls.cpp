@@ -51,12 +51,14 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   ParameterGathers parameters(builder, units, runtime.gathers);
   for (std::size_t b = 0; b < count; ++b) {
     parameters.gather(b, Phase::forward, blocks[b].forward);
+    parameters.find_inner(b, blocks[b].forward);
     parameters.keep_slices(b, blocks[b].forward);
   }
   GradientReductions gradients(builder, units, layout, runtime.reductions, step);
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);
     if (runtime.repeats == RepeatForward::when_needed) gather_before_repeating(blocks[b].backward);
+    parameters.find_inner(b, blocks[b].backward);
     gradients.reduce(b, blocks[b].backward);
   }
   add_scalar_sums(builder, layout.data_axes, runtime, step,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace shardsim {
 
@@ -44,6 +45,9 @@ void ParameterGathers::gather_unit(const Unit& unit, std::size_t block, Phase ph
   const bool gives_back = (forward ? unit.last : unit.first) == block;
   if (!takes && !gives_back) return;
   const std::vector<TensorId> parameters = gathered_of(unit);
+  if (unit.is_inner) {
+    pass.inner = BlockPass::Inner{.gathers = pass.gathers.size(), .held = pass.held.size()};
+  }
   if (takes && (forward || !keeps_gathered(unit))) {
     std::vector<Gathered> all;
     for (const TensorId parameter : parameters) all.push_back(whole(parameter, phase));
@@ -52,6 +56,26 @@ void ParameterGathers::gather_unit(const Unit& unit, std::size_t block, Phase ph
   }
   if (gives_back && !(forward && keeps_gathered(unit))) {
     for (const TensorId parameter : parameters) pass.held.push_back(values_of(parameter).computed);
+  }
+}
+
+void ParameterGathers::find_inner(std::size_t block, BlockPass& pass) const {
+  if (!pass.inner) return;
+  const auto unit = std::find_if(units_.all().begin(), units_.all().end(), [&](const Unit& one) {
+    return one.is_inner && one.first == block;
+  });
+  std::set<ValueId> values;
+  for (const TensorId parameter : unit->parameters) values.insert(values_of(parameter).computed);
+  BlockPass::Inner& inner = *pass.inner;
+  inner.needed = inner.opens = inner.closes = pass.body.size();
+  for (std::size_t i = pass.body.size(); i-- > 0;) {
+    const std::vector<ValueId>& operands = pass.body[i].operands;
+    const bool reads = std::any_of(operands.begin(), operands.end(),
+                                   [&](ValueId operand) { return values.contains(operand); });
+    if (!reads) continue;
+    if (inner.needed == pass.body.size()) inner.closes = i + 1;
+    inner.needed = i;
+    if (!pass.body[i].recompute) inner.opens = i;
   }
 }
 

@@ -27,6 +27,8 @@ class ParameterGathers {
 
   // Fills pass.gathers (and pass.held) for the parameters that `block` needs in this pass.
   void gather(std::size_t block, Phase phase, BlockPass& pass) const;
+  // To be called when the body has its order: where it reads what is within the block's unit.
+  void find_inner(std::size_t block, BlockPass& pass) const;
   // To be called at the end of a block's forward pass: keeps its slices, where the runtime asks.
   void keep_slices(std::size_t block, BlockPass& pass);
 

@@ -196,6 +196,7 @@ inline constexpr std::int64_t all_layers = std::int64_t{1} << 31;
 
 struct Runtime {
   UnitsOf units = UnitsOf::layers;
+  bool experts_apart = false;  // of a layer, a unit of their own within the layer's
   Gathers gathers{};
   Reductions reductions{};
   std::optional<FlatParameters> flat_parameters = {};  // else these follow the layout

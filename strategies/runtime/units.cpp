@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "strategies/layout/expert_layout.hpp"
 
 namespace shardsim {
 
-Units::Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain)
+Units::Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain,
+             bool experts_apart)
     : workload_(workload), has_stages_(stages.size() > 1) {
   std::set<std::size_t> seen;
   std::vector<Unit> layers;
@@ -22,8 +24,7 @@ Units::Units(const Workload& workload, const std::vector<StageRange>& stages, Un
       layer_is_seen |= workload.blocks[block].is_layer;
       if (!seen.insert(block).second) continue;
       if (workload.blocks[block].is_layer) {
-        layers.push_back({workload.blocks[block].name, parameters_of(block), block, block,
-                          /*is_layer=*/true, /*kept_as_root=*/false});
+        add_layer(block, experts_apart, layers);
       } else {
         ends.blocks.push_back(block);
         if (!layer_is_seen) ends.before = ends.blocks.size();
@@ -34,25 +35,49 @@ Units::Units(const Workload& workload, const std::vector<StageRange>& stages, Un
   if (grain == UnitsOf::model && !units_.empty()) {
     for (const Unit& layer : layers) {
       auto& all = units_.front().parameters;
-      all.insert(all.end(), layer.parameters.begin(), layer.parameters.end());
+      if (!layer.is_inner) {
+        all.insert(all.end(), layer.parameters.begin(), layer.parameters.end());
+      }
     }
     std::sort(units_.front().parameters.begin(), units_.front().parameters.end());
-  } else {
-    std::move(layers.begin(), layers.end(), std::back_inserter(units_));
+    std::erase_if(layers, [](const Unit& layer) { return !layer.is_inner; });
   }
+  std::move(layers.begin(), layers.end(), std::back_inserter(units_));
   unit_of_.assign(workload.tensors.size(), units_.size());
   for (std::size_t u = 0; u < units_.size(); ++u) {
     for (const TensorId parameter : units_[u].parameters) unit_of_[at(parameter)] = u;
   }
 }
 
+void Units::add_layer(std::size_t block, bool experts_apart, std::vector<Unit>& layers) const {
+  const std::string& name = workload_.blocks[block].name;
+  Unit layer{.name = name, .first = block, .last = block, .is_layer = true};
+  Unit experts{.name = name + ".experts",
+               .first = block,
+               .last = block,
+               .is_layer = true,
+               .is_inner = true};
+  for (const TensorId parameter : parameters_of(block)) {
+    const bool is_apart = experts_apart && is_of_routed_experts(workload_, parameter);
+    (is_apart ? experts : layer).parameters.push_back(parameter);
+  }
+  layers.push_back(std::move(layer));
+  if (!experts.parameters.empty()) layers.push_back(std::move(experts));
+}
+
 void Units::add_ends(const Ends& ends, UnitsOf grain) {
-  Unit root{"root", {}, ends.blocks.front(), ends.blocks.back(), false, /*kept_as_root=*/true};
+  Unit root{.name = "root",
+            .first = ends.blocks.front(),
+            .last = ends.blocks.back(),
+            .kept_as_root = true};
   std::vector<Unit> apart;
   for (std::size_t i = 0; i < ends.blocks.size(); ++i) {
     const std::size_t block = ends.blocks[i];
     const bool is_behind = i >= ends.before;
-    Unit own{workload_.blocks[block].name, {}, block, block, false, /*kept_as_root=*/is_behind};
+    Unit own{.name = workload_.blocks[block].name,
+             .first = block,
+             .last = block,
+             .kept_as_root = is_behind};
     for (const TensorId parameter : parameters_of(block)) {
       bool is_own = grain == UnitsOf::layers_and_ends || grain == UnitsOf::embedding_and_head;
       if (is_behind && grain == UnitsOf::embedding_and_head) {

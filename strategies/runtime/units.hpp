@@ -7,6 +7,7 @@
 //     layers+ends              {embed_tokens}, {layer} each, {norm, lm_head}   (torchtitan)
 //     layers+embedding+head    {norm} (root), {embed_tokens}, {layer} each, {lm_head}
 //     model                    all in one
+//   Mixtral, layers, experts apart:  {attention, norms, router} each, and within it {experts} each
 //   two stages, layers         {embed_tokens} | {norm, lm_head}
 //
 // A unit is gathered by the block of its `first` in forward, which is the first that runs: the root
@@ -26,18 +27,20 @@ namespace shardsim {
 
 struct Unit {
   std::string name;  // "root", or the layer's
-  std::vector<TensorId> parameters;
+  std::vector<TensorId> parameters = {};
   std::size_t first = 0;  // block, in forward
   std::size_t last = 0;
   bool is_layer = false;
+  bool is_inner = false;      // of routed experts, within the layer's
   bool kept_as_root = false;  // Gathers::kept_root says whether forward keeps it
 };
 
 class Units {
  public:
-  Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain);
+  Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain,
+        bool experts_apart = false);
 
-  // Roots first.
+  // Roots first; what is within a unit behind it.
   [[nodiscard]] const std::vector<Unit>& all() const { return units_; }
   [[nodiscard]] const Unit& of(TensorId parameter) const;
   // Of a block's parameters that are updated together.
@@ -49,6 +52,8 @@ class Units {
     std::vector<std::size_t> blocks;
     std::size_t before = 0;  // so many of them come before the first layer
   };
+  // Of a layer: its own unit, and that of its experts if they are apart.
+  void add_layer(std::size_t block, bool experts_apart, std::vector<Unit>& layers) const;
   void add_ends(const Ends& ends, UnitsOf grain);
   [[nodiscard]] bool is_read_behind(TensorId parameter, const Ends& ends) const;
   [[nodiscard]] bool is_multiplied(TensorId parameter, std::size_t block) const;

@@ -16,9 +16,18 @@ std::string recorded_axis(const Json& record, const std::string& name) {
   return size == shards ? "dp_shard" : "dp_shard_sub" + std::to_string(size);
 }
 
+// An all-to-all of which each rank sends everything to one other is a permute.
+bool goes_to_one(const Json& call) {
+  const auto holds_all = [&](const Json& split) { return split != "0"; };
+  if (!call.contains("in_splits")) return false;
+  const Json& splits = call["in_splits"];
+  return splits.size() > 1 && std::count_if(splits.begin(), splits.end(), holds_all) == 1;
+}
+
 std::string recorded_call(const Json& record, const Json& call) {
   std::string kind = call["kind"];
   std::replace(kind.begin(), kind.end(), '_', '-');
+  if (kind == "all-to-all" && goes_to_one(call)) kind = "collective-permute";
   const std::int64_t bytes = call[kind == "all-gather" ? "bytes_out" : "bytes_in"];
   if (call.contains("peer")) return kind + " " + std::to_string(bytes);
   const std::map<std::string, std::string> types = {{"bfloat16", "bf16"}, {"float32", "fp32"},
@@ -28,11 +37,24 @@ std::string recorded_call(const Json& record, const Json& call) {
          types.at(call["dtype"]);
 }
 
+// Does every message of a permute stay in one of the groups?
+bool stay_within(const std::vector<std::pair<std::int64_t, std::int64_t>>& messages,
+                 const std::vector<std::vector<std::int64_t>>& groups) {
+  const auto stays = [&](const auto& message) {
+    return std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+      return std::count(group.begin(), group.end(), message.first) > 0 &&
+             std::count(group.begin(), group.end(), message.second) > 0;
+    });
+  };
+  return !messages.empty() && std::all_of(messages.begin(), messages.end(), stays);
+}
+
 // Over which a call of several programs goes, which has its groups alone.
 AxisList axes_of(const Mesh& mesh, const Collective& call) {
   for (std::size_t i = 0; i < mesh.axes().size() && call.axes.empty(); ++i) {
     const AxisRef axis = mesh.whole(static_cast<int>(i));
-    if (mesh.groups({axis}) == call.groups) return {axis};
+    const auto groups = mesh.groups({axis});
+    if (groups == call.groups || stay_within(call.source_targets, groups)) return {axis};
   }
   return call.axes;
 }
@@ -50,13 +72,14 @@ std::string recorded_name(const Mesh& mesh, const AxisList& axes) {
 
 }  // namespace
 
-Calls recorded_calls(const Json& record) {
+Calls recorded_calls(const Json& record, bool with_clipping) {
   Calls calls;
   const Json& distinct = record["collectives"];
   for (const Json& run : record["order"]) {
     for (int times = run[1]; times > 0; --times) {
       for (const std::size_t index : run[0]) {
-        calls.push_back(recorded_call(record, distinct[index]));
+        const bool is_left_out = !with_clipping && distinct[index]["phase"] == "clip";
+        if (!is_left_out) calls.push_back(recorded_call(record, distinct[index]));
       }
     }
   }

@@ -17,7 +17,7 @@ namespace shardsim::test {
 
 using Calls = std::vector<std::string>;
 
-[[nodiscard]] Calls recorded_calls(const Json& record);
+[[nodiscard]] Calls recorded_calls(const Json& record, bool with_clipping = true);
 [[nodiscard]] Calls planned_calls(const Plan& plan, const Program& program);
 
 // Are both the same? Prints the first difference, if there is one.
