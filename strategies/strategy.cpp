@@ -21,6 +21,7 @@ namespace shardsim {
 namespace {
 
 constexpr int max_prefetch = 1024;
+constexpr std::int64_t max_loss_chunks = 1024;
 constexpr std::int64_t largest_vocabulary_multiple = 1 << 24;
 
 PartitionSpec read_spec(const JsonReader& json, const Mesh& mesh) {
@@ -137,6 +138,9 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
   read_enum(json, "repeat_forward", runtime.repeats);
   read_enum(json, "ask_ahead", runtime.gathers.asked);
   read_enum(json, "reduce_model_axis", runtime.reductions.model_sums);
+  if (const auto chunks = json.find("loss_chunks")) {
+    runtime.loss_chunks = chunks->integer(1, max_loss_chunks);
+  }
   if (const auto prefetch = json.find("prefetch")) {
     runtime.gathers.ahead = static_cast<int>(prefetch->integer(0, max_prefetch));
   }

@@ -65,6 +65,14 @@ const std::vector<StrategyKey> key_table = {
      "false: "
      "every device gathers them",
      /*of_recipes_alone=*/true},
+    {"loss_chunks",
+     {},
+     "a number from 1 to 1024",
+     "1",
+     "tokens go through head and loss and back in so many chunks, in the forward pass "
+     "(torchtitan's "
+     "ChunkedCELoss, which has 8)",
+     /*of_recipes_alone=*/true},
     {"input_gradients",
      {"together", "apart"},
      "",

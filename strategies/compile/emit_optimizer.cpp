@@ -120,9 +120,15 @@ void ProgramEmitter::scale_by_tokens() {
     task.kind = TaskKind::collective;
     task.stream = static_cast<std::uint8_t>(Stream::reductions);
     task.phase = phase_;
-    task.work =
-        tables_.collective({kind, axes, std::move(groups), {}, DType::i32, scalar,
-                            {{name, scalar}}, name + ", by which gradients are scaled", {}});
+    task.work = tables_.collective({kind,
+                                    axes,
+                                    std::move(groups),
+                                    {},
+                                    DType::i32,
+                                    scalar,
+                                    {{name, scalar}},
+                                    name + ", by which gradients are scaled",
+                                    {}});
     task.name = tables_.name(name);
     after_ = {last_kernel_};
     norm_ = add_task(task, after_);

@@ -146,7 +146,10 @@ void ProgramEmitter::run_action(const Action& action) {
 }
 
 void ProgramEmitter::forward(const Action& action) {
-  is_first_pass_ = is_last_pass_ = false;
+  // Of gradients that forward makes, of a loss in chunks.
+  const bool alone = !has_stages_;
+  is_first_pass_ = alone && action.microbatch == 0;
+  is_last_pass_ = alone && action.microbatch + 1 == input_.schedule.shape.microbatches;
   if (!has_backward(input_.workload)) count_pass(action.stage);
   gather_root(action.stage, Phase::forward);
   std::vector<BufferIndex> carried = take({action.stage, action.microbatch, false});
@@ -266,8 +269,10 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
     ask(segment, Of::block, window);
     ask_ahead(segments, k, Of::block);
   };
-  bool opened = !segment.opens_backward;
-  if (opened) open(window());
+  // A loss that has gone back in chunks asks for it.
+  const bool is_asked = segment.opens_backward && program_of(segment.instance).loss_in_chunks;
+  bool opened = !segment.opens_backward || is_asked;
+  if (opened) open(is_asked ? last_kernel_ : window());
   if (phase_ != Phase::forward) open_gradients_of(*pass.pass, i);
   if (phase_ != Phase::forward && phase_ != Phase::optimizer) bring_ahead(segments, k);
   for (std::size_t item = 0; item < pass.body.size(); ++item) {

@@ -13,6 +13,7 @@
 #include "strategies/compile/word_reasons.hpp"
 #include "strategies/layout/propagate.hpp"
 #include "strategies/partition/partition.hpp"
+#include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/make_calls.hpp"
 #include "strategies/schedule/accumulation.hpp"
 
@@ -57,10 +58,11 @@ void list_kernels(Compilation& c) {
 
 void make_calls(Compilation& c) {
   const Runtime& runtime = c.strategy.runtime;
+  check_loss_chunks(c.workload, c.layout, c.strategy);
   const Units units(c.workload, c.stages, runtime.units, runtime.experts_apart);
   const std::string axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "";
-  c.spmd = make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, axis,
-                      runtime, c.step);
+  c.spmd =
+      make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, axis, runtime, c.step);
 }
 
 void word_reasons(Compilation& c) {

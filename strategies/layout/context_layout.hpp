@@ -24,7 +24,7 @@ struct ContextLayout {
   ContextMethod method = ContextMethod::gather;
   bool balanced = true;  // parts are pairs from both ends; false: in order, and the last device has
                          // all the others' keys to look at
-  bool keeps_gathered = false;  // what was gathered is kept for backward (PyTorch)
+  bool keeps_gathered = false;             // what was gathered is kept for backward (PyTorch)
   Rotation rotation = Rotation::messages;  // of a ring
   bool wide_gradients = false;  // of a ring: added up in fp32, and sent so (PyTorch); false: in the
                                 // compute dtype

@@ -46,7 +46,7 @@ struct ExpertLayout {
   bool grouped = true;  // products of all experts are one kernel; false: one expert after the other
   bool shards_first = false;  // shards of parameters are of whole experts, padded where these are
                               // fewer than devices (fully_shard); false: within each then
-  bool pads = false;    // each expert gets as many rows as it has places: nobody counts
+  bool pads = false;          // each expert gets as many rows as it has places: nobody counts
   ExpertExchange exchange{};
   friend bool operator==(const ExpertLayout&, const ExpertLayout&) = default;
 };

@@ -378,7 +378,7 @@ class Partitioner {
   std::vector<ValueId> home_;
   bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
-  std::map<TensorId, ValueId> merged_;           // of a ring, as its backward pass reads it
+  std::map<TensorId, ValueId> merged_;                // of a ring, as its backward pass reads it
   std::map<TensorId, ValueId> before_exchange_;       // of attention by heads, as backward reads it
   std::set<TensorId> kept_for_backward_;
   SavedInputs saved_inputs_;

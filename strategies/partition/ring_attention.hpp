@@ -18,10 +18,10 @@ namespace shardsim {
 
 struct RingAttention {
   const Op& op;
-  AxisList axes;           // over which the sequence is split
-  ContextLayout context;   // parts in order are planned as the last device, that has most to do
-  std::vector<ValueId> reads;    // of the kernels, but for keys and values
-  std::vector<ValueId> keys;     // the device's own keys and values
+  AxisList axes;               // over which the sequence is split
+  ContextLayout context;       // parts in order are planned as the last device, that has most to do
+  std::vector<ValueId> reads;  // of the kernels, but for keys and values
+  std::vector<ValueId> keys;   // the device's own keys and values
   std::vector<ValueId> results;  // made by the last kernel; backward those of keys and values last
   Kernel whole;                  // all that is computed, with `reads`, one part and `results`
 };

@@ -98,6 +98,7 @@ struct ClippedGradient {
 struct BlockProgram {
   BlockPass forward;
   BlockPass backward;
+  bool loss_in_chunks = false;           // forward has taken the loss back to what the head reads
   std::vector<Item> shared;              // gradients that two stages add up, once they are reduced
   std::vector<ClippedGradient> clipped;  // empty: gradients are not clipped
   BlockPass optimizer;

@@ -47,6 +47,11 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
   }
 }
 
+void GradientReductions::reduce_chunked(const ChunkedLoss& loss, BlockPass& pass) {
+  if (pass.writes.empty()) return;
+  reduce_together(pass.writes, builder_.tensor(loss.head).name, pass, pass.reductions);
+}
+
 // Behind the last item of the body that reads the unit, or makes a gradient of it.
 void GradientReductions::reduce_inner(BlockPass& pass) {
   const auto unit = std::find_if(of_unit_.begin(), of_unit_.end(),

@@ -18,6 +18,7 @@
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_buffers.hpp"
+#include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/runtime.hpp"
 #include "strategies/runtime/units.hpp"
 #include "workloads/step/step.hpp"
@@ -31,6 +32,8 @@ class GradientReductions {
 
   // To be called for the backward passes of all blocks, the last first.
   void reduce(std::size_t block, BlockPass& pass);
+  // Before these: what the forward pass of that block makes of the head, behind its body.
+  void reduce_chunked(const ChunkedLoss& loss, BlockPass& pass);
   // The reduced gradient.
   [[nodiscard]] ValueId gradient(TensorId parameter) const { return gradients_.at(parameter); }
 

@@ -1,11 +1,13 @@
 #include "strategies/runtime/make_calls.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_reductions.hpp"
+#include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/optimizer_pass.hpp"
 #include "strategies/runtime/parameter_gathers.hpp"
 #include "strategies/runtime/scalar_sums.hpp"
@@ -48,13 +50,19 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   std::vector<BlockProgram>& blocks = builder.step.blocks;
   const std::size_t count = blocks.size();
   const bool trains = has_backward(workload);
-  ParameterGathers parameters(builder, units, runtime.gathers);
+  std::optional<ChunkedLoss> chunked;
+  if (trains && runtime.loss_chunks > 1) {
+    const DType reduced = step.optimizer.reduce.value_or(step.optimizer.gradients);
+    chunked = chunk_loss(builder, runtime.loss_chunks, reduced);
+  }
+  ParameterGathers parameters(builder, units, runtime.gathers, chunked);
   for (std::size_t b = 0; b < count; ++b) {
     parameters.gather(b, Phase::forward, blocks[b].forward);
     parameters.find_inner(b, blocks[b].forward);
     parameters.keep_slices(b, blocks[b].forward);
   }
   GradientReductions gradients(builder, units, layout, runtime.reductions, step);
+  if (chunked) gradients.reduce_chunked(*chunked, blocks[chunked->block].forward);
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);
     if (runtime.repeats == RepeatForward::when_needed) gather_before_repeating(blocks[b].backward);

@@ -20,6 +20,7 @@ std::vector<TensorId> ParameterGathers::gathered_of(const Unit& unit) const {
 
 bool ParameterGathers::keeps_gathered(const Unit& unit) const {
   if (!has_backward(builder_.workload())) return false;  // nothing that it would be kept for
+  if (chunked_ && &units_.of(chunked_->head) == &unit) return false;
   return (unit.kept_as_root ? runtime_.kept_root : runtime_.kept) == Kept::backward;
 }
 
@@ -54,9 +55,31 @@ void ParameterGathers::gather_unit(const Unit& unit, std::size_t block, Phase ph
     if (!forward) put_other_groups_first(all);
     gather_together(all, unit.name, phase, block, pass.gathers);
   }
+  const bool has_chunks = forward && chunked_ && chunked_->block == block;
+  if (has_chunks && &units_.of(chunked_->head) == &unit) {
+    gather_for_chunks(parameters, unit, block, pass);
+  }
   if (gives_back && !(forward && keeps_gathered(unit))) {
     for (const TensorId parameter : parameters) pass.held.push_back(values_of(parameter).computed);
   }
+}
+
+// The chunks' parameters are the unit within for which this is asked.
+void ParameterGathers::gather_for_chunks(const std::vector<TensorId>& parameters, const Unit& unit,
+                                         std::size_t block, BlockPass& pass) const {
+  const auto begin = pass.body.begin();
+  const auto chunks = begin + static_cast<std::ptrdiff_t>(pass.inner->needed);
+  const bool is_read = std::any_of(begin, chunks, [&](const Item& item) {
+    return std::any_of(parameters.begin(), parameters.end(), [&](TensorId parameter) {
+      const ValueId value = values_of(parameter).computed;
+      return std::count(item.operands.begin(), item.operands.end(), value) > 0;
+    });
+  });
+  pass.inner->gathers = pass.gathers.size();
+  if (!is_read && unit.first == block) return;
+  std::vector<Gathered> all;
+  for (const TensorId parameter : parameters) all.push_back(whole(parameter, Phase::forward));
+  gather_together(all, unit.name, Phase::forward, block, pass.gathers);
 }
 
 void ParameterGathers::find_inner(std::size_t block, BlockPass& pass) const {
@@ -64,6 +87,7 @@ void ParameterGathers::find_inner(std::size_t block, BlockPass& pass) const {
   const auto unit = std::find_if(units_.all().begin(), units_.all().end(), [&](const Unit& one) {
     return one.is_inner && one.first == block;
   });
+  if (unit == units_.all().end()) return;  // the loss in chunks, which knows
   std::set<ValueId> values;
   for (const TensorId parameter : unit->parameters) values.insert(values_of(parameter).computed);
   BlockPass::Inner& inner = *pass.inner;

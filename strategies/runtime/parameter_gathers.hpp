@@ -11,10 +11,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "strategies/partition/spmd_builder.hpp"
+#include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/runtime.hpp"
 #include "strategies/runtime/units.hpp"
 
@@ -22,8 +24,9 @@ namespace shardsim {
 
 class ParameterGathers {
  public:
-  ParameterGathers(SpmdBuilder& builder, const Units& units, const Gathers& runtime)
-      : builder_(builder), units_(units), runtime_(runtime) {}
+  ParameterGathers(SpmdBuilder& builder, const Units& units, const Gathers& runtime,
+                   const std::optional<ChunkedLoss>& chunked = std::nullopt)
+      : builder_(builder), units_(units), runtime_(runtime), chunked_(chunked) {}
 
   // Fills pass.gathers (and pass.held) for the parameters that `block` needs in this pass.
   void gather(std::size_t block, Phase phase, BlockPass& pass) const;
@@ -46,6 +49,9 @@ class ParameterGathers {
   [[nodiscard]] std::vector<TensorId> gathered_of(const Unit& unit) const;
   void gather_unit(const Unit& unit, std::size_t block, Phase phase, BlockPass& pass) const;
   [[nodiscard]] Gathered whole(TensorId parameter, Phase phase) const;
+  // Of the head's unit: for the chunks of the loss, if it has been read before.
+  void gather_for_chunks(const std::vector<TensorId>& parameters, const Unit& unit,
+                         std::size_t block, BlockPass& pass) const;
   void put_other_groups_first(std::vector<Gathered>& all) const;
   void gather_tables(std::size_t block, std::vector<Item>& items) const;
   [[nodiscard]] bool keeps_gathered(const Unit& unit) const;
@@ -57,6 +63,7 @@ class ParameterGathers {
   SpmdBuilder& builder_;
   const Units& units_;
   const Gathers& runtime_;
+  std::optional<ChunkedLoss> chunked_;
   std::map<TensorId, ValueId> slices_;  // kept between forward and backward
 };
 

@@ -202,6 +202,7 @@ struct Runtime {
   std::optional<FlatParameters> flat_parameters = {};  // else these follow the layout
   std::optional<FlatOptimizer> flat_optimizer = {};    // the same
   RepeatForward repeats = RepeatForward::first;
+  std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
   bool clips = false;            // the norm of all gradients is computed
   bool counts_tokens = false;    // of all devices; gradients are sums, scaled by their number

@@ -52,11 +52,8 @@ Units::Units(const Workload& workload, const std::vector<StageRange>& stages, Un
 void Units::add_layer(std::size_t block, bool experts_apart, std::vector<Unit>& layers) const {
   const std::string& name = workload_.blocks[block].name;
   Unit layer{.name = name, .first = block, .last = block, .is_layer = true};
-  Unit experts{.name = name + ".experts",
-               .first = block,
-               .last = block,
-               .is_layer = true,
-               .is_inner = true};
+  Unit experts{
+      .name = name + ".experts", .first = block, .last = block, .is_layer = true, .is_inner = true};
   for (const TensorId parameter : parameters_of(block)) {
     const bool is_apart = experts_apart && is_of_routed_experts(workload_, parameter);
     (is_apart ? experts : layer).parameters.push_back(parameter);
