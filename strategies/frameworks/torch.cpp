@@ -19,6 +19,14 @@ bool is_given(const JsonReader& strategy, std::string_view key) {
   return strategy.is_object() && strategy.find(key).has_value();
 }
 
+// torch.distributed.tensor.experimental: parts are gathered at once (set_rotate_method's default,
+// "allgather"), gradients of keys and values added up in fp32.
+void split_context_as_torch(const Mesh& mesh, const AxisRoles& roles, Strategy& options) {
+  split_context(mesh, roles, ContextMethod::ring, options);
+  options.context.rotation = Rotation::gather;
+  options.context.wide_gradients = true;
+}
+
 // What FSDP of both versions and DTensors do.
 void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                    Strategy& options) {
@@ -32,7 +40,7 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   runtime.reductions.model_sums = ModelSums::apart;
   runtime.repeats = RepeatForward::when_needed;
   read_kernels(strategy, options);
-  split_context(mesh, roles, ContextMethod::ring, options);
+  split_context_as_torch(mesh, roles, options);
   options.shards_over_context = !options.sequence_axes.empty();
   if (!options.shards_parameters && options.shards_over_context) {
     options.shards_parameters = true;
@@ -82,7 +90,7 @@ void begin_ddp(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& ro
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   read_kernels(strategy, options);
-  split_context(mesh, roles, ContextMethod::ring, options);
+  split_context_as_torch(mesh, roles, options);
 }
 
 void finish_ddp(const JsonReader& strategy, const Mesh&, Strategy& options) {
