@@ -159,6 +159,7 @@ Json runtime_to_json(const Runtime& runtime) {
           {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
           {"units", enum_name("units", runtime.units)},
           {"expert_units", runtime.experts_apart ? "own" : "with_layer"},
+          {"loss_chunks", runtime.loss_chunks},
           {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
           {"ask_ahead", enum_name("ask_ahead", gathers.asked)},
           {"prefetch", gathers.ahead}};

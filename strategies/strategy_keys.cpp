@@ -105,7 +105,8 @@ const std::vector<StrategyKey> key_table = {
      "",
      "with_layer",
      "routed experts of a layer are gathered and reduced with it, or as a unit within the layer's: "
-     "before the first of them computes and behind the last (fully_shard on both)"},
+     "before the first of them computes and behind the last (fully_shard on both)",
+     /*of_recipes_alone=*/true},
     {"gather",
      {"unit", "tensor"},
      "",

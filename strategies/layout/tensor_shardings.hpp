@@ -20,8 +20,8 @@ struct TensorShardings {
   // then. Others are added up as partial sums.
   std::map<TensorId, Sharding> summed;
 
-  // Gradients that ops read otherwise than they come in: of what is added up as its summands lie and
-  // then brought to its pin.
+  // Gradients that ops read otherwise than they come in: of what is added up as its summands lie
+  // and then brought to its pin.
   std::map<TensorId, Sharding> read_as;
 
   [[nodiscard]] const Sharding& of(TensorId tensor) const {

@@ -114,8 +114,8 @@ class Chunks {
     return gradients;
   }
 
-  // What a chunk reads and makes, but for parameters, scalars and what is added up, is a part of what
-  // all do.
+  // What a chunk reads and makes, but for parameters, scalars and what is added up, is a part of
+  // what all do.
   void cut_values() {
     std::set<ValueId> whole;
     for (const Write& write : forward_.writes) whole.insert(write.gradient);

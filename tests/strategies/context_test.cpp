@@ -65,6 +65,16 @@ TEST_CASE("In a ring keys and values go round, and backward their gradients come
   }
 }
 
+TEST_CASE("Parts are gathered at once, and gradients of keys and values travel in fp32") {
+  const Plan plan =
+      plan_with({{"method", "ring"}, {"rotation", "all-gather"}, {"gradients", "fp32"}});
+  // Forward and backward one gather of both; backward four messages of both, of four bytes.
+  CHECK(test::count(plan, [](const Collective& c) {
+          return c.kind == CollectiveKind::all_gather && c.payload == Bytes(devices * 2 * keys);
+        }) == layers * 2);
+  CHECK(sent(plan, CollectiveKind::collective_permute) == layers * 4 * 2 * (2 * keys));
+}
+
 // Ulysses: queries, keys, values there and the result back; backward the gradients of all.
 TEST_CASE("Heads take the place of the sequence in eight exchanges") {
   const Plan plan = plan_with({{"method", "all-to-all"}});
@@ -103,6 +113,8 @@ TEST_CASE("What a split sequence asks of a model") {
   CHECK_THAT(error_of({{"method", "all-to-all"}}, 8192, 2),
              Contains("/context: 2 heads (kv_heads) do not go evenly over 4 devices"));
   CHECK_THAT(error_of({{"method", "ring+all-to-all"}}, 8192, 8), Contains("is not supported"));
+  CHECK_THAT(error_of({{"method", "all-gather"}, {"rotation", "messages"}}, 8192, 8),
+             Contains("/context/rotation: is of the method \"ring\""));
 }
 
 }  // namespace shardsim::context_test

@@ -118,10 +118,7 @@ Json fsdp_strategy(const Json& settings) {
     strategy["prefetch"] = 2;
   }
   if (settings.value("cp", 1) > 1) {
-    strategy["context"] = {{"method", "ring"},
-                           {"rotation", "all-gather"},
-                           {"gradients", "fp32"},
-                           {"balanced", settings.value("cp_load_balance", true)}};
+    strategy["context"] = {{"balanced", settings.value("cp_load_balance", true)}};
   }
   if (settings["tp"] > 1) {
     strategy["sequence_parallel"] = settings["sp"];
@@ -130,8 +127,8 @@ Json fsdp_strategy(const Json& settings) {
   return strategy;
 }
 
-// Clipping by plain modules does not know of the devices that experts are dealt out over, and leaves
-// their norms out: its calls are not compared.
+// Clipping by plain modules does not know of the devices that experts are dealt out over, and
+// leaves their norms out: its calls are not compared.
 bool knows_experts(const Json& record) {
   return record["strategy"]["settings"].value("ep", 1) == 1 ||
          record["model"]["model_type"] != "mixtral";

@@ -84,6 +84,76 @@ TEST_CASE("A tied embedding and its head are one unit at the ends") {
   CHECK(units.all()[1].is_layer);
 }
 
+// torchtitan's unit of norm and head: for the norm, for the chunks and in backward.
+TEST_CASE("A loss in chunks computes the same, with logits of one chunk at a time") {
+  const auto plan_of = [](int chunks, std::int64_t microbatches) {
+    const Step step{.batch = 8 * microbatches, .sequence = 8192, .microbatches = microbatches};
+    const Json json = {{"name", "torchtitan"}, {"loss_chunks", chunks}};
+    return compile_step("llama-3.1-8b", eight, json.dump(), step).plan;
+  };
+  const auto flops_of_products = [](const Plan& plan) {
+    double flops = 0;
+    for (const Task& task : plan.programs[0].tasks) {
+      const auto work = static_cast<std::size_t>(task.work);
+      const bool counts =
+          task.kind == TaskKind::kernel && plan.kernels[work].kernel_class == KernelClass::matmul;
+      if (counts) flops += plan.kernels[work].flops.count();
+    }
+    return flops;
+  };
+  const auto largest = [](const Plan& plan) {
+    Bytes bytes{0};
+    for (const Buffer& buffer : plan.programs[0].buffers) {
+      const bool is_made = buffer.category == BufferCategory::activations ||
+                           buffer.category == BufferCategory::temporaries;
+      if (is_made) bytes = std::max(bytes, buffer.bytes);
+    }
+    return bytes;
+  };
+  const auto gathers_of_ends = [](const Plan& plan) {
+    return test::count(plan, [](const Collective& c) {
+      return c.kind == CollectiveKind::all_gather && c.payload == Bytes(embedding + norm);
+    });
+  };
+  const Bytes logits(std::int64_t{8192} * 128256 * 4);
+  for (const std::int64_t microbatches : {1, 2}) {
+    const Plan plain = plan_of(1, microbatches), chunked = plan_of(4, microbatches);
+    CHECK(flops_of_products(chunked) == Approx(flops_of_products(plain)));
+    CHECK(largest(plain) == logits);
+    CHECK(largest(chunked).count() == logits.count() / 4);
+    CHECK(gathers_of_ends(plain) == microbatches);
+    CHECK(gathers_of_ends(chunked) == 3 * microbatches);
+  }
+}
+
+// Mixtral: of a layer the experts, and all else.
+TEST_CASE("Experts are a unit within their layer's") {
+  const Step step{.batch = 8, .sequence = 4096};
+  const Workload mixtral = training_workload("mixtral-8x7b", step);
+  const Units units(mixtral, one_stage(mixtral), UnitsOf::layers, /*experts_apart=*/true);
+  CHECK(units.all().size() == 3);
+  CHECK(units.all()[1].parameters.size() == 7);  // two norms, q, k, v, o, the router
+  CHECK(units.all()[2].is_inner);
+  const auto first = [&](const char* asked) {
+    Lines lines = collectives(
+        compile_step("mixtral-8x7b", eight,
+                     std::string(R"({"name": "fsdp", "expert_units": "own", "ask_ahead": ")") +
+                         asked + R"("})",
+                     step)
+            .plan);
+    lines.resize(4);
+    return lines;
+  };
+  const std::int64_t experts = std::int64_t{3} * 8 * 4096 * 14336 * 2;
+  const std::int64_t others =
+      (std::int64_t{2} * 4096 * 4096 + 2 * 4096 * 1024 + 8 * 4096 + 2 * 4096) * 2;
+  const Lines expected = {gather("forward", 2 * 32000 * 4096 * 2 + 4096 * 2),
+                          gather("forward", others), gather("forward", experts),
+                          gather("forward", others)};
+  CHECK(first("never") == expected);
+  CHECK(first("always") == expected);
+}
+
 TEST_CASE("One unit of all is refused where stages are modules of their own") {
   CHECK(
       error_of(R"({"name": "fsdp", "units": "model"})", Mesh({{"pp", 2}, {"fsdp", 4}})) ==
