@@ -213,12 +213,13 @@ const std::vector<StrategyKey> key_table = {
      /*of_recipes_alone=*/true},
     {"context",
      {},
-     R"({"method": "ring", "balanced": true, "keeps": "parts"})",
+     R"({"method": "ring", "balanced": true, "rotation": "messages", "gradients": "compute"})",
      "all-gather; frameworks have their own",
      "how attention reads keys and values of a sequence that is split: gathered, passed round in a "
      "ring, or with heads split in its place by an all-to-all; whether a causal mask leaves "
      "devices "
-     "as much; what is kept for backward of what was gathered",
+     "as much; what is kept for backward of what was gathered; of a ring, whether parts go from "
+     "device to device or are gathered at once, and the type that gradients are added up in",
      /*of_recipes_alone=*/true},
     {"shard_context",
      {},

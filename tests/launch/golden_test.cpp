@@ -102,6 +102,7 @@ std::string arguments_of(const Json& record, std::int64_t data) {
   add_flag(arguments, "overlap-param-gather", settings["overlap_param"]);
   add_flag(arguments, "ddp-pad-buckets-for-high-nccl-busbw", settings["busbw"]);
   add_flag(arguments, "cross-entropy-loss-fusion", settings["ce_fusion"]);
+  add_flag(arguments, "calculate-per-token-loss", settings["per_token"]);
   if (settings["grad_fp32"] == false) arguments += " --grad-reduce-in-bf16";
   arguments +=
       fmt::format(" --moe-token-dispatcher-type {}", settings["dispatcher"].get<std::string>());
