@@ -208,7 +208,8 @@ class Chunks {
       item.results = {builder_.add_view(write.gradient, added.sharding)};
       item.kernel.op = "add";
       item.kernel.bytes = added.bytes + 2 * bytes;
-      item.kernel.flops = Flops(static_cast<double>(bytes.count() / size_of(reduced_).count()));
+      const std::int64_t elements = bytes.count() / size_of(reduced_).count();
+      item.kernel.flops = Flops(static_cast<double>(elements));
     }
     forward_.body.push_back(std::move(item));
   }

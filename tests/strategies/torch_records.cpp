@@ -4,6 +4,8 @@
 #include <iostream>
 #include <map>
 
+#include "sharding/sharding.hpp"
+
 namespace shardsim::test {
 namespace {
 
