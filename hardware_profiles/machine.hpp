@@ -74,8 +74,8 @@ struct HostLinkProfile : LinkProfile {  // bandwidth: one direction
 };
 
 // What a device draws: `idle`; an energy of every operation, at the clock that it sustains at
-// `limit` with products alone; and a power while memory bounds it, which is about the same for copies,
-// norms and softmax, near the bandwidth or far from it (sim/step/sustained_clock.hpp).
+// `limit` with products alone; and a power while memory bounds it, which is about the same for
+// copies, norms and softmax, near the bandwidth or far from it (sim/step/sustained_clock.hpp).
 struct PowerProfile {
   Sourced<Power> limit;
   Sourced<Power> idle;                        // awake, with nothing to do

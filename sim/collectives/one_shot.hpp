@@ -1,5 +1,5 @@
-// All-reduces of inference engines: one kernel, in which every device of a node reads what all others
-// have, over NVLink, and adds it up itself. vLLM's and SGLang's custom all-reduce, TensorRT-LLM's
+// All-reduces of inference engines: one kernel, in which every device of a node reads what all
+// others have, over NVLink, and adds it up itself. vLLM's and SGLang's custom all-reduce, TensorRT-LLM's
 // one-shot strategy and PyTorch's IntraNodeComm are such kernels; NCCL, whose rings take a hop for
 // each device, is left out. For payloads of decoding steps.
 //

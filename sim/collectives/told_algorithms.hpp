@@ -1,7 +1,7 @@
 // Which algorithm collectives are told to take, in place of what a library or the model chooses.
 //
 //   where NCCL or RCCL runs     NCCL's algorithm, protocol or both, as NCCL_ALGO and NCCL_PROTO; or
-//                               all-reduces in a node by a kernel of the engine's own (one_shot.hpp)
+//                               an engine's own kernel for all-reduces in a node (one_shot.hpp)
 //   where flows are simulated   one of network/algorithms/by_name.hpp
 //   on slices of TPUs           nothing: what the compiler chooses is not told
 //

@@ -2,8 +2,8 @@
 // turns a plan into its input.
 //
 //   - A task starts when it is issued and all tasks that it waits for have ended; the one before it
-//     in its stream is among them. Partners (the ends of a message, a collective in several programs) start and end
-//     together.
+//     in its stream is among them. Partners (the ends of a message, a collective in several
+//     programs) start and end together.
 //   - It ends after `fixed`, plus `shared` at the pace that others leave it (work_sharing.hpp).
 //
 // Example: A needs 100 ps of a link, B as well; A begins at 0, B at 50.

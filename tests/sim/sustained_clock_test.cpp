@@ -51,8 +51,8 @@ TEST_CASE("the mix decides, not one kernel") {
   CHECK(0.8e-12 / (c0 * c0) * 1200e12 * c * c / (1 + 1 / c) == Approx(290).epsilon(1e-4));
 }
 
-// A copy for as long as the products take at full clock draws 400 W above idle: of 860 W for 1 + 1/c
-// seconds 400 W are spent for one, the rest is what products may take.
+// A copy for as long as the products take at full clock draws 400 W above idle: of 760 W for
+// 1 + 1/c seconds 400 W are spent for one, the rest is what products may take.
 TEST_CASE("what memory bounds draws power for its time") {
   DeviceProfile profile = drawing_device();
   profile.power->moving.value = Power(400);

@@ -93,8 +93,8 @@ TEST_CASE("what no collective asks for is known") {
   CHECK(costs.unused_algorithms() == std::vector<std::string>{"all-gather over data"});
 }
 
-// What SGLang measured with such kernels on H100 (one_shot.hpp): 4 KiB on 8 GPUs in 5.7 us, 32 KiB in
-// 7.8 us; on 2 in 3.9 and 4.5 us.
+// What SGLang measured with such kernels on H100 (one_shot.hpp): 4 KiB on 8 GPUs in 5.7 us, 32 KiB
+// in 7.8 us; on 2 in 3.9 and 4.5 us.
 TEST_CASE("engines' own all-reduces are told by name") {
   const Placement placement = on_h100();
   CollectiveCosts costs(placement, {Folding::folded, {told(reduce, {"tensor"}, "one-shot")}});

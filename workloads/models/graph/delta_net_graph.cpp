@@ -16,8 +16,8 @@
 //   norm               of each head of values, times silu(z): one kernel
 //   out_proj           [hidden, keys*values*value_dim]
 //
-// Steps of inference keep the convolution's last tokens and the rule's state, key_dim x value_dim of
-// each head of values; a decoding step moves both on by one token (flash-linear-attention,
+// Steps of inference keep the convolution's last tokens and the rule's state, key_dim x value_dim
+// of each head of values; a decoding step moves both on by one token (flash-linear-attention,
 // fused_recurrent_gated_delta_rule).
 namespace shardsim::models {
 namespace {
