@@ -1,7 +1,7 @@
 // All-reduces of inference engines: one kernel, in which every device of a node reads what all
-// others have, over NVLink, and adds it up itself. vLLM's and SGLang's custom all-reduce, TensorRT-LLM's
-// one-shot strategy and PyTorch's IntraNodeComm are such kernels; NCCL, whose rings take a hop for
-// each device, is left out. For payloads of decoding steps.
+// others have, over NVLink, and adds it up itself. vLLM's and SGLang's custom all-reduce,
+// TensorRT-LLM's one-shot strategy and PyTorch's IntraNodeComm are such kernels; NCCL, whose rings
+// take a hop for each device, is left out. For payloads of decoding steps.
 //
 //   time = launch + 1.6 us + 1.1 us * log2(n) + P / 39 GB/s
 //

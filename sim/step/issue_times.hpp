@@ -1,6 +1,6 @@
-// When a host issues the tasks of its devices: one after the other in the order of the program, each
-// after what Plan::issued_by takes there (DeviceProfile::host_launch), a kernel of several launches
-// as often. The host never waits for the device.
+// When a host issues the tasks of its devices: one after the other in the order of the program,
+// each after what Plan::issued_by takes there (DeviceProfile::host_launch), a kernel of several
+// launches as often. The host never waits for the device.
 //
 // Example: three kernels of one launch, 32 us each: 32, 64 and 96 us into the step.
 #pragma once

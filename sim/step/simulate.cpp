@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/text.hpp"
 #include "sim/step/accounting.hpp"
 #include "sim/step/kernel_cost.hpp"
 #include "sim/step/link_usage.hpp"
@@ -132,6 +133,20 @@ std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
   return notes;
 }
 
+// Where tasks are issued until the step is nearly over, devices wait for their host.
+void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& device,
+               Result& result) {
+  const std::vector<SimTime>& issued = lowered.graph.not_before;
+  if (issued.empty()) return;
+  const Seconds last = to_seconds(*std::max_element(issued.begin(), issued.end()));
+  constexpr double nearly = 0.9;
+  if (last.count() < nearly * to_seconds(result.step_time).count()) return;
+  result.notes.push_back(
+      fmt::format("the host bounds the step: issuing its tasks takes {}, {} a launch ({})",
+                  format_seconds(last), format_seconds(device.host_launch.at(plan.issued_by).value),
+                  plan.issued_by));
+}
+
 }  // namespace
 
 Bytes Result::peak() const {
@@ -172,6 +187,7 @@ Result simulate(const Plan& plan, const Machine& machine, const SimulationOption
   }
   result.memory_balance = balance(peaks, devices);
   result.notes = notes_of(plan, lowered, device);
+  note_host(plan, lowered, device, result);
   rate(plan, device, result);
   return result;
 }

@@ -1,6 +1,9 @@
 // Programs beside each other: what passes between them, and what they do together. Machines of one
 // byte and one flop per picosecond (machines.hpp), so that times are derived beside the cases.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "machines.hpp"
@@ -232,6 +235,13 @@ TEST_CASE("a task starts once the host has issued it") {
   CHECK(step(2, 1) == SimTime(11));
   CHECK(step(5, 1) == SimTime(18));
   CHECK(step(2, 2) == SimTime(20));
+  PlanBuilder short_tasks({{"x", 1}});
+  short_tasks.plan.issued_by = "eager";
+  for (int i = 0; i < 20; ++i) (void)short_tasks.kernel(1);
+  const std::vector<std::string> notes = simulate(short_tasks.plan, machine, {}).notes;
+  CHECK(std::count(notes.begin(), notes.end(),
+                   "the host bounds the step: issuing its tasks takes 0.060 ns, 0.003 ns a launch "
+                   "(eager)") == 1);
   machine.profile.device.host_launch.clear();
   machine.profile.device.host_launch["compiled"].value = Seconds(3e-12);
   CHECK(step(2, 1) == SimTime(6));
