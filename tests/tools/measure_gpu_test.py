@@ -17,7 +17,7 @@ class Timing(unittest.TestCase):
         calls = []
         timed = []
         clock = gpu_clock.Clock("cpu", 60)
-        clock.once = lambda call: timed.append(len(calls)) or call() or 1.0
+        clock.once = lambda call, queued: timed.append(len(calls)) or call() or 1.0
         made = []
 
         def make():
