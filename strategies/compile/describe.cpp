@@ -239,6 +239,21 @@ void describe_kernels(Compilation& c) {
   }
 }
 
+void describe_outputs(Compilation& c) {
+  const Workload& workload = c.workload;
+  for (const ValueId id : c.spmd.outputs) {
+    const Value& output = c.spmd.values[static_cast<std::size_t>(id)];
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
+    ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
+                                     without_unit_axes(output.sharding), c.mesh);
+    const bool is_whole = c.layout.leaving.contains(output.tensor);
+    row.assigned_by = is_whole ? "whole" : "as made";
+    if (is_whole) row.returned = {};
+    row.by_tactic = true;
+    c.compiled.outputs.push_back(std::move(row));
+  }
+}
+
 }  // namespace
 
 void describe(Compilation& c) {
@@ -259,17 +274,7 @@ void describe(Compilation& c) {
   if (!layout.leaves.empty()) {
     compiled.parameters = describe_leaves(workload, layout, mesh, step.optimizer.parameters);
   }
-  for (const ValueId id : spmd.outputs) {
-    const Value& output = spmd.values[static_cast<std::size_t>(id)];
-    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(output.tensor)];
-    ParameterSharding row = describe(tensor.name, workload.shape(tensor.dims), 1, tensor.dtype,
-                                     without_unit_axes(output.sharding), mesh);
-    const bool is_whole = layout.leaving.contains(output.tensor);
-    row.assigned_by = is_whole ? "whole" : "as made";
-    if (is_whole) row.returned = {};
-    row.by_tactic = true;
-    compiled.outputs.push_back(std::move(row));
-  }
+  describe_outputs(c);
   for (const auto& [id, sharding] : layout.pinned) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
     if (tensor.role == TensorRole::input) {
