@@ -84,22 +84,16 @@ void ProgramEmitter::add_up_norms(const AxisList& axes,
                                   std::int64_t norms, const std::string& what) {
   const Bytes payload = norms * size_of(dtype);
   const std::string name = "gradient norms";
-  Task task;
-  task.kind = TaskKind::collective;
-  task.stream = static_cast<std::uint8_t>(Stream::reductions);
-  task.phase = phase_;
-  task.work = tables_.collective({CollectiveKind::all_reduce,
-                                  axes,
-                                  std::move(groups),
-                                  {},
-                                  dtype,
-                                  payload,
-                                  {{name, payload}},
-                                  what + ", by which they are clipped",
-                                  {}});
-  task.name = tables_.name(name);
-  after_ = {norm_};
-  norm_ = add_task(task, after_);
+  norm_ = reduce_behind(norm_, name,
+                        {CollectiveKind::all_reduce,
+                         axes,
+                         std::move(groups),
+                         {},
+                         dtype,
+                         payload,
+                         {{name, payload}},
+                         what + ", by which they are clipped",
+                         {}});
 }
 
 }  // namespace shardsim

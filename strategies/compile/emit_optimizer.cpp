@@ -116,22 +116,16 @@ void ProgramEmitter::scale_by_tokens() {
   const Bytes scalar = size_of(DType::i32);
   const auto emit_call = [&](CollectiveKind kind, const AxisList& axes,
                              std::vector<std::vector<std::int64_t>> groups) {
-    Task task;
-    task.kind = TaskKind::collective;
-    task.stream = static_cast<std::uint8_t>(Stream::reductions);
-    task.phase = phase_;
-    task.work = tables_.collective({kind,
-                                    axes,
-                                    std::move(groups),
-                                    {},
-                                    DType::i32,
-                                    scalar,
-                                    {{name, scalar}},
-                                    name + ", by which gradients are scaled",
-                                    {}});
-    task.name = tables_.name(name);
-    after_ = {last_kernel_};
-    norm_ = add_task(task, after_);
+    norm_ = reduce_behind(last_kernel_, name,
+                          {kind,
+                           axes,
+                           std::move(groups),
+                           {},
+                           DType::i32,
+                           scalar,
+                           {{name, scalar}},
+                           name + ", by which gradients are scaled",
+                           {}});
   };
   if (has_stages_) {
     const AxisRef stages = input_.mesh.whole(*input_.mesh.find(input_.stages_axis));
@@ -213,14 +207,19 @@ void ProgramEmitter::sum_up(const OfAllGradients& number, Bytes bytes,
     sum.groups = input_.mesh.groups(axes);
     sum.axes.clear();
   }
+  norm_ = reduce_behind(norm_, name, sum);
+}
+
+TaskId ProgramEmitter::reduce_behind(TaskId before, const std::string& name,
+                                     const Collective& collective) {
   Task task;
   task.kind = TaskKind::collective;
   task.stream = static_cast<std::uint8_t>(Stream::reductions);
   task.phase = phase_;
-  task.work = tables_.collective(sum);
+  task.work = tables_.collective(collective);
   task.name = tables_.name(name);
-  after_ = {norm_};
-  norm_ = add_task(task, after_);
+  after_ = {before};
+  return add_task(task, after_);
 }
 
 void ProgramEmitter::update_bucket(const OpenBucket& bucket) {

@@ -136,6 +136,8 @@ class ProgramEmitter {
   };
   void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
               const AxisList& axes);
+  // On the stream of reductions, behind a task that no buffer tells of.
+  TaskId reduce_behind(TaskId before, const std::string& name, const Collective& collective);
   struct Parted {  // gradients of which all devices of the axes have different parts
     AxisList axes;
     std::int64_t bytes = 0;

@@ -141,14 +141,15 @@ TEST_CASE("Attention over sequences, experts over all devices") {
   const std::string served = R"(, "experts": {"parallel": 8})";
   const Plan plan = planned(deepseek, decode(64, 511), over(R"("dp": 8)", served));
   CHECK(cached(plan) == two * 8 * 512 * 61 * (latent + turned));
-  // Of 256 experts each device has 32.
+  // Of 256 experts each device has 32: gate and up, each width of expert x width of the model.
+  constexpr std::int64_t here = 256 / 8, expert_width = 2048, width = 7168;
   std::int64_t experts = 0;
   for (const Buffer& buffer : plan.programs[0].buffers) {
     if (buffer.category != BufferCategory::parameters) continue;
     const std::string name = plan.buffer_name(buffer);
     if (name == "model.layers.60.mlp.experts.gate_up_proj") experts = buffer.bytes.count();
   }
-  CHECK(experts == two * 32 * 2 * 2048 * 7168);
+  CHECK(experts == two * here * 2 * expert_width * width);
   const auto sent = [&](const Collective& one) { return one.kind == CollectiveKind::all_to_all; };
   CHECK(std::any_of(plan.collectives.begin(), plan.collectives.end(), sent));
 }
@@ -156,15 +157,16 @@ TEST_CASE("Attention over sequences, experts over all devices") {
 // Mixtral: 8 experts of 14336 x 4096, of which a token visits 2. Of a routing that favours none t
 // tokens visit 8 (1 - (3/4)^t).
 TEST_CASE("Matrices of experts that no token visits are not read") {
-  constexpr std::int64_t width_of_expert = 14336, expert = width_of_expert * 4096;
+  constexpr std::int64_t width = 4096, width_of_expert = 14336, expert = width_of_expert * width;
   const auto read = [](std::int64_t batch, const std::string& rest = one_device) {
     const Plan plan = planned(R"("mixtral-8x7b")", decode(batch, 100), rest);
     const Kernel& up = kernel(plan, "grouped_matmul");
     return static_cast<double>(up.bytes.count()) / static_cast<double>(2 * expert * two);
   };
-  const double rows_of_a_token = 2.0 * (4096 + 2 * 14336) / (2 * expert);
+  // A token comes in and goes to two experts: one row read for each, gate and up written.
+  const double rows_of_a_token = 2.0 * (width + 2 * width_of_expert) / (2 * expert);
   CHECK(read(1) == Approx(2 + rows_of_a_token));
-  CHECK(read(4) == Approx(8 * (1 - std::pow(0.75, 4)) + 4 * rows_of_a_token));
+  CHECK(read(4) == Approx(8 * (1 - std::pow(3.0 / 4, 4)) + 4 * rows_of_a_token));
   CHECK(read(4, over(R"("dp": 4)")) == Approx(2 + rows_of_a_token));
   CHECK(read(1000) == Approx(8 + 1000 * rows_of_a_token));
 }

@@ -82,6 +82,8 @@ void set_biases(Attention& attention, bool qkv, bool o);
                                      const LatentAttention& attention, const Body& feed_forward);
 // Granite's: the softmax of the largest logits.
 [[nodiscard]] Experts granite_experts(const Config& c, const Sizes& n);
+// With the shared MLP outside their module that a file may ask for.
+[[nodiscard]] Experts granite_experts_beside_shared(const Config& c, const Sizes& n);
 [[nodiscard]] bool qwen_has_experts(const Config& c, std::int64_t layer);
 
 // The kinds of layers in order: one for each layer, equal ones counted once.

@@ -194,6 +194,20 @@ Experts granite_experts(const Config& c, const Sizes& n) {
   return experts;
 }
 
+Experts granite_experts_beside_shared(const Config& c, const Sizes& n) {
+  Experts experts = granite_experts(c, n);
+  if (const std::int64_t width = c.count("shared_intermediate_size", 0); width > 0) {
+    experts.shared = llama_mlp(n);
+    experts.shared->name = "shared_mlp";
+    experts.shared->form = MlpForm::fused_gate;
+    experts.shared->width = width;
+    experts.shared->up = "input_linear";
+    experts.shared->down = "output_linear";
+    experts.shared_outside = true;
+  }
+  return experts;
+}
+
 namespace {
 
 ModelSpec granitemoe(const Config& c) {

@@ -117,16 +117,7 @@ ModelSpec flex_olmo(const Config& c) {
 // A shared MLP beside the experts, outside their module.
 ModelSpec granitemoeshared(const Config& c) {
   const Sizes n = read_sizes(c, {});
-  Experts experts = granite_experts(c, n);
-  if (const std::int64_t width = c.count("shared_intermediate_size", 0); width > 0) {
-    experts.shared = llama_mlp(n);
-    experts.shared->name = "shared_mlp";
-    experts.shared->form = MlpForm::fused_gate;
-    experts.shared->width = width;
-    experts.shared->up = "input_linear";
-    experts.shared->down = "output_linear";
-    experts.shared_outside = true;
-  }
+  const Experts experts = granite_experts_beside_shared(c, n);
   ModelSpec spec = decoder(n, llama_layer(n, "experts", llama_attention(c, n), experts));
   set_multipliers(c, spec);
   return spec;

@@ -145,16 +145,7 @@ ModelSpec cohere2_moe(const Config& c) {
 
 ModelSpec granitemoe_swa(const Config& c) {
   const Sizes n = read_sizes(c, {});
-  Experts experts = granite_experts(c, n);
-  if (const std::int64_t width = c.count("shared_intermediate_size", 0); width > 0) {
-    experts.shared = llama_mlp(n);
-    experts.shared->name = "shared_mlp";
-    experts.shared->form = MlpForm::fused_gate;
-    experts.shared->width = width;
-    experts.shared->up = "input_linear";
-    experts.shared->down = "output_linear";
-    experts.shared_outside = true;
-  }
+  const Experts experts = granite_experts_beside_shared(c, n);
   ModelSpec spec = decoder(n, sink_layers(c, n, experts));
   set_multipliers(c, spec);
   return spec;
